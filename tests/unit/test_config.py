@@ -1,0 +1,154 @@
+"""A wrong configuration is answered with one line: the place, the name, the way out."""
+
+from pathlib import Path
+
+import pytest
+
+from specmoe.config import load
+from specmoe.errors import ConfigError
+
+TEXTS = ["short_factual", "code", "long_reasoning", "chinese"]
+
+
+def fault(data, root: Path) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(data, root)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_the_study_is_valid(study, root):
+    assert load(study, root).campaign.name == "m2-ultra"
+
+
+def test_the_demo_is_valid_and_has_every_model_of_the_study(demo, root):
+    config = load(demo, root)
+    assert config.campaign.name == "demo"
+    assert set(config.model_sets["study"]) <= set(config.models)
+
+
+def test_an_unknown_key_is_named_with_its_place_and_the_nearest(study, root):
+    study["suites"]["B"]["gamas"] = [4]
+    assert fault(study, root) == "config: suites.B: unknown key 'gamas'; did you mean 'gammas'?"
+
+
+def test_an_unknown_key_at_the_top_is_named(study, root):
+    study["campain"] = {}
+    assert "unknown key 'campain'; did you mean 'campaign'?" in fault(study, root)
+
+
+def test_an_unknown_model_is_named_with_its_suite(study, root):
+    study["suites"]["D"]["targets"] = ["dense_9"]
+    assert fault(study, root) == (
+        "config: suites.D.targets: unknown model 'dense_9'; did you mean 'dense_9b'?"
+    )
+
+
+def test_an_unknown_draft_is_named(study, root):
+    study["suites"]["D"]["drafts"] = ["draft_08b"]
+    assert "suites.D.drafts: unknown model 'draft_08b'; did you mean 'draft_0.8b'?" in fault(
+        study, root
+    )
+
+
+def test_an_unknown_prompt_is_named(study, root):
+    study["suites"]["P"]["prompts"] = ["short_factul"]
+    assert "suites.P.prompts: unknown prompt 'short_factul'; did you mean 'short_factual'?" in fault(
+        study, root
+    )
+
+
+def test_an_unknown_suite_is_named(study, root):
+    study["campaign"]["suites"] = ["A", "E1"]
+    assert "campaign.suites: unknown suite 'E1'; known: A, B, C, D, F, P" in fault(study, root)
+
+
+def test_an_unknown_engine_is_named(study, root):
+    study["campaign"]["engine"] = "curent"
+    assert "campaign.engine: unknown engine 'curent'; did you mean 'current'?" in fault(study, root)
+
+
+def test_an_unknown_model_set_is_named(study, root):
+    study["campaign"]["models"] = "dmo"
+    assert "campaign.models: unknown model set 'dmo'; did you mean 'demo'?" in fault(study, root)
+
+
+def test_an_unknown_backend_is_named(study, root):
+    study["campaign"]["backend"] = "vulcan"
+    assert "config: campaign.backend" in fault(study, root)
+
+
+def test_a_wrong_type_is_named_with_its_place_and_value(study, root):
+    study["suites"]["B"]["gammas"] = ["four"]
+    message = fault(study, root)
+    assert "config: suites.B.gammas.0" in message
+    assert "'four'" in message
+
+
+def test_a_missing_key_of_a_model_is_named_without_the_kind_in_its_place(study, root):
+    del study["model_sets"]["study"]["moe_q4"]["revision"]
+    assert fault(study, root) == "config: model_sets.study.moe_q4.revision: Field required"
+
+
+def test_an_unknown_kind_of_model_names_the_known_ones(study, root):
+    study["model_sets"]["study"]["moe_q4"]["kind"] = "torrent"
+    assert "model_sets.study.moe_q4" in fault(study, root)
+
+
+def test_a_model_id_that_could_leave_its_folder_is_refused(study, root):
+    study["model_sets"]["study"]["../x"] = {"kind": "path", "path": "x.gguf"}
+    assert "model_sets.study" in fault(study, root)
+
+
+def test_a_quantized_model_needs_its_source(demo, root):
+    demo["model_sets"]["demo"]["moe_q4"]["source"] = "moe_bf61"
+    assert "model_sets.demo.moe_q4.source: unknown model 'moe_bf61'; did you mean" in fault(
+        demo, root
+    )
+
+
+def test_a_model_made_from_itself_is_refused(demo, root):
+    demo["model_sets"]["demo"]["moe_q4"]["source"] = "moe_q4"
+    assert "is made from itself" in fault(demo, root)
+
+
+def test_a_draft_without_gamma_is_refused(study, root):
+    study["suites"]["B"]["gammas"] = []
+    assert "suites.B.gammas: a suite with a draft needs at least one γ" in fault(study, root)
+
+
+def test_a_speculative_suite_without_baseline_is_refused(study, root):
+    del study["suites"]["B"]["baseline"]
+    assert "suites.B.baseline" in fault(study, root)
+
+
+def test_a_baseline_that_lacks_a_prompt_is_refused(study, root):
+    study["suites"]["P"]["prompts"] = TEXTS[:3]
+    assert "suites.B.baseline: suite 'P' has no prompt 'chinese'" in fault(study, root)
+
+
+def test_a_baseline_that_is_not_measured_is_refused(study, root):
+    study["campaign"]["suites"] = ["A", "B"]
+    assert "suites.B.baseline: unknown suite of this campaign 'P'" in fault(study, root)
+
+
+def test_a_prompt_longer_than_the_context_is_refused(study, root):
+    study["measurement"]["context"] = 1024
+    assert "suites.F.prompt_lengths: 1024 tokens" in fault(study, root)
+
+
+def test_a_prompt_file_that_is_not_there_is_named(study, root):
+    study["prompts"]["texts"]["code"]["file"] = "resources/prompts/cod.txt"
+    assert "prompts.texts.code.file: no file 'resources/prompts/cod.txt'" in fault(study, root)
+
+
+def test_a_value_named_twice_is_refused(study, root):
+    study["suites"]["B"]["gammas"] = [4, 4]
+    assert "suites.B.gammas: a value is named twice" in fault(study, root)
+
+
+def test_what_a_campaign_does_not_use_is_left_out_of_its_record(demo, root):
+    used = load(demo, root).of_campaign()
+    assert list(used.model_sets) == ["demo"]
+    assert list(used.engines) == ["current"]

@@ -1,0 +1,1 @@
+"""specmoe: does speculative decoding speed up Mixture-of-Experts models in llama.cpp?"""

@@ -1,0 +1,66 @@
+"""A block: what one engine process is asked to do, as plain data that travels to its job."""
+
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Self
+
+NO_DRAFT = "none"
+
+
+class Method(StrEnum):
+    """How tokens are proposed; the values are llama-server's `--spec-type` but for `none`."""
+
+    NONE = "none"
+    DRAFT = "draft-simple"
+
+
+@dataclass(frozen=True)
+class PromptSource:
+    """A prompt's id and file, and how many of its first tokens are sent (None: all)."""
+
+    prompt: str
+    file: str
+    length: int | None = None
+
+
+@dataclass(frozen=True)
+class Block:
+    """All runs of one (suite, target, method, draft, gamma, repeat), in the order they are done."""
+
+    block: str
+    suite: str
+    target: str
+    method: Method
+    draft: str
+    gamma: int
+    repeat: int
+    prompts: tuple[PromptSource, ...]
+    n_predict: int
+    temperature: float
+    seed: int
+    warmups: int
+    context: int
+    threads: int
+    gpu_layers: int
+
+    @property
+    def has_draft(self) -> bool:
+        """Whether the engine loads a second model."""
+        return self.draft != NO_DRAFT
+
+    def run_id(self, prompt: str) -> str:
+        """Return the id, unique in the campaign, of this block's run of a prompt."""
+        return f"{self.block}/{prompt}"
+
+    def to_json(self) -> str:
+        """Return the block as JSON on one line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        """Return the block that `to_json` wrote."""
+        data = json.loads(text)
+        data["method"] = Method(data["method"])
+        data["prompts"] = tuple(PromptSource(**prompt) for prompt in data["prompts"])
+        return cls(**data)

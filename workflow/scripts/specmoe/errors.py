@@ -1,0 +1,46 @@
+"""The faults a user can meet; each message is one line that names the thing and the way out."""
+
+import difflib
+import sys
+from collections.abc import Callable, Iterable
+
+
+class SpecmoeError(Exception):
+    """A foreseeable fault: shown to the user as one line, without a traceback."""
+
+
+class ConfigError(SpecmoeError):
+    """The configuration names something that does not exist or does not fit."""
+
+
+class ModelError(SpecmoeError):
+    """A model file is missing, damaged, or does not fit its partner."""
+
+
+class EngineError(SpecmoeError):
+    """llama.cpp could not be fetched, built or started."""
+
+
+class MeasurementError(SpecmoeError):
+    """A block started but what came out of it is no measurement."""
+
+
+class SchemaError(SpecmoeError):
+    """A table of rows is damaged, of another version, or breaks its schema."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return the clause that helps out of a misspelt name: the nearest known one, or all."""
+    candidates = sorted(known)
+    close = difflib.get_close_matches(name, candidates, n=1, cutoff=0.5)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known: {', '.join(candidates) or 'none'}"
+
+
+def run(main: Callable[[], None]) -> None:
+    """Run a script's main function, turning a foreseeable fault into one line and exit code 1."""
+    try:
+        main()
+    except SpecmoeError as error:
+        sys.exit(f"{type(error).__name__}: {error}")

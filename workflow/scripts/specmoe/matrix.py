@@ -1,0 +1,109 @@
+"""From the configuration to the blocks of a campaign, and to the table of its runs."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+
+from specmoe.block import NO_DRAFT, Block, Method, PromptSource
+from specmoe.config import Config, Suite
+
+
+@dataclass(frozen=True)
+class Run:
+    """One generation; `run` is unique in the campaign, `order` is its place in its block."""
+
+    run: str
+    block: str
+    suite: str
+    target: str
+    method: Method
+    draft: str
+    gamma: int
+    prompt: str
+    repeat: int
+    order: int
+
+
+def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
+    """Return every block of the campaign, suite after suite; `gpu`: the backend has one."""
+    return [
+        block
+        for name, suite in config.selected_suites.items()
+        for block in _suite_blocks(config, name, suite, gpu)
+    ]
+
+
+def list_runs(blocks: Iterable[Block]) -> list[Run]:
+    """Return the table of runs: one row for each prompt of each block."""
+    return [
+        Run(
+            run=block.run_id(source.prompt),
+            block=block.block,
+            suite=block.suite,
+            target=block.target,
+            method=block.method,
+            draft=block.draft,
+            gamma=block.gamma,
+            prompt=source.prompt,
+            repeat=block.repeat,
+            order=order,
+        )
+        for block in blocks
+        for order, source in enumerate(block.prompts)
+    ]
+
+
+def schedule(blocks: Iterable[Block], seed: int) -> list[Block]:
+    """Return the blocks in the order they are measured.
+
+    Repeat after repeat, shuffled across suites within each: drift of the machine then meets all
+    suites alike, and a run and its baseline of the same repeat lie close in time. Which of two
+    blocks comes first depends on the two alone, so adding blocks reorders nothing.
+    """
+    return sorted(blocks, key=lambda block: (block.repeat, _shuffle_key(seed, block.block)))
+
+
+def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Block]:
+    measurement = config.measurement
+    prompts = [
+        *(PromptSource(prompt, config.prompts.texts[prompt].file) for prompt in suite.prompts),
+        *(
+            PromptSource(f"passage-{length}", config.prompts.passage, length)
+            for length in suite.prompt_lengths
+        ),
+    ]
+    blocks = []
+    for target, draft in product(suite.targets, suite.drafts):
+        has_draft = draft != NO_DRAFT
+        gammas = suite.gammas if has_draft else [0]
+        for gamma, repeat in product(gammas, range(measurement.repeats)):
+            block = f"{name}/{target}/{draft}/g{gamma}/r{repeat}"
+            blocks.append(
+                Block(
+                    block=block,
+                    suite=name,
+                    target=target,
+                    method=Method.DRAFT if has_draft else Method.NONE,
+                    draft=draft,
+                    gamma=gamma,
+                    repeat=repeat,
+                    prompts=_shuffled(prompts, block, measurement.order_seed),
+                    n_predict=measurement.n_predict,
+                    temperature=measurement.temperature,
+                    seed=measurement.seed,
+                    warmups=measurement.warmups,
+                    context=measurement.context,
+                    threads=measurement.threads,
+                    gpu_layers=measurement.gpu_layers if gpu else 0,
+                )
+            )
+    return blocks
+
+
+def _shuffled(prompts: list[PromptSource], block: str, seed: int) -> tuple[PromptSource, ...]:
+    return tuple(sorted(prompts, key=lambda source: _shuffle_key(seed, f"{block}/{source.prompt}")))
+
+
+def _shuffle_key(seed: int, name: str) -> bytes:
+    return hashlib.sha256(f"{seed}/{name}".encode()).digest()
