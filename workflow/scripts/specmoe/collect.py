@@ -1,0 +1,98 @@
+"""From the records of blocks to the rows of `runs.parquet`."""
+
+import math
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from specmoe.block import NO_DRAFT
+from specmoe.paired import ACCEPTED, ACCEPTED_AT, DECODES, DRAFTED, ROUNDS
+
+Row = dict[str, Any]
+
+
+def rows_of_record(record: Mapping[str, Any], campaign: str) -> list[Row]:
+    """Return the rows of one block of protocol `paired`, not yet linked to their baselines."""
+    return [_row(record, run, campaign) for run in record["runs"]]
+
+
+def link_baselines(rows: list[Row], baseline_suites: Mapping[str, str]) -> None:
+    """Give every speculative row its baseline's id, and the length of the prefix they share.
+
+    `baseline_suites` maps a suite to the one that holds its runs without a draft. The baseline of
+    a row has the same target, prompt and repeat. A row whose baseline was not measured stays null.
+    """
+    baselines = {
+        (row["suite"], row["target"], row["prompt"], row["repeat"]): row
+        for row in rows
+        if row["draft"] == NO_DRAFT
+    }
+    for row in rows:
+        if row["draft"] == NO_DRAFT:
+            continue
+        suite = baseline_suites.get(row["suite"])
+        baseline = baselines.get((suite, row["target"], row["prompt"], row["repeat"]))
+        if baseline is not None:
+            row["baseline"] = baseline["run"]
+            row["common_prefix"] = common_prefix(row["tokens"], baseline["tokens"])
+
+
+def common_prefix(first: list[int], second: list[int]) -> int:
+    """Return how many elements from the start two lists share."""
+    for length, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one != other:
+            return length
+    return min(len(first), len(second))
+
+
+def _row(record: Mapping[str, Any], run: Mapping[str, Any], campaign: str) -> Row:
+    block, provenance = record["block"], record["provenance"]
+    timings, metrics = run["answer"]["timings"], run["metrics"]
+    speculative = block["draft"] != NO_DRAFT
+    generated = len(run["answer"]["tokens"])
+    return {
+        "campaign": campaign,
+        "protocol": record["protocol"],
+        **{
+            key: block[key]
+            for key in (
+                "suite", "block", "target", "method", "draft", "gamma",
+                "n_predict", "temperature", "seed", "repeat",
+            )
+        },
+        **{key: run[key] for key in ("run", "prompt", "order", "load_average", "decode_failures")},
+        "n_prompt": timings["prompt_n"],
+        "prompt_ms": timings["prompt_ms"],
+        "decode_ms": timings["predicted_ms"],
+        "tokens_per_second": (generated - 1) / timings["predicted_ms"] * 1000,
+        "rounds": _count(metrics, ROUNDS) if speculative else None,
+        "drafted": _count(metrics, DRAFTED) if speculative else None,
+        "accepted": _count(metrics, ACCEPTED) if speculative else None,
+        "accepted_per_position": [
+            _count(metrics, ACCEPTED_AT.format(position=position))
+            for position in range(block["gamma"])
+        ]
+        if speculative
+        else None,
+        "decodes": _count(metrics, DECODES),
+        "tokens": run["answer"]["tokens"],
+        "baseline": None,
+        "common_prefix": None,
+        "peak_rss_bytes": record["peak_rss_bytes"],
+        "started_at": datetime.fromisoformat(run["started_at"]),
+        "host": record["host"],
+        **{
+            key: provenance[key]
+            for key in ("engine", "engine_commit", "backend", "target_sha256", "draft_sha256")
+        },
+        "status": "ok",
+        "error": None,
+    }
+
+
+def _count(metrics: Mapping[str, float], name: str) -> int:
+    # A counter that never moved is not among the server's answers.
+    value = metrics.get(name, 0.0)
+    if not math.isclose(value, round(value)):
+        raise ValueError(f"counter {name} is {value}")
+    return round(value)

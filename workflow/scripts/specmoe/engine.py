@@ -1,0 +1,245 @@
+"""The engine: llama.cpp fetched, built, tried on a real model, and written down.
+
+Fetching and building leave a work folder that a later build continues from; what counts is
+`bin/` and `engine.json`, which holds no time and no path of the machine, so that building the
+same engine again changes neither.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from specmoe.backend import CMAKE_FLAGS, Backend
+from specmoe.config import GitEngine, PathEngine, PypiEngine
+from specmoe.errors import EngineError, MeasurementError
+from specmoe.files import sha256_of
+from specmoe.server import Server, server_command
+from specmoe.synthetic import Recipe, write_model
+
+BINARIES = ("llama-server", "llama-quantize", "llama-bench")
+PYPI_PACKAGE = "llama-cpp-python"
+SELF_TEST_RECIPE = Recipe(layers=4, seed=1)
+SELF_TEST_TYPE = "Q4_K_M"
+SELF_TEST_TOKENS = 8
+
+Say = Callable[[str], None]
+
+
+def make_engine(
+    engine: PypiEngine | GitEngine | PathEngine,
+    engine_id: str,
+    backend: Backend,
+    folder: Path,
+    log: Path,
+    say: Say,
+) -> None:
+    """Leave a tested engine in `folder`: `bin/` with its binaries, and `engine.json`.
+
+    `log` receives the output of every tool run; `say` is told how far it is. Raises EngineError.
+    """
+    facts = {"id": engine_id, "source": engine.source, "commit": engine.commit, "backend": backend}
+    with log.open("w") as output:
+        if isinstance(engine, PathEngine):
+            _install(Path(engine.path), folder / "bin")
+            self_test(folder / "bin", backend, log)
+            build = {"flags": {}, "compiler": "unknown: built elsewhere"}
+        else:
+            build = _build_until_it_works(engine, backend, folder, output.fileno(), log, say)
+    digests = {name: sha256_of(folder / "bin" / name) for name in BINARIES}
+    facts |= build | {"binaries_sha256": digests}
+    (folder / "engine.json").write_text(json.dumps(facts, indent=1) + "\n")
+
+
+def self_test(binaries: Path, backend: Backend, log: Path) -> None:
+    """Quantize a small synthetic model and generate with it; raise EngineError if that fails.
+
+    Only a quantized model reaches the matrix kernels that some virtual machines cannot run.
+    """
+    with tempfile.TemporaryDirectory(prefix="specmoe-") as scratch:
+        full, quantized = Path(scratch, "full.gguf"), Path(scratch, "quantized.gguf")
+        write_model(full, SELF_TEST_RECIPE)
+        quantize(binaries, full, quantized, SELF_TEST_TYPE, log)
+        command = server_command(
+            binaries / "llama-server",
+            quantized,
+            context=256,
+            threads=1,
+            gpu_layers=0 if backend == Backend.CPU else 99,
+        )
+        server_log = log.with_suffix(".selftest.log")
+        try:
+            with Server(command, server_log, start_limit_s=60, run_limit_s=60) as server:
+                answer = server.complete(
+                    server.tokenize("self-test"),
+                    n_predict=SELF_TEST_TOKENS,
+                    temperature=0,
+                    seed=1,
+                )
+        except MeasurementError as error:
+            raise EngineError(f"the engine fails its self-test: {error}") from error
+    if len(answer["tokens"]) != SELF_TEST_TOKENS:
+        raise EngineError(f"the engine fails its self-test: it generated {answer['tokens']}")
+
+
+def quantize(binaries: Path, source: Path, target: Path, kind: str, log: Path) -> None:
+    """Write `target`, the model `source` at the quantization `kind`, with llama-quantize."""
+    command = [str(binaries / "llama-quantize"), str(source), str(target), kind]
+    with log.open("a") as output:
+        code = subprocess.run(command, stdout=output, stderr=output, check=False).returncode
+    if code != 0:
+        target.unlink(missing_ok=True)
+        raise EngineError(f"llama-quantize ended with code {code} on {source}; see {log}")
+
+
+def _build_until_it_works(
+    engine: PypiEngine | GitEngine, backend: Backend, folder: Path, output: int, log: Path, say: Say
+) -> dict[str, object]:
+    """Build with the configured flags, then with each fallback, until the self-test passes."""
+    _require_compiler()
+    work = folder / "work"
+    work.mkdir(parents=True, exist_ok=True)
+    source = _fetch(engine, work, output, say)
+    failures = []
+    for fallback in [{}, *engine.fallbacks]:
+        flags = engine.cmake | CMAKE_FLAGS[backend] | fallback
+        _compile(source, work / "build", flags, output, say)
+        _install(work / "build" / "bin", folder / "bin")
+        say("self-test of the engine on a quantized model")
+        try:
+            self_test(folder / "bin", backend, log)
+        except EngineError as error:
+            failures.append(str(error))
+            say(f"self-test failed with flags {fallback or 'as configured'}; see {log}")
+            continue
+        return {"flags": flags, "compiler": _compiler(work / "build")}
+    raise EngineError(f"no build passes the self-test, {len(failures)} tried; last: {failures[-1]}")
+
+
+def _require_compiler() -> None:
+    if not (os.environ.get("CXX") or any(map(shutil.which, ("c++", "g++", "clang++")))):
+        raise EngineError(
+            "no C++ compiler found; on macOS run `xcode-select --install`,"
+            " on Debian or Ubuntu `apt-get install build-essential`"
+        )
+    if not shutil.which("cmake"):
+        raise EngineError(
+            "no CMake found; install it with `pip install cmake`, on macOS also `brew install"
+            " cmake`, on Debian or Ubuntu `apt-get install cmake`"
+        )
+
+
+def _fetch(engine: PypiEngine | GitEngine, work: Path, output: int, say: Say) -> Path:
+    """Return the folder of llama.cpp's sources, fetched if this commit is not there yet."""
+    source = work / f"source-{engine.commit}"
+    if not source.exists():
+        say(f"fetching llama.cpp {engine.commit}")
+        with tempfile.TemporaryDirectory(dir=work) as scratch:
+            if isinstance(engine, PypiEngine):
+                fetched = _fetch_pypi(engine, Path(scratch), output)
+            else:
+                fetched = _fetch_git(engine, Path(scratch), output)
+            fetched.rename(source)
+    return source
+
+
+def _fetch_pypi(engine: PypiEngine, folder: Path, output: int) -> Path:
+    """Download the source distribution, check its digest, unpack the llama.cpp inside it."""
+    requirement = folder / "requirement.txt"
+    requirement.write_text(f"{PYPI_PACKAGE}=={engine.version} --hash=sha256:{engine.sha256}\n")
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", ":all:"]
+    command += ["--require-hashes", "--requirement", str(requirement), "--dest", str(folder)]
+    _run(command, output, f"{PYPI_PACKAGE} {engine.version} could not be downloaded")
+    [archive] = folder.glob("*.tar.gz")
+    if sha256_of(archive) != engine.sha256:
+        raise EngineError(f"{archive.name} has not the SHA-256 of the config: {engine.sha256}")
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, members=_vendored(tar), filter="data")
+    [unpacked] = folder.glob("*/vendor/llama.cpp")
+    return unpacked
+
+
+def _vendored(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
+    return (member for member in tar if "/vendor/llama.cpp/" in member.name)
+
+
+def _fetch_git(engine: GitEngine, folder: Path, output: int) -> Path:
+    """Clone one tag and check that it is the commit it should be."""
+    clone = folder / "clone"
+    command = ["git", "clone", "--depth", "1", "--branch", engine.tag, "--", engine.url, str(clone)]
+    _run(command, output, f"{engine.url} could not be cloned")
+    head = subprocess.run(
+        ["git", "-C", str(clone), "rev-parse", "HEAD"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    if not head.startswith(engine.commit):
+        raise EngineError(
+            f"tag {engine.tag} of {engine.url} is commit {head}, the config says {engine.commit}"
+        )
+    return clone
+
+
+def _compile(source: Path, build: Path, flags: dict[str, str], output: int, say: Say) -> None:
+    definitions = [f"-D{key}={value}" for key, value in flags.items()]
+    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+    # A changed generator or flag must not meet an old cache.
+    with suppress(FileNotFoundError):
+        (build / "CMakeCache.txt").unlink()
+    say("configuring llama.cpp")
+    _run(
+        ["cmake", "-S", str(source), "-B", str(build), *generator, *definitions],
+        output,
+        "llama.cpp could not be configured",
+    )
+    targets = [word for name in BINARIES for word in ("--target", name)]
+    command = ["cmake", "--build", str(build), "--parallel", str(os.cpu_count() or 1), *targets]
+    _run(command, output, "llama.cpp could not be compiled", say)
+
+
+def _run(command: list[str], output: int, fault: str, say: Say | None = None) -> None:
+    """Run a tool with its output in a file, telling `say` of every tenth of a build."""
+    told = -1
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            os.write(output, line.encode())
+            share = _progress(line)
+            if say and share is not None and int(share * 10) > told:
+                told = int(share * 10)
+                say(f"building llama.cpp: {told * 10} %")
+    if process.returncode != 0:
+        raise EngineError(f"{fault}: {command[0]} ended with code {process.returncode}; see its log")
+
+
+def _progress(line: str) -> float | None:
+    """Return the share done from a line of Ninja (`[3/216] ...`) or Make (`[ 12%] ...`)."""
+    if match := re.match(r"\[(\d+)/(\d+)\]", line):
+        return int(match[1]) / int(match[2])
+    if match := re.match(r"\[ *(\d+)%\]", line):
+        return int(match[1]) / 100
+    return None
+
+
+def _install(built: Path, binaries: Path) -> None:
+    binaries.mkdir(parents=True, exist_ok=True)
+    for name in BINARIES:
+        if not (built / name).is_file():
+            raise EngineError(f"no {name} in {built}; give the folder of a complete llama.cpp build")
+        shutil.copy2(built / name, binaries / name)
+
+
+def _compiler(build: Path) -> str:
+    """Return the first line the C++ compiler of a build says of its version."""
+    cache = (build / "CMakeCache.txt").read_text()
+    match = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.+)$", cache, re.MULTILINE)
+    path = match[1] if match else "c++"
+    version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
+    return (version.stdout.splitlines() or ["unknown"])[0]

@@ -1,0 +1,150 @@
+"""The paired protocol: every run of a block in one llama-server process.
+
+The baseline of a speculative run is the same request to the same command line without the
+speculation flags, so that nothing but speculation tells the two apart.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from specmoe.block import Block, PromptSource
+from specmoe.errors import MeasurementError
+from specmoe.host import host_id, load_average, physical_cores
+from specmoe.server import Server, server_command
+
+VOCABULARY_FAULT = "the target and draft vocabs are not compatible"
+
+DRAFTED = "spec_decode_num_draft_tokens_total"
+ACCEPTED = "spec_decode_num_accepted_tokens_total"
+ROUNDS = "spec_decode_num_drafts_total"
+ACCEPTED_AT = "spec_decode_num_accepted_tokens_per_pos_total/{position}"
+DECODES = "n_decode_total"
+
+
+def measure(
+    block: Block,
+    *,
+    root: Path,
+    binary: Path,
+    target: Path,
+    draft: Path | None,
+    log: Path,
+    start_limit_s: float,
+    run_limit_s: float,
+    say: Callable[[str], None],
+) -> dict[str, Any]:
+    """Do all runs of a block and return its record: the block, the command, the raw answers.
+
+    `root` is the folder that prompt files are relative to; `binary` is llama-server; `log` receives its output; `say` is told of every run. Raises
+    MeasurementError, with the end of that log, when any run is not a measurement.
+    """
+    command = server_command(
+        binary,
+        target,
+        context=block.context,
+        threads=block.threads or physical_cores(),
+        gpu_layers=block.gpu_layers,
+        draft=draft,
+        method=block.method,
+        gamma=block.gamma,
+    )
+    with Server(command, log, start_limit_s, run_limit_s) as server:
+        _refuse_unlike_vocabularies(server, block)
+        prompts = {source.prompt: _token_ids(server, source, block, root) for source in block.prompts}
+        longest = max(prompts.values(), key=len)
+        for _ in range(block.warmups):
+            _generate(server, block, longest)
+        runs = []
+        for order, source in enumerate(block.prompts):
+            run = _measure_run(server, block, source.prompt, prompts[source.prompt], order)
+            runs.append(run)
+            say(_progress(block, run))
+    return {
+        "protocol": "paired",
+        "block": asdict(block),
+        "command": server.command,
+        "host": host_id(),
+        "peak_rss_bytes": server.peak_rss_bytes,
+        "runs": runs,
+    }
+
+
+def _token_ids(server: Server, source: PromptSource, block: Block, root: Path) -> list[int]:
+    ids = server.tokenize((root / source.file).read_text(encoding="utf-8").rstrip("\n"))
+    if source.length is not None:
+        if len(ids) < source.length:
+            raise MeasurementError(
+                f"{source.file} has {len(ids)} tokens in the vocabulary of {block.target}, fewer"
+                f" than the {source.length} of prompt {source.prompt}; give a longer passage"
+            )
+        ids = ids[: source.length]
+    if len(ids) + block.n_predict + block.gamma > block.context:
+        raise MeasurementError(
+            f"prompt {source.prompt} has {len(ids)} tokens; with {block.n_predict} generated and"
+            f" {block.gamma} drafted they exceed measurement.context = {block.context}"
+        )
+    return ids
+
+
+def _measure_run(
+    server: Server, block: Block, prompt: str, ids: list[int], order: int
+) -> dict[str, Any]:
+    started_at = datetime.now(UTC)
+    load = load_average()
+    before, failures = server.metrics(), server.decode_failures()
+    clock = time.perf_counter()
+    answer = _generate(server, block, ids)
+    wall_ms = (time.perf_counter() - clock) * 1000
+    after = server.metrics()
+    run = {
+        "run": block.run_id(prompt),
+        "prompt": prompt,
+        "order": order,
+        "started_at": started_at.isoformat(),
+        "load_average": load,
+        "wall_ms": wall_ms,
+        "metrics": {name: value - before.get(name, 0) for name, value in after.items()},
+        "decode_failures": server.decode_failures() - failures,
+        "answer": answer,
+    }
+    if block.has_draft and not run["metrics"].get(DRAFTED):
+        raise server.fault(
+            f"run {run['run']}: the server drafted nothing; its draft model is not in use"
+        )
+    return run
+
+
+def _generate(server: Server, block: Block, ids: list[int]) -> dict[str, Any]:
+    answer = server.complete(
+        ids, n_predict=block.n_predict, temperature=block.temperature, seed=block.seed
+    )
+    generated = len(answer["tokens"])
+    if generated != block.n_predict:
+        raise server.fault(f"short output: {generated} tokens instead of {block.n_predict}")
+    if answer["timings"]["prompt_n"] != len(ids):
+        raise server.fault(
+            f"the server read {answer['timings']['prompt_n']} prompt tokens of {len(ids)}"
+        )
+    return answer
+
+
+def _refuse_unlike_vocabularies(server: Server, block: Block) -> None:
+    # llama-server logs this and runs on without speculation.
+    if block.has_draft and VOCABULARY_FAULT in server.log_text():
+        raise server.fault(
+            f"draft {block.draft} and target {block.target} have different vocabularies;"
+            " choose a draft of the target's family"
+        )
+
+
+def _progress(block: Block, run: dict[str, Any]) -> str:
+    timings, metrics = run["answer"]["timings"], run["metrics"]
+    rate = (timings["predicted_n"] - 1) / timings["predicted_ms"] * 1000
+    line = f"run {run['order'] + 1} of {len(block.prompts)}: {run['run']}: {rate:.1f} tok/s"
+    if block.has_draft:
+        line += f", acceptance {metrics[ACCEPTED] / metrics[DRAFTED]:.1%}"
+    return line

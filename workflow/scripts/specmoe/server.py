@@ -1,0 +1,222 @@
+"""One llama-server process: its command line, its requests, its counters, its end."""
+
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from specmoe.errors import MeasurementError
+from specmoe.guard import guarded
+
+DECODE_FAILURE = re.compile("failed to decode")
+LOG_LINES_SHOWN = 15
+HEALTH_POLL_S = 0.02
+# The socket's name counts against the kernel's limit of about 100 bytes for a socket path.
+SOCKET_NAME = "s.sock"
+
+
+def server_command(
+    binary: Path,
+    target: Path,
+    *,
+    context: int,
+    threads: int,
+    gpu_layers: int,
+    draft: Path | None = None,
+    method: str = "none",
+    gamma: int = 0,
+) -> list[str]:
+    """Return llama-server's command line, without the address it listens on.
+
+    One slot, no reuse of earlier prompts, counters on. The flags after the common ones are all
+    that tells a speculative run from its baseline. `gpu_layers` 0 means a backend without GPU.
+    `--spec-draft-p-min 0` lets the draft propose `gamma` tokens however unsure it is.
+    """
+    command = [str(binary), "--model", str(target), "--ctx-size", str(context)]
+    command += ["--parallel", "1", "--threads", str(threads)]
+    command += ["--ctx-checkpoints", "0", "--cache-ram", "0"]
+    command += ["--metrics", "--no-ui", "--log-verbosity", "4"]
+    if gpu_layers:
+        command += ["--gpu-layers", str(gpu_layers), "--flash-attn", "on"]
+    if draft is not None:
+        command += ["--model-draft", str(draft), "--spec-type", method]
+        command += ["--spec-draft-n-max", str(gamma), "--spec-draft-n-min", "0"]
+        command += ["--spec-draft-p-min", "0"]
+        if gpu_layers:
+            command += ["--gpu-layers-draft", str(gpu_layers)]
+    return command
+
+
+class Server:
+    """A running llama-server, reached over a Unix socket in a private folder.
+
+    Use as a context manager; the process is gone when the block is left, whatever the reason.
+    Every fault raises MeasurementError with the end of the server's log.
+    """
+
+    def __init__(self, command: list[str], log: Path, start_limit_s: float, run_limit_s: float):
+        """Prepare `command` (from `server_command`) to run with its output in `log`."""
+        self._folder = tempfile.TemporaryDirectory(prefix="specmoe-")
+        self._socket = Path(self._folder.name, SOCKET_NAME)
+        self.command = [*command, "--host", str(self._socket)]
+        self._log = log
+        self._start_limit_s = start_limit_s
+        self._run_limit_s = run_limit_s
+        self._process: subprocess.Popen[bytes] | None = None
+        self.peak_rss_bytes: int | None = None  # known once the process has ended
+        self._client = httpx.Client(
+            transport=httpx.HTTPTransport(uds=str(self._socket)),
+            base_url="http://llama-server",
+            timeout=run_limit_s,
+        )
+
+    def __enter__(self) -> Self:
+        """Start the process and wait until its models are loaded."""
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                guarded(self.command),
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            self._wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the process."""
+        self.stop()
+
+    def stop(self) -> None:
+        """End the process and wait for it; calling it again does nothing."""
+        if self._process is None:
+            return
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._process = None
+        # The guard and, through it, the server are the only children waited for so far.
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        self.peak_rss_bytes = peak if sys.platform == "darwin" else peak * 1024
+        self._client.close()
+        self._folder.cleanup()
+
+    def tokenize(self, text: str) -> list[int]:
+        """Return the token ids of `text` as the target's vocabulary has it."""
+        ids: list[int] = self._post("/tokenize", {"content": text, "add_special": True})["tokens"]
+        return ids
+
+    def complete(
+        self, prompt: list[int], *, n_predict: int, temperature: float, seed: int
+    ) -> dict[str, Any]:
+        """Generate exactly `n_predict` tokens after `prompt` and return the server's answer."""
+        greedy = {"top_k": 1} if temperature == 0 else {}
+        return self._post(
+            "/completion",
+            {
+                "prompt": prompt,
+                "n_predict": n_predict,
+                "temperature": temperature,
+                "seed": seed,
+                "ignore_eos": True,
+                "cache_prompt": False,
+                "return_tokens": True,
+                **greedy,
+            },
+        )
+
+    def metrics(self) -> dict[str, float]:
+        """Return the server's counters by name, without the `llamacpp:` prefix.
+
+        Counters per draft position are named `..._per_pos_total/0`, `/1` and so on.
+        """
+        families = text_string_to_metric_families(self._request("GET", "/metrics").text)
+        return {
+            "/".join([sample.name.removeprefix("llamacpp:"), *sample.labels.values()]): sample.value
+            for family in families
+            for sample in family.samples
+        }
+
+    def fault(self, reason: str) -> MeasurementError:
+        """Return an error that says `reason` and shows the end of the server's log."""
+        lines = self._log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+        return MeasurementError(
+            f"{reason}; the end of {self._log}:\n" + "\n".join(f"  | {line}" for line in lines)
+        )
+
+    def decode_failures(self) -> int:
+        """Return how many failed calls of `llama_decode` the server has logged so far."""
+        return len(DECODE_FAILURE.findall(self.log_text()))
+
+    def log_text(self) -> str:
+        """Return what the server has logged so far."""
+        return self._log.read_text(errors="replace")
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + self._start_limit_s
+        while time.monotonic() < deadline:
+            self._raise_if_ended("llama-server ended while loading")
+            try:
+                if self._client.get("/health").status_code == httpx.codes.OK:
+                    return
+            except httpx.TransportError:
+                pass  # not listening yet
+            time.sleep(HEALTH_POLL_S)
+        raise self.fault(
+            f"llama-server was not ready after {self._start_limit_s:g} s"
+            " (measurement.start_limit_s)"
+        )
+
+    def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = self._request("POST", path, json=body).json()
+        return answer
+
+    def _request(self, method: str, path: str, **kwargs: Any) -> httpx.Response:
+        try:
+            response = self._client.request(method, path, **kwargs)
+        except httpx.TimeoutException as error:
+            raise self.fault(
+                f"timeout: {path} took longer than {self._run_limit_s:g} s"
+                " (measurement.run_limit_s)"
+            ) from error
+        except httpx.TransportError as error:
+            self._raise_if_ended("llama-server crashed", grace_s=1.0)
+            raise self.fault(f"llama-server does not answer: {error}") from error
+        if response.status_code != httpx.codes.OK:
+            raise self.fault(f"llama-server refused {path}: {response.text.strip()}")
+        return response
+
+    def _raise_if_ended(self, reason: str, grace_s: float = 0.0) -> None:
+        assert self._process is not None
+        try:
+            code = self._process.wait(grace_s) if grace_s else self._process.poll()
+        except subprocess.TimeoutExpired:
+            return
+        if code is not None:
+            raise self.fault(f"{reason} ({_exit_words(code)})")
+
+
+def _exit_words(code: int) -> str:
+    """Say an exit code in words; above 128 it is the number of a signal plus 128."""
+    try:
+        return f"killed by {signal.Signals(code - 128).name}"
+    except ValueError:
+        return f"exit code {code}"
