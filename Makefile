@@ -1,0 +1,25 @@
+# The two commands of the README, and the set-up both need.
+PYTHON ?= python3
+VENV := .venv
+SNAKEMAKE := $(VENV)/bin/snakemake
+
+.PHONY: demo test setup
+
+demo: setup ## Measure the whole matrix on small synthetic models, and render the paper from it.
+	$(SNAKEMAKE) --cores all --configfile config/demo.yaml paper
+
+test: setup ## Lint, then run every test, with a real llama.cpp.
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/snakefmt --check Snakefile rules
+	$(VENV)/bin/mypy workflow/scripts/specmoe
+	$(SNAKEMAKE) --lint
+	$(VENV)/bin/pytest
+
+setup: $(VENV)/installed
+
+$(VENV)/installed: requirements.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "specmoe needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.txt
+	touch $@

@@ -1,0 +1,74 @@
+"""specmoe: measure speculative decoding on Mixture-of-Experts models, and write the paper."""
+
+from pathlib import Path
+
+from snakemake.utils import min_version
+
+min_version("9.27")
+
+CONFIG_FOLDER = Path(workflow.basedir, "config")
+
+
+configfile: CONFIG_FOLDER / "engines.yaml"
+configfile: CONFIG_FOLDER / "models.yaml"
+configfile: CONFIG_FOLDER / "prompts.yaml"
+configfile: CONFIG_FOLDER / "suites.yaml"
+configfile: CONFIG_FOLDER / "config.yaml"
+
+
+# In the order data flows.
+include: "rules/common.smk"
+include: "rules/engine.smk"
+include: "rules/models.smk"
+include: "rules/blocks.smk"
+include: "rules/collect.smk"
+include: "rules/analysis.smk"
+include: "rules/paper.smk"
+
+
+localrules:
+    paper,
+    tables,
+    figures,
+    runs,
+    models,
+    engine,
+
+
+rule paper:
+    """Measure what is not measured yet; render every table, figure and number of the paper."""
+    default_target: True
+    input:
+        rules.tables.input,
+        rules.figures.input,
+
+
+rule tables:
+    """Render the paper's tables and numbers."""
+    input:
+        TABLE_FILES,
+        "paper/macros.tex",
+
+
+rule figures:
+    """Plot the paper's figures."""
+    input:
+        FIGURE_FILES,
+
+
+rule runs:
+    """Measure every run of the campaign into runs.parquet."""
+    input:
+        "<campaign>/runs.parquet",
+
+
+rule models:
+    """Make or fetch every model of the campaign."""
+    input:
+        MODEL_FILES,
+
+
+rule engine:
+    """Build and test llama.cpp."""
+    input:
+        ENGINE,

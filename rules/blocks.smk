@@ -1,0 +1,60 @@
+# Measuring: one engine process a block, one block at a time.
+ORDER = {block: 1 - position / len(BLOCKS) for position, block in enumerate(BLOCKS)}
+
+
+def block_models(wildcards):
+    """Return the files of a block's target and draft, and their cards."""
+    block = BLOCKS[wildcards.block]
+    roles = {"target": block.target} | ({"draft": block.draft} if block.has_draft else {})
+    return {
+        f"{role}{what}": f"<models>/{model}.{end}"
+        for role, model in roles.items()
+        for what, end in [("", "gguf"), ("_card", "json")]
+    }
+
+
+rule measure_block:
+    """Measure all prompts of one block in one engine process, alone on the machine."""
+    input:
+        modules("measure_block"),
+        unpack(block_models),
+        # Every model first: a block that waits for its model would leave the seeded order.
+        models=ancient(MODEL_FILES),
+        engine="<engine>/engine.json",
+        prompts=lambda wildcards: sorted(
+            {shipped(source.file) for source in BLOCKS[wildcards.block].prompts}
+        ),
+        script=script("measure_block"),
+    output:
+        ensure("<campaign>/blocks/{block}.json", non_empty=True),
+    log:
+        block="<logs>/measure_block/{block}.log",
+        server="<logs>/measure_block/{block}.server.log",
+    benchmark:
+        "<benchmarks>/measure_block/{block}.tsv"
+    conda:
+        "../envs/measure.yaml"
+    # Blocks run in the order of BLOCKS, after everything of higher priority.
+    priority: lambda wildcards: ORDER[wildcards.block]
+    threads: workflow.cores
+    # Limits are resources because a changed limit makes no finished block stale.
+    resources:
+        measuring=1,
+        start_limit_s=CONFIG.measurement.start_limit_s,
+        run_limit_s=CONFIG.measurement.run_limit_s,
+    params:
+        block=lambda wildcards: BLOCKS[wildcards.block].to_json(),
+        draft=lambda wildcards, input: (
+            f"--draft {input.draft} --draft-card {input.draft_card}"
+            if BLOCKS[wildcards.block].has_draft
+            else ""
+        ),
+        root=shipped("."),
+    message:
+        "Measuring {wildcards.block}"
+    shell:
+        "python {input.script} --block {params.block:q} --root {params.root}"
+        " --engine {input.engine} --target {input.target} --target-card {input.target_card}"
+        " {params.draft} --start-limit-s {resources.start_limit_s}"
+        " --run-limit-s {resources.run_limit_s} --workflow-pid $PPID"
+        " --server-log {log.server} --out {output} 2>&1 | tee {log.block}"

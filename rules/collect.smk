@@ -1,0 +1,84 @@
+# From the records of blocks to tables of runs.
+def records_of(suites):
+    """Return the records of the blocks of some suites."""
+    return [f"<campaign>/blocks/{name}.json" for name, b in BLOCKS.items() if b.suite in suites]
+
+
+rule record_config:
+    """Write down the configuration the campaign is measured with."""
+    output:
+        "<campaign>/config.json",
+    log:
+        "<logs>/record_config.log",
+    params:
+        config=CONFIG.of_campaign().model_dump_json(indent=1),
+    localrule: True
+    shell:
+        "printf '%s\\n' {params.config:q} > {output} 2> {log}"
+
+
+rule collect_runs:
+    """Collect every run of the campaign."""
+    input:
+        modules("collect_runs"),
+        script=script("collect_runs"),
+        config="<campaign>/config.json",
+        records=records_of(CONFIG.campaign.suites),
+    output:
+        "<campaign>/runs.parquet",
+    log:
+        "<logs>/collect_runs.log",
+    benchmark:
+        "<benchmarks>/collect_runs.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    shell:
+        "python {input.script} --config {input.config} --records {input.records}"
+        " --out {output} 2>&1 | tee {log}"
+
+
+use rule collect_runs as collect_suite with:
+    input:
+        modules("collect_runs"),
+        script=script("collect_runs"),
+        config="<campaign>/config.json",
+        records=lambda wildcards: records_of(
+            {wildcards.suite, CONFIG.suites[wildcards.suite].baseline}
+        ),
+    output:
+        "<campaign>/suites/{suite}.parquet",
+    log:
+        "<logs>/collect_suite/{suite}.log",
+    benchmark:
+        "<benchmarks>/collect_suite/{suite}.tsv"
+
+
+rule summarise_suite:
+    """Say what one suite measured."""
+    input:
+        modules("summarise_suite"),
+        script=script("summarise_suite"),
+        config="<campaign>/config.json",
+        runs="<campaign>/suites/{suite}.parquet",
+    output:
+        "<campaign>/suites/{suite}.txt",
+    log:
+        "<logs>/summarise_suite/{suite}.log",
+    benchmark:
+        "<benchmarks>/summarise_suite/{suite}.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    shell:
+        "python {input.script} --config {input.config} --suite {wildcards.suite}"
+        " --runs {input.runs} --out {output} 2>&1 | tee {log}"
+
+
+for suite in CONFIG.campaign.suites:
+
+    rule:
+        """Measure one suite, with the baselines it is compared with, and print its summary."""
+        name:
+            f"suite_{suite}"
+        localrule: True
+        input:
+            f"<campaign>/suites/{suite}.txt",

@@ -1,0 +1,63 @@
+# The checked configuration, the campaign's blocks, and what every rule shares.
+import os
+import re
+import sys
+
+
+
+def shipped(path):
+    """Return a file or folder of the workflow's own, relative to where snakemake is called."""
+    return os.path.relpath(Path(workflow.basedir, path))
+
+
+SCRIPTS = Path(shipped("workflow/scripts"))
+sys.path.insert(0, str(SCRIPTS.resolve()))
+# `python` in a rule is the one that runs snakemake, activated or not.
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+from specmoe.backend import detect_backend
+from specmoe.config import load
+from specmoe.dependencies import files_of
+from specmoe.errors import ConfigError
+from specmoe.matrix import list_blocks, schedule
+
+try:
+    CONFIG = load(config, Path(workflow.basedir))
+except ConfigError as error:
+    sys.exit(f"ConfigError: {error}")
+
+BACKEND = detect_backend(CONFIG.campaign.backend)
+ENGINE_ID = f"{CONFIG.campaign.engine}-{BACKEND}"
+# By id, in the order they are measured.
+BLOCKS = {
+    block.block: block
+    for block in schedule(
+        list_blocks(CONFIG, gpu=BACKEND != "cpu"), CONFIG.measurement.order_seed
+    )
+}
+
+# One measurement at a time; without a limit a job's `measuring=1` would mean nothing.
+workflow.global_resources.setdefault("measuring", 1)
+
+
+pathvars:
+    engine=f"results/engines/{ENGINE_ID}",
+    models=f"results/models/{CONFIG.campaign.models}",
+    campaign=f"results/{CONFIG.campaign.name}",
+    logs=f"results/{CONFIG.campaign.name}/logs",
+    benchmarks=f"results/{CONFIG.campaign.name}/benchmarks",
+
+
+wildcard_constraints:
+    block="|".join(map(re.escape, BLOCKS)),
+    suite="|".join(map(re.escape, CONFIG.campaign.suites)),
+
+
+def script(name):
+    """Return the file of the script `name`."""
+    return str(SCRIPTS / f"{name}.py")
+
+
+def modules(name):
+    """Return the modules a script runs: as inputs, an edit to one of them reruns the rule."""
+    return [str(file) for file in files_of(Path(script(name))) if str(file) != script(name)]

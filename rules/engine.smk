@@ -1,0 +1,27 @@
+# llama.cpp: fetched, built, and tried on a small model.
+rule build_engine:
+    """Fetch and build llama.cpp, and try it on a small model."""
+    input:
+        modules("build_engine"),
+        script=script("build_engine"),
+    output:
+        bin=directory("<engine>/bin"),
+        engine="<engine>/engine.json",
+    log:
+        "<engine>/build.log",
+    benchmark:
+        "<engine>/build.tsv"
+    conda:
+        "../envs/engine.yaml"
+    priority: 10
+    threads: workflow.cores
+    params:
+        id=ENGINE_ID,
+        entry=CONFIG.engine.model_dump_json(),
+        backend=BACKEND,
+        out=subpath(output.engine, parent=True),
+    message:
+        "Building llama.cpp {params.id}: some minutes, once"
+    shell:
+        "python {input.script} --id {params.id} --backend {params.backend}"
+        " --entry {params.entry:q} --out {params.out} --log {log}"

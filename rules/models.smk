@@ -1,0 +1,120 @@
+# Model files and their cards; how a model comes to be is its `kind` in the config.
+MODEL_FILES = expand("<models>/{model}.{end}", model=CONFIG.models, end=["gguf", "json"])
+
+
+def of_kind(kind):
+    """Return the wildcard constraint that matches the models of one kind and no other."""
+    names = [name for name, model in CONFIG.models.items() if model.kind == kind]
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
+rule write_synthetic_model:
+    """Write a model with random weights."""
+    input:
+        modules("write_synthetic_model"),
+        script=script("write_synthetic_model"),
+    output:
+        "<models>/{model}.gguf",
+    log:
+        "<models>/logs/write_synthetic_model/{model}.log",
+    benchmark:
+        "<models>/benchmarks/write_synthetic_model/{model}.tsv"
+    wildcard_constraints:
+        model=of_kind("synthetic"),
+    conda:
+        "../envs/models.yaml"
+    priority: 10
+    params:
+        recipe=lambda wildcards: CONFIG.models[wildcards.model].recipe_json(),
+    shell:
+        "python {input.script} --recipe {params.recipe:q} --out {output} 2>&1 | tee {log}"
+
+
+rule quantize_model:
+    """Make a model from another one with the engine's llama-quantize."""
+    input:
+        modules("quantize_model"),
+        script=script("quantize_model"),
+        engine="<engine>/engine.json",
+        source=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.gguf",
+    output:
+        "<models>/{model}.gguf",
+    log:
+        "<models>/logs/quantize_model/{model}.log",
+    benchmark:
+        "<models>/benchmarks/quantize_model/{model}.tsv"
+    wildcard_constraints:
+        model=of_kind("quantize"),
+    conda:
+        "../envs/models.yaml"
+    priority: 10
+    threads: workflow.cores
+    params:
+        type=lambda wildcards: CONFIG.models[wildcards.model].type,
+    shell:
+        "python {input.script} --engine {input.engine} --source {input.source}"
+        " --type {params.type} --out {output} --log {log}"
+
+
+rule fetch_model:
+    """Download a model from the hub into the user's own cache, and link it into place."""
+    input:
+        modules("fetch_model"),
+        script=script("fetch_model"),
+    output:
+        "<models>/{model}.gguf",
+    log:
+        "<models>/logs/fetch_model/{model}.log",
+    benchmark:
+        "<models>/benchmarks/fetch_model/{model}.tsv"
+    wildcard_constraints:
+        model=of_kind("hub"),
+    conda:
+        "../envs/models.yaml"
+    priority: 10
+    params:
+        entry=lambda wildcards: CONFIG.models[wildcards.model].model_dump_json(),
+    # Progress bars need the terminal, so its words are not copied to the log.
+    shell:
+        "python {input.script} --entry {params.entry:q} --out {output}"
+
+
+rule link_model:
+    """Link a model file the user has into place."""
+    input:
+        modules("link_model"),
+        script=script("link_model"),
+    output:
+        "<models>/{model}.gguf",
+    log:
+        "<models>/logs/link_model/{model}.log",
+    benchmark:
+        "<models>/benchmarks/link_model/{model}.tsv"
+    wildcard_constraints:
+        model=of_kind("path"),
+    conda:
+        "../envs/models.yaml"
+    priority: 10
+    params:
+        path=lambda wildcards: CONFIG.models[wildcards.model].path,
+    shell:
+        "python {input.script} --path {params.path:q} --out {output} 2>&1 | tee {log}"
+
+
+rule describe_model:
+    """Read a model file back and write down what it is."""
+    input:
+        modules("describe_model"),
+        script=script("describe_model"),
+        model="<models>/{model}.gguf",
+    output:
+        "<models>/{model}.json",
+    log:
+        "<models>/logs/describe_model/{model}.log",
+    benchmark:
+        "<models>/benchmarks/describe_model/{model}.tsv"
+    conda:
+        "../envs/models.yaml"
+    priority: 10
+    shell:
+        "python {input.script} --model {input.model} --out {output} 2>&1 | tee {log}"

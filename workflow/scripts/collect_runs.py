@@ -1,0 +1,31 @@
+"""Turn the records of blocks into a table of runs."""
+
+import argparse
+import json
+from pathlib import Path
+
+from specmoe import errors
+from specmoe.collect import link_baselines, rows_of_record
+from specmoe.config import Config
+from specmoe.records import write_runs
+
+
+def main() -> None:
+    """Parse the command line and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
+    parser.add_argument("--records", required=True, type=Path, nargs="+")
+    parser.add_argument("--out", required=True, type=Path)
+    args = parser.parse_args()
+    config = Config.model_validate_json(args.config.read_text())
+    rows = [
+        row
+        for record in args.records
+        for row in rows_of_record(json.loads(record.read_text()), config.campaign.name)
+    ]
+    link_baselines(rows, config.baseline_suites)
+    write_runs(rows, args.out)
+
+
+if __name__ == "__main__":
+    errors.run(main)

@@ -1,0 +1,63 @@
+"""Measure one block: all its prompts in one engine process, alone on the machine."""
+
+import argparse
+import json
+from functools import partial
+from pathlib import Path
+
+from specmoe import errors
+from specmoe.block import Block
+from specmoe.guard import end_with
+from specmoe.lock import alone
+from specmoe.paired import measure
+
+
+def main() -> None:
+    """Parse the command line, measure the block, write its record."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--block", required=True, help="the block, as JSON")
+    parser.add_argument("--root", required=True, type=Path, help="folder of the prompt files")
+    parser.add_argument("--engine", required=True, type=Path, help="engine.json")
+    parser.add_argument("--target", required=True, type=Path, help="GGUF")
+    parser.add_argument("--target-card", required=True, type=Path, help="its card")
+    parser.add_argument("--draft", type=Path, help="GGUF")
+    parser.add_argument("--draft-card", type=Path, help="its card")
+    parser.add_argument("--start-limit-s", required=True, type=float)
+    parser.add_argument("--run-limit-s", required=True, type=float)
+    parser.add_argument("--workflow-pid", type=int, help="end when this process does")
+    parser.add_argument("--server-log", required=True, type=Path)
+    parser.add_argument("--out", required=True, type=Path)
+    args = parser.parse_args()
+    say = partial(print, flush=True)
+    if args.workflow_pid:
+        end_with(args.workflow_pid)
+    engine = json.loads(args.engine.read_text())
+    with alone(say):
+        record = measure(
+            Block.from_json(args.block),
+            root=args.root,
+            binary=args.engine.parent / "bin" / "llama-server",
+            target=args.target,
+            draft=args.draft,
+            log=args.server_log,
+            start_limit_s=args.start_limit_s,
+            run_limit_s=args.run_limit_s,
+            say=say,
+        )
+    record["provenance"] = {
+        "engine": engine["id"],
+        "engine_commit": engine["commit"],
+        "backend": engine["backend"],
+        "target_sha256": _digest(args.target_card),
+        "draft_sha256": _digest(args.draft_card) if args.draft_card else None,
+    }
+    args.out.write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _digest(card: Path) -> str:
+    digest: str = json.loads(card.read_text())["sha256"]
+    return digest
+
+
+if __name__ == "__main__":
+    errors.run(main)

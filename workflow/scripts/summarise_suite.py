@@ -1,0 +1,27 @@
+"""Say what one suite measured, as plain text."""
+
+import argparse
+from pathlib import Path
+
+from specmoe import errors
+from specmoe.config import Config
+from specmoe.records import read_runs
+from specmoe.summary import summarise_suite
+
+
+def main() -> None:
+    """Parse the command line, write the summary and print it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
+    parser.add_argument("--suite", required=True)
+    parser.add_argument("--runs", required=True, type=Path, help="rows of the suite and baselines")
+    parser.add_argument("--out", required=True, type=Path)
+    args = parser.parse_args()
+    config = Config.model_validate_json(args.config.read_text())
+    text = summarise_suite(read_runs(args.runs), args.suite, config)
+    args.out.write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    errors.run(main)

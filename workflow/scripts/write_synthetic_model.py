@@ -1,0 +1,20 @@
+"""Write a model with random weights."""
+
+import argparse
+from pathlib import Path
+
+from specmoe import errors
+from specmoe.synthetic import Recipe, write_model
+
+
+def main() -> None:
+    """Parse the command line and write the model."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--recipe", required=True, help="fields of Recipe, as JSON")
+    parser.add_argument("--out", required=True, type=Path)
+    args = parser.parse_args()
+    write_model(args.out, Recipe.from_json(args.recipe))
+
+
+if __name__ == "__main__":
+    errors.run(main)
