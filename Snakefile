@@ -35,14 +35,6 @@ localrules:
     engine,
 
 
-rule paper:
-    """Measure what is not measured yet; render every table, figure and number of the paper."""
-    default_target: True
-    input:
-        rules.tables.input,
-        rules.figures.input,
-
-
 rule tables:
     """Render the paper's tables and numbers."""
     input:
@@ -54,6 +46,14 @@ rule figures:
     """Plot the paper's figures."""
     input:
         FIGURE_FILES,
+
+
+rule paper:
+    """Measure what is not measured yet; render every table, figure and number of the paper."""
+    default_target: True
+    input:
+        rules.tables.input,
+        rules.figures.input,
 
 
 rule runs:
@@ -71,4 +71,4 @@ rule models:
 rule engine:
     """Build and test llama.cpp."""
     input:
-        ENGINE,
+        rules.build_engine.output.engine,

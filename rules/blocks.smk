@@ -5,7 +5,9 @@ ORDER = {block: 1 - position / len(BLOCKS) for position, block in enumerate(BLOC
 def block_models(wildcards):
     """Return the files of a block's target and draft, and their cards."""
     block = BLOCKS[wildcards.block]
-    roles = {"target": block.target} | ({"draft": block.draft} if block.has_draft else {})
+    roles = {"target": block.target} | (
+        {"draft": block.draft} if block.has_draft else {}
+    )
     return {
         f"{role}{what}": f"<models>/{model}.{end}"
         for role, model in roles.items()
@@ -32,10 +34,10 @@ rule measure_block:
         server="<logs>/measure_block/{block}.server.log",
     benchmark:
         "<benchmarks>/measure_block/{block}.tsv"
-    conda:
-        "../envs/measure.yaml"
     # Blocks run in the order of BLOCKS, after everything of higher priority.
     priority: lambda wildcards: ORDER[wildcards.block]
+    conda:
+        "../envs/measure.yaml"
     threads: workflow.cores
     # Limits are resources because a changed limit makes no finished block stale.
     resources:

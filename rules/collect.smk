@@ -1,7 +1,11 @@
 # From the records of blocks to tables of runs.
 def records_of(suites):
     """Return the records of the blocks of some suites."""
-    return [f"<campaign>/blocks/{name}.json" for name, b in BLOCKS.items() if b.suite in suites]
+    return [
+        f"<campaign>/blocks/{name}.json"
+        for name, b in BLOCKS.items()
+        if b.suite in suites
+    ]
 
 
 rule record_config:
@@ -10,9 +14,9 @@ rule record_config:
         "<campaign>/config.json",
     log:
         "<logs>/record_config.log",
+    localrule: True
     params:
         config=CONFIG.of_campaign().model_dump_json(indent=1),
-    localrule: True
     shell:
         "printf '%s\\n' {params.config:q} > {output} 2> {log}"
 
@@ -79,6 +83,6 @@ for suite in CONFIG.campaign.suites:
         """Measure one suite, with the baselines it is compared with, and print its summary."""
         name:
             f"suite_{suite}"
-        localrule: True
         input:
             f"<campaign>/suites/{suite}.txt",
+        localrule: True

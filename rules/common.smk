@@ -4,7 +4,6 @@ import re
 import sys
 
 
-
 def shipped(path):
     """Return a file or folder of the workflow's own, relative to where snakemake is called."""
     return os.path.relpath(Path(workflow.basedir, path))
@@ -60,4 +59,6 @@ def script(name):
 
 def modules(name):
     """Return the modules a script runs: as inputs, an edit to one of them reruns the rule."""
-    return [str(file) for file in files_of(Path(script(name))) if str(file) != script(name)]
+    return [
+        str(file) for file in files_of(Path(script(name))) if str(file) != script(name)
+    ]

@@ -11,9 +11,9 @@ rule build_engine:
         "<engine>/build.log",
     benchmark:
         "<engine>/build.tsv"
+    priority: 10
     conda:
         "../envs/engine.yaml"
-    priority: 10
     threads: workflow.cores
     params:
         id=ENGINE_ID,

@@ -1,5 +1,7 @@
 # Model files and their cards; how a model comes to be is its `kind` in the config.
-MODEL_FILES = expand("<models>/{model}.{end}", model=CONFIG.models, end=["gguf", "json"])
+MODEL_FILES = expand(
+    "<models>/{model}.{end}", model=CONFIG.models, end=["gguf", "json"]
+)
 
 
 def of_kind(kind):
@@ -21,11 +23,11 @@ rule write_synthetic_model:
         "<models>/benchmarks/write_synthetic_model/{model}.tsv"
     wildcard_constraints:
         model=of_kind("synthetic"),
+    priority: 10
     conda:
         "../envs/models.yaml"
-    priority: 10
     params:
-        recipe=lambda wildcards: CONFIG.models[wildcards.model].recipe_json(),
+        recipe=lambda wildcards: CONFIG.models[wildcards.model].recipe.to_json(),
     shell:
         "python {input.script} --recipe {params.recipe:q} --out {output} 2>&1 | tee {log}"
 
@@ -45,9 +47,9 @@ rule quantize_model:
         "<models>/benchmarks/quantize_model/{model}.tsv"
     wildcard_constraints:
         model=of_kind("quantize"),
+    priority: 10
     conda:
         "../envs/models.yaml"
-    priority: 10
     threads: workflow.cores
     params:
         type=lambda wildcards: CONFIG.models[wildcards.model].type,
@@ -69,9 +71,9 @@ rule fetch_model:
         "<models>/benchmarks/fetch_model/{model}.tsv"
     wildcard_constraints:
         model=of_kind("hub"),
+    priority: 10
     conda:
         "../envs/models.yaml"
-    priority: 10
     params:
         entry=lambda wildcards: CONFIG.models[wildcards.model].model_dump_json(),
     # Progress bars need the terminal, so its words are not copied to the log.
@@ -92,9 +94,9 @@ rule link_model:
         "<models>/benchmarks/link_model/{model}.tsv"
     wildcard_constraints:
         model=of_kind("path"),
+    priority: 10
     conda:
         "../envs/models.yaml"
-    priority: 10
     params:
         path=lambda wildcards: CONFIG.models[wildcards.model].path,
     shell:
@@ -113,8 +115,8 @@ rule describe_model:
         "<models>/logs/describe_model/{model}.log",
     benchmark:
         "<models>/benchmarks/describe_model/{model}.tsv"
+    priority: 10
     conda:
         "../envs/models.yaml"
-    priority: 10
     shell:
         "python {input.script} --model {input.model} --out {output} 2>&1 | tee {log}"

@@ -1,7 +1,9 @@
 # From the analysis to what main.tex includes.
 PAPER = Path(shipped("paper"))
 TEMPLATES = sorted(PAPER.glob("templates/*.tex.j2"))
-TABLE_FILES = expand("paper/tables/{table}", table=[template.stem for template in TEMPLATES])
+TABLE_FILES = expand(
+    "paper/tables/{table}", table=[template.stem for template in TEMPLATES]
+)
 FIGURE_FILES = expand(
     "paper/figures/{figure}.{end}",
     figure=sorted(caption.stem for caption in PAPER.glob("captions/*.rst")),
@@ -26,11 +28,10 @@ rule render_tables:
     conda:
         "../envs/analysis.yaml"
     params:
-        out=subpath(output.tables[0], parent=True),
-        templates=subpath(input.templates[0], parent=True),
+        templates=PAPER / "templates",
     shell:
         "python {input.script} --analysis {input.analysis} --templates {params.templates}"
-        " --out {params.out} --macros {output.macros} 2>&1 | tee {log}"
+        " --out paper/tables --macros {output.macros} 2>&1 | tee {log}"
 
 
 rule plot_figures:
@@ -47,7 +48,5 @@ rule plot_figures:
         "<benchmarks>/plot_figures.tsv"
     conda:
         "../envs/analysis.yaml"
-    params:
-        out=subpath(output[0], parent=True),
     shell:
-        "python {input.script} --analysis {input.analysis} --out {params.out} 2>&1 | tee {log}"
+        "python {input.script} --analysis {input.analysis} --out paper/figures 2>&1 | tee {log}"

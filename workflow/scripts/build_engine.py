@@ -21,7 +21,9 @@ def main() -> None:
     parser.add_argument("--log", required=True, type=Path, help="output of the tools it runs")
     args = parser.parse_args()
     engine = TypeAdapter(Engine).validate_json(args.entry)
-    make_engine(engine, args.id, args.backend, args.out, args.log, lambda text: print(text, flush=True))
+    make_engine(
+        engine, args.id, args.backend, args.out, args.log, lambda text: print(text, flush=True)
+    )
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.synthetic import Recipe, write_model
+from specmoe.recipe import Recipe
+from specmoe.synthetic import write_model
 
 
 def main() -> None:

@@ -1,1 +1,1 @@
-"""specmoe: does speculative decoding speed up Mixture-of-Experts models in llama.cpp?"""
+"""specmoe measures whether speculative decoding speeds up Mixture-of-Experts models."""

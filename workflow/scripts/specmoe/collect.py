@@ -56,8 +56,16 @@ def _row(record: Mapping[str, Any], run: Mapping[str, Any], campaign: str) -> Ro
         **{
             key: block[key]
             for key in (
-                "suite", "block", "target", "method", "draft", "gamma",
-                "n_predict", "temperature", "seed", "repeat",
+                "suite",
+                "block",
+                "target",
+                "method",
+                "draft",
+                "gamma",
+                "n_predict",
+                "temperature",
+                "seed",
+                "repeat",
             )
         },
         **{key: run[key] for key in ("run", "prompt", "order", "load_average", "decode_failures")},

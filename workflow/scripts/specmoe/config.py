@@ -4,6 +4,7 @@ Everything a campaign measures is said in `config/`; config/README.md explains e
 `load` is called by the Snakefile before any rule is defined, so a wrong name never reaches the DAG.
 """
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +22,7 @@ from pydantic import (
 from specmoe.backend import Backend
 from specmoe.block import NO_DRAFT
 from specmoe.errors import ConfigError, nearest
+from specmoe.recipe import Recipe
 
 # Names become file names and command-line words: no separators, no shell or LaTeX surprises inside.
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
@@ -145,25 +147,10 @@ class QuantizeModel(ModelBase):
 
 
 class SyntheticModel(ModelBase):
-    """Random weights of a real architecture, written here; see `specmoe.synthetic.Recipe`."""
+    """Random weights of a real architecture, written here."""
 
     kind: Literal["synthetic"]
-    seed: Annotated[int, Field(ge=0)]
-    type: Literal["F16", "BF16"]
-    layers: Positive
-    hidden: Positive
-    heads: Positive
-    kv_heads: Positive
-    head_size: Positive
-    ffn: Positive
-    gdn_value_heads: Positive
-    gdn_key_heads: Positive
-    gdn_head_size: Positive
-    experts: Annotated[int, Field(ge=0)] = 0
-    experts_used: Annotated[int, Field(ge=0)] = 0
-    expert_ffn: Annotated[int, Field(ge=0)] = 0
-    core_layers: Positive
-    epsilon: Annotated[float, Field(ge=0)]
+    recipe: Recipe
 
 
 class PathModel(ModelBase):
@@ -275,6 +262,9 @@ def load(data: Mapping[str, Any], root: Path) -> Config:
     _check_sources(config)
     for name, suite in config.selected_suites.items():
         _check_suite(config, name, suite)
+    for name, suite in config.selected_suites.items():
+        if suite.has_speculation:
+            _check_speculation(config, name, suite)
     _check_prompt_files(config, root)
     return config
 
@@ -286,6 +276,10 @@ def _first_fault(error: ValidationError) -> str:
     keys = [str(part) for i, part in enumerate(fault["loc"]) if not (i == 3 and part in tags)]
     if fault["loc"][:1] == ("engines",):
         keys = [str(part) for i, part in enumerate(fault["loc"]) if not (i == 2 and part in tags)]
+    if fault["type"] == "unexpected_keyword_argument":
+        key = keys.pop()
+        known = [field.name for field in dataclasses.fields(Recipe)]
+        return f"config: {'.'.join(keys)}: unknown key {key!r}; {nearest(key, known)}"
     place = ".".join(keys) or "top level"
     message = fault["msg"].removeprefix("Value error, ")
     shown = f" (got {fault['input']!r})" if fault["type"] not in {"value_error", "missing"} else ""
@@ -345,8 +339,6 @@ def _check_suite(config: Config, name: str, suite: Suite) -> None:
             f"config: {place}.prompt_lengths: {longest} tokens and what is generated after them"
             f" do not fit measurement.context = {config.measurement.context}"
         )
-    if suite.has_speculation:
-        _check_speculation(config, name, suite)
 
 
 def _check_speculation(config: Config, name: str, suite: Suite) -> None:

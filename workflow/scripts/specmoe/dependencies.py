@@ -36,7 +36,5 @@ def _imported(file: Path) -> tuple[str, ...]:
         node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
     ]
     return tuple(
-        module.removeprefix(f"{PACKAGE}.")
-        for module in modules
-        if module.startswith(f"{PACKAGE}.")
+        module.removeprefix(f"{PACKAGE}.") for module in modules if module.startswith(f"{PACKAGE}.")
     )

@@ -21,12 +21,27 @@ from specmoe.backend import CMAKE_FLAGS, Backend
 from specmoe.config import GitEngine, PathEngine, PypiEngine
 from specmoe.errors import EngineError, MeasurementError
 from specmoe.files import sha256_of
+from specmoe.recipe import Recipe
 from specmoe.server import Server, server_command
-from specmoe.synthetic import Recipe, write_model
+from specmoe.synthetic import write_model
 
 BINARIES = ("llama-server", "llama-quantize", "llama-bench")
 PYPI_PACKAGE = "llama-cpp-python"
-SELF_TEST_RECIPE = Recipe(layers=4, seed=1)
+# Every matrix must have rows of a multiple of 256 for K-quants.
+SELF_TEST_RECIPE = Recipe(
+    layers=4,
+    hidden=256,
+    heads=4,
+    kv_heads=2,
+    head_size=64,
+    ffn=256,
+    gdn_value_heads=4,
+    gdn_key_heads=2,
+    gdn_head_size=64,
+    experts=4,
+    experts_used=2,
+    expert_ffn=256,
+)
 SELF_TEST_TYPE = "Q4_K_M"
 SELF_TEST_TOKENS = 8
 
@@ -216,7 +231,9 @@ def _run(command: list[str], output: int, fault: str, say: Say | None = None) ->
                 told = int(share * 10)
                 say(f"building llama.cpp: {told * 10} %")
     if process.returncode != 0:
-        raise EngineError(f"{fault}: {command[0]} ended with code {process.returncode}; see its log")
+        raise EngineError(
+            f"{fault}: {command[0]} ended with code {process.returncode}; see its log"
+        )
 
 
 def _progress(line: str) -> float | None:
@@ -232,7 +249,9 @@ def _install(built: Path, binaries: Path) -> None:
     binaries.mkdir(parents=True, exist_ok=True)
     for name in BINARIES:
         if not (built / name).is_file():
-            raise EngineError(f"no {name} in {built}; give the folder of a complete llama.cpp build")
+            raise EngineError(
+                f"no {name} in {built}; give the folder of a complete llama.cpp build"
+            )
         shutil.copy2(built / name, binaries / name)
 
 

@@ -39,8 +39,9 @@ def measure(
 ) -> dict[str, Any]:
     """Do all runs of a block and return its record: the block, the command, the raw answers.
 
-    `root` is the folder that prompt files are relative to; `binary` is llama-server; `log` receives its output; `say` is told of every run. Raises
-    MeasurementError, with the end of that log, when any run is not a measurement.
+    `root` is the folder that prompt files are relative to, `binary` is llama-server; `log` receives
+    its output, `say` is told of every run. Raises MeasurementError, with the end of that log, when
+    any run is not a measurement.
     """
     command = server_command(
         binary,
@@ -54,7 +55,9 @@ def measure(
     )
     with Server(command, log, start_limit_s, run_limit_s) as server:
         _refuse_unlike_vocabularies(server, block)
-        prompts = {source.prompt: _token_ids(server, source, block, root) for source in block.prompts}
+        prompts = {
+            source.prompt: _token_ids(server, source, block, root) for source in block.prompts
+        }
         longest = max(prompts.values(), key=len)
         for _ in range(block.warmups):
             _generate(server, block, longest)

@@ -105,8 +105,10 @@ def write_runs(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
     rows = list(rows)
     for row in rows:
         if unknown := set(row) ^ set(COLUMNS):
-            raise SchemaError(f"{path}: run {row.get('run')}: column {sorted(unknown)[0]!r} is not"
-                              " in the schema or not in the row")
+            raise SchemaError(
+                f"{path}: run {row.get('run')}: column {sorted(unknown)[0]!r} is not"
+                " in the schema or not in the row"
+            )
     try:
         table = pyarrow.Table.from_pylist(rows, schema=_ARROW_SCHEMA)
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:

@@ -124,6 +124,11 @@ class Server:
         ids: list[int] = self._post("/tokenize", {"content": text, "add_special": True})["tokens"]
         return ids
 
+    def detokenize(self, ids: list[int]) -> str:
+        """Return the text of token ids."""
+        text: str = self._post("/detokenize", {"tokens": ids})["content"]
+        return text
+
     def complete(
         self, prompt: list[int], *, n_predict: int, temperature: float, seed: int
     ) -> dict[str, Any]:

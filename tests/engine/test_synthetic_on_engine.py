@@ -1,0 +1,125 @@
+"""Synthetic models on the real engine: they load, quantize, vary, and draft for each other."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from specmoe.recipe import Recipe
+from specmoe.server import Server, server_command
+from specmoe.synthetic import write_model
+
+SMALL = Recipe(
+    layers=4,
+    hidden=256,
+    heads=4,
+    kv_heads=2,
+    head_size=64,
+    ffn=512,
+    gdn_value_heads=4,
+    gdn_key_heads=2,
+    gdn_head_size=64,
+)
+RECIPES = {
+    "draft": SMALL,
+    "dense": replace(SMALL, layers=8),
+    "moe": replace(SMALL, layers=8, experts=8, experts_used=2, expert_ffn=256),
+    "stranger": replace(SMALL, seed=1),
+}
+PROMPTS = ("The cause of the", "def mean(values):\n    return", "推测解码为什么更快？")
+
+
+@contextmanager
+def serving(engine_bin: Path, model: Path, draft: Path | None = None) -> Iterator[Server]:
+    """Run a model, with a draft that proposes four tokens a round if one is given."""
+    speculation = {"draft": draft, "method": "draft-simple", "gamma": 4} if draft else {}
+    command = server_command(
+        engine_bin / "llama-server", model, context=1024, threads=2, gpu_layers=0, **speculation
+    )
+    with TemporaryDirectory() as folder:
+        log = Path(folder, "server.log")
+        with Server(command, log, start_limit_s=60, run_limit_s=60) as server:
+            yield server
+
+
+def generate(server: Server, prompt: str) -> dict[str, Any]:
+    return server.complete(server.tokenize(prompt), n_predict=48, temperature=0, seed=1)
+
+
+def acceptance_rate(server: Server) -> float:
+    timings = [generate(server, prompt)["timings"] for prompt in PROMPTS]
+    drafted = sum(timing["draft_n"] for timing in timings)
+    return float(sum(timing["draft_n_accepted"] for timing in timings) / drafted)
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("models")
+    for name, recipe in RECIPES.items():
+        write_model(folder / f"{name}.gguf", recipe)
+    return {name: folder / f"{name}.gguf" for name in RECIPES}
+
+
+def test_any_text_survives_tokenization(engine_bin: Path, models: dict[str, Path]) -> None:
+    with serving(engine_bin, models["draft"]) as server:
+        for text in (*PROMPTS, "tabs\tand\r\nnew lines", "naïve 🙂"):
+            ids = server.tokenize(text)
+            assert server.detokenize(ids) == text
+            assert len(ids) <= len(text.encode())
+
+
+def test_greedy_text_varies_and_depends_on_the_prompt(
+    engine_bin: Path, models: dict[str, Path]
+) -> None:
+    with serving(engine_bin, models["dense"]) as server:
+        texts = [generate(server, prompt)["tokens"] for prompt in PROMPTS]
+    assert all(len(set(tokens)) >= 12 for tokens in texts)
+    assert len({tuple(tokens[-8:]) for tokens in texts}) == len(PROMPTS)
+
+
+def test_generated_text_is_printable_ascii(engine_bin: Path, models: dict[str, Path]) -> None:
+    with serving(engine_bin, models["moe"]) as server:
+        text = generate(server, PROMPTS[2])["content"]
+    assert text.isascii()
+    assert text.replace("\n", "").isprintable()
+
+
+@pytest.mark.parametrize("target", ["dense", "moe"])
+def test_a_nested_draft_is_accepted_often_but_not_always(
+    engine_bin: Path, models: dict[str, Path], target: str
+) -> None:
+    with serving(engine_bin, models[target], models["draft"]) as server:
+        assert 0.3 < acceptance_rate(server) < 0.97
+
+
+def test_a_model_accepts_nearly_all_of_its_own_drafts(
+    engine_bin: Path, models: dict[str, Path]
+) -> None:
+    with serving(engine_bin, models["dense"], models["dense"]) as server:
+        assert acceptance_rate(server) > 0.97
+
+
+def test_a_draft_of_another_seed_is_almost_never_accepted(
+    engine_bin: Path, models: dict[str, Path]
+) -> None:
+    with serving(engine_bin, models["dense"], models["stranger"]) as server:
+        assert acceptance_rate(server) < 0.1
+
+
+@pytest.mark.parametrize("quantization", ["Q4_K_M", "Q8_0"])
+def test_a_quantized_moe_still_accepts_the_draft(
+    engine_bin: Path, models: dict[str, Path], tmp_path: Path, quantization: str
+) -> None:
+    quantized = tmp_path / "moe.gguf"
+    quantize = [str(engine_bin / "llama-quantize"), str(models["moe"]), str(quantized)]
+    finished = subprocess.run([*quantize, quantization, "2"], capture_output=True, text=True)
+    assert finished.returncode == 0
+    # What a K-quant cannot pack falls back to another type, with a warning.
+    assert "fallback" not in finished.stderr.replace("0 tensor(s) required fallback", "")
+    with serving(engine_bin, quantized, models["draft"]) as server:
+        assert acceptance_rate(server) > 0.3
