@@ -12,6 +12,8 @@ rule describe_host:
         "<benchmarks>/describe_host.tsv"
     conda:
         "../envs/measure.yaml"
+    message:
+        "Describing this machine"
     shell:
         "python {input.script} --out {output} 2>&1 | tee {log}"
 
@@ -33,6 +35,8 @@ rule analyse_runs:
         "<benchmarks>/analyse_runs.tsv"
     conda:
         "../envs/analysis.yaml"
+    message:
+        "Analysing the runs"
     shell:
         "python {input.script} --runs {input.runs} --config {input.config} --host {input.host}"
         " --cards {input.cards} --out {output} 2>&1 | tee {log}"

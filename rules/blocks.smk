@@ -1,18 +1,4 @@
 # Measuring: one engine process a block, one block at a time.
-ORDER = {block: 1 - position / len(BLOCKS) for position, block in enumerate(BLOCKS)}
-
-
-def block_models(wildcards):
-    """Return the files of a block's target and draft, and their cards."""
-    block = BLOCKS[wildcards.block]
-    roles = {"target": block.target} | (
-        {"draft": block.draft} if block.has_draft else {}
-    )
-    return {
-        f"{role}{what}": f"<models>/{model}.{end}"
-        for role, model in roles.items()
-        for what, end in [("", "gguf"), ("_card", "json")]
-    }
 
 
 rule measure_block:
@@ -20,8 +6,6 @@ rule measure_block:
     input:
         modules("measure_block"),
         unpack(block_models),
-        # Every model first: a block that waits for its model would leave the seeded order.
-        models=ancient(MODEL_FILES),
         engine="<engine>/engine.json",
         prompts=lambda wildcards: sorted(
             {shipped(source.file) for source in BLOCKS[wildcards.block].prompts}
@@ -34,8 +18,9 @@ rule measure_block:
         server="<logs>/measure_block/{block}.server.log",
     benchmark:
         "<benchmarks>/measure_block/{block}.tsv"
-    # Blocks run in the order of BLOCKS, after everything of higher priority.
-    priority: lambda wildcards: ORDER[wildcards.block]
+    # In the order of BLOCKS, and after all models: a block that started before some model is made
+    # would leave the seeded order.
+    priority: lambda wildcards: PRIORITY[wildcards.block]
     conda:
         "../envs/measure.yaml"
     threads: workflow.cores

@@ -1,13 +1,4 @@
 # From the records of blocks to tables of runs.
-def records_of(suites):
-    """Return the records of the blocks of some suites."""
-    return [
-        f"<campaign>/blocks/{name}.json"
-        for name, b in BLOCKS.items()
-        if b.suite in suites
-    ]
-
-
 rule record_config:
     """Write down the configuration the campaign is measured with."""
     output:
@@ -15,8 +6,12 @@ rule record_config:
     log:
         "<logs>/record_config.log",
     localrule: True
+    conda:
+        "../envs/measure.yaml"
     params:
         config=CONFIG.of_campaign().model_dump_json(indent=1),
+    message:
+        "Writing down the configuration"
     shell:
         "printf '%s\\n' {params.config:q} > {output} 2> {log}"
 
@@ -27,7 +22,7 @@ rule collect_runs:
         modules("collect_runs"),
         script=script("collect_runs"),
         config="<campaign>/config.json",
-        records=records_of(CONFIG.campaign.suites),
+        records=expand("<campaign>/blocks/{block}.json", block=BLOCKS),
     output:
         "<campaign>/runs.parquet",
     log:
@@ -36,6 +31,8 @@ rule collect_runs:
         "<benchmarks>/collect_runs.tsv"
     conda:
         "../envs/analysis.yaml"
+    message:
+        "Collecting {output}"
     shell:
         "python {input.script} --config {input.config} --records {input.records}"
         " --out {output} 2>&1 | tee {log}"
@@ -46,9 +43,7 @@ use rule collect_runs as collect_suite with:
         modules("collect_runs"),
         script=script("collect_runs"),
         config="<campaign>/config.json",
-        records=lambda wildcards: records_of(
-            {wildcards.suite, CONFIG.suites[wildcards.suite].baseline}
-        ),
+        records=lambda wildcards: records_of_suite(wildcards.suite),
     output:
         "<campaign>/suites/{suite}.parquet",
     log:
@@ -72,6 +67,8 @@ rule summarise_suite:
         "<benchmarks>/summarise_suite/{suite}.tsv"
     conda:
         "../envs/analysis.yaml"
+    message:
+        "Summarising suite {wildcards.suite}"
     shell:
         "python {input.script} --config {input.config} --suite {wildcards.suite}"
         " --runs {input.runs} --out {output} 2>&1 | tee {log}"

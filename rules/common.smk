@@ -11,6 +11,12 @@ def shipped(path):
 
 SCRIPTS = Path(shipped("workflow/scripts"))
 sys.path.insert(0, str(SCRIPTS.resolve()))
+
+
+envvars:
+    "PATH",
+
+
 # `python` in a rule is the one that runs snakemake, activated or not.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
@@ -34,6 +40,9 @@ BLOCKS = {
         list_blocks(CONFIG, gpu=BACKEND != "cpu"), CONFIG.measurement.order_seed
     )
 }
+
+# Everything else has a higher priority than a block, and the blocks fall from 1 towards 0.
+PRIORITY = {block: 1 - position / len(BLOCKS) for position, block in enumerate(BLOCKS)}
 
 # One measurement at a time; without a limit a job's `measuring=1` would mean nothing.
 workflow.global_resources.setdefault("measuring", 1)
@@ -61,4 +70,34 @@ def modules(name):
     """Return the modules a script runs: as inputs, an edit to one of them reruns the rule."""
     return [
         str(file) for file in files_of(Path(script(name))) if str(file) != script(name)
+    ]
+
+
+def of_kind(kind):
+    """Return the wildcard constraint that matches the models of one kind and no other."""
+    names = [name for name, model in CONFIG.models.items() if model.kind == kind]
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
+def block_models(wildcards):
+    """Return the files of a block's target and draft, and their cards."""
+    block = BLOCKS[wildcards.block]
+    roles = {"target": block.target} | (
+        {"draft": block.draft} if block.has_draft else {}
+    )
+    return {
+        f"{role}{what}": f"<models>/{model}.{end}"
+        for role, model in roles.items()
+        for what, end in [("", "gguf"), ("_card", "json")]
+    }
+
+
+def records_of_suite(name):
+    """Return the records of a suite's blocks, and of the baselines they are compared with."""
+    suite = CONFIG.suites[name]
+    return [
+        f"<campaign>/blocks/{block.block}.json"
+        for block in BLOCKS.values()
+        if block.suite == name
+        or (block.suite == suite.baseline and block.target in suite.targets)
     ]

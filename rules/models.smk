@@ -1,13 +1,10 @@
 # Model files and their cards; how a model comes to be is its `kind` in the config.
+#
+# What is fetched, linked or quantized follows from its config entry; only the weights of a
+# synthetic model follow from our code as well.
 MODEL_FILES = expand(
     "<models>/{model}.{end}", model=CONFIG.models, end=["gguf", "json"]
 )
-
-
-def of_kind(kind):
-    """Return the wildcard constraint that matches the models of one kind and no other."""
-    names = [name for name, model in CONFIG.models.items() if model.kind == kind]
-    return "|".join(map(re.escape, names)) or "(?!)"
 
 
 rule write_synthetic_model:
@@ -28,6 +25,8 @@ rule write_synthetic_model:
         "../envs/models.yaml"
     params:
         recipe=lambda wildcards: CONFIG.models[wildcards.model].recipe.to_json(),
+    message:
+        "Writing model {wildcards.model}"
     shell:
         "python {input.script} --recipe {params.recipe:q} --out {output} 2>&1 | tee {log}"
 
@@ -35,8 +34,7 @@ rule write_synthetic_model:
 rule quantize_model:
     """Make a model from another one with the engine's llama-quantize."""
     input:
-        modules("quantize_model"),
-        script=script("quantize_model"),
+        script=ancient(script("quantize_model")),
         engine="<engine>/engine.json",
         source=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.gguf",
     output:
@@ -53,6 +51,8 @@ rule quantize_model:
     threads: workflow.cores
     params:
         type=lambda wildcards: CONFIG.models[wildcards.model].type,
+    message:
+        "Quantizing {wildcards.model} to {params.type}"
     shell:
         "python {input.script} --engine {input.engine} --source {input.source}"
         " --type {params.type} --out {output} --log {log}"
@@ -61,8 +61,7 @@ rule quantize_model:
 rule fetch_model:
     """Download a model from the hub into the user's own cache, and link it into place."""
     input:
-        modules("fetch_model"),
-        script=script("fetch_model"),
+        script=ancient(script("fetch_model")),
     output:
         "<models>/{model}.gguf",
     log:
@@ -77,6 +76,8 @@ rule fetch_model:
     params:
         entry=lambda wildcards: CONFIG.models[wildcards.model].model_dump_json(),
     # Progress bars need the terminal, so its words are not copied to the log.
+    message:
+        "Fetching model {wildcards.model}"
     shell:
         "python {input.script} --entry {params.entry:q} --out {output}"
 
@@ -84,8 +85,7 @@ rule fetch_model:
 rule link_model:
     """Link a model file the user has into place."""
     input:
-        modules("link_model"),
-        script=script("link_model"),
+        script=ancient(script("link_model")),
     output:
         "<models>/{model}.gguf",
     log:
@@ -99,6 +99,8 @@ rule link_model:
         "../envs/models.yaml"
     params:
         path=lambda wildcards: CONFIG.models[wildcards.model].path,
+    message:
+        "Linking model {wildcards.model}"
     shell:
         "python {input.script} --path {params.path:q} --out {output} 2>&1 | tee {log}"
 
@@ -118,5 +120,7 @@ rule describe_model:
     priority: 10
     conda:
         "../envs/models.yaml"
+    message:
+        "Reading model {wildcards.model} back"
     shell:
         "python {input.script} --model {input.model} --out {output} 2>&1 | tee {log}"

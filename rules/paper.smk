@@ -29,6 +29,8 @@ rule render_tables:
         "../envs/analysis.yaml"
     params:
         templates=PAPER / "templates",
+    message:
+        "Rendering the paper's tables"
     shell:
         "python {input.script} --analysis {input.analysis} --templates {params.templates}"
         " --out paper/tables --macros {output.macros} 2>&1 | tee {log}"
@@ -48,5 +50,7 @@ rule plot_figures:
         "<benchmarks>/plot_figures.tsv"
     conda:
         "../envs/analysis.yaml"
+    message:
+        "Plotting the paper's figures"
     shell:
         "python {input.script} --analysis {input.analysis} --out paper/figures 2>&1 | tee {log}"

@@ -54,8 +54,9 @@ def test_an_unknown_draft_is_named(study, root):
 
 def test_an_unknown_prompt_is_named(study, root):
     study["suites"]["P"]["prompts"] = ["short_factul"]
-    assert "suites.P.prompts: unknown prompt 'short_factul'; did you mean 'short_factual'?" in fault(
-        study, root
+    assert (
+        "suites.P.prompts: unknown prompt 'short_factul'; did you mean 'short_factual'?"
+        in fault(study, root)
     )
 
 
@@ -102,8 +103,8 @@ def test_a_model_id_that_could_leave_its_folder_is_refused(study, root):
 
 
 def test_a_quantized_model_needs_its_source(demo, root):
-    demo["model_sets"]["demo"]["moe_q4"]["source"] = "moe_bf61"
-    assert "model_sets.demo.moe_q4.source: unknown model 'moe_bf61'; did you mean" in fault(
+    demo["model_sets"]["demo"]["moe_q4"]["source"] = "moe_f61"
+    assert "model_sets.demo.moe_q4.source: unknown model 'moe_f61'; did you mean" in fault(
         demo, root
     )
 

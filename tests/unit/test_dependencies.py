@@ -15,10 +15,11 @@ def test_imports_are_followed_through_other_modules(tmp_path):
     package.mkdir()
     (tmp_path / "go.py").write_text("from specmoe.a import x\nimport json\n")
     (package / "a.py").write_text("def f():\n    from specmoe.b import y\n")
-    (package / "b.py").write_text("from specmoe.a import z\n")
+    (package / "b.py").write_text("from specmoe import c\nfrom specmoe.a import z\n")
+    (package / "c.py").write_text("")
     (package / "unused.py").write_text("")
     found = [file.name for file in files_of(tmp_path / "go.py")]
-    assert sorted(found) == ["a.py", "b.py", "go.py"]
+    assert sorted(found) == ["a.py", "b.py", "c.py", "go.py"]
 
 
 def test_measuring_runs_nothing_of_the_analysis_or_the_configuration(root):

@@ -28,7 +28,9 @@ def test_every_run_and_block_has_an_id_of_its_own(blocks):
     assert len({block.block for block in blocks}) == len(blocks) == 90
 
 
-def test_every_speculative_run_has_one_baseline_of_its_target_prompt_and_repeat(blocks, study, root):
+def test_every_speculative_run_has_one_baseline_of_its_target_prompt_and_repeat(
+    blocks, study, root
+):
     suites = load(study, root).baseline_suites
     runs = list_runs(blocks)
     baselines = Counter(

@@ -13,6 +13,7 @@ from specmoe.statistics import (
     pair_runs,
     summarise_baselines,
     summarise_cells,
+    unpaired_baselines,
 )
 
 SETTINGS = Statistics(resamples=500)
@@ -61,12 +62,13 @@ def test_a_run_without_baseline_has_no_speedup(runs):
 
 
 def test_a_cell_is_summarised_as_by_hand(runs):
-    [cell] = summarise_cells(pair_runs(runs), summarise_baselines(runs), SETTINGS).to_dict("records")
+    [cell] = summarise_cells(pair_runs(runs), unpaired_baselines(runs), SETTINGS).to_dict("records")
     assert cell["runs"] == cell["blocks"] == 2
     assert cell["tokens_per_second"] == 15.0
     assert cell["tokens_per_second_sd"] == pytest.approx(np.sqrt(50))
     assert cell["acceptance_rate"] == 30 / 80
     assert cell["mean_accepted_length"] == 1 + 30 / 20
+    assert cell["baseline_tokens_per_second"] == 15.0
     assert cell["speedup"] == pytest.approx(1.0)  # twice and half
     assert cell["speedup_unpaired"] == 1.0  # 15 / 15
     assert cell["identical"] == 1.0
@@ -79,6 +81,13 @@ def test_the_papers_baseline_is_the_mean_over_prompt_lengths_and_repeats(runs):
     assert baseline["runs"] == 2
 
 
+def test_baselines_of_a_sweep_are_in_the_papers_denominator_and_not_in_its_table(runs):
+    sweep = pd.DataFrame([run("f0", 30.0, suite="F"), run("f1", 30.0, suite="F", draft="d")])
+    runs = pd.concat([runs, sweep])
+    assert summarise_baselines(runs)["tokens_per_second"].tolist() == [15.0]
+    assert unpaired_baselines(runs)["t"] == 20.0
+
+
 def test_prompts_of_text_are_no_part_of_the_papers_baseline(runs):
     runs.loc[1, "prompt"] = "code"
     assert summarise_baselines(runs)["tokens_per_second"].tolist() == [10.0]
@@ -86,7 +95,7 @@ def test_prompts_of_text_are_no_part_of_the_papers_baseline(runs):
 
 def test_a_target_without_the_papers_baseline_has_no_unpaired_speedup(runs):
     runs.loc[[0, 1], "prompt"] = "code"
-    cells = summarise_cells(pair_runs(runs), summarise_baselines(runs), SETTINGS)
+    cells = summarise_cells(pair_runs(runs), unpaired_baselines(runs), SETTINGS)
     assert cells["speedup_unpaired"].isna().all()
     assert cells["speedup"].notna().all()
 
@@ -94,7 +103,7 @@ def test_a_target_without_the_papers_baseline_has_no_unpaired_speedup(runs):
 def test_cells_of_other_keys_split_by_prompt_length(runs):
     runs.loc[3, "prompt"] = "passage-128"
     cells = summarise_cells(
-        pair_runs(runs), summarise_baselines(runs), SETTINGS, ["target", "prompt"]
+        pair_runs(runs), unpaired_baselines(runs), SETTINGS, ["target", "prompt"]
     )
     assert cells["prompt"].tolist() == ["passage-64", "passage-128"]
 

@@ -8,7 +8,14 @@ from typing import Any, Self
 import pandas as pd
 
 from specmoe.config import Config
-from specmoe.statistics import CELL, pair_runs, summarise_baselines, summarise_cells
+from specmoe.statistics import (
+    CELL,
+    PASSAGE_PREFIX,
+    pair_runs,
+    summarise_baselines,
+    summarise_cells,
+    unpaired_baselines,
+)
 
 
 @dataclass(frozen=True)
@@ -17,7 +24,7 @@ class Analysis:
 
     - baselines: one row per target, see `summarise_baselines`.
     - cells: one row per (suite, target, draft, gamma), see `summarise_cells`.
-    - sweep: the same per prompt of exact length, with n_prompt and baseline_tokens_per_second.
+    - sweep: the same per prompt of exact length, with prompt and n_prompt.
     - models: one row per model that was measured: model, label, family (`moe` or `dense`),
       parameters_total, parameters_active, size_bytes, type, experts, experts_used, sha256.
     - suites: one row per suite: suite, title, runs, blocks, measured (rows with status ok).
@@ -61,13 +68,13 @@ def analyse(
     """
     good = runs[runs["status"] == "ok"]
     pairs = pair_runs(good)
-    baselines = summarise_baselines(good)
-    by_length = pairs[pairs["prompt"].str.startswith("passage-")]
-    sweep = summarise_cells(by_length, baselines, config.statistics, [*CELL, "prompt", "n_prompt"])
+    unpaired = unpaired_baselines(good)
+    by_length = pairs[pairs["prompt"].str.startswith(PASSAGE_PREFIX)]
+    lengths = [*CELL, "prompt", "n_prompt"]
     return Analysis(
-        baselines=baselines,
-        cells=summarise_cells(pairs, baselines, config.statistics),
-        sweep=sweep,
+        baselines=summarise_baselines(good),
+        cells=summarise_cells(pairs, unpaired, config.statistics),
+        sweep=summarise_cells(by_length, unpaired, config.statistics, lengths),
         models=_models(runs, config, cards),
         suites=_suites(runs, config),
         campaign=_campaign(runs, config, host),

@@ -5,7 +5,7 @@ Everything a campaign measures is said in `config/`; config/README.md explains e
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -350,14 +350,15 @@ def _check_speculation(config: Config, name: str, suite: Suite) -> None:
         raise ConfigError(f"config: {place}.baseline: say which suite holds the runs without draft")
     _require(suite.baseline, config.campaign.suites, f"{place}.baseline", "suite of this campaign")
     baseline = config.suites[suite.baseline]
+    wanted_and_held: list[tuple[str, Sequence[str | int], Sequence[str | int]]] = [
+        ("draft", [NO_DRAFT], baseline.drafts),
+        ("target", suite.targets, baseline.targets),
+        ("prompt", suite.prompts, baseline.prompts),
+        ("prompt length", suite.prompt_lengths, baseline.prompt_lengths),
+    ]
     lacks = [
         f"{kind} {value!r}"
-        for kind, wanted, held in [
-            ("draft", [NO_DRAFT], baseline.drafts),
-            ("target", suite.targets, baseline.targets),
-            ("prompt", suite.prompts, baseline.prompts),
-            ("prompt length", suite.prompt_lengths, baseline.prompt_lengths),
-        ]
+        for kind, wanted, held in wanted_and_held
         for value in wanted
         if value not in held
     ]

@@ -30,11 +30,13 @@ def files_of(script: Path) -> tuple[Path, ...]:
 
 @cache
 def _imported(file: Path) -> tuple[str, ...]:
-    """Return the modules of the package that a file names in `from specmoe.x import y`."""
+    """Return the modules named in `from specmoe.x import y` and `from specmoe import x`."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    modules = [
-        node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module
-    ]
-    return tuple(
-        module.removeprefix(f"{PACKAGE}.") for module in modules if module.startswith(f"{PACKAGE}.")
-    )
+    names = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            if node.module == PACKAGE:
+                names += [alias.name for alias in node.names]
+            elif node.module.startswith(f"{PACKAGE}."):
+                names.append(node.module.removeprefix(f"{PACKAGE}."))
+    return tuple(names)

@@ -33,8 +33,8 @@ class Quantity:
 
 def make_panels(count: int, *, sharey: bool = True) -> tuple[Figure, list[Axes]]:
     """Return a figure with that many axes, at most MAX_COLUMNS side by side."""
-    columns = min(count, MAX_COLUMNS)
-    rows = ceil(count / columns)
+    rows = ceil(count / MAX_COLUMNS)
+    columns = ceil(count / rows)
     width = WIDTH_IN if columns > 1 else 0.6 * WIDTH_IN
     figure = Figure(figsize=(width, 0.5 + PANEL_HEIGHT_IN * rows))
     panels = list(figure.subplots(rows, columns, sharey=sharey, squeeze=False).flatten())
@@ -104,10 +104,10 @@ def handle(look: Look, label: str, *, hollow: bool = False) -> Line2D:
 
 
 def add_legend(figure: Figure, handles: Sequence[Line2D | Patch]) -> None:
-    """Put one legend under all panels."""
+    """Put one legend over all panels; under them it would hide the figure's own x label."""
     labels = [str(sample.get_label()) for sample in handles]
     columns = legend_columns(labels, figure.get_figwidth())
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns)
 
 
 def mark_no_change(axes: Axes) -> None:
@@ -122,7 +122,7 @@ def start_at_zero(axes: Axes) -> None:
         axes.set_ylim(0, 1.04 * high)
 
 
-def powers_of_two(axes: Axes, values: Iterable[int], words: str) -> None:
+def powers_of_two(axes: Axes, values: Iterable[int]) -> None:
     """Make a logarithmic axis whose ticks are the values measured."""
     ticks = sorted({int(value) for value in values})
     axes.set_xscale("log", base=2)
@@ -130,10 +130,9 @@ def powers_of_two(axes: Axes, values: Iterable[int], words: str) -> None:
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
-    axes.set_xlabel(words)
 
 
-def size_axis(axes: Axes, values: pd.Series, words: str) -> None:
+def size_axis(axes: Axes, values: pd.Series) -> None:
     """Make an axis of sizes, logarithmic if they spread wide."""
     low, high = float(values.min()), float(values.max())
     if high > LOG_RATIO * low:
@@ -146,4 +145,3 @@ def size_axis(axes: Axes, values: pd.Series, words: str) -> None:
         axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.set_xlabel(words)

@@ -60,16 +60,21 @@ def make_engine(
 
     `log` receives the output of every tool run; `say` is told how far it is. Raises EngineError.
     """
-    facts = {"id": engine_id, "source": engine.source, "commit": engine.commit, "backend": backend}
+    build: dict[str, object] = {"flags": {}, "compiler": "unknown: built elsewhere"}
     with log.open("w") as output:
         if isinstance(engine, PathEngine):
             _install(Path(engine.path), folder / "bin")
             self_test(folder / "bin", backend, log)
-            build = {"flags": {}, "compiler": "unknown: built elsewhere"}
         else:
             build = _build_until_it_works(engine, backend, folder, output.fileno(), log, say)
-    digests = {name: sha256_of(folder / "bin" / name) for name in BINARIES}
-    facts |= build | {"binaries_sha256": digests}
+    facts = {
+        "id": engine_id,
+        "source": engine.source,
+        "commit": engine.commit,
+        "backend": backend,
+        **build,
+        "binaries_sha256": {name: sha256_of(folder / "bin" / name) for name in BINARIES},
+    }
     (folder / "engine.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 

@@ -53,14 +53,18 @@ def measure(
         method=block.method,
         gamma=block.gamma,
     )
+    clock = time.perf_counter()
     with Server(command, log, start_limit_s, run_limit_s) as server:
+        started_s = time.perf_counter() - clock
         _refuse_unlike_vocabularies(server, block)
         prompts = {
             source.prompt: _token_ids(server, source, block, root) for source in block.prompts
         }
         longest = max(prompts.values(), key=len)
+        clock = time.perf_counter()
         for _ in range(block.warmups):
             _generate(server, block, longest)
+        warmed_up_s = time.perf_counter() - clock
         runs = []
         for order, source in enumerate(block.prompts):
             run = _measure_run(server, block, source.prompt, prompts[source.prompt], order)
@@ -72,6 +76,8 @@ def measure(
         "command": server.command,
         "host": host_id(),
         "peak_rss_bytes": server.peak_rss_bytes,
+        "start_s": started_s,
+        "warm_up_s": warmed_up_s,
         "runs": runs,
     }
 
@@ -103,22 +109,22 @@ def _measure_run(
     answer = _generate(server, block, ids)
     wall_ms = (time.perf_counter() - clock) * 1000
     after = server.metrics()
-    run = {
+    counters = {name: value - before.get(name, 0) for name, value in after.items()}
+    if block.has_draft and not counters.get(DRAFTED):
+        raise server.fault(
+            f"run {block.run_id(prompt)}: the server drafted nothing; its draft is not in use"
+        )
+    return {
         "run": block.run_id(prompt),
         "prompt": prompt,
         "order": order,
         "started_at": started_at.isoformat(),
         "load_average": load,
         "wall_ms": wall_ms,
-        "metrics": {name: value - before.get(name, 0) for name, value in after.items()},
+        "metrics": counters,
         "decode_failures": server.decode_failures() - failures,
         "answer": answer,
     }
-    if block.has_draft and not run["metrics"].get(DRAFTED):
-        raise server.fault(
-            f"run {run['run']}: the server drafted nothing; its draft model is not in use"
-        )
-    return run
 
 
 def _generate(server: Server, block: Block, ids: list[int]) -> dict[str, Any]:

@@ -139,7 +139,8 @@ def read_runs(path: Path) -> pd.DataFrame:
 
 
 def _to_frame(table: pyarrow.Table) -> pd.DataFrame:
-    return table.to_pandas(types_mapper={pyarrow.int64(): pd.Int64Dtype()}.get)
+    frame: pd.DataFrame = table.to_pandas(types_mapper={pyarrow.int64(): pd.Int64Dtype()}.get)
+    return frame
 
 
 def _check(frame: pd.DataFrame, path: Path) -> None:

@@ -27,12 +27,14 @@ def pair_runs(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise_baselines(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per target: rate without a draft over the prompts of exact length.
+    """Return one row per target: its rate without a draft, in the suites that have none at all.
 
-    Columns: target, tokens_per_second (mean), tokens_per_second_sd, prompt_tokens_per_second,
-    runs. This is the paper's baseline: the mean over prompt lengths and repeats.
+    Columns: target, tokens_per_second (mean over prompts of exact length and repeats),
+    tokens_per_second_sd, prompt_tokens_per_second, runs. This is the paper's Table 4.
     """
-    plain = runs[(runs["draft"] == NO_DRAFT) & runs["prompt"].str.startswith(PASSAGE_PREFIX)]
+    speculative_suites = set(runs.loc[runs["draft"] != NO_DRAFT, "suite"])
+    plain = _passage_baselines(runs)
+    plain = plain[~plain["suite"].isin(speculative_suites)]
     plain = plain.assign(prompt_rate=plain["n_prompt"] / plain["prompt_ms"] * 1000)
     return (
         plain.groupby("target", sort=False)
@@ -46,29 +48,42 @@ def summarise_baselines(runs: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def unpaired_baselines(runs: pd.DataFrame) -> pd.Series:
+    """Return, by target, what the paper divides by: the mean over all runs of exact length.
+
+    Unlike its Table 4 this includes the baselines of the prompt-length sweep.
+    """
+    return _passage_baselines(runs).groupby("target")["tokens_per_second"].mean()
+
+
+def _passage_baselines(runs: pd.DataFrame) -> pd.DataFrame:
+    return runs[(runs["draft"] == NO_DRAFT) & runs["prompt"].str.startswith(PASSAGE_PREFIX)]
+
+
 def summarise_cells(
     pairs: pd.DataFrame,
-    baselines: pd.DataFrame,
+    unpaired: pd.Series,
     settings: Statistics,
     keys: list[str] | None = None,
 ) -> pd.DataFrame:
     """Return one row per cell: rate, acceptance, and speedup with its interval over blocks.
 
-    `keys` are the columns that make a cell (default: suite, target, draft, gamma). Columns added:
+    `unpaired` is `unpaired_baselines`; `keys` are the columns that make a cell (default: suite,
+    target, draft, gamma). Columns added:
 
     - runs, blocks: how many.
     - tokens_per_second, tokens_per_second_sd: over runs; block_sd: of the blocks' means.
+    - baseline_tokens_per_second: mean over the paired baselines.
     - acceptance_rate: accepted / drafted tokens; mean_accepted_length: tokens a round yields, the
       target's own included, 1 + accepted / rounds.
     - speedup: geometric mean of the paired speedups; speedup_low, speedup_high: its interval,
       null with a single block.
-    - speedup_unpaired: the paper's way, mean rate over the target's mean baseline of
-      `summarise_baselines`; null where that was not measured.
+    - speedup_unpaired: the paper's way, mean rate over the target's entry of `unpaired`;
+      null where it has none.
     - common_prefix_min: shortest prefix shared with the baseline; identical: share of runs whose
       tokens are all the baseline's.
     """
     keys = keys or CELL
-    plain = baselines.set_index("target")["tokens_per_second"]
     rows = []
     for cell, members in pairs.groupby(keys, sort=False):
         accepted, drafted = members["accepted"].sum(), members["drafted"].sum()
@@ -82,12 +97,13 @@ def summarise_cells(
                 "tokens_per_second": rate,
                 "tokens_per_second_sd": members["tokens_per_second"].std(),
                 "block_sd": members.groupby("block")["tokens_per_second"].mean().std(),
+                "baseline_tokens_per_second": members["baseline_tokens_per_second"].mean(),
                 "acceptance_rate": accepted / drafted,
                 "mean_accepted_length": 1 + accepted / members["rounds"].sum(),
                 "speedup": geometric_mean(members["speedup"].to_numpy(float)),
                 "speedup_low": low,
                 "speedup_high": high,
-                "speedup_unpaired": rate / plain.get(members["target"].iloc[0], np.nan),
+                "speedup_unpaired": rate / unpaired.get(members["target"].iloc[0], np.nan),
                 "common_prefix_min": members["common_prefix"].min(),
                 "identical": (members["common_prefix"] == members["n_predict"]).mean(),
             }

@@ -4,7 +4,7 @@ import pandas as pd
 
 from specmoe.block import NO_DRAFT
 from specmoe.config import Config
-from specmoe.statistics import pair_runs, summarise_baselines, summarise_cells
+from specmoe.statistics import pair_runs, summarise_cells, unpaired_baselines
 
 
 def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
@@ -16,7 +16,7 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
     plain = own[own["draft"] == NO_DRAFT]
     pairs = pair_runs(runs)
     cells = summarise_cells(
-        pairs[pairs["suite"] == suite], summarise_baselines(runs), config.statistics
+        pairs[pairs["suite"] == suite], unpaired_baselines(runs), config.statistics
     )
     parts = [f"Suite {suite}: {config.suites[suite].title}, {len(own)} runs"]
     if len(plain):

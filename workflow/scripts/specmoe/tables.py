@@ -1,0 +1,199 @@
+"""The paper's tables: for each, what its template is given; the template says how it looks."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from specmoe.analysis import Analysis
+from specmoe.latex import environment, memory
+from specmoe.views import (
+    describe_cells,
+    length_cells,
+    ordered_baselines,
+    ordered_models,
+    table,
+    text_cells,
+)
+
+Record = dict[str, Any]
+Context = Mapping[str, Any]
+
+NOT_MEASURED = r"""\begin{tabular}{c}
+\toprule
+Not measured in this campaign. \\
+\bottomrule
+\end{tabular}
+"""
+
+COMMIT_DIGITS = 12
+
+# What the campaign's columns are called in the table of conditions.
+_CONDITIONS = {
+    "host_processor": "Processor",
+    "host_physical_cores": "Physical cores",
+    "host_logical_cores": "Logical cores",
+    "host_memory_bytes": "Memory",
+    "host_system": "System",
+    "host_id": "Machine",
+    "engine": "Engine (llama.cpp)",
+    "engine_commit": "Engine commit",
+    "backend": "Backend",
+    "protocol": "Protocol",
+    "load_average_max": "Highest load average",
+}
+_FAMILIES = {"moe": "MoE", "dense": "dense"}
+
+
+def render_table(name: str, analysis: Analysis, templates: Path) -> str:
+    """Return a table as a `tabular`; one that says so if the campaign measured nothing of it."""
+    context = TABLES[name](analysis)
+    if not (context.get("rows") or context.get("groups")):
+        return NOT_MEASURED
+    template = environment(templates).get_template(f"{name}.tex.j2")
+    return template.render(context, confidence=_campaign(analysis)["confidence"])
+
+
+def suites(analysis: Analysis) -> Context:
+    """Return the suites, and their sums."""
+    frame = table(analysis, "suites")
+    return {"rows": records(frame), "total": frame[["blocks", "runs", "measured"]].sum().to_dict()}
+
+
+def models(analysis: Analysis) -> Context:
+    """Return the models with their part in the campaign."""
+    frame = ordered_models(analysis)
+    cells = table(analysis, "cells")
+    frame["family"] = frame["family"].map(_FAMILIES)
+    frame["role"] = [
+        ", ".join(
+            role
+            for role, members in [
+                ("target", set(cells["target"])),
+                ("draft", set(cells["draft"])),
+            ]
+            if model in members
+        )
+        or "baseline"
+        for model in frame["model"]
+    ]
+    return {"rows": records(frame)}
+
+
+def hardware(analysis: Analysis) -> Context:
+    """Return what the campaign ran on, as pairs of a name and a value."""
+    campaign = _campaign(analysis)
+    # A host may be described by more than is named here.
+    names = _CONDITIONS | {
+        key: key.removeprefix("host_").replace("_", " ").capitalize()
+        for key in campaign
+        if key.startswith("host_") and key not in _CONDITIONS
+    }
+    values = campaign | {
+        "host_memory_bytes": memory(campaign.get("host_memory_bytes")),
+        "engine_commit": str(campaign["engine_commit"])[:COMMIT_DIGITS],
+    }
+    return {"rows": [(name, values[key]) for key, name in names.items() if key in campaign]}
+
+
+def baselines(analysis: Analysis) -> Context:
+    """Return the rates without a draft, one row per target."""
+    return {"rows": records(ordered_baselines(analysis))}
+
+
+def speculation(analysis: Analysis) -> Context:
+    """Return the cells of each target; the one of highest speedup is marked `best`."""
+    cells = text_cells(analysis)
+    cells["best"] = cells["speedup"] == cells.groupby("series")["speedup"].transform("max")
+    return {"groups": _groups(cells, ["draft"])}
+
+
+def drafts(analysis: Analysis) -> Context:
+    """Return the cells of targets with several drafts: for each γ, one cell (or null) per draft."""
+    cells = text_cells(analysis)
+    cells = cells[cells.groupby("series")["draft"].transform("nunique").gt(1)]
+    names = cells.sort_values("draft_rank").drop_duplicates("draft").set_index("draft")
+    groups = [
+        {
+            "label": group["label"],
+            "rows": [
+                {
+                    "gamma": gamma,
+                    "cells": [
+                        _find(group["rows"], draft=draft, gamma=gamma) for draft in names.index
+                    ],
+                }
+                for gamma in sorted({row["gamma"] for row in group["rows"]})
+            ],
+        }
+        for group in _groups(cells, ["draft"])
+    ]
+    return {"drafts": names["draft_label"].tolist(), "groups": groups}
+
+
+def prompt_lengths(analysis: Analysis) -> Context:
+    """Return the cells of each target by prompt length."""
+    cells = length_cells(analysis)
+    return {"groups": _groups(cells, ["draft", "gamma"])}
+
+
+def identity(analysis: Analysis) -> Context:
+    """Return, per target and draft over all suites and γ, how many runs' tokens are the baseline's.
+
+    Columns: label, draft_label, runs, identical (runs), common_prefix_min (tokens).
+    """
+    cells = describe_cells(table(analysis, "cells"), analysis)
+    cells["identical"] = (cells["identical"] * cells["runs"]).astype(float).round()
+    frame = (
+        cells.groupby(["target_rank", "draft_rank"])
+        .agg(
+            target=("target", "first"),
+            draft_label=("draft_label", "first"),
+            runs=("runs", "sum"),
+            identical=("identical", "sum"),
+            common_prefix_min=("common_prefix_min", "min"),
+        )
+        .reset_index(drop=True)
+    )
+    labels = ordered_models(analysis).set_index("model")["label"]
+    frame["label"] = frame["target"].map(labels)
+    return {"rows": records(frame), "n_predict": _campaign(analysis)["n_predict"]}
+
+
+def _campaign(analysis: Analysis) -> Record:
+    return records(analysis.campaign)[0]
+
+
+def records(frame: pd.DataFrame) -> list[Record]:
+    """Return the rows of a frame, each as a dict from column to value."""
+    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
+
+
+def _groups(cells: pd.DataFrame, repeated: Sequence[str]) -> list[Record]:
+    """Return each series' label and rows; `first` marks those where a `repeated` value is new."""
+    groups = []
+    for _, members in cells.groupby("series", sort=False):
+        values = members[list(repeated)]
+        rows = records(members.assign(first=(values != values.shift()).any(axis=1)))
+        groups.append({"label": rows[0]["label"], "rows": rows})
+    return groups
+
+
+def _find(rows: Sequence[Record], **wanted: object) -> Record | None:
+    return next((row for row in rows if all(row[key] == wanted[key] for key in wanted)), None)
+
+
+TABLES: dict[str, Callable[[Analysis], Context]] = {
+    function.__name__: function
+    for function in (
+        suites,
+        models,
+        hardware,
+        baselines,
+        speculation,
+        drafts,
+        prompt_lengths,
+        identity,
+    )
+}
