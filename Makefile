@@ -6,7 +6,7 @@ SNAKEMAKE := $(VENV)/bin/snakemake
 .PHONY: demo test setup
 
 demo: setup ## Measure the whole matrix on small synthetic models, and render the paper from it.
-	$(SNAKEMAKE) --cores all --configfile config/demo.yaml paper
+	$(SNAKEMAKE) --cores all paper --configfile config/demo.yaml
 
 test: setup ## Lint, then run every test, with a real llama.cpp.
 	$(VENV)/bin/ruff check .

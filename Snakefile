@@ -72,3 +72,7 @@ rule engine:
     """Build and test llama.cpp."""
     input:
         rules.build_engine.output.engine,
+
+
+onerror:
+    print(describe_missing(BLOCKS, RESULTS / "blocks", RESULTS / "logs/measure_block"))

@@ -25,6 +25,7 @@ from specmoe.config import load
 from specmoe.dependencies import files_of
 from specmoe.errors import ConfigError
 from specmoe.matrix import list_blocks, schedule
+from specmoe.progress import describe_missing
 
 try:
     CONFIG = load(config, Path(workflow.basedir))
@@ -33,6 +34,7 @@ except ConfigError as error:
 
 BACKEND = detect_backend(CONFIG.campaign.backend)
 ENGINE_ID = f"{CONFIG.campaign.engine}-{BACKEND}"
+RESULTS = Path("results", CONFIG.campaign.name)
 # By id, in the order they are measured.
 BLOCKS = {
     block.block: block
@@ -51,9 +53,9 @@ workflow.global_resources.setdefault("measuring", 1)
 pathvars:
     engine=f"results/engines/{ENGINE_ID}",
     models=f"results/models/{CONFIG.campaign.models}",
-    campaign=f"results/{CONFIG.campaign.name}",
-    logs=f"results/{CONFIG.campaign.name}/logs",
-    benchmarks=f"results/{CONFIG.campaign.name}/benchmarks",
+    campaign=str(RESULTS),
+    logs=str(RESULTS / "logs"),
+    benchmarks=str(RESULTS / "benchmarks"),
 
 
 wildcard_constraints:

@@ -42,5 +42,7 @@ def run(main: Callable[[], None]) -> None:
     """Run a script's main function, turning a foreseeable fault into one line and exit code 1."""
     try:
         main()
-    except SpecmoeError as error:
+    except (SpecmoeError, OSError) as error:  # a full disk is an OSError, and names its file
         sys.exit(f"{type(error).__name__}: {error}")
+    except KeyboardInterrupt:
+        sys.exit("interrupted")

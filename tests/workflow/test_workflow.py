@@ -1,0 +1,230 @@
+"""The workflow as its user meets it: targets, reruns, faults, and what is left behind."""
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from specmoe.records import read_runs
+
+from ..processes import alive, eventually
+
+SUITES = ["A", "B", "C", "D", "F", "P"]
+
+
+def jobs(done: subprocess.CompletedProcess[str]) -> dict[str, int]:
+    """Return how many jobs of each rule a dry run lists."""
+    assert done.returncode == 0, done.stdout + done.stderr
+    table = (done.stdout + done.stderr).partition("Job stats:")[2].partition("\n\n")[0]
+    return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)}
+
+
+def words(done: subprocess.CompletedProcess[str]) -> str:
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def measured(tiny, campaign, tmp_path):
+    """The tiny campaign, finished."""
+    done = campaign(tiny, "paper")
+    assert done.returncode == 0, words(done)
+    return tmp_path
+
+
+def test_the_default_config_plans_the_study_and_its_paired_baselines(snakemake, tmp_path):
+    planned = jobs(snakemake("-n", folder=tmp_path))
+    assert planned["measure_block"] == 90
+    assert planned["build_engine"] == 1
+    assert planned["fetch_model"] == 8
+
+
+def test_every_suite_is_a_target(snakemake, tmp_path):
+    for suite in SUITES:
+        assert jobs(snakemake("-n", f"suite_{suite}", folder=tmp_path))[f"suite_{suite}"] == 1
+
+
+def test_a_suite_takes_its_own_blocks_and_baselines_only(snakemake, tmp_path):
+    planned = jobs(snakemake("-n", "suite_D", folder=tmp_path))
+    # Two targets, three γ, three repeats; and the two targets' baselines.
+    assert planned["measure_block"] == 18 + 6
+    assert planned["fetch_model"] == 3
+
+
+def test_every_target_says_what_it_does(snakemake, tmp_path):
+    listed = words(snakemake("--list", folder=tmp_path))
+    for target in ["paper", "tables", "figures", "runs", "models", "engine", "suite_B"]:
+        assert re.search(rf"^{target}\n +\S", listed, re.MULTILINE), listed
+
+
+def test_a_campaign_leaves_rows_tables_figures_and_numbers(measured, root):
+    runs = read_runs(measured / "results/tiny/runs.parquet")
+    assert len(runs) == 4
+    assert set(runs["status"]) == {"ok"}
+    speculative = runs[runs["draft"] != "none"]
+    assert (speculative["common_prefix"] == 16).all()
+    assert (speculative["decodes"] - 1 == 16 - 1 - speculative["accepted"]).all()
+    paper = measured / "paper"
+    templates = {path.stem for path in (root / "paper/templates").glob("*.j2")}
+    assert {path.name for path in (paper / "tables").iterdir()} == templates
+    captions = {path.stem for path in (root / "paper/captions").glob("*.rst")}
+    assert {path.stem for path in (paper / "figures").iterdir()} == captions
+    assert "\\newcommand" in (paper / "macros.tex").read_text()
+
+
+def test_a_second_run_does_nothing(measured, tiny, campaign):
+    assert "Nothing to be done" in words(campaign(tiny, "paper"))
+
+
+def test_another_gamma_measures_the_new_block_only(measured, tiny, campaign):
+    tiny["suites"]["S"]["gammas"] = [4, 8]
+    assert jobs(campaign(tiny, "-n", "runs"))["measure_block"] == 1
+
+
+def test_a_changed_time_limit_makes_nothing_stale(measured, tiny, campaign):
+    tiny["measurement"]["run_limit_s"] = 77
+    assert "measure_block" not in jobs(campaign(tiny, "-n", "runs"))
+
+
+def test_a_changed_measurement_makes_every_block_stale(measured, tiny, campaign):
+    tiny["measurement"]["n_predict"] = 17
+    assert jobs(campaign(tiny, "-n", "runs"))["measure_block"] == 2
+
+
+def test_a_suite_prints_its_summary(measured, tiny, campaign):
+    done = campaign(tiny, "suite_S")
+    assert done.returncode == 0, words(done)
+    assert "Suite S: Speculative, 2 runs" in words(done)
+    assert "acceptance %" in (measured / "results/tiny/suites/S.txt").read_text()
+
+
+def test_the_same_rows_render_to_the_same_bytes(measured, tiny, campaign):
+    paper = measured / "paper"
+    before = {path: path.read_bytes() for path in paper.rglob("*") if path.is_file()}
+    shutil.rmtree(paper)
+    assert campaign(tiny, "paper").returncode == 0
+    assert before == {path: path.read_bytes() for path in before}
+
+
+def test_blocks_are_measured_one_at_a_time_whatever_the_cores(tiny, campaign, tmp_path):
+    tiny["measurement"]["repeats"] = 3
+    done = campaign(tiny, "--cores", "8", "runs")
+    assert done.returncode == 0, words(done)
+    runs = read_runs(tmp_path / "results/tiny/runs.parquet")
+    spans = runs.assign(
+        end=runs["started_at"] + pd.to_timedelta(runs["prompt_ms"] + runs["decode_ms"], unit="ms")
+    )
+    spans = spans.groupby("block").agg(start=("started_at", "min"), end=("end", "max"))
+    spans = spans.sort_values("start")
+    assert len(spans) == 6
+    assert all(
+        one.end <= next_.start for one, next_ in pairwise(spans.itertuples())
+    )
+
+
+def test_a_failed_block_leaves_the_others_and_is_named_at_the_end(tiny, campaign, tmp_path):
+    other = tiny["model_sets"]["tiny"]["draft"]["recipe"] | {"vocabulary": 1024}
+    tiny["model_sets"]["tiny"]["stranger"] = {"kind": "synthetic", "recipe": other}
+    tiny["suites"]["S"]["drafts"] = ["draft", "stranger"]
+    done = campaign(tiny, "--keep-going", "paper")
+    assert done.returncode != 0
+    assert "have different vocabularies; choose a draft of the target's family" in words(done)
+    assert "1 of 3 blocks are not measured" in words(done)
+    assert "S/target/stranger/g4/r0: see results/tiny/logs/measure_block/S/" in words(done)
+    blocks = tmp_path / "results/tiny/blocks"
+    assert len(list(blocks.rglob("*.json"))) == 2
+    assert not (tmp_path / "paper").exists()
+
+
+def test_a_wrong_config_is_one_line_and_no_traceback(tiny, campaign, tmp_path):
+    tiny["suites"]["S"]["targets"] = ["tagret"]
+    done = campaign(tiny, "-n")
+    assert done.returncode == 1
+    assert "suites.S.targets: unknown model 'tagret'; did you mean 'target'?" in words(done)
+    assert "Traceback" not in words(done)
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_path_full_of_shell_is_a_path(measured, tiny, campaign, tmp_path):
+    hostile = tmp_path / "a b $(touch pwned) '; touch pwned #.gguf"
+    shutil.copy(measured / "results/models/tiny/draft.gguf", hostile)
+    tiny["model_sets"]["tiny"]["hostile"] = {"kind": "path", "path": str(hostile)}
+    done = campaign(tiny, "results/models/tiny/hostile.json")
+    assert done.returncode == 0, words(done)
+    assert not list(tmp_path.rglob("pwned"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "not a readable GGUF file (empty)"),
+        (b"PK\x03\x04 not a model", "not a readable GGUF file"),
+        (None, "truncated"),
+    ],
+)
+def test_a_broken_model_file_is_named(measured, tiny, campaign, tmp_path, content, message):
+    broken = tmp_path / "broken.gguf"
+    whole = (measured / "results/models/tiny/draft.gguf").read_bytes()
+    broken.write_bytes(whole[:-100] if content is None else content)
+    tiny["model_sets"]["tiny"]["broken"] = {"kind": "path", "path": str(broken)}
+    done = campaign(tiny, "models")
+    assert done.returncode != 0
+    assert re.search(rf"ModelError: .*broken\.gguf: {re.escape(message)}", words(done))
+    assert "Traceback" not in words(done)
+
+
+def test_a_damaged_table_of_runs_is_refused_by_name(measured, tiny, campaign):
+    path = measured / "results/tiny/runs.parquet"
+    path.write_bytes(path.read_bytes()[:-10])
+    done = campaign(tiny, "--forcerun", "analyse_runs", "--", "paper")
+    assert done.returncode != 0
+    assert "SchemaError: results/tiny/runs.parquet is not a readable parquet file" in words(done)
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc").exists(), reason="finds processes in /proc")
+
+
+@needs_proc
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
+def test_no_server_outlives_a_killed_workflow_and_the_next_run_goes_on(
+    tiny, campaign, tmp_path, root, blow
+):
+    assert campaign(tiny, "models", "engine").returncode == 0
+    long = yaml.safe_load(yaml.safe_dump(tiny))
+    long["measurement"] |= {"n_predict": 8000, "context": 9000}
+    for recipe in long["model_sets"]["tiny"].values():
+        recipe["recipe"]["context_length"] = 16000
+    (tmp_path / "long.yaml").write_text(yaml.safe_dump(long))
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--directory", str(tmp_path)]
+    command += ["--snakefile", str(root / "Snakefile"), "--configfile", str(tmp_path / "long.yaml")]
+    with (tmp_path / "out").open("w") as out:
+        workflow = subprocess.Popen([*command, "runs"], stdout=out, stderr=out)
+    server = eventually(lambda: server_of(tmp_path))
+    workflow.send_signal(blow)
+    workflow.wait()
+    assert eventually(lambda: not alive(server))
+    if blow == signal.SIGKILL:
+        assert campaign(tiny, "--unlock").returncode == 0
+    done = campaign(tiny, "--rerun-incomplete", "runs")
+    assert done.returncode == 0, words(done)
+    assert len(read_runs(tmp_path / "results/tiny/runs.parquet")) == 4
+
+
+def server_of(folder: Path) -> int:
+    """Return the llama-server that works in a folder, 0 if there is none."""
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                name = (process / "comm").read_text().strip()
+                works_in = (process / "cwd").resolve()
+            except OSError:
+                continue
+            if name == "llama-server" and works_in == folder:
+                return int(process.name)
+    return 0
