@@ -44,7 +44,10 @@ def table(records: list[dict[str, Any]], jobs_s: float) -> list[str]:
     working = (runs_s + warm_up_s) / wall_s
     return [
         f"{blocks} blocks in {wall_s:.1f} s; the engine was answering {working:.1%} of that time",
-        *(f"{s:8.1f} s {s / wall_s:6.1%} {s / blocks:7.3f} s a block  {p}" for p, s in parts.items()),
+        *(
+            f"{s:8.1f} s {s / wall_s:6.1%} {s / blocks:7.3f} s a block  {p}"
+            for p, s in parts.items()
+        ),
         f"a block costs {(wall_s - runs_s - warm_up_s) / blocks:.2f} s beyond the engine's answers",
     ]
 

@@ -123,9 +123,7 @@ def test_blocks_are_measured_one_at_a_time_whatever_the_cores(tiny, campaign, tm
     spans = spans.groupby("block").agg(start=("started_at", "min"), end=("end", "max"))
     spans = spans.sort_values("start")
     assert len(spans) == 6
-    assert all(
-        one.end <= next_.start for one, next_ in pairwise(spans.itertuples())
-    )
+    assert all(one.end <= next_.start for one, next_ in pairwise(spans.itertuples()))
 
 
 def test_a_failed_block_leaves_the_others_and_is_named_at_the_end(tiny, campaign, tmp_path):

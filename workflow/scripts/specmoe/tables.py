@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis import Analysis
-from specmoe.latex import environment, memory
+from specmoe.latex import environment, fixed, memory
 from specmoe.views import (
     describe_cells,
     length_cells,
@@ -93,6 +93,7 @@ def hardware(analysis: Analysis) -> Context:
     values = campaign | {
         "host_memory_bytes": memory(campaign.get("host_memory_bytes")),
         "engine_commit": str(campaign["engine_commit"])[:COMMIT_DIGITS],
+        "load_average_max": fixed(campaign.get("load_average_max"), 1),
     }
     return {"rows": [(name, values[key]) for key, name in names.items() if key in campaign]}
 

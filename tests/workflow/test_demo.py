@@ -1,0 +1,126 @@
+"""The whole demo: the study's matrix on a real engine, and what must hold of every row."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from specmoe.records import read_runs
+
+STUDY = {"A": 18, "B": 144, "C": 36, "D": 72, "F": 36, "P": 48}
+
+
+@pytest.fixture(scope="module")
+def demo_folder(snakemake, engine_bin, root, tmp_path_factory) -> Path:
+    """The demo's results and paper, measured on the engine the other tests use."""
+    folder = tmp_path_factory.mktemp("demo")
+    overlay = {
+        "campaign": {"engine": "built"},
+        "engines": {"built": {"source": "path", "path": str(engine_bin)}},
+    }
+    (folder / "engine.yaml").write_text(yaml.safe_dump(overlay))
+    files = [str(root / "config/demo.yaml"), str(folder / "engine.yaml")]
+    done = snakemake("paper", "--configfile", *files, folder=folder)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-5000:]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def runs(demo_folder) -> pd.DataFrame:
+    return read_runs(demo_folder / "results/demo/runs.parquet")
+
+
+@pytest.fixture(scope="module")
+def speculative(runs) -> pd.DataFrame:
+    return runs[runs["draft"] != "none"]
+
+
+def test_all_runs_of_the_study_are_measured(runs):
+    assert runs["suite"].value_counts().to_dict() == STUDY
+    assert (runs["status"] == "ok").all()
+    assert (runs["decode_failures"] == 0).all()
+    assert all(len(tokens) == 64 for tokens in runs["tokens"])
+
+
+def test_every_speculative_run_has_its_baseline_and_their_common_prefix(runs, speculative):
+    baselines = runs.set_index("run").loc[speculative["baseline"]].reset_index()
+    for column in ("target", "prompt", "repeat", "n_prompt"):
+        assert (baselines[column].to_numpy() == speculative[column].to_numpy()).all()
+    assert speculative["common_prefix"].between(1, 64).all()
+
+
+def test_every_row_obeys_the_engines_arithmetic(runs, speculative):
+    plain = runs[runs["draft"] == "none"]
+    assert (plain["decodes"] == plain["n_predict"]).all()
+    # The prompt's pass gives the first token; every later pass gives one and what it accepted.
+    passes = speculative["decodes"] - 1
+    assert (passes == speculative["n_predict"] - 1 - speculative["accepted"]).all()
+    assert (passes >= speculative["rounds"]).all()
+    assert (speculative["drafted"] <= speculative["gamma"] * speculative["rounds"]).all()
+    assert (speculative["accepted_per_position"].map(sum) == speculative["accepted"]).all()
+
+
+def test_acceptance_falls_with_gamma_and_is_higher_for_the_larger_draft(speculative):
+    cells = speculative[speculative["suite"].isin(["B", "D"])]
+    sums = cells.groupby(["target", "draft", "gamma"])[["accepted", "drafted"]].sum()
+    rate = (sums["accepted"] / sums["drafted"]).unstack("gamma")
+    assert (rate[4] > rate[8]).all()
+    assert (rate[8] > rate[16]).all()
+    assert rate.to_numpy().min() > 0.05
+    assert rate.to_numpy().max() < 0.95
+    for target in ("moe_q4", "moe_q8"):
+        assert (rate.loc[(target, "draft_2b")] > rate.loc[(target, "draft_0.8b")]).all()
+
+
+def test_every_repeat_gives_the_same_tokens(runs):
+    cells = runs.groupby(["suite", "target", "draft", "gamma", "prompt"])["tokens"]
+    assert (cells.agg(lambda tokens: len(set(map(tuple, tokens)))) == 1).all()
+
+
+def test_passage_prompts_have_exactly_their_length(runs):
+    passages = runs[runs["prompt"].str.startswith("passage-")]
+    assert (
+        passages["prompt"].str.removeprefix("passage-").astype(int) == passages["n_prompt"]
+    ).all()
+
+
+def test_text_varies(runs):
+    assert runs["tokens"].map(lambda tokens: len(set(tokens))).min() > 20
+
+
+def test_blocks_ran_repeat_after_repeat_with_suites_mixed(runs):
+    blocks = runs.sort_values("started_at").drop_duplicates("block")
+    assert blocks["repeat"].is_monotonic_increasing
+    assert blocks["suite"].ne(blocks["suite"].shift()).sum() > len(STUDY) * 3
+
+
+def test_the_log_of_a_block_tells_every_run(demo_folder):
+    log = demo_folder / "results/demo/logs/measure_block/B/moe_q4/draft_2b/g4/r0.log"
+    lines = log.read_text().splitlines()
+    assert len(lines) == 4
+    assert all(
+        re.fullmatch(rf"run {i} of 4: \S+: [\d.]+ tok/s, acceptance [\d.]+%", line)
+        for i, line in enumerate(lines, start=1)
+    )
+
+
+@pytest.mark.skipif(not shutil.which("latexmk"), reason="needs latexmk")
+def test_the_paper_compiles_without_a_complaint(demo_folder, root):
+    paper = demo_folder / "paper"
+    shutil.copy(root / "paper/main.tex", paper)
+    done = subprocess.run(
+        ["latexmk", "-pdf", "-interaction=nonstopmode", "-halt-on-error", "main.tex"],
+        cwd=paper,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    log = (paper / "main.log").read_text(errors="replace")
+    assert done.returncode == 0, log[-3000:]
+    assert "undefined" not in log
+    overfull = [float(points) for points in re.findall(r"Overfull \\hbox \(([\d.]+)pt", log)]
+    assert all(points <= 5 for points in overfull)
