@@ -2,8 +2,8 @@
 
 Usage: python tests/benchmarks/baseline_against_llama_bench.py results/engines/ID MODEL.gguf ...
 
-A benchmark, not a test. Both sides take turns, so that drift of the machine meets them alike; what
-counts is the ratio. llama-bench times passes alone; the server also samples, detokenizes and counts.
+A benchmark, not a test. Both sides take turns, so that drift of the machine meets them alike, and
+the ratio counts. llama-bench times passes alone; the server samples and detokenizes as well.
 """
 
 import argparse

@@ -9,7 +9,7 @@ NAMED = 5
 def describe_missing(blocks: Iterable[str], records: Path, logs: Path) -> str:
     """Say which blocks failed and how many were not reached; empty if all are measured.
 
-    `records` holds `<block>.json` of what is measured, `logs` holds `<block>.log` of what was tried.
+    `records` holds `<block>.json` of what is measured, `logs` `<block>.log` of what was tried.
     """
     blocks = list(blocks)
     missing = [block for block in blocks if not (records / f"{block}.json").exists()]
