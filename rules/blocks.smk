@@ -37,8 +37,9 @@ rule measure_block:
             else ""
         ),
         root=shipped("."),
+        runs=lambda wildcards: len(BLOCKS[wildcards.block].prompts),
     message:
-        "Measuring {wildcards.block}"
+        "Measuring {wildcards.block}: {params.runs} runs"
     shell:
         "python {input.script} --block {params.block:q} --root {params.root}"
         " --engine {input.engine} --target {input.target} --target-card {input.target_card}"

@@ -5,29 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.recipe import Recipe
 from specmoe.synthetic import write_model
 
-DRAFT = Recipe(
-    layers=4,
-    hidden=256,
-    heads=4,
-    kv_heads=2,
-    head_size=64,
-    ffn=512,
-    gdn_value_heads=4,
-    gdn_key_heads=2,
-    gdn_head_size=64,
-    seed=3,
-    dtype="F16",
-)
+from ..recipes import SMALL
 
 
 @pytest.fixture(scope="session")
 def family(tmp_path_factory) -> dict[str, Path]:
     """A draft, and a target of twice its layers that it is nested in."""
     folder = tmp_path_factory.mktemp("family")
-    recipes = {"draft": DRAFT, "target": replace(DRAFT, layers=8)}
+    recipes = {"draft": SMALL, "target": replace(SMALL, layers=8)}
     for name, recipe in recipes.items():
         write_model(folder / f"{name}.gguf", recipe)
     return {name: folder / f"{name}.gguf" for name in recipes}
@@ -37,7 +24,7 @@ def family(tmp_path_factory) -> dict[str, Path]:
 def stranger(tmp_path_factory) -> Path:
     """A model of another vocabulary."""
     path = tmp_path_factory.mktemp("stranger") / "stranger.gguf"
-    write_model(path, replace(DRAFT, vocabulary=1024))
+    write_model(path, replace(SMALL, vocabulary=1024))
     return path
 
 

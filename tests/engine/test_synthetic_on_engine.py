@@ -10,21 +10,11 @@ from typing import Any
 
 import pytest
 
-from specmoe.recipe import Recipe
 from specmoe.server import Server, server_command
 from specmoe.synthetic import write_model
 
-SMALL = Recipe(
-    layers=4,
-    hidden=256,
-    heads=4,
-    kv_heads=2,
-    head_size=64,
-    ffn=512,
-    gdn_value_heads=4,
-    gdn_key_heads=2,
-    gdn_head_size=64,
-)
+from ..recipes import SMALL
+
 RECIPES = {
     "draft": SMALL,
     "dense": replace(SMALL, layers=8),

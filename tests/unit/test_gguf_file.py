@@ -16,17 +16,7 @@ from specmoe.gguf_file import TensorInfo, active_parameters, check_same_vocabula
 from specmoe.recipe import Recipe
 from specmoe.synthetic import write_model
 
-TINY = Recipe(
-    layers=4,
-    hidden=32,
-    heads=2,
-    kv_heads=1,
-    head_size=16,
-    ffn=64,
-    gdn_value_heads=2,
-    gdn_key_heads=1,
-    gdn_head_size=16,
-)
+from ..recipes import TINY
 
 
 def write_by_hand(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from specmoe.block import Block, Method, PromptSource
 from specmoe.config import load
-from specmoe.matrix import list_blocks, list_runs, schedule
+from specmoe.matrix import list_blocks, schedule
 
 
 @pytest.fixture
@@ -17,14 +17,14 @@ def blocks(study, root):
 
 
 def test_the_study_has_the_runs_of_the_papers_table_3_and_48_paired_baselines(blocks):
-    counts = Counter(run.suite for run in list_runs(blocks))
+    counts = Counter(block.suite for block in blocks for _ in block.prompts)
     assert counts == {"A": 18, "B": 144, "C": 36, "D": 72, "F": 36, "P": 48}
     assert sum(counts.values()) - counts["P"] == 306
 
 
 def test_every_run_and_block_has_an_id_of_its_own(blocks):
-    runs = list_runs(blocks)
-    assert len({run.run for run in runs}) == len(runs) == 354
+    runs = {block.run_id(source.prompt) for block in blocks for source in block.prompts}
+    assert len(runs) == 354
     assert len({block.block for block in blocks}) == len(blocks) == 90
 
 
@@ -32,18 +32,23 @@ def test_every_speculative_run_has_one_baseline_of_its_target_prompt_and_repeat(
     blocks, study, root
 ):
     suites = load(study, root).baseline_suites
-    runs = list_runs(blocks)
     baselines = Counter(
-        (run.suite, run.target, run.prompt, run.repeat) for run in runs if run.draft == "none"
+        (block.suite, block.target, source.prompt, block.repeat)
+        for block in blocks
+        if not block.has_draft
+        for source in block.prompts
     )
-    for run in runs:
-        if run.draft != "none":
-            assert baselines[suites[run.suite], run.target, run.prompt, run.repeat] == 1
+    for block in blocks:
+        if block.has_draft:
+            for source in block.prompts:
+                key = (suites[block.suite], block.target, source.prompt, block.repeat)
+                assert baselines[key] == 1
 
 
-def test_runs_without_a_draft_have_method_none_and_gamma_zero(blocks):
-    for run in list_runs(blocks):
-        assert (run.draft == "none") == (run.method == Method.NONE) == (run.gamma == 0)
+def test_blocks_without_a_draft_have_method_none_and_gamma_zero(blocks):
+    for block in blocks:
+        assert block.has_draft != (block.method == Method.NONE)
+        assert block.has_draft != (block.gamma == 0)
 
 
 def test_a_passage_prompt_states_its_exact_length(blocks):

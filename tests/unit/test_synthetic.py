@@ -17,17 +17,8 @@ from specmoe.errors import ModelError
 from specmoe.recipe import Recipe
 from specmoe.synthetic import Tensor, byte_level_vocabulary, draw, tensors, write_model
 
-CORE = Recipe(
-    layers=4,
-    hidden=32,
-    heads=2,
-    kv_heads=1,
-    head_size=16,
-    ffn=64,
-    gdn_value_heads=2,
-    gdn_key_heads=1,
-    gdn_head_size=16,
-)
+from ..recipes import TINY as CORE
+
 LARGE = replace(CORE, layers=6)
 MOE = replace(LARGE, experts=8, experts_used=2, expert_ffn=32)
 

@@ -1,21 +1,13 @@
 """A campaign of a few blocks for tests of the workflow."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-SHAPE = {
-    "hidden": 256,
-    "heads": 4,
-    "kv_heads": 2,
-    "head_size": 64,
-    "ffn": 512,
-    "gdn_value_heads": 4,
-    "gdn_key_heads": 2,
-    "gdn_head_size": 64,
-}
+from ..recipes import SMALL
 
 
 @pytest.fixture
@@ -33,8 +25,8 @@ def tiny(engine_bin: Path) -> dict[str, Any]:
         "engines": {"built": {"source": "path", "path": str(engine_bin)}},
         "model_sets": {
             "tiny": {
-                "draft": {"kind": "synthetic", "recipe": {"layers": 4, **SHAPE}},
-                "target": {"kind": "synthetic", "recipe": {"layers": 8, **SHAPE}},
+                "draft": {"kind": "synthetic", "recipe": asdict(SMALL)},
+                "target": {"kind": "synthetic", "recipe": asdict(SMALL) | {"layers": 8}},
             }
         },
         "suites": {

@@ -5,6 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -39,8 +40,13 @@ def measured(tiny, campaign, tmp_path):
 
 
 def test_the_default_config_plans_the_study_and_its_paired_baselines(snakemake, tmp_path):
-    planned = jobs(snakemake("-n", folder=tmp_path))
+    done = snakemake("-n", folder=tmp_path)
+    planned = jobs(done)
     assert planned["measure_block"] == 90
+    runs = Counter()
+    for suite, count in re.findall(r"Measuring (\w+)/\S+: (\d+) runs", words(done)):
+        runs[suite] += int(count)
+    assert runs == {"A": 18, "B": 144, "C": 36, "D": 72, "F": 36, "P": 48}
     assert planned["build_engine"] == 1
     assert planned["fetch_model"] == 8
 

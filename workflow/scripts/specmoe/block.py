@@ -26,7 +26,10 @@ class PromptSource:
 
 @dataclass(frozen=True)
 class Block:
-    """All runs of one (suite, target, method, draft, gamma, repeat), in the order they are done."""
+    """All runs of one (suite, target, method, draft, gamma, repeat), in the order they are done.
+
+    There is one run for each prompt.
+    """
 
     block: str
     suite: str

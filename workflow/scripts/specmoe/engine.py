@@ -232,7 +232,7 @@ def _run(command: list[str], output: int, fault: str, say: Say | None = None) ->
         assert process.stdout is not None
         for line in process.stdout:
             os.write(output, line.encode())
-            share = _progress(line)
+            share = share_done(line)
             if say and share is not None and int(share * 10) > told:
                 told = int(share * 10)
                 say(f"building llama.cpp: {told * 10} %")
@@ -242,7 +242,7 @@ def _run(command: list[str], output: int, fault: str, say: Say | None = None) ->
         )
 
 
-def _progress(line: str) -> float | None:
+def share_done(line: str) -> float | None:
     """Return the share done from a line of Ninja (`[3/216] ...`) or Make (`[ 12%] ...`)."""
     if match := re.match(r"\[(\d+)/(\d+)\]", line):
         return int(match[1]) / int(match[2])

@@ -1,28 +1,11 @@
-"""From the configuration to the blocks of a campaign, and to the table of its runs."""
+"""From the configuration to the blocks of a campaign, and so to its runs."""
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import product
 
 from specmoe.block import NO_DRAFT, Block, Method, PromptSource
 from specmoe.config import Config, Suite
-
-
-@dataclass(frozen=True)
-class Run:
-    """One generation; `run` is unique in the campaign, `order` is its place in its block."""
-
-    run: str
-    block: str
-    suite: str
-    target: str
-    method: Method
-    draft: str
-    gamma: int
-    prompt: str
-    repeat: int
-    order: int
 
 
 def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
@@ -31,26 +14,6 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
         block
         for name, suite in config.selected_suites.items()
         for block in _suite_blocks(config, name, suite, gpu)
-    ]
-
-
-def list_runs(blocks: Iterable[Block]) -> list[Run]:
-    """Return the table of runs: one row for each prompt of each block."""
-    return [
-        Run(
-            run=block.run_id(source.prompt),
-            block=block.block,
-            suite=block.suite,
-            target=block.target,
-            method=block.method,
-            draft=block.draft,
-            gamma=block.gamma,
-            prompt=source.prompt,
-            repeat=block.repeat,
-            order=order,
-        )
-        for block in blocks
-        for order, source in enumerate(block.prompts)
     ]
 
 

@@ -1,0 +1,29 @@
+"""Recipes of small synthetic models that several tests use."""
+
+from specmoe.recipe import Recipe
+
+# Wide enough for K-quants; the smallest that a real engine runs in every type.
+SMALL = Recipe(
+    layers=4,
+    hidden=256,
+    heads=4,
+    kv_heads=2,
+    head_size=64,
+    ffn=512,
+    gdn_value_heads=4,
+    gdn_key_heads=2,
+    gdn_head_size=64,
+    seed=3,
+)
+# For tests that only write and read files.
+TINY = Recipe(
+    layers=4,
+    hidden=32,
+    heads=2,
+    kv_heads=1,
+    head_size=16,
+    ffn=64,
+    gdn_value_heads=2,
+    gdn_key_heads=1,
+    gdn_head_size=16,
+)
