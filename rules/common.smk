@@ -21,7 +21,7 @@ envvars:
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 from specmoe.backend import detect_backend
-from specmoe.config import load
+from specmoe.config_checks import load
 from specmoe.dependencies import files_of
 from specmoe.errors import ConfigError
 from specmoe.matrix import list_blocks, schedule

@@ -89,7 +89,10 @@ def test_speculation_gives_the_baselines_tokens_on_unquantized_models(do):
 def test_counters_obey_the_servers_arithmetic(do):
     for row in rows(do(SPECULATIVE)[0]):
         # The prompt's pass gives the first token; every other decode gives one and what it accepts.
-        assert row["decodes"] - 1 == row["n_predict"] - 1 - row["accepted"]
+        passes = row["decodes"] - 1
+        assert passes == row["n_predict"] - 1 - row["accepted"] + row["replays_rejected"]
+        assert row["rounds"] + row["replays"] <= passes
+        assert 0 < row["replays"] <= row["rounds"] + row["replays_rejected"]
         assert row["drafted"] <= row["gamma"] * row["rounds"]
         assert sum(row["accepted_per_position"]) == row["accepted"]
         assert row["decode_failures"] == 0

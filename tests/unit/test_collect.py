@@ -53,6 +53,7 @@ def record(draft="none", gamma=0, tokens=TOKENS, suite="B", repeat=0):
                 "decode_failures": 0,
                 "metrics": {"n_decode_total": 2.0 if speculative else 4.0}
                 | (counters if speculative else {}),
+                "verifications": [[1, 2, True], [1, 2, True], [2, 2, False]],
                 "answer": {
                     "tokens": tokens,
                     "timings": {"prompt_n": 3, "prompt_ms": 1.0, "predicted_ms": 30.0},
@@ -77,7 +78,14 @@ def test_the_rate_leaves_out_the_first_token_which_the_prompt_gives():
 
 def test_a_baseline_has_no_speculation_counters_rather_than_zeros():
     baseline = row()
-    for column in ("rounds", "drafted", "accepted", "accepted_per_position", "draft_sha256"):
+    for column in (
+        "rounds",
+        "drafted",
+        "accepted",
+        "accepted_per_position",
+        "replays",
+        "draft_sha256",
+    ):
         assert baseline[column] is None
 
 
@@ -86,6 +94,8 @@ def test_a_speculative_row_has_the_counters_of_its_own_run():
     assert speculative["rounds"] == 1
     assert speculative["drafted"] == speculative["accepted"] == speculative["decodes"] == 2
     assert speculative["accepted_per_position"] == [1, 1, 0]
+    assert speculative["replays"] == 2
+    assert speculative["replays_rejected"] == 1
 
 
 def test_a_counter_that_is_no_whole_number_is_refused():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.config import load
+from specmoe.config_checks import load
 from specmoe.errors import ConfigError
 
 TEXTS = ["short_factual", "code", "long_reasoning", "chinese"]

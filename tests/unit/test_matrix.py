@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specmoe.block import Block, Method, PromptSource
-from specmoe.config import load
+from specmoe.config_checks import load
 from specmoe.matrix import list_blocks, schedule
 
 

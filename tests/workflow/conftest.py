@@ -1,18 +1,21 @@
 """A campaign of a few blocks for tests of the workflow."""
 
+import shutil
+import subprocess
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from ..conftest import Snakemake
 from ..recipes import SMALL
 
 
-@pytest.fixture
-def tiny(engine_bin: Path) -> dict[str, Any]:
-    """A campaign of two blocks on unquantized models; the test's to change."""
+def tiny_campaign(engine_bin: Path) -> dict[str, Any]:
+    """Return a campaign of two blocks on unquantized models."""
     return {
         "campaign": {
             "name": "tiny",
@@ -51,12 +54,36 @@ def tiny(engine_bin: Path) -> dict[str, Any]:
 
 
 @pytest.fixture
+def tiny(engine_bin: Path) -> dict[str, Any]:
+    """The small campaign's configuration; the test's to change."""
+    return tiny_campaign(engine_bin)
+
+
+def run_campaign(
+    snakemake: Snakemake, folder: Path, config: dict[str, Any], *args: str
+) -> subprocess.CompletedProcess[str]:
+    """Run snakemake on a configuration in a folder."""
+    path = folder / "campaign.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return snakemake(*args, "--configfile", str(path), folder=folder)
+
+
+@pytest.fixture
 def campaign(snakemake, tmp_path):
     """Run snakemake on a configuration, in the test's own folder."""
+    return partial(run_campaign, snakemake, tmp_path)
 
-    def run(config: dict[str, Any], *args: str, **options: Any):
-        path = tmp_path / "campaign.yaml"
-        path.write_text(yaml.safe_dump(config))
-        return snakemake("--configfile", str(path), *args, folder=tmp_path, **options)
 
-    return run
+@pytest.fixture(scope="session")
+def _finished(snakemake, engine_bin, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    done = run_campaign(snakemake, folder, tiny_campaign(engine_bin), "paper")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.fixture
+def measured(_finished, tmp_path) -> Path:
+    """The small campaign, finished, in the test's own folder."""
+    shutil.copytree(_finished, tmp_path, dirs_exist_ok=True, symlinks=True)
+    return tmp_path

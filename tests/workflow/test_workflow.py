@@ -1,5 +1,6 @@
 """The workflow as its user meets it: targets, reruns, faults, and what is left behind."""
 
+import os
 import re
 import shutil
 import signal
@@ -31,14 +32,6 @@ def words(done: subprocess.CompletedProcess[str]) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.fixture
-def measured(tiny, campaign, tmp_path):
-    """The tiny campaign, finished."""
-    done = campaign(tiny, "paper")
-    assert done.returncode == 0, words(done)
-    return tmp_path
-
-
 def test_the_default_config_plans_the_study_and_its_paired_baselines(snakemake, tmp_path):
     done = snakemake("-n", folder=tmp_path)
     planned = jobs(done)
@@ -66,7 +59,7 @@ def test_a_suite_takes_its_own_blocks_and_baselines_only(snakemake, tmp_path):
 def test_every_target_says_what_it_does(snakemake, tmp_path):
     listed = words(snakemake("--list", folder=tmp_path))
     for target in ["paper", "tables", "figures", "runs", "models", "engine", "suite_B"]:
-        assert re.search(rf"^{target}\n +\S", listed, re.MULTILINE), listed
+        assert re.search(rf"^{target} \(.+\)$", listed, re.MULTILINE), listed
 
 
 def test_a_campaign_leaves_rows_tables_figures_and_numbers(measured, root):
@@ -75,7 +68,7 @@ def test_a_campaign_leaves_rows_tables_figures_and_numbers(measured, root):
     assert set(runs["status"]) == {"ok"}
     speculative = runs[runs["draft"] != "none"]
     assert (speculative["common_prefix"] == 16).all()
-    assert (speculative["decodes"] - 1 == 16 - 1 - speculative["accepted"]).all()
+    assert (speculative["replays"] > 0).any()
     paper = measured / "paper"
     templates = {path.stem for path in (root / "paper/templates").glob("*.j2")}
     assert {path.name for path in (paper / "tables").iterdir()} == templates
@@ -186,7 +179,7 @@ def test_a_broken_model_file_is_named(measured, tiny, campaign, tmp_path, conten
 def test_a_damaged_table_of_runs_is_refused_by_name(measured, tiny, campaign):
     path = measured / "results/tiny/runs.parquet"
     path.write_bytes(path.read_bytes()[:-10])
-    done = campaign(tiny, "--forcerun", "analyse_runs", "--", "paper")
+    done = campaign(tiny, "paper", "--forcerun", "analyse_runs")
     assert done.returncode != 0
     assert "SchemaError: results/tiny/runs.parquet is not a readable parquet file" in words(done)
 
@@ -205,12 +198,16 @@ def test_no_server_outlives_a_killed_workflow_and_the_next_run_goes_on(
     for recipe in long["model_sets"]["tiny"].values():
         recipe["recipe"]["context_length"] = 16000
     (tmp_path / "long.yaml").write_text(yaml.safe_dump(long))
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--directory", str(tmp_path)]
-    command += ["--snakefile", str(root / "Snakefile"), "--configfile", str(tmp_path / "long.yaml")]
+    command = [sys.executable, "-m", "snakemake", "runs", "--cores", "2"]
+    command += ["--snakefile", str(root / "Snakefile"), "--directory", str(tmp_path)]
+    command += ["--configfile", str(tmp_path / "long.yaml")]
     with (tmp_path / "out").open("w") as out:
-        workflow = subprocess.Popen([*command, "runs"], stdout=out, stderr=out)
+        workflow = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
     server = eventually(lambda: server_of(tmp_path))
-    workflow.send_signal(blow)
+    if blow == signal.SIGINT:
+        os.killpg(workflow.pid, blow)  # Ctrl-C reaches everything in the terminal
+    else:
+        workflow.send_signal(blow)
     workflow.wait()
     assert eventually(lambda: not alive(server))
     if blow == signal.SIGKILL:

@@ -7,6 +7,7 @@ from typing import Any
 
 from specmoe.block import NO_DRAFT
 from specmoe.paired import ACCEPTED, ACCEPTED_AT, DECODES, DRAFTED, ROUNDS
+from specmoe.trace import Verification, count_rejected_replays, count_replays
 
 Row = dict[str, Any]
 
@@ -49,6 +50,7 @@ def _row(record: Mapping[str, Any], run: Mapping[str, Any], campaign: str) -> Ro
     block, provenance = record["block"], record["provenance"]
     timings, metrics = run["answer"]["timings"], run["metrics"]
     speculative = block["draft"] != NO_DRAFT
+    trace = [Verification(*verification) for verification in run.get("verifications", [])]
     generated = len(run["answer"]["tokens"])
     return {
         "campaign": campaign,
@@ -82,6 +84,8 @@ def _row(record: Mapping[str, Any], run: Mapping[str, Any], campaign: str) -> Ro
         ]
         if speculative
         else None,
+        "replays": count_replays(trace) if speculative else None,
+        "replays_rejected": count_rejected_replays(trace) if speculative else None,
         "decodes": _count(metrics, DECODES),
         "tokens": run["answer"]["tokens"],
         "baseline": None,

@@ -6,7 +6,7 @@ speculation flags, so that nothing but speculation tells the two apart.
 
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from specmoe.block import Block, PromptSource
 from specmoe.errors import MeasurementError
 from specmoe.host import host_id, load_average, physical_cores
 from specmoe.server import Server, server_command
+from specmoe.trace import read_trace
 
 VOCABULARY_FAULT = "the target and draft vocabs are not compatible"
 
@@ -70,6 +71,7 @@ def measure(
             run = _measure_run(server, block, source.prompt, prompts[source.prompt], order)
             runs.append(run)
             say(_progress(block, run))
+    _add_traces(server, block, runs)
     return {
         "protocol": "paired",
         "block": asdict(block),
@@ -125,6 +127,17 @@ def _measure_run(
         "decode_failures": server.decode_failures() - failures,
         "answer": answer,
     }
+
+
+def _add_traces(server: Server, block: Block, runs: list[dict[str, Any]]) -> None:
+    """Give each run the verifications that the server, now ended, has logged of it."""
+    if not block.has_draft:
+        return
+    traces = read_trace(server.log_text())
+    if len(traces) != block.warmups + len(runs):
+        raise server.fault(f"the log traces {len(traces)} requests that speculated, not all")
+    for run, trace in zip(runs, traces[block.warmups :], strict=True):
+        run["verifications"] = [astuple(verification) for verification in trace]
 
 
 def _generate(server: Server, block: Block, ids: list[int]) -> dict[str, Any]:

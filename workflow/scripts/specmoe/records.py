@@ -59,12 +59,16 @@ COLUMNS: dict[str, Column] = {
     "prompt_ms": Column(REAL, nullable=True, checks=_POSITIVE),
     "decode_ms": Column(REAL, nullable=True, checks=_POSITIVE),
     "tokens_per_second": Column(REAL, nullable=True, checks=_POSITIVE),
-    # Rounds of speculation, tokens drafted and accepted in them, calls of the target's decode
-    # (the prompt's included) and how many of those failed.
+    # Rounds of speculation, tokens drafted and accepted in them; passes of a hybrid target that
+    # repeated a verification, and how many of those gave no token (see `trace`); calls of the
+    # target's decode (the prompt's included) and how many of those failed. Always
+    # decodes - calls for the prompt = n_predict - 1 - accepted + replays_rejected.
     "rounds": Column(INTEGER, nullable=True, checks=_COUNT),
     "drafted": Column(INTEGER, nullable=True, checks=_COUNT),
     "accepted": Column(INTEGER, nullable=True, checks=_COUNT),
     "accepted_per_position": Column(INTEGERS, nullable=True),
+    "replays": Column(INTEGER, nullable=True, checks=_COUNT),
+    "replays_rejected": Column(INTEGER, nullable=True, checks=_COUNT),
     "decodes": Column(INTEGER, nullable=True, checks=_COUNT),
     "decode_failures": Column(INTEGER, nullable=True, checks=_COUNT),
     # The ids of the generated tokens, and how many of them from the start equal the baseline's.

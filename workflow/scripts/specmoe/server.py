@@ -1,5 +1,6 @@
 """One llama-server process: its command line, its requests, its counters, its end."""
 
+import os
 import re
 import resource
 import signal
@@ -18,6 +19,7 @@ from specmoe.errors import MeasurementError
 from specmoe.guard import guarded
 
 DECODE_FAILURE = re.compile("failed to decode")
+TRACED = {"LLAMA_TRACE": "1"}  # a line of log for every verification, see specmoe.trace
 LOG_LINES_SHOWN = 15
 HEALTH_POLL_S = 0.02
 # The socket's name counts against the kernel's limit of about 100 bytes for a socket path.
@@ -88,6 +90,7 @@ class Server:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                env=os.environ | TRACED,
             )
         try:
             self._wait_until_ready()

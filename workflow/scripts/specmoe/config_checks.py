@@ -1,0 +1,144 @@
+"""Reading the configuration: one readable line for everything that is wrong with it.
+
+`load` is called by the Snakefile before any rule is defined, so a wrong name never reaches the DAG.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from specmoe.block import NO_DRAFT
+from specmoe.config import Config, QuantizeModel, Suite
+from specmoe.errors import ConfigError, nearest
+from specmoe.recipe import Recipe
+
+# Keys of the tagged unions: pydantic adds the branch it took to the place of a fault.
+_TAG_DEPTH = {"engines": 2, "model_sets": 3}
+
+
+def load(data: Mapping[str, Any], root: Path) -> Config:
+    """Return the checked configuration.
+
+    `data` is the merged mapping Snakemake read; `root` is the workflow's folder, where prompt
+    files lie. Raises ConfigError with the place of the first fault and the way out of it.
+    """
+    try:
+        config = Config.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(_first_fault(error)) from error
+    _check_names(config)
+    _check_sources(config)
+    for name, suite in config.selected_suites.items():
+        _check_suite(config, name, suite)
+    for name, suite in config.selected_suites.items():
+        if suite.has_speculation:
+            _check_speculation(config, name, suite)
+    _check_prompt_files(config, root)
+    return config
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors(include_url=False)[0]
+    tag = _TAG_DEPTH.get(str(fault["loc"][0])) if fault["loc"] else None
+    keys = [str(part) for depth, part in enumerate(fault["loc"]) if depth != tag]
+    if fault["type"] == "unexpected_keyword_argument":
+        key = keys.pop()
+        known = [field.name for field in dataclasses.fields(Recipe)]
+        return f"config: {'.'.join(keys)}: unknown key {key!r}; {nearest(key, known)}"
+    place = ".".join(keys) or "top level"
+    message = fault["msg"].removeprefix("Value error, ")
+    shown = f" (got {fault['input']!r})" if fault["type"] not in {"value_error", "missing"} else ""
+    return f"config: {place}: {message}{shown}"
+
+
+def _require(name: str, known: Iterable[str], place: str, what: str) -> None:
+    known = list(known)
+    if name not in known:
+        raise ConfigError(f"config: {place}: unknown {what} {name!r}; {nearest(name, known)}")
+
+
+def _check_names(config: Config) -> None:
+    campaign = config.campaign
+    _require(campaign.engine, config.engines, "campaign.engine", "engine")
+    _require(campaign.models, config.model_sets, "campaign.models", "model set")
+    for suite in campaign.suites:
+        _require(suite, config.suites, "campaign.suites", "suite")
+    if len(set(campaign.suites)) < len(campaign.suites):
+        raise ConfigError("config: campaign.suites: a suite is named twice")
+
+
+def _check_sources(config: Config) -> None:
+    """Check that every quantized model leads back to a file, without a circle."""
+    models = config.models
+    for name, model in models.items():
+        seen = [name]
+        while isinstance(model, QuantizeModel):
+            place = f"model_sets.{config.campaign.models}.{seen[-1]}.source"
+            _require(model.source, models, place, "model")
+            if model.source in seen:
+                raise ConfigError(f"config: {place}: {model.source!r} is made from itself")
+            seen.append(model.source)
+            model = models[model.source]
+    if NO_DRAFT in models:
+        raise ConfigError(f"config: model_sets: {NO_DRAFT!r} means no draft and names no model")
+
+
+def _check_suite(config: Config, name: str, suite: Suite) -> None:
+    place = f"suites.{name}"
+    for target in suite.targets:
+        _require(target, config.models, f"{place}.targets", "model")
+    for draft in suite.drafts:
+        _require(draft, [NO_DRAFT, *config.models], f"{place}.drafts", "model")
+    for prompt in suite.prompts:
+        _require(prompt, config.prompts.texts, f"{place}.prompts", "prompt")
+    for field in ("targets", "drafts", "gammas", "prompts", "prompt_lengths"):
+        values = getattr(suite, field)
+        if len(set(values)) < len(values):
+            raise ConfigError(f"config: {place}.{field}: a value is named twice")
+    if not suite.prompts and not suite.prompt_lengths:
+        raise ConfigError(f"config: {place}: name at least one of prompts and prompt_lengths")
+    longest = max(suite.prompt_lengths, default=0)
+    room = config.measurement.context - config.measurement.n_predict - max(suite.gammas, default=0)
+    if longest >= room:
+        raise ConfigError(
+            f"config: {place}.prompt_lengths: {longest} tokens and what is generated after them"
+            f" do not fit measurement.context = {config.measurement.context}"
+        )
+
+
+def _check_speculation(config: Config, name: str, suite: Suite) -> None:
+    """Check that every run with a draft has a γ, and a baseline of its target and prompt."""
+    place = f"suites.{name}"
+    if not suite.gammas:
+        raise ConfigError(f"config: {place}.gammas: a suite with a draft needs at least one γ")
+    if suite.baseline is None:
+        raise ConfigError(f"config: {place}.baseline: say which suite holds the runs without draft")
+    _require(suite.baseline, config.campaign.suites, f"{place}.baseline", "suite of this campaign")
+    baseline = config.suites[suite.baseline]
+    wanted_and_held: list[tuple[str, Sequence[str | int], Sequence[str | int]]] = [
+        ("draft", [NO_DRAFT], baseline.drafts),
+        ("target", suite.targets, baseline.targets),
+        ("prompt", suite.prompts, baseline.prompts),
+        ("prompt length", suite.prompt_lengths, baseline.prompt_lengths),
+    ]
+    lacks = [
+        f"{kind} {value!r}"
+        for kind, wanted, held in wanted_and_held
+        for value in wanted
+        if value not in held
+    ]
+    if lacks:
+        raise ConfigError(
+            f"config: {place}.baseline: suite {suite.baseline!r} has no {lacks[0]},"
+            f" so runs of {name!r} would have nothing to be compared with"
+        )
+
+
+def _check_prompt_files(config: Config, root: Path) -> None:
+    files = {f"prompts.texts.{name}.file": p.file for name, p in config.prompts.texts.items()}
+    for place, file in {**files, "prompts.passage": config.prompts.passage}.items():
+        if not (root / file).is_file():
+            raise ConfigError(f"config: {place}: no file {file!r} in the workflow's folder")

@@ -1,0 +1,47 @@
+"""What llama-server's log says of every verification, when it runs with LLAMA_TRACE=1.
+
+A hybrid target cannot take back part of a verification: when some drafted tokens are rejected the
+server restores the state from before the round and decodes the accepted ones again, a *replay*.
+A replay is a smaller batch than the verification it repeats, so a near tie may fall the other way
+in it; it is then rejected in part itself and replayed once more.
+
+Source of the line: llama.cpp, tools/server/server-context.cpp, "accepted %2zu/%2zu draft tokens".
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+_LINE = re.compile(
+    r"\| task (\d+) \| accepted +(\d+)/ *(\d+) draft tokens( \(restore checkpoint\))?"
+)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """One pass of the target over drafted tokens; `restored`: it was undone and replayed."""
+
+    accepted: int
+    drafted: int
+    restored: bool
+
+
+def read_trace(log: str) -> list[list[Verification]]:
+    """Return the verifications of each request that speculated, in the order of the requests."""
+    requests: dict[str, list[Verification]] = {}
+    for task, accepted, drafted, restored in _LINE.findall(log):
+        requests.setdefault(task, []).append(
+            Verification(int(accepted), int(drafted), bool(restored))
+        )
+    return list(requests.values())
+
+
+def count_replays(verifications: Iterable[Verification]) -> int:
+    """Return how many passes repeated an earlier one."""
+    return sum(verification.restored for verification in verifications)
+
+
+def count_rejected_replays(verifications: Iterable[Verification]) -> int:
+    """Return how many replays were rejected in part themselves; they gave no token."""
+    return sum(one.restored and next_.restored for one, next_ in pairwise(verifications))
