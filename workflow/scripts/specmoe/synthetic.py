@@ -10,6 +10,7 @@ Tensor names, shapes and metadata: llama.cpp, src/models/qwen35.cpp and qwen35mo
 
 import hashlib
 import os
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod, sqrt
@@ -91,11 +92,17 @@ class Vocabulary:
 
 
 def write_model(path: Path, recipe: Recipe) -> None:
-    """Write the model to `path`, whole or not at all; the same recipe gives the same bytes."""
+    """Write the model to `path`, whole or not at all; the same recipe gives the same bytes.
+
+    Raises ModelError when the disk does not take it.
+    """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         _write(part, recipe)
         part.replace(path)
+    except OSError as error:
+        free = shutil.disk_usage(path.parent).free
+        raise ModelError(f"{path}: not written, {free} bytes free there: {error}") from error
     finally:
         part.unlink(missing_ok=True)
 
