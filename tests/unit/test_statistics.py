@@ -105,7 +105,7 @@ def test_cells_of_other_keys_split_by_prompt_length(runs):
     cells = summarise_cells(
         pair_runs(runs), unpaired_baselines(runs), SETTINGS, ["target", "prompt"]
     )
-    assert cells["prompt"].tolist() == ["passage-64", "passage-128"]
+    assert cells["prompt"].tolist() == ["passage-128", "passage-64"]
 
 
 def test_one_block_has_no_interval():

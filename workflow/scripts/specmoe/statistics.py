@@ -66,7 +66,7 @@ def summarise_cells(
     settings: Statistics,
     keys: list[str] | None = None,
 ) -> pd.DataFrame:
-    """Return one row per cell: rate, acceptance, and speedup with its interval over blocks.
+    """Return one row per cell, sorted: rate, acceptance, speedup with its interval over blocks.
 
     `unpaired` is `unpaired_baselines`; `keys` are the columns that make a cell (default: suite,
     target, draft, gamma). Columns added:
@@ -85,7 +85,7 @@ def summarise_cells(
     """
     keys = keys or CELL
     rows = []
-    for cell, members in pairs.groupby(keys, sort=False):
+    for cell, members in pairs.groupby(keys):
         accepted, drafted = members["accepted"].sum(), members["drafted"].sum()
         rate = members["tokens_per_second"].mean()
         low, high = bootstrap_interval(members, settings)

@@ -20,9 +20,9 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
     )
     parts = [f"Suite {suite}: {config.suites[suite].title}, {len(own)} runs"]
     if len(plain):
-        rates = plain.groupby(["target", "prompt"], sort=False)["tokens_per_second"]
+        rates = plain.groupby(["target", "n_prompt", "prompt"])["tokens_per_second"]
         table = rates.agg(["mean", "std"]).reset_index()
-        table.columns = pd.Index(["target", "prompt", "tok/s", "sd"])
+        table.columns = pd.Index(["target", "tokens", "prompt", "tok/s", "sd"])
         parts += ["", "Without a draft", _text(table)]
     if len(cells):
         table = pd.DataFrame(
