@@ -7,14 +7,25 @@ from typing import Any, Self
 
 import pandas as pd
 
+from specmoe.block import PASSAGE_PREFIX
 from specmoe.config import Config
 from specmoe.statistics import (
     CELL,
-    PASSAGE_PREFIX,
     pair_runs,
     summarise_baselines,
     summarise_cells,
     unpaired_baselines,
+)
+
+# What the analysis takes over from a model's card.
+CARD_COLUMNS = (
+    "parameters_total",
+    "parameters_active",
+    "size_bytes",
+    "type",
+    "experts",
+    "experts_used",
+    "sha256",
 )
 
 
@@ -91,18 +102,7 @@ def _models(
                 "model": name,
                 "label": config.label(name),
                 "family": "moe" if card["experts"] else "dense",
-                **{
-                    key: card[key]
-                    for key in (
-                        "parameters_total",
-                        "parameters_active",
-                        "size_bytes",
-                        "type",
-                        "experts",
-                        "experts_used",
-                        "sha256",
-                    )
-                },
+                **{column: card[column] for column in CARD_COLUMNS},
             }
             for name, card in cards.items()
             if name in measured

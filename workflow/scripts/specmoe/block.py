@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Self
 
 NO_DRAFT = "none"
+PASSAGE_PREFIX = "passage-"  # of the ids of prompts that are cut to an exact length
 
 
 class Method(StrEnum):

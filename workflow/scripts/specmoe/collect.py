@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from specmoe.block import NO_DRAFT
-from specmoe.paired import ACCEPTED, ACCEPTED_AT, DECODES, DRAFTED, ROUNDS
+from specmoe.paired import ACCEPTED, ACCEPTED_AT, DECODES, DRAFTED, ROUNDS, tokens_per_second
 from specmoe.trace import Verification, count_rejected_replays, count_replays
 
 Row = dict[str, Any]
@@ -51,7 +51,6 @@ def _row(record: Mapping[str, Any], run: Mapping[str, Any], campaign: str) -> Ro
     timings, metrics = run["answer"]["timings"], run["metrics"]
     speculative = block["draft"] != NO_DRAFT
     trace = [Verification(*verification) for verification in run.get("verifications", [])]
-    generated = len(run["answer"]["tokens"])
     return {
         "campaign": campaign,
         "protocol": record["protocol"],
@@ -74,7 +73,7 @@ def _row(record: Mapping[str, Any], run: Mapping[str, Any], campaign: str) -> Ro
         "n_prompt": timings["prompt_n"],
         "prompt_ms": timings["prompt_ms"],
         "decode_ms": timings["predicted_ms"],
-        "tokens_per_second": (generated - 1) / timings["predicted_ms"] * 1000,
+        "tokens_per_second": tokens_per_second(run["answer"]),
         "rounds": _count(metrics, ROUNDS) if speculative else None,
         "drafted": _count(metrics, DRAFTED) if speculative else None,
         "accepted": _count(metrics, ACCEPTED) if speculative else None,

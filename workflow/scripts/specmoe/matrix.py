@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from itertools import product
 
-from specmoe.block import NO_DRAFT, Block, Method, PromptSource
+from specmoe.block import NO_DRAFT, PASSAGE_PREFIX, Block, Method, PromptSource
 from specmoe.config import Config, Suite
 
 
@@ -32,7 +32,7 @@ def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Bl
     prompts = [
         *(PromptSource(prompt, config.prompts.texts[prompt].file) for prompt in suite.prompts),
         *(
-            PromptSource(f"passage-{length}", config.prompts.passage, length)
+            PromptSource(f"{PASSAGE_PREFIX}{length}", config.prompts.passage, length)
             for length in suite.prompt_lengths
         ),
     ]

@@ -5,7 +5,7 @@ speculation flags, so that nothing but speculation tells the two apart.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, astuple
 from datetime import UTC, datetime
 from pathlib import Path
@@ -82,6 +82,12 @@ def measure(
         "warm_up_s": warmed_up_s,
         "runs": runs,
     }
+
+
+def tokens_per_second(answer: Mapping[str, Any]) -> float:
+    """Return the decoding rate of an answer: its first token comes from the prompt's pass."""
+    rate: float = (len(answer["tokens"]) - 1) / answer["timings"]["predicted_ms"] * 1000
+    return rate
 
 
 def _token_ids(server: Server, source: PromptSource, block: Block, root: Path) -> list[int]:
@@ -164,8 +170,7 @@ def _refuse_unlike_vocabularies(server: Server, block: Block) -> None:
 
 
 def _progress(block: Block, run: dict[str, Any]) -> str:
-    timings, metrics = run["answer"]["timings"], run["metrics"]
-    rate = (timings["predicted_n"] - 1) / timings["predicted_ms"] * 1000
+    metrics, rate = run["metrics"], tokens_per_second(run["answer"])
     line = f"run {run['order'] + 1} of {len(block.prompts)}: {run['run']}: {rate:.1f} tok/s"
     if block.has_draft:
         line += f", acceptance {metrics[ACCEPTED] / metrics[DRAFTED]:.1%}"

@@ -165,7 +165,7 @@ class Server:
 
     def fault(self, reason: str) -> MeasurementError:
         """Return an error that says `reason` and shows the end of the server's log."""
-        lines = self._log.read_text(errors="replace").splitlines()[-LOG_LINES_SHOWN:]
+        lines = self.log_text().splitlines()[-LOG_LINES_SHOWN:]
         return MeasurementError(
             f"{reason}; the end of {self._log}:\n" + "\n".join(f"  | {line}" for line in lines)
         )

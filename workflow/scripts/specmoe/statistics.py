@@ -7,11 +7,10 @@ an engine process, so only the spread between blocks says how well a number woul
 import numpy as np
 import pandas as pd
 
-from specmoe.block import NO_DRAFT
+from specmoe.block import NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config import Statistics
 
 CELL = ["suite", "target", "draft", "gamma"]
-PASSAGE_PREFIX = "passage-"
 
 
 def pair_runs(runs: pd.DataFrame) -> pd.DataFrame:

@@ -5,7 +5,7 @@ Nothing here computes a number; rows are chosen, put in order, and given their l
 
 import pandas as pd
 
-from specmoe.analysis import Analysis
+from specmoe.analysis import CARD_COLUMNS, Analysis
 from specmoe.errors import SchemaError
 
 _CELL = [
@@ -35,17 +35,7 @@ _COLUMNS = {
     ],
     "cells": _CELL,
     "sweep": [*_CELL, "n_prompt", "baseline_tokens_per_second"],
-    "models": [
-        "model",
-        "label",
-        "family",
-        "parameters_total",
-        "parameters_active",
-        "size_bytes",
-        "type",
-        "experts",
-        "experts_used",
-    ],
+    "models": ["model", "label", "family", *CARD_COLUMNS],
     "suites": ["suite", "title", "runs", "blocks", "measured"],
 }
 
