@@ -15,11 +15,16 @@ from specmoe.synthetic import write_model
 
 from ..recipes import SMALL
 
+DENSE = replace(SMALL, layers=8)
+MOE = replace(DENSE, experts=8, experts_used=2, expert_ffn=256)
 RECIPES = {
     "draft": SMALL,
-    "dense": replace(SMALL, layers=8),
-    "moe": replace(SMALL, layers=8, experts=8, experts_used=2, expert_ffn=256),
+    "dense": DENSE,
+    "moe": MOE,
     "stranger": replace(SMALL, seed=1),
+    "written_q8_0": replace(DENSE, dtype="Q8_0"),
+    "written_q4_k": replace(MOE, dtype="Q4_K"),
+    "tied_q8_0": replace(DENSE, dtype="Q8_0", tied=True, vocabulary=2048),
 }
 PROMPTS = ("The cause of the", "def mean(values):\n    return", "推测解码为什么更快？")
 
@@ -63,10 +68,11 @@ def test_any_text_survives_tokenization(engine_bin: Path, models: dict[str, Path
             assert len(ids) <= len(text.encode())
 
 
+@pytest.mark.parametrize("model", ["dense", "written_q8_0", "written_q4_k", "tied_q8_0"])
 def test_greedy_text_varies_and_depends_on_the_prompt(
-    engine_bin: Path, models: dict[str, Path]
+    engine_bin: Path, models: dict[str, Path], model: str
 ) -> None:
-    with serving(engine_bin, models["dense"]) as server:
+    with serving(engine_bin, models[model]) as server:
         texts = [generate(server, prompt)["tokens"] for prompt in PROMPTS]
     assert all(len(set(tokens)) >= 12 for tokens in texts)
     assert len({tuple(tokens[-8:]) for tokens in texts}) == len(PROMPTS)
@@ -113,3 +119,11 @@ def test_a_quantized_moe_still_accepts_the_draft(
     assert "fallback" not in finished.stderr.replace("0 tensor(s) required fallback", "")
     with serving(engine_bin, quantized, models["draft"]) as server:
         assert acceptance_rate(server) > 0.3
+
+
+@pytest.mark.parametrize(("written", "full"), [("written_q8_0", "dense"), ("written_q4_k", "moe")])
+def test_a_model_written_in_blocks_is_the_network_of_its_unquantized_twin(
+    engine_bin: Path, models: dict[str, Path], written: str, full: str
+) -> None:
+    with serving(engine_bin, models[written], models[full]) as server:
+        assert acceptance_rate(server) > 0.8

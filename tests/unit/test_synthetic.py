@@ -1,6 +1,6 @@
 """Synthetic models: what is drawn, what nests in what, and what the file holds."""
 
-import hashlib
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -9,34 +9,39 @@ import gguf
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from gguf.quants import dequantize
 
 from specmoe import synthetic
 from specmoe.errors import ModelError
+from specmoe.gguf_file import TensorInfo, active_parameters, read_card
+from specmoe.random_weights import Tensor, draw
 from specmoe.recipe import Recipe
-from specmoe.synthetic import Tensor, byte_level_vocabulary, draw, tensors, write_model
+from specmoe.synthetic import tensors, write_model
+from specmoe.vocabulary import byte_level_vocabulary
 
 from ..recipes import TINY as CORE
+from ..recipes import TRUE_SHAPES
 
 LARGE = replace(CORE, layers=6)
 MOE = replace(LARGE, experts=8, experts_used=2, expert_ffn=32)
+Q8 = replace(MOE, dtype="Q8_0")
+Q4 = replace(MOE, hidden=256, expert_ffn=256, dtype="Q4_K")
 
 
-def stored(path: Path) -> dict[str, npt.NDArray[Any]]:
+def content(path: Path) -> dict[str, npt.NDArray[Any]]:
     return {tensor.name: np.array(tensor.data) for tensor in gguf.GGUFReader(path).tensors}
 
 
 def written(folder: Path, recipe: Recipe) -> dict[str, npt.NDArray[Any]]:
     write_model(folder / "model.gguf", recipe)
-    return stored(folder / "model.gguf")
+    return content(folder / "model.gguf")
 
 
 def planned(recipe: Recipe) -> dict[str, Tensor]:
     return {tensor.name: tensor for tensor in tensors(recipe)}
 
 
-@pytest.mark.parametrize("recipe", [CORE, MOE])
+@pytest.mark.parametrize("recipe", [CORE, MOE, Q8, Q4])
 def test_the_same_recipe_gives_the_same_bytes(tmp_path: Path, recipe: Recipe) -> None:
     write_model(tmp_path / "one.gguf", recipe)
     write_model(tmp_path / "two.gguf", recipe)
@@ -46,12 +51,6 @@ def test_the_same_recipe_gives_the_same_bytes(tmp_path: Path, recipe: Recipe) ->
 def test_another_seed_gives_other_weights(tmp_path: Path) -> None:
     one, two = written(tmp_path, CORE), written(tmp_path, replace(CORE, seed=1))
     assert not np.array_equal(one["output.weight"], two["output.weight"])
-
-
-def test_random_weights_do_not_change_with_the_versions_of_libraries() -> None:
-    tensor = Tensor("any", (5, 7), 0.0, 1.0, "F32", "any")
-    digest = hashlib.sha256(draw(tensor, seed=3).astype("<f4").tobytes()).hexdigest()
-    assert digest == "d435f94fe20d64252f7273128e578302b1499c8cf16cd9eb6504d4c01f646b10"
 
 
 @pytest.mark.parametrize("dtype", ["F16", "BF16"])
@@ -155,22 +154,16 @@ def test_matrices_are_stored_in_the_type_asked_for_and_vectors_in_single_precisi
     assert types["blk.0.attn_norm.weight"] == "F32"
 
 
-def test_bfloat16_keeps_the_nearest_value() -> None:
-    weights = np.array([1.0, -0.375, 1 / 3, 3.1415927], dtype=np.float32)
-    bits = synthetic._stored(weights, "BF16").astype(np.uint32) << 16
-    np.testing.assert_allclose(bits.view(np.float32), weights, rtol=2**-9)
-
-
 def test_a_failed_write_leaves_the_old_file_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(b"old")
 
-    def full_disk(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
+    def full_disk(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[np.float32]]:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(synthetic, "draw", full_disk)
+    monkeypatch.setattr(synthetic, "stored", full_disk)
     with pytest.raises(ModelError, match=r"not written.*No space left"):
         write_model(path, CORE)
     assert path.read_bytes() == b"old"
@@ -180,11 +173,19 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        ({"layers": 3}, "layers must be at least 4"),
         ({"heads": 3, "kv_heads": 2}, "kv_heads must divide heads"),
         ({"gdn_value_heads": 3, "gdn_key_heads": 2}, "gdn_key_heads must divide"),
         ({"head_size": 18}, "head_size must be a multiple of 4"),
         ({"experts": 4, "experts_used": 5, "expert_ffn": 32}, "experts_used must be at most"),
         ({"experts": 4, "experts_used": 2}, "an MoE needs experts_used and expert_ffn"),
+        ({"dtype": "Q8_0", "ffn": 48}, r"Q8_0 needs hidden, ffn, .* to be multiples of 32"),
+        ({"dtype": "Q8_0", "heads": 3, "head_size": 16}, r"heads \* head_size"),
+        ({"dtype": "Q4_K", "hidden": 256}, "Q4_K needs routed experts"),
+        (
+            {"dtype": "Q4_K", "hidden": 256, "experts": 2, "experts_used": 1, "expert_ffn": 128},
+            "hidden and expert_ffn to be multiples of 256",
+        ),
     ],
 )
 def test_a_recipe_that_cannot_be_a_model_is_refused(change: dict[str, Any], message: str) -> None:
@@ -192,58 +193,92 @@ def test_a_recipe_that_cannot_be_a_model_is_refused(change: dict[str, Any], mess
         replace(CORE, **change)
 
 
-def test_every_merge_makes_a_token_from_two_tokens() -> None:
-    vocabulary = byte_level_vocabulary(384)
-    for merge in vocabulary.merges:
-        left, right = merge.split(" ")
-        assert {left, right, left + right} <= set(vocabulary.tokens)
-
-
-def test_the_vocabulary_has_the_size_asked_for_and_no_token_twice() -> None:
-    vocabulary = byte_level_vocabulary(500)
-    assert len(vocabulary.tokens) == len(set(vocabulary.tokens)) == len(vocabulary.types) == 500
-    assert vocabulary.types[vocabulary.end_of_text] == gguf.TokenType.CONTROL
-
-
-def test_a_vocabulary_too_small_for_all_bytes_is_refused() -> None:
-    with pytest.raises(ModelError, match="vocabulary must be at least"):
-        byte_level_vocabulary(200)
-
-
-@given(st.binary())
-def test_any_bytes_can_be_written_as_tokens(data: bytes) -> None:
-    symbols = sorted(synthetic._byte_symbols(), key=_byte_of)
-    assert {symbols[byte] for byte in data} <= set(byte_level_vocabulary(384).tokens)
-
-
-def _byte_of(symbol: str) -> int:
-    """Undo GPT-2's mapping: shifted code points stand for the bytes that do not print."""
-    unprintable = [*range(0x21), *range(0x7F, 0xA1), 0xAD]
-    return unprintable[ord(symbol) - 256] if ord(symbol) >= 256 else ord(symbol)
-
-
-@given(
-    rows=st.integers(1, 40),
-    columns=st.integers(1, 40),
-    mean=st.sampled_from([0.0, -3.0]),
-    deviation=st.sampled_from([0.01, 1.0]),
-    seed=st.integers(0, 2**31),
-)
-def test_weights_take_sixteen_evenly_spaced_values_about_their_mean(
-    rows: int, columns: int, mean: float, deviation: float, seed: int
+@pytest.mark.parametrize("recipe", [Q8, Q4])
+def test_a_quantized_model_is_the_network_that_half_precision_stores(
+    tmp_path: Path, recipe: Recipe
 ) -> None:
-    weights = draw(Tensor("any", (rows, columns), mean, deviation, "F32", "any"), seed)
-    step = deviation / np.sqrt((16**2 - 1) / 12)
-    level = (weights - mean) / step + 7.5
-    np.testing.assert_allclose(level, np.round(level), atol=1e-3)
-    assert level.min() > -0.5
-    assert level.max() < 15.5
+    full = written(tmp_path, replace(recipe, dtype="F16"))
+    write_model(tmp_path / "quantized.gguf", recipe)
+    for tensor in gguf.GGUFReader(tmp_path / "quantized.gguf").tensors:
+        weights = dequantize(tensor.data, tensor.tensor_type)
+        np.testing.assert_allclose(weights, full[tensor.name], rtol=2e-3, err_msg=tensor.name)
 
 
-def test_a_tensor_drawn_under_another_name_or_shape_is_another_tensor() -> None:
-    tensor = Tensor("any", (8, 8), 0.0, 1.0, "F32", "any")
-    weights = draw(tensor, seed=0)
-    assert not np.array_equal(weights, draw(replace(tensor, drawn_as="other"), seed=0))
-    longer = draw(replace(tensor, shape=(16, 8)), seed=0)
-    assert not np.array_equal(weights, longer[:8])
-    np.testing.assert_array_equal(weights, draw(replace(tensor, name="renamed"), seed=0))
+def test_a_q8_0_model_has_every_matrix_in_that_type(tmp_path: Path) -> None:
+    write_model(tmp_path / "model.gguf", Q8)
+    card = read_card(tmp_path / "model.gguf")
+    matrices = sum(tensor.dtype == "F16" for tensor in tensors(MOE))
+    assert (card.type, card.tensor_types["Q8_0"]) == ("Q8_0", matrices)
+    assert set(card.tensor_types) == {"F32", "Q8_0"}
+
+
+def test_a_q4_k_model_has_experts_embedding_and_output_in_that_type_and_the_rest_in_q8_0(
+    tmp_path: Path,
+) -> None:
+    write_model(tmp_path / "model.gguf", Q4)
+    assert read_card(tmp_path / "model.gguf").type == "Q4_K_S"
+    types = {tensor.name: tensor.dtype for tensor in tensors(Q4) if tensor.dtype != "F32"}
+    four_bit = {name for name, dtype in types.items() if dtype == "Q4_K"}
+    assert four_bit == {
+        name for name in types if "_exps." in name or name in ("token_embd.weight", "output.weight")
+    }
+    assert {types[name] for name in types.keys() - four_bit} == {"Q8_0"}
+
+
+def test_a_tied_model_has_one_table_in_which_only_padding_is_silent(tmp_path: Path) -> None:
+    vocabulary = byte_level_vocabulary(CORE.vocabulary)
+    tied, untied = written(tmp_path, replace(CORE, tied=True)), written(tmp_path, CORE)
+    assert untied.keys() - tied.keys() == {"output.weight"}
+    silent = np.flatnonzero(~tied["token_embd.weight"].any(axis=1))
+    assert tuple(silent) == vocabulary.padding
+    for name in tied.keys() - {"token_embd.weight", "output_norm.weight"}:
+        np.testing.assert_array_equal(tied[name], untied[name], err_msg=name)
+
+
+def test_a_tied_head_is_as_strong_as_one_of_its_own_and_has_no_liking_for_the_last_token() -> None:
+    wide = replace(CORE, hidden=4096, tied=True)
+    head = draw(planned(wide)["output_norm.weight"], seed=0) * draw(
+        planned(wide)["token_embd.weight"], seed=0
+    )
+    own = draw(planned(replace(wide, tied=False))["output.weight"], seed=0)
+    assert head[:300].std() == pytest.approx(own[own.any(axis=1)].std(), rel=0.05)
+    last_token = draw(planned(wide)["token_embd.weight"], seed=0)[:300]
+    logits = last_token @ head[:300].T
+    assert abs(np.diag(logits)).mean() < 3 * logits.std()
+
+
+def table(recipe: Recipe) -> list[TensorInfo]:
+    """Return what the file of a recipe would announce, without drawing a weight."""
+    return [
+        TensorInfo(t.name, int(np.prod(t.shape)), gguf.GGMLQuantizationType[t.dtype], 0)
+        for t in tensors(recipe)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "total", "active"),
+    [
+        ("0.8b", 0.752, 0.752),
+        ("2b", 1.882, 1.882),
+        ("4b", 4.206, 4.206),
+        ("9b", 8.954, 7.937),
+        ("35b_a3b", 34.661, 2.946),
+    ],
+)
+def test_true_shapes_have_the_parameters_of_the_models_they_are_the_shapes_of(
+    name: str, total: float, active: float
+) -> None:
+    shape = TRUE_SHAPES[name]
+    announced = table(shape)
+    assert sum(tensor.elements for tensor in announced) / 1e9 == pytest.approx(total, abs=0.001)
+    multiplied = active_parameters(announced, shape.layers, shape.experts, shape.experts_used)
+    assert multiplied / 1e9 == pytest.approx(active, abs=0.001)
+
+
+@pytest.mark.parametrize(("dtype", "size_gb"), [("Q8_0", 36.9), ("Q4_K", 20.3)])
+def test_the_35b_model_has_the_size_of_its_type(
+    dtype: Literal["Q8_0", "Q4_K"], size_gb: float
+) -> None:
+    announced = table(replace(TRUE_SHAPES["35b_a3b"], dtype=dtype))
+    size = sum(tensor.size_bytes for tensor in announced)
+    assert size / 1e9 == pytest.approx(size_gb, abs=0.1)

@@ -8,37 +8,26 @@ that nobody imposed: it comes from the argmax of two networks that nearly agree.
 Tensor names, shapes and metadata: llama.cpp, src/models/qwen35.cpp and qwen35moe.cpp.
 """
 
-import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod, sqrt
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import gguf
 import numpy as np
-import numpy.typing as npt
 
 from specmoe.errors import ModelError
+from specmoe.random_weights import Tensor, stored
 from specmoe.recipe import Recipe
+from specmoe.vocabulary import Vocabulary, byte_level_vocabulary
 
 ATTENTION_INTERVAL = 4
 """One layer in four has full attention, the others a Gated DeltaNet, as in Qwen3.5."""
 
 CONVOLUTION = 4
 """Positions the causal convolution before a Gated DeltaNet looks at."""
-
-END_OF_TEXT = "<|endoftext|>"
-
-# Whole words and word parts; each becomes a chain of merges, so that prompts of the usual kinds
-# (English, code) take fewer tokens than bytes. Any text can be tokenized without them.
-_FRAGMENTS = (
-    "Ġthe Ġof Ġand Ġin Ġto Ġis Ġa Ġthat Ġfor Ġit Ġas Ġwas Ġwith Ġbe Ġby Ġon Ġnot Ġhe Ġthis Ġare "
-    "Ġor Ġfrom Ġhave Ġan Ġwhich Ġone Ġwe Ġcan Ġreturn Ġself ing ion ed er es en al re in on at "
-    "th he le ly or an ar ic de def class import print ĠĠĠĠ == ():"
-)
 
 # Gains of the random projections, relative to unit variance of the input. Updates must be strong
 # enough for the next token to depend on the whole context, or greedy decoding walks a map from
@@ -53,42 +42,12 @@ _QUERY_GAIN = 1.5
 # Logits with a standard deviation of 4 give the best of the tokens a probability near one half,
 # as in trained models, so that a near tie means the same in nats as it does there.
 _LOGIT_GAIN = 4.0
-# Weights take this many evenly spaced values, which four-bit quantization can represent. A model
-# then accepts 78 to 90 % of what its own Q4_K_M drafts, against 67 to 69 % with continuous ones,
-# where quantization drowns the differences between the members of a family.
-_LEVELS = 16
-
-
-@dataclass(frozen=True)
-class Tensor:
-    """One tensor before its weights are drawn: uniform with this mean and standard deviation."""
-
-    name: str  # as llama.cpp looks it up
-    shape: tuple[int, ...]  # numpy order: the row, contiguous in memory, comes last
-    mean: float
-    deviation: float
-    dtype: Literal["F32", "F16", "BF16"]
-    drawn_as: str  # what the random numbers depend on, beside the seed and the shape
-    silent_rows: tuple[int, ...] = ()  # rows set to zero
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """A byte-level BPE vocabulary as GGUF stores it."""
-
-    tokens: tuple[str, ...]
-    merges: tuple[str, ...]
-    end_of_text: int  # token id
-
-    @property
-    def types(self) -> list[int]:
-        """GGUF's token type of every token: normal, control or unused."""
-        normal, control, unused = (
-            int(kind)
-            for kind in (gguf.TokenType.NORMAL, gguf.TokenType.CONTROL, gguf.TokenType.UNUSED)
-        )
-        padding = len(self.tokens) - self.end_of_text - 1
-        return [normal] * self.end_of_text + [control] + [unused] * padding
+_FILE_TYPES = {
+    "F16": gguf.LlamaFileType.MOSTLY_F16,
+    "BF16": gguf.LlamaFileType.MOSTLY_BF16,
+    "Q8_0": gguf.LlamaFileType.MOSTLY_Q8_0,
+    "Q4_K": gguf.LlamaFileType.MOSTLY_Q4_K_S,  # S: no routed expert has more bits than others
+}
 
 
 def write_model(path: Path, recipe: Recipe) -> None:
@@ -107,28 +66,13 @@ def write_model(path: Path, recipe: Recipe) -> None:
         part.unlink(missing_ok=True)
 
 
-def byte_level_vocabulary(size: int) -> Vocabulary:
-    """Return a vocabulary of `size` tokens that can encode any byte, padded at its end."""
-    symbols = _byte_symbols()
-    tokens = list(symbols)
-    merges = []
-    for fragment in _FRAGMENTS.split():
-        for end in range(2, len(fragment) + 1):
-            if fragment[:end] not in tokens:
-                tokens.append(fragment[:end])
-                merges.append(f"{fragment[: end - 1]} {fragment[end - 1]}")
-    end_of_text = len(tokens)
-    padding = size - end_of_text - 1
-    if padding < 0:
-        raise ModelError(f"synthetic model: vocabulary must be at least {end_of_text + 1}")
-    tokens += [END_OF_TEXT, *(f"<|unused_{i}|>" for i in range(padding))]
-    return Vocabulary(tuple(tokens), tuple(merges), end_of_text)
-
-
 def tensors(recipe: Recipe) -> Iterator[Tensor]:
     """Yield every tensor of the model, in file order."""
-    hidden, words = recipe.hidden, recipe.vocabulary
-    yield _matrix(recipe, "token_embd", (words, hidden), gain=sqrt(hidden))
+    hidden, table = recipe.hidden, (recipe.vocabulary, recipe.hidden)
+    vocabulary = byte_level_vocabulary(recipe.vocabulary)
+    # What a prompt may hold cannot be silent in a tied table, printable or not.
+    silent = vocabulary.padding if recipe.tied else ()
+    yield _matrix(recipe, "token_embd", table, gain=sqrt(hidden), silent_rows=silent)
     for layer in range(recipe.layers):
         strength = _strength(recipe, layer)
         block = f"blk.{layer}."
@@ -139,29 +83,14 @@ def tensors(recipe: Recipe) -> Iterator[Tensor]:
             yield from _delta_net(recipe, block, strength * _UPDATE_GAIN)
         yield _vector(f"{block}post_attention_norm.weight", hidden, 1.0)
         yield from _feed_forward(recipe, block, strength * _UPDATE_GAIN)
-    yield _vector("output_norm.weight", hidden, 1.0)
-    # A head of its own: tied to the embedding, a random network mostly repeats its last token.
-    silent = _unprintable(byte_level_vocabulary(words))
-    yield _matrix(recipe, "output", (words, hidden), gain=_LOGIT_GAIN, silent_rows=silent)
-
-
-def draw(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
-    """Draw the weights of one tensor; they depend on nothing but the arguments.
-
-    The random bits are shaped here, not by numpy's distributions, whose streams may change
-    between numpy versions (NEP 19): a model's digest must not depend on the version installed.
-    """
-    weights = np.full(tensor.shape, tensor.mean, dtype=np.float32)
-    if tensor.deviation:
-        key = f"{seed}/{tensor.drawn_as}/{tensor.shape}"
-        entropy = int.from_bytes(hashlib.sha256(key.encode()).digest(), "little")
-        count = prod(tensor.shape)
-        words = np.random.SFC64(np.random.SeedSequence(entropy)).random_raw(-(-count // 8))
-        octets = words.astype("<u8", copy=False).view(np.uint8)[:count].reshape(tensor.shape)
-        steps = (octets % _LEVELS).astype(np.float32) - np.float32((_LEVELS - 1) / 2)
-        weights += steps * np.float32(tensor.deviation / sqrt((_LEVELS**2 - 1) / 12))
-    weights[list(tensor.silent_rows)] = 0
-    return weights
+    if recipe.tied:
+        # With a norm of ones, a random network whose head is its embedding mostly repeats its last
+        # token. Random signs make the head as good as another one, at the same gain.
+        yield _random("output_norm.weight", (hidden,), 0.0, _LOGIT_GAIN / sqrt(hidden))
+    else:
+        yield _vector("output_norm.weight", hidden, 1.0)
+        silent = vocabulary.unprintable
+        yield _matrix(recipe, "output", table, gain=_LOGIT_GAIN, silent_rows=silent)
 
 
 def _strength(recipe: Recipe, layer: int) -> float:
@@ -238,8 +167,15 @@ def _matrix(
 ) -> Tensor:
     """Return a projection whose outputs have `gain` times the deviation of its inputs."""
     deviation = gain / sqrt(shape[-1])
-    weight = f"{name}.weight"
-    return Tensor(weight, shape, 0.0, deviation, recipe.dtype, drawn_as or name, silent_rows)
+    dtype = _type_of_matrix(recipe, name)
+    return Tensor(f"{name}.weight", shape, 0.0, deviation, dtype, drawn_as or name, silent_rows)
+
+
+def _type_of_matrix(recipe: Recipe, name: str) -> Literal["F16", "BF16", "Q8_0", "Q4_K"]:
+    """Return the recipe's type, but for Q4_K: that has most weights, and what is left Q8_0."""
+    if recipe.dtype == "Q4_K" and not (name in ("token_embd", "output") or name.endswith("_exps")):
+        return "Q8_0"
+    return recipe.dtype
 
 
 def _random(name: str, shape: tuple[int, ...], mean: float, deviation: float) -> Tensor:
@@ -250,51 +186,38 @@ def _vector(name: str, size: int, value: float) -> Tensor:
     return Tensor(name, (size,), value, 0.0, "F32", name)
 
 
-def _byte_symbols() -> list[str]:
-    """Return GPT-2's printable stand-in for each byte, in the order of its vocabulary."""
-    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return [chr(byte) for byte in printable] + [chr(256 + i) for i in range(len(others))]
-
-
-def _unprintable(vocabulary: Vocabulary) -> tuple[int, ...]:
-    """Return the ids no model should write: never end of text, nor half a UTF-8 character."""
-    writable = {chr(code) for code in range(0x21, 0x7F)} | {"Ġ", "Ċ"}
-    return tuple(
-        token
-        for token, text in enumerate(vocabulary.tokens)
-        if token >= vocabulary.end_of_text or not writable.issuperset(text)
-    )
-
-
 def _write(path: Path, recipe: Recipe) -> None:
+    plan = list(tensors(recipe))
+    _write_header(path, recipe, plan)
+    with path.open("ab") as file:
+        _pad(file)
+        for tensor in plan:
+            for piece in stored(tensor, recipe.seed):
+                file.write(piece.data)
+            _pad(file)
+
+
+def _write_header(path: Path, recipe: Recipe, plan: list[Tensor]) -> None:
+    """Write all that comes before the weights."""
     writer = gguf.GGUFWriter(path, recipe.architecture)
     _add_metadata(writer, recipe)
     _add_vocabulary(writer, byte_level_vocabulary(recipe.vocabulary))
-    plan = list(tensors(recipe))
     for tensor in plan:
         kind = gguf.GGMLQuantizationType[tensor.dtype]
-        size = prod(tensor.shape) * (4 if tensor.dtype == "F32" else 2)
+        per_block, block_bytes = gguf.GGML_QUANT_SIZES[kind]
+        size = prod(tensor.shape) // per_block * block_bytes
         # The writer wants a numpy type as well, and ignores it where the GGUF type is given.
         writer.add_tensor_info(tensor.name, tensor.shape, np.dtype(np.uint16), size, kind)
     try:
         writer.write_header_to_file()
         writer.write_kv_data_to_file()
         writer.write_ti_data_to_file()
-        for tensor in plan:
-            writer.write_tensor_data(_stored(draw(tensor, recipe.seed), tensor.dtype))
     finally:
         writer.close()
 
 
-def _stored(weights: npt.NDArray[np.float32], dtype: str) -> npt.NDArray[np.generic]:
-    if dtype == "F32":
-        return weights
-    if dtype == "F16":
-        return weights.astype(np.float16)
-    # Round to nearest even, as ggml does; numpy has no bfloat16.
-    bits = weights.view(np.uint32)
-    return ((bits + np.uint32(0x7FFF) + ((bits >> 16) & np.uint32(1))) >> 16).astype(np.uint16)
+def _pad(file: BinaryIO) -> None:
+    file.write(bytes(-file.tell() % gguf.GGUF_DEFAULT_ALIGNMENT))
 
 
 def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
@@ -318,7 +241,7 @@ def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
     writer.add_ssm_time_step_rank(recipe.gdn_value_heads)
     writer.add_ssm_group_count(recipe.gdn_key_heads)
     writer.add_full_attention_interval(ATTENTION_INTERVAL)
-    writer.add_file_type(int(gguf.LlamaFileType[f"MOSTLY_{recipe.dtype}"]))
+    writer.add_file_type(int(_FILE_TYPES[recipe.dtype]))
     if recipe.experts:
         writer.add_expert_count(recipe.experts)
         writer.add_expert_used_count(recipe.experts_used)
