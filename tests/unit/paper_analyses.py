@@ -91,7 +91,7 @@ CAMPAIGN = pd.DataFrame(
             "ended_at": pd.Timestamp("2026-01-03T03:04Z"),
             "load_average_max": 1.25,
             "host_id": "abc",
-            "host_processor": "Processor & Sons",
+            "host_chip": "Processor & Sons",
             "host_memory_bytes": 16 * 2**30,
         }
     ]

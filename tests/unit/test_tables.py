@@ -88,14 +88,21 @@ def test_a_model_that_drafts_for_nobody_and_has_no_draft_is_a_baseline():
     assert {row[-1] for row in rows("models", without_drafts())[1:]} == {"baseline"}
 
 
-def test_hardware_is_escaped_and_names_whatever_the_host_says():
+def test_hardware_is_escaped_has_units_and_leaves_out_what_the_host_does_not_tell():
     analysis = full()
-    campaign = analysis.campaign.assign(host_gpu_name="GPU_1")
+    campaign = analysis.campaign.assign(
+        host_gpu="GPU_1",
+        host_gpu_memory_bytes=None,
+        host_given="",
+        host_memory_bandwidth_bytes_per_second=8e11,
+    )
     shown = dict(rows("hardware", replace(analysis, campaign=campaign)))
     assert shown["Processor"] == r"Processor \& Sons"
     assert shown["Memory"] == r"16.0\,GiB"
     assert shown["Engine commit"] == "0123456789ab"
-    assert shown["Gpu name"] == r"GPU\_1"
+    assert shown["GPU"] == r"GPU\_1"
+    assert shown["Memory bandwidth"] == r"800.0\,GB/s"
+    assert {"GPU memory", "Stated by hand"}.isdisjoint(shown)
 
 
 def test_baselines_show_rate_deviation_and_prompt_rate():
@@ -200,7 +207,7 @@ def test_macros_hold_the_numbers_of_the_text():
         "CampaignStarted": "2026-01-02",
         "CampaignConfidence": "95",
         "EngineCommit": "0123456789ab",
-        "HostProcessor": r"Processor \& Sons",
+        "HostChip": r"Processor \& Sons",
         "HostMemory": r"16.0\,GiB",
         "BaselineMoeQFour": "50.0",
         "SpeedupMinAll": "0.80",

@@ -5,15 +5,28 @@ import json
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.host import describe
+from specmoe.backend import Backend
+from specmoe.hardware import describe
+from specmoe.lock import alone
 
 
 def main() -> None:
     """Parse the command line and describe the machine."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--backend", required=True, type=Backend)
+    parser.add_argument("--given", required=True, type=json.loads, help="what the user states")
+    parser.add_argument("--chips", required=True, type=Path, help="table of known bandwidths")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
-    args.out.write_text(json.dumps(describe(), indent=1) + "\n")
+    facts = describe(args.backend, args.given, args.chips, _probe_alone)
+    args.out.write_text(json.dumps(facts, indent=1) + "\n")
+
+
+def _probe_alone() -> float:
+    from specmoe.bandwidth import probe  # numpy is loaded only if there is something to measure
+
+    with alone(lambda text: print(text, flush=True)):
+        return probe()
 
 
 if __name__ == "__main__":

@@ -95,6 +95,11 @@ def memory(count: int | None) -> Raw:
     return _scaled(count, 2**30, "GiB")
 
 
+def bandwidth(rate: float | None) -> Raw:
+    """Return bytes a second in powers of ten, as memory bandwidth is stated."""
+    return _scaled(rate, 10**9, "GB/s")
+
+
 def plus_minus(deviation: float | None, digits: int = 1) -> Raw:
     """Return `± deviation`, or nothing if there is none."""
     return Raw("") if pd.isna(deviation) else Raw(rf"$\pm$\,{fixed(deviation, digits)}")
@@ -157,5 +162,5 @@ def _at_least(count: int | None, bound: float) -> bool:
     return bool(pd.notna(count) and count >= bound)
 
 
-def _scaled(count: int | None, divisor: float, unit: str) -> Raw:
+def _scaled(count: float | None, divisor: float, unit: str) -> Raw:
     return Raw(NULL) if pd.isna(count) else Raw(rf"{count / divisor:.1f}\,{unit}")

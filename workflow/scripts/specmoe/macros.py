@@ -11,6 +11,8 @@ import pandas as pd
 from specmoe.analysis import Analysis
 from specmoe.errors import ConfigError
 from specmoe.latex import (
+    NULL,
+    bandwidth,
     command_name,
     fixed,
     interval,
@@ -110,8 +112,19 @@ def _conditions(campaign: Record) -> Iterator[Macro]:
         yield Macro((words,), value, meaning)
     for key, value in campaign.items():
         if key.startswith("host_"):
-            shown = memory(value) if key.endswith("_bytes") else value
-            yield Macro((key.removesuffix("_bytes"),), shown, f"the machine: {key}")
+            name, shown = _in_units(key, value)
+            yield Macro((name,), shown, f"the machine: {key}")
+
+
+def _in_units(key: str, value: Any) -> tuple[str, Any]:
+    """Return a key without its unit, and its value with it; what is not known is a dash."""
+    if pd.isna(value):
+        return key.removesuffix("_bytes"), NULL
+    if key.endswith("_bytes"):
+        return key.removesuffix("_bytes"), memory(value)
+    if key.endswith("_bytes_per_second"):
+        return key.removesuffix("_bytes_per_second"), bandwidth(value)
+    return key, value
 
 
 def _counts(analysis: Analysis) -> Iterator[Macro]:

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis import Analysis
-from specmoe.latex import environment, fixed, memory
+from specmoe.latex import bandwidth, environment, fixed, memory
 from specmoe.views import (
     describe_cells,
     length_cells,
@@ -31,10 +31,20 @@ COMMIT_DIGITS = 12
 
 # What the campaign's columns are called in the table of conditions.
 _CONDITIONS = {
-    "host_processor": "Processor",
+    "host_chip": "Processor",
+    "host_performance_cores": "Performance cores",
+    "host_efficiency_cores": "Efficiency cores",
     "host_physical_cores": "Physical cores",
     "host_logical_cores": "Logical cores",
     "host_memory_bytes": "Memory",
+    "host_gpu": "GPU",
+    "host_gpu_count": "GPUs",
+    "host_gpu_memory_bytes": "GPU memory",
+    "host_memory_bandwidth_bytes_per_second": "Memory bandwidth",
+    "host_memory_bandwidth_source": "Bandwidth from",
+    "host_power_source": "Power",
+    "host_thermal_state": "Thermal state",
+    "host_given": "Stated by hand",
     "host_system": "System",
     "host_id": "Machine",
     "engine": "Engine (llama.cpp)",
@@ -84,18 +94,17 @@ def models(analysis: Analysis) -> Context:
 def hardware(analysis: Analysis) -> Context:
     """Return what the campaign ran on, as pairs of a name and a value."""
     campaign = _campaign(analysis)
-    # A host may be described by more than is named here.
-    names = _CONDITIONS | {
-        key: key.removeprefix("host_").replace("_", " ").capitalize()
-        for key in campaign
-        if key.startswith("host_") and key not in _CONDITIONS
-    }
     values = campaign | {
         "host_memory_bytes": memory(campaign.get("host_memory_bytes")),
+        "host_gpu_memory_bytes": memory(campaign.get("host_gpu_memory_bytes")),
+        "host_memory_bandwidth_bytes_per_second": bandwidth(
+            campaign.get("host_memory_bandwidth_bytes_per_second")
+        ),
         "engine_commit": str(campaign["engine_commit"])[:COMMIT_DIGITS],
         "load_average_max": fixed(campaign.get("load_average_max"), 1),
     }
-    return {"rows": [(name, values[key]) for key, name in names.items() if key in campaign]}
+    told = [key for key in _CONDITIONS if not (pd.isna(campaign.get(key)) or campaign[key] == "")]
+    return {"rows": [(_CONDITIONS[key], values[key]) for key in told]}
 
 
 def baselines(analysis: Analysis) -> Context:
