@@ -18,6 +18,7 @@ configfile: CONFIG_FOLDER / "config.yaml"
 
 # In the order data flows.
 include: "rules/common.smk"
+include: "rules/plan.smk"
 include: "rules/engine.smk"
 include: "rules/models.smk"
 include: "rules/blocks.smk"

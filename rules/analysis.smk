@@ -1,28 +1,9 @@
 # From runs to the tables that the paper is rendered from.
-rule describe_host:
-    """Write down what machine this is."""
-    input:
-        modules("describe_host"),
-        script=script("describe_host"),
-    output:
-        "<campaign>/host.json",
-    log:
-        "<logs>/describe_host.log",
-    benchmark:
-        "<benchmarks>/describe_host.tsv"
-    conda:
-        "../envs/measure.yaml"
-    message:
-        "Describing this machine"
-    shell:
-        "python {input.script} --out {output} 2>&1 | tee {log}"
-
-
 rule analyse_runs:
     """Compute every table of the analysis."""
     input:
         modules("analyse_runs"),
-        cards=expand("<models>/{model}.json", model=CONFIG.models),
+        cards=expand("<models>/{model}.json", model=CONFIG.measured_models),
         config="<campaign>/config.json",
         host="<campaign>/host.json",
         runs="<campaign>/runs.parquet",

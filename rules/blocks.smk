@@ -7,6 +7,8 @@ rule measure_block:
         modules("measure_block"),
         unpack(block_models),
         engine="<engine>/engine.json",
+        host=ancient("<campaign>/host.json"),
+        plan=ancient("<models>/plan.ok"),
         prompts=lambda wildcards: sorted(
             {shipped(source.file) for source in BLOCKS[wildcards.block].prompts}
         ),
@@ -42,7 +44,7 @@ rule measure_block:
         "Measuring {wildcards.block}: {params.runs} runs"
     shell:
         "python {input.script} --block {params.block:q} --root {params.root}"
-        " --engine {input.engine} --target {input.target} --target-card {input.target_card}"
+        " --engine {input.engine} --host {input.host} --target {input.target} --target-card {input.target_card}"
         " {params.draft} --start-limit-s {resources.start_limit_s}"
         " --run-limit-s {resources.run_limit_s} --workflow-pid $PPID"
         " --server-log {log.server} --out {output} 2>&1 | tee {log.block}"

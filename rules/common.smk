@@ -59,6 +59,9 @@ pathvars:
 
 
 wildcard_constraints:
+    model="|".join(map(re.escape, CONFIG.models)),
+    target="|".join(map(re.escape, CONFIG.models)),
+    draft="|".join(map(re.escape, CONFIG.models)),
     block="|".join(map(re.escape, BLOCKS)),
     suite="|".join(map(re.escape, CONFIG.campaign.suites)),
 
@@ -81,17 +84,31 @@ def of_kind(kind):
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
+def model_entry(model):
+    """Return what the config says of where a model's file comes from, as JSON."""
+    return CONFIG.models[model].model_dump_json(exclude={"label", "family", "size_gb"})
+
+
+def converter_folder():
+    """Return the folder of llama.cpp's converter from safetensors."""
+    own = getattr(CONFIG.engine, "converter", None)
+    return own or f"results/engines/{ENGINE_ID}/converter"
+
+
 def block_models(wildcards):
     """Return the files of a block's target and draft, and their cards."""
     block = BLOCKS[wildcards.block]
     roles = {"target": block.target} | (
         {"draft": block.draft} if block.has_draft else {}
     )
-    return {
+    files = {
         f"{role}{what}": f"<models>/{model}.{end}"
         for role, model in roles.items()
         for what, end in [("", "gguf"), ("_card", "json")]
     }
+    if block.has_draft:
+        files["pair"] = f"<models>/pairs/{block.target}/{block.draft}.ok"
+    return files
 
 
 def records_of_suite(name):

@@ -1,16 +1,20 @@
 # Model files and their cards; how a model comes to be is its `kind` in the config.
 #
-# What is fetched, linked or quantized follows from its config entry; only the weights of a
-# synthetic model follow from our code as well.
+# What is fetched, linked, converted or quantized follows from its config entry; only the weights of
+# a synthetic model follow from our code as well. Before any of it, `check_plan` has said whether
+# there is room; asking again makes no model stale.
 MODEL_FILES = expand(
-    "<models>/{model}.{end}", model=CONFIG.models, end=["gguf", "json"]
+    "<models>/{model}.{end}", model=CONFIG.measured_models, end=["gguf", "json"]
 )
+# Digests of files that the config knows none of, recorded with `--config trust=first-use`.
+DIGEST_LOCK = "config/models.lock.json"
 
 
 rule write_synthetic_model:
     """Write a model with random weights."""
     input:
         modules("write_synthetic_model"),
+        plan=ancient("<models>/plan.ok"),
         script=script("write_synthetic_model"),
     output:
         "<models>/{model}.gguf",
@@ -36,6 +40,10 @@ rule quantize_model:
     input:
         script=ancient(script("quantize_model")),
         engine="<engine>/engine.json",
+        imatrix=lambda wildcards: CONFIG.models[wildcards.model].imatrix or [],
+        plan=ancient("<models>/plan.ok"),
+        # Its card says that it is whole, and what it should be.
+        source_card=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.json",
         source=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.gguf",
     output:
         "<models>/{model}.gguf",
@@ -51,19 +59,24 @@ rule quantize_model:
     threads: workflow.cores
     params:
         type=lambda wildcards: CONFIG.models[wildcards.model].type,
+        imatrix=lambda wildcards, input: (
+            ["--imatrix", input.imatrix] if input.imatrix else []
+        ),
     message:
         "Quantizing {wildcards.model} to {params.type}"
     shell:
         "python {input.script} --engine {input.engine} --source {input.source}"
-        " --type {params.type} --out {output} --log {log}"
+        " --type {params.type} {params.imatrix:q} --out {output} --log {log}"
 
 
 rule fetch_model:
     """Download a model from the hub into the user's own cache, and link it into place."""
     input:
+        plan=ancient("<models>/plan.ok"),
         script=ancient(script("fetch_model")),
     output:
-        "<models>/{model}.gguf",
+        model="<models>/{model}.gguf",
+        digests="<models>/{model}.sha256",
     log:
         "<models>/logs/fetch_model/{model}.log",
     benchmark:
@@ -73,13 +86,70 @@ rule fetch_model:
     priority: 10
     conda:
         "../envs/models.yaml"
+    # A resource because the same file with more trust in it is no other file.
+    resources:
+        trust=CONFIG.trust,
     params:
-        entry=lambda wildcards: CONFIG.models[wildcards.model].model_dump_json(),
-    # Progress bars need the terminal, so its words are not copied to the log.
+        entry=lambda wildcards: model_entry(wildcards.model),
+        lock=DIGEST_LOCK,
     message:
         "Fetching model {wildcards.model}"
+    # Progress bars go to the terminal alone.
     shell:
-        "python {input.script} --entry {params.entry:q} --out {output}"
+        "python {input.script} --entry {params.entry:q} --lock {params.lock}"
+        " --trust {resources.trust} --out {output.model} --digests {output.digests} | tee {log}"
+
+
+rule install_converter:
+    """Make the environment of llama.cpp's converter: it needs PyTorch, nothing else here does."""
+    input:
+        requirements=ancient(shipped("envs/convert.txt")),
+        script=ancient(script("install_converter")),
+    output:
+        environment=directory("results/converter"),
+    log:
+        "results/converter.log",
+    benchmark:
+        "results/converter.tsv"
+    priority: 10
+    conda:
+        "../envs/models.yaml"
+    message:
+        "Installing what llama.cpp's converter needs"
+    shell:
+        "python {input.script} --requirements {input.requirements} --out {output} --log {log}"
+
+
+rule convert_model:
+    """Download safetensors from the hub and convert them with the engine's own converter."""
+    input:
+        engine="<engine>/engine.json",
+        environment=ancient("results/converter"),
+        plan=ancient("<models>/plan.ok"),
+        script=ancient(script("convert_model")),
+    output:
+        "<models>/{model}.gguf",
+    log:
+        "<models>/logs/convert_model/{model}.log",
+    benchmark:
+        "<models>/benchmarks/convert_model/{model}.tsv"
+    wildcard_constraints:
+        model=of_kind("convert"),
+    priority: 10
+    conda:
+        "../envs/models.yaml"
+    resources:
+        trust=CONFIG.trust,
+    params:
+        entry=lambda wildcards: model_entry(wildcards.model),
+        lock=DIGEST_LOCK,
+        converter=converter_folder(),
+    message:
+        "Converting model {wildcards.model}"
+    shell:
+        "python {input.script} --entry {params.entry:q} --lock {params.lock}"
+        " --trust {resources.trust} --python {input.environment}/bin/python"
+        " --converter {params.converter:q} --out {output} --log {log}"
 
 
 rule link_model:
@@ -109,8 +179,14 @@ rule describe_model:
     """Read a model file back and write down what it is."""
     input:
         modules("describe_model"),
-        script=script("describe_model"),
+        # A downloaded file is hashed as it comes, and not again.
+        digests=lambda wildcards: (
+            f"<models>/{wildcards.model}.sha256"
+            if CONFIG.models[wildcards.model].kind == "hub"
+            else []
+        ),
         model="<models>/{model}.gguf",
+        script=script("describe_model"),
     output:
         "<models>/{model}.json",
     log:
@@ -120,7 +196,40 @@ rule describe_model:
     priority: 10
     conda:
         "../envs/models.yaml"
+    params:
+        digests=lambda wildcards, input: (
+            ["--digests", input.digests] if input.digests else []
+        ),
+        family=lambda wildcards: (
+            ["--family", CONFIG.family(wildcards.model).model_dump_json()]
+            if CONFIG.family(wildcards.model)
+            else []
+        ),
     message:
         "Reading model {wildcards.model} back"
     shell:
-        "python {input.script} --model {input.model} --out {output} 2>&1 | tee {log}"
+        "python {input.script} --model {input.model} {params.digests:q} {params.family:q}"
+        " --out {output} 2>&1 | tee {log}"
+
+
+rule check_pair:
+    """Make sure that a draft speaks its target's vocabulary, before any block is measured."""
+    input:
+        modules("check_pair"),
+        draft="<models>/{draft}.gguf",
+        draft_card="<models>/{draft}.json",
+        script=script("check_pair"),
+        target="<models>/{target}.gguf",
+        target_card="<models>/{target}.json",
+    output:
+        "<models>/pairs/{target}/{draft}.ok",
+    log:
+        "<models>/logs/check_pair/{target}/{draft}.log",
+    priority: 10
+    conda:
+        "../envs/models.yaml"
+    message:
+        "Checking that {wildcards.draft} can draft for {wildcards.target}"
+    shell:
+        "python {input.script} --target {input.target} --target-card {input.target_card}"
+        " --draft {input.draft} --draft-card {input.draft_card} --out {output} 2>&1 | tee {log}"

@@ -88,8 +88,8 @@ def test_a_wrong_type_is_named_with_its_place_and_value(study, root):
 
 
 def test_a_missing_key_of_a_model_is_named_without_the_kind_in_its_place(study, root):
-    del study["model_sets"]["study"]["moe_q4"]["revision"]
-    assert fault(study, root) == "config: model_sets.study.moe_q4.revision: Field required"
+    del study["model_sets"]["study"]["moe_q4"]["file"]
+    assert fault(study, root) == "config: model_sets.study.moe_q4.file: Field required"
 
 
 def test_an_unknown_kind_of_model_names_the_known_ones(study, root):
@@ -153,3 +153,37 @@ def test_what_a_campaign_does_not_use_is_left_out_of_its_record(demo, root):
     used = load(demo, root).of_campaign()
     assert list(used.model_sets) == ["demo"]
     assert list(used.engines) == ["current"]
+
+
+def test_an_unknown_family_is_named_with_the_nearest(study, root):
+    study["model_sets"]["study"]["moe_q4"]["family"] = "qwen3.5-35b-a3"
+    assert fault(study, root) == (
+        "config: model_sets.study.moe_q4.family: unknown family 'qwen3.5-35b-a3';"
+        " did you mean 'qwen3.5-35b-a3b'?"
+    )
+
+
+def test_every_part_of_a_split_model_has_its_digest_or_none_has(study, root):
+    entry = study["model_sets"]["study"]["moe_q4"]
+    entry["file"] = "big-00001-of-00003.gguf"
+    entry["sha256"] = ["0" * 64, "1" * 64]
+    assert fault(study, root) == "config: model_sets.study.moe_q4: 2 digests for 3 parts"
+
+
+def test_binaries_without_a_converter_convert_nothing(study, root):
+    study["engines"]["current"] = {"source": "path", "path": "/opt/llama.cpp/bin"}
+    study["model_sets"]["study"]["moe_q4"] = {"kind": "convert", "repository": "a/b"}
+    assert "moe_q4: engine 'current' has no converter; give it" in fault(study, root)
+
+
+def test_a_quantized_model_has_the_family_of_its_source(study, root):
+    study["campaign"]["models"] = "study_types"
+    config = load(study, root)
+    assert config.family("moe_q4") == config.families["qwen3.5-35b-a3b"]
+
+
+def test_only_models_that_a_suite_runs_and_their_sources_are_needed(study, root):
+    study["campaign"] |= {"models": "study_types", "suites": ["C"]}
+    config = load(study, root)
+    assert config.measured_models == ["dense_0.8b", "dense_9b", "dense_2b", "dense_4b"]
+    assert {*config.needed_models} - {*config.measured_models} == {"2b_bf16", "4b_bf16"}

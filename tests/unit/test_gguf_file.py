@@ -12,11 +12,20 @@ from hypothesis import strategies as st
 
 from specmoe import synthetic
 from specmoe.errors import ModelError
-from specmoe.gguf_file import TensorInfo, active_parameters, check_same_vocabulary, read_card
+from specmoe.files import link
+from specmoe.gguf_file import (
+    TensorInfo,
+    active_parameters,
+    check_family,
+    check_same_vocabulary,
+    read_card,
+)
+from specmoe.model_entries import Family
 from specmoe.recipe import Recipe
 from specmoe.synthetic import write_model
 
 from ..recipes import TINY
+from ..splitting import split_model
 
 
 def write_by_hand(
@@ -196,11 +205,116 @@ def test_a_damaged_header_gives_a_card_or_one_clear_line(
         assert "\n" not in str(error)
 
 
-def test_one_part_of_a_split_model_is_refused(tmp_path: Path) -> None:
+@pytest.fixture
+def parts(tmp_path: Path, dense: Path) -> list[Path]:
+    return split_model(dense, tmp_path, "split", 3)
+
+
+def test_a_split_model_has_the_card_of_the_whole_one(dense: Path, parts: list[Path]) -> None:
+    whole, split = read_card(dense), read_card(parts[0])
+    assert split.size_bytes == sum(part.stat().st_size for part in parts)
+    lines = "".join(f"{hashlib.sha256(part.read_bytes()).hexdigest()}\n" for part in parts)
+    assert split.sha256 == hashlib.sha256(lines.encode()).hexdigest()
+    assert replace(split, size_bytes=whole.size_bytes, sha256=whole.sha256) == whole
+
+
+def test_a_split_model_is_read_through_its_link(tmp_path: Path, parts: list[Path]) -> None:
+    link(parts[0], tmp_path / "model.gguf")
+    assert read_card(tmp_path / "model.gguf") == read_card(parts[0])
+
+
+def test_a_missing_part_is_named(parts: list[Path]) -> None:
+    parts[1].unlink()
+    with pytest.raises(ModelError, match=rf"{parts[1].name}: no such model file"):
+        read_card(parts[0])
+
+
+def test_a_truncated_part_is_named(parts: list[Path]) -> None:
+    parts[2].write_bytes(parts[2].read_bytes()[:-64])
+    with pytest.raises(ModelError, match=rf"{parts[2].name}: truncated"):
+        read_card(parts[0])
+
+
+def test_parts_in_the_wrong_order_are_refused(parts: list[Path]) -> None:
+    parts[1].rename(parts[1].with_name("kept"))
+    parts[2].rename(parts[1])
+    parts[1].with_name("kept").rename(parts[2])
+    with pytest.raises(ModelError, match=r"part 3 of 3 by its metadata, 2 of 3 by its name"):
+        read_card(parts[0])
+
+
+def test_parts_of_another_model_are_refused(tmp_path: Path, parts: list[Path]) -> None:
+    larger = tmp_path / "larger.gguf"
+    write_model(larger, replace(TINY, layers=8))
+    split_model(larger, tmp_path / "larger", "split", 3)[1].replace(parts[1])
+    with pytest.raises(ModelError, match="its parts are of different models"):
+        read_card(parts[0])
+
+
+def test_one_part_under_a_name_of_its_own_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "part.gguf"
     write_by_hand(path, {"token_embd.weight": (3, 32)}, {"split.count": 2})
-    with pytest.raises(ModelError, match="one part of several"):
+    with pytest.raises(ModelError, match=r"part 1 of 2 by its metadata, 1 of 1 by its name"):
         read_card(path)
+
+
+def test_a_model_joined_from_parts_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "joined.gguf"
+    write_by_hand(path, {"token_embd.weight": (3, 32)}, {"split.count": 0})
+    assert read_card(path).tensor_count == 1
+
+
+def test_a_digest_that_is_known_is_not_computed_again(dense: Path) -> None:
+    assert read_card(dense, "known").sha256 == "known"
+
+
+def test_the_vocabularys_digest_tells_vocabularies_apart(tmp_path: Path, dense: Path) -> None:
+    same, other = tmp_path / "same.gguf", tmp_path / "other.gguf"
+    write_model(same, replace(TINY, layers=8, seed=1))
+    write_model(other, replace(TINY, vocabulary=400))
+    digests = [read_card(path).vocabulary_sha256 for path in (dense, same, other)]
+    assert digests[0] == digests[1] != digests[2]
+
+
+FAMILY = Family(
+    architecture="qwen35",
+    vocabulary=384,
+    layers=4,
+    tensors=50,
+    parameters=1,
+    parameters_active=1,
+)
+
+
+def test_a_model_of_the_family_passes(dense: Path) -> None:
+    card = read_card(dense)
+    known = {"tensors": card.tensor_count, "parameters": card.parameters_total * 1.019}
+    check_family(card, FAMILY.model_copy(update=known), dense)
+    check_family(card, FAMILY.model_copy(update=known | {"tensors": None}), dense)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"architecture": "qwen35moe"}, "architecture qwen35, not qwen35moe"),
+        ({"vocabulary": 385}, "vocabulary 384, not 385"),
+        ({"layers": 5}, "layers 4, not 5"),
+        ({"experts": 8}, "experts 0, not 8"),
+        ({"tensors": 1}, "tensors {card.tensor_count}, not 1"),
+        ({"parameters": 1e9}, "parameters {card.parameters_total}, not about 1000000000"),
+    ],
+)
+def test_a_model_of_another_family_is_refused(
+    dense: Path, wrong: dict[str, object], message: str
+) -> None:
+    card = read_card(dense)
+    known = {"tensors": card.tensor_count, "parameters": card.parameters_total}
+    with pytest.raises(ModelError) as caught:
+        check_family(card, FAMILY.model_copy(update=known | wrong), dense)
+    assert str(caught.value) == (
+        f"{dense}: not of the family that the config names: {message.format(card=card)};"
+        " correct the model's file or its family"
+    )
 
 
 def test_models_of_one_family_share_their_vocabulary(tmp_path: Path, dense: Path) -> None:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.collect import link_baselines, rows_of_record
+from specmoe.collect import link_baselines, refuse_mixed_hosts, rows_of_record
 from specmoe.config import Config
 from specmoe.records import write_runs
 
@@ -23,6 +23,7 @@ def main() -> None:
         for record in args.records
         for row in rows_of_record(json.loads(record.read_text()), config.campaign.name)
     ]
+    refuse_mixed_hosts(rows)
     link_baselines(rows, config.baseline_suites)
     write_runs(rows, args.out)
 

@@ -1,4 +1,4 @@
-"""Read a model file back and write down what it is."""
+"""Read a model file back, check what it is, and write it down."""
 
 import argparse
 import json
@@ -6,16 +6,28 @@ from dataclasses import asdict
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.gguf_file import read_card
+from specmoe.files import digest_of_parts
+from specmoe.gguf_file import check_family, read_card
+from specmoe.model_entries import Family
 
 
 def main() -> None:
     """Parse the command line and write the model's card."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", required=True, type=Path)
+    parser.add_argument("--digests", type=Path, help="of its parts, where they are known already")
+    parser.add_argument("--family", help="what the config says of its network, as JSON")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
-    args.out.write_text(json.dumps(asdict(read_card(args.model)), indent=1) + "\n")
+    card = read_card(args.model, known_digest(args.digests) if args.digests else None)
+    if args.family:
+        check_family(card, Family.model_validate_json(args.family), args.model)
+    args.out.write_text(json.dumps(asdict(card), indent=1) + "\n")
+
+
+def known_digest(digests: Path) -> str:
+    """Return the digest of a model whose parts' digests are in a file, one a line."""
+    return digest_of_parts([line.split()[0] for line in digests.read_text().splitlines()])
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 """From the records of blocks to the rows of `runs.parquet`."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
 from specmoe.block import NO_DRAFT
+from specmoe.errors import MeasurementError
 from specmoe.paired import ACCEPTED, ACCEPTED_AT, DECODES, DRAFTED, ROUNDS, tokens_per_second
 from specmoe.trace import Verification, count_rejected_replays, count_replays
 
@@ -15,6 +16,17 @@ Row = dict[str, Any]
 def rows_of_record(record: Mapping[str, Any], campaign: str) -> list[Row]:
     """Return the rows of one block of protocol `paired`, not yet linked to their baselines."""
     return [_row(record, run, campaign) for run in record["runs"]]
+
+
+def refuse_mixed_hosts(rows: Iterable[Row]) -> None:
+    """Raise MeasurementError if rows of one campaign were measured on more than one machine."""
+    blocks = {row["host"]: row["block"] for row in rows}
+    if len(blocks) > 1:
+        named = ", ".join(f"{host} (for one {block})" for host, block in sorted(blocks.items()))
+        raise MeasurementError(
+            f"this campaign has rows of {len(blocks)} machines: {named}; a campaign is one machine:"
+            " give each its own campaign.name, or measure the blocks of one again"
+        )
 
 
 def link_baselines(rows: list[Row], baseline_suites: Mapping[str, str]) -> None:

@@ -6,46 +6,20 @@ Everything a campaign measures is said in `config/`; config/README.md explains e
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    model_validator,
-)
+from pydantic import Field, StringConstraints
 
 from specmoe.backend import Backend
 from specmoe.block import NO_DRAFT
-from specmoe.errors import nearest
-from specmoe.recipe import Recipe
-
-# Names become file names and command-line words: no separators, no shell or LaTeX surprises inside.
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Positive = Annotated[int, Field(gt=0)]
+from specmoe.config_types import Digest, Name, Positive, Strict
+from specmoe.model_entries import AnyModel, Family, Model, QuantizeModel
 
 
 class Protocol(StrEnum):
     """How a run is measured."""
 
     PAIRED = "paired"
-
-
-class Strict(BaseModel):
-    """A section of the configuration that refuses keys it does not know, naming the nearest."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_unknown_keys(cls, data: Any) -> Any:
-        if isinstance(data, Mapping):
-            for key in data:
-                if key not in cls.model_fields:
-                    raise ValueError(f"unknown key {key!r}; {nearest(str(key), cls.model_fields)}")
-        return data
 
 
 class Campaign(Strict):
@@ -108,58 +82,18 @@ class GitEngine(EngineBuild):
 
 
 class PathEngine(Strict):
-    """Binaries the user has already: a folder with llama-server and llama-quantize in it."""
+    """Binaries the user has already: a folder with llama-server and llama-quantize in it.
+
+    `converter` is a folder of llama.cpp's source, for models of kind `convert`.
+    """
 
     source: Literal["path"]
     path: str
+    converter: str | None = None
     commit: str = "unknown"
 
 
 Engine = Annotated[PypiEngine | GitEngine | PathEngine, Field(discriminator="source")]
-
-
-class ModelBase(Strict):
-    """What every model has: a label for tables and figures (default: its id)."""
-
-    label: str = ""
-
-
-class HubModel(ModelBase):
-    """A file of a Hugging Face repository at a revision."""
-
-    kind: Literal["hub"]
-    repository: Annotated[str, StringConstraints(pattern=r"^[^/\s]+/[^/\s]+$")]
-    revision: str
-    file: str
-    size_bytes: Positive | None = None
-    sha256: Digest | None = None
-
-
-class QuantizeModel(ModelBase):
-    """A model made from another one of the set by llama-quantize."""
-
-    kind: Literal["quantize"]
-    source: Name
-    type: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9_]+$")]
-
-
-class SyntheticModel(ModelBase):
-    """Random weights of a real architecture, written here."""
-
-    kind: Literal["synthetic"]
-    recipe: Recipe
-
-
-class PathModel(ModelBase):
-    """A GGUF file the user has; a relative path starts where snakemake is called."""
-
-    kind: Literal["path"]
-    path: str
-
-
-Model = Annotated[
-    HubModel | QuantizeModel | SyntheticModel | PathModel, Field(discriminator="kind")
-]
 
 
 class Prompt(Strict):
@@ -193,13 +127,32 @@ class Suite(Strict):
         return any(draft != NO_DRAFT for draft in self.drafts)
 
 
+class Host(Strict):
+    """What the user says of the machine, where it is not found or found wrong."""
+
+    chip: str | None = None
+    memory_gb: Annotated[float, Field(gt=0)] | None = None
+    memory_bandwidth_gb_s: Annotated[float, Field(gt=0)] | None = None
+    gpu: str | None = None
+    gpu_memory_gb: Annotated[float, Field(gt=0)] | None = None
+
+    @property
+    def given(self) -> Mapping[str, str | float]:
+        """What is said, by key."""
+        return self.model_dump(exclude_none=True)
+
+
 class Config(Strict):
     """The whole configuration of one campaign."""
 
     campaign: Campaign
     measurement: Measurement = Measurement()
     statistics: Statistics = Statistics()
+    host: Host = Host()
+    trust: Literal["config", "first-use"] = "config"  # of files whose digest nobody knows
+    room: Literal["checked", "ignored"] = "checked"  # whether what does not fit is downloaded
     engines: dict[Name, Engine]
+    families: dict[Name, Family] = {}
     model_sets: dict[Name, dict[Name, Model]]
     suites: dict[Name, Suite]
     prompts: Prompts
@@ -210,11 +163,26 @@ class Config(Strict):
         return self.engines[self.campaign.engine]
 
     @property
-    def models(
-        self,
-    ) -> dict[str, HubModel | QuantizeModel | SyntheticModel | PathModel]:
+    def models(self) -> dict[str, AnyModel]:
         """The model set of this campaign, by model id."""
         return self.model_sets[self.campaign.models]
+
+    @property
+    def measured_models(self) -> list[str]:
+        """The ids of the models that some selected suite runs, in the order of the set."""
+        suites = self.selected_suites.values()
+        named = {name for suite in suites for name in [*suite.targets, *suite.drafts]}
+        return [name for name in self.models if name in named]
+
+    @property
+    def needed_models(self) -> list[str]:
+        """The ids of the measured models and of all that they are made from."""
+        needed = set(self.measured_models)
+        for name in self.measured_models:
+            while isinstance(model := self.models[name], QuantizeModel):
+                name = model.source
+                needed.add(name)
+        return [name for name in self.models if name in needed]
 
     @property
     def selected_suites(self) -> dict[str, Suite]:
@@ -239,6 +207,13 @@ class Config(Strict):
                 "suites": self.selected_suites,
             }
         )
+
+    def family(self, model: str) -> Family | None:
+        """Return what is known of a model's family; a quantized model has its source's."""
+        entry = self.models[model]
+        if entry.family is None and isinstance(entry, QuantizeModel):
+            return self.family(entry.source)
+        return None if entry.family is None else self.families[entry.family]
 
     def label(self, model: str) -> str:
         """Return the reader's word for a model id."""

@@ -11,8 +11,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from specmoe.block import NO_DRAFT
-from specmoe.config import Config, QuantizeModel, Suite
+from specmoe.config import Config, GitEngine, PathEngine, PypiEngine, Suite
 from specmoe.errors import ConfigError, nearest
+from specmoe.model_entries import ConvertModel, QuantizeModel
 from specmoe.recipe import Recipe
 
 # Keys of the tagged unions: pydantic adds the branch it took to the place of a fault.
@@ -71,9 +72,17 @@ def _check_names(config: Config) -> None:
 
 
 def _check_sources(config: Config) -> None:
-    """Check that every quantized model leads back to a file, without a circle."""
+    """Check that every model has a known family, and leads back to a file without a circle."""
     models = config.models
     for name, model in models.items():
+        place = f"model_sets.{config.campaign.models}.{name}"
+        if model.family is not None:
+            _require(model.family, config.families, f"{place}.family", "family")
+        if isinstance(model, ConvertModel) and not _has_converter(config.engine):
+            raise ConfigError(
+                f"config: {place}: engine {config.campaign.engine!r} has no converter; give it"
+                " `converter`, a folder of llama.cpp's source, or name an engine built from source"
+            )
         seen = [name]
         while isinstance(model, QuantizeModel):
             place = f"model_sets.{config.campaign.models}.{seen[-1]}.source"
@@ -84,6 +93,10 @@ def _check_sources(config: Config) -> None:
             model = models[model.source]
     if NO_DRAFT in models:
         raise ConfigError(f"config: model_sets: {NO_DRAFT!r} means no draft and names no model")
+
+
+def _has_converter(engine: PypiEngine | GitEngine | PathEngine) -> bool:
+    return not isinstance(engine, PathEngine) or engine.converter is not None
 
 
 def _check_suite(config: Config, name: str, suite: Suite) -> None:

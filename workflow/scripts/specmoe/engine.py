@@ -19,13 +19,16 @@ from pathlib import Path
 
 from specmoe.backend import CMAKE_FLAGS, Backend
 from specmoe.config import GitEngine, PathEngine, PypiEngine
+from specmoe.converter import CONVERTER
 from specmoe.errors import EngineError, MeasurementError
-from specmoe.files import sha256_of
+from specmoe.files import engine_path, sha256_of
 from specmoe.recipe import Recipe
 from specmoe.server import Server, server_command
 from specmoe.synthetic import write_model
 
 BINARIES = ("llama-server", "llama-quantize", "llama-bench")
+# What runs the converter: itself, its models, and the GGUF library of its own version.
+CONVERTER_PARTS = (CONVERTER, "conversion", "gguf-py")
 PYPI_PACKAGE = "llama-cpp-python"
 # Every matrix must have rows of a multiple of 256 for K-quants.
 SELF_TEST_RECIPE = Recipe(
@@ -58,7 +61,8 @@ def make_engine(
 ) -> None:
     """Leave a tested engine in `folder`: `bin/` with its binaries, and `engine.json`.
 
-    `log` receives the output of every tool run; `say` is told how far it is. Raises EngineError.
+    An engine built from source leaves its converter in `converter/` as well. `log` receives the
+    output of every tool run; `say` is told how far it is. Raises EngineError.
     """
     build: dict[str, object] = {"flags": {}, "compiler": "unknown: built elsewhere"}
     with log.open("w") as output:
@@ -109,9 +113,16 @@ def self_test(binaries: Path, backend: Backend, log: Path) -> None:
         raise EngineError(f"the engine fails its self-test: it generated {answer['tokens']}")
 
 
-def quantize(binaries: Path, source: Path, target: Path, kind: str, log: Path) -> None:
-    """Write `target`, the model `source` at the quantization `kind`, with llama-quantize."""
-    command = [str(binaries / "llama-quantize"), str(source), str(target), kind]
+def quantize(
+    binaries: Path, source: Path, target: Path, kind: str, log: Path, imatrix: Path | None = None
+) -> None:
+    """Write `target`, the model `source` at the quantization `kind`, with llama-quantize.
+
+    An importance matrix says which weights matter most. Raises EngineError.
+    """
+    options = ["--imatrix", str(imatrix)] if imatrix else []
+    command = [str(binaries / "llama-quantize"), *options, str(engine_path(source))]
+    command += [str(target), kind]
     with log.open("a") as output:
         code = subprocess.run(command, stdout=output, stderr=output, check=False).returncode
     if code != 0:
@@ -127,6 +138,7 @@ def _build_until_it_works(
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
     source = _fetch(engine, work, output, say)
+    _install_converter(source, folder / "converter")
     failures = []
     for fallback in [{}, *engine.fallbacks]:
         flags = engine.cmake | CMAKE_FLAGS[backend] | fallback
@@ -259,6 +271,17 @@ def _install(built: Path, binaries: Path) -> None:
                 f"no {name} in {built}; give the folder of a complete llama.cpp build"
             )
         shutil.copy2(built / name, binaries / name)
+
+
+def _install_converter(source: Path, folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for name in CONVERTER_PARTS:
+        part = source / name
+        if part.is_dir():
+            shutil.copytree(part, folder / name)
+        elif part.is_file():  # absent from sources that are older than the part
+            shutil.copy2(part, folder)
 
 
 def _compiler(build: Path) -> str:

@@ -13,6 +13,10 @@ class ConfigError(SpecmoeError):
     """The configuration names something that does not exist or does not fit."""
 
 
+class PlanError(SpecmoeError):
+    """The campaign needs more than the machine has."""
+
+
 class ModelError(SpecmoeError):
     """A model file is missing, damaged, or does not fit its partner."""
 

@@ -1,9 +1,15 @@
 """Small things about files that several modules need."""
 
 import hashlib
+import os
+import re
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from specmoe.errors import ModelError
+
+_SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 
 
 def sha256_of(path: Path) -> str:
@@ -12,9 +18,100 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def link(file: Path, out: Path) -> None:
-    """Make `out` a symbolic link to an existing file; raises ModelError if there is none."""
-    if not file.is_file():
-        raise ModelError(f"no model file {file}; correct its path in the config")
+def digest_of_parts(digests: Sequence[str]) -> str:
+    """Return one digest for a model: of a whole one its file's, of a split one a digest of those.
+
+    That of a split model is the SHA-256 of its parts' digests in hex, each on a line; it does not
+    depend on how the parts are named.
+    """
+    if len(digests) == 1:
+        return digests[0]
+    return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode()).hexdigest()
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all, making its folder; whoever reads it sees no half."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def parts_of(first: str) -> list[str]:
+    """Return the names of all parts of a split GGUF, given its first; of a whole one, its own.
+
+    llama.cpp finds the parts of a split model by their names: `x-00001-of-00003.gguf`.
+    """
+    match = _SPLIT.search(first)
+    if match is None:
+        return [first]
+    count = int(match[2])
+    return [_SPLIT.sub(f"-{part:05}-of-{count:05}.gguf", first) for part in range(1, count + 1)]
+
+
+def existing(folder: Path) -> Path:
+    """Return a folder, or if it is not there yet the nearest one above it that is."""
+    return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+
+
+def free_bytes(folder: Path) -> int:
+    """Return the room on the disk of a folder, which need not be there yet."""
+    return shutil.disk_usage(existing(folder)).free
+
+
+def gigabytes(count: float) -> str:
+    """Return a number of bytes in words."""
+    return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"
+
+
+def engine_path(model: Path) -> Path:
+    """Return the name under which llama.cpp finds all parts of a model.
+
+    For the link that `link` makes of a split model, that is its first part; for any other file its
+    own.
+    """
+    if model.is_symlink():
+        target = model.readlink()
+        if target.name == str(target) and len(parts_of(target.name)) > 1:
+            return model.with_name(target.name)
+    return model
+
+
+def link(file: Path, out: Path) -> list[Path]:
+    """Make `out` a symbolic link to a model, and return the links that hold its parts.
+
+    A split model, given by its first part, gets a link for each part beside `out`, named after it,
+    and `out` leads to the first of them. Links of a model that was there before are removed.
+    Raises ModelError if a file is missing.
+    """
+    first = engine_path(file)
+    files = [first.with_name(name) for name in parts_of(first.name)]
+    for part in files:
+        if not part.is_file():
+            raise ModelError(_missing(part, len(files)))
+    _remove_links(out)
+    if len(files) == 1:
+        out.symlink_to(file.absolute())
+        return [out]
+    first_link = out.with_name(f"{out.stem}-00001-of-{len(files):05}.gguf")
+    links = [out.with_name(name) for name in parts_of(first_link.name)]
+    for part_link, part in zip(links, files, strict=True):
+        part_link.symlink_to(part.absolute())
+    out.symlink_to(first_link.name)
+    return links
+
+
+def _missing(part: Path, parts: int) -> str:
+    if parts == 1:
+        return f"no model file {part}; correct its path in the config"
+    return f"no model file {part}; the model is split in {parts} parts, which lie side by side"
+
+
+def _remove_links(out: Path) -> None:
     out.unlink(missing_ok=True)
-    out.symlink_to(file.resolve())
+    for old in out.parent.glob(f"{out.stem}-*-of-*.gguf"):
+        if old.is_symlink() and _SPLIT.sub("", old.name) == out.stem:
+            old.unlink()

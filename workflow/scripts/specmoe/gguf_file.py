@@ -6,6 +6,7 @@ each of a real vocabulary's 248 320 tokens; a card of a real model must not take
 Format: ggml's docs/gguf.md, versions 2 and 3.
 """
 
+import hashlib
 import mmap
 import re
 import struct
@@ -20,11 +21,14 @@ from typing import Final
 from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, GGUFValueType, LlamaFileType
 
 from specmoe.errors import ModelError
-from specmoe.files import sha256_of
+from specmoe.files import digest_of_parts, engine_path, parts_of, sha256_of
+from specmoe.model_entries import Family
 
 _MAGIC: Final = b"GGUF"
 _VERSIONS: Final = (2, 3)
 _DEFAULT_ALIGNMENT: Final = 32
+# How far the parameters of a file may be from its family's, as published: some are rounded.
+_PARAMETERS_TOLERANCE: Final = 0.02
 _BLOCK: Final = re.compile(r"blk\.(\d+)\.")
 _SCALARS: Final = {
     GGUFValueType.UINT8: struct.Struct("<B"),
@@ -46,10 +50,10 @@ Value = int | float | bool | str | list[str] | None
 
 @dataclass(frozen=True)
 class ModelCard:
-    """What one model file is, as far as a measurement depends on it."""
+    """What one model is, as far as a measurement depends on it; all parts of a split one."""
 
     size_bytes: int
-    sha256: str
+    sha256: str  # of a split model, see `files.digest_of_parts`
     architecture: str
     type: str  # as llama-quantize names it, e.g. Q4_K_M
     parameters_total: int
@@ -59,6 +63,7 @@ class ModelCard:
     always_read_bytes: int  # weights that every pass reads, whatever its tokens
     routed_bytes: int  # weights of all routed experts, of which a pass reads some; 0 if dense
     vocabulary_size: int
+    vocabulary_sha256: str  # of all tokens in order: models with the same one share a vocabulary
     context_length: int  # tokens
     layers: int  # decoder blocks, without multi-token-prediction blocks
     experts: int  # routed experts of a layer; 0 if dense
@@ -90,7 +95,7 @@ class TensorInfo:
 class _Header:
     metadata: dict[str, Value]
     tensors: list[TensorInfo]
-    data_start: int  # bytes from the start of the file
+    data_start: int = 0  # bytes from the start of the file
 
     def number(self, key: str, default: int | None = None) -> int:
         value = self.metadata.get(key, default)
@@ -158,18 +163,44 @@ class _Cursor:
         return None
 
 
-def read_card(path: Path) -> ModelCard:
-    """Return the card of a GGUF file; reads the whole file once, for its digest.
+def read_card(path: Path, sha256: str | None = None) -> ModelCard:
+    """Return the card of a model, split or whole.
 
-    Raises ModelError if the file is missing, not GGUF, truncated, or one part of several.
+    Reads the whole file once, for its digest, unless that is given. Raises ModelError if a file is
+    missing, not GGUF, truncated, or not the part of the model that its name says.
     """
-    header = _read_header(path)
+    parts = _parts(path)
+    headers = [_read_header(part) for part in parts]
+    tensors = [tensor for header in headers for tensor in header.tensors]
+    whole = _Header(headers[0].metadata, tensors)
     try:
-        return _card(path, header)
+        _check_parts(parts, headers)
+        digest = sha256 or digest_of_parts([sha256_of(part) for part in parts])
+        return _card(whole, digest, sum(part.stat().st_size for part in parts))
     except ValueError as error:
         raise ModelError(
             f"{path}: {error} in the metadata; is it a language model's GGUF?"
         ) from error
+
+
+def check_family(card: ModelCard, family: Family, path: Path) -> None:
+    """Make sure that a model is of the network the configuration says; raises ModelError if not."""
+    known = {
+        "architecture": (card.architecture, family.architecture),
+        "vocabulary": (card.vocabulary_size, family.vocabulary),
+        "layers": (card.layers, family.layers),
+        "experts": (card.experts, family.experts),
+        "tensors": (card.tensor_count, family.tensors or card.tensor_count),
+    }
+    wrong = [f"{what} {has}, not {of}" for what, (has, of) in known.items() if has != of]
+    distance = abs(card.parameters_total - family.parameters)
+    if distance > _PARAMETERS_TOLERANCE * family.parameters:
+        wrong.append(f"parameters {card.parameters_total}, not about {family.parameters:.0f}")
+    if wrong:
+        raise ModelError(
+            f"{path}: not of the family that the config names: {'; '.join(wrong)};"
+            " correct the model's file or its family"
+        )
 
 
 def active_parameters(
@@ -195,7 +226,7 @@ def check_same_vocabulary(target: Path, draft: Path) -> None:
     vocabularies = []
     for path in (target, draft):
         try:
-            vocabularies.append(_read_header(path).tokens())
+            vocabularies.append(_read_header(_parts(path)[0]).tokens())
         except ValueError as error:
             raise ModelError(f"{path}: {error}; a target and its draft need one each") from error
     for token, (ours, theirs) in enumerate(zip_longest(*vocabularies)):
@@ -207,7 +238,36 @@ def check_same_vocabulary(target: Path, draft: Path) -> None:
             )
 
 
-def _card(path: Path, header: _Header) -> ModelCard:
+def _parts(path: Path) -> list[Path]:
+    first = engine_path(path)
+    return [first.with_name(name) for name in parts_of(first.name)]
+
+
+def _check_parts(parts: Sequence[Path], headers: Sequence[_Header]) -> None:
+    """Check what llama.cpp checks of a split model (src/llama-model-loader.cpp)."""
+    by_name = len(parts)
+    for number, (part, header) in enumerate(zip(parts, headers, strict=True), start=1):
+        # Joining parts leaves a count of 0.
+        says = header.number("split.no", 0) + 1, header.number("split.count", 1) or 1
+        if says != (number, by_name):
+            raise ModelError(
+                f"{part}: part {says[0]} of {says[1]} by its metadata, {number} of {by_name} by its"
+                " name; llama.cpp finds parts by names like x-00001-of-00002.gguf"
+            )
+    tensors = sum(len(header.tensors) for header in headers)
+    if headers[0].metadata.get("split.tensors.count", tensors) != tensors:
+        raise ModelError(f"{parts[0]}: its parts are of different models; fetch or make them again")
+
+
+def _vocabulary_sha256(tokens: Sequence[str]) -> str:
+    digest = hashlib.sha256()
+    for token in tokens:
+        content = token.encode("utf-8", "surrogateescape")
+        digest.update(len(content).to_bytes(8, "little") + content)
+    return digest.hexdigest()
+
+
+def _card(header: _Header, sha256: str, size_bytes: int) -> ModelCard:
     architecture = header.text("general.architecture")
     predictors = header.number(f"{architecture}.nextn_predict_layers", 0)
     experts = header.number(f"{architecture}.expert_count", 0)
@@ -215,8 +275,8 @@ def _card(path: Path, header: _Header) -> ModelCard:
     layers = header.number(f"{architecture}.block_count") - predictors
     running = list(_multiplied(header.tensors, layers))
     return ModelCard(
-        size_bytes=path.stat().st_size,
-        sha256=sha256_of(path),
+        size_bytes=size_bytes,
+        sha256=sha256,
         architecture=architecture,
         type=_file_type(header),
         parameters_total=sum(tensor.elements for tensor in header.tensors),
@@ -226,6 +286,7 @@ def _card(path: Path, header: _Header) -> ModelCard:
         always_read_bytes=sum(t.size_bytes for t in running if not t.is_routed),
         routed_bytes=sum(t.size_bytes for t in running if t.is_routed),
         vocabulary_size=len(header.tokens()),
+        vocabulary_sha256=_vocabulary_sha256(header.tokens()),
         context_length=header.number(f"{architecture}.context_length"),
         layers=layers,
         experts=experts,
@@ -271,8 +332,6 @@ def _read_header(path: Path) -> _Header:
         # mmap's own complaint about an empty file is a ValueError as well.
         reason = "empty" if not path.stat().st_size else str(error)
         raise ModelError(f"{path}: not a readable GGUF file ({reason}); {again}") from error
-    if header.metadata.get("split.count", 0) not in (0, 1):
-        raise ModelError(f"{path}: one part of several; join with llama-gguf-split --merge")
     ends = (header.data_start + tensor.offset + tensor.size_bytes for tensor in header.tensors)
     needed = max(ends, default=0)
     if size < needed:

@@ -13,6 +13,7 @@ from typing import Any
 
 from specmoe.block import Block, PromptSource
 from specmoe.errors import MeasurementError
+from specmoe.files import engine_path
 from specmoe.host import host_id, load_average, physical_cores
 from specmoe.server import Server, server_command
 from specmoe.trace import read_trace
@@ -46,11 +47,11 @@ def measure(
     """
     command = server_command(
         binary,
-        target,
+        engine_path(target),
         context=block.context,
         threads=block.threads or physical_cores(),
         gpu_layers=block.gpu_layers,
-        draft=draft,
+        draft=engine_path(draft) if draft else None,
         method=block.method,
         gamma=block.gamma,
     )

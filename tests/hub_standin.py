@@ -1,0 +1,340 @@
+"""A stand-in of the hub on loopback: repositories from a folder, and faults where they are wanted.
+
+It answers what huggingface_hub 2.4 asks for when it downloads a model: HEAD and GET of a file, with
+ranges, and the two listings of a repository. Headers and error codes are the real one's.
+"""
+
+import hashlib
+import json
+import os
+import socket
+import struct
+import threading
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+HUB, STORE = "127.0.0.1", "127.0.0.2"  # another name, as the real hub's files have
+PIECE = 1 << 20
+
+
+@dataclass
+class Fault:
+    """What goes wrong with a file; after `times` requests, nothing any more."""
+
+    method: str = "GET"
+    times: float = float("inf")
+    status: int | None = None  # answered instead of the file
+    code: str | None = None  # X-Error-Code beside it
+    after: int | None = None  # bytes of the body that are sent
+    then: str = "close"  # the connection then: close, reset, or stall until the hub closes
+    length: int | None = None  # the file is this short when it is read, and complete when announced
+    wrong: bool = False  # every byte is another one
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked, and answered."""
+
+    method: str
+    path: str
+    host: str
+    range: str | None
+    authorized: bool
+    status: int
+    sent: int  # bytes of the body
+
+
+class StandIn:
+    """A running stand-in.
+
+    `root/<owner>/<name>/<revision>/` holds a repository at a revision. Its commit depends on the
+    files, unless the revision's name is a commit hash itself.
+    """
+
+    def __init__(self, root: Path, redirect: bool = False) -> None:
+        self.root = root
+        self.redirect = redirect  # bodies come from another host, as the real hub's do
+        self.faults: dict[str, list[Fault]] = {}  # by <repository>/<file>
+        self.tokens: dict[str, str] = {}  # gated repositories, and the token that opens them
+        self.requests: list[Request] = []
+        self.closing = threading.Event()
+        self._digests: dict[tuple[Path, int, int], str] = {}
+        self._servers = [_Server((HUB, 0), self)]
+        if redirect:
+            self._servers.append(_Server((STORE, 0), self))
+        self.endpoint = f"http://{HUB}:{self._servers[0].server_address[1]}"
+
+    def __enter__(self) -> "StandIn":
+        for server in self._servers:
+            threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.closing.set()
+        for server in self._servers:
+            server.shutdown()
+            server.server_close()
+
+    @property
+    def store(self) -> str:
+        """The address of the second host."""
+        host, port = self._servers[-1].server_address[:2]
+        return f"http://{host}:{port}"
+
+    def add(self, repository: str, revision: str, name: str, content: bytes | Path) -> Path:
+        """Put a file, or a link to one, into a repository."""
+        path = self.root / repository / revision / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        if isinstance(content, Path):
+            path.symlink_to(content.resolve())
+        else:
+            path.write_bytes(content)
+        return path
+
+    def fail(self, file: str, **fault: Any) -> None:
+        """Let something go wrong with `<repository>/<file>`, after what was planned before."""
+        self.faults.setdefault(file, []).append(Fault(**fault))
+
+    def asked(self, method: str, end: str = "") -> list[Request]:
+        """Return the requests of a method whose path ends so."""
+        return [r for r in self.requests if r.method == method and r.path.endswith(end)]
+
+    def sha256(self, path: Path) -> str:
+        """Return a file's digest, computed once as long as it does not change."""
+        status = path.stat()
+        key = (path, status.st_mtime_ns, status.st_size)
+        if key not in self._digests:
+            with path.open("rb") as file:
+                self._digests[key] = hashlib.file_digest(file, "sha256").hexdigest()
+        return self._digests[key]
+
+    def files(self, folder: Path) -> dict[str, Path]:
+        """Return the files of a repository at a revision, by name."""
+        found = sorted(path for path in folder.rglob("*") if path.is_file())
+        return {path.relative_to(folder).as_posix(): path for path in found}
+
+    def commit(self, folder: Path) -> str:
+        """Return the commit of a repository at a revision."""
+        if len(folder.name) == 40:
+            return folder.name
+        content = {name: self.sha256(path) for name, path in self.files(folder).items()}
+        return hashlib.sha1(json.dumps(content).encode(), usedforsecurity=False).hexdigest()
+
+    def folder(self, repository: str, revision: str) -> Path | None:
+        """Return the folder of a revision, given by its name or its commit."""
+        for folder in sorted((self.root / repository).iterdir()):
+            if revision in (folder.name, self.commit(folder)):
+                return folder
+        return None
+
+    def due(self, file: str, method: str) -> Fault:
+        """Return the fault that meets this request, one that changes nothing if there is none."""
+        for fault in self.faults.get(file, []):
+            if fault.method == method and fault.times > 0:
+                fault.times -= 1
+                return fault
+        return Fault()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], hub: StandIn) -> None:
+        super().__init__(address, _Handler)
+        self.hub = hub
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that were killed."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Server
+    protocol_version = "HTTP/1.1"
+    sent = 0
+    status = 0
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing; requests are recorded."""
+
+    def do_HEAD(self) -> None:
+        self._answer()
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    def send_response(self, code: int, message: str | None = None) -> None:
+        self.status = code
+        super().send_response(code, message)
+
+    def _answer(self) -> None:
+        self.sent, self.status = 0, 0
+        path = unquote(urlsplit(self.path).path)
+        try:
+            if path.startswith("/api/models/"):
+                self._list(*path.removeprefix("/api/models/").split("/", 3))
+            else:
+                owner, name, _, revision, file = path.lstrip("/").split("/", 4)
+                self._give(f"{owner}/{name}", revision, file)
+        finally:
+            host = self.server.server_address[0]
+            self.server.hub.requests.append(
+                Request(
+                    self.command,
+                    path,
+                    str(host),
+                    self.headers.get("Range"),
+                    "Authorization" in self.headers,
+                    self.status,
+                    self.sent,
+                )
+            )
+
+    def _folder(self, repository: str, revision: str) -> Path | None:
+        """Return a revision's folder, or answer why there is none."""
+        hub = self.server.hub
+        token = hub.tokens.get(repository)
+        if not (hub.root / repository).is_dir():
+            self._refuse(404, "RepoNotFound")
+        elif token and self.headers.get("Authorization") != f"Bearer {token}" and not self._stored:
+            self._refuse(403 if "Authorization" in self.headers else 401, "GatedRepo")
+        elif (folder := hub.folder(repository, revision)) is None:
+            self._refuse(404, "RevisionNotFound")
+        else:
+            return folder
+        return None
+
+    @property
+    def _stored(self) -> bool:
+        """Whether this is the second host, which asks nobody who they are."""
+        return self.server.server_address[0] == STORE
+
+    def _refuse(self, status: int, code: str | None) -> None:
+        self.send_response(status)
+        if code:
+            self.send_header("X-Error-Code", code)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _list(self, owner: str, name: str, what: str, revision: str) -> None:
+        hub = self.server.hub
+        folder = self._folder(f"{owner}/{name}", revision)
+        if folder is None:
+            return
+        files = hub.files(folder)
+        if what == "revision":
+            self._json(
+                {
+                    "id": f"{owner}/{name}",
+                    "sha": hub.commit(folder),
+                    "siblings": [{"rfilename": file} for file in files],
+                }
+            )
+        else:
+            self._json([self._entry(file, path) for file, path in files.items()])
+
+    def _entry(self, name: str, path: Path) -> dict[str, Any]:
+        size, digest = path.stat().st_size, self.server.hub.sha256(path)
+        entry: dict[str, Any] = {"type": "file", "path": name, "size": size, "oid": digest[:40]}
+        if _is_large(name):
+            entry["lfs"] = {"oid": digest, "size": size, "pointerSize": 134}
+        return entry
+
+    def _json(self, content: object) -> None:
+        body = json.dumps(content).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _give(self, repository: str, revision: str, file: str) -> None:
+        hub = self.server.hub
+        folder = self._folder(repository, revision)
+        if folder is None:
+            return
+        path = hub.files(folder).get(file)
+        if path is None:
+            self._refuse(404, "EntryNotFound")
+            return
+        elsewhere = hub.redirect and _is_large(file) and not self._stored
+        if elsewhere and self.command == "GET":
+            self._head(302, folder, file, path, 0)
+            return
+        fault = hub.due(f"{repository}/{file}", self.command)
+        if fault.status is not None:
+            self._refuse(fault.status, fault.code)
+        elif self.command == "GET":
+            self._body(fault, folder, file, path)
+        elif elsewhere:
+            self._head(302, folder, file, path, 0)
+        else:
+            self._head(200, folder, file, path, path.stat().st_size)
+
+    def _head(self, status: int, folder: Path, file: str, path: Path, length: int) -> None:
+        hub = self.server.hub
+        digest = hub.sha256(path)
+        etag = digest if _is_large(file) else digest[:40]
+        self.send_response(status)
+        if status == 302:
+            self.send_header("Location", f"{hub.store}{self.path}?signed=yes")
+        self.send_header("X-Repo-Commit", hub.commit(folder))
+        self.send_header("ETag", f'"{etag}"')
+        self.send_header("X-Linked-Etag", f'"{etag}"')
+        self.send_header("X-Linked-Size", str(path.stat().st_size))
+        self.send_header("Accept-Ranges", "bytes")
+        self.send_header("Content-Length", str(length))
+        if self.command == "HEAD" or status == 302:
+            self.end_headers()
+
+    def _body(self, fault: Fault, folder: Path, file: str, path: Path) -> None:
+        size = path.stat().st_size if fault.length is None else fault.length
+        asked = self.headers.get("Range")
+        start = int(asked.removeprefix("bytes=").partition("-")[0]) if asked else 0
+        if asked and start >= size:
+            self._refuse(416, None)
+            return
+        self._head(206 if asked else 200, folder, file, path, size - start)
+        if asked:
+            self.send_header("Content-Range", f"bytes {start}-{size - 1}/{size}")
+        self.end_headers()
+        end = size if fault.after is None else min(size, start + fault.after)
+        self._send(path, start, end, fault.wrong)
+        if fault.after is not None:
+            self._break_off(fault.then)
+
+    def _send(self, path: Path, start: int, end: int, wrong: bool) -> None:
+        with path.open("rb") as file:
+            file.seek(start)
+            while start + self.sent < end:
+                piece = file.read(min(PIECE, end - start - self.sent))
+                self.wfile.write(bytes(255 - byte for byte in piece) if wrong else piece)
+                self.sent += len(piece)
+        self.wfile.flush()
+
+    def _break_off(self, how: str) -> None:
+        self.close_connection = True
+        if how == "stall":
+            self.server.hub.closing.wait()
+        elif how == "reset":
+            # Closing with a linger time of zero sends a reset instead of an end.
+            linger = struct.pack("ii", 1, 0)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            os.close(self.connection.detach())
+        else:
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+
+def _is_large(name: str) -> bool:
+    """Whether the real hub would keep a file apart from the repository, under its SHA-256."""
+    return name.endswith((".gguf", ".safetensors"))
+
+
+def environment(hub: StandIn | str, folder: Path, **more: str) -> dict[str, str]:
+    """Return the environment of a process whose hub is the stand-in, with a cache of its own."""
+    mine = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
+    endpoint = hub if isinstance(hub, str) else hub.endpoint
+    return mine | {"HF_ENDPOINT": endpoint, "HF_HOME": str(folder), "NO_PROXY": "*"} | more

@@ -1,0 +1,95 @@
+"""Models are linked under one name, whole or split, and found by the engine."""
+
+from pathlib import Path
+
+import pytest
+
+from specmoe.errors import ModelError
+from specmoe.files import engine_path, link, parts_of
+
+
+@pytest.fixture
+def user_files(tmp_path):
+    """Write files whose content is their name."""
+
+    def write(*names: str) -> list[Path]:
+        files = [tmp_path / "user" / name for name in names]
+        for file in files:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(file.name)
+        return files
+
+    return write
+
+
+@pytest.fixture
+def out(tmp_path):
+    (tmp_path / "models").mkdir()
+    return tmp_path / "models" / "draft_0.8b.gguf"
+
+
+SPLIT = parts_of("x-00001-of-00003.gguf")
+
+
+def test_the_parts_of_a_whole_model_are_itself():
+    assert parts_of("BF16/x.gguf") == ["BF16/x.gguf"]
+
+
+def test_a_whole_model_is_linked_and_is_its_own_engine_path(user_files, out):
+    [file] = user_files("x.gguf")
+    assert link(file, out) == [out]
+    assert out.readlink() == file
+    assert engine_path(out) == out
+    assert engine_path(file) == file
+
+
+def test_a_path_relative_to_where_one_stands_is_linked(user_files, out, tmp_path, monkeypatch):
+    user_files("x.gguf")
+    monkeypatch.chdir(tmp_path)
+    link(Path("user/x.gguf"), out)
+    assert out.read_text() == "x.gguf"
+
+
+def test_a_split_model_is_linked_part_by_part(user_files, out):
+    first, *_ = user_files(*SPLIT)
+    links = link(first, out)
+    assert [path.name for path in links] == parts_of("draft_0.8b-00001-of-00003.gguf")
+    assert [path.read_text() for path in links] == SPLIT
+    assert out.read_text() == SPLIT[0]
+    assert engine_path(out) == links[0]
+
+
+def test_the_link_of_a_split_model_can_be_linked(user_files, out):
+    first, *_ = user_files(*SPLIT)
+    link(first, out)
+    links = link(out, out.with_name("again.gguf"))
+    assert [path.read_text() for path in links] == SPLIT
+
+
+def test_a_file_split_in_one_part_is_a_whole_model(user_files, out):
+    [file] = user_files("x-00001-of-00001.gguf")
+    assert link(file, out) == [out]
+    assert engine_path(out) == out
+
+
+@pytest.mark.parametrize("missing", SPLIT)
+def test_a_missing_part_is_named_and_nothing_is_linked(user_files, out, missing):
+    first, *_ = files = user_files(*SPLIT)
+    next(file for file in files if file.name == missing).unlink()
+    with pytest.raises(ModelError, match=f"no model file .*{missing}; the model is split in 3"):
+        link(first, out)
+    assert list(out.parent.iterdir()) == []
+
+
+def test_a_missing_file_is_named(tmp_path, out):
+    with pytest.raises(ModelError, match=r"no model file .*x\.gguf; correct its path"):
+        link(tmp_path / "x.gguf", out)
+
+
+@pytest.mark.parametrize("now", [["y.gguf"], parts_of("y-00001-of-00002.gguf")])
+def test_a_model_in_place_of_a_split_one_leaves_none_of_its_links(user_files, out, now):
+    link(user_files(*SPLIT)[0], out)
+    other = out.with_name("draft_0.8b-mtp-00001-of-00003.gguf")
+    other.symlink_to("elsewhere")
+    links = link(user_files(*now)[0], out)
+    assert set(out.parent.iterdir()) == {out, other, *links}

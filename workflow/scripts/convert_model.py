@@ -1,0 +1,30 @@
+"""Download safetensors from the hub and make a GGUF of them with llama.cpp's converter."""
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+from specmoe import errors
+from specmoe.converter import convert
+from specmoe.hub import fetch_repository
+from specmoe.model_entries import ConvertModel
+
+
+def main() -> None:
+    """Parse the command line, download and convert the model."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--entry", required=True, help="the model's entry in the config, as JSON")
+    parser.add_argument("--lock", required=True, type=Path, help="digests of first downloads")
+    parser.add_argument("--trust", required=True, help="config or first-use")
+    parser.add_argument("--python", required=True, type=Path, help="of the converter's environment")
+    parser.add_argument("--converter", required=True, type=Path, help="folder of the converter")
+    parser.add_argument("--out", required=True, type=Path)
+    parser.add_argument("--log", required=True, type=Path, help="the converter's output")
+    args = parser.parse_args()
+    model = ConvertModel.model_validate_json(args.entry)
+    source = fetch_repository(model, args.lock, args.trust, partial(print, flush=True))
+    convert(args.python, args.converter, source, args.out, model.type, args.log)
+
+
+if __name__ == "__main__":
+    errors.run(main)

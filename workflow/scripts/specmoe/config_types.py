@@ -1,0 +1,28 @@
+"""What all sections of the configuration are made of."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from specmoe.errors import nearest
+
+# Names become file names and command-line words: no separators, no shell or LaTeX surprises inside.
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Positive = Annotated[int, Field(gt=0)]
+
+
+class Strict(BaseModel):
+    """A section of the configuration that refuses keys it does not know, naming the nearest."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown_keys(cls, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            for key in data:
+                if key not in cls.model_fields:
+                    raise ValueError(f"unknown key {key!r}; {nearest(str(key), cls.model_fields)}")
+        return data

@@ -1,0 +1,116 @@
+"""A plan as text for a terminal."""
+
+from specmoe.estimate import assumptions
+from specmoe.files import gigabytes
+from specmoe.plan import Item, Plan, SuitePlan, total
+from specmoe.survey import Folder
+
+NO_BANDWIDTH = (
+    "No estimate: the memory bandwidth of this GPU is not known; say host.memory_bandwidth_gb_s"
+)
+
+
+def describe(plan: Plan) -> str:
+    """Return the whole plan as text."""
+    return "\n".join(
+        [
+            *_head(plan),
+            "",
+            *_items("To download", plan.downloads, plan.hub_folder),
+            *_items("To make", plan.made, plan.models_folder),
+            *_memory(plan),
+            *_unverified(plan),
+            "",
+            *_times(plan.suites),
+            "",
+            assumptions(plan.machine) if plan.machine else NO_BANDWIDTH,
+        ]
+    )
+
+
+def refusal(shortfalls: list[str]) -> str:
+    """Return what does not fit, and the ways out."""
+    return "\n".join(
+        [
+            "this campaign does not fit this machine:",
+            *(f"  {shortfall}" for shortfall in shortfalls),
+            "Leave out suites (campaign.suites); or measure small synthetic models with"
+            " --configfile config/demo.yaml; or render a campaign that is measured already (README,"
+            " The reviewer's path). --config room=ignored goes on regardless.",
+        ]
+    )
+
+
+def _head(plan: Plan) -> list[str]:
+    whole, memory = total(plan.suites), plan.host["memory_bytes"]
+    assert isinstance(memory, int)
+    bandwidth = ""
+    if plan.machine:
+        source = plan.host["memory_bandwidth_source"]
+        bandwidth = f" {plan.machine.bandwidth / 1e9:.0f} GB/s ({source}),"
+    return [
+        f"Campaign {plan.campaign}: {whole.runs} runs in {whole.blocks} blocks",
+        f"Machine: {plan.host['chip']}, {memory / 2**30:.0f} GiB of memory,{bandwidth}"
+        f" backend {plan.backend}",
+    ]
+
+
+def _items(title: str, items: list[Item], folder: Folder) -> list[str]:
+    if not items:
+        return [f"{title}: nothing"]
+    known = sum(item.size_bytes or 0 for item in items)
+    unknown = sum(item.size_bytes is None for item in items)
+    more = f", and {unknown} of unknown size" if unknown else ""
+    lines = [
+        f"{title}: {gigabytes(known)}{more}, into {folder.path}"
+        f" ({gigabytes(folder.free_bytes)} free)"
+    ]
+    for item in items:
+        size = "?" if item.size_bytes is None else gigabytes(item.size_bytes)
+        lines.append(f"  {item.model:<14}{size:>10}  {item.source} ({item.basis})")
+    return lines
+
+
+def _memory(plan: Plan) -> list[str]:
+    if plan.memory is None:
+        return []
+    models, needed = plan.memory
+    return [
+        f"Memory: at most {gigabytes(needed)} ({models});"
+        f" {gigabytes(plan.memory_usable)} are usable"
+    ]
+
+
+def _unverified(plan: Plan) -> list[str]:
+    if not plan.unverified:
+        return []
+    return [
+        f"Unverified: the config knows no SHA-256 of {', '.join(plan.unverified)};"
+        " --config trust=first-use records them"
+    ]
+
+
+def _times(suites: list[SuitePlan]) -> list[str]:
+    """Return the table of estimated and measured times, with a line for the whole."""
+    lines = [f"{'suite':>6}{'blocks':>8}{'runs':>6}{'estimated':>11}  measured"]
+    for suite in [*suites, total(suites)]:
+        measured = "-"
+        if suite.measured:
+            blocks = f"{suite.measured} blocks: " if suite.measured < suite.blocks else ""
+            of_those = duration(suite.estimated_measured_s)
+            measured = f"{blocks}{duration(suite.measured_s)} (estimated: {of_those})"
+        lines.append(
+            f"{suite.suite:>6}{suite.blocks:>8}{suite.runs:>6}"
+            f"{duration(suite.estimated_s):>11}  {measured}"
+        )
+    return lines
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time in words."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 100 else f"{minutes / 60:.1f} h"
