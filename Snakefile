@@ -1,5 +1,7 @@
 """specmoe: measure speculative decoding on Mixture-of-Experts models, and write the paper."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 from snakemake.utils import min_version
@@ -73,6 +75,12 @@ rule engine:
     """Build and test llama.cpp."""
     input:
         rules.build_engine.output.engine,
+
+
+onstart:
+    # The target of that name prints it itself.
+    if something_is_missing() and "plan" not in sys.argv:
+        subprocess.run(plan_command())
 
 
 onerror:

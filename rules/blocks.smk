@@ -7,8 +7,6 @@ rule measure_block:
         modules("measure_block"),
         unpack(block_models),
         engine="<engine>/engine.json",
-        host=ancient("<campaign>/host.json"),
-        plan=ancient("<models>/plan.ok"),
         prompts=lambda wildcards: sorted(
             {shipped(source.file) for source in BLOCKS[wildcards.block].prompts}
         ),
@@ -38,13 +36,15 @@ rule measure_block:
             if BLOCKS[wildcards.block].has_draft
             else ""
         ),
+        # Not an input: a machine described anew is the same machine.
+        host=HOST,
         root=shipped("."),
         runs=lambda wildcards: len(BLOCKS[wildcards.block].prompts),
     message:
         "Measuring {wildcards.block}: {params.runs} runs"
     shell:
         "python {input.script} --block {params.block:q} --root {params.root}"
-        " --engine {input.engine} --host {input.host} --target {input.target} --target-card {input.target_card}"
+        " --engine {input.engine} --host {params.host} --target {input.target} --target-card {input.target_card}"
         " {params.draft} --start-limit-s {resources.start_limit_s}"
         " --run-limit-s {resources.run_limit_s} --workflow-pid $PPID"
         " --server-log {log.server} --out {output} 2>&1 | tee {log.block}"

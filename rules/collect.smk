@@ -9,7 +9,9 @@ rule record_config:
     conda:
         "../envs/measure.yaml"
     params:
-        config=CONFIG.of_campaign().model_dump_json(indent=1),
+        config=CONFIG.of_campaign().model_dump_json(
+            indent=1, exclude={"host", "trust", "room"}
+        ),
     message:
         "Writing down the configuration"
     shell:

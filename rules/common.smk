@@ -35,6 +35,8 @@ except ConfigError as error:
 BACKEND = detect_backend(CONFIG.campaign.backend)
 ENGINE_ID = f"{CONFIG.campaign.engine}-{BACKEND}"
 RESULTS = Path("results", CONFIG.campaign.name)
+HOST = str(RESULTS / "host.json")
+CHIPS = shipped("resources/hardware/memory_bandwidth.yaml")
 # By id, in the order they are measured.
 BLOCKS = {
     block.block: block
@@ -82,6 +84,37 @@ def of_kind(kind):
     """Return the wildcard constraint that matches the models of one kind and no other."""
     names = [name for name, model in CONFIG.models.items() if model.kind == kind]
     return "|".join(map(re.escape, names)) or "(?!)"
+
+
+def plan_command():
+    """Return the command that prints the plan, and writes down what does not fit."""
+    return [
+        *("python", script("plan_campaign"), "--config", CONFIG.of_campaign().model_dump_json()),
+        *(
+            "--backend",
+            BACKEND,
+            "--host",
+            HOST,
+            "--chips",
+            CHIPS,
+            "--root",
+            shipped("."),
+        ),
+        *(
+            "--models",
+            f"results/models/{CONFIG.campaign.models}",
+            "--campaign",
+            RESULTS,
+        ),
+    ]
+
+
+def something_is_missing():
+    """Return whether some model or block of the campaign is still to be made."""
+    models = Path("results/models", CONFIG.campaign.models)
+    files = [models / f"{name}.gguf" for name in CONFIG.measured_models]
+    files += [RESULTS / "blocks" / f"{block}.json" for block in BLOCKS]
+    return not all(file.exists() for file in files)
 
 
 def model_entry(model):

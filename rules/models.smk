@@ -1,8 +1,8 @@
 # Model files and their cards; how a model comes to be is its `kind` in the config.
 #
 # What is fetched, linked, converted or quantized follows from its config entry; only the weights of
-# a synthetic model follow from our code as well. Before any of it, `check_plan` has said whether
-# there is room; asking again makes no model stale.
+# a synthetic model follow from our code as well. Nothing is downloaded that, by the plan made when
+# snakemake started, does not fit.
 MODEL_FILES = expand(
     "<models>/{model}.{end}", model=CONFIG.measured_models, end=["gguf", "json"]
 )
@@ -14,7 +14,6 @@ rule write_synthetic_model:
     """Write a model with random weights."""
     input:
         modules("write_synthetic_model"),
-        plan=ancient("<models>/plan.ok"),
         script=script("write_synthetic_model"),
     output:
         "<models>/{model}.gguf",
@@ -41,7 +40,6 @@ rule quantize_model:
         script=ancient(script("quantize_model")),
         engine="<engine>/engine.json",
         imatrix=lambda wildcards: CONFIG.models[wildcards.model].imatrix or [],
-        plan=ancient("<models>/plan.ok"),
         # Its card says that it is whole, and what it should be.
         source_card=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.json",
         source=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.gguf",
@@ -72,7 +70,6 @@ rule quantize_model:
 rule fetch_model:
     """Download a model from the hub into the user's own cache, and link it into place."""
     input:
-        plan=ancient("<models>/plan.ok"),
         script=ancient(script("fetch_model")),
     output:
         model="<models>/{model}.gguf",
@@ -86,8 +83,10 @@ rule fetch_model:
     priority: 10
     conda:
         "../envs/models.yaml"
-    # A resource because the same file with more trust in it is no other file.
+    # Resources, because none of these makes another file of it.
     resources:
+        plan=str(RESULTS / "plan.json"),
+        room=CONFIG.room,
         trust=CONFIG.trust,
     params:
         entry=lambda wildcards: model_entry(wildcards.model),
@@ -97,35 +96,14 @@ rule fetch_model:
     # Progress bars go to the terminal alone.
     shell:
         "python {input.script} --entry {params.entry:q} --lock {params.lock}"
-        " --trust {resources.trust} --out {output.model} --digests {output.digests} | tee {log}"
-
-
-rule install_converter:
-    """Make the environment of llama.cpp's converter: it needs PyTorch, nothing else here does."""
-    input:
-        requirements=ancient(shipped("envs/convert.txt")),
-        script=ancient(script("install_converter")),
-    output:
-        environment=directory("results/converter"),
-    log:
-        "results/converter.log",
-    benchmark:
-        "results/converter.tsv"
-    priority: 10
-    conda:
-        "../envs/models.yaml"
-    message:
-        "Installing what llama.cpp's converter needs"
-    shell:
-        "python {input.script} --requirements {input.requirements} --out {output} --log {log}"
+        " --trust {resources.trust} --plan {resources.plan} --room {resources.room}"
+        " --out {output.model} --digests {output.digests} | tee {log}"
 
 
 rule convert_model:
     """Download safetensors from the hub and convert them with the engine's own converter."""
     input:
         engine="<engine>/engine.json",
-        environment=ancient("results/converter"),
-        plan=ancient("<models>/plan.ok"),
         script=ancient(script("convert_model")),
     output:
         "<models>/{model}.gguf",
@@ -139,17 +117,21 @@ rule convert_model:
     conda:
         "../envs/models.yaml"
     resources:
+        plan=str(RESULTS / "plan.json"),
+        room=CONFIG.room,
         trust=CONFIG.trust,
     params:
         entry=lambda wildcards: model_entry(wildcards.model),
         lock=DIGEST_LOCK,
         converter=converter_folder(),
+        requirements=shipped("envs/convert.txt"),
     message:
         "Converting model {wildcards.model}"
     shell:
         "python {input.script} --entry {params.entry:q} --lock {params.lock}"
-        " --trust {resources.trust} --python {input.environment}/bin/python"
-        " --converter {params.converter:q} --out {output} --log {log}"
+        " --trust {resources.trust} --plan {resources.plan} --room {resources.room}"
+        " --converter {params.converter:q} --requirements {params.requirements}"
+        " --environment results/converter --out {output} --log {log}"
 
 
 rule link_model:

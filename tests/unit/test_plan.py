@@ -6,9 +6,11 @@ import pytest
 
 from specmoe.backend import Backend
 from specmoe.config_checks import load
+from specmoe.errors import PlanError
 from specmoe.matrix import list_blocks
 from specmoe.plan import make_plan
-from specmoe.plan_text import describe, duration, refusal
+from specmoe.plan_text import describe, duration
+from specmoe.room import check_room, refusal
 from specmoe.survey import Folder, Survey
 
 M2_ULTRA = {
@@ -143,6 +145,17 @@ def test_without_a_bandwidth_there_is_no_estimate_but_the_way_to_one(plan_of, st
     text = describe(plan_of(study, host=M2_ULTRA | unknown))
     assert "say host.memory_bandwidth_gb_s" in text
     assert text.split("measured")[-1].count("unknown") == 7
+
+
+def test_nothing_is_downloaded_for_a_plan_that_does_not_fit_unless_told_to(tmp_path):
+    plan = tmp_path / "plan.json"
+    check_room(plan, "checked")  # no plan was made
+    plan.write_text('{"shortfalls": []}')
+    check_room(plan, "checked")
+    plan.write_text('{"shortfalls": ["disk: 87.2 GB needed in hub, 50.0 GB free"]}')
+    with pytest.raises(PlanError, match=r"(?s)nothing is downloaded.*87.2 GB.*room=ignored"):
+        check_room(plan, "checked")
+    check_room(plan, "ignored")
 
 
 def test_durations_are_said_in_words():

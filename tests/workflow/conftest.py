@@ -60,12 +60,12 @@ def tiny(engine_bin: Path) -> dict[str, Any]:
 
 
 def run_campaign(
-    snakemake: Snakemake, folder: Path, config: dict[str, Any], *args: str
+    snakemake: Snakemake, folder: Path, config: dict[str, Any], *args: str, **options: Any
 ) -> subprocess.CompletedProcess[str]:
     """Run snakemake on a configuration in a folder."""
     path = folder / "campaign.yaml"
     path.write_text(yaml.safe_dump(config))
-    return snakemake(*args, "--configfile", str(path), folder=folder)
+    return snakemake(*args, "--configfile", str(path), folder=folder, **options)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The workflow as its user meets it: targets, reruns, faults, and what is left behind."""
 
+import json
 import os
 import re
 import shutil
@@ -126,17 +127,86 @@ def test_blocks_are_measured_one_at_a_time_whatever_the_cores(tiny, campaign, tm
 
 
 def test_a_failed_block_leaves_the_others_and_is_named_at_the_end(tiny, campaign, tmp_path):
-    other = tiny["model_sets"]["tiny"]["draft"]["recipe"] | {"vocabulary": 1024}
-    tiny["model_sets"]["tiny"]["stranger"] = {"kind": "synthetic", "recipe": other}
-    tiny["suites"]["S"]["drafts"] = ["draft", "stranger"]
+    tiny["measurement"]["context"] = 272  # more than `code` takes, less than `long_reasoning`
+    tiny["suites"]["L"] = tiny["suites"]["N"] | {"prompts": ["long_reasoning"]}
+    tiny["campaign"]["suites"] = ["S", "N", "L"]
     done = campaign(tiny, "--keep-going", "paper")
     assert done.returncode != 0
-    assert "have different vocabularies; choose a draft of the target's family" in words(done)
+    assert "MeasurementError: prompt long_reasoning has" in words(done)
     assert "1 of 3 blocks are not measured" in words(done)
-    assert "S/target/stranger/g4/r0: see results/tiny/logs/measure_block/S/" in words(done)
+    assert "L/target/none/g0/r0: see results/tiny/logs/measure_block/L/" in words(done)
     blocks = tmp_path / "results/tiny/blocks"
     assert len(list(blocks.rglob("*.json"))) == 2
     assert not (tmp_path / "paper").exists()
+
+
+def test_a_draft_of_another_vocabulary_is_found_before_anything_is_measured(
+    tiny, campaign, tmp_path
+):
+    other = tiny["model_sets"]["tiny"]["draft"]["recipe"] | {"vocabulary": 1024}
+    tiny["model_sets"]["tiny"]["stranger"] = {"kind": "synthetic", "recipe": other}
+    tiny["suites"]["S"]["drafts"] = ["draft", "stranger"]
+    done = campaign(tiny, "runs")
+    assert done.returncode != 0
+    assert "stranger.gguf cannot draft for results/models/tiny/target.gguf" in words(done)
+    assert "choose a draft of the target's own family" in words(done)
+    assert "3 of 3 blocks are not measured" in words(done)
+    assert not (tmp_path / "results/tiny/blocks").exists()
+
+
+def test_another_machine_goes_on_with_no_campaign_that_this_one_began(measured, tiny, campaign):
+    path = measured / "results/tiny/host.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"id": "0" * 12, "chip": "Other"}))
+    tiny["suites"]["S"]["gammas"] = [4, 8]
+    done = campaign(tiny, "runs")
+    assert done.returncode != 0
+    assert "this campaign was begun on another machine (Other, 000000000000)" in words(done)
+    assert not (measured / "results/tiny/blocks/S/target/draft/g8/r0.json").exists()
+
+
+def test_rows_of_two_machines_make_no_table(measured, tiny, campaign):
+    path = measured / "results/tiny/blocks/N/target/none/g0/r0.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"host": "0" * 12}))
+    done = campaign(tiny, "runs", "--forcerun", "collect_runs")
+    assert done.returncode != 0
+    assert "this campaign has rows of 2 machines: 000000000000 (for one N/target/" in words(done)
+
+
+def test_the_plan_is_printed_first_and_with_what_was_measured_afterwards(measured, tiny, campaign):
+    done = campaign(tiny, "plan")
+    assert done.returncode == 0, words(done)
+    assert re.search(r"^ +all +2 +4 .*\(estimated: \d+ s\)$", words(done), re.MULTILINE)
+    tiny["suites"]["S"]["gammas"] = [4, 8]
+    first = campaign(tiny, "runs").stdout.splitlines()[0]
+    assert first == "Campaign tiny: 6 runs in 3 blocks"
+
+
+def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):
+    tiny["model_sets"]["tiny"]["target"] = {
+        "kind": "hub",
+        "repository": "some/where",
+        "file": "large.gguf",
+        "size_bytes": 10**18,
+    }
+    done = campaign(tiny, "models", env=os.environ | {"HF_HUB_OFFLINE": "1"})
+    assert done.returncode != 0
+    assert "PlanError: nothing is downloaded: this campaign does not fit" in words(done)
+    assert "disk: 1000000000.0 GB needed" in words(done)
+    assert "--configfile config/demo.yaml" in words(done)
+
+
+def test_the_example_of_own_models_is_a_campaign_of_two_suites(snakemake, tmp_path, root):
+    example = str(root / "config/my-models.example.yaml")
+    planned = jobs(snakemake("-n", "paper", "--configfile", example, folder=tmp_path))
+    assert planned["measure_block"] == 9 + 3
+    assert (planned["link_model"], planned["fetch_model"], planned["check_pair"]) == (1, 1, 1)
+
+
+def test_the_study_on_the_types_of_its_paper_quantizes_six_models(snakemake, tmp_path, root):
+    types = str(root / "config/study-types.yaml")
+    planned = jobs(snakemake("-n", "paper", "--configfile", types, folder=tmp_path))
+    assert (planned["fetch_model"], planned["quantize_model"]) == (5, 6)
+    assert planned["measure_block"] == 90
 
 
 def test_a_wrong_config_is_one_line_and_no_traceback(tiny, campaign, tmp_path):
@@ -170,7 +240,7 @@ def test_a_broken_model_file_is_named(measured, tiny, campaign, tmp_path, conten
     whole = (measured / "results/models/tiny/draft.gguf").read_bytes()
     broken.write_bytes(whole[:-100] if content is None else content)
     tiny["model_sets"]["tiny"]["broken"] = {"kind": "path", "path": str(broken)}
-    done = campaign(tiny, "models")
+    done = campaign(tiny, "results/models/tiny/broken.json")
     assert done.returncode != 0
     assert re.search(rf"ModelError: .*broken\.gguf: {re.escape(message)}", words(done))
     assert "Traceback" not in words(done)

@@ -8,6 +8,7 @@ from specmoe import errors
 from specmoe.files import link, replace_text
 from specmoe.hub import fetch
 from specmoe.model_entries import HubModel
+from specmoe.room import check_room
 
 
 def main() -> None:
@@ -16,9 +17,12 @@ def main() -> None:
     parser.add_argument("--entry", required=True, help="the model's entry in the config, as JSON")
     parser.add_argument("--lock", required=True, type=Path, help="digests of first downloads")
     parser.add_argument("--trust", required=True, help="config or first-use")
+    parser.add_argument("--plan", required=True, type=Path, help="plan.json, if it is there")
+    parser.add_argument("--room", required=True, help="checked or ignored")
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--digests", required=True, type=Path, help="as sha256sum writes them")
     args = parser.parse_args()
+    check_room(args.plan, args.room)
     model = HubModel.model_validate_json(args.entry)
     parts = fetch(model, args.lock, args.trust, partial(print, flush=True))
     links = link(parts[0].path, args.out)

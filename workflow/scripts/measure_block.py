@@ -19,7 +19,7 @@ def main() -> None:
     parser.add_argument("--block", required=True, help="the block, as JSON")
     parser.add_argument("--root", required=True, type=Path, help="folder of the prompt files")
     parser.add_argument("--engine", required=True, type=Path, help="engine.json")
-    parser.add_argument("--host", required=True, type=Path, help="host.json of the campaign")
+    parser.add_argument("--host", required=True, type=Path, help="host.json, if it is there")
     parser.add_argument("--target", required=True, type=Path, help="GGUF")
     parser.add_argument("--target-card", required=True, type=Path, help="its card")
     parser.add_argument("--draft", type=Path, help="GGUF")
@@ -34,7 +34,7 @@ def main() -> None:
     if args.workflow_pid:
         end_with(args.workflow_pid)
     engine = json.loads(args.engine.read_text())
-    refuse_other_host(json.loads(args.host.read_text()))
+    refuse_other_host(args.host)
     with alone(say):
         record = measure(
             Block.from_json(args.block),

@@ -8,30 +8,26 @@ import subprocess
 import sys
 from pathlib import Path
 
+from filelock import FileLock
+
 from specmoe.errors import EngineError, ModelError
 
 CONVERTER = "convert_hf_to_gguf.py"
 LOG_LINES_SHOWN = 5
 
 
-def install(requirements: Path, environment: Path, log: Path) -> None:
-    """Make the converter's environment, a folder, with pinned and hashed packages.
+def environment_python(environment: Path, requirements: Path, log: Path) -> Path:
+    """Return the Python of the converter's environment, a folder, made if it is not there.
 
-    Raises EngineError with the way out if the packages cannot be had.
+    It holds the pinned and hashed packages of `requirements`. Raises EngineError with the way out
+    if they cannot be had.
     """
-    pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "--require-hashes"]
-    with log.open("w") as output:
-        for command in (
-            [sys.executable, "-m", "venv", "--clear", str(environment)],
-            [*pip, "--disable-pip-version-check", "--requirement", str(requirements)],
-        ):
-            code = subprocess.run(command, stdout=output, stderr=output, check=False).returncode
-            if code != 0:
-                raise EngineError(
-                    "the converter's packages could not be installed; on Linux give pip an index"
-                    " that has PyTorch's CPU build (PIP_EXTRA_INDEX_URL, see pytorch.org) and use"
-                    f" Python 3.11; see {log}"
-                )
+    python, installed = environment / "bin" / "python", environment / "installed.txt"
+    with FileLock(environment.with_suffix(".lock")):
+        if not installed.exists() or installed.read_text() != requirements.read_text():
+            _install(environment, requirements, log)
+            installed.write_text(requirements.read_text())
+    return python
 
 
 def convert(python: Path, converter: Path, source: Path, out: Path, kind: str, log: Path) -> None:
@@ -44,7 +40,7 @@ def convert(python: Path, converter: Path, source: Path, out: Path, kind: str, l
     if not script.is_file():
         raise EngineError(f"no {CONVERTER} in {converter}; give a folder of llama.cpp's source")
     command = [str(python), str(script), str(source.resolve()), "--outfile", str(out)]
-    with log.open("w") as output:
+    with log.open("a") as output:
         code = subprocess.run(
             [*command, "--outtype", kind.lower()], stdout=output, stderr=output, check=False
         ).returncode
@@ -55,3 +51,19 @@ def convert(python: Path, converter: Path, source: Path, out: Path, kind: str, l
             f"{out.name}: llama.cpp's converter ended with code {code}; the end of {log}:\n"
             + "\n".join(last)
         )
+
+
+def _install(environment: Path, requirements: Path, log: Path) -> None:
+    pip = [str(environment / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
+    with log.open("a") as output:
+        for command in (
+            [sys.executable, "-m", "venv", "--clear", str(environment)],
+            [*pip, "install", "--require-hashes", "--requirement", str(requirements)],
+        ):
+            code = subprocess.run(command, stdout=output, stderr=output, check=False).returncode
+            if code != 0:
+                raise EngineError(
+                    "the converter's packages could not be installed; on Linux give pip an index"
+                    " that has PyTorch's CPU build (PIP_EXTRA_INDEX_URL, see pytorch.org) and use"
+                    f" Python 3.11; see {log}"
+                )

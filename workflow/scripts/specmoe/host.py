@@ -4,13 +4,12 @@ What macOS and Arm Linux say is parsed from recorded output; it has not run on e
 """
 
 import hashlib
+import json
 import os
 import platform
 import re
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -37,8 +36,11 @@ def host_id() -> str:
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
 
 
-def refuse_other_host(host: Mapping[str, Any]) -> None:
-    """Raise MeasurementError if this is not the machine that a campaign's host.json describes."""
+def refuse_other_host(description: Path) -> None:
+    """Raise MeasurementError if a campaign's host.json is there and describes another machine."""
+    if not description.exists():
+        return
+    host = json.loads(description.read_text())
     if host["id"] != host_id():
         raise MeasurementError(
             f"this campaign was begun on another machine ({host['chip']}, {host['id']}); this one"

@@ -3,6 +3,7 @@
 from specmoe.estimate import assumptions
 from specmoe.files import gigabytes
 from specmoe.plan import Item, Plan, SuitePlan, total
+from specmoe.room import refusal
 from specmoe.survey import Folder
 
 NO_BANDWIDTH = (
@@ -24,19 +25,7 @@ def describe(plan: Plan) -> str:
             *_times(plan.suites),
             "",
             assumptions(plan.machine) if plan.machine else NO_BANDWIDTH,
-        ]
-    )
-
-
-def refusal(shortfalls: list[str]) -> str:
-    """Return what does not fit, and the ways out."""
-    return "\n".join(
-        [
-            "this campaign does not fit this machine:",
-            *(f"  {shortfall}" for shortfall in shortfalls),
-            "Leave out suites (campaign.suites); or measure small synthetic models with"
-            " --configfile config/demo.yaml; or render a campaign that is measured already (README,"
-            " The reviewer's path). --config room=ignored goes on regardless.",
+            *(["", refusal(plan.shortfalls)] if plan.shortfalls else []),
         ]
     )
 
