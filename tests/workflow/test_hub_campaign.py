@@ -1,0 +1,190 @@
+"""A whole campaign whose models come from the hub: downloaded, quantized, converted, measured."""
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from math import prod
+from pathlib import Path
+
+import pytest
+
+from specmoe.converter import environment_python
+from specmoe.records import read_runs
+from specmoe.synthetic import tensors, write_model
+
+from ..hub_standin import StandIn, environment
+from ..recipes import SMALL
+from ..splitting import split_model
+from .test_workflow import words
+
+MOE = replace(SMALL, layers=6, experts=8, experts_used=2, expert_ffn=256, dtype="BF16")
+DRAFT = replace(SMALL, dtype="BF16")
+PARAMETERS = sum(prod(tensor.shape) for tensor in tensors(MOE))
+TEXTS = {"prompts": ["code"], "prompt_lengths": [32]}
+
+
+@pytest.fixture(scope="module")
+def python(root, tmp_path_factory) -> Path:
+    """The Python of llama.cpp's converter."""
+    folder = tmp_path_factory.mktemp("converter")
+    requirements = root / "envs/convert.txt"
+    torch = re.search(r"^torch==.*\n( +--hash.*\n)+", requirements.read_text(), re.MULTILINE)
+    (folder / "torch.txt").write_text(torch[0].rstrip(" \\\n") + "\n")
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
+    pip += ["--requirement", str(folder / "torch.txt"), "--dest", str(folder)]
+    if subprocess.run(pip, capture_output=True, check=False).returncode:
+        pytest.skip("pip is given no index with PyTorch's CPU build")
+    return environment_python(folder / "environment", requirements, folder / "install.log")
+
+
+@pytest.fixture(scope="module")
+def hub(python, root, tmp_path_factory):
+    """A hub with a split MoE, a draft, and a Llama in safetensors."""
+    folder = tmp_path_factory.mktemp("hub")
+    with StandIn(folder / "repositories", redirect=True) as hub:
+        write_model(folder / "moe.gguf", MOE)
+        for part in split_model(folder / "moe.gguf", folder / "parts", "moe-BF16", 2):
+            hub.add("lab/moe-GGUF", "main", f"BF16/{part.name}", part)
+        draft = hub.add("lab/draft-GGUF", "main", "draft-BF16.gguf", b"")
+        write_model(draft, DRAFT)
+        writer = Path(__file__).with_name("write_llama.py")
+        text = root / "resources/prompts/passage.txt"
+        command = [python, writer, folder / "llama", text]
+        subprocess.run(command, check=True, capture_output=True)
+        for file in (folder / "llama").iterdir():
+            hub.add("lab/llama", "main", file.name, file)
+        yield hub
+
+
+@pytest.fixture
+def from_hub(engine_bin, hub):
+    """The campaign's configuration; the digest of one file is known, of the others not."""
+    draft = hub.sha256(hub.root / "lab/draft-GGUF/main/draft-BF16.gguf")
+    moe = {"kind": "hub", "repository": "lab/moe-GGUF", "family": "moe"}
+    return {
+        "campaign": {
+            "name": "hub",
+            "engine": "built",
+            "backend": "cpu",
+            "models": "hub",
+            "suites": ["S", "N"],
+        },
+        "measurement": {"n_predict": 16, "repeats": 1, "warmups": 0, "context": 512, "threads": 1},
+        "engines": {
+            "built": {
+                "source": "path",
+                "path": str(engine_bin),
+                "converter": str(engine_bin.parent / "converter"),
+            }
+        },
+        "families": {
+            "moe": {
+                "architecture": "qwen35moe",
+                "vocabulary": MOE.vocabulary,
+                "layers": MOE.layers,
+                "parameters": PARAMETERS,
+                "parameters_active": PARAMETERS / 2,
+                "experts": 8,
+                "experts_used": 2,
+            }
+        },
+        "model_sets": {
+            "hub": {
+                "moe_bf16": moe | {"file": "BF16/moe-BF16-00001-of-00002.gguf"},
+                "moe_q4": {"kind": "quantize", "source": "moe_bf16", "type": "Q4_K_M"},
+                "moe_q8": {"kind": "quantize", "source": "moe_bf16", "type": "Q8_0"},
+                "draft": {
+                    "kind": "hub",
+                    "repository": "lab/draft-GGUF",
+                    "file": "draft-BF16.gguf",
+                    "sha256": draft,
+                },
+                "llama": {"kind": "convert", "repository": "lab/llama"},
+                "llama_q8": {"kind": "quantize", "source": "llama", "type": "Q8_0"},
+            }
+        },
+        "suites": {
+            "S": {
+                "title": "With a draft",
+                "targets": ["moe_q4", "moe_q8"],
+                "drafts": ["draft"],
+                "gammas": [4],
+                "baseline": "N",
+                **TEXTS,
+            },
+            "N": {
+                "title": "Without",
+                "targets": ["moe_bf16", "moe_q4", "moe_q8", "llama", "llama_q8"],
+                "drafts": ["none"],
+                **TEXTS,
+            },
+        },
+    }
+
+
+def test_models_of_the_hub_become_a_paper(hub, python, from_hub, campaign, tmp_path):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/converter").symlink_to(python.parents[1])
+    there = environment(hub, tmp_path / "hf")
+    done = campaign(from_hub, "paper", "--config", "trust=first-use", env=there)
+    assert done.returncode == 0, words(done)
+
+    plan = done.stdout.partition("\n suite")[0]
+    assert "Campaign hub: 14 runs in 7 blocks" in plan
+    assert "lab/moe-GGUF, BF16/moe-BF16-00001-of-00002.gguf (the hub)" in plan
+    assert "no SHA-256 of llama, moe_bf16" in plan
+
+    runs = read_runs(tmp_path / "results/hub/runs.parquet")
+    assert (len(runs), set(runs["status"])) == (14, {"ok"})
+    models = tmp_path / "results/models/hub"
+    cards = {path.stem: json.loads(path.read_text()) for path in models.glob("*.json")}
+    assert {name: card["type"] for name, card in cards.items()} == {
+        "moe_bf16": "BF16",
+        "moe_q4": "Q4_K_M",
+        "moe_q8": "Q8_0",
+        "draft": "BF16",
+        "llama": "BF16",
+        "llama_q8": "Q8_0",
+    }
+    assert cards["llama"]["architecture"] == "llama"
+    assert set(runs["target_sha256"]) == {cards[name]["sha256"] for name in runs["target"].unique()}
+    # Linked into the user's own cache, not copied; only what is made here lies here.
+    assert {path.stem for path in models.glob("*.gguf") if not path.is_symlink()} == {
+        "moe_q4",
+        "moe_q8",
+        "llama",
+        "llama_q8",
+    }
+    assert (models / "draft.gguf").resolve().is_relative_to(tmp_path / "hf")
+    # What the config knows is not recorded, all else is.
+    locked = set(json.loads((tmp_path / "config/models.lock.json").read_text()))
+    assert "lab/moe-GGUF/BF16/moe-BF16-00002-of-00002.gguf@main" in locked
+    assert "lab/llama/model.safetensors@main" in locked
+    assert not any(name.startswith("lab/draft") for name in locked)
+    assert (tmp_path / "paper/tables/speculation.tex").exists()
+
+
+def test_a_file_that_is_not_of_its_family_is_refused_when_read_back(hub, from_hub, campaign):
+    from_hub["families"]["moe"]["layers"] = 40
+    there = environment(hub, campaign.args[1] / "hf")
+    done = campaign(from_hub, "results/models/hub/moe_bf16.json", env=there)
+    assert done.returncode != 0
+    assert "not of the family that the config names: layers 6, not 40" in words(done)
+
+
+def test_a_converter_that_fails_is_shown_with_its_last_words(
+    hub, python, from_hub, campaign, tmp_path
+):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/converter").symlink_to(python.parents[1])
+    hub.add("lab/other", "main", "model.safetensors", b"not one")
+    hub.add("lab/other", "main", "config.json", b'{"architectures": ["NobodyForCausalLM"]}')
+    from_hub["model_sets"]["hub"]["llama"]["repository"] = "lab/other"
+    there = environment(hub, tmp_path / "hf")
+    done = campaign(from_hub, "results/models/hub/llama.gguf", env=there)
+    assert done.returncode != 0
+    assert "ModelError: llama.gguf: llama.cpp's converter ended with code 1" in words(done)
+    assert "NobodyForCausalLM" in words(done)
+    assert not (tmp_path / "results/models/hub/llama.gguf").exists()
