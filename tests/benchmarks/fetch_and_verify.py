@@ -54,6 +54,7 @@ def fetch(hub: StandIn, folder: Path, digest: str) -> float:
         [
             *(sys.executable, str(ROOT / "workflow/scripts/fetch_model.py"), "--trust", "config"),
             *("--entry", json.dumps(entry | {"sha256": digest}), "--lock", str(folder / "lock")),
+            *("--plan", str(folder / "plan.json"), "--room", "checked"),
             *("--out", str(folder / "m.gguf"), "--digests", str(folder / "m.sha256")),
         ],
         env=environment(hub, folder / "home"),

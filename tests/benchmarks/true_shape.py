@@ -49,6 +49,7 @@ def main() -> None:
     sets = yaml.safe_load(args.models.read_text(encoding="utf-8"))["model_sets"]
     recipe = Recipe(**sets["true_shape"][args.model]["recipe"])
     path = args.folder / f"{args.model}.gguf"
+    args.folder.mkdir(parents=True, exist_ok=True)
     print(f"{args.model}: {write(path, recipe)}", flush=True)
     bench = args.engine / "llama-bench"
     run(bench, path, positions=(), generated=1, repetitions=1)  # reads the file from disk

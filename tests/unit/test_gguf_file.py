@@ -10,18 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from specmoe import synthetic
 from specmoe.errors import ModelError
 from specmoe.files import link
 from specmoe.gguf_file import (
-    TensorInfo,
-    active_parameters,
     check_family,
     check_same_vocabulary,
     read_card,
 )
 from specmoe.model_entries import Family
-from specmoe.recipe import Recipe
 from specmoe.synthetic import write_model
 
 from ..recipes import TINY
@@ -117,30 +113,6 @@ def test_blocks_that_predict_further_tokens_are_neither_layers_nor_active(tmp_pa
     card = read_card(path)
     assert card.layers == 1
     assert card.parameters_total - card.parameters_active == 160
-
-
-def test_the_35b_model_has_3b_active_parameters() -> None:
-    shape = Recipe(
-        layers=40,
-        hidden=2048,
-        heads=16,
-        kv_heads=2,
-        head_size=256,
-        ffn=512,
-        gdn_value_heads=32,
-        gdn_key_heads=16,
-        gdn_head_size=128,
-        experts=256,
-        experts_used=8,
-        expert_ffn=512,
-        vocabulary=248_320,
-    )
-    table = [
-        TensorInfo(t.name, int(np.prod(t.shape)), gguf.GGMLQuantizationType.F16, 0)
-        for t in synthetic.tensors(shape)
-    ]
-    assert sum(tensor.elements for tensor in table) / 1e9 == pytest.approx(34.66, abs=0.005)
-    assert active_parameters(table, 40, 256, 8) / 1e9 == pytest.approx(2.95, abs=0.005)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:

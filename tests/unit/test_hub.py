@@ -103,6 +103,7 @@ class User:
             [
                 *(sys.executable, "-c", RUN, edge, str(self.scripts / "fetch_model.py")),
                 *("--entry", json.dumps(entry), "--lock", str(self.lock), "--trust", trust),
+                *("--plan", str(self.folder / "plan.json"), "--room", "checked"),
                 *("--out", str(self.out), "--digests", str(self.out.with_suffix(".sha256"))),
             ],
             env=environment(

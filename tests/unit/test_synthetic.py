@@ -275,6 +275,24 @@ def test_true_shapes_have_the_parameters_of_the_models_they_are_the_shapes_of(
     assert multiplied / 1e9 == pytest.approx(active, abs=0.001)
 
 
+@pytest.mark.parametrize("name", TRUE_SHAPES)
+def test_the_families_of_the_config_are_those_of_the_true_shapes(
+    name: str, study: dict[str, Any]
+) -> None:
+    shape, family = TRUE_SHAPES[name], study["families"][f"qwen3.5-{name.replace('_', '-')}"]
+    announced = table(shape)
+    assert family["parameters"] == sum(tensor.elements for tensor in announced)
+    assert family["parameters_active"] == active_parameters(
+        announced, shape.layers, shape.experts, shape.experts_used
+    )
+    assert family["tensors"] == len(announced)
+    assert (family["layers"], family["vocabulary"]) == (shape.layers, shape.vocabulary)
+    assert (family.get("experts", 0), family.get("experts_used", 0)) == (
+        shape.experts,
+        shape.experts_used,
+    )
+
+
 @pytest.mark.parametrize(("dtype", "size_gb"), [("Q8_0", 36.9), ("Q4_K", 20.3)])
 def test_the_35b_model_has_the_size_of_its_type(
     dtype: Literal["Q8_0", "Q4_K"], size_gb: float
