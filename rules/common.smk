@@ -89,7 +89,12 @@ def of_kind(kind):
 def plan_command():
     """Return the command that prints the plan, and writes down what does not fit."""
     return [
-        *("python", script("plan_campaign"), "--config", CONFIG.of_campaign().model_dump_json()),
+        *(
+            "python",
+            script("plan_campaign"),
+            "--config",
+            CONFIG.of_campaign().model_dump_json(),
+        ),
         *(
             "--backend",
             BACKEND,
