@@ -9,6 +9,7 @@ from specmoe.backend import Backend
 from specmoe.bandwidth import probe
 from specmoe.config import Config
 from specmoe.files import replace_text
+from specmoe.hardware import PROBED
 from specmoe.hardware import describe as describe_host
 from specmoe.matrix import list_blocks
 from specmoe.plan import make_plan
@@ -28,15 +29,21 @@ def main() -> None:
     parser.add_argument("--root", required=True, type=Path, help="folder of the prompt files")
     args = parser.parse_args()
     config = Config.model_validate_json(args.config)
-    if args.host.exists():
-        host = json.loads(args.host.read_text())
-    else:
-        host = describe_host(args.backend, config.host.given, args.chips, probe)
+    host = describe_host(
+        args.backend, config.host.given, args.chips, lambda: _probed(args.host) or probe()
+    )
     blocks = list_blocks(config, gpu=args.backend != Backend.CPU)
     found = survey(config, blocks, args.models, args.campaign, args.root)
     plan = make_plan(config, blocks, host, args.backend, found)
     print(describe(plan), flush=True)
     replace_text(args.campaign / "plan.json", json.dumps({"shortfalls": plan.shortfalls}) + "\n")
+
+
+def _probed(host: Path) -> float | None:
+    """Return the bandwidth that was measured for the campaign; None if none was."""
+    described = json.loads(host.read_text()) if host.exists() else {}
+    source = described.get("memory_bandwidth_source") or ""
+    return described["memory_bandwidth_bytes_per_second"] if source == PROBED else None
 
 
 if __name__ == "__main__":
