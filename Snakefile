@@ -25,6 +25,9 @@ include: "rules/engine.smk"
 include: "rules/models.smk"
 include: "rules/blocks.smk"
 include: "rules/collect.smk"
+include: "rules/cached.smk"
+include: "rules/published.smk"
+include: "rules/audit.smk"
 include: "rules/analysis.smk"
 include: "rules/paper.smk"
 
@@ -62,7 +65,7 @@ rule paper:
 rule runs:
     """Measure every run of the campaign into runs.parquet."""
     input:
-        "<campaign>/runs.parquet",
+        "<data>/runs.parquet",
 
 
 rule models:
@@ -84,4 +87,9 @@ onstart:
 
 
 onerror:
-    print(describe_missing(BLOCKS, RESULTS / "blocks", RESULTS / "logs/measure_block"))
+    if MEASURED:
+        print(
+            describe_missing(
+                BLOCKS, RESULTS / "blocks", RESULTS / "logs/measure_block"
+            )
+        )

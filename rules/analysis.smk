@@ -1,12 +1,18 @@
 # From runs to the tables that the paper is rendered from.
+REPORTED_FOLDER = shipped("resources/reported")
+REPORTED = sorted(Path(REPORTED_FOLDER).glob("*.csv"))
+
+
 rule analyse_runs:
     """Compute every table of the analysis."""
     input:
         modules("analyse_runs"),
-        cards=expand("<models>/{model}.json", model=CONFIG.measured_models),
+        audit="<campaign>/audit",
         config="<campaign>/config.json",
-        host="<campaign>/host.json",
-        runs="<campaign>/runs.parquet",
+        host="<data>/host.json",
+        models="<data>/models.json",
+        reported=REPORTED,
+        runs="<data>/runs.parquet",
         script=script("analyse_runs"),
     output:
         directory("<campaign>/analysis"),
@@ -16,8 +22,10 @@ rule analyse_runs:
         "<benchmarks>/analyse_runs.tsv"
     conda:
         "../envs/analysis.yaml"
+    params:
+        reported=REPORTED_FOLDER,
     message:
         "Analysing the runs"
     shell:
         "python {input.script} --runs {input.runs} --config {input.config} --host {input.host}"
-        " --cards {input.cards} --out {output} 2>&1 | tee {log}"
+        " --models {input.models} --audit {input.audit} --reported {params.reported} --out {output} 2>&1 | tee {log}"

@@ -18,6 +18,24 @@ rule record_config:
         "printf '%s\\n' {params.config:q} > {output} 2> {log}"
 
 
+rule collect_models:
+    """Collect the cards of the campaign's models."""
+    input:
+        cards=expand("<models>/{model}.json", model=CONFIG.measured_models),
+        script=script("collect_models"),
+    output:
+        "<campaign>/models.json",
+    log:
+        "<logs>/collect_models.log",
+    localrule: True
+    conda:
+        "../envs/measure.yaml"
+    message:
+        "Collecting {output}"
+    shell:
+        "python {input.script} --cards {input.cards} --out {output} 2>&1 | tee {log}"
+
+
 rule collect_runs:
     """Collect every run of the campaign."""
     input:
@@ -76,7 +94,8 @@ rule summarise_suite:
         " --runs {input.runs} --out {output} 2>&1 | tee {log}"
 
 
-for suite in CONFIG.campaign.suites:
+# Of a campaign that others measured there is nothing to measure.
+for suite in CONFIG.campaign.suites if MEASURED else []:
 
     rule:
         """Measure one suite, with the baselines it is compared with, and print its summary."""

@@ -36,6 +36,13 @@ BACKEND = detect_backend(CONFIG.campaign.backend)
 ENGINE_ID = f"{CONFIG.campaign.engine}-{BACKEND}"
 RESULTS = Path("results", CONFIG.campaign.name)
 HOST = str(RESULTS / "host.json")
+# Where a campaign's runs and the facts beside them are: made here, or by others before.
+MEASURED = CONFIG.campaign.source == "measured"
+DATA = {
+    "measured": RESULTS,
+    "cached": Path(shipped("resources/campaigns"), CONFIG.campaign.name),
+    "published": RESULTS / "imported",
+}[CONFIG.campaign.source]
 CHIPS = shipped("resources/hardware/memory_bandwidth.yaml")
 # By id, in the order they are measured.
 BLOCKS = {
@@ -48,6 +55,16 @@ BLOCKS = {
 # Everything else has a higher priority than a block, and the blocks fall from 1 towards 0.
 PRIORITY = {block: 1 - position / len(BLOCKS) for position, block in enumerate(BLOCKS)}
 
+# Greedy runs must give their baselines' tokens, or a tie; whoever has published nothing of his
+# tokens is not asked.
+JUDGED_TARGETS = sorted(
+    {block.target for block in BLOCKS.values() if block.has_draft}
+    if CONFIG.campaign.source != "published"
+    and CONFIG.measurement.protocol == "paired"
+    and CONFIG.measurement.temperature == 0
+    else []
+)
+
 # One measurement at a time; without a limit a job's `measuring=1` would mean nothing.
 workflow.global_resources.setdefault("measuring", 1)
 
@@ -56,6 +73,7 @@ pathvars:
     engine=f"results/engines/{ENGINE_ID}",
     models=f"results/models/{CONFIG.campaign.models}",
     campaign=str(RESULTS),
+    data=str(DATA),
     logs=str(RESULTS / "logs"),
     benchmarks=str(RESULTS / "benchmarks"),
 
@@ -115,11 +133,11 @@ def plan_command():
 
 
 def something_is_missing():
-    """Return whether some model or block of the campaign is still to be made."""
+    """Return whether some model or block of a campaign measured here is still to be made."""
     models = Path("results/models", CONFIG.campaign.models)
     files = [models / f"{name}.gguf" for name in CONFIG.measured_models]
     files += [RESULTS / "blocks" / f"{block}.json" for block in BLOCKS]
-    return not all(file.exists() for file in files)
+    return MEASURED and not all(file.exists() for file in files)
 
 
 def model_entry(model):
@@ -147,6 +165,27 @@ def block_models(wildcards):
     if block.has_draft:
         files["pair"] = f"<models>/pairs/{block.target}/{block.draft}.ok"
     return files
+
+
+def baseline_records(target):
+    """Return the records of a target's blocks without a draft."""
+    return [
+        f"<campaign>/blocks/{block.block}.json"
+        for block in BLOCKS.values()
+        if block.target == target and not block.has_draft
+    ]
+
+
+def prompts_of_target(target):
+    """Return the files of all prompts that a target is given."""
+    return sorted(
+        {
+            shipped(source.file)
+            for block in BLOCKS.values()
+            if block.target == target
+            for source in block.prompts
+        }
+    )
 
 
 def records_of_suite(name):

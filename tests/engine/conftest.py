@@ -1,5 +1,6 @@
 """Small models that tests of the engine share."""
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,6 +9,18 @@ import pytest
 from specmoe.synthetic import write_model
 
 from ..recipes import SMALL
+
+
+@pytest.fixture(scope="session")
+def march_bin(snakemake, root) -> Path:
+    """The binaries of the engine of March 2026, built by the workflow's own rule; minutes, once."""
+    built = os.environ.get("SPECMOE_TEST_MARCH_ENGINE")
+    if built:
+        return Path(built)
+    demo = ("--configfile", str(root / "config/demo.yaml"))
+    done = snakemake("engine", *demo, "--config", "campaign={engine: march}", folder=root)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return root / "results/engines/march-cpu/bin"
 
 
 @pytest.fixture(scope="session")

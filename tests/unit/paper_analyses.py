@@ -14,10 +14,10 @@ from specmoe.analysis import Analysis
 from specmoe.config import Statistics
 from specmoe.statistics import (
     CELL,
-    pair_runs,
     summarise_baselines,
     summarise_cells,
     unpaired_baselines,
+    with_speedups,
 )
 
 BASELINE_RATE = 50.0
@@ -130,21 +130,30 @@ def speculative_runs(
     ]
 
 
+def needed_times(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return, for the runs with a draft, times in which each takes twice what it needs."""
+    drafted = runs[runs["draft"] != "none"]
+    times = drafted[["run", "suite", "target", "draft", "gamma"]].copy()
+    times["family"] = ["moe" if target.startswith("moe") else "dense" for target in times["target"]]
+    return times.assign(decode_ms=2000.0, required_ms=1000.0)
+
+
 def analysis_of(rows: list[dict]) -> Analysis:
     """Return the analysis of runs, summarised as a campaign's are."""
     runs = pd.DataFrame(rows)
     settings = Statistics(resamples=200)
-    pairs, baselines, unpaired = (
-        pair_runs(runs),
+    compared, baselines, unpaired = (
+        with_speedups(runs),
         summarise_baselines(runs),
         unpaired_baselines(runs),
     )
-    by_length = pairs[pairs["prompt"].str.startswith("passage-")]
+    by_length = compared[compared["prompt"].str.startswith("passage-")]
     sweep = summarise_cells(by_length, unpaired, settings, [*CELL, "prompt", "n_prompt"])
     if not sweep.empty:
         sweep["baseline_tokens_per_second"] = BASELINE_RATE
-    cells = summarise_cells(pairs, unpaired, settings)
-    return Analysis(baselines, cells, sweep, MODELS, SUITES, CAMPAIGN)
+    cells = summarise_cells(compared, unpaired, settings)
+    tables = (baselines, cells, sweep, MODELS, SUITES, CAMPAIGN)
+    return Analysis(*tables, required_time=needed_times(runs))
 
 
 def full() -> Analysis:

@@ -76,6 +76,11 @@ def test_the_rate_leaves_out_the_first_token_which_the_prompt_gives():
     assert row()["tokens_per_second"] == pytest.approx(3 / 0.030)
 
 
+def test_generated_tokens_are_counted_and_nothing_is_recovered():
+    assert row()["generated"] == 4
+    assert row()["recovered"] == []
+
+
 def test_a_baseline_has_no_speculation_counters_rather_than_zeros():
     baseline = row()
     for column in (
@@ -115,6 +120,14 @@ def test_the_baseline_of_a_row_has_its_target_prompt_and_repeat():
     assert rows[0]["baseline"] == "P/t/none/g0/r1/p"
     assert rows[0]["common_prefix"] == 2
     assert rows[2]["baseline"] is None
+
+
+def test_where_tokens_are_not_known_a_row_is_linked_without_a_common_prefix():
+    rows = [row(draft="d", gamma=2), row(suite="P")]
+    rows[1]["tokens"] = None
+    link_baselines(rows, {"B": "P"})
+    assert rows[0]["baseline"] == rows[1]["run"]
+    assert rows[0]["common_prefix"] is None
 
 
 def test_a_row_without_baseline_stays_unlinked():

@@ -57,6 +57,17 @@ def test_a_folder_without_binaries_is_named(make, tmp_path):
         make(PathEngine(source="path", path=str(tmp_path)))
 
 
+def test_binaries_without_the_tool_of_protocol_published_are_an_engine_all_the_same(
+    make, monkeypatch, tmp_path
+):
+    monkeypatch.setattr(engine, "self_test", lambda *args: None)
+    for name in engine.BINARIES:
+        (tmp_path / name).write_text("binary")
+    make(PathEngine(source="path", path=str(tmp_path)))
+    assert "llama-server" in (tmp_path / "engine/engine.json").read_text()
+    assert not (tmp_path / "engine/bin/llama-speculative").exists()
+
+
 @pytest.fixture
 def repository(tmp_path) -> Path:
     """A git repository with one commit and a tag."""

@@ -24,6 +24,8 @@ def test_what_is_written_is_read_back(rows, tmp_path):
     assert frame["run"].tolist() == [row["run"] for row in rows]
     assert list(frame["tokens"][0]) == [5, 6, 7, 8]
     assert frame["rounds"].isna().tolist() == [True, False]
+    assert frame["generated"].tolist() == [4, 4]
+    assert [list(names) for names in frame["recovered"]] == [[], []]
 
 
 def test_the_same_rows_give_the_same_bytes(rows, tmp_path):
@@ -68,5 +70,5 @@ def test_another_schema_version_is_refused_with_both_versions(rows, tmp_path):
     path = tmp_path / "runs.parquet"
     write_runs(rows, path)
     pq.write_table(pq.read_table(path).replace_schema_metadata({"specmoe_schema": "0"}), path)
-    with pytest.raises(SchemaError, match="has schema version 0, this specmoe needs 1"):
+    with pytest.raises(SchemaError, match="has schema version 0, this specmoe needs 2"):
         read_runs(path)

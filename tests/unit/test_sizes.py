@@ -1,15 +1,16 @@
 """How large a model is thought to be before it is there."""
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from specmoe.config_checks import load
-from specmoe.gguf_file import read_card
+from specmoe.errors import ConfigError
+from specmoe.gguf_file import ModelCard, read_card
 from specmoe.recipe import Recipe
-from specmoe.sizes import Size, size_of, size_of_card
+from specmoe.sizes import Size, card_of_entry, size_of, size_of_card
 from specmoe.synthetic import write_model
 
 from ..recipes import SMALL, TINY
@@ -77,3 +78,37 @@ def test_a_wider_pass_reads_more_experts_but_never_more_than_all(width, used, ex
     size = Size(10, 3.0, 7.0, experts, used, 1, "")
     assert size.pass_bytes(width) <= size.pass_bytes(width + 1) <= 10
     assert size.pass_bytes(1) == pytest.approx(3 + 7 * used / experts)
+
+
+def test_the_card_of_an_entry_has_what_a_files_has_and_null_for_what_only_a_file_tells(config):
+    card = card_of_entry("moe_q4", config)
+    assert set(card) == {field.name for field in fields(ModelCard)}
+    assert card["size_bytes"] == 20_600_000_000
+    assert (card["experts"], card["experts_used"], card["layers"]) == (256, 8, 40)
+    assert card["sha256"] is card["tensor_types"] is card["context_length"] is None
+    assert size_of_card(ModelCard(**card)).pass_bytes(5) == pytest.approx(
+        size_of("moe_q4", config, {}, {}).pass_bytes(5)
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "type_"),
+    [
+        ("Qwen3.5-35B-A3B-UD-Q4_K_XL.gguf", "UD-Q4_K_XL"),
+        ("Qwen3.5-4B-Q8_0.gguf", "Q8_0"),
+        ("BF16/Qwen3.5-35B-A3B-BF16-00001-of-00002.gguf", "BF16"),
+        ("a-IQ4_XS.gguf", "IQ4_XS"),
+        ("Qwen3.5-4B.gguf", None),
+    ],
+)
+def test_the_type_of_a_model_is_read_off_its_files_name(study, root, file, type_):
+    study["model_sets"]["study"]["moe_q4"]["file"] = file
+    if "-of-" in file:
+        study["model_sets"]["study"]["moe_q4"]["sha256"] = ["0" * 64, "1" * 64]
+    assert card_of_entry("moe_q4", load(study, root))["type"] == type_
+
+
+def test_a_model_of_which_too_little_is_known_has_no_card_without_its_file(study, root):
+    del study["model_sets"]["study"]["moe_q4"]["family"]
+    with pytest.raises(ConfigError, match="model 'moe_q4'"):
+        card_of_entry("moe_q4", load(study, root))

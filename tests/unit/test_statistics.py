@@ -10,10 +10,10 @@ from specmoe.config import Statistics
 from specmoe.statistics import (
     bootstrap_interval,
     geometric_mean,
-    pair_runs,
     summarise_baselines,
     summarise_cells,
     unpaired_baselines,
+    with_speedups,
 )
 
 SETTINGS = Statistics(resamples=500)
@@ -53,25 +53,90 @@ def runs():
 
 
 def test_a_speedup_is_against_the_runs_own_baseline(runs):
-    assert pair_runs(runs)["speedup"].tolist() == [2.0, 0.5]
+    assert with_speedups(runs)["speedup"].tolist() == [2.0, 0.5]
 
 
-def test_a_run_without_baseline_has_no_speedup(runs):
+def test_a_run_without_baseline_beside_others_that_have_one_has_no_speedup(runs):
     runs.loc[3, "baseline"] = None
-    assert pair_runs(runs)["run"].tolist() == ["s0"]
+    assert with_speedups(runs)["run"].tolist() == ["s0"]
+
+
+def test_a_run_whose_baseline_is_not_among_the_runs_has_no_speedup(runs):
+    runs.loc[3, "baseline"] = "failed"
+    assert with_speedups(runs)["run"].tolist() == ["s0"]
+
+
+def test_a_suite_without_any_baseline_is_compared_with_the_targets_mean(runs):
+    runs["baseline"] = None
+    compared = with_speedups(runs)
+    assert compared["speedup"].tolist() == [20 / 15, 10 / 15]
+    assert not compared["paired"].any()
+
+
+def test_suites_with_and_without_baselines_stand_side_by_side(runs):
+    other = run("u0", 30.0, draft="d", gamma=4, suite="D")
+    compared = with_speedups(pd.concat([runs, pd.DataFrame([other])]))
+    assert compared["run"].tolist() == ["s0", "s1", "u0"]
+    assert compared["paired"].tolist() == [True, True, False]
+    assert compared["speedup"].tolist() == [2.0, 0.5, 2.0]
+
+
+def test_a_suite_without_baselines_of_a_target_without_any_has_no_speedup(runs):
+    runs["baseline"] = None
+    runs.loc[[0, 1], "prompt"] = "code"
+    assert with_speedups(runs).empty
+
+
+@given(rates=st.lists(st.floats(1, 100), max_size=5))
+def test_paired_runs_do_not_change_with_what_else_was_measured(rates):
+    paired = pd.DataFrame(
+        [
+            run("a0", 10.0),
+            run("s0", 12.0, draft="d", gamma=4, baseline="a0"),
+            *(run(f"x{index}", rate) for index, rate in enumerate(rates)),
+        ]
+    )
+    [row] = with_speedups(paired).to_dict("records")
+    assert (row["baseline_tokens_per_second"], row["speedup"]) == (10.0, 12.0 / 10.0)
+
+
+def test_what_is_not_known_of_tokens_and_rounds_is_null_in_a_cell(runs):
+    runs["baseline"] = None
+    runs = runs.assign(common_prefix=pd.NA, rounds=pd.NA)
+    [cell] = summarise_cells(with_speedups(runs), unpaired_baselines(runs), SETTINGS).to_dict(
+        "records"
+    )
+    assert not cell["paired"]
+    for column in ("identical", "common_prefix_min", "mean_accepted_length"):
+        assert np.isnan(cell[column])
+    assert cell["acceptance_rate"] == 30 / 80
 
 
 def test_a_cell_is_summarised_as_by_hand(runs):
-    [cell] = summarise_cells(pair_runs(runs), unpaired_baselines(runs), SETTINGS).to_dict("records")
+    cells = summarise_cells(with_speedups(runs), unpaired_baselines(runs), SETTINGS)
+    [cell] = cells.to_dict("records")
     assert cell["runs"] == cell["blocks"] == 2
     assert cell["tokens_per_second"] == 15.0
     assert cell["tokens_per_second_sd"] == pytest.approx(np.sqrt(50))
+    assert cell["paired"]
     assert cell["acceptance_rate"] == 30 / 80
     assert cell["mean_accepted_length"] == 1 + 30 / 20
     assert cell["baseline_tokens_per_second"] == 15.0
     assert cell["speedup"] == pytest.approx(1.0)  # twice and half
     assert cell["speedup_unpaired"] == 1.0  # 15 / 15
     assert cell["identical"] == 1.0
+
+
+def test_the_papers_acceptance_rate_is_the_mean_over_runs_whatever_they_drafted(runs):
+    runs.loc[3, "drafted"] = 20
+    [cell] = summarise_cells(with_speedups(runs), unpaired_baselines(runs), SETTINGS).to_dict(
+        "records"
+    )
+    assert cell["acceptance_rate_mean"] == 0.5
+    runs.loc[3, "accepted"] = 20
+    cells = summarise_cells(with_speedups(runs), unpaired_baselines(runs), SETTINGS)
+    assert cells["acceptance_rate_mean"].tolist() == [0.75]
+    assert cells["acceptance_rate"].tolist() == [40 / 60]
 
 
 def test_the_papers_baseline_is_the_mean_over_prompt_lengths_and_repeats(runs):
@@ -95,7 +160,7 @@ def test_prompts_of_text_are_no_part_of_the_papers_baseline(runs):
 
 def test_a_target_without_the_papers_baseline_has_no_unpaired_speedup(runs):
     runs.loc[[0, 1], "prompt"] = "code"
-    cells = summarise_cells(pair_runs(runs), unpaired_baselines(runs), SETTINGS)
+    cells = summarise_cells(with_speedups(runs), unpaired_baselines(runs), SETTINGS)
     assert cells["speedup_unpaired"].isna().all()
     assert cells["speedup"].notna().all()
 
@@ -103,7 +168,7 @@ def test_a_target_without_the_papers_baseline_has_no_unpaired_speedup(runs):
 def test_cells_of_other_keys_split_by_prompt_length(runs):
     runs.loc[3, "prompt"] = "passage-128"
     cells = summarise_cells(
-        pair_runs(runs), unpaired_baselines(runs), SETTINGS, ["target", "prompt"]
+        with_speedups(runs), unpaired_baselines(runs), SETTINGS, ["target", "prompt"]
     )
     assert cells["prompt"].tolist() == ["passage-128", "passage-64"]
 

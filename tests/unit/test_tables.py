@@ -136,6 +136,13 @@ def test_names_stand_once_in_a_group():
     ]  # fmt: skip
 
 
+def test_identity_is_a_dash_where_the_tokens_are_not_known():
+    analysis = full()
+    unknown = analysis.cells.assign(identical=float("nan"), common_prefix_min=float("nan"))
+    shown = rows("identity", replace(analysis, cells=unknown))[1:]
+    assert {(row[-2], row[-1]) for row in shown} == {("--", "--")}
+
+
 def test_drafts_stand_side_by_side_with_a_dash_where_one_was_not_measured():
     table = rows("drafts", full())
     assert table[2:] == [

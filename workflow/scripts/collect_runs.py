@@ -7,7 +7,10 @@ from pathlib import Path
 from specmoe import errors
 from specmoe.collect import link_baselines, refuse_mixed_hosts, rows_of_record
 from specmoe.config import Config
+from specmoe.published_rows import rows_of_published_record
 from specmoe.records import write_runs
+
+ROWS = {"paired": rows_of_record, "published": rows_of_published_record}
 
 
 def main() -> None:
@@ -18,10 +21,9 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
     config = Config.model_validate_json(args.config.read_text())
+    records = [json.loads(record.read_text()) for record in args.records]
     rows = [
-        row
-        for record in args.records
-        for row in rows_of_record(json.loads(record.read_text()), config.campaign.name)
+        row for record in records for row in ROWS[record["protocol"]](record, config.campaign.name)
     ]
     refuse_mixed_hosts(rows)
     link_baselines(rows, config.baseline_suites)

@@ -1,16 +1,17 @@
-"""Measure one block: all its prompts in one engine process, alone on the machine."""
+"""Measure one block by its protocol, alone on the machine."""
 
 import argparse
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from specmoe import errors
-from specmoe.block import Block
+from specmoe import errors, paired, published_protocol
+from specmoe.block import Block, Protocol
 from specmoe.guard import end_with
 from specmoe.host import refuse_other_host
 from specmoe.lock import alone
-from specmoe.paired import measure
 
 
 def main() -> None:
@@ -36,17 +37,7 @@ def main() -> None:
     engine = json.loads(args.engine.read_text())
     refuse_other_host(args.host)
     with alone(say):
-        record = measure(
-            Block.from_json(args.block),
-            root=args.root,
-            binary=args.engine.parent / "bin" / "llama-server",
-            target=args.target,
-            draft=args.draft,
-            log=args.server_log,
-            start_limit_s=args.start_limit_s,
-            run_limit_s=args.run_limit_s,
-            say=say,
-        )
+        record = _measure(Block.from_json(args.block), args, say)
     record["provenance"] = {
         "engine": engine["id"],
         "engine_commit": engine["commit"],
@@ -55,6 +46,32 @@ def main() -> None:
         "draft_sha256": _digest(args.draft_card) if args.draft_card else None,
     }
     args.out.write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _measure(block: Block, args: argparse.Namespace, say: Callable[[str], None]) -> dict[str, Any]:
+    binaries = args.engine.parent / "bin"
+    if block.protocol == Protocol.PUBLISHED:
+        return published_protocol.measure(
+            block,
+            root=args.root,
+            binaries=binaries,
+            target=args.target,
+            draft=args.draft,
+            log=args.server_log,
+            run_limit_s=args.run_limit_s,
+            say=say,
+        )
+    return paired.measure(
+        block,
+        root=args.root,
+        binary=binaries / "llama-server",
+        target=args.target,
+        draft=args.draft,
+        log=args.server_log,
+        start_limit_s=args.start_limit_s,
+        run_limit_s=args.run_limit_s,
+        say=say,
+    )
 
 
 def _digest(card: Path) -> str:

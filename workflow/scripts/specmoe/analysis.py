@@ -1,7 +1,7 @@
 """Everything the paper's tables and figures are made of, computed once from rows and provenance."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,10 +11,10 @@ from specmoe.block import PASSAGE_PREFIX
 from specmoe.config import Config
 from specmoe.statistics import (
     CELL,
-    pair_runs,
     summarise_baselines,
     summarise_cells,
     unpaired_baselines,
+    with_speedups,
 )
 
 # What the analysis takes over from a model's card.
@@ -40,6 +40,9 @@ class Analysis:
       parameters_total, parameters_active, size_bytes, type, experts, experts_used, sha256.
     - suites: one row per suite: suite, title, runs, blocks, measured (rows with status ok).
     - campaign: what the campaign was, as one row of plain values.
+    - audit, required_time: see `audit.summarise_audit` and `audit_physics.required_time`.
+    - reported: what the published study prints beside what its rows give, see `reported.compare`;
+      without rows for other campaigns.
     """
 
     baselines: pd.DataFrame
@@ -48,20 +51,23 @@ class Analysis:
     models: pd.DataFrame
     suites: pd.DataFrame
     campaign: pd.DataFrame
+    audit: pd.DataFrame = field(default_factory=pd.DataFrame)
+    required_time: pd.DataFrame = field(default_factory=pd.DataFrame)
+    reported: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def write(self, folder: Path) -> None:
         """Write each table to `<folder>/<name>.parquet`."""
         folder.mkdir(parents=True, exist_ok=True)
-        for field in fields(self):
-            getattr(self, field.name).to_parquet(folder / f"{field.name}.parquet", index=False)
+        for table in fields(self):
+            getattr(self, table.name).to_parquet(folder / f"{table.name}.parquet", index=False)
 
     @classmethod
     def read(cls, folder: Path) -> Self:
         """Read what `write` wrote."""
         return cls(
             **{
-                field.name: pd.read_parquet(folder / f"{field.name}.parquet")
-                for field in fields(cls)
+                table.name: pd.read_parquet(folder / f"{table.name}.parquet")
+                for table in fields(cls)
             }
         )
 
@@ -78,13 +84,13 @@ def analyse(
     machine's description.
     """
     good = runs[runs["status"] == "ok"]
-    pairs = pair_runs(good)
+    compared = with_speedups(good)
     unpaired = unpaired_baselines(good)
-    by_length = pairs[pairs["prompt"].str.startswith(PASSAGE_PREFIX)]
+    by_length = compared[compared["prompt"].str.startswith(PASSAGE_PREFIX)]
     lengths = [*CELL, "prompt", "n_prompt"]
     return Analysis(
         baselines=summarise_baselines(good),
-        cells=summarise_cells(pairs, unpaired, config.statistics),
+        cells=summarise_cells(compared, unpaired, config.statistics),
         sweep=summarise_cells(by_length, unpaired, config.statistics, lengths),
         models=_models(runs, config, cards),
         suites=_suites(runs, config),

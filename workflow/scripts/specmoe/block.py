@@ -9,6 +9,13 @@ NO_DRAFT = "none"
 PASSAGE_PREFIX = "passage-"  # of the ids of prompts that are cut to an exact length
 
 
+class Protocol(StrEnum):
+    """How a run is measured: both sides by llama-server, or by the study's own commands."""
+
+    PAIRED = "paired"
+    PUBLISHED = "published"
+
+
 class Method(StrEnum):
     """How tokens are proposed; the values are llama-server's `--spec-type` but for `none`."""
 
@@ -18,7 +25,10 @@ class Method(StrEnum):
 
 @dataclass(frozen=True)
 class PromptSource:
-    """A prompt's id and file, and how many of its first tokens are sent (None: all)."""
+    """A prompt's id and file, and how many of its first tokens are sent (None: all).
+
+    Protocol `published` counts words instead of tokens, as the study does.
+    """
 
     prompt: str
     file: str
@@ -47,6 +57,7 @@ class Block:
     context: int
     threads: int
     gpu_layers: int
+    protocol: Protocol = Protocol.PAIRED
 
     @property
     def has_draft(self) -> bool:
@@ -66,5 +77,6 @@ class Block:
         """Return the block that `to_json` wrote."""
         data = json.loads(text)
         data["method"] = Method(data["method"])
+        data["protocol"] = Protocol(data["protocol"])
         data["prompts"] = tuple(PromptSource(**prompt) for prompt in data["prompts"])
         return cls(**data)

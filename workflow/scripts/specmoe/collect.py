@@ -33,7 +33,8 @@ def link_baselines(rows: list[Row], baseline_suites: Mapping[str, str]) -> None:
     """Give every speculative row its baseline's id, and the length of the prefix they share.
 
     `baseline_suites` maps a suite to the one that holds its runs without a draft. The baseline of
-    a row has the same target, prompt and repeat. A row whose baseline was not measured stays null.
+    a row has the same target, prompt and repeat. A row whose baseline was not measured stays null,
+    and so does the prefix where the tokens of one of them are not known.
     """
     baselines = {
         (row["suite"], row["target"], row["prompt"], row["repeat"]): row
@@ -47,7 +48,8 @@ def link_baselines(rows: list[Row], baseline_suites: Mapping[str, str]) -> None:
         baseline = baselines.get((suite, row["target"], row["prompt"], row["repeat"]))
         if baseline is not None:
             row["baseline"] = baseline["run"]
-            row["common_prefix"] = common_prefix(row["tokens"], baseline["tokens"])
+            if row["tokens"] is not None and baseline["tokens"] is not None:
+                row["common_prefix"] = common_prefix(row["tokens"], baseline["tokens"])
 
 
 def common_prefix(first: list[int], second: list[int]) -> int:
@@ -86,6 +88,7 @@ def _row(record: Mapping[str, Any], run: Mapping[str, Any], campaign: str) -> Ro
         "prompt_ms": timings["prompt_ms"],
         "decode_ms": timings["predicted_ms"],
         "tokens_per_second": tokens_per_second(run["answer"]),
+        "generated": len(run["answer"]["tokens"]),
         "rounds": _count(metrics, ROUNDS) if speculative else None,
         "drafted": _count(metrics, DRAFTED) if speculative else None,
         "accepted": _count(metrics, ACCEPTED) if speculative else None,
@@ -101,6 +104,7 @@ def _row(record: Mapping[str, Any], run: Mapping[str, Any], campaign: str) -> Ro
         "tokens": run["answer"]["tokens"],
         "baseline": None,
         "common_prefix": None,
+        "recovered": [],
         "peak_rss_bytes": record["peak_rss_bytes"],
         "started_at": datetime.fromisoformat(run["started_at"]),
         "host": record["host"],

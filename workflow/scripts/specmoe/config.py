@@ -5,21 +5,15 @@ Everything a campaign measures is said in `config/`; config/README.md explains e
 """
 
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints
 
+from specmoe.audit_settings import AuditSettings
 from specmoe.backend import Backend
-from specmoe.block import NO_DRAFT
+from specmoe.block import NO_DRAFT, Protocol
 from specmoe.config_types import Digest, Name, Positive, Strict
 from specmoe.model_entries import AnyModel, Family, Model, QuantizeModel
-
-
-class Protocol(StrEnum):
-    """How a run is measured."""
-
-    PAIRED = "paired"
 
 
 class Campaign(Strict):
@@ -30,6 +24,7 @@ class Campaign(Strict):
     backend: Backend = Backend.AUTO
     models: Name
     suites: list[Name] = Field(min_length=1)
+    source: Literal["measured", "cached", "published"] = "measured"  # of its runs
 
 
 class Measurement(Strict):
@@ -127,6 +122,16 @@ class Suite(Strict):
         return any(draft != NO_DRAFT for draft in self.drafts)
 
 
+class Published(Strict):
+    """Where the published study's own rows are; they are its authors' and not shipped here."""
+
+    repository: str  # on GitHub
+    commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,40}$")]
+    path: str
+    sha256: Digest
+    file: str | None = None  # the same file, if it is here already
+
+
 class Host(Strict):
     """What the user says of the machine, where it is not found or found wrong."""
 
@@ -153,6 +158,8 @@ class Config(Strict):
     room: Literal["checked", "ignored"] = "checked"  # whether what does not fit is downloaded
     engines: dict[Name, Engine]
     families: dict[Name, Family] = {}
+    published: Published
+    audit: AuditSettings = AuditSettings()
     model_sets: dict[Name, dict[Name, Model]]
     suites: dict[Name, Suite]
     prompts: Prompts

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from specmoe.block import NO_DRAFT
+from specmoe.block import NO_DRAFT, Protocol
 from specmoe.config import Config, GitEngine, PathEngine, PypiEngine, Suite
 from specmoe.errors import ConfigError, nearest
 from specmoe.model_entries import ConvertModel, QuantizeModel
@@ -34,9 +34,11 @@ def load(data: Mapping[str, Any], root: Path) -> Config:
     _check_sources(config)
     for name, suite in config.selected_suites.items():
         _check_suite(config, name, suite)
-    for name, suite in config.selected_suites.items():
-        if suite.has_speculation:
-            _check_speculation(config, name, suite)
+    # The study's protocol has no baselines on texts: it compares with baselines of other prompts.
+    if config.measurement.protocol != Protocol.PUBLISHED and config.campaign.source != "published":
+        for name, suite in config.selected_suites.items():
+            if suite.has_speculation:
+                _check_speculation(config, name, suite)
     _check_prompt_files(config, root)
     return config
 
@@ -111,8 +113,7 @@ def _check_suite(config: Config, name: str, suite: Suite) -> None:
         values = getattr(suite, field)
         if len(set(values)) < len(values):
             raise ConfigError(f"config: {place}.{field}: a value is named twice")
-    if not suite.prompts and not suite.prompt_lengths:
-        raise ConfigError(f"config: {place}: name at least one of prompts and prompt_lengths")
+    _check_prompts(config, place, suite)
     longest = max(suite.prompt_lengths, default=0)
     room = config.measurement.context - config.measurement.n_predict - max(suite.gammas, default=0)
     if longest >= room:
@@ -120,6 +121,17 @@ def _check_suite(config: Config, name: str, suite: Suite) -> None:
             f"config: {place}.prompt_lengths: {longest} tokens and what is generated after them"
             f" do not fit measurement.context = {config.measurement.context}"
         )
+
+
+def _check_prompts(config: Config, place: str, suite: Suite) -> None:
+    published = config.measurement.protocol == Protocol.PUBLISHED
+    if published and suite.prompts and NO_DRAFT in suite.drafts:
+        raise ConfigError(
+            f"config: {place}.prompts: protocol published has no baselines on texts; give"
+            " prompt_lengths"
+        )
+    if not suite.prompts and not suite.prompt_lengths:
+        raise ConfigError(f"config: {place}: name at least one of prompts and prompt_lengths")
 
 
 def _check_speculation(config: Config, name: str, suite: Suite) -> None:

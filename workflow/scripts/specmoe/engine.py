@@ -27,6 +27,9 @@ from specmoe.server import Server, server_command
 from specmoe.synthetic import write_model
 
 BINARIES = ("llama-server", "llama-quantize", "llama-bench")
+# An engine built elsewhere may lack it, and then cannot do protocol `published`.
+EXTRA_BINARIES = ("llama-speculative",)
+ALL_BINARIES = (*BINARIES, *EXTRA_BINARIES)
 # What runs the converter: itself, its models, and the GGUF library of its own version.
 CONVERTER_PARTS = (CONVERTER, "conversion", "gguf-py")
 PYPI_PACKAGE = "llama-cpp-python"
@@ -77,7 +80,11 @@ def make_engine(
         "commit": engine.commit,
         "backend": backend,
         **build,
-        "binaries_sha256": {name: sha256_of(folder / "bin" / name) for name in BINARIES},
+        "binaries_sha256": {
+            name: sha256_of(folder / "bin" / name)
+            for name in ALL_BINARIES
+            if (folder / "bin" / name).is_file()
+        },
     }
     (folder / "engine.json").write_text(json.dumps(facts, indent=1) + "\n")
 
@@ -230,7 +237,7 @@ def _compile(source: Path, build: Path, flags: dict[str, str], output: int, say:
         output,
         "llama.cpp could not be configured",
     )
-    targets = [word for name in BINARIES for word in ("--target", name)]
+    targets = [word for name in ALL_BINARIES for word in ("--target", name)]
     command = ["cmake", "--build", str(build), "--parallel", str(os.cpu_count() or 1), *targets]
     _run(command, output, "llama.cpp could not be compiled", say)
 
@@ -265,12 +272,13 @@ def share_done(line: str) -> float | None:
 
 def _install(built: Path, binaries: Path) -> None:
     binaries.mkdir(parents=True, exist_ok=True)
-    for name in BINARIES:
-        if not (built / name).is_file():
+    for name in ALL_BINARIES:
+        if (built / name).is_file():
+            shutil.copy2(built / name, binaries / name)
+        elif name in BINARIES:
             raise EngineError(
                 f"no {name} in {built}; give the folder of a complete llama.cpp build"
             )
-        shutil.copy2(built / name, binaries / name)
 
 
 def _install_converter(source: Path, folder: Path) -> None:

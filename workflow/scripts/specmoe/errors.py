@@ -21,6 +21,10 @@ class ModelError(SpecmoeError):
     """A model file is missing, damaged, or does not fit its partner."""
 
 
+class DownloadError(SpecmoeError):
+    """A file other than a model could not be had, or is another one."""
+
+
 class EngineError(SpecmoeError):
     """llama.cpp could not be fetched, built or started."""
 

@@ -11,6 +11,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
 from specmoe.analysis import Analysis
+from specmoe.audit_figure import plot_required_time
 from specmoe.bars import break_rows, draw_bars, group_bars
 from specmoe.drawing import (
     Quantity,
@@ -225,6 +226,12 @@ def _show_percent(axes: Axes) -> None:
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
 
+def required_time(analysis: Analysis) -> Figure:
+    """Show the time of every run with a draft against the time that its own passes need."""
+    campaign = str(analysis.campaign["campaign"].iloc[0])
+    return plot_required_time({campaign: analysis.required_time})
+
+
 FIGURES: dict[str, Callable[[Analysis], Figure]] = {
     function.__name__: function
     for function in (
@@ -234,5 +241,6 @@ FIGURES: dict[str, Callable[[Analysis], Figure]] = {
         throughput,
         acceptance_by_gamma,
         prompt_lengths,
+        required_time,
     )
 }

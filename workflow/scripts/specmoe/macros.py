@@ -132,7 +132,7 @@ def _counts(analysis: Analysis) -> Iterator[Macro]:
     for words, value, meaning in [
         ("campaign suites", len(suites), "suites"),
         ("campaign models", len(analysis.models), "models"),
-        ("campaign blocks", thousands(int(suites["blocks"].sum())), "engine processes"),
+        ("campaign blocks", thousands(int(suites["blocks"].sum())), "blocks"),
         ("campaign runs", thousands(int(suites["runs"].sum())), "runs"),
         (
             "campaign measured",

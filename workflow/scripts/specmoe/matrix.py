@@ -4,8 +4,12 @@ import hashlib
 from collections.abc import Iterable
 from itertools import product
 
-from specmoe.block import NO_DRAFT, PASSAGE_PREFIX, Block, Method, PromptSource
+from specmoe.block import NO_DRAFT, PASSAGE_PREFIX, Block, Method, PromptSource, Protocol
 from specmoe.config import Config, Suite
+
+# The text of the study's suite F (its repository, commit 4a72d16), which takes n words of it:
+# "Please write a detailed analysis of " and 50 times "the following topic. ", 156 in all.
+PUBLISHED_PASSAGE = "resources/prompts/published_topic.txt"
 
 
 def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
@@ -29,10 +33,12 @@ def schedule(blocks: Iterable[Block], seed: int) -> list[Block]:
 
 def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Block]:
     measurement = config.measurement
+    published = measurement.protocol == Protocol.PUBLISHED
+    passage = PUBLISHED_PASSAGE if published else config.prompts.passage
     prompts = [
         *(PromptSource(prompt, config.prompts.texts[prompt].file) for prompt in suite.prompts),
         *(
-            PromptSource(f"{PASSAGE_PREFIX}{length}", config.prompts.passage, length)
+            PromptSource(f"{PASSAGE_PREFIX}{length}", passage, length)
             for length in suite.prompt_lengths
         ),
     ]
@@ -59,6 +65,7 @@ def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Bl
                     context=measurement.context,
                     threads=measurement.threads,
                     gpu_layers=measurement.gpu_layers if gpu else 0,
+                    protocol=measurement.protocol,
                 )
             )
     return blocks

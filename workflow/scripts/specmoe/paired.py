@@ -60,7 +60,7 @@ def measure(
         started_s = time.perf_counter() - clock
         _refuse_unlike_vocabularies(server, block)
         prompts = {
-            source.prompt: _token_ids(server, source, block, root) for source in block.prompts
+            source.prompt: prompt_ids(server, source, block, root) for source in block.prompts
         }
         longest = max(prompts.values(), key=len)
         clock = time.perf_counter()
@@ -91,7 +91,11 @@ def tokens_per_second(answer: Mapping[str, Any]) -> float:
     return rate
 
 
-def _token_ids(server: Server, source: PromptSource, block: Block, root: Path) -> list[int]:
+def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -> list[int]:
+    """Return a prompt of a block in the vocabulary of its target, cut to its length if it has one.
+
+    Raises MeasurementError if the text is too short, or the context for what is to be generated.
+    """
     ids = server.tokenize((root / source.file).read_text(encoding="utf-8").rstrip("\n"))
     if source.length is not None:
         if len(ids) < source.length:

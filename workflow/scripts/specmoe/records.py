@@ -15,13 +15,14 @@ import pyarrow.parquet as pq
 
 from specmoe.errors import SchemaError
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
 _VERSION_KEY = b"specmoe_schema"
 
 TEXT = pyarrow.string()
 INTEGER = pyarrow.int64()
 REAL = pyarrow.float64()
 INTEGERS = pyarrow.list_(pyarrow.int64())
+TEXTS = pyarrow.list_(pyarrow.string())
 TIME = pyarrow.timestamp("us", tz="UTC")
 
 
@@ -48,21 +49,27 @@ COLUMNS: dict[str, Column] = {
     "draft": Column(TEXT),
     "gamma": Column(INTEGER, checks=_COUNT),
     "prompt": Column(TEXT),
+    # Tokens of the prompt; under protocol `published`, words of it in runs with a draft.
     "n_prompt": Column(INTEGER, checks=_POSITIVE),
     "n_predict": Column(INTEGER, checks=_POSITIVE),
     "temperature": Column(REAL, checks=_COUNT),
-    "seed": Column(INTEGER),
+    "seed": Column(INTEGER, nullable=True),
     "repeat": Column(INTEGER, checks=_COUNT),
     "order": Column(INTEGER, checks=_COUNT),
-    # Measured. `decode_ms` starts after the first token, which the prompt's pass gives, so
-    # `tokens_per_second` is (n_predict - 1) / decode time.
+    # Measured. Under protocol `paired`, `decode_ms` starts after the first token, which the
+    # prompt's pass gives, so `tokens_per_second` is (generated - 1) / decode time. Under protocol
+    # `published` the rate is what the tools print, and is generated / decode time: of
+    # llama-speculative its "decoded N tokens in T seconds", all N counted; of llama-bench its rate
+    # of a generation from an empty context. There `generated` can exceed `n_predict`, as the last
+    # round is not cut.
     "prompt_ms": Column(REAL, nullable=True, checks=_POSITIVE),
     "decode_ms": Column(REAL, nullable=True, checks=_POSITIVE),
     "tokens_per_second": Column(REAL, nullable=True, checks=_POSITIVE),
+    "generated": Column(INTEGER, nullable=True, checks=_POSITIVE),
     # Rounds of speculation, tokens drafted and accepted in them; passes of a hybrid target that
     # repeated a verification, and how many of those gave no token (see `trace`); calls of the
-    # target's decode (the prompt's included) and how many of those failed. Always
-    # decodes - calls for the prompt = n_predict - 1 - accepted + replays_rejected.
+    # target's decode (the prompt's included) and how many of those failed. Under protocol `paired`
+    # always decodes - calls for the prompt = n_predict - 1 - accepted + replays_rejected.
     "rounds": Column(INTEGER, nullable=True, checks=_COUNT),
     "drafted": Column(INTEGER, nullable=True, checks=_COUNT),
     "accepted": Column(INTEGER, nullable=True, checks=_COUNT),
@@ -75,6 +82,8 @@ COLUMNS: dict[str, Column] = {
     "tokens": Column(INTEGERS, nullable=True),
     "baseline": Column(TEXT, nullable=True),
     "common_prefix": Column(INTEGER, nullable=True, checks=_COUNT),
+    # The columns above whose values were not recorded but follow from others by arithmetic.
+    "recovered": Column(TEXTS),
     "peak_rss_bytes": Column(INTEGER, nullable=True, checks=_POSITIVE),
     "load_average": Column(REAL, nullable=True, checks=_COUNT),
     "started_at": Column(TIME),

@@ -1,11 +1,7 @@
 """One llama-server process: its command line, its requests, its counters, its end."""
 
 import os
-import re
-import resource
-import signal
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -17,10 +13,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from specmoe.errors import MeasurementError
 from specmoe.guard import guarded
+from specmoe.process import (
+    count_decode_failures,
+    exit_words,
+    peak_rss_bytes,
+    with_end_of_log,
+)
 
-DECODE_FAILURE = re.compile("failed to decode")
 TRACED = {"LLAMA_TRACE": "1"}  # a line of log for every verification, see specmoe.trace
-LOG_LINES_SHOWN = 15
 HEALTH_POLL_S = 0.02
 # The socket's name counts against the kernel's limit of about 100 bytes for a socket path.
 SOCKET_NAME = "s.sock"
@@ -41,12 +41,13 @@ def server_command(
 
     One slot, no reuse of earlier prompts, counters on. The flags after the common ones are all
     that tells a speculative run from its baseline. `gpu_layers` 0 means a backend without GPU.
-    `--spec-draft-p-min 0` lets the draft propose `gamma` tokens however unsure it is.
+    `--spec-draft-p-min 0` lets the draft propose `gamma` tokens however unsure it is. `--no-webui`
+    is the one name of the flag that engines of March and of November 2026 both know.
     """
     command = [str(binary), "--model", str(target), "--ctx-size", str(context)]
     command += ["--parallel", "1", "--threads", str(threads)]
     command += ["--ctx-checkpoints", "0", "--cache-ram", "0"]
-    command += ["--metrics", "--no-ui", "--log-verbosity", "4"]
+    command += ["--metrics", "--no-webui", "--log-verbosity", "4"]
     if gpu_layers:
         command += ["--gpu-layers", str(gpu_layers), "--flash-attn", "on"]
     if draft is not None:
@@ -116,9 +117,7 @@ class Server:
         self._process.stdin.close()
         self._process.wait()
         self._process = None
-        # The guard and, through it, the server are the only children waited for so far.
-        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-        self.peak_rss_bytes = peak if sys.platform == "darwin" else peak * 1024
+        self.peak_rss_bytes = peak_rss_bytes()
         self._client.close()
         self._folder.cleanup()
 
@@ -133,9 +132,19 @@ class Server:
         return text
 
     def complete(
-        self, prompt: list[int], *, n_predict: int, temperature: float, seed: int
+        self,
+        prompt: list[int],
+        *,
+        n_predict: int,
+        temperature: float,
+        seed: int,
+        n_probs: int = 0,
     ) -> dict[str, Any]:
-        """Generate exactly `n_predict` tokens after `prompt` and return the server's answer."""
+        """Generate exactly `n_predict` tokens after `prompt` and return the server's answer.
+
+        With it come the `n_probs` most probable candidates for each token, by the model alone,
+        whatever the sampling: `completion_probabilities[i].top_logprobs`, best first.
+        """
         greedy = {"top_k": 1} if temperature == 0 else {}
         return self._post(
             "/completion",
@@ -147,6 +156,7 @@ class Server:
                 "ignore_eos": True,
                 "cache_prompt": False,
                 "return_tokens": True,
+                "n_probs": n_probs,
                 **greedy,
             },
         )
@@ -165,14 +175,11 @@ class Server:
 
     def fault(self, reason: str) -> MeasurementError:
         """Return an error that says `reason` and shows the end of the server's log."""
-        lines = self.log_text().splitlines()[-LOG_LINES_SHOWN:]
-        return MeasurementError(
-            f"{reason}; the end of {self._log}:\n" + "\n".join(f"  | {line}" for line in lines)
-        )
+        return with_end_of_log(reason, self.log_text(), self._log)
 
     def decode_failures(self) -> int:
-        """Return how many failed calls of `llama_decode` the server has logged so far."""
-        return len(DECODE_FAILURE.findall(self.log_text()))
+        """Return how many failed decodes the server has logged so far."""
+        return count_decode_failures(self.log_text())
 
     def log_text(self) -> str:
         """Return what the server has logged so far."""
@@ -219,12 +226,4 @@ class Server:
         except subprocess.TimeoutExpired:
             return
         if code is not None:
-            raise self.fault(f"{reason} ({_exit_words(code)})")
-
-
-def _exit_words(code: int) -> str:
-    """Say an exit code in words; above 128 it is the number of a signal plus 128."""
-    try:
-        return f"killed by {signal.Signals(code - 128).name}"
-    except ValueError:
-        return f"exit code {code}"
+            raise self.fault(f"{reason} ({exit_words(code)})")

@@ -1,11 +1,14 @@
 """How large a model is, or will be: from its file, its config entry, or what it is made from."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
+from typing import Any
 
 from specmoe.config import Config
+from specmoe.errors import ConfigError
 from specmoe.gguf_file import ModelCard
 from specmoe.model_entries import (
     AnyModel,
@@ -37,6 +40,9 @@ BITS = {
 }
 FULL_BITS = 16.0
 TYPICAL_LAYERS = 32
+
+# The type at the end of a GGUF's name: Q4_K_M, BF16, UD-Q4_K_XL, …
+_TYPE_IN_NAME = re.compile(r"-((?:UD-)?(?:I?Q\d\w*|BF16|F16|F32))(?:-\d{5}-of-\d{5})?\.gguf$")
 
 
 @dataclass(frozen=True)
@@ -94,6 +100,40 @@ def size_of(
         basis += "; taken for dense"
         return Size(file_bytes, file_bytes, 0, 0, 0, TYPICAL_LAYERS, basis)
     return _of_family(file_bytes, family, basis)
+
+
+def card_of_entry(model: str, config: Config) -> dict[str, Any]:
+    """Return a card, as `gguf_file.ModelCard` has it, of a hub model whose file is not there.
+
+    It says what the entry and its family say: sizes as rounded there, the type as the file's name
+    has it. What only the file tells (digests, types of tensors, the context's length) is null.
+    Raises ConfigError for a model of another kind, or without a family or a size.
+    """
+    entry, family, size = config.models[model], config.family(model), size_of(model, config, {}, {})
+    if not isinstance(entry, HubModel) or family is None or size is None:
+        raise ConfigError(
+            f"config: model {model!r}: without its file, only a model of kind 'hub' with a family"
+            " and a size can be described"
+        )
+    type_in_name = _TYPE_IN_NAME.search(entry.file)
+    return {
+        "size_bytes": size.file_bytes,
+        "sha256": None,
+        "architecture": family.architecture,
+        "type": type_in_name[1] if type_in_name else None,
+        "parameters_total": round(family.parameters),
+        "parameters_active": round(family.parameters_active),
+        "tensor_count": family.tensors,
+        "tensor_types": None,
+        "always_read_bytes": round(size.always_read_bytes),
+        "routed_bytes": round(size.routed_bytes),
+        "vocabulary_size": family.vocabulary,
+        "vocabulary_sha256": None,
+        "context_length": None,
+        "layers": family.layers,
+        "experts": family.experts,
+        "experts_used": family.experts_used,
+    }
 
 
 def _file_bytes(

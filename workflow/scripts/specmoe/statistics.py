@@ -13,16 +13,30 @@ from specmoe.config import Statistics
 CELL = ["suite", "target", "draft", "gamma"]
 
 
-def pair_runs(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the speculative runs that have a baseline, with its rate and their speedup.
+def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the speculative runs that something can be said against, with their speedup.
 
-    Added columns: `baseline_tokens_per_second`, `speedup` (ratio of the two rates).
+    A run is compared with its own baseline. In a suite where no run has one, as in the published
+    study's B and D, all are compared with the target's entry of `unpaired_baselines`; elsewhere a
+    run whose baseline is missing is left out, or one cell would mix the two.
+
+    Added columns: `paired` (whether the baseline is the run's own), `baseline_tokens_per_second`,
+    `speedup` (ratio of the two rates).
     """
+    speculative = runs[runs["draft"] != NO_DRAFT].copy()
+    own = _own_baseline_rates(speculative, runs)
+    speculative["paired"] = own.notna()
+    in_paired_suite = speculative.groupby("suite")["paired"].transform("any").astype(bool)
+    unpaired = speculative["target"].map(unpaired_baselines(runs)).astype(float)
+    speculative["baseline_tokens_per_second"] = own.where(in_paired_suite, unpaired)
+    compared = speculative[speculative["baseline_tokens_per_second"].notna()].copy()
+    compared["speedup"] = compared["tokens_per_second"] / compared["baseline_tokens_per_second"]
+    return compared
+
+
+def _own_baseline_rates(speculative: pd.DataFrame, runs: pd.DataFrame) -> pd.Series:
     rates = runs.set_index("run")["tokens_per_second"]
-    pairs = runs[runs["baseline"].notna()].copy()
-    pairs["baseline_tokens_per_second"] = rates.loc[pairs["baseline"]].to_numpy()
-    pairs["speedup"] = pairs["tokens_per_second"] / pairs["baseline_tokens_per_second"]
-    return pairs
+    return speculative["baseline"].map(rates).astype(float)
 
 
 def summarise_baselines(runs: pd.DataFrame) -> pd.DataFrame:
@@ -60,54 +74,67 @@ def _passage_baselines(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise_cells(
-    pairs: pd.DataFrame,
+    compared: pd.DataFrame,
     unpaired: pd.Series,
     settings: Statistics,
     keys: list[str] | None = None,
 ) -> pd.DataFrame:
     """Return one row per cell, sorted: rate, acceptance, speedup with its interval over blocks.
 
-    `unpaired` is `unpaired_baselines`; `keys` are the columns that make a cell (default: suite,
-    target, draft, gamma). Columns added:
+    `compared` is `with_speedups`, `unpaired` is `unpaired_baselines`; `keys` are the columns that
+    make a cell (default: suite, target, draft, gamma). Columns added:
 
     - runs, blocks: how many.
+    - paired: whether every run is compared with a baseline of its own.
     - tokens_per_second, tokens_per_second_sd: over runs; block_sd: of the blocks' means.
-    - baseline_tokens_per_second: mean over the paired baselines.
-    - acceptance_rate: accepted / drafted tokens; mean_accepted_length: tokens a round yields, the
-      target's own included, 1 + accepted / rounds.
-    - speedup: geometric mean of the paired speedups; speedup_low, speedup_high: its interval,
-      null with a single block.
+    - baseline_tokens_per_second: mean over the runs' baselines.
+    - acceptance_rate: accepted / drafted tokens, summed over runs; acceptance_rate_mean: the
+      paper's way, mean of the runs' own rates; mean_accepted_length: tokens a round yields, the
+      target's own included, 1 + accepted / rounds. Null where a count is not known of all.
+    - speedup: geometric mean of the runs' speedups; speedup_low, speedup_high: its interval, null
+      with a single block. Where a cell is not paired, it leaves out how the baseline itself varies.
     - speedup_unpaired: the paper's way, mean rate over the target's entry of `unpaired`;
       null where it has none.
     - common_prefix_min: shortest prefix shared with the baseline; identical: share of runs whose
-      tokens are all the baseline's.
+      tokens are all the baseline's; both over runs of which that is known, null if it is of none.
     """
     keys = keys or CELL
     rows = []
-    for cell, members in pairs.groupby(keys):
-        accepted, drafted = members["accepted"].sum(), members["drafted"].sum()
+    for cell, members in compared.groupby(keys):
+        accepted, drafted = _total(members["accepted"]), _total(members["drafted"])
         rate = members["tokens_per_second"].mean()
         low, high = bootstrap_interval(members, settings)
+        rates = members["accepted"].astype(float) / members["drafted"].astype(float)
+        known = members[members["common_prefix"].notna()]
         rows.append(
             dict(zip(keys, cell, strict=True))
             | {
                 "runs": len(members),
                 "blocks": members["block"].nunique(),
+                "paired": bool(members["paired"].all()),
                 "tokens_per_second": rate,
                 "tokens_per_second_sd": members["tokens_per_second"].std(),
                 "block_sd": members.groupby("block")["tokens_per_second"].mean().std(),
                 "baseline_tokens_per_second": members["baseline_tokens_per_second"].mean(),
                 "acceptance_rate": accepted / drafted,
-                "mean_accepted_length": 1 + accepted / members["rounds"].sum(),
+                "acceptance_rate_mean": rates.mean(),
+                "mean_accepted_length": 1 + accepted / _total(members["rounds"]),
                 "speedup": geometric_mean(members["speedup"].to_numpy(float)),
                 "speedup_low": low,
                 "speedup_high": high,
                 "speedup_unpaired": rate / unpaired.get(members["target"].iloc[0], np.nan),
-                "common_prefix_min": members["common_prefix"].min(),
-                "identical": (members["common_prefix"] == members["n_predict"]).mean(),
+                "common_prefix_min": known["common_prefix"].min() if len(known) else np.nan,
+                "identical": (known["common_prefix"] == known["n_predict"]).mean()
+                if len(known)
+                else np.nan,
             }
         )
     return pd.DataFrame(rows)
+
+
+def _total(counts: pd.Series) -> float:
+    """Return the sum of a counter over runs, NaN unless it is known of all."""
+    return np.float64(counts.sum() if counts.notna().all() else np.nan)
 
 
 def geometric_mean(ratios: np.ndarray) -> float:
@@ -115,15 +142,15 @@ def geometric_mean(ratios: np.ndarray) -> float:
     return float(np.exp(np.mean(np.log(ratios))))
 
 
-def bootstrap_interval(pairs: pd.DataFrame, settings: Statistics) -> tuple[float, float]:
+def bootstrap_interval(compared: pd.DataFrame, settings: Statistics) -> tuple[float, float]:
     """Return the percentile-bootstrap interval of the geometric mean speedup over blocks.
 
     Whole blocks are drawn with replacement. With one block there is no spread to draw from, and
     both ends are NaN. With few blocks (three give 10 distinct draws) the interval spans about
     their range and is narrower than its nominal confidence.
     """
-    logs = np.log(pairs["speedup"].to_numpy(float))
-    blocks = pd.Series(logs).groupby(pairs["block"].to_numpy())
+    logs = np.log(compared["speedup"].to_numpy(float))
+    blocks = pd.Series(logs).groupby(compared["block"].to_numpy())
     sums, sizes = blocks.sum().to_numpy(), blocks.size().to_numpy()
     if len(sums) < 2:
         return float("nan"), float("nan")

@@ -4,7 +4,7 @@ import pandas as pd
 
 from specmoe.block import NO_DRAFT
 from specmoe.config import Config
-from specmoe.statistics import pair_runs, summarise_cells, unpaired_baselines
+from specmoe.statistics import summarise_cells, unpaired_baselines, with_speedups
 
 
 def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
@@ -14,9 +14,9 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
     """
     own = runs[runs["suite"] == suite]
     plain = own[own["draft"] == NO_DRAFT]
-    pairs = pair_runs(runs)
+    compared = with_speedups(runs)
     cells = summarise_cells(
-        pairs[pairs["suite"] == suite], unpaired_baselines(runs), config.statistics
+        compared[compared["suite"] == suite], unpaired_baselines(runs), config.statistics
     )
     parts = [f"Suite {suite}: {config.suites[suite].title}, {len(own)} runs"]
     if len(plain):

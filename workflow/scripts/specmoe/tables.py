@@ -7,7 +7,9 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis import Analysis
-from specmoe.latex import bandwidth, environment, fixed, memory
+from specmoe.audit import ALL
+from specmoe.block import NO_DRAFT
+from specmoe.latex import NULL, Raw, bandwidth, environment, fixed, memory
 from specmoe.views import (
     describe_cells,
     length_cells,
@@ -53,6 +55,15 @@ _CONDITIONS = {
     "protocol": "Protocol",
     "load_average_max": "Highest load average",
 }
+# The columns of the table of findings, in its order: what it calls each check of the audit.
+_CHECKED = (
+    "accounting",
+    "draft_time",
+    "bandwidth",
+    "failed_decodes",
+    "losslessness",
+    "determinism",
+)
 _FAMILIES = {"moe": "MoE", "dense": "dense"}
 
 
@@ -151,7 +162,8 @@ def prompt_lengths(analysis: Analysis) -> Context:
 def identity(analysis: Analysis) -> Context:
     """Return, per target and draft over all suites and γ, how many runs' tokens are the baseline's.
 
-    Columns: label, draft_label, runs, identical (runs), common_prefix_min (tokens).
+    Columns: label, draft_label, runs, identical (runs), common_prefix_min (tokens); the latter two
+    are null where the protocol does not give the tokens.
     """
     cells = describe_cells(table(analysis, "cells"), analysis)
     cells["identical"] = (cells["identical"] * cells["runs"]).astype(float).round()
@@ -161,7 +173,7 @@ def identity(analysis: Analysis) -> Context:
             target=("target", "first"),
             draft_label=("draft_label", "first"),
             runs=("runs", "sum"),
-            identical=("identical", "sum"),
+            identical=("identical", lambda counts: counts.sum(skipna=False)),
             common_prefix_min=("common_prefix_min", "min"),
         )
         .reset_index(drop=True)
@@ -178,6 +190,49 @@ def _campaign(analysis: Analysis) -> Record:
 def records(frame: pd.DataFrame) -> list[Record]:
     """Return the rows of a frame, each as a dict from column to value."""
     return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
+
+
+def audit(analysis: Analysis) -> Context:
+    """Return how many runs break each check, per target, draft and γ, and in all."""
+    labels = table(analysis, "models").set_index("model")["label"].to_dict()
+    words = labels | {NO_DRAFT: Raw(NULL), ALL: "all"}
+    rows = [
+        row
+        | {
+            "label": words.get(row["target"], row["target"]),
+            "draft_label": words.get(row["draft"], row["draft"]),
+            "cells": [_broken(row, check) for check in _CHECKED],
+        }
+        for row in records(table(analysis, "audit"))
+    ]
+    return {"rows": rows}
+
+
+def reported(analysis: Analysis) -> Context:
+    """Return, for each place of the published study, how many of its numbers its rows give."""
+    frame = table(analysis, "reported")
+    counted = frame.groupby("source", sort=False).agg(
+        cells=("equal", "size"), equal=("equal", "sum")
+    )
+    return {"rows": records(counted.reset_index())}
+
+
+def differences(analysis: Analysis) -> Context:
+    """Return the numbers of the published study that its rows do not give."""
+    frame = table(analysis, "reported")
+    rows = records(frame[~frame["equal"].astype(bool)])
+    return {
+        "rows": [
+            row | {"recomputed": fixed(row["recomputed"], max(int(row["digits"]), 2))}
+            for row in rows
+        ]
+    }
+
+
+def _broken(row: Record, check: str) -> str:
+    """Return `broken / applicable`, or a dash if the check applies to none of the runs."""
+    failed, passed = row[f"{check}_failed"], row[f"{check}_passed"]
+    return f"{failed} / {failed + passed}" if failed + passed else Raw(NULL)
 
 
 def _groups(cells: pd.DataFrame, repeated: Sequence[str]) -> list[Record]:
@@ -205,5 +260,8 @@ TABLES: dict[str, Callable[[Analysis], Context]] = {
         drafts,
         prompt_lengths,
         identity,
+        audit,
+        reported,
+        differences,
     )
 }

@@ -17,6 +17,7 @@ _CELL = [
     "tokens_per_second",
     "tokens_per_second_sd",
     "acceptance_rate",
+    "acceptance_rate_mean",
     "mean_accepted_length",
     "speedup",
     "speedup_low",
@@ -37,6 +38,8 @@ _COLUMNS = {
     "sweep": [*_CELL, "n_prompt", "baseline_tokens_per_second"],
     "models": ["model", "label", "family", *CARD_COLUMNS],
     "suites": ["suite", "title", "runs", "blocks", "measured"],
+    "audit": ["target", "draft", "gamma", "runs", "marked"],
+    "reported": ["what", "source", "printed", "recomputed", "digits", "equal"],
 }
 
 

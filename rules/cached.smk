@@ -1,0 +1,25 @@
+# A finished campaign in the form that ships: what the paper is rendered from, without models.
+rule pack_campaign:
+    """Pack what a finished campaign is rendered from."""
+    input:
+        config="<campaign>/config.json",
+        divergences=expand(
+            "<campaign>/divergences/{target}.json", target=JUDGED_TARGETS
+        ),
+        engine="<engine>/engine.json",
+        host="<campaign>/host.json",
+        models="<campaign>/models.json",
+        runs="<campaign>/runs.parquet",
+        script=script("pack_campaign"),
+    output:
+        directory("<campaign>/cached"),
+    log:
+        "<logs>/pack_campaign.log",
+    localrule: True
+    conda:
+        "../envs/measure.yaml"
+    message:
+        "Packing the campaign into {output}"
+    shell:
+        "python {input.script} --config {input.config} --files {input.runs} {input.host}"
+        " {input.models} {input.engine} --divergences {input.divergences} --out {output} 2>&1 | tee {log}"

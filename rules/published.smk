@@ -1,0 +1,44 @@
+# The published study's rows, as a campaign like ours.
+rule fetch_published:
+    """Get the authors' own rows, and check that they are the ones this was written for."""
+    input:
+        script=ancient(script("fetch_published")),
+    output:
+        "<campaign>/imported/runs.csv",
+    log:
+        "<logs>/fetch_published.log",
+    localrule: True
+    conda:
+        "../envs/measure.yaml"
+    params:
+        entry=CONFIG.published.model_dump_json(),
+    message:
+        "Getting the published rows"
+    shell:
+        "python {input.script} --entry {params.entry:q} --out {output} 2>&1 | tee {log}"
+
+
+rule import_published:
+    """Turn the authors' rows into ours, and say what is known of their models and machine."""
+    input:
+        modules("import_published"),
+        config="<campaign>/config.json",
+        csv="<campaign>/imported/runs.csv",
+        script=script("import_published"),
+    output:
+        host="<campaign>/imported/host.json",
+        models="<campaign>/imported/models.json",
+        runs="<campaign>/imported/runs.parquet",
+    log:
+        "<logs>/import_published.log",
+    benchmark:
+        "<benchmarks>/import_published.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        given=CONFIG.host.model_dump_json(exclude_none=True),
+    message:
+        "Importing the published rows"
+    shell:
+        "python {input.script} --csv {input.csv} --config {input.config} --given {params.given:q}"
+        " --host {output.host} --models {output.models} --runs {output.runs} 2>&1 | tee {log}"

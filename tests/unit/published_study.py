@@ -1,0 +1,47 @@
+"""The published study for tests: the place of the authors' rows, and their analysis."""
+
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from specmoe.analysis import Analysis, analyse
+from specmoe.config import Config
+from specmoe.config_checks import load
+from specmoe.published import host_of_study, rows_of_csv
+from specmoe.records import read_runs, write_runs
+from specmoe.sizes import card_of_entry
+
+ROOT = Path(__file__).resolve().parents[2]
+CSV = ROOT.parent / "shared/reference/published/runs.csv"
+needs_csv = pytest.mark.skipif(
+    not CSV.exists(),
+    reason="the authors' runs.csv is theirs, not in this repository, and not at"
+    " ../shared/reference/published/runs.csv",
+)
+
+
+def config_of_study(study: dict[str, Any]) -> Config:
+    """Return the configuration of the published campaign; `study` is the default one."""
+    overlay = yaml.safe_load((ROOT / "config/published.yaml").read_text())
+    merged = deepcopy(study)
+    merged["campaign"] |= overlay["campaign"]
+    merged["host"] = overlay["host"]
+    return load(merged, ROOT)
+
+
+def runs_of_study(config: Config, folder: Path) -> Any:
+    """Return the rows as the analysis reads them, written to `folder` before."""
+    write_runs(rows_of_csv(CSV, config.published.sha256), folder / "runs.parquet")
+    return read_runs(folder / "runs.parquet")
+
+
+def analysis_of_study(study: dict[str, Any], folder: Path) -> Analysis:
+    """Return the analysis of the published campaign, read back from `folder`."""
+    config = config_of_study(study)
+    cards = {model: card_of_entry(model, config) for model in config.measured_models}
+    host = host_of_study(config.host.given)
+    analyse(runs_of_study(config, folder), config, cards, host).write(folder / "analysis")
+    return Analysis.read(folder / "analysis")

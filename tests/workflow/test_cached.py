@@ -1,0 +1,100 @@
+"""Campaigns that others measured: rendered without an engine, models or a compiler."""
+
+import json
+import os
+import shutil
+
+import pandas as pd
+import pytest
+import yaml
+
+from specmoe.records import read_runs
+
+from ..unit.published_study import CSV, needs_csv
+from .test_workflow import jobs, words
+
+RENDERED = {"analyse_runs", "audit_runs", "plot_figures", "record_config", "render_tables", "paper"}
+
+
+@pytest.fixture
+def published(snakemake, tmp_path, root):
+    """Run snakemake on the published campaign, with the authors' file given."""
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"published": {"file": str(CSV)}}))
+    overlay = str(root / "config/published.yaml")
+
+    def run(*args):
+        files = ["--configfile", overlay, str(tmp_path / "mine.yaml")]
+        return snakemake(*args, *files, folder=tmp_path)
+
+    return run
+
+
+@needs_csv
+def test_the_published_study_is_rendered_from_its_own_rows(published, tmp_path):
+    planned = jobs(published("-n", "paper"))
+    assert set(planned) == {*RENDERED, "fetch_published", "import_published", "total"}
+    done = published("paper")
+    assert done.returncode == 0, words(done)
+    assert "Audit of campaign published: 306 rows" in words(done)
+    audit = pd.read_parquet(tmp_path / "results/published/audit/audit.parquet")
+    broken = audit[(audit["check"] == "draft_time") & (audit["verdict"] == "fail")]
+    assert broken["suite"].value_counts().to_dict() == {"B": 144, "D": 72}
+    assert "MoE Q4" in (tmp_path / "paper/tables/speculation.tex").read_text()
+    assert "Nothing to be done" in words(published("paper"))
+
+
+def test_another_file_than_the_authors_is_refused(snakemake, tmp_path, root):
+    (tmp_path / "other.csv").write_text("job_id\n")
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"published": {"file": "other.csv"}}))
+    overlay = str(root / "config/published.yaml")
+    files = ["--configfile", overlay, str(tmp_path / "mine.yaml")]
+    done = snakemake("paper", *files, folder=tmp_path)
+    assert done.returncode != 0
+    assert "DownloadError: other.csv: SHA-256 " in words(done)
+    assert not (tmp_path / "paper").exists()
+
+
+def test_a_packed_campaign_is_rendered_to_the_same_bytes(
+    measured, tiny, campaign, snakemake, root, tmp_path_factory
+):
+    done = campaign(tiny, "pack_campaign")
+    assert done.returncode == 0, words(done)
+    before = {
+        path.relative_to(measured): path.read_bytes()
+        for path in (measured / "paper").rglob("*")
+        if path.is_file()
+    }
+    # A workflow that ships the campaign.
+    shipped = tmp_path_factory.mktemp("shipped")
+    for name in ("Snakefile", "config", "envs", "paper", "rules", "resources", "workflow"):
+        (shutil.copytree if (root / name).is_dir() else shutil.copy)(root / name, shipped / name)
+    shutil.copytree(measured / "results/tiny/cached", shipped / "resources/campaigns/tiny")
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    overlay = str(shipped / "resources/campaigns/tiny/campaign.yaml")
+    bare = {key: value for key, value in os.environ.items() if key != "SPECMOE_TEST_ENGINE"}
+    args = ["--snakefile", str(shipped / "Snakefile"), "paper", "--configfile", overlay]
+    assert set(jobs(snakemake("-n", *args, folder=elsewhere))) == {*RENDERED, "total"}
+    done = snakemake(*args, folder=elsewhere, env=bare)
+    assert done.returncode == 0, words(done)
+    assert before == {path: (elsewhere / path).read_bytes() for path in before}
+    damaged = shipped / "resources/campaigns/tiny/runs.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-10])
+    done = snakemake(*args, folder=elsewhere, env=bare)
+    assert done.returncode != 0
+    assert "resources/campaigns/tiny/runs.parquet is not a readable parquet file" in words(done)
+
+
+def test_every_shipped_campaign_is_whole_and_of_this_schema(root):
+    shipped = sorted((root / "resources/campaigns").glob("*/"))
+    assert shipped
+    for folder in shipped:
+        runs = read_runs(folder / "runs.parquet")
+        assert set(runs["campaign"]) == {folder.name}
+        host, models = (
+            json.loads((folder / f"{name}.json").read_text()) for name in ("host", "models")
+        )
+        assert set(runs["host"]) == {host["id"]}
+        assert set(runs["target"]) <= set(models)
+        assert (
+            yaml.safe_load((folder / "campaign.yaml").read_text())["campaign"]["source"] == "cached"
+        )

@@ -1,0 +1,32 @@
+"""Turn the published study's rows into ours, and say what is known of its models and machine."""
+
+import argparse
+import json
+from pathlib import Path
+
+from specmoe import errors
+from specmoe.config import Config
+from specmoe.published import host_of_study, rows_of_csv
+from specmoe.records import write_runs
+from specmoe.sizes import card_of_entry
+
+
+def main() -> None:
+    """Parse the command line and write the table of runs, the cards and the machine."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--csv", required=True, type=Path, help="the authors' runs.csv")
+    parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
+    parser.add_argument("--given", required=True, type=json.loads, help="what is stated of it")
+    parser.add_argument("--host", required=True, type=Path, help="host.json, to write")
+    parser.add_argument("--models", required=True, type=Path, help="models.json, to write")
+    parser.add_argument("--runs", required=True, type=Path, help="runs.parquet, to write")
+    args = parser.parse_args()
+    config = Config.model_validate_json(args.config.read_text())
+    write_runs(rows_of_csv(args.csv, config.published.sha256), args.runs)
+    cards = {model: card_of_entry(model, config) for model in config.measured_models}
+    args.models.write_text(json.dumps(cards, indent=1) + "\n")
+    args.host.write_text(json.dumps(host_of_study(args.given), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    errors.run(main)

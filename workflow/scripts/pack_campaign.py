@@ -1,0 +1,31 @@
+"""Pack what a finished campaign is rendered from, with a configuration that renders it."""
+
+import argparse
+import json
+import shutil
+from pathlib import Path
+
+from specmoe import errors
+
+
+def main() -> None:
+    """Parse the command line, copy the files and write the configuration."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
+    parser.add_argument("--files", required=True, type=Path, nargs="+")
+    parser.add_argument("--divergences", type=Path, nargs="*", default=[], help="judged, by target")
+    parser.add_argument("--out", required=True, type=Path, help="folder")
+    args = parser.parse_args()
+    (args.out / "divergences").mkdir(parents=True)
+    for file in args.files:
+        shutil.copy(file, args.out)
+    for file in args.divergences:
+        shutil.copy(file, args.out / "divergences")
+    config = json.loads(args.config.read_text())
+    config["campaign"]["source"] = "cached"
+    # JSON is YAML, and so a file for --configfile.
+    (args.out / "campaign.yaml").write_text(json.dumps(config, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    errors.run(main)

@@ -1,0 +1,44 @@
+"""What the audit allows for: the tolerances of its bounds, each with its reason."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from specmoe.config_types import Name, Positive, Strict
+
+Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+class AuditSettings(Strict):
+    """Tolerances of the audit, and what it must be told about drafts."""
+
+    # A single-token time is a mean over blocks; blocks of an idle machine agree within a few
+    # percent, and the time grows by a few more over the contexts of one campaign. Artefacts are
+    # far away: the mildest row known to break this bound took 0.68 of the time it needs.
+    time_tolerance: Share = 0.1
+
+    # A bandwidth that was probed may lie 9 percent below what compiled loops reach (see
+    # `bandwidth.probe`). One that is stated is a peak, which nothing exceeds.
+    bandwidth_tolerance: Share = 0.1
+
+    # The largest last-level cache of one common socket (AMD EPYC 9755: 512 MB). A model within it
+    # may be read faster than memory allows; Apple's M2 Ultra has 96 MB, an NVIDIA H200 50 MB.
+    cache_bytes: Positive = 512 * 10**6
+
+    # The batch of a verification takes other kernels than a single token, with other rounding.
+    # At 0.1 nats the baseline's token is at most 10.5 percent likelier than the one that was
+    # taken; a token of a corrupted state is off by nats.
+    tie_nats: Annotated[float, Field(ge=0)] = 0.1
+
+    # By which model a draft is timed that was not measured alone: the same network in a file of
+    # another type, or the same file under another id.
+    draft_stand_ins: dict[Name, Name] = Field(
+        default={"draft_0.8b": "dense_0.8b", "draft_2b": "dense_2b"}
+    )
+
+    # A target that drafts for itself disagrees with itself in near ties alone.
+    self_acceptance: Share = 0.95
+
+    # Drafts that know nothing of the target. They agree by chance, or where any text repeats.
+    unrelated_drafts: list[Name] = Field(default=[])
+    unrelated_acceptance: Share = 0.05

@@ -1,0 +1,37 @@
+"""A small file from the web or from the disk, checked to be the one it should be."""
+
+import hashlib
+from pathlib import Path
+
+import httpx
+
+from specmoe.errors import DownloadError
+
+LIMIT_S = 60
+
+
+def download(source: str, sha256: str, out: Path) -> None:
+    """Write the file at `source`, an address or a path, to `out`, if it has this SHA-256.
+
+    Raises DownloadError if it cannot be had or is another file; then nothing is written.
+    """
+    content = _content(source)
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != sha256:
+        raise DownloadError(f"{source}: SHA-256 {digest}, the config says {sha256}; not used")
+    out.write_bytes(content)
+
+
+def _content(source: str) -> bytes:
+    try:
+        if not source.startswith(("http://", "https://")):
+            return Path(source).read_bytes()
+        answer = httpx.get(source, follow_redirects=True, timeout=LIMIT_S)
+        answer.raise_for_status()
+        return answer.content
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise DownloadError(
+            f"{source}: not to be had ({reason}); check the network, or say published.file, the"
+            " path of a copy"
+        ) from error

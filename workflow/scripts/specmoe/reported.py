@@ -1,0 +1,188 @@
+"""The numbers a study printed, each beside the same number computed from an analysis.
+
+A number is known by words: a quantity and the ids it is of, such as `speedup moe_q4 draft_0.8b 16`.
+`recompute` gives the numbers of an analysis by those words, `resources/reported/` the printed ones.
+"""
+
+from collections.abc import Mapping
+from math import nan
+from pathlib import Path
+
+import pandas as pd
+
+from specmoe.analysis import Analysis
+from specmoe.errors import SchemaError
+from specmoe.views import length_cells, table, text_cells
+
+CLAIMS = "claims"
+TABLES = {"table3": "Table 3", "table4": "Table 4", "table5": "Table 5", "table6": "Table 6"}
+_IDS = ("suite", "target", "draft", "gamma")
+_COLUMNS = ["what", "source", "relation", "printed"]
+
+# Section 5.2 of the study reckons with this cell.
+_ESTIMATED = "moe_q4 draft_0.8b 16"
+
+
+def read_reported(folder: Path) -> pd.DataFrame:
+    """Return the printed numbers, one a row: what, source, relation (`=` or `<`), printed (text).
+
+    Raises SchemaError for a file that has not the columns it should have.
+    """
+    parts = [_cells_of_table(folder / f"{name}.csv", title) for name, title in TABLES.items()]
+    claims = _read(folder / f"{CLAIMS}.csv")
+    if list(claims.columns) != _COLUMNS:
+        raise SchemaError(f"{folder / CLAIMS}.csv: columns are not {', '.join(_COLUMNS)}")
+    return pd.concat([*parts, claims], ignore_index=True)
+
+
+def compare(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
+    """Return `read_reported`'s frame with what an analysis gives for each number.
+
+    Added columns: digits (decimals printed), recomputed (NaN where the analysis has no such
+    number), equal: whether it is the printed number at its digits; for `<`, whether it is below.
+    """
+    values = recompute(analysis)
+    compared = reported.copy()
+    compared["digits"] = [len(text.partition(".")[2]) for text in compared["printed"]]
+    compared["recomputed"] = [values.get(what, nan) for what in compared["what"]]
+    compared["equal"] = [
+        value < float(printed) if relation == "<" else f"{value:.{digits}f}" == printed
+        for relation, printed, digits, value in zip(
+            compared["relation"],
+            compared["printed"],
+            compared["digits"],
+            compared["recomputed"],
+            strict=True,
+        )
+    ]
+    return compared
+
+
+def recompute(analysis: Analysis) -> dict[str, float]:
+    """Return the numbers of an analysis by the words of `resources/reported/`.
+
+    Speedups and acceptance rates are the study's: a cell's mean rate over the target's mean rate
+    without a draft, and the mean of the runs' own acceptance rates. By prompt length, speedups are
+    against the runs without a draft of that length.
+    """
+    cells = text_cells(analysis)
+    values = {
+        **_runs(analysis),
+        **_baselines(analysis),
+        **_cells(cells),
+        **_speedup_ranges(cells),
+        **_acceptance_ranges(cells, analysis),
+        **_lengths(analysis),
+    }
+    return {**values, **_estimates(values, analysis)}
+
+
+def _read(path: Path) -> pd.DataFrame:
+    return pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
+def _cells_of_table(path: Path, title: str) -> pd.DataFrame:
+    frame = _read(path)
+    ids = [column for column in _IDS if column in frame.columns]
+    if not ids:
+        raise SchemaError(f"{path}: has none of the columns {', '.join(_IDS)}")
+    long = frame.melt(ids, var_name="quantity", value_name="printed")
+    long["what"] = long[["quantity", *ids]].agg(" ".join, axis=1)
+    return long.assign(source=title, relation="=")[_COLUMNS]
+
+
+def _runs(analysis: Analysis) -> dict[str, float]:
+    runs = table(analysis, "suites").set_index("suite")["runs"]
+    return {"runs total": float(runs.sum())} | {f"runs {suite}": n for suite, n in runs.items()}
+
+
+def _baselines(analysis: Analysis) -> dict[str, float]:
+    rates = table(analysis, "baselines").set_index("target")
+    models = table(analysis, "models").set_index("model")
+    values = {}
+    for target in rates.index:
+        for quantity in ("tokens_per_second", "tokens_per_second_sd"):
+            values[f"{quantity} {target}"] = rates.loc[target, quantity]
+        for share in ("active", "total"):
+            values[f"{share}_billions {target}"] = models.loc[target, f"parameters_{share}"] / 1e9
+    return values
+
+
+def _cells(cells: pd.DataFrame) -> dict[str, float]:
+    values = {}
+    for row in cells.to_dict("records"):
+        cell = f"{row['target']} {row['draft']} {row['gamma']}"
+        values[f"tokens_per_second {cell}"] = row["tokens_per_second"]
+        values[f"speedup {cell}"] = row["speedup_unpaired"]
+        values[f"gain_percent {cell}"] = 100 * (row["speedup_unpaired"] - 1)
+        values[f"acceptance_percent {cell}"] = 100 * row["acceptance_rate_mean"]
+        values[f"tokens a round {cell}"] = row["mean_accepted_length"]
+    return values
+
+
+def _speedup_ranges(cells: pd.DataFrame) -> dict[str, float]:
+    moe = cells[cells["family"] == "moe"]
+    chosen = moe[(moe["draft"] == "draft_0.8b") & moe["gamma"].isin([8, 16])]
+    by_draft = {
+        draft: moe[moe["draft"] == draft].set_index(["target", "gamma"])["speedup_unpaired"]
+        for draft in ("draft_0.8b", "draft_2b")
+    }
+    lead = by_draft["draft_0.8b"] - by_draft["draft_2b"]
+    rising = [
+        members.sort_values("gamma")["speedup_unpaired"].is_monotonic_increasing
+        for _, members in cells.groupby(["target", "draft"])
+    ]
+    return {
+        "speedup of MoE, lowest": moe["speedup_unpaired"].min(),
+        "speedup of MoE, highest": moe["speedup_unpaired"].max(),
+        "speedup of MoE with draft_0.8b at gamma 8 and 16, lowest": chosen[
+            "speedup_unpaired"
+        ].min(),
+        "speedup of draft_0.8b less that of draft_2b, lowest": lead.min(),
+        "speedup of draft_0.8b less that of draft_2b, highest": lead.max(),
+        "speedup curves that rise with gamma": float(sum(rising)),
+        **{
+            f"speedup of {target}, highest": members["speedup_unpaired"].max()
+            for target, members in cells.groupby("target")
+        },
+    }
+
+
+def _acceptance_ranges(cells: pd.DataFrame, analysis: Analysis) -> dict[str, float]:
+    chosen = {
+        "in suites B and D": cells[cells["suite"].isin(["B", "D"])],
+        "in any suite": table(analysis, "cells"),
+        "at gamma 4": cells[cells["gamma"] == 4],
+        "at gamma 16": cells[cells["gamma"] == 16],
+    }
+    return {
+        f"acceptance_percent {where}, highest": 100 * members["acceptance_rate_mean"].max()
+        for where, members in chosen.items()
+    }
+
+
+def _lengths(analysis: Analysis) -> dict[str, float]:
+    speedups = length_cells(analysis).groupby("n_prompt")["speedup"].mean()
+    low, high = speedups.min(), speedups.max()
+    return {
+        "speedup by prompt length, lowest": low,
+        "speedup by prompt length, highest": high,
+        "speedup by prompt length, highest less lowest": high - low,
+        **{f"speedup by prompt length {length}": value for length, value in speedups.items()},
+    }
+
+
+def _estimates(values: Mapping[str, float], analysis: Analysis) -> dict[str, float]:
+    """Return what Section 5.2 of the study estimates, from rates, rounds and the file's size."""
+    sizes = table(analysis, "models").set_index("model")["size_bytes"]
+    baseline = values.get("tokens_per_second moe_q4", nan)
+    rate = values.get(f"tokens_per_second {_ESTIMATED}", nan)
+    tokens_a_round = values.get(f"tokens a round {_ESTIMATED}", nan)
+    n_predict = float(analysis.campaign["n_predict"].iloc[0])
+    return {
+        "milliseconds a token moe_q4": 1000 / baseline,
+        "gigabytes a second moe_q4": sizes.get("moe_q4", nan) * baseline / 1e9,
+        f"seconds a run {_ESTIMATED}": n_predict / rate,
+        f"rounds a run {_ESTIMATED}": n_predict / tokens_a_round,
+        f"milliseconds a round {_ESTIMATED}": 1000 * tokens_a_round / rate,
+    }
