@@ -1,6 +1,5 @@
 # From runs to the tables that the paper is rendered from.
-REPORTED_FOLDER = shipped("resources/reported")
-REPORTED = sorted(Path(REPORTED_FOLDER).glob("*.csv"))
+REPORTED = sorted(Path(shipped("resources/reported")).glob("*.csv"))
 
 
 rule analyse_runs:
@@ -23,7 +22,7 @@ rule analyse_runs:
     conda:
         "../envs/analysis.yaml"
     params:
-        reported=REPORTED_FOLDER,
+        reported=lambda wildcards, input: Path(input.reported[0]).parent,
     message:
         "Analysing the runs"
     shell:
