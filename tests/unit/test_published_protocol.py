@@ -8,7 +8,7 @@ import pytest
 
 from specmoe.block import Block, Method, PromptSource, Protocol
 from specmoe.config_checks import load
-from specmoe.errors import MeasurementError
+from specmoe.errors import ConfigError, MeasurementError
 from specmoe.matrix import PUBLISHED_PASSAGE, list_blocks
 from specmoe.process import count_decode_failures
 from specmoe.published_protocol import Reading, measure, read_bench, read_speculative
@@ -297,11 +297,20 @@ def test_rows_pass_the_schema(do, tmp_path):
 
 def test_prompts_of_a_length_are_cut_from_the_studys_text(study, root):
     study["measurement"]["protocol"] = "published"
+    study["campaign"]["suites"] = ["A", "B", "C", "D", "F"]
     blocks = list_blocks(load(study, root), gpu=False)
     files = {source.file for block in blocks for source in block.prompts if source.length}
     assert files == {PUBLISHED_PASSAGE}
     assert {block.protocol for block in blocks} == {Protocol.PUBLISHED}
     assert Block.from_json(blocks[0].to_json()) == blocks[0]
+
+
+def test_a_baseline_on_texts_is_refused_before_anything_runs(study, root):
+    study["measurement"]["protocol"] = "published"
+    with pytest.raises(
+        ConfigError, match=r"suites\.P\.prompts: protocol published has no baselines"
+    ):
+        load(study, root)
 
 
 def test_the_studys_text_is_one_sentence_begun_and_fifty_times_its_end(root):
