@@ -305,7 +305,7 @@ def test_prompts_of_a_length_are_cut_from_the_studys_text(study, root):
     assert Block.from_json(blocks[0].to_json()) == blocks[0]
 
 
-def test_a_baseline_on_texts_is_refused_before_anything_runs(study, root):
+def test_a_suite_with_baselines_on_texts_is_refused_by_the_config(study, root):
     study["measurement"]["protocol"] = "published"
     with pytest.raises(
         ConfigError, match=r"suites\.P\.prompts: protocol published has no baselines"
