@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from specmoe import hub
@@ -46,7 +46,7 @@ def survey(config: Config, blocks: list[Block], models: Path, campaign: Path, ro
     `models` and `campaign` are the folders of the model set and of the campaign's results, `root`
     is what prompt files are relative to.
     """
-    made = frozenset(name for name in config.models if (models / f"{name}.gguf").exists())
+    made = frozenset(name for name in config.needed_models if (models / f"{name}.gguf").exists())
     files = {name: models / f"{name}.gguf" for name in made}
     for name in set(config.needed_models) - made:
         entry = config.models[name]
@@ -54,7 +54,9 @@ def survey(config: Config, blocks: list[Block], models: Path, campaign: Path, ro
             files[name] = Path(entry.path)
         elif isinstance(entry, HubModel) and (cached := hub.cached(entry)):
             files[name] = cached
-    cards = {name: card for name, file in files.items() if (card := _card(file))}
+    cards = {
+        name: card for name, file in files.items() if (card := _card(file, models / f"{name}.json"))
+    }
     return Survey(
         made=made,
         cards=cards,
@@ -75,8 +77,12 @@ def survey(config: Config, blocks: list[Block], models: Path, campaign: Path, ro
     )
 
 
-def _card(file: Path) -> ModelCard | None:
+def _card(file: Path, written: Path) -> ModelCard | None:
+    """Return the card that was written of a model, or read it: a vocabulary takes a second."""
     try:
+        known = json.loads(written.read_text()) if written.exists() else {}
+        if known.keys() == {field.name for field in fields(ModelCard)}:  # else an older release's
+            return ModelCard(**known)
         return read_card(file, NOT_HASHED)
     except ModelError:
         return None  # its own rule says what is wrong with it
