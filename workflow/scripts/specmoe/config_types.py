@@ -1,9 +1,10 @@
 """What all sections of the configuration are made of."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic_core import ErrorDetails
 
 from specmoe.errors import nearest
 
@@ -26,3 +27,11 @@ class Strict(BaseModel):
                 if key not in cls.model_fields:
                     raise ValueError(f"unknown key {key!r}; {nearest(str(key), cls.model_fields)}")
         return data
+
+
+def describe_fault(fault: ErrorDetails, keys: Sequence[str]) -> str:
+    """Return one line for what pydantic found wrong at the place that `keys` lead to."""
+    place = ".".join(keys) or "top level"
+    message = fault["msg"].removeprefix("Value error, ")
+    shown = f" (got {fault['input']!r})" if fault["type"] not in {"value_error", "missing"} else ""
+    return f"{place}: {message}{shown}"
