@@ -1,40 +1,21 @@
 """The baseline judges runs that left its tokens: a token planted is no near tie."""
 
+import re
 from copy import deepcopy
 from dataclasses import replace
 
 import pytest
 
-from specmoe.block import Block, Method, PromptSource
+from specmoe.batches import Candidate, read_in_batches
 from specmoe.collect import link_baselines, rows_of_record
-from specmoe.divergence import Divergence, find_divergences, judge_all
+from specmoe.divergence import find_divergences, judge_all
+from specmoe.errors import MeasurementError
 from specmoe.paired import measure
 from specmoe.server import Server, server_command
 
-BASELINE = Block(
-    block="P/target/none/g0/r0",
-    suite="P",
-    target="target",
-    method=Method.NONE,
-    draft="none",
-    gamma=0,
-    repeat=0,
-    prompts=(PromptSource("code", "code.txt"), PromptSource("passage-32", "passage.txt", 32)),
-    n_predict=16,
-    temperature=0.0,
-    seed=42,
-    warmups=0,
-    context=512,
-    threads=1,
-    gpu_layers=0,
-)
-PROVENANCE = {
-    "engine": "e",
-    "engine_commit": "c",
-    "backend": "cpu",
-    "target_sha256": "t",
-    "draft_sha256": "d",
-}
+from ..blocks import PROVENANCE, baseline
+
+BASELINE = baseline(n_predict=16)
 POSITION = 5
 
 
@@ -63,7 +44,7 @@ def planted(record, token_of):
     copy = deepcopy(record)
     copy["block"] |= {"block": "B/target/d/g4/r0", "suite": "B", "draft": "d", "gamma": 4}
     for run in copy["runs"]:
-        run["run"] = f"B/target/d/g4/r0/{run['prompt']}"
+        run |= {"run": f"B/target/d/g4/r0/{run['prompt']}", "draft_ms": 1.0}
         tokens = run["answer"]["tokens"]
         tokens[POSITION] = token_of(tokens[POSITION])
     return copy
@@ -81,8 +62,9 @@ def test_a_planted_token_is_far_behind_the_baselines_own(record, surroundings):
     assert [one["position"] for one in judged] == [POSITION] * 2
     for one in judged:
         assert one["best"][0]["token"] == one["baseline_token"]
-        assert one["baseline_gap_nats"] == 0
         assert one["gap_nats"] > 0.5
+        assert list(one["gap_nats_by_width"]) == [2, 4, 5]
+        assert min(one["gap_nats_by_width"].values()) > 0.5
         assert not one["gap_is_at_least"]  # the vocabulary is smaller than what is asked for
 
 
@@ -95,18 +77,48 @@ def test_the_baselines_own_token_has_no_gap(record, surroundings):
 
 def test_a_prefix_shared_by_several_runs_is_asked_about_once(record, surroundings):
     [first, *_] = divergences(record, lambda token: (token + 100) % 256)
-    twice: list[Divergence] = [first, replace(first, run="another")]
-    judged = judge_all(twice, {BASELINE.block: BASELINE}, **surroundings)
-    assert len(judged["divergences"]) == 2
-    assert surroundings["log"].read_text().count("prompt eval time") == 1
+    requests = []
+    for asked in ([first], [first, replace(first, run="another")]):
+        judged = judge_all(asked, {BASELINE.block: BASELINE}, **surroundings)
+        assert len(judged["divergences"]) == len(asked)
+        requests.append(surroundings["log"].read_text().count("prompt eval time"))
+    assert requests[0] == requests[1] > 0
 
 
-def test_candidates_come_by_their_probability_and_best_first(surroundings, family):
+@pytest.fixture
+def server(surroundings, family):
+    """The target, without a draft."""
     command = server_command(
         surroundings["binary"], family["target"], context=512, threads=1, gpu_layers=0
     )
-    with Server(command, surroundings["log"], start_limit_s=60, run_limit_s=60) as server:
-        answer = server.complete([1, 2, 3], n_predict=1, temperature=0, seed=1, n_probs=5)
+    with Server(command, surroundings["log"], start_limit_s=60, run_limit_s=60) as running:
+        yield running
+
+
+def test_reading_one_by_one_is_what_generating_does(server):
+    prompt = list(range(1, 40))
+    answer = server.complete(prompt, n_predict=8, temperature=0, seed=1, n_probs=5)
+    generated = [
+        [Candidate(one["id"], one["logprob"]) for one in each["top_logprobs"]]
+        for each in answer["completion_probabilities"]
+    ]
+    assert list(read_in_batches(server, prompt, answer["tokens"], [1] * 7, 5)) == generated
+
+
+def test_tokens_are_read_in_the_batches_asked_for(server, surroundings):
+    tokens = list(range(40, 51))
+    assert len(list(read_in_batches(server, [1, 2, 3], tokens, [2, 4, 5], 5))) == 4
+    read = re.findall(r"prompt eval time = .* / +(\d+) tokens", surroundings["log"].read_text())
+    assert read == ["3", "2", "4", "5"]
+
+
+def test_a_server_that_reads_otherwise_is_told_of(server):
+    with pytest.raises(MeasurementError, match="the server read 3 tokens at once instead of 4"):
+        list(read_in_batches(server, [1, 2], [3, 4, 5], [4], 5))
+
+
+def test_candidates_come_by_their_probability_and_best_first(server):
+    answer = server.complete([1, 2, 3], n_predict=1, temperature=0, seed=1, n_probs=5)
     [first] = answer["completion_probabilities"]
     logprobs = [candidate["logprob"] for candidate in first["top_logprobs"]]
     assert logprobs == sorted(logprobs, reverse=True)

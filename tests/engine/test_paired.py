@@ -8,41 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.block import Block, Method, PromptSource
+from specmoe.block import Block, PromptSource
 from specmoe.collect import rows_of_record
 from specmoe.errors import MeasurementError
 from specmoe.paired import measure
 from specmoe.server import Server, server_command
 
+from ..blocks import PROVENANCE, baseline, speculative
 from ..processes import alive, eventually
 
-BASELINE = Block(
-    block="P/target/none/g0/r0",
-    suite="P",
-    target="target",
-    method=Method.NONE,
-    draft="none",
-    gamma=0,
-    repeat=0,
-    prompts=(PromptSource("code", "code.txt"), PromptSource("passage-32", "passage.txt", 32)),
-    n_predict=32,
-    temperature=0.0,
-    seed=42,
-    warmups=1,
-    context=512,
-    threads=1,
-    gpu_layers=0,
-)
-SPECULATIVE = replace(
-    BASELINE, block="B/target/draft/g4/r0", suite="B", method=Method.DRAFT, draft="draft", gamma=4
-)
-PROVENANCE = {
-    "engine": "e",
-    "engine_commit": "c",
-    "backend": "cpu",
-    "target_sha256": "t",
-    "draft_sha256": "d",
-}
+BASELINE = baseline(warmups=1)
+SPECULATIVE = speculative(BASELINE, suite="B")
 
 
 @pytest.fixture

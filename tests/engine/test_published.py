@@ -1,44 +1,22 @@
 """The published protocol on real engines: what their tools do to a model with a recurrent state."""
 
-from dataclasses import replace
-
 import pytest
 
 from specmoe.backend import Backend
-from specmoe.block import Block, Method, PromptSource, Protocol
+from specmoe.block import Block, PromptSource, Protocol
 from specmoe.engine import self_test
 from specmoe.errors import MeasurementError
 from specmoe.published_protocol import measure
 from specmoe.published_rows import rows_of_published_record
 
-BASELINE = Block(
-    block="F/target/none/g0/r0",
+from ..blocks import PROVENANCE, baseline, speculative
+
+BASELINE = baseline(
     suite="F",
-    target="target",
-    method=Method.NONE,
-    draft="none",
-    gamma=0,
-    repeat=0,
     prompts=(PromptSource("passage-16", "passage.txt", 16),),
-    n_predict=32,
-    temperature=0.0,
-    seed=42,
-    warmups=0,
-    context=512,
-    threads=1,
-    gpu_layers=0,
     protocol=Protocol.PUBLISHED,
 )
-SPECULATIVE = replace(
-    BASELINE, block="F/target/draft/g4/r0", method=Method.DRAFT, draft="draft", gamma=4
-)
-PROVENANCE = {
-    "engine": "e",
-    "engine_commit": "c",
-    "backend": "cpu",
-    "target_sha256": "t",
-    "draft_sha256": "d",
-}
+SPECULATIVE = speculative(BASELINE)
 
 
 @pytest.fixture(params=["engine_bin", "march_bin"], ids=["current", "march"])

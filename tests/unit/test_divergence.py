@@ -2,7 +2,8 @@
 
 import pytest
 
-from specmoe.divergence import Candidate, Divergence, find_divergences, judge, judge_all
+from specmoe.batches import Candidate
+from specmoe.divergence import Divergence, find_divergences, judge, judge_all, widths
 from specmoe.errors import MeasurementError
 
 
@@ -12,6 +13,7 @@ def row(run, tokens, *, baseline=None, prefix=None, target="t"):
         "block": run.rpartition("/")[0],
         "target": target,
         "prompt": "p",
+        "gamma": 4,
         "tokens": tokens,
         "baseline": baseline,
         "common_prefix": prefix,
@@ -49,6 +51,7 @@ DIVERGENCE = Divergence(
     baseline="P/p",
     baseline_block="P/t/none/g0/r0",
     prompt="p",
+    gamma=4,
     position=2,
     token=9,
     baseline_token=7,
@@ -56,24 +59,34 @@ DIVERGENCE = Divergence(
 )
 
 
-def test_the_gap_is_how_far_the_token_taken_is_behind_the_best():
-    judged = judge(DIVERGENCE, [Candidate(7, -0.5), Candidate(9, -0.75), Candidate(1, -3.0)])
+def listed(*pairs):
+    return [Candidate(token, logprob) for token, logprob in pairs]
+
+
+def test_the_gap_is_how_far_the_token_taken_is_behind_the_baselines_by_width_of_batch():
+    one_by_one = listed((7, -0.5), (9, -0.75), (1, -3.0))
+    judged = judge(DIVERGENCE, {1: one_by_one, 2: listed((9, -0.5), (7, -0.625))})
     assert (judged.gap_nats, judged.gap_is_at_least) == (0.25, False)
-    assert judged.baseline_gap_nats == 0
+    assert judged.gap_nats_by_width == {2: -0.125}
+    assert judged.best == tuple(one_by_one)
 
 
-def test_a_tie_that_turns_when_the_prefix_is_read_at_once_shows_in_the_baselines_own_gap():
-    judged = judge(DIVERGENCE, [Candidate(9, -0.5), Candidate(7, -0.625)])
-    assert (judged.gap_nats, judged.baseline_gap_nats) == (0, 0.125)
-
-
-def test_of_a_token_that_is_not_listed_the_gap_is_a_lower_bound():
-    judged = judge(DIVERGENCE, [Candidate(7, -0.5), Candidate(1, -8.5)])
+def test_of_a_token_that_is_not_listed_the_gap_is_a_lower_bound_and_no_batch_counts():
+    judged = judge(DIVERGENCE, {1: listed((7, -0.5), (1, -8.5)), 2: listed((7, -0.5), (1, -8.0))})
     assert (judged.gap_nats, judged.gap_is_at_least) == (8.0, True)
+    assert judged.gap_nats_by_width == {}
+
+
+@pytest.mark.parametrize(
+    ("gamma", "asked"),
+    [(1, [2]), (2, [2, 3]), (4, [2, 4, 5]), (7, [2, 4, 8]), (16, [2, 4, 8, 16, 17])],
+)
+def test_batches_are_powers_of_two_up_to_a_full_verification_and_that(gamma, asked):
+    assert widths(gamma) == asked
 
 
 def test_the_five_best_candidates_are_kept():
-    judged = judge(DIVERGENCE, [Candidate(token, -1.0 - token) for token in range(20)])
+    judged = judge(DIVERGENCE, {1: listed(*((token, -1.0 - token) for token in range(20)))})
     assert [candidate.token for candidate in judged.best] == [0, 1, 2, 3, 4]
 
 

@@ -4,12 +4,11 @@ import argparse
 import json
 from pathlib import Path
 
-import pandas as pd
-
 from specmoe import errors
 from specmoe.audit import audit_runs, summarise_audit
 from specmoe.audit_physics import required_time
 from specmoe.audit_text import describe_audit
+from specmoe.audit_ties import gaps_of
 from specmoe.config import Config
 from specmoe.gguf_file import ModelCard
 from specmoe.records import read_runs
@@ -30,13 +29,8 @@ def main() -> None:
     cards = json.loads(args.models.read_text())
     sizes = {model: size_of_card(ModelCard(**card)) for model, card in cards.items()}
     bandwidth = json.loads(args.host.read_text())["memory_bandwidth_bytes_per_second"]
-    judged = [
-        entry for file in args.divergences for entry in json.loads(file.read_text())["divergences"]
-    ]
+    divergences = gaps_of(json.loads(file.read_text()) for file in args.divergences)
     runs = read_runs(args.runs)
-    divergences = pd.DataFrame(judged, columns=["run", "position", "gap_nats", "baseline_gap_nats"])
-    # A tie is one whichever of the two tokens the baseline now finds best.
-    divergences["gap_nats"] = divergences[["gap_nats", "baseline_gap_nats"]].max(axis=1)
     audit = audit_runs(runs, sizes, bandwidth, settings, divergences)
     args.out.mkdir(parents=True, exist_ok=True)
     audit.to_parquet(args.out / "audit.parquet", index=False)

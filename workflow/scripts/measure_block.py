@@ -1,7 +1,7 @@
 """Measure one block by its protocol, alone on the machine."""
 
-import argparse
 import json
+from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -9,34 +9,20 @@ from typing import Any
 
 from specmoe import errors, paired, published_protocol
 from specmoe.block import Block, Protocol
-from specmoe.guard import end_with
-from specmoe.host import refuse_other_host
-from specmoe.lock import alone
+from specmoe.engine_job import alone_on_its_host, engine_job
 
 
 def main() -> None:
     """Parse the command line, measure the block, write its record."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = engine_job(__doc__)
     parser.add_argument("--block", required=True, help="the block, as JSON")
-    parser.add_argument("--root", required=True, type=Path, help="folder of the prompt files")
-    parser.add_argument("--engine", required=True, type=Path, help="engine.json")
-    parser.add_argument("--host", required=True, type=Path, help="host.json, if it is there")
-    parser.add_argument("--target", required=True, type=Path, help="GGUF")
     parser.add_argument("--target-card", required=True, type=Path, help="its card")
     parser.add_argument("--draft", type=Path, help="GGUF")
     parser.add_argument("--draft-card", type=Path, help="its card")
-    parser.add_argument("--start-limit-s", required=True, type=float)
-    parser.add_argument("--run-limit-s", required=True, type=float)
-    parser.add_argument("--workflow-pid", type=int, help="end when this process does")
-    parser.add_argument("--server-log", required=True, type=Path)
-    parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
     say = partial(print, flush=True)
-    if args.workflow_pid:
-        end_with(args.workflow_pid)
     engine = json.loads(args.engine.read_text())
-    refuse_other_host(args.host)
-    with alone(say):
+    with alone_on_its_host(args, say):
         record = _measure(Block.from_json(args.block), args, say)
     record["provenance"] = {
         "engine": engine["id"],
@@ -48,7 +34,7 @@ def main() -> None:
     args.out.write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def _measure(block: Block, args: argparse.Namespace, say: Callable[[str], None]) -> dict[str, Any]:
+def _measure(block: Block, args: Namespace, say: Callable[[str], None]) -> dict[str, Any]:
     binaries = args.engine.parent / "bin"
     if block.protocol == Protocol.PUBLISHED:
         return published_protocol.measure(

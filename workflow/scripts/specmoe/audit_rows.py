@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 from specmoe.audit_finding import (
     Finding,
@@ -14,18 +13,12 @@ from specmoe.audit_finding import (
     not_applicable,
 )
 from specmoe.audit_settings import AuditSettings
+from specmoe.audit_ties import Gap
 from specmoe.block import Protocol
 from specmoe.collect import common_prefix
 
 # Between a rate and the tokens over time it was printed beside; digits that were cut make 0.01 %.
 RATE_TOLERANCE = 0.01
-
-
-class Gap(NamedTuple):
-    """What the baseline's own probabilities say of the first token that differs from its."""
-
-    position: int
-    gap_nats: float
 
 
 def check_accounting(run: Run, baseline: Run | None) -> Finding:
@@ -41,12 +34,12 @@ def check_failed_decodes(run: Run) -> Finding:
     return at_most(run.decode_failures, 0, f"{run.decode_failures} decodes failed")
 
 
-def check_losslessness(
-    run: Run, baseline: Run | None, divergence: Gap | None, settings: AuditSettings
-) -> Finding:
+def check_losslessness(run: Run, baseline: Run | None, divergence: Gap | None) -> Finding:
     """Check that greedy speculation gives the baseline's tokens, near ties excepted."""
     if not run.speculative or run.temperature > 0:
         return not_applicable("only greedy runs with a draft must equal their baseline")
+    if run.imposed_acceptance is not None:
+        return not_applicable("its acceptance was imposed, so its text is not the target's")
     if baseline is None or run.tokens is None or baseline.tokens is None:
         return not_applicable("tokens of the run or of its baseline are not known")
     if run.tokens == baseline.tokens:
@@ -59,10 +52,17 @@ def check_losslessness(
         return not_applicable(
             f"{leaves}; the baseline's probabilities are known for {divergence.position} only"
         )
-    gap = divergence.gap_nats
-    cause = "a tie" if gap <= settings.tie_nats else "another token than the target's"
-    why = f"{leaves}, for one {gap:.3g} nats below the baseline's best: {cause}"
-    return at_most(gap, settings.tie_nats, why)
+    gap, moved = divergence.gap_nats, divergence.moved_nats
+    why = f"{leaves}, for one {gap:.3g} nats below the baseline's: {_cause(run, divergence)}"
+    return at_most(gap, moved, why)
+
+
+def _cause(run: Run, divergence: Gap) -> str:
+    if divergence.closed_by is not None:
+        return f"a tie, as without a draft batches of {divergence.closed_by} close that gap"
+    if divergence.gap_nats <= divergence.moved_nats:
+        return f"a tie, as batches move gaps of {run.target} by {divergence.moved_nats:.3g}"
+    return f"no tie, as batches move gaps of {run.target} by {divergence.moved_nats:.3g} at most"
 
 
 def check_determinism(run: Run, reference: Run | None, repeats: int) -> Finding:
@@ -89,7 +89,7 @@ def check_controls(run: Run, baseline: Run | None, settings: AuditSettings) -> F
     nearly nothing, and the run must be slower than its baseline.
     """
     itself, unrelated = _drafts_for_itself(run), run.draft in settings.unrelated_drafts
-    if not itself and not unrelated:
+    if run.imposed_acceptance is not None or not (itself or unrelated):
         return not_applicable("no control")
     if not run.drafted or run.accepted is None:
         return not_applicable("drafted or accepted tokens are not known")

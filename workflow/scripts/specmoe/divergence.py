@@ -1,9 +1,10 @@
 """Why a speculative run left its baseline's tokens: a near tie of the target's own, or not.
 
 A verification is a batch of several rows and takes other kernels than a single row, so that of two
-tokens that the target holds about equally likely the other may win. The baseline itself is asked:
-given the tokens both runs share, how far behind its best candidate is the one the speculative run
-took?
+tokens that the target holds about equally likely the other may win. The target itself is asked,
+without a draft: given the tokens both runs share, how far is the baseline's token ahead of the one
+the speculative run took, when those tokens are read one by one as the baseline read them, and when
+they are read in batches as wide as that run's? If batches alone close the gap, they are the cause.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,6 +12,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
+from specmoe.batches import Candidate, batches, read_in_batches
 from specmoe.block import Block
 from specmoe.errors import MeasurementError
 from specmoe.files import engine_path
@@ -21,6 +25,8 @@ from specmoe.server import Server, server_command
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
 CANDIDATES_KEPT = 5
 
+_Answers = dict[tuple[str, tuple[int, ...], int], list[Candidate]]
+
 
 @dataclass(frozen=True)
 class Divergence:
@@ -30,6 +36,7 @@ class Divergence:
     baseline: str
     baseline_block: str
     prompt: str
+    gamma: int
     position: int
     token: int
     baseline_token: int
@@ -37,24 +44,17 @@ class Divergence:
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """A token, and the natural logarithm of its probability."""
-
-    token: int
-    logprob: float
-
-
-@dataclass(frozen=True)
 class Judgement:
-    """How far the baseline's best candidate is ahead of the tokens that were taken.
+    """How far the baseline's token is ahead of the one that was taken, in nats.
 
-    Of a token that is not among the candidates asked for, the gap is `at least` what it says.
+    Of a token that is not among the candidates asked for, the gap is `at least` what it says; a
+    reading in batches that does not list both tokens is left out.
     """
 
-    gap_nats: float
+    gap_nats: float  # read one by one, so below zero only if the baseline does not repeat itself
     gap_is_at_least: bool
-    baseline_gap_nats: float  # 0 but where reading the prefix in one batch turns a tie itself
-    best: tuple[Candidate, ...]
+    gap_nats_by_width: dict[int, float]  # read in batches of so many tokens
+    best: tuple[Candidate, ...]  # read one by one
 
 
 def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Divergence]:
@@ -68,16 +68,27 @@ def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Div
     ]
 
 
-def judge(divergence: Divergence, candidates: Iterable[Candidate]) -> Judgement:
-    """Return what the baseline's candidates after the common prefix, best first, say of it."""
-    listed = list(candidates)
-    logprobs = {candidate.token: candidate.logprob for candidate in listed}
-    best, least = listed[0].logprob, listed[-1].logprob
+def widths(gamma: int) -> list[int]:
+    """Return the widths of batches to ask about: some that a run meets, up to a full verification.
+
+    Kernels change at powers of two, and take the rows that are left over one by one.
+    """
+    return sorted({2**power for power in range(1, (gamma + 1).bit_length())} | {gamma + 1})
+
+
+def judge(divergence: Divergence, readings: Mapping[int, list[Candidate]]) -> Judgement:
+    """Return what the target's candidates after the common prefix say of a divergence.
+
+    They are best first, by the width of the batches in which the prefix was read; 1 is among them.
+    """
+    pair = divergence.baseline_token, divergence.token
+    gaps = {width: _gap(candidates, *pair) for width, candidates in readings.items()}
+    ahead, missing = gaps.pop(1)
     return Judgement(
-        gap_nats=best - logprobs.get(divergence.token, least),
-        gap_is_at_least=divergence.token not in logprobs,
-        baseline_gap_nats=best - logprobs.get(divergence.baseline_token, least),
-        best=tuple(listed[:CANDIDATES_KEPT]),
+        gap_nats=ahead,
+        gap_is_at_least=missing,
+        gap_nats_by_width={width: gap for width, (gap, least) in gaps.items() if not least},
+        best=tuple(readings[1][:CANDIDATES_KEPT]),
     )
 
 
@@ -114,18 +125,20 @@ def judge_all(
         threads=some_block.threads or physical_cores(),
         gpu_layers=some_block.gpu_layers,
     )
+    asked: _Answers = {}
     with Server(command, log, start_limit_s, run_limit_s) as server:
         say(f"asking the baseline of {some_block.target} about {len(divergences)} divergences")
-        asked = _ask_once_each(server, divergences, blocks, root)
+        for divergence in divergences:
+            _ask(server, divergence, blocks[divergence.baseline_block], root, asked)
     judged = [
-        asdict(divergence) | asdict(judge(divergence, asked[_question(divergence)]))
+        asdict(divergence) | asdict(judge(divergence, _readings(divergence, asked)))
         for divergence in divergences
     ]
     return {"host": host_id(), "command": server.command, "divergences": judged}
 
 
 def _diverges(row: Mapping[str, Any], baseline: Mapping[str, Any]) -> bool:
-    if row["tokens"] is None or baseline["tokens"] is None:
+    if pd.isna(row["common_prefix"]):  # tokens that are not known, or not to be the same
         return False
     return bool(row["common_prefix"] < min(len(row["tokens"]), len(baseline["tokens"])))
 
@@ -138,6 +151,7 @@ def _divergence(row: Mapping[str, Any], baseline: Mapping[str, Any]) -> Divergen
         baseline=row["baseline"],
         baseline_block=baseline["block"],
         prompt=row["prompt"],
+        gamma=int(row["gamma"]),
         position=position,
         token=tokens[position],
         baseline_token=baseline_tokens[position],
@@ -145,27 +159,29 @@ def _divergence(row: Mapping[str, Any], baseline: Mapping[str, Any]) -> Divergen
     )
 
 
-def _question(divergence: Divergence) -> tuple[str, tuple[int, ...]]:
-    return divergence.prompt, divergence.prefix
+def _gap(candidates: list[Candidate], ahead: int, behind: int) -> tuple[float, bool]:
+    """Return by how many nats one token leads another, and whether one of them is not listed."""
+    logprobs = {candidate.token: candidate.logprob for candidate in candidates}
+    least = candidates[-1].logprob
+    gap = logprobs.get(ahead, least) - logprobs.get(behind, least)
+    return gap, not {ahead, behind} <= set(logprobs)
 
 
-def _ask_once_each(
-    server: Server, divergences: Iterable[Divergence], blocks: Mapping[str, Block], root: Path
-) -> dict[tuple[str, tuple[int, ...]], list[Candidate]]:
-    answers = {}
-    for divergence in divergences:
-        question = _question(divergence)
-        if question not in answers:
-            block = blocks[divergence.baseline_block]
-            [source] = [one for one in block.prompts if one.prompt == divergence.prompt]
-            ids = [*prompt_ids(server, source, block, root), *divergence.prefix]
-            answers[question] = _candidates(server, ids, block)
-    return answers
+def _readings(divergence: Divergence, asked: _Answers) -> dict[int, list[Candidate]]:
+    return {
+        width: asked[divergence.prompt, divergence.prefix, width]
+        for width in (1, *widths(divergence.gamma))
+    }
 
 
-def _candidates(server: Server, ids: list[int], block: Block) -> list[Candidate]:
-    answer = server.complete(
-        ids, n_predict=1, temperature=0, seed=block.seed, n_probs=CANDIDATES_ASKED
-    )
-    [first] = answer["completion_probabilities"]
-    return [Candidate(candidate["id"], candidate["logprob"]) for candidate in first["top_logprobs"]]
+def _ask(server: Server, divergence: Divergence, block: Block, root: Path, asked: _Answers) -> None:
+    """Add what the target says to `asked`, where no run with the same tokens has asked it."""
+    [source] = [one for one in block.prompts if one.prompt == divergence.prompt]
+    prompt = prompt_ids(server, source, block, root)
+    for width in (1, *widths(divergence.gamma)):
+        question = divergence.prompt, divergence.prefix, width
+        if question not in asked:
+            sizes = batches(divergence.position, width)
+            *_, asked[question] = read_in_batches(
+                server, prompt, divergence.prefix, sizes, CANDIDATES_ASKED
+            )

@@ -1,0 +1,43 @@
+"""What decides whether a divergence is a tie: how far batches alone move the target, as measured.
+
+A fixed number of nats would be right for one file on one machine: read in batches instead of one by
+one, a target of 8 bits may move by 0.1 nats, one of 4 bits by 0.4 (tests/benchmarks/tie_gaps.py).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+
+class Gap(NamedTuple):
+    """What the target says of the first token of a run that is not its baseline's, in nats."""
+
+    position: int
+    gap_nats: float  # how far behind the baseline's token it is
+    moved_nats: float  # how far batches move such gaps of this target at most, here or elsewhere
+    closed_by: int | None  # the narrowest batches in which the target itself takes it
+
+
+def gaps_of(judged: Iterable[Mapping[str, Any]]) -> dict[str, Gap]:
+    """Return the gap of each run that left its baseline.
+
+    `judged` are the answers of `divergence.judge_all`, each of one target. Those of before batches
+    were asked about decide nothing and are left out.
+    """
+    gaps = {}
+    for answer in judged:
+        asked = [one for one in answer["divergences"] if "gap_nats_by_width" in one]
+        moved = max(map(_moved, asked), default=0.0)
+        for one in asked:
+            gap = Gap(one["position"], one["gap_nats"], moved, _closed_by(one))
+            gaps[one["run"]] = gap
+    return gaps
+
+
+def _moved(one: Mapping[str, Any]) -> float:
+    moved = [abs(gap - one["gap_nats"]) for gap in one["gap_nats_by_width"].values()]
+    return max(moved, default=0.0)
+
+
+def _closed_by(one: Mapping[str, Any]) -> int | None:
+    closed = [int(width) for width, gap in one["gap_nats_by_width"].items() if gap <= 0]
+    return min(closed, default=None)

@@ -1,0 +1,35 @@
+"""What the jobs that measure with an engine share: their command line, and their manners."""
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from specmoe.guard import end_with
+from specmoe.host import refuse_other_host
+from specmoe.lock import alone
+
+
+def engine_job(description: str | None) -> ArgumentParser:
+    """Return a parser of what every such job is told."""
+    parser = ArgumentParser(description=description)
+    parser.add_argument("--root", required=True, type=Path, help="folder of the prompt files")
+    parser.add_argument("--engine", required=True, type=Path, help="engine.json")
+    parser.add_argument("--host", required=True, type=Path, help="host.json, if it is there")
+    parser.add_argument("--target", required=True, type=Path, help="GGUF")
+    parser.add_argument("--start-limit-s", required=True, type=float)
+    parser.add_argument("--run-limit-s", required=True, type=float)
+    parser.add_argument("--workflow-pid", type=int, help="end when this process does")
+    parser.add_argument("--server-log", required=True, type=Path)
+    parser.add_argument("--out", required=True, type=Path)
+    return parser
+
+
+@contextmanager
+def alone_on_its_host(args: Namespace, say: Callable[[str], None]) -> Iterator[None]:
+    """Work on no machine but the campaign's, beside no other measurement, only while wanted."""
+    if args.workflow_pid:
+        end_with(args.workflow_pid)
+    refuse_other_host(args.host)
+    with alone(say):
+        yield
