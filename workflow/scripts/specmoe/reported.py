@@ -4,7 +4,8 @@ A number is known by words: a quantity and the ids it is of, such as `speedup mo
 `recompute` gives the numbers of an analysis by those words, `resources/reported/` the printed ones.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from math import nan
 from pathlib import Path
 
@@ -15,12 +16,41 @@ from specmoe.errors import SchemaError
 from specmoe.views import length_cells, table, text_cells
 
 CLAIMS = "claims"
+MODELS = "models"
 TABLES = {"table3": "Table 3", "table4": "Table 4", "table5": "Table 5", "table6": "Table 6"}
 _IDS = ("suite", "target", "draft", "gamma")
 _COLUMNS = ["what", "source", "relation", "printed"]
+_MODEL_COLUMNS = ["model", "quantity", "printed", "source"]
+_ACCEPTANCE_BOUND = "acceptance_percent in any suite, highest"
+CELLS = "Table 5"
+"""The study's table of every cell."""
+
+# What the study says first and last: the claims of these places are its headline.
+_HEADLINE = ("Abstract", "Contribution", "Conclusion")
 
 # Section 5.2 of the study reckons with this cell.
 _ESTIMATED = "moe_q4 draft_0.8b 16"
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What the study's text says of how it was measured, as printed.
+
+    - acceptance_below: percent that no acceptance rate reaches.
+    - models: facts of its models, one a row: model, quantity (a column of the models' cards),
+      printed, source.
+    """
+
+    acceptance_below: str
+    models: pd.DataFrame
+
+
+def read_stated(folder: Path) -> Stated:
+    """Return what the study's text says of its method; raises SchemaError as `read_reported`."""
+    models = _read(folder / f"{MODELS}.csv")
+    _require_columns(models, _MODEL_COLUMNS, folder / f"{MODELS}.csv")
+    claims = read_reported(folder).set_index("what")
+    return Stated(str(claims.loc[_ACCEPTANCE_BOUND, "printed"]), models)
 
 
 def read_reported(folder: Path) -> pd.DataFrame:
@@ -30,8 +60,7 @@ def read_reported(folder: Path) -> pd.DataFrame:
     """
     parts = [_cells_of_table(folder / f"{name}.csv", title) for name, title in TABLES.items()]
     claims = _read(folder / f"{CLAIMS}.csv")
-    if list(claims.columns) != _COLUMNS:
-        raise SchemaError(f"{folder / CLAIMS}.csv: columns are not {', '.join(_COLUMNS)}")
+    _require_columns(claims, _COLUMNS, folder / f"{CLAIMS}.csv")
     return pd.concat([*parts, claims], ignore_index=True)
 
 
@@ -43,7 +72,7 @@ def compare(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
     """
     values = recompute(analysis)
     compared = reported.copy()
-    compared["digits"] = [len(text.partition(".")[2]) for text in compared["printed"]]
+    compared["digits"] = compared["printed"].map(_decimals)
     compared["recomputed"] = [values.get(what, nan) for what in compared["what"]]
     compared["equal"] = [
         value < float(printed) if relation == "<" else f"{value:.{digits}f}" == printed
@@ -58,14 +87,36 @@ def compare(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
     return compared
 
 
+def side_by_side(reported: pd.DataFrame, own: Analysis, beside: Iterable[Analysis]) -> pd.DataFrame:
+    """Return the printed cells and headline numbers beside what campaigns give for them.
+
+    Columns: those of `read_reported`, digits (decimals printed), recomputed (from the campaign of
+    the study's own rows, if it is this one or beside it) and measured (from this campaign, if it is
+    another); NaN where there is none, or it has no such number. All are the study's quantities, see
+    `recompute`.
+    """
+    headline = reported["source"].str.contains("|".join(_HEADLINE))
+    chosen = reported[(reported["source"] == CELLS) | headline].reset_index(drop=True)
+    study = next((one for one in [own, *beside] if _is_study(one)), None)
+    for column, found in [("recomputed", study), ("measured", None if own is study else own)]:
+        values = {} if found is None else recompute(found)
+        chosen[column] = [values.get(what, nan) for what in chosen["what"]]
+    chosen["digits"] = chosen["printed"].map(_decimals)
+    return chosen
+
+
+def _is_study(analysis: Analysis) -> bool:
+    return bool(analysis.campaign["source"].iloc[0] == "published")
+
+
 def recompute(analysis: Analysis) -> dict[str, float]:
     """Return the numbers of an analysis by the words of `resources/reported/`.
 
     Speedups and acceptance rates are the study's: a cell's mean rate over the target's mean rate
     without a draft, and the mean of the runs' own acceptance rates. By prompt length, speedups are
-    against the runs without a draft of that length.
+    against the runs without a draft of that length. A number that several suites give is none.
     """
-    cells = text_cells(analysis)
+    cells = text_cells(analysis).drop_duplicates(["target", "draft", "gamma"], keep=False)
     values = {
         **_runs(analysis),
         **_baselines(analysis),
@@ -79,6 +130,15 @@ def recompute(analysis: Analysis) -> dict[str, float]:
 
 def _read(path: Path) -> pd.DataFrame:
     return pd.read_csv(path, dtype=str, keep_default_na=False)
+
+
+def _decimals(printed: str) -> int:
+    return len(printed.partition(".")[2])
+
+
+def _require_columns(frame: pd.DataFrame, columns: list[str], path: Path) -> None:
+    if list(frame.columns) != columns:
+        raise SchemaError(f"{path}: columns are not {', '.join(columns)}")
 
 
 def _cells_of_table(path: Path, title: str) -> pd.DataFrame:
@@ -97,7 +157,7 @@ def _runs(analysis: Analysis) -> dict[str, float]:
 
 
 def _baselines(analysis: Analysis) -> dict[str, float]:
-    rates = table(analysis, "baselines").set_index("target")
+    rates = table(analysis, "baselines").drop_duplicates("target", keep=False).set_index("target")
     models = table(analysis, "models").set_index("model")
     values = {}
     for target in rates.index:
@@ -140,7 +200,7 @@ def _speedup_ranges(cells: pd.DataFrame) -> dict[str, float]:
         ].min(),
         "speedup of draft_0.8b less that of draft_2b, lowest": lead.min(),
         "speedup of draft_0.8b less that of draft_2b, highest": lead.max(),
-        "speedup curves that rise with gamma": float(sum(rising)),
+        "speedup curves that rise with gamma": float(sum(rising)) if rising else nan,
         **{
             f"speedup of {target}, highest": members["speedup_unpaired"].max()
             for target, members in cells.groupby("target")
@@ -151,7 +211,7 @@ def _speedup_ranges(cells: pd.DataFrame) -> dict[str, float]:
 def _acceptance_ranges(cells: pd.DataFrame, analysis: Analysis) -> dict[str, float]:
     chosen = {
         "in suites B and D": cells[cells["suite"].isin(["B", "D"])],
-        "in any suite": table(analysis, "cells"),
+        "in any suite": usual_cells(analysis),
         "at gamma 4": cells[cells["gamma"] == 4],
         "at gamma 16": cells[cells["gamma"] == 16],
     }
@@ -162,7 +222,8 @@ def _acceptance_ranges(cells: pd.DataFrame, analysis: Analysis) -> dict[str, flo
 
 
 def _lengths(analysis: Analysis) -> dict[str, float]:
-    speedups = length_cells(analysis).groupby("n_prompt")["speedup"].mean()
+    cells = length_cells(analysis).drop_duplicates("n_prompt", keep=False)
+    speedups = cells.set_index("n_prompt")["speedup"]
     low, high = speedups.min(), speedups.max()
     return {
         "speedup by prompt length, lowest": low,
