@@ -75,9 +75,9 @@ rule models:
 
 
 rule engine:
-    """Build and test llama.cpp."""
+    """Build and test every llama.cpp of the campaign."""
     input:
-        rules.build_engine.output.engine,
+        expand(rules.build_engine.output.engine, engine=ENGINES),
 
 
 onstart:

@@ -7,9 +7,12 @@ rule analyse_runs:
     input:
         modules("analyse_runs"),
         audit="<campaign>/audit",
+        beside=expand("results/{campaign}/analysis", campaign=CONFIG.beside),
+        claims=shipped("config/claims.yaml"),
         config="<campaign>/config.json",
         host="<data>/host.json",
         models="<data>/models.json",
+        passage=shipped(PUBLISHED_PASSAGE),
         reported=REPORTED,
         runs="<data>/runs.parquet",
         script=script("analyse_runs"),
@@ -27,4 +30,5 @@ rule analyse_runs:
         "Analysing the runs"
     shell:
         "python {input.script} --runs {input.runs} --config {input.config} --host {input.host}"
-        " --models {input.models} --audit {input.audit} --reported {params.reported} --out {output} 2>&1 | tee {log}"
+        " --models {input.models} --audit {input.audit} --reported {params.reported}"
+        " --passage {input.passage} --beside {input.beside} --claims {input.claims} --out {output} 2>&1 | tee {log}"

@@ -6,7 +6,7 @@ rule measure_block:
     input:
         modules("measure_block"),
         unpack(block_models),
-        engine="<engine>/engine.json",
+        engine=lambda wildcards: engine_of_block(BLOCKS[wildcards.block]),
         prompts=lambda wildcards: sorted(
             {shipped(source.file) for source in BLOCKS[wildcards.block].prompts}
         ),

@@ -6,7 +6,7 @@ rule pack_campaign:
         divergences=expand(
             "<campaign>/divergences/{target}.json", target=JUDGED_TARGETS
         ),
-        engine="<engine>/engine.json",
+        engines=expand("results/engines/{engine}/engine.json", engine=ENGINES),
         host="<campaign>/host.json",
         models="<campaign>/models.json",
         runs="<campaign>/runs.parquet",
@@ -22,4 +22,4 @@ rule pack_campaign:
         "Packing the campaign into {output}"
     shell:
         "python {input.script} --config {input.config} --files {input.runs} {input.host}"
-        " {input.models} {input.engine} --divergences {input.divergences} --out {output} 2>&1 | tee {log}"
+        " {input.models} --engines {input.engines} --divergences {input.divergences} --out {output} 2>&1 | tee {log}"

@@ -21,19 +21,22 @@ envvars:
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 from specmoe.backend import detect_backend
-from specmoe.config_checks import load
+from specmoe.config_checks import check_beside, load
 from specmoe.dependencies import files_of
 from specmoe.errors import ConfigError
-from specmoe.matrix import list_blocks, schedule
+from specmoe.matrix import PUBLISHED_PASSAGE, list_blocks, schedule
 from specmoe.progress import describe_missing
 
 try:
     CONFIG = load(config, Path(workflow.basedir))
+    check_beside(CONFIG, Path("results"), Path(shipped(".")))
 except ConfigError as error:
     sys.exit(f"ConfigError: {error}")
 
 BACKEND = detect_backend(CONFIG.campaign.backend)
-ENGINE_ID = f"{CONFIG.campaign.engine}-{BACKEND}"
+# The engines of the campaign in the config, by the id of the build; the campaign's own is first.
+ENGINES = {f"{name}-{BACKEND}": name for name in CONFIG.used_engines}
+ENGINE_ID = next(iter(ENGINES))
 RESULTS = Path("results", CONFIG.campaign.name)
 HOST = str(RESULTS / "host.json")
 # Where a campaign's runs and the facts beside them are: made here, or by others before.
@@ -58,10 +61,12 @@ PRIORITY = {block: 1 - position / len(BLOCKS) for position, block in enumerate(B
 # Greedy runs must give their baselines' tokens, or a tie; whoever has published nothing of his
 # tokens is not asked.
 JUDGED_TARGETS = sorted(
-    {block.target for block in BLOCKS.values() if block.has_draft}
+    {
+        block.target
+        for block in BLOCKS.values()
+        if block.has_draft and block.protocol == "paired" and block.temperature == 0
+    }
     if CONFIG.campaign.source != "published"
-    and CONFIG.measurement.protocol == "paired"
-    and CONFIG.measurement.temperature == 0
     else []
 )
 
@@ -151,6 +156,11 @@ def converter_folder():
     return own or f"results/engines/{ENGINE_ID}/converter"
 
 
+def engine_of_block(block):
+    """Return the engine.json of the engine that measures a block."""
+    return f"results/engines/{CONFIG.engine_of(block.suite)}-{BACKEND}/engine.json"
+
+
 def block_models(wildcards):
     """Return the files of a block's target and draft, and their cards."""
     block = BLOCKS[wildcards.block]
@@ -168,11 +178,11 @@ def block_models(wildcards):
 
 
 def baseline_records(target):
-    """Return the records of a target's blocks without a draft."""
+    """Return the records of a target's blocks without a draft that give their tokens."""
     return [
         f"<campaign>/blocks/{block.block}.json"
         for block in BLOCKS.values()
-        if block.target == target and not block.has_draft
+        if block.target == target and not block.has_draft and block.protocol == "paired"
     ]
 
 

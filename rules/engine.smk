@@ -7,23 +7,26 @@ rule build_engine:
     input:
         script=ancient(script("build_engine")),
     output:
-        bin=directory("<engine>/bin"),
-        engine="<engine>/engine.json",
+        bin=directory("results/engines/{engine}/bin"),
+        engine="results/engines/{engine}/engine.json",
     log:
-        "<engine>/build.log",
+        "results/engines/{engine}/build.log",
     benchmark:
-        "<engine>/build.tsv"
+        "results/engines/{engine}/build.tsv"
+    wildcard_constraints:
+        engine="|".join(map(re.escape, ENGINES)),
     priority: 10
     conda:
         "../envs/engine.yaml"
     threads: workflow.cores
     params:
-        id=ENGINE_ID,
-        entry=CONFIG.engine.model_dump_json(),
+        entry=lambda wildcards: CONFIG.engines[
+            ENGINES[wildcards.engine]
+        ].model_dump_json(),
         backend=BACKEND,
         out=subpath(output.engine, parent=True),
     message:
-        "Building llama.cpp {params.id}: some minutes, once"
+        "Building llama.cpp {wildcards.engine}: some minutes, once"
     shell:
-        "python {input.script} --id {params.id} --backend {params.backend}"
+        "python {input.script} --id {wildcards.engine} --backend {params.backend}"
         " --entry {params.entry:q} --out {params.out} --log {log}"

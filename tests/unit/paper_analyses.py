@@ -14,9 +14,11 @@ from specmoe.analysis import Analysis
 from specmoe.config import Statistics
 from specmoe.statistics import (
     CELL,
+    WAY,
     summarise_baselines,
     summarise_cells,
     unpaired_baselines,
+    with_intervals,
     with_speedups,
 )
 
@@ -78,6 +80,8 @@ CAMPAIGN = pd.DataFrame(
     [
         {
             "campaign": "by_hand",
+            "source": "measured",
+            "length_unit": "tokens",
             "synthetic": True,
             "protocol": "paired",
             "engine": "current",
@@ -135,7 +139,7 @@ def needed_times(runs: pd.DataFrame) -> pd.DataFrame:
     drafted = runs[runs["draft"] != "none"]
     times = drafted[["run", "suite", "target", "draft", "gamma"]].copy()
     times["family"] = ["moe" if target.startswith("moe") else "dense" for target in times["target"]]
-    return times.assign(decode_ms=2000.0, required_ms=1000.0)
+    return times.assign(decode_ms=2000.0, required_ms=1000.0, campaign="by_hand")
 
 
 def analysis_of(rows: list[dict]) -> Analysis:
@@ -144,16 +148,27 @@ def analysis_of(rows: list[dict]) -> Analysis:
     settings = Statistics(resamples=200)
     compared, baselines, unpaired = (
         with_speedups(runs),
-        summarise_baselines(runs),
+        with_intervals(summarise_baselines(runs), runs, settings),
         unpaired_baselines(runs),
     )
-    by_length = compared[compared["prompt"].str.startswith("passage-")]
-    sweep = summarise_cells(by_length, unpaired, settings, [*CELL, "prompt", "n_prompt"])
+    of_length = compared["prompt"].str.startswith("passage-").astype(bool)
+    sweep = summarise_cells(compared[of_length], unpaired, settings, [*CELL, "prompt", "n_prompt"])
     if not sweep.empty:
         sweep["baseline_tokens_per_second"] = BASELINE_RATE
     cells = summarise_cells(compared, unpaired, settings)
     tables = (baselines, cells, sweep, MODELS, SUITES, CAMPAIGN)
-    return Analysis(*tables, required_time=needed_times(runs))
+    return Analysis(
+        *tables,
+        by_prompt=summarise_cells(compared[~of_length], unpaired, settings, [*CELL, "prompt"]),
+        marked=unmarked(runs),
+        required_time=needed_times(runs),
+    )
+
+
+def unmarked(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the counts of an audit that marks none of the runs."""
+    cells = runs.groupby([*WAY, "suite", "target", "draft", "gamma", "prompt"])
+    return cells.size().reset_index(name="runs").assign(marked=0)
 
 
 def full() -> Analysis:
@@ -186,6 +201,37 @@ def single() -> Analysis:
     )
 
 
+def several_ways() -> Analysis:
+    """Return one target, draft and γ = 4, 8, by llama-server and by the study's commands.
+
+    Speedups: 0.80 and 0.60 of the former, without a failed decode; 1.20 and 1.40 of the latter,
+    with 100 and 200 a run.
+    """
+    server = [
+        *baseline_runs(["moe_q4"], ["passage-64"], 2),
+        *speculative_runs("S", "moe_q4", "draft_0.8b", 4, [40, 40], "passage-64"),
+        *speculative_runs("S", "moe_q4", "draft_0.8b", 8, [30, 30], "passage-64"),
+    ]
+    faster = {4: 60, 8: 70}
+    tools = [
+        row
+        | {key: f"tools/{row[key]}" for key in ("suite", "block", "run")}
+        | {"protocol": "published", "engine": "march-cpu"}
+        | (
+            {
+                "tokens_per_second": faster[row["gamma"]],
+                "baseline": f"tools/{row['baseline']}",
+                "decode_failures": 25 * row["gamma"],
+            }
+            if row["draft"] != "none"
+            else {}
+        )
+        for row in server
+    ]
+    names = ["P", "S", "tools/P", "tools/S"]
+    return replace(analysis_of([*server, *tools]), suites=SUITES.iloc[[0] * 4].assign(suite=names))
+
+
 def without_drafts() -> Analysis:
     """Return a campaign of baselines alone."""
     return analysis_of(baseline_runs(["moe_q4"], ["passage-64"], 2))
@@ -208,6 +254,9 @@ def _row(
         "block": block,
         "run": f"{block}/{prompt}",
         "target": target,
+        "protocol": "paired",
+        "engine": "current-cpu",
+        "decode_failures": 0,
         "draft": draft,
         "gamma": gamma,
         "prompt": prompt,

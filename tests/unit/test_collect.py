@@ -34,6 +34,7 @@ def record(draft="none", gamma=0, tokens=TOKENS, suite="B", repeat=0):
             "repeat": repeat,
             "n_predict": 4,
             "temperature": 0.0,
+            "imposed_acceptance": None,
             "seed": 1,
         },
         "provenance": {
@@ -53,6 +54,7 @@ def record(draft="none", gamma=0, tokens=TOKENS, suite="B", repeat=0):
                 "decode_failures": 0,
                 "metrics": {"n_decode_total": 2.0 if speculative else 4.0}
                 | (counters if speculative else {}),
+                "draft_ms": 12.5,
                 "verifications": [[1, 2, True], [1, 2, True], [2, 2, False]],
                 "answer": {
                     "tokens": tokens,
@@ -89,6 +91,7 @@ def test_a_baseline_has_no_speculation_counters_rather_than_zeros():
         "accepted",
         "accepted_per_position",
         "replays",
+        "draft_ms",
         "draft_sha256",
     ):
         assert baseline[column] is None
@@ -101,6 +104,7 @@ def test_a_speculative_row_has_the_counters_of_its_own_run():
     assert speculative["accepted_per_position"] == [1, 1, 0]
     assert speculative["replays"] == 2
     assert speculative["replays_rejected"] == 1
+    assert speculative["draft_ms"] == 12.5
 
 
 def test_a_counter_that_is_no_whole_number_is_refused():
@@ -120,6 +124,23 @@ def test_the_baseline_of_a_row_has_its_target_prompt_and_repeat():
     assert rows[0]["baseline"] == "P/t/none/g0/r1/p"
     assert rows[0]["common_prefix"] == 2
     assert rows[2]["baseline"] is None
+
+
+def test_runs_are_compared_at_their_own_temperature():
+    rows = [row(draft="d", gamma=2), row(suite="P"), row(suite="P", repeat=0)]
+    rows[0]["temperature"] = rows[1]["temperature"] = 0.7
+    rows[1]["run"] = "warm"
+    link_baselines(rows, {"B": "P"})
+    assert rows[0]["baseline"] == "warm"
+    assert rows[0]["common_prefix"] is None  # sampled texts differ
+
+
+def test_a_text_of_imposed_acceptance_shares_no_prefix_with_its_baseline():
+    rows = [row(draft="d", gamma=2), row(suite="P")]
+    rows[0]["imposed_acceptance"] = 0.5
+    link_baselines(rows, {"B": "P"})
+    assert rows[0]["baseline"] == rows[1]["run"]
+    assert rows[0]["common_prefix"] is None
 
 
 def test_where_tokens_are_not_known_a_row_is_linked_without_a_common_prefix():

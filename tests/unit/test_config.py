@@ -62,7 +62,7 @@ def test_an_unknown_prompt_is_named(study, root):
 
 def test_an_unknown_suite_is_named(study, root):
     study["campaign"]["suites"] = ["A", "E1"]
-    assert "campaign.suites: unknown suite 'E1'; known: A, B, C, D, F, P" in fault(study, root)
+    assert "campaign.suites: unknown suite 'E1'; known: A, B, C, D, F, G, K" in fault(study, root)
 
 
 def test_an_unknown_engine_is_named(study, root):
@@ -187,3 +187,55 @@ def test_only_models_that_a_suite_runs_and_their_sources_are_needed(study, root)
     config = load(study, root)
     assert config.measured_models == ["dense_0.8b", "dense_9b", "dense_2b", "dense_4b"]
     assert {*config.needed_models} - {*config.measured_models} == {"2b_bf16", "4b_bf16"}
+
+
+def with_tools(study):
+    """Let suite F be measured by the study's commands with the engine of March."""
+    study["suites"]["F"] |= {"protocol": "published", "engine": "march"}
+    return study
+
+
+def test_a_suite_can_be_measured_by_another_protocol_and_engine(study, root):
+    config = load(with_tools(study), root)
+    assert config.used_engines == ["current", "march"]
+    assert (config.protocol_of("F"), config.engine_of("F")) == ("published", "march")
+    assert (config.protocol_of("B"), config.engine_of("B")) == ("paired", "current")
+    assert list(config.of_campaign().engines) == ["current", "march"]
+
+
+def test_an_unknown_engine_of_a_suite_is_named(study, root):
+    study["suites"]["F"]["engine"] = "marsh"
+    assert "suites.F.engine: unknown engine 'marsh'; did you mean 'march'?" in fault(study, root)
+
+
+def test_protocol_paired_is_measured_by_the_engine_that_is_asked_about_divergences(study, root):
+    study["suites"]["F"]["engine"] = "march"
+    assert "suites.F.engine: 'march' measures by protocol published alone" in fault(study, root)
+
+
+def test_a_suite_and_its_baseline_are_measured_the_same_way(study, root):
+    with_tools(study)["suites"]["D"]["baseline"] = "F"
+    study["suites"]["D"] |= {"protocol": "published"}
+    message = fault(study, root)
+    assert "suites.D.baseline: suite 'F' is measured by protocol published with engine" in message
+
+
+def test_a_suite_by_the_studys_commands_needs_a_gamma_too(study, root):
+    del with_tools(study)["suites"]["F"]["gammas"]
+    assert "suites.F.gammas: a suite with a draft needs at least one γ" in fault(study, root)
+
+
+def test_a_temperature_without_a_baseline_is_named(study, root):
+    study["suites"]["B"]["temperatures"] = [0.0, 0.7]
+    assert "suites.B.baseline: suite 'P' has no temperature 0.7" in fault(study, root)
+
+
+def test_no_model_is_called_itself(study, root):
+    study["model_sets"]["study"]["itself"] = study["model_sets"]["study"]["dense_4b"]
+    assert "'itself' means the target and names no model" in fault(study, root)
+
+
+@pytest.mark.parametrize("share", [-0.1, 1.1])
+def test_an_imposed_acceptance_is_a_share(study, root, share):
+    study["suites"]["B"]["imposed_acceptance"] = [share]
+    assert "suites.B.imposed_acceptance.0: Input should be" in fault(study, root)

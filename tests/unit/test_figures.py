@@ -17,6 +17,7 @@ from .paper_analyses import (
     baseline_runs,
     full,
     relabelled,
+    several_ways,
     single,
     speculative_runs,
     without_drafts,
@@ -57,7 +58,7 @@ def test_main_tex_includes_every_figure(name):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-@pytest.mark.parametrize("make", [full, single, without_drafts])
+@pytest.mark.parametrize("make", [full, single, several_ways, without_drafts])
 def test_every_figure_fits_the_page_whatever_was_measured(name, make):
     figure = drawn(FIGURES[name](make()))
     assert figure.get_figwidth() <= style.WIDTH_IN
@@ -69,7 +70,7 @@ def test_every_figure_fits_the_page_whatever_was_measured(name, make):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_legend_axes_and_labels_do_not_overlap(name):
-    figure = drawn(FIGURES[name](full()))
+    figure = drawn(FIGURES[name](several_ways() if name == "protocols" else full()))
     boxes = [figure.legends[0].get_window_extent()]
     boxes += [label.get_window_extent() for label in figure.texts if label.get_text()]
     boxes += [axes.get_tightbbox() for axes in figure.axes]
@@ -80,7 +81,7 @@ def test_legend_axes_and_labels_do_not_overlap(name):
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_same_analysis_gives_the_same_bytes(name, tmp_path):
     for attempt in ("first", "second"):
-        save(FIGURES[name](full()), tmp_path / attempt / name)
+        save(FIGURES[name](several_ways()), tmp_path / attempt / name)
     for suffix in (".pdf", ".png"):
         first, second = (
             (tmp_path / attempt / f"{name}{suffix}").read_bytes() for attempt in ("first", "second")
@@ -130,6 +131,19 @@ def test_nothing_drawn_lies_outside_the_axes():
             assert all(low < value < high for line in lines(axes) for value in line)
 
 
+def test_what_was_measured_in_several_ways_has_a_line_for_each():
+    figure = FIGURES["protocols"](several_ways())
+    acceptance, speedup, failures = figure.axes
+    assert legend(figure) == ["llama-server, current-cpu", "the study's commands, march-cpu"]
+    assert lines(acceptance) == [[0.5, 0.5]] * 2
+    assert lines(speedup) == [pytest.approx([0.8, 0.6]), pytest.approx([1.2, 1.4])]
+    assert lines(failures) == [[0, 0], [100, 200]]
+
+
+def test_a_campaign_that_measured_one_way_says_so():
+    assert words(FIGURES["protocols"](full())) == [NOT_MEASURED]
+
+
 def test_acceptance_starts_at_zero():
     for axes in FIGURES["acceptance_by_gamma"](full()).axes:
         assert axes.get_ylim()[0] == 0
@@ -156,9 +170,10 @@ def test_prompt_lengths_show_rates_and_speedup_with_the_lengths_as_ticks():
 @pytest.mark.parametrize("label", ["$x^$ \\frac{", "_hidden", "a" * 300, "two\nlines", "%s {}"])
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_label_is_shown_as_text_whatever_is_in_it(name, label):
-    figure = drawn(FIGURES[name](relabelled(full(), "moe_q4", label)))
+    make = several_ways if name == "protocols" else full
+    figure = drawn(FIGURES[name](relabelled(make(), "moe_q4", label)))
     assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
-    if name not in ("throughput", "required_time"):
+    if name not in ("throughput", "required_time", "protocols"):
         assert any(style.short(label) in entry for entry in legend(figure))
 
 

@@ -68,6 +68,33 @@ def test_the_order_takes_repeat_after_repeat_and_mixes_suites_within_each(blocks
     assert first != sorted(first)
 
 
+def blocks_of(suite, study, root, **changes):
+    study["suites"][suite] |= changes
+    return [block for block in list_blocks(load(study, root), gpu=False) if block.suite == suite]
+
+
+def test_itself_is_every_targets_own_name(study, root):
+    blocks = blocks_of("D", study, root, drafts=["itself"])
+    assert {(block.target, block.draft) for block in blocks} == {
+        ("dense_4b", "dense_4b"),
+        ("dense_9b", "dense_9b"),
+    }
+
+
+def test_imposed_acceptance_multiplies_blocks_with_a_draft_alone(study, root):
+    blocks = blocks_of("F", study, root, imposed_acceptance=[0, 0.5, 1])
+    assert Counter(block.imposed_acceptance for block in blocks) == {None: 3, 0: 3, 0.5: 3, 1: 3}
+    assert blocks[-1].block == "F/moe_q4/draft_0.8b/g8/a1/r2"
+    assert len({block.block for block in blocks}) == 12
+
+
+def test_repeats_at_a_temperature_are_samples_and_greedy_ones_are_not(study, root):
+    blocks = blocks_of("F", study, root, drafts=["none"], temperatures=[0, 0.7])
+    seeds = {block.block: block.seed for block in blocks}
+    assert [seeds[f"F/moe_q4/none/g0/t0/r{repeat}"] for repeat in range(3)] == [42, 42, 42]
+    assert [seeds[f"F/moe_q4/none/g0/t0.7/r{repeat}"] for repeat in range(3)] == [42, 43, 44]
+
+
 def test_another_gamma_adds_blocks_and_changes_no_other(study, root):
     before = {block.block: block for block in list_blocks(load(study, root), gpu=False)}
     study["suites"]["D"]["gammas"] = [4, 8, 16, 32]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.block import Block, Method, PromptSource, Protocol
+from specmoe.block import Block, PromptSource, Protocol
 from specmoe.config_checks import load
 from specmoe.errors import ConfigError, MeasurementError
 from specmoe.matrix import PUBLISHED_PASSAGE, list_blocks
@@ -14,6 +14,8 @@ from specmoe.process import count_decode_failures
 from specmoe.published_protocol import Reading, measure, read_bench, read_speculative
 from specmoe.published_rows import rows_of_published_record
 from specmoe.records import COLUMNS, read_runs, write_runs
+
+from ..blocks import PROVENANCE, baseline, speculative
 
 # Recorded on a two-core Linux machine: moe_q4 of the demo with draft_0.8b, γ = 4, 64 tokens.
 MARCH_FAILURE = """\
@@ -117,32 +119,14 @@ def test_a_table_without_both_rows_is_no_result(text):
     assert read_bench(text) is None
 
 
-BASELINE = Block(
-    block="F/t/none/g0/r0",
+BASELINE = baseline(
     suite="F",
-    target="t",
-    method=Method.NONE,
-    draft="none",
-    gamma=0,
-    repeat=0,
     prompts=(PromptSource("passage-8", "topic.txt", 8),),
     n_predict=64,
-    temperature=0.0,
-    seed=42,
-    warmups=2,
-    context=512,
     threads=2,
-    gpu_layers=0,
     protocol=Protocol.PUBLISHED,
 )
-SPECULATIVE = replace(
-    BASELINE,
-    block="F/t/d/g4/r0",
-    method=Method.DRAFT,
-    draft="d",
-    gamma=4,
-    prompts=(*BASELINE.prompts, PromptSource("code", "code.txt")),
-)
+SPECULATIVE = speculative(BASELINE, prompts=(*BASELINE.prompts, PromptSource("code", "code.txt")))
 OLD_MANUAL = "--draft, --draft-n, --draft-max N   number of tokens to draft"
 NEW_MANUAL = "--spec-draft-n-max N   number of tokens to draft\n--draft N   has been removed"
 
@@ -222,7 +206,7 @@ def test_failed_decodes_are_counted_for_each_run_and_are_no_error(do, tmp_path):
 
 def test_a_baseline_on_texts_is_refused_before_anything_runs(do):
     block = replace(BASELINE, prompts=SPECULATIVE.prompts)
-    with pytest.raises(MeasurementError, match=r"block F/t/none/g0/r0: .* prompt_lengths"):
+    with pytest.raises(MeasurementError, match=r"block F/target/none/g0/r0: .* prompt_lengths"):
         do(block, "false")
 
 
@@ -245,7 +229,7 @@ def test_an_engine_without_the_tool_is_told_what_to_do(tmp_path):
     [
         ("kill -SEGV $$", "llama-speculative failed \\(killed by SIGSEGV\\)"),
         ("echo no such model >&2; exit 3", "exit code 3\\); the end of .*\n  \\| no such model"),
-        ("echo done >&2", "run F/t/d/g4/r0/passage-8: no result; the end of .*\n  \\| done"),
+        ("echo done >&2", "g4/r0/passage-8: no result; the end of .*\n  \\| done"),
     ],
 )
 def test_a_tool_that_fails_or_says_nothing_ends_the_block_with_its_log(do, behaviour, fault):
@@ -253,18 +237,17 @@ def test_a_tool_that_fails_or_says_nothing_ends_the_block_with_its_log(do, behav
         do(SPECULATIVE, behaviour)
 
 
+def test_a_tool_that_ends_before_its_result_is_written_is_run_again(do, tmp_path):
+    third = f"echo x >>{tmp_path}/runs; test $(wc -l <{tmp_path}/runs) -lt 3"
+    block = replace(SPECULATIVE, prompts=SPECULATIVE.prompts[:1])
+    record = do(block, f"{third} || cat {tmp_path}/result >&2")
+    assert len((tmp_path / "runs").read_text().split()) == 3
+    assert [run["decode_failures"] for run in record["runs"]] == [1]
+
+
 def test_a_tool_that_hangs_is_ended_at_the_limit(do):
     with pytest.raises(MeasurementError, match=r"timeout: llama-spec.* longer than 0\.5 s"):
         do(SPECULATIVE, "exec sleep 600", limit_s=0.5)
-
-
-PROVENANCE = {
-    "engine": "march-cpu",
-    "engine_commit": "49bfddeca",
-    "backend": "cpu",
-    "target_sha256": "t",
-    "draft_sha256": "d",
-}
 
 
 def rows(record):

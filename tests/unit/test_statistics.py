@@ -13,6 +13,7 @@ from specmoe.statistics import (
     summarise_baselines,
     summarise_cells,
     unpaired_baselines,
+    with_intervals,
     with_speedups,
 )
 
@@ -25,6 +26,9 @@ def run(name, rate, *, draft="none", gamma=0, prompt="passage-64", repeat=0, bas
         "suite": "B" if draft != "none" else "A",
         "block": f"{draft}/g{gamma}/r{repeat}",
         "target": "t",
+        "protocol": "paired",
+        "engine": "current-cpu",
+        "decode_failures": 0,
         "draft": draft,
         "gamma": gamma,
         "prompt": prompt,
@@ -150,7 +154,7 @@ def test_baselines_of_a_sweep_are_in_the_papers_denominator_and_not_in_its_table
     sweep = pd.DataFrame([run("f0", 30.0, suite="F"), run("f1", 30.0, suite="F", draft="d")])
     runs = pd.concat([runs, sweep])
     assert summarise_baselines(runs)["tokens_per_second"].tolist() == [15.0]
-    assert unpaired_baselines(runs)["t"] == 20.0
+    assert unpaired_baselines(runs)["paired", "current-cpu", "t"] == 20.0
 
 
 def test_prompts_of_text_are_no_part_of_the_papers_baseline(runs):
@@ -184,6 +188,14 @@ def test_runs_of_one_block_do_not_narrow_the_interval():
     assert bootstrap_interval(repeated, SETTINGS) == pytest.approx(
         bootstrap_interval(spread, SETTINGS)
     )
+
+
+def test_the_interval_of_a_rate_without_a_draft_is_over_its_blocks(runs):
+    runs = pd.concat([runs, pd.DataFrame([run("o", 5.0) | {"target": "once"}])])
+    rows = with_intervals(summarise_baselines(runs), runs, SETTINGS).set_index("target")
+    ends = ["tokens_per_second_low", "tokens_per_second_high"]
+    assert rows.loc["t", ends].tolist() == [10.0, 20.0]
+    assert rows.loc["once", ends].isna().all()  # one block
 
 
 ratios = st.lists(st.floats(0.01, 100), min_size=2, max_size=6)

@@ -17,6 +17,7 @@ from .paper_analyses import (
     baseline_runs,
     full,
     relabelled,
+    several_ways,
     single,
     speculative_runs,
     without_drafts,
@@ -52,7 +53,8 @@ def test_every_table_has_a_template_and_every_template_a_table():
 
 @pytest.mark.parametrize("name", TABLES)
 def test_main_tex_includes_every_table(name):
-    assert rf"\floattable{{{name}}}" in (PAPER / "main.tex").read_text()
+    text = (PAPER / "main.tex").read_text()
+    assert rf"\floattable{{{name}}}" in text or rf"\pagestable{{{name}}}" in text
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -127,6 +129,21 @@ def test_speculation_shows_paired_and_unpaired_speedup_acceptance_and_accepted_l
 
 def test_speculation_leaves_out_the_suites_of_exact_length():
     assert len(rows("speculation", full())) == 1 + 5
+
+
+def test_what_was_measured_in_several_ways_stands_side_by_side():
+    shown = rows("protocols", several_ways())
+    server, _, tools, _ = [row for row in shown if row[3] in {"4", "8"}]
+    assert server[:2] == ["MoE Q4", "llama-server, current-cpu"]
+    assert (server[6], server[8]) == ("0.80", "0.0")
+    assert tools[1] == "the study's commands, march-cpu"
+    assert (tools[6], tools[8]) == ("1.20", "100.0")
+
+
+def test_every_engine_of_a_campaign_is_named_by_the_head_of_its_commit():
+    commits = f"{'a' * 40}, {'b' * 7}"
+    analysis = replace(full(), campaign=full().campaign.assign(engine_commit=commits))
+    assert commands(analysis)["EngineCommit"] == f"{'a' * 12}, bbbbbbb"
 
 
 def test_names_stand_once_in_a_group():

@@ -2,7 +2,13 @@
 
 import pytest
 
-from specmoe.trace import Verification, count_rejected_replays, count_replays, read_trace
+from specmoe.trace import (
+    Verification,
+    count_rejected_replays,
+    count_replays,
+    read_draft_times,
+    read_trace,
+)
 
 LOG = """
 0.01 I slot   operator(): id  0 | task 1 | accepted  5/16 draft tokens (restore checkpoint)
@@ -19,8 +25,15 @@ def test_each_request_has_its_verifications_in_order():
     ]
 
 
+def test_the_time_of_drafting_is_logged_as_a_sum_since_the_start():
+    line = "0.07 I spec: statistics     draft-simple: #calls = 1, dur(b,g,a) = 0.0, {}, 0.01 ms\n"
+    log = "".join(line.format(ms) for ms in (182.5, 200.5, 230.75))
+    assert read_draft_times(log) == [182.5, 18.0, 30.25]
+
+
 def test_a_log_without_a_trace_has_no_requests():
     assert read_trace("llama_server: listening\n") == []
+    assert read_draft_times("llama_server: listening\n") == []
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import yaml
 from specmoe.records import read_runs
 
 from ..unit.published_study import CSV, needs_csv
+from .conftest import SOUND_DEMO, untimed_verdicts
 from .test_workflow import jobs, words
 
 RENDERED = {"analyse_runs", "audit_runs", "plot_figures", "record_config", "render_tables", "paper"}
@@ -41,6 +42,40 @@ def test_the_published_study_is_rendered_from_its_own_rows(published, tmp_path):
     assert broken["suite"].value_counts().to_dict() == {"B": 144, "D": 72}
     assert "MoE Q4" in (tmp_path / "paper/tables/speculation.tex").read_text()
     assert "Nothing to be done" in words(published("paper"))
+
+
+@needs_csv
+def test_the_demo_and_the_published_study_come_on_one_axis(published, snakemake, tmp_path, root):
+    overlay = str(root / "resources/campaigns/demo/campaign.yaml")
+
+    def demo(*args):
+        beside = ["--config", "beside=[published]"]
+        return snakemake(*args, "--configfile", overlay, *beside, folder=tmp_path)
+
+    refused = demo("-n", "paper")
+    assert refused.returncode != 0
+    told = "ConfigError: config: beside: there is no results/published/analysis; render campaign"
+    assert f"{told} 'published' first: snakemake --cores 1 paper --configfile " in words(refused)
+    assert published("results/published/analysis").returncode == 0
+    assert set(jobs(demo("-n", "paper"))) == {*RENDERED, "total"}
+    done = demo("results/demo/analysis")
+    assert done.returncode == 0, words(done)
+    folder = tmp_path / "results/demo/analysis"
+    times = pd.read_parquet(folder / "required_time.parquet")
+    assert times["campaign"].value_counts().to_dict() == {"demo": 234, "published": 234}
+    compared = pd.read_parquet(folder / "comparison.parquet")
+    assert compared[["recomputed", "measured"]].notna().all(axis=None)
+    # The configuration that rows are measured by has nothing of it.
+    assert "beside" not in json.loads((tmp_path / "results/demo/config.json").read_text())
+
+
+def test_the_shipped_demo_breaks_no_check_of_the_audit_that_does_not_rest_on_time(
+    snakemake, tmp_path, root
+):
+    overlay = str(root / "resources/campaigns/demo/campaign.yaml")
+    done = snakemake("results/demo/audit", "--configfile", overlay, folder=tmp_path)
+    assert done.returncode == 0, words(done)
+    assert untimed_verdicts(tmp_path / "results/demo") == SOUND_DEMO
 
 
 def test_another_file_than_the_authors_is_refused(snakemake, tmp_path, root):

@@ -11,6 +11,8 @@ import yaml
 
 from specmoe.records import read_runs
 
+from .conftest import SOUND_DEMO, untimed_verdicts
+
 STUDY = {"A": 18, "B": 144, "C": 36, "D": 72, "F": 36, "P": 48}
 
 
@@ -84,6 +86,10 @@ def test_acceptance_falls_with_gamma_and_is_higher_for_the_larger_draft(speculat
 def test_every_repeat_gives_the_same_tokens(runs):
     cells = runs.groupby(["suite", "target", "draft", "gamma", "prompt"])["tokens"]
     assert (cells.agg(lambda tokens: len(set(map(tuple, tokens)))) == 1).all()
+
+
+def test_no_row_breaks_a_check_of_the_audit_that_does_not_rest_on_time(demo_folder):
+    assert untimed_verdicts(demo_folder / "results/demo") == SOUND_DEMO
 
 
 def test_passage_prompts_have_exactly_their_length(runs):

@@ -209,6 +209,37 @@ def test_the_study_on_the_types_of_its_paper_quantizes_six_models(snakemake, tmp
     assert planned["measure_block"] == 90
 
 
+def test_the_artefact_is_one_campaign_of_two_engines(snakemake, tmp_path, root):
+    artefact = str(root / "config/artefact.yaml")
+    planned = jobs(snakemake("-n", "paper", "--configfile", artefact, folder=tmp_path))
+    # Of every way three targets, each without a draft and with one at three γ, twice.
+    assert planned["measure_block"] == 3 * 3 * 4 * 2
+    assert (planned["build_engine"], planned["judge_divergences"]) == (2, 3)
+    only_tools = jobs(
+        snakemake("-n", "suite_march_tools", "--configfile", artefact, folder=tmp_path)
+    )
+    assert only_tools["measure_block"] == 24
+
+
+def test_suites_by_the_studys_commands_and_by_the_server_lie_side_by_side(measured, tiny, campaign):
+    tools = {"drafts": ["none", "draft"], "prompts": [], "protocol": "published", "baseline": "T"}
+    tiny["suites"]["T"] = tiny["suites"]["S"] | tools
+    tiny["campaign"]["suites"].append("T")
+    assert jobs(campaign(tiny, "-n", "paper"))["measure_block"] == 2
+    done = campaign(tiny, "paper")
+    assert done.returncode == 0, words(done)
+    rates = read_runs(measured / "results/tiny/runs.parquet").set_index("suite")
+    assert set(rates.loc["T", "protocol"]) == {"published"}
+    assert set(rates.loc[["S", "N"], "protocol"]) == {"paired"}
+    [alone] = rates[rates["draft"] == "none"].loc[["T"], "tokens_per_second"]
+    audit = pd.read_parquet(measured / "results/tiny/audit/audit.parquet")
+    [why] = audit.query("check == 'draft_time' and suite == 'T' and draft == 'draft'")["why"]
+    assert f"at {1000 / alone:.2f} ms (target alone)" in why
+    table = (measured / "paper/tables/protocols.tex").read_text()
+    assert "the study's commands, built-cpu" in table
+    assert "llama-server, built-cpu" in table
+
+
 def test_a_wrong_config_is_one_line_and_no_traceback(tiny, campaign, tmp_path):
     tiny["suites"]["S"]["targets"] = ["tagret"]
     done = campaign(tiny, "-n")

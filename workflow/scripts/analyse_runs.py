@@ -8,10 +8,13 @@ from pathlib import Path
 import pandas as pd
 
 from specmoe import errors
-from specmoe.analysis import analyse
+from specmoe.analysis import Analysis, analyse, required_times
+from specmoe.audit import count_marked
+from specmoe.claims import judge_claims, read_claims
 from specmoe.config import Config
+from specmoe.method_notes import method_notes
 from specmoe.records import read_runs
-from specmoe.reported import compare, read_reported
+from specmoe.reported import compare, read_reported, read_stated, side_by_side
 
 
 def main() -> None:
@@ -23,18 +26,39 @@ def main() -> None:
     parser.add_argument("--host", required=True, type=Path, help="host.json")
     parser.add_argument("--audit", required=True, type=Path, help="folder of the findings")
     parser.add_argument("--reported", required=True, type=Path, help="what the study prints")
+    parser.add_argument("--passage", required=True, type=Path, help="the study's own, of words")
+    parser.add_argument("--beside", type=Path, nargs="*", default=[], help="other analyses")
+    parser.add_argument("--claims", required=True, type=Path, help="what the study claims")
     parser.add_argument("--out", required=True, type=Path, help="folder of the tables")
     args = parser.parse_args()
     config = Config.model_validate_json(args.config.read_text())
     cards, host = (json.loads(path.read_text()) for path in (args.models, args.host))
+    runs, reported = read_runs(args.runs), read_reported(args.reported)
+    of_study = config.campaign.source == "published"
+    own_times = pd.read_parquet(args.audit / "required_time.parquet")
     analysis = replace(
-        analyse(read_runs(args.runs), config, cards, host),
+        analyse(runs, config, cards, host),
         audit=pd.read_parquet(args.audit / "summary.parquet"),
-        required_time=pd.read_parquet(args.audit / "required_time.parquet"),
+        marked=count_marked(pd.read_parquet(args.audit / "audit.parquet")),
+        required_time=own_times.assign(campaign=config.campaign.name),
     )
-    if config.campaign.source == "published":
-        analysis = replace(analysis, reported=compare(read_reported(args.reported), analysis))
-    analysis.write(args.out)
+    if of_study:
+        analysis = replace(analysis, reported=compare(reported, analysis))
+    beside = [Analysis.read(folder) for folder in args.beside]
+    replace(
+        analysis,
+        method_notes=method_notes(
+            runs,
+            analysis.baselines,
+            cards,
+            {model: config.label(model) for model in cards},
+            passage_words=len(args.passage.read_text(encoding="utf-8").split()),
+            stated=read_stated(args.reported) if of_study else None,
+        ),
+        required_time=required_times([analysis, *beside]),
+        claims=judge_claims(read_claims(args.claims), analysis),
+        comparison=side_by_side(reported, analysis, beside),
+    ).write(args.out)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
     parser.add_argument("--files", required=True, type=Path, nargs="+")
+    parser.add_argument("--engines", required=True, type=Path, nargs="+", help="engine.json each")
     parser.add_argument("--divergences", type=Path, nargs="*", default=[], help="judged, by target")
     parser.add_argument("--out", required=True, type=Path, help="folder")
     args = parser.parse_args()
@@ -21,6 +22,8 @@ def main() -> None:
         shutil.copy(file, args.out)
     for file in args.divergences:
         shutil.copy(file, args.out / "divergences")
+    engines = [json.loads(file.read_text()) for file in args.engines]
+    (args.out / "engines.json").write_text(json.dumps(engines, indent=1) + "\n")
     config = json.loads(args.config.read_text())
     config["campaign"]["source"] = "cached"
     # JSON is YAML, and so a file for --configfile.

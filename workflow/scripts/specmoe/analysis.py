@@ -1,6 +1,6 @@
 """Everything the paper's tables and figures are made of, computed once from rows and provenance."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self
@@ -9,11 +9,13 @@ import pandas as pd
 
 from specmoe.block import PASSAGE_PREFIX
 from specmoe.config import Config
+from specmoe.errors import SchemaError
 from specmoe.statistics import (
     CELL,
     summarise_baselines,
     summarise_cells,
     unpaired_baselines,
+    with_intervals,
     with_speedups,
 )
 
@@ -33,14 +35,21 @@ CARD_COLUMNS = (
 class Analysis:
     """The tables of one campaign; nothing after this computes a number of its own.
 
-    - baselines: one row per target, see `summarise_baselines`.
+    - baselines: one row per target, see `summarise_baselines` and `with_intervals`.
     - cells: one row per (suite, target, draft, gamma), see `summarise_cells`.
     - sweep: the same per prompt of exact length, with prompt and n_prompt.
+    - by_prompt: the same per text, with prompt.
     - models: one row per model that was measured: model, label, family (`moe` or `dense`),
       parameters_total, parameters_active, size_bytes, type, experts, experts_used, sha256.
     - suites: one row per suite: suite, title, runs, blocks, measured (rows with status ok).
     - campaign: what the campaign was, as one row of plain values.
-    - audit, required_time: see `audit.summarise_audit` and `audit_physics.required_time`.
+    - audit: see `audit.summarise_audit`.
+    - marked: see `audit.count_marked`.
+    - claims: what the campaign says of the study's claims, see `claims.judge_claims`.
+    - required_time: see `audit_physics.required_time`; with a column `campaign`, as it has the rows
+      of the campaigns beside this one too.
+    - method_notes: see `method_notes.method_notes`.
+    - comparison: what the study prints beside what campaigns give, see `reported.side_by_side`.
     - reported: what the published study prints beside what its rows give, see `reported.compare`;
       without rows for other campaigns.
     """
@@ -51,9 +60,14 @@ class Analysis:
     models: pd.DataFrame
     suites: pd.DataFrame
     campaign: pd.DataFrame
+    by_prompt: pd.DataFrame = field(default_factory=pd.DataFrame)
     audit: pd.DataFrame = field(default_factory=pd.DataFrame)
+    marked: pd.DataFrame = field(default_factory=pd.DataFrame)
     required_time: pd.DataFrame = field(default_factory=pd.DataFrame)
+    method_notes: pd.DataFrame = field(default_factory=pd.DataFrame)
     reported: pd.DataFrame = field(default_factory=pd.DataFrame)
+    comparison: pd.DataFrame = field(default_factory=pd.DataFrame)
+    claims: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def write(self, folder: Path) -> None:
         """Write each table to `<folder>/<name>.parquet`."""
@@ -61,15 +75,19 @@ class Analysis:
         for table in fields(self):
             getattr(self, table.name).to_parquet(folder / f"{table.name}.parquet", index=False)
 
+    @property
+    def name(self) -> str:
+        """The campaign's name."""
+        return str(self.campaign["campaign"].iloc[0])
+
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read what `write` wrote."""
-        return cls(
-            **{
-                table.name: pd.read_parquet(folder / f"{table.name}.parquet")
-                for table in fields(cls)
-            }
-        )
+        """Read what `write` wrote; raises SchemaError for an analysis that lacks a table."""
+        tables = {table.name: folder / f"{table.name}.parquet" for table in fields(cls)}
+        for path in tables.values():
+            if not path.is_file():
+                raise SchemaError(f"{path} is not there; render that campaign again")
+        return cls(**{name: pd.read_parquet(path) for name, path in tables.items()})
 
 
 def analyse(
@@ -83,19 +101,31 @@ def analyse(
     `runs` is `records.read_runs`'s frame, `cards` the model cards by model id, `host` the
     machine's description.
     """
-    good = runs[runs["status"] == "ok"]
+    measured = runs[runs["status"] == "ok"]
+    # What a draft does by itself at the campaign's temperature; the rest has tables of its own.
+    usual = measured["temperature"] == config.measurement.temperature
+    good = measured[usual & measured["imposed_acceptance"].isna()]
     compared = with_speedups(good)
     unpaired = unpaired_baselines(good)
-    by_length = compared[compared["prompt"].str.startswith(PASSAGE_PREFIX)]
+    of_length = compared["prompt"].str.startswith(PASSAGE_PREFIX).astype(bool)
     lengths = [*CELL, "prompt", "n_prompt"]
     return Analysis(
-        baselines=summarise_baselines(good),
+        baselines=with_intervals(summarise_baselines(good), good, config.statistics),
         cells=summarise_cells(compared, unpaired, config.statistics),
-        sweep=summarise_cells(by_length, unpaired, config.statistics, lengths),
+        sweep=summarise_cells(compared[of_length], unpaired, config.statistics, lengths),
+        by_prompt=summarise_cells(
+            compared[~of_length], unpaired, config.statistics, [*CELL, "prompt"]
+        ),
         models=_models(runs, config, cards),
         suites=_suites(runs, config),
         campaign=_campaign(runs, config, host),
     )
+
+
+def required_times(analyses: Iterable[Analysis]) -> pd.DataFrame:
+    """Return each campaign's own rows of `required_time`, one campaign after the other."""
+    frames = [one.required_time[one.required_time["campaign"] == one.name] for one in analyses]
+    return pd.concat([frame for frame in frames if not frame.empty] or frames, ignore_index=True)
 
 
 def _models(
@@ -138,14 +168,19 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
         [
             {
                 "campaign": config.campaign.name,
+                "source": config.campaign.source,
+                # What n_prompt counts: the study's own rows have words, engines count tokens.
+                "length_unit": "words" if config.campaign.source == "published" else "tokens",
                 "synthetic": all(
                     model.kind in ("synthetic", "quantize") for model in config.models.values()
                 ),
+                # Of more than one, all are named; their suites tell them apart.
                 **{
-                    key: first[key]
-                    for key in ("protocol", "engine", "engine_commit", "backend", "n_predict")
+                    key: ", ".join(runs[key].unique())
+                    for key in ("protocol", "engine", "engine_commit", "backend")
                 },
-                "temperature": float(first["temperature"]),
+                "n_predict": first["n_predict"],
+                "temperature": config.measurement.temperature,
                 "repeats": config.measurement.repeats,
                 "confidence": config.statistics.confidence,
                 "started_at": runs["started_at"].min(),

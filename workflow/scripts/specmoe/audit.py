@@ -14,7 +14,6 @@ import pandas as pd
 from specmoe.audit_finding import Finding, Run, Verdict, not_applicable
 from specmoe.audit_physics import check_bandwidth, check_draft_time, single_token_ms
 from specmoe.audit_rows import (
-    Gap,
     check_accounting,
     check_controls,
     check_determinism,
@@ -22,12 +21,14 @@ from specmoe.audit_rows import (
     check_losslessness,
 )
 from specmoe.audit_settings import AuditSettings
+from specmoe.audit_ties import Gap
 from specmoe.sizes import Size
+from specmoe.statistics import WAY
 
 ALL = "all"
-"""What stands for target and draft in the line that counts the whole campaign."""
+"""What stands for every name in the line that counts the whole campaign."""
 
-_CELL = ["target", "draft", "gamma"]
+_CELL = [*WAY, "target", "draft", "gamma"]
 _Repeats = dict[tuple[Any, ...], tuple[Run, int]]
 
 
@@ -38,7 +39,7 @@ class _Evidence:
     runs: Mapping[str, Run]
     repeats: _Repeats
     divergences: Mapping[str, Gap]
-    times: Mapping[str, float]
+    times: Mapping[tuple[str, str], Mapping[str, float]]
     sizes: Mapping[str, Size]
     bandwidth: float | None
     settings: AuditSettings
@@ -69,7 +70,9 @@ CHECKS: dict[str, Check] = {
     "draft_time": Check(
         "draft-time bound",
         _COUNTS - {"generated", "accepted"},
-        lambda run, given: check_draft_time(run, given.times, given.sizes, given.settings),
+        lambda run, given: check_draft_time(
+            run, given.times.get(run.way, {}), given.sizes, given.settings
+        ),
     ),
     "bandwidth": Check(
         "memory-bandwidth bound",
@@ -85,7 +88,7 @@ CHECKS: dict[str, Check] = {
         "losslessness",
         frozenset({"tokens"}),
         lambda run, given: check_losslessness(
-            run, given.baseline(run), given.divergences.get(run.run), given.settings
+            run, given.baseline(run), given.divergences.get(run.run)
         ),
     ),
     "determinism": Check(
@@ -106,26 +109,25 @@ def audit_runs(
     sizes: Mapping[str, Size],
     bandwidth: float | None,
     settings: AuditSettings,
-    divergences: pd.DataFrame | None = None,
+    divergences: Mapping[str, Gap] | None = None,
 ) -> pd.DataFrame:
     """Return one row per run and check, in their orders.
 
     `runs` is `records.read_runs`'s frame, `sizes` those of its models, `bandwidth` the machine's
-    memory bandwidth in bytes a second. `divergences` says of runs that leave their baseline at
-    which token (`position`, from 0) and how many nats below the baseline's best theirs lies
-    (`gap_nats`), by `run`.
+    memory bandwidth in bytes a second. `divergences` holds, by run, what
+    the targets say of runs that left their baseline.
 
-    Columns: run, suite, target, draft, gamma, prompt, repeat, check (a key of CHECKS), verdict
-    (`pass`, `fail`, `not applicable`), bound, measured, ratio (how many times over the bound:
-    above 1 breaks it, infinite if the bound is zero, null if not applicable), recovered (whether
-    it rests on values recovered by arithmetic), why (a sentence with the numbers).
+    Columns: run, protocol, engine, suite, target, draft, gamma, prompt, repeat, check (a key of
+    CHECKS), verdict (`pass`, `fail`, `not applicable`), bound, measured, ratio (how many times over
+    the bound: above 1 breaks it, infinite if the bound is zero, null if not applicable), recovered
+    (whether it rests on values recovered by arithmetic), why (a sentence with the numbers).
     """
     listed = [Run.of(row) for row in runs.to_dict("records")]
     good = [run for run in listed if run.status == "ok"]
     evidence = _Evidence(
         {run.run: run for run in good},
         _references(good),
-        _by_run(divergences),
+        divergences or {},
         single_token_ms(runs),
         sizes,
         bandwidth,
@@ -136,10 +138,10 @@ def audit_runs(
 
 
 def summarise_audit(audit: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per target, draft and gamma, sorted, and a last one for the whole campaign.
+    """Return one row per way, target, draft and gamma, sorted, and a last one for all of them.
 
-    Columns: target, draft (both `all` in the last row), gamma (null there), runs, marked (runs
-    that fail some check), and for each check `<check>_passed`, `<check>_failed`,
+    Columns: protocol, engine, target, draft (all `all` in the last row), gamma (null there), runs,
+    marked (runs that fail some check), and for each check `<check>_passed`, `<check>_failed`,
     `<check>_not_applicable` (numbers of runs) and `<check>_worst` (the largest ratio; null if it
     applies to no run).
     """
@@ -147,8 +149,18 @@ def summarise_audit(audit: pd.DataFrame) -> pd.DataFrame:
         dict(zip(_CELL, cell, strict=True)) | _counts(members)
         for cell, members in audit.groupby(_CELL)
     ]
-    whole = {"target": ALL, "draft": ALL, "gamma": None} | _counts(audit)
+    whole = dict.fromkeys(_CELL, ALL) | {"gamma": None} | _counts(audit)
     return pd.DataFrame([*cells, whole]).astype({"gamma": "Int64"})
+
+
+def count_marked(audit: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per way, suite, target, draft, gamma and prompt, sorted.
+
+    Columns: those, runs, marked (runs that fail some check).
+    """
+    failed = audit["run"].where(audit["verdict"] == Verdict.FAIL)
+    cells = audit.assign(failed=failed).groupby([*WAY, "suite", *_CELL[len(WAY) :], "prompt"])
+    return cells.agg(runs=("run", "nunique"), marked=("failed", "nunique")).reset_index()
 
 
 def _row(run: Run, name: str, check: Check, evidence: _Evidence) -> dict[str, Any]:
@@ -159,6 +171,8 @@ def _row(run: Run, name: str, check: Check, evidence: _Evidence) -> dict[str, An
     )
     return {
         "run": run.run,
+        "protocol": run.protocol,
+        "engine": run.engine,
         "suite": run.suite,
         "target": run.target,
         "draft": run.draft,
@@ -191,7 +205,8 @@ def _counts(audit: pd.DataFrame) -> dict[str, Any]:
 
 
 def _repeated(run: Run) -> tuple[Any, ...]:
-    return run.suite, run.target, run.method, run.draft, run.gamma, run.prompt
+    asked = run.imposed_acceptance, run.temperature, run.seed
+    return run.suite, run.target, run.method, run.draft, run.gamma, run.prompt, *asked
 
 
 def _references(runs: list[Run]) -> _Repeats:
@@ -206,13 +221,3 @@ def _references(runs: list[Run]) -> _Repeats:
         [(tokens, _)] = Counter(run.tokens for run in members).most_common(1)
         references[key] = next(run for run in members if run.tokens == tokens), len(members)
     return references
-
-
-def _by_run(divergences: pd.DataFrame | None) -> dict[str, Gap]:
-    if divergences is None:
-        return {}
-    known = divergences.dropna(subset=["position", "gap_nats"])
-    return {
-        str(run): Gap(int(position), float(gap))
-        for run, position, gap in known[["run", "position", "gap_nats"]].itertuples(index=False)
-    }

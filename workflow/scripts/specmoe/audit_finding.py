@@ -26,6 +26,7 @@ class Run:
 
     run: str
     protocol: str
+    engine: str
     suite: str
     target: str
     method: str
@@ -35,6 +36,8 @@ class Run:
     repeat: int
     n_predict: int
     temperature: float
+    imposed_acceptance: float | None
+    seed: int | None
     status: str
     generated: int | None
     decode_ms: float | None
@@ -72,6 +75,11 @@ class Run:
     def speculative(self) -> bool:
         """Whether a draft took part."""
         return self.draft != NO_DRAFT
+
+    @property
+    def way(self) -> tuple[str, str]:
+        """How it was measured; times of two ways are never mixed."""
+        return self.protocol, self.engine
 
     @property
     def timed_tokens(self) -> int | None:
@@ -138,5 +146,5 @@ def _over(value: float, bound: float) -> float:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple | np.ndarray):
-        return tuple(item.item() if isinstance(item, np.generic) else item for item in value)
+        return tuple(np.asarray(value).tolist())
     return None if pd.isna(value) else value

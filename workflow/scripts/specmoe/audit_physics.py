@@ -13,6 +13,7 @@ from specmoe.audit_finding import Finding, Run, at_least, at_most, not_applicabl
 from specmoe.audit_settings import AuditSettings
 from specmoe.block import NO_DRAFT
 from specmoe.sizes import Size
+from specmoe.statistics import WAY
 
 REQUIRED_TIME = [
     *("run", "suite", "target", "draft", "gamma"),
@@ -28,11 +29,14 @@ class TokenTime:
     basis: str
 
 
-def single_token_ms(runs: pd.DataFrame) -> dict[str, float]:
-    """Return each model's mean time for a token, from its own runs without a draft."""
+def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, str], dict[str, float]]:
+    """Return, by protocol and engine, each model's mean time for a token without a draft."""
     plain = runs[(runs["draft"] == NO_DRAFT) & (runs["status"] == "ok")]
-    times = (1000 / plain["tokens_per_second"]).groupby(plain["target"]).mean().dropna()
-    return {str(model): float(ms) for model, ms in times.items()}
+    by_way: dict[tuple[str, str], dict[str, float]] = {}
+    for (protocol, engine), members in plain.groupby(WAY):
+        times = (1000 / members["tokens_per_second"]).groupby(members["target"]).mean().dropna()
+        by_way[str(protocol), str(engine)] = {str(model): float(ms) for model, ms in times.items()}
+    return by_way
 
 
 def draft_time(
@@ -112,9 +116,10 @@ def required_time(
     Columns: run, suite, target, draft, gamma, family (`moe` or `dense`; unknown counts as dense),
     decode_ms, required_ms (rounds and drafted tokens at their single-token times, no tolerance).
     """
-    times = single_token_ms(runs)
+    by_way = single_token_ms(runs)
     rows = []
     for run in map(Run.of, runs[runs["status"] == "ok"].to_dict("records")):
+        times = by_way.get(run.way, {})
         if not run.speculative or run.target not in times:
             continue
         draft = draft_time(run.draft, times, sizes, settings)

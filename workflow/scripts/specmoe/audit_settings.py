@@ -25,11 +25,6 @@ class AuditSettings(Strict):
     # may be read faster than memory allows; Apple's M2 Ultra has 96 MB, an NVIDIA H200 50 MB.
     cache_bytes: Positive = 512 * 10**6
 
-    # The batch of a verification takes other kernels than a single token, with other rounding.
-    # At 0.1 nats the baseline's token is at most 10.5 percent likelier than the one that was
-    # taken; a token of a corrupted state is off by nats.
-    tie_nats: Annotated[float, Field(ge=0)] = 0.1
-
     # By which model a draft is timed that was not measured alone: the same network in a file of
     # another type, or the same file under another id.
     draft_stand_ins: dict[Name, Name] = Field(

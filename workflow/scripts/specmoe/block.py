@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Self
 
 NO_DRAFT = "none"
+ITSELF = "itself"  # among a suite's drafts: every target drafts for itself
 PASSAGE_PREFIX = "passage-"  # of the ids of prompts that are cut to an exact length
 
 
@@ -58,6 +59,8 @@ class Block:
     threads: int
     gpu_layers: int
     protocol: Protocol = Protocol.PAIRED
+    # Share of the drafted tokens that the engine accepts whatever they are; None: those that match.
+    imposed_acceptance: float | None = None
 
     @property
     def has_draft(self) -> bool:

@@ -33,23 +33,24 @@ def link_baselines(rows: list[Row], baseline_suites: Mapping[str, str]) -> None:
     """Give every speculative row its baseline's id, and the length of the prefix they share.
 
     `baseline_suites` maps a suite to the one that holds its runs without a draft. The baseline of
-    a row has the same target, prompt and repeat. A row whose baseline was not measured stays null,
-    and so does the prefix where the tokens of one of them are not known.
+    a row has the same target, temperature, prompt and repeat. A row whose baseline was not measured
+    stays null, and so does the prefix where the tokens of one of them are not known, or were not
+    to be the same.
     """
-    baselines = {
-        (row["suite"], row["target"], row["prompt"], row["repeat"]): row
-        for row in rows
-        if row["draft"] == NO_DRAFT
-    }
+    baselines = {_same(row["suite"], row): row for row in rows if row["draft"] == NO_DRAFT}
     for row in rows:
         if row["draft"] == NO_DRAFT:
             continue
-        suite = baseline_suites.get(row["suite"])
-        baseline = baselines.get((suite, row["target"], row["prompt"], row["repeat"]))
+        baseline = baselines.get(_same(baseline_suites.get(row["suite"]), row))
         if baseline is not None:
             row["baseline"] = baseline["run"]
-            if row["tokens"] is not None and baseline["tokens"] is not None:
+            same = row["temperature"] == 0 and row["imposed_acceptance"] is None
+            if same and row["tokens"] is not None and baseline["tokens"] is not None:
                 row["common_prefix"] = common_prefix(row["tokens"], baseline["tokens"])
+
+
+def _same(suite: str | None, row: Row) -> tuple[Any, ...]:
+    return suite, *(row[key] for key in ("target", "temperature", "prompt", "repeat"))
 
 
 def common_prefix(first: list[int], second: list[int]) -> int:
@@ -89,6 +90,8 @@ def _row(record: Mapping[str, Any], run: Mapping[str, Any], campaign: str) -> Ro
         "decode_ms": timings["predicted_ms"],
         "tokens_per_second": tokens_per_second(run["answer"]),
         "generated": len(run["answer"]["tokens"]),
+        "imposed_acceptance": block["imposed_acceptance"],
+        "draft_ms": run["draft_ms"] if speculative else None,
         "rounds": _count(metrics, ROUNDS) if speculative else None,
         "drafted": _count(metrics, DRAFTED) if speculative else None,
         "accepted": _count(metrics, ACCEPTED) if speculative else None,

@@ -106,7 +106,13 @@ class Prompts(Strict):
 
 
 class Suite(Strict):
-    """One experiment: the product of its lists, repeated."""
+    """One experiment: the product of its lists, repeated.
+
+    A draft may be `itself`, the target. Without temperatures it has the campaign's; acceptance is
+    what it comes to unless it is imposed.
+
+    It is measured by the campaign's protocol and engine unless it names others.
+    """
 
     title: str
     targets: list[Name] = Field(min_length=1)
@@ -115,6 +121,10 @@ class Suite(Strict):
     prompts: list[Name] = []
     prompt_lengths: list[Positive] = []
     baseline: Name | None = None
+    temperatures: list[Annotated[float, Field(ge=0)]] = []
+    imposed_acceptance: list[Annotated[float, Field(ge=0, le=1)]] = []
+    protocol: Protocol | None = None
+    engine: Name | None = None
 
     @property
     def has_speculation(self) -> bool:
@@ -156,6 +166,7 @@ class Config(Strict):
     host: Host = Host()
     trust: Literal["config", "first-use"] = "config"  # of files whose digest nobody knows
     room: Literal["checked", "ignored"] = "checked"  # whether what does not fit is downloaded
+    beside: list[Name] = []  # campaigns whose results are shown with this one's
     engines: dict[Name, Engine]
     families: dict[Name, Family] = {}
     published: Published
@@ -205,11 +216,25 @@ class Config(Strict):
             if suite.baseline is not None
         }
 
+    @property
+    def used_engines(self) -> list[str]:
+        """The ids of the campaign's engine, and of those that its suites name."""
+        named = (self.engine_of(suite) for suite in self.campaign.suites)
+        return list(dict.fromkeys([self.campaign.engine, *named]))
+
+    def engine_of(self, suite: str) -> str:
+        """Return the id of the engine that a suite is measured with."""
+        return self.suites[suite].engine or self.campaign.engine
+
+    def protocol_of(self, suite: str) -> Protocol:
+        """Return the protocol that a suite is measured by."""
+        return self.suites[suite].protocol or self.measurement.protocol
+
     def of_campaign(self) -> Self:
         """Return this configuration without what the campaign does not use."""
         return self.model_copy(
             update={
-                "engines": {self.campaign.engine: self.engine},
+                "engines": {name: self.engines[name] for name in self.used_engines},
                 "model_sets": {self.campaign.models: self.models},
                 "suites": self.selected_suites,
             }

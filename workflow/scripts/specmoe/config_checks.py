@@ -10,8 +10,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from specmoe.block import NO_DRAFT, Protocol
+from specmoe.block import ITSELF, NO_DRAFT, Protocol
 from specmoe.config import Config, GitEngine, PathEngine, PypiEngine, Suite
+from specmoe.config_types import describe_fault
 from specmoe.errors import ConfigError, nearest
 from specmoe.model_entries import ConvertModel, QuantizeModel
 from specmoe.recipe import Recipe
@@ -34,13 +35,28 @@ def load(data: Mapping[str, Any], root: Path) -> Config:
     _check_sources(config)
     for name, suite in config.selected_suites.items():
         _check_suite(config, name, suite)
-    # The study's protocol has no baselines on texts: it compares with baselines of other prompts.
-    if config.measurement.protocol != Protocol.PUBLISHED and config.campaign.source != "published":
-        for name, suite in config.selected_suites.items():
-            if suite.has_speculation:
-                _check_speculation(config, name, suite)
+    for name, suite in config.selected_suites.items():
+        _check_baseline(config, name, suite)
     _check_prompt_files(config, root)
     return config
+
+
+def check_beside(config: Config, results: Path, root: Path) -> None:
+    """Check that the campaigns shown beside this one were rendered before.
+
+    `results` is the folder of all campaigns' results, `root` the workflow's. Raises ConfigError
+    with the command that renders the first which was not.
+    """
+    for name in config.beside:
+        analysis = results / name / "analysis"
+        if not analysis.is_dir():
+            overlays = [f"resources/campaigns/{name}/campaign.yaml", f"config/{name}.yaml"]
+            known = [root / overlay for overlay in overlays if (root / overlay).is_file()]
+            overlay = known[0] if known else f"<the configuration of {name}>"
+            raise ConfigError(
+                f"config: beside: there is no {analysis}; render campaign {name!r} first:"
+                f" snakemake --cores 1 paper --configfile {overlay}"
+            )
 
 
 def _first_fault(error: ValidationError) -> str:
@@ -51,10 +67,7 @@ def _first_fault(error: ValidationError) -> str:
         key = keys.pop()
         known = [field.name for field in dataclasses.fields(Recipe)]
         return f"config: {'.'.join(keys)}: unknown key {key!r}; {nearest(key, known)}"
-    place = ".".join(keys) or "top level"
-    message = fault["msg"].removeprefix("Value error, ")
-    shown = f" (got {fault['input']!r})" if fault["type"] not in {"value_error", "missing"} else ""
-    return f"config: {place}: {message}{shown}"
+    return f"config: {describe_fault(fault, keys)}"
 
 
 def _require(name: str, known: Iterable[str], place: str, what: str) -> None:
@@ -69,8 +82,15 @@ def _check_names(config: Config) -> None:
     _require(campaign.models, config.model_sets, "campaign.models", "model set")
     for suite in campaign.suites:
         _require(suite, config.suites, "campaign.suites", "suite")
+        engine = config.suites[suite].engine
+        if engine is not None:
+            _require(engine, config.engines, f"suites.{suite}.engine", "engine")
     if len(set(campaign.suites)) < len(campaign.suites):
         raise ConfigError("config: campaign.suites: a suite is named twice")
+    if len({campaign.name, *config.beside}) < 1 + len(config.beside):
+        raise ConfigError(
+            f"config: beside: name each campaign once, and not this one, {campaign.name!r}"
+        )
 
 
 def _check_sources(config: Config) -> None:
@@ -93,8 +113,9 @@ def _check_sources(config: Config) -> None:
                 raise ConfigError(f"config: {place}: {model.source!r} is made from itself")
             seen.append(model.source)
             model = models[model.source]
-    if NO_DRAFT in models:
-        raise ConfigError(f"config: model_sets: {NO_DRAFT!r} means no draft and names no model")
+    for word, meaning in ((NO_DRAFT, "no draft"), (ITSELF, "the target")):
+        if word in models:
+            raise ConfigError(f"config: model_sets: {word!r} means {meaning} and names no model")
 
 
 def _has_converter(engine: PypiEngine | GitEngine | PathEngine) -> bool:
@@ -106,14 +127,18 @@ def _check_suite(config: Config, name: str, suite: Suite) -> None:
     for target in suite.targets:
         _require(target, config.models, f"{place}.targets", "model")
     for draft in suite.drafts:
-        _require(draft, [NO_DRAFT, *config.models], f"{place}.drafts", "model")
+        _require(draft, [NO_DRAFT, ITSELF, *config.models], f"{place}.drafts", "model")
     for prompt in suite.prompts:
         _require(prompt, config.prompts.texts, f"{place}.prompts", "prompt")
-    for field in ("targets", "drafts", "gammas", "prompts", "prompt_lengths"):
+    for field in (
+        *("targets", "drafts", "gammas", "prompts", "prompt_lengths"),
+        *("temperatures", "imposed_acceptance"),
+    ):
         values = getattr(suite, field)
         if len(set(values)) < len(values):
             raise ConfigError(f"config: {place}.{field}: a value is named twice")
-    _check_prompts(config, place, suite)
+    _check_prompts(config, name, suite)
+    _check_way(config, name)
     longest = max(suite.prompt_lengths, default=0)
     room = config.measurement.context - config.measurement.n_predict - max(suite.gammas, default=0)
     if longest >= room:
@@ -123,8 +148,19 @@ def _check_suite(config: Config, name: str, suite: Suite) -> None:
         )
 
 
-def _check_prompts(config: Config, place: str, suite: Suite) -> None:
-    published = config.measurement.protocol == Protocol.PUBLISHED
+def _check_way(config: Config, name: str) -> None:
+    """Check that the campaign's own engine can be asked about whatever its baselines gave."""
+    engine = config.engine_of(name)
+    if config.protocol_of(name) == Protocol.PAIRED and engine != config.campaign.engine:
+        raise ConfigError(
+            f"config: suites.{name}.engine: {engine!r} measures by protocol published alone; for"
+            " protocol paired give it a campaign of its own"
+        )
+
+
+def _check_prompts(config: Config, name: str, suite: Suite) -> None:
+    place = f"suites.{name}"
+    published = config.protocol_of(name) == Protocol.PUBLISHED
     if published and suite.prompts and NO_DRAFT in suite.drafts:
         raise ConfigError(
             f"config: {place}.prompts: protocol published has no baselines on texts; give"
@@ -134,20 +170,50 @@ def _check_prompts(config: Config, place: str, suite: Suite) -> None:
         raise ConfigError(f"config: {place}: name at least one of prompts and prompt_lengths")
 
 
-def _check_speculation(config: Config, name: str, suite: Suite) -> None:
-    """Check that every run with a draft has a γ, and a baseline of its target and prompt."""
-    place = f"suites.{name}"
+def _check_baseline(config: Config, name: str, suite: Suite) -> None:
+    """Check that runs with a draft have something to be compared with.
+
+    The study's protocol has no baselines on texts: it compares with baselines of other prompts.
+    """
+    if not suite.has_speculation:
+        return
     if not suite.gammas:
-        raise ConfigError(f"config: {place}.gammas: a suite with a draft needs at least one γ")
+        raise ConfigError(
+            f"config: suites.{name}.gammas: a suite with a draft needs at least one γ"
+        )
+    if config.campaign.source == "published":
+        return
+    if config.protocol_of(name) == Protocol.PAIRED:
+        _check_speculation(config, name, suite)
+    if suite.baseline in config.campaign.suites:
+        _check_same_way(config, name, suite.baseline)
+
+
+def _check_same_way(config: Config, name: str, baseline: str) -> None:
+    """Check that a suite and its baseline differ in nothing but the draft."""
+    place = f"suites.{name}.baseline"
+    ways = [(config.protocol_of(suite), config.engine_of(suite)) for suite in (name, baseline)]
+    if ways[0] != ways[1]:
+        raise ConfigError(
+            f"config: {place}: suite {baseline!r} is measured by protocol {ways[1][0]} with engine"
+            f" {ways[1][1]!r}, {name!r} by {ways[0][0]} with {ways[0][1]!r}; give them the same"
+        )
+
+
+def _check_speculation(config: Config, name: str, suite: Suite) -> None:
+    """Check that every run with a draft has a baseline of its target and prompt."""
+    place = f"suites.{name}"
     if suite.baseline is None:
         raise ConfigError(f"config: {place}.baseline: say which suite holds the runs without draft")
     _require(suite.baseline, config.campaign.suites, f"{place}.baseline", "suite of this campaign")
     baseline = config.suites[suite.baseline]
-    wanted_and_held: list[tuple[str, Sequence[str | int], Sequence[str | int]]] = [
+    usual = [config.measurement.temperature]
+    wanted_and_held: list[tuple[str, Sequence[str | float], Sequence[str | float]]] = [
         ("draft", [NO_DRAFT], baseline.drafts),
         ("target", suite.targets, baseline.targets),
         ("prompt", suite.prompts, baseline.prompts),
         ("prompt length", suite.prompt_lengths, baseline.prompt_lengths),
+        ("temperature", suite.temperatures or usual, baseline.temperatures or usual),
     ]
     lacks = [
         f"{kind} {value!r}"

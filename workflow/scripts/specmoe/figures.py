@@ -25,6 +25,7 @@ from specmoe.drawing import (
     size_axis,
     start_at_zero,
 )
+from specmoe.protocols_figure import plot_protocols
 from specmoe.style import (
     BASELINE_COLOUR,
     MAX_HEIGHT_IN,
@@ -36,7 +37,7 @@ from specmoe.style import (
     short,
     target_looks,
 )
-from specmoe.views import length_cells, ordered_baselines, text_cells
+from specmoe.views import length_cells, ordered_baselines, table, text_cells
 
 PNG_DPI = 200
 POINT_DODGE_PT = 7.0
@@ -129,7 +130,7 @@ def prompt_lengths(analysis: Analysis) -> Figure:
     for axes, quantity in [(left, _RATE), (right, _SPEEDUP)]:
         powers_of_two(axes, cells["n_prompt"])
         axes.set_ylabel(quantity.words)
-    figure.supxlabel("prompt length (tokens)")
+    figure.supxlabel(f"prompt length ({analysis.campaign['length_unit'].iloc[0]})")
     start_at_zero(left)
     mark_no_change(right)
     add_legend(figure, handles)
@@ -228,8 +229,13 @@ def _show_percent(axes: Axes) -> None:
 
 def required_time(analysis: Analysis) -> Figure:
     """Show the time of every run with a draft against the time that its own passes need."""
-    campaign = str(analysis.campaign["campaign"].iloc[0])
-    return plot_required_time({campaign: analysis.required_time})
+    campaigns = table(analysis, "required_time").groupby("campaign", sort=False)
+    return plot_required_time({str(name): members for name, members in campaigns})
+
+
+def protocols(analysis: Analysis) -> Figure:
+    """Show what each way of measuring gives, where the same was measured in several ways."""
+    return plot_protocols(analysis) or _not_measured()
 
 
 FIGURES: dict[str, Callable[[Analysis], Figure]] = {
@@ -242,5 +248,6 @@ FIGURES: dict[str, Callable[[Analysis], Figure]] = {
         acceptance_by_gamma,
         prompt_lengths,
         required_time,
+        protocols,
     )
 }

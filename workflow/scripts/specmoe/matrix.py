@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from itertools import product
 
-from specmoe.block import NO_DRAFT, PASSAGE_PREFIX, Block, Method, PromptSource, Protocol
+from specmoe.block import ITSELF, NO_DRAFT, PASSAGE_PREFIX, Block, Method, PromptSource, Protocol
 from specmoe.config import Config, Suite
 
 # The text of the study's suite F (its repository, commit 4a72d16), which takes n words of it:
@@ -33,8 +33,8 @@ def schedule(blocks: Iterable[Block], seed: int) -> list[Block]:
 
 def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Block]:
     measurement = config.measurement
-    published = measurement.protocol == Protocol.PUBLISHED
-    passage = PUBLISHED_PASSAGE if published else config.prompts.passage
+    protocol = config.protocol_of(name)
+    passage = PUBLISHED_PASSAGE if protocol == Protocol.PUBLISHED else config.prompts.passage
     prompts = [
         *(PromptSource(prompt, config.prompts.texts[prompt].file) for prompt in suite.prompts),
         *(
@@ -43,11 +43,19 @@ def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Bl
         ),
     ]
     blocks = []
-    for target, draft in product(suite.targets, suite.drafts):
+    temperatures = suite.temperatures or [measurement.temperature]
+    for target, named in product(suite.targets, suite.drafts):
+        draft = target if named == ITSELF else named
         has_draft = draft != NO_DRAFT
         gammas = suite.gammas if has_draft else [0]
-        for gamma, repeat in product(gammas, range(measurement.repeats)):
-            block = f"{name}/{target}/{draft}/g{gamma}/r{repeat}"
+        imposed: list[float | None] = [*suite.imposed_acceptance] if has_draft else []
+        for gamma, acceptance, temperature, repeat in product(
+            gammas, imposed or [None], temperatures, range(measurement.repeats)
+        ):
+            cell = [name, target, draft, f"g{gamma}"]
+            cell += [] if acceptance is None else [f"a{acceptance:g}"]
+            cell += [f"t{temperature:g}"] if suite.temperatures else []
+            block = "/".join([*cell, f"r{repeat}"])
             blocks.append(
                 Block(
                     block=block,
@@ -59,13 +67,15 @@ def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Bl
                     repeat=repeat,
                     prompts=_shuffled(prompts, block, measurement.order_seed),
                     n_predict=measurement.n_predict,
-                    temperature=measurement.temperature,
-                    seed=measurement.seed,
+                    temperature=temperature,
+                    # Greedy repeats must agree; sampled ones are samples.
+                    seed=measurement.seed + (repeat if temperature > 0 else 0),
                     warmups=measurement.warmups,
                     context=measurement.context,
                     threads=measurement.threads,
                     gpu_layers=measurement.gpu_layers if gpu else 0,
-                    protocol=measurement.protocol,
+                    protocol=protocol,
+                    imposed_acceptance=acceptance,
                 )
             )
     return blocks

@@ -16,7 +16,7 @@ from specmoe.errors import MeasurementError
 from specmoe.files import engine_path
 from specmoe.host import host_id, load_average, physical_cores
 from specmoe.server import Server, server_command
-from specmoe.trace import read_trace
+from specmoe.trace import read_draft_times, read_trace
 
 VOCABULARY_FAULT = "the target and draft vocabs are not compatible"
 
@@ -54,6 +54,7 @@ def measure(
         draft=engine_path(draft) if draft else None,
         method=block.method,
         gamma=block.gamma,
+        imposed_acceptance=block.imposed_acceptance,
     )
     clock = time.perf_counter()
     with Server(command, log, start_limit_s, run_limit_s) as server:
@@ -141,14 +142,19 @@ def _measure_run(
 
 
 def _add_traces(server: Server, block: Block, runs: list[dict[str, Any]]) -> None:
-    """Give each run the verifications that the server, now ended, has logged of it."""
+    """Give each run the verifications, and the time of drafting, that the ended server logged."""
     if not block.has_draft:
         return
-    traces = read_trace(server.log_text())
-    if len(traces) != block.warmups + len(runs):
-        raise server.fault(f"the log traces {len(traces)} requests that speculated, not all")
-    for run, trace in zip(runs, traces[block.warmups :], strict=True):
+    log = server.log_text()
+    traces, draft_times = read_trace(log), read_draft_times(log)
+    for logged, words in ((traces, "traces"), (draft_times, "times drafting in")):
+        if len(logged) != block.warmups + len(runs):
+            raise server.fault(f"the log {words} {len(logged)} requests that speculated, not all")
+    for run, trace, draft_ms in zip(
+        runs, traces[block.warmups :], draft_times[block.warmups :], strict=True
+    ):
         run["verifications"] = [astuple(verification) for verification in trace]
+        run["draft_ms"] = draft_ms
 
 
 def _generate(server: Server, block: Block, ids: list[int]) -> dict[str, Any]:

@@ -222,6 +222,8 @@ def _row(record: Recorded, order: int) -> Row:
         "n_prompt": record.n_prompt,
         "n_predict": record.n_predict,
         "temperature": 0.0,
+        "imposed_acceptance": None,
+        "draft_ms": None,
         "seed": None,
         "repeat": record.repeat,
         "order": order,

@@ -32,6 +32,9 @@ SPECULATIVE = "llama-speculative"
 # The name of `--draft` since it was removed (llama.cpp, common/arg.cpp).
 _NEW_DRAFT_FLAG = "--spec-draft-n-max"
 _HELP_LIMIT_S = 60
+# On a busy machine llama-speculative (llama.cpp of November 2026) may end well before its logger
+# has written the result; it is then run again.
+ATTEMPTS = 5
 _SPEED = r"{} +(\d+) tokens in +([\d.]+) seconds, speed: +([\d.]+|inf) t/s"
 _ENCODED, _DECODED = (re.compile(_SPEED.format(verb)) for verb in ("encoded", "decoded"))
 _DRAFTED, _ACCEPTED = (re.compile(rf"n_{name} += (\d+)") for name in ("drafted", "accept"))
@@ -181,13 +184,16 @@ def _prompt(block: Block, source: PromptSource, root: Path) -> list[str]:
 def _measure_run(
     block: Block, source: PromptSource, order: int, command: list[str], log: Path, limit_s: float
 ) -> dict[str, Any]:
-    started_at = datetime.now(UTC)
-    load = load_average()
-    clock = time.perf_counter()
-    output = run_tool(command, log, limit_s)
-    wall_ms = (time.perf_counter() - clock) * 1000
-    reading = _read(block, output)
-    if reading is None:
+    for _ in range(ATTEMPTS):
+        started_at = datetime.now(UTC)
+        load = load_average()
+        clock = time.perf_counter()
+        output = run_tool(command, log, limit_s)
+        wall_ms = (time.perf_counter() - clock) * 1000
+        reading = _read(block, output)
+        if reading is not None:
+            break
+    else:
         raise with_end_of_log(f"run {block.run_id(source.prompt)}: no result", output.log, log)
     return {
         "run": block.run_id(source.prompt),

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from specmoe.errors import SchemaError
 
-SCHEMA_VERSION = "2"
+SCHEMA_VERSION = "3"
 _VERSION_KEY = b"specmoe_schema"
 
 TEXT = pyarrow.string()
@@ -49,10 +49,13 @@ COLUMNS: dict[str, Column] = {
     "draft": Column(TEXT),
     "gamma": Column(INTEGER, checks=_COUNT),
     "prompt": Column(TEXT),
-    # Tokens of the prompt; under protocol `published`, words of it in runs with a draft.
+    # Tokens of the prompt as the engine read it; words of it in the published study's own rows
+    # with a draft.
     "n_prompt": Column(INTEGER, checks=_POSITIVE),
     "n_predict": Column(INTEGER, checks=_POSITIVE),
     "temperature": Column(REAL, checks=_COUNT),
+    # Share of the drafted tokens that was accepted whatever they were; the text is then nobody's.
+    "imposed_acceptance": Column(REAL, nullable=True, checks=(pa.Check.in_range(0, 1),)),
     "seed": Column(INTEGER, nullable=True),
     "repeat": Column(INTEGER, checks=_COUNT),
     "order": Column(INTEGER, checks=_COUNT),
@@ -65,6 +68,8 @@ COLUMNS: dict[str, Column] = {
     "prompt_ms": Column(REAL, nullable=True, checks=_POSITIVE),
     "decode_ms": Column(REAL, nullable=True, checks=_POSITIVE),
     "tokens_per_second": Column(REAL, nullable=True, checks=_POSITIVE),
+    # The part of `decode_ms` in which the draft drafted.
+    "draft_ms": Column(REAL, nullable=True, checks=_COUNT),
     "generated": Column(INTEGER, nullable=True, checks=_POSITIVE),
     # Rounds of speculation, tokens drafted and accepted in them; passes of a hybrid target that
     # repeated a verification, and how many of those gave no token (see `trace`); calls of the

@@ -36,13 +36,16 @@ def server_command(
     draft: Path | None = None,
     method: str = "none",
     gamma: int = 0,
+    imposed_acceptance: float | None = None,
 ) -> list[str]:
     """Return llama-server's command line, without the address it listens on.
 
     One slot, no reuse of earlier prompts, counters on. The flags after the common ones are all
     that tells a speculative run from its baseline. `gpu_layers` 0 means a backend without GPU.
-    `--spec-draft-p-min 0` lets the draft propose `gamma` tokens however unsure it is. `--no-webui`
-    is the one name of the flag that engines of March and of November 2026 both know.
+    `imposed_acceptance` is the share of the drafted tokens that is accepted whatever they are; what
+    is generated is then not the target's text. `--spec-draft-p-min 0` lets the draft propose
+    `gamma` tokens however unsure it is. `--no-webui` is the one name of the flag that engines of
+    March and of November 2026 both know.
     """
     command = [str(binary), "--model", str(target), "--ctx-size", str(context)]
     command += ["--parallel", "1", "--threads", str(threads)]
@@ -54,6 +57,9 @@ def server_command(
         command += ["--model-draft", str(draft), "--spec-type", method]
         command += ["--spec-draft-n-max", str(gamma), "--spec-draft-n-min", "0"]
         command += ["--spec-draft-p-min", "0"]
+        if imposed_acceptance is not None:
+            # The mean length counts the target's own token.
+            command += ["--spec-synth-len", f"{1 + gamma * imposed_acceptance:g}"]
         if gpu_layers:
             command += ["--gpu-layers-draft", str(gpu_layers)]
     return command
@@ -139,11 +145,13 @@ class Server:
         temperature: float,
         seed: int,
         n_probs: int = 0,
+        reuse: bool = False,
     ) -> dict[str, Any]:
         """Generate exactly `n_predict` tokens after `prompt` and return the server's answer.
 
         With it come the `n_probs` most probable candidates for each token, by the model alone,
-        whatever the sampling: `completion_probabilities[i].top_logprobs`, best first.
+        whatever the sampling: `completion_probabilities[i].top_logprobs`, best first. With `reuse`,
+        a beginning of `prompt` that the request before has left read is not read again.
         """
         greedy = {"top_k": 1} if temperature == 0 else {}
         return self._post(
@@ -154,7 +162,7 @@ class Server:
                 "temperature": temperature,
                 "seed": seed,
                 "ignore_eos": True,
-                "cache_prompt": False,
+                "cache_prompt": reuse,
                 "return_tokens": True,
                 "n_probs": n_probs,
                 **greedy,

@@ -11,6 +11,8 @@ from specmoe.block import NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config import Statistics
 
 CELL = ["suite", "target", "draft", "gamma"]
+# How a suite is measured; rates of two ways are never mixed.
+WAY = ["protocol", "engine"]
 
 
 def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
@@ -27,7 +29,8 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
     own = _own_baseline_rates(speculative, runs)
     speculative["paired"] = own.notna()
     in_paired_suite = speculative.groupby("suite")["paired"].transform("any").astype(bool)
-    unpaired = speculative["target"].map(unpaired_baselines(runs)).astype(float)
+    ways = pd.MultiIndex.from_frame(speculative[[*WAY, "target"]])
+    unpaired = unpaired_baselines(runs).reindex(ways).to_numpy(float)
     speculative["baseline_tokens_per_second"] = own.where(in_paired_suite, unpaired)
     compared = speculative[speculative["baseline_tokens_per_second"].notna()].copy()
     compared["speedup"] = compared["tokens_per_second"] / compared["baseline_tokens_per_second"]
@@ -40,17 +43,15 @@ def _own_baseline_rates(speculative: pd.DataFrame, runs: pd.DataFrame) -> pd.Ser
 
 
 def summarise_baselines(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per target: its rate without a draft, in the suites that have none at all.
+    """Return one row per way and target: its rate in the suites that have no draft at all.
 
-    Columns: target, tokens_per_second (mean over prompts of exact length and repeats),
-    tokens_per_second_sd, prompt_tokens_per_second, runs. This is the paper's Table 4.
+    Columns: protocol, engine, target, tokens_per_second (mean over prompts of exact length and
+    repeats), tokens_per_second_sd, prompt_tokens_per_second, runs. This is the paper's Table 4.
     """
-    speculative_suites = set(runs.loc[runs["draft"] != NO_DRAFT, "suite"])
-    plain = _passage_baselines(runs)
-    plain = plain[~plain["suite"].isin(speculative_suites)]
+    plain = _plain_suites(runs)
     plain = plain.assign(prompt_rate=plain["n_prompt"] / plain["prompt_ms"] * 1000)
     return (
-        plain.groupby("target", sort=False)
+        plain.groupby([*WAY, "target"], sort=False)
         .agg(
             tokens_per_second=("tokens_per_second", "mean"),
             tokens_per_second_sd=("tokens_per_second", "std"),
@@ -61,12 +62,37 @@ def summarise_baselines(runs: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def with_intervals(
+    baselines: pd.DataFrame, runs: pd.DataFrame, settings: Statistics
+) -> pd.DataFrame:
+    """Return `summarise_baselines(runs)` with the intervals of its rates over blocks.
+
+    Added columns: tokens_per_second_low, tokens_per_second_high; null with a single block.
+    """
+    ends = {
+        key: interval_of_mean(members["tokens_per_second"], members["block"], settings)
+        for key, members in _plain_suites(runs).groupby([*WAY, "target"])
+    }
+    keys = list(baselines[[*WAY, "target"]].itertuples(index=False, name=None))
+    return baselines.assign(
+        tokens_per_second_low=[ends[key][0] for key in keys],
+        tokens_per_second_high=[ends[key][1] for key in keys],
+    )
+
+
 def unpaired_baselines(runs: pd.DataFrame) -> pd.Series:
-    """Return, by target, what the paper divides by: the mean over all runs of exact length.
+    """Return, by way and target, what the paper divides by: the mean over all of exact length.
 
     Unlike its Table 4 this includes the baselines of the prompt-length sweep.
     """
-    return _passage_baselines(runs).groupby("target")["tokens_per_second"].mean()
+    return _passage_baselines(runs).groupby([*WAY, "target"])["tokens_per_second"].mean()
+
+
+def _plain_suites(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs of exact length in the suites that have no draft at all."""
+    speculative_suites = set(runs.loc[runs["draft"] != NO_DRAFT, "suite"])
+    plain = _passage_baselines(runs)
+    return plain[~plain["suite"].isin(speculative_suites)]
 
 
 def _passage_baselines(runs: pd.DataFrame) -> pd.DataFrame:
@@ -84,7 +110,7 @@ def summarise_cells(
     `compared` is `with_speedups`, `unpaired` is `unpaired_baselines`; `keys` are the columns that
     make a cell (default: suite, target, draft, gamma). Columns added:
 
-    - runs, blocks: how many.
+    - protocol, engine: those of its suite; runs, blocks: how many.
     - paired: whether every run is compared with a baseline of its own.
     - tokens_per_second, tokens_per_second_sd: over runs; block_sd: of the blocks' means.
     - baseline_tokens_per_second: mean over the runs' baselines.
@@ -95,6 +121,7 @@ def summarise_cells(
       with a single block. Where a cell is not paired, it leaves out how the baseline itself varies.
     - speedup_unpaired: the paper's way, mean rate over the target's entry of `unpaired`;
       null where it has none.
+    - decode_failures: decodes that failed, a run; null where they were not counted.
     - common_prefix_min: shortest prefix shared with the baseline; identical: share of runs whose
       tokens are all the baseline's; both over runs of which that is known, null if it is of none.
     """
@@ -106,9 +133,12 @@ def summarise_cells(
         low, high = bootstrap_interval(members, settings)
         rates = members["accepted"].astype(float) / members["drafted"].astype(float)
         known = members[members["common_prefix"].notna()]
+        first = members.iloc[0]
+        alone = unpaired.get(tuple(first[[*WAY, "target"]]), np.nan)
         rows.append(
             dict(zip(keys, cell, strict=True))
             | {
+                **first[WAY],
                 "runs": len(members),
                 "blocks": members["block"].nunique(),
                 "paired": bool(members["paired"].all()),
@@ -122,8 +152,9 @@ def summarise_cells(
                 "speedup": geometric_mean(members["speedup"].to_numpy(float)),
                 "speedup_low": low,
                 "speedup_high": high,
-                "speedup_unpaired": rate / unpaired.get(members["target"].iloc[0], np.nan),
+                "speedup_unpaired": rate / alone,
                 "common_prefix_min": known["common_prefix"].min() if len(known) else np.nan,
+                "decode_failures": _total(members["decode_failures"]) / len(members),
                 "identical": (known["common_prefix"] == known["n_predict"]).mean()
                 if len(known)
                 else np.nan,
@@ -149,14 +180,21 @@ def bootstrap_interval(compared: pd.DataFrame, settings: Statistics) -> tuple[fl
     both ends are NaN. With few blocks (three give 10 distinct draws) the interval spans about
     their range and is narrower than its nominal confidence.
     """
-    logs = np.log(compared["speedup"].to_numpy(float))
-    blocks = pd.Series(logs).groupby(compared["block"].to_numpy())
-    sums, sizes = blocks.sum().to_numpy(), blocks.size().to_numpy()
+    low, high = interval_of_mean(np.log(compared["speedup"]), compared["block"], settings)
+    return float(np.exp(low)), float(np.exp(high))
+
+
+def interval_of_mean(
+    values: pd.Series, blocks: pd.Series, settings: Statistics
+) -> tuple[float, float]:
+    """Return the percentile-bootstrap interval of a mean over whole blocks; NaN of a single one."""
+    grouped = values.astype(float).groupby(blocks)
+    sums, sizes = grouped.sum().to_numpy(), grouped.size().to_numpy()
     if len(sums) < 2:
         return float("nan"), float("nan")
     generator = np.random.default_rng(settings.seed)
     drawn = generator.integers(len(sums), size=(settings.resamples, len(sums)))
     means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
     tail = (1 - settings.confidence) / 2
-    low, high = np.exp(np.quantile(means, [tail, 1 - tail]))
+    low, high = np.quantile(means, [tail, 1 - tail])
     return float(low), float(high)

@@ -29,6 +29,7 @@ _FAMILY_COLOURS = {
     "dense": ("#C4570A", "#EBA13C", "#8A3B00", "#F2C078"),
 }
 _FAMILY_MARKERS = {"moe": ("o", "s", "D", "p", "h"), "dense": ("^", "v", "<", ">", "X")}
+_WAY_MARKERS = ("o", "s", "^", "D", "v")
 _LINES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 _DRAFT_COLOURS = ("#882255", "#44AA99", "#DDCC77", "#6699CC", "#999933")
 _HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\")
@@ -103,6 +104,14 @@ def target_looks(cells: pd.DataFrame) -> dict[str, Look]:
             line=_turn(_LINES, index),
         )
     return looks
+
+
+def way_looks(ways: Iterable[str]) -> dict[str, Look]:
+    """Return the look of each way of measuring, in their order."""
+    return {
+        way: Look(_turn(_DRAFT_COLOURS, index), _turn(_WAY_MARKERS, index), _turn(_LINES, index))
+        for index, way in enumerate(ways)
+    }
 
 
 def draft_fills(drafts: Iterable[str]) -> dict[str, Fill]:

@@ -10,9 +10,13 @@ from specmoe.analysis import Analysis
 from specmoe.audit import ALL
 from specmoe.block import NO_DRAFT
 from specmoe.latex import NULL, Raw, bandwidth, environment, fixed, memory
+from specmoe.reported import CELLS
 from specmoe.views import (
+    cells_by_way,
     describe_cells,
+    judged_claims,
     length_cells,
+    ordered_audit,
     ordered_baselines,
     ordered_models,
     table,
@@ -111,11 +115,16 @@ def hardware(analysis: Analysis) -> Context:
         "host_memory_bandwidth_bytes_per_second": bandwidth(
             campaign.get("host_memory_bandwidth_bytes_per_second")
         ),
-        "engine_commit": str(campaign["engine_commit"])[:COMMIT_DIGITS],
+        "engine_commit": short_commits(campaign["engine_commit"]),
         "load_average_max": fixed(campaign.get("load_average_max"), 1),
     }
     told = [key for key in _CONDITIONS if not (pd.isna(campaign.get(key)) or campaign[key] == "")]
     return {"rows": [(_CONDITIONS[key], values[key]) for key in told]}
+
+
+def short_commits(commits: str) -> str:
+    """Return the first digits of each commit; a campaign of several engines has several."""
+    return ", ".join(commit[:COMMIT_DIGITS] for commit in commits.split(", "))
 
 
 def baselines(analysis: Analysis) -> Context:
@@ -156,7 +165,15 @@ def drafts(analysis: Analysis) -> Context:
 def prompt_lengths(analysis: Analysis) -> Context:
     """Return the cells of each target by prompt length."""
     cells = length_cells(analysis)
-    return {"groups": _groups(cells, ["draft", "gamma"])}
+    unit = _campaign(analysis)["length_unit"]
+    return {"groups": _groups(cells, ["draft", "gamma"]), "unit": unit}
+
+
+def protocols(analysis: Analysis) -> Context:
+    """Return the cells that were measured in several ways, by target, draft and way."""
+    cells = cells_by_way(analysis)
+    cells["label"], cells["series"] = cells["target_label"], cells["target"]
+    return {"groups": _groups(cells, ["way", "draft"])}
 
 
 def identity(analysis: Analysis) -> Context:
@@ -203,7 +220,7 @@ def audit(analysis: Analysis) -> Context:
             "draft_label": words.get(row["draft"], row["draft"]),
             "cells": [_broken(row, check) for check in _CHECKED],
         }
-        for row in records(table(analysis, "audit"))
+        for row in records(ordered_audit(analysis))
     ]
     return {"rows": rows}
 
@@ -227,6 +244,68 @@ def differences(analysis: Analysis) -> Context:
             for row in rows
         ]
     }
+
+
+def claims(analysis: Analysis) -> Context:
+    """Return the study's claims with what the campaign says of them, by way if it has several."""
+    frame = judged_claims(analysis)
+    groups = [
+        {"way": way, "rows": records(members)} for way, members in frame.groupby("way", sort=False)
+    ]
+    return {"groups": groups}
+
+
+def method_notes(analysis: Analysis) -> Context:
+    """Return the notes on the method, each with its finding."""
+    return {"rows": records(table(analysis, "method_notes"))}
+
+
+def comparison(analysis: Analysis) -> Context:
+    """Return the study's cells and headline numbers: printed, from its rows, measured here.
+
+    Numbers that no campaign gives are left out. `groups` are the cells of each target, `rows` the
+    headline numbers.
+    """
+    frame = table(analysis, "comparison")
+    numbers = [_compared(row) for row in records(frame)]
+    frame = frame.assign(numbers=pd.Series(numbers, index=frame.index, dtype=object))
+    known = frame[["recomputed", "measured"]].notna().any(axis=1)
+    of_cell = frame["source"] == CELLS
+    headline = frame[known & ~of_cell]
+    words = headline["what"].str.replace("acceptance_percent", "acceptance rate (%)")
+    return {
+        "groups": _cell_groups(frame[of_cell], set(frame.loc[known, "what"]), analysis),
+        "rows": records(headline.assign(what=words)),
+    }
+
+
+def _cell_groups(frame: pd.DataFrame, known: set[str], analysis: Analysis) -> list[Record]:
+    """Return the study's cells by target, those left out of which no number is `known`."""
+    labels = table(analysis, "models").set_index("model")["label"].to_dict()
+    cells: dict[str, Record] = {}
+    for what, numbers in frame[["what", "numbers"]].itertuples(index=False):
+        quantity, cell = what.split(" ", 1)
+        entry = cells.setdefault(cell, {"known": False, "numbers": {}})
+        entry["numbers"][quantity] = numbers
+        entry["known"] |= what in known
+    groups: dict[str, list[Record]] = {}
+    for cell, entry in cells.items():
+        target, draft, gamma = cell.split()
+        if entry["known"]:
+            row = entry | {"draft_label": labels.get(draft, draft), "gamma": gamma}
+            groups.setdefault(labels.get(target, target), []).append(row)
+    return [{"label": label, "rows": rows} for label, rows in groups.items()]
+
+
+def _compared(row: Record) -> list[Any]:
+    """Return a number as printed, and from both campaigns at the printed digits.
+
+    Below a bound two digits are shown, or a number just under it would look like it.
+    """
+    bound = row["relation"] == "<"
+    digits = 2 if bound else int(row["digits"])
+    printed = f"< {row['printed']}" if bound else row["printed"]
+    return [printed, fixed(row["recomputed"], digits), fixed(row["measured"], digits)]
 
 
 def _broken(row: Record, check: str) -> str:
@@ -259,9 +338,13 @@ TABLES: dict[str, Callable[[Analysis], Context]] = {
         speculation,
         drafts,
         prompt_lengths,
+        protocols,
         identity,
         audit,
         reported,
         differences,
+        claims,
+        method_notes,
+        comparison,
     )
 }

@@ -1,11 +1,13 @@
-"""What llama-server's log says of every verification, when it runs with LLAMA_TRACE=1.
+"""What llama-server's log says of speculation, when it runs with LLAMA_TRACE=1.
 
 A hybrid target cannot take back part of a verification: when some drafted tokens are rejected the
 server restores the state from before the round and decodes the accepted ones again, a *replay*.
 A replay is a smaller batch than the verification it repeats, so a near tie may fall the other way
 in it; it is then rejected in part itself and replayed once more.
 
-Source of the line: llama.cpp, tools/server/server-context.cpp, "accepted %2zu/%2zu draft tokens".
+Source of the lines: llama.cpp, tools/server/server-context.cpp, "accepted %2zu/%2zu draft tokens",
+and common/speculative.cpp, "dur(b,g,a)": milliseconds since the server started that went into
+beginning requests, generating drafts, and accepting, once after every request.
 """
 
 import re
@@ -16,6 +18,8 @@ from itertools import pairwise
 _LINE = re.compile(
     r"\| task (\d+) \| accepted +(\d+)/ *(\d+) draft tokens( \(restore checkpoint\))?"
 )
+
+_DURATIONS = re.compile(r"statistics +draft-simple: .*dur\(b,g,a\) = [\d.]+, ([\d.]+), ")
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,12 @@ def read_trace(log: str) -> list[list[Verification]]:
             Verification(int(accepted), int(drafted), bool(restored))
         )
     return list(requests.values())
+
+
+def read_draft_times(log: str) -> list[float]:
+    """Return the time that drafting took in each request that speculated, in ms, in their order."""
+    since_start = [0.0, *map(float, _DURATIONS.findall(log))]
+    return [after - before for before, after in pairwise(since_start)]
 
 
 def count_replays(verifications: Iterable[Verification]) -> int:

@@ -6,14 +6,21 @@ Nothing here computes a number; rows are chosen, put in order, and given their l
 import pandas as pd
 
 from specmoe.analysis import CARD_COLUMNS, Analysis
+from specmoe.audit import ALL
+from specmoe.block import NO_DRAFT
+from specmoe.controls import Control
 from specmoe.errors import SchemaError
+from specmoe.statistics import WAY
 
 _CELL = [
+    *WAY,
     "suite",
     "target",
     "draft",
     "gamma",
     "runs",
+    "paired",
+    "control",
     "tokens_per_second",
     "tokens_per_second_sd",
     "acceptance_rate",
@@ -25,21 +32,31 @@ _CELL = [
     "speedup_unpaired",
     "common_prefix_min",
     "identical",
+    "decode_failures",
 ]
+_PROTOCOL_WORDS = {"paired": "llama-server", "published": "the study's commands"}
 _COLUMNS = {
     "baselines": [
         "target",
         "tokens_per_second",
         "tokens_per_second_sd",
+        "tokens_per_second_low",
+        "tokens_per_second_high",
         "prompt_tokens_per_second",
         "runs",
     ],
     "cells": _CELL,
     "sweep": [*_CELL, "n_prompt", "baseline_tokens_per_second"],
+    "by_prompt": [*_CELL, "prompt"],
     "models": ["model", "label", "family", *CARD_COLUMNS],
     "suites": ["suite", "title", "runs", "blocks", "measured"],
-    "audit": ["target", "draft", "gamma", "runs", "marked"],
+    "audit": [*WAY, "target", "draft", "gamma", "runs", "marked"],
+    "marked": [*WAY, "suite", "target", "draft", "gamma", "prompt", "runs", "marked"],
+    "claims": ["words", "place", *WAY, "verdict", "why", "runs", "marked", "unpaired"],
+    "required_time": ["campaign", "family", "decode_ms", "required_ms"],
+    "method_notes": ["note", "applies", "finding", "basis"],
     "reported": ["what", "source", "printed", "recomputed", "digits", "equal"],
+    "comparison": ["what", "source", "relation", "printed", "digits", "recomputed", "measured"],
 }
 
 
@@ -75,19 +92,93 @@ def ordered_baselines(analysis: Analysis) -> pd.DataFrame:
     )
 
 
+def ordered_audit(analysis: Analysis) -> pd.DataFrame:
+    """Return the audit's counts in order: of each target the runs without a draft come first.
+
+    The line of the whole campaign comes last.
+    """
+    frame = table(analysis, "audit")
+    ranks = {model: rank for rank, model in enumerate(ordered_models(analysis)["model"], 1)}
+    ranks[NO_DRAFT] = 0
+    frame = frame.assign(
+        whole=frame["target"] == ALL,
+        target_rank=frame["target"].map(ranks),
+        draft_rank=frame["draft"].map(ranks),
+    )
+    return frame.sort_values(
+        ["whole", *WAY, "target_rank", "draft_rank", "gamma"], ignore_index=True
+    )
+
+
+def usual_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells but for controls; see `describe_cells` for the columns added."""
+    return describe_cells(_usual(table(analysis, "cells")), analysis)
+
+
 def text_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells of suites that send whole texts; those of exact length are the sweep's.
 
-    See `describe_cells` for the columns added.
+    Controls are left out. See `describe_cells` for the columns added.
     """
-    cells, by_length = table(analysis, "cells"), table(analysis, "sweep")
+    cells, by_length = _usual(table(analysis, "cells")), table(analysis, "sweep")
     return describe_cells(cells[~cells["suite"].isin(by_length["suite"])], analysis)
 
 
+def prompt_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells by text but for controls; see `describe_cells` for the columns added."""
+    return describe_cells(_usual(table(analysis, "by_prompt")), analysis)
+
+
 def length_cells(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells by prompt length; see `describe_cells` for the columns added."""
-    return describe_cells(table(analysis, "sweep"), analysis).sort_values(
+    """Return the cells by prompt length but for controls.
+
+    See `describe_cells` for the columns added.
+    """
+    return describe_cells(_usual(table(analysis, "sweep")), analysis).sort_values(
         ["target_rank", "suite", "draft_rank", "gamma", "n_prompt"], ignore_index=True
+    )
+
+
+def cells_by_way(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells that were measured in several ways: by two protocols, or two engines.
+
+    See `describe_cells` for the columns added, and besides them `way`, words for protocol and
+    engine, target_label, and `marked`, the runs that the audit marks; in the campaign's order.
+    """
+    cells = describe_cells(table(analysis, "cells"), analysis)
+    cells["way"] = _way_words(cells)
+    key = ["target", "draft", "gamma"]
+    cells = cells[cells.groupby(key)["way"].transform("nunique").gt(1)]
+    marked = table(analysis, "audit")[[*WAY, *key, "marked"]]
+    cells = cells.merge(marked, how="left", on=[*WAY, *key])
+    labels = table(analysis, "models").set_index("model")["label"]
+    suites = {suite: rank for rank, suite in enumerate(table(analysis, "suites")["suite"])}
+    return cells.assign(
+        target_label=cells["target"].map(labels),
+        suite_rank=cells["suite"].map(suites),
+    ).sort_values(["target_rank", "draft_rank", "suite_rank", "gamma"], ignore_index=True)
+
+
+def control_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return the controls, those that should be accepted first.
+
+    See `describe_cells` for the columns added, and besides them target_label, `due` (the acceptance
+    rate that they must reach, or not exceed), and controls_passed and controls_failed (runs; null
+    where the audit has not counted them).
+    """
+    cells = table(analysis, "cells")
+    cells = describe_cells(cells[cells["control"] != Control.NONE], analysis)
+    counted = ["controls_passed", "controls_failed"]
+    audit = table(analysis, "audit").reindex(columns=[*WAY, "target", "draft", "gamma", *counted])
+    campaign, models = analysis.campaign.iloc[0], table(analysis, "models").set_index("model")
+    due = {kind: campaign[f"{kind}_acceptance"] for kind in Control if kind != Control.NONE}
+    return (
+        cells.merge(audit, how="left", on=[*WAY, "target", "draft", "gamma"])
+        .assign(
+            target_label=lambda frame: frame["target"].map(models["label"]),
+            due=lambda frame: frame["control"].map(due),
+        )
+        .sort_values(["control", "target_rank", "suite", "gamma"], ignore_index=True)
     )
 
 
@@ -110,6 +201,21 @@ def describe_cells(cells: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
         ~shared, cells["label"] + " (suite " + cells["suite"] + ")"
     )
     return cells.sort_values(["target_rank", "suite", "draft_rank", "gamma"], ignore_index=True)
+
+
+def judged_claims(analysis: Analysis) -> pd.DataFrame:
+    """Return the study's claims with their verdicts, and `way`, words for protocol and engine."""
+    frame = table(analysis, "claims")
+    return frame.assign(way=_way_words(frame))
+
+
+def _usual(cells: pd.DataFrame) -> pd.DataFrame:
+    return cells[cells["control"] == Control.NONE]
+
+
+def _way_words(frame: pd.DataFrame) -> "pd.Series[str]":
+    """Return words for the protocol and engine of each row."""
+    return frame["protocol"].map(_PROTOCOL_WORDS) + ", " + frame["engine"]
 
 
 def _with_targets(frame: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
