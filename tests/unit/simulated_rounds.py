@@ -1,0 +1,148 @@
+"""Runs made from known costs, as a server would make them: for the tests of the cost model.
+
+Times are in ms; a step of the target takes STEP_MS. The costs are straight lines from width 2 on,
+so that what lies between measured widths is known too.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+STEP_MS = 20.0
+DRAFT_COST = 0.1
+REPLAY_COST = 0.25
+N_PREDICT = 64
+GAMMAS = (1, 2, 4, 8, 16, 32)
+
+
+def pass_cost(width: float) -> float:
+    """Return the true v."""
+    return 1.0 if width == 1 else 1.2 + 0.05 * width
+
+
+def nothing(drafted: int) -> int:
+    """Accept no token."""
+    del drafted
+    return 0
+
+
+def everything(drafted: int) -> int:
+    """Accept every token."""
+    return drafted
+
+
+def by_chance(chance: float, seed: int) -> Callable[[int], int]:
+    """Accept every token by a chance, up to the first that is not."""
+    generator = np.random.default_rng(seed)
+    return lambda drafted: int(np.append(generator.random(drafted) >= chance, True).argmax())
+
+
+def counts(gamma: int, accept: Callable[[int], int], *, hybrid: bool = True) -> dict[str, Any]:
+    """Return what the rounds of one run come to, and its time."""
+    left = N_PREDICT - 1
+    seen = dict.fromkeys(["rounds", "drafted", "accepted", "replays", "replays_rejected"], 0)
+    steps = 0.0
+    while left:
+        drafted = min(gamma, left - 1)
+        steps += drafted * DRAFT_COST + pass_cost(drafted + 1)
+        if not drafted:
+            left -= 1
+            continue
+        accepted = accept(drafted)
+        seen["rounds"] += 1
+        seen["drafted"] += drafted
+        seen["accepted"] += accepted
+        left -= accepted + 1
+        if hybrid and accepted < drafted:
+            seen["replays"] += 1
+            steps += pass_cost(accepted + 2) + REPLAY_COST
+            left -= 1
+    return seen | {"decode_ms": steps * STEP_MS, "draft_ms": seen["drafted"] * DRAFT_COST * STEP_MS}
+
+
+def row(
+    suite: str, target: str, draft: str, gamma: int, repeat: int, **more: Any
+) -> dict[str, Any]:
+    """Return a row without what was measured."""
+    imposed = more.get("imposed_acceptance")
+    block = f"{suite}/{target}/{draft}/g{gamma}/a{imposed}/r{repeat}"
+    return {
+        "suite": suite,
+        "block": block,
+        "run": f"{block}/passage-64",
+        "protocol": "paired",
+        "engine": "current-cpu",
+        "target": target,
+        "draft": draft,
+        "gamma": gamma,
+        "prompt": "passage-64",
+        "generated": N_PREDICT,
+        "imposed_acceptance": imposed,
+        "baseline": f"{suite}/{target}/none/g0/aNone/r{repeat}/passage-64",
+        "draft_ms": None,
+        **dict.fromkeys(["rounds", "drafted", "accepted", "replays", "replays_rejected"]),
+    } | more
+
+
+def timed(row: dict[str, Any], scale: float = 1.0) -> dict[str, Any]:
+    """Return the row with its times multiplied, and its rate."""
+    decode_ms = row["decode_ms"] * scale
+    draft_ms = None if row["draft_ms"] is None else row["draft_ms"] * scale
+    rate = 1000 * (row["generated"] - 1) / decode_ms
+    return row | {"decode_ms": decode_ms, "draft_ms": draft_ms, "tokens_per_second": rate}
+
+
+def plain(suite: str, target: str, repeat: int) -> dict[str, Any]:
+    """Return a run without a draft."""
+    decode_ms = (N_PREDICT - 1) * STEP_MS
+    return row(suite, target, "none", 0, repeat, decode_ms=decode_ms) | {"baseline": None}
+
+
+def imposed(
+    target: str = "moe_q4",
+    repeats: int = 2,
+    gammas: Iterable[int] = GAMMAS,
+    *,
+    hybrid: bool = True,
+    noise: float = 0.0,
+) -> list[dict[str, Any]]:
+    """Return a suite V: runs with nothing and everything accepted, and their baselines."""
+    generator = np.random.default_rng(7)
+    rows = [plain("V", target, repeat) for repeat in range(repeats)]
+    for gamma in gammas:
+        for share, accept in ((0.0, nothing), (1.0, everything)):
+            rows += [
+                row("V", target, "draft_0.8b", gamma, repeat, imposed_acceptance=share)
+                | counts(gamma, accept, hybrid=hybrid)
+                for repeat in range(repeats)
+            ]
+    return [timed(one, float(np.exp(generator.normal(0, noise)))) for one in rows]
+
+
+def real(
+    suite: str,
+    target: str,
+    gamma: int,
+    chance: float,
+    repeats: int = 2,
+    *,
+    hybrid: bool = True,
+) -> list[dict[str, Any]]:
+    """Return runs in which each token was accepted by the same chance, and their baselines."""
+    rows = [plain(suite, target, repeat) for repeat in range(repeats)]
+    rows += [
+        row(suite, target, "draft_0.8b", gamma, repeat)
+        | counts(gamma, by_chance(chance, seed=repeat), hybrid=hybrid)
+        for repeat in range(repeats)
+    ]
+    return [timed(one) for one in rows]
+
+
+def frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    """Return rows as `records.read_runs` types them; a baseline listed twice counts once."""
+    runs = pd.DataFrame(list(rows)).drop_duplicates("run")
+    whole = ["generated", "rounds", "drafted", "accepted", "replays", "replays_rejected"]
+    real_numbers = {"imposed_acceptance": float, "draft_ms": float, "decode_ms": float}
+    return runs.astype(dict.fromkeys(whole, "Int64") | real_numbers)
