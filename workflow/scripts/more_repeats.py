@@ -1,0 +1,35 @@
+"""Say which cells of a campaign need more repeats, and write them as an overlay."""
+
+import argparse
+from pathlib import Path
+
+import yaml
+
+from specmoe import errors
+from specmoe.config import Config
+from specmoe.files import replace_text
+from specmoe.records import read_runs
+from specmoe.spread import repeats_to_measure, spread_of_cells, with_baselines
+from specmoe.spread_text import describe_repeats
+from specmoe.statistics import with_speedups
+
+
+def main() -> None:
+    """Parse the command line, print what is asked for, and write the overlay."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", required=True, type=Path)
+    parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
+    parser.add_argument("--out", required=True, type=Path, help="the overlay")
+    args = parser.parse_args()
+    config = Config.model_validate_json(args.config.read_text())
+    runs = read_runs(args.runs)
+    measured = runs[runs["status"] == "ok"]
+    spread = spread_of_cells(with_speedups(measured), config.statistics)
+    wanted = repeats_to_measure(spread, config.statistics)
+    repeats = with_baselines(wanted, measured, config.measurement.more_repeats)
+    replace_text(args.out, yaml.safe_dump({"measurement": {"more_repeats": repeats}}))
+    print(describe_repeats(spread, wanted, config.statistics, args.out), end="")
+
+
+if __name__ == "__main__":
+    errors.run(main)
