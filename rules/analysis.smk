@@ -1,4 +1,4 @@
-# From runs to the tables that the paper is rendered from.
+# From runs to the tables that the paper is rendered from, and to the answer they give.
 REPORTED = sorted(Path(shipped("resources/reported")).glob("*.csv"))
 
 
@@ -32,3 +32,44 @@ rule analyse_runs:
         "python {input.script} --runs {input.runs} --config {input.config} --host {input.host}"
         " --models {input.models} --audit {input.audit} --reported {params.reported}"
         " --passage {input.passage} --beside {input.beside} --claims {input.claims} --out {output} 2>&1 | tee {log}"
+
+
+# Like the plan, both are for the terminal: asked again they answer again.
+rule advise:
+    """Say what to switch on: for each target the best draft and γ, or why to leave it off."""
+    input:
+        modules("advise"),
+        analysis="<campaign>/analysis",
+        script=script("advise"),
+    log:
+        "<logs>/advise.log",
+    localrule: True
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        out=RESULTS / "advice.json",
+    message:
+        "Advising"
+    shell:
+        "python {input.script} --analysis {input.analysis} --out {params.out} 2>&1 | tee {log}"
+
+
+rule more_repeats:
+    """Say which cells need more repeats for intervals as narrow as the config asks."""
+    input:
+        modules("more_repeats"),
+        config="<campaign>/config.json",
+        runs="<data>/runs.parquet",
+        script=script("more_repeats"),
+    log:
+        "<logs>/more_repeats.log",
+    localrule: True
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        out=RESULTS / "more_repeats.yaml",
+    message:
+        "Counting the repeats that are needed"
+    shell:
+        "python {input.script} --runs {input.runs} --config {input.config}"
+        " --out {params.out} 2>&1 | tee {log}"

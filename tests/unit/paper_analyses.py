@@ -10,8 +10,13 @@ from typing import Any
 
 import pandas as pd
 
+from specmoe import cost_tables
 from specmoe.analysis import Analysis
+from specmoe.audit import ALL, CHECKS
 from specmoe.config import Statistics
+from specmoe.controls import with_controls
+from specmoe.quantization import compare_types
+from specmoe.sizes import Size
 from specmoe.statistics import (
     CELL,
     WAY,
@@ -21,8 +26,12 @@ from specmoe.statistics import (
     with_intervals,
     with_speedups,
 )
+from specmoe.temperature import compare_temperatures
+
+from . import simulated_rounds
 
 BASELINE_RATE = 50.0
+UNRELATED = "stranger"
 N_PREDICT = 100
 
 MODELS = pd.DataFrame(
@@ -76,6 +85,11 @@ MODELS = pd.DataFrame(
     ],
 ).assign(sha256="0" * 64)
 
+SIZES = {
+    "moe_q4": Size(20_600_000_000, 1.5e9, 19e9, 256, 8, 40, "by hand"),
+    "dense_4b": Size(4_400_000_000, 4.4e9, 0.0, 0, 0, 32, "by hand"),
+}
+
 CAMPAIGN = pd.DataFrame(
     [
         {
@@ -91,6 +105,9 @@ CAMPAIGN = pd.DataFrame(
             "temperature": 0.0,
             "repeats": 2,
             "confidence": 0.95,
+            "precision": 0.02,
+            "itself_acceptance": 0.95,
+            "unrelated_acceptance": 0.05,
             "started_at": pd.Timestamp("2026-01-02T03:04Z"),
             "ended_at": pd.Timestamp("2026-01-03T03:04Z"),
             "load_average_max": 1.25,
@@ -152,14 +169,18 @@ def analysis_of(rows: list[dict]) -> Analysis:
         unpaired_baselines(runs),
     )
     of_length = compared["prompt"].str.startswith("passage-").astype(bool)
-    sweep = summarise_cells(compared[of_length], unpaired, settings, [*CELL, "prompt", "n_prompt"])
+
+    def summarise(members: pd.DataFrame, *more: str) -> pd.DataFrame:
+        cells = summarise_cells(members, unpaired, settings, [*CELL, *more])
+        return with_controls(cells, [UNRELATED], {})
+
+    sweep = summarise(compared[of_length], "prompt", "n_prompt")
     if not sweep.empty:
         sweep["baseline_tokens_per_second"] = BASELINE_RATE
-    cells = summarise_cells(compared, unpaired, settings)
-    tables = (baselines, cells, sweep, MODELS, SUITES, CAMPAIGN)
+    tables = (baselines, summarise(compared), sweep, MODELS, SUITES, CAMPAIGN)
     return Analysis(
         *tables,
-        by_prompt=summarise_cells(compared[~of_length], unpaired, settings, [*CELL, "prompt"]),
+        by_prompt=summarise(compared[~of_length], "prompt"),
         marked=unmarked(runs),
         required_time=needed_times(runs),
     )
@@ -230,6 +251,106 @@ def several_ways() -> Analysis:
     ]
     names = ["P", "S", "tools/P", "tools/S"]
     return replace(analysis_of([*server, *tools]), suites=SUITES.iloc[[0] * 4].assign(suite=names))
+
+
+def costed() -> Analysis:
+    """Return two targets whose costs were measured, and cells that follow from them.
+
+    γ = 16 is beyond the widths of the MoE, where costs go on as straight lines.
+    """
+    runs = simulated_rounds.frame(
+        [
+            *simulated_rounds.imposed("moe_q4", gammas=(1, 2, 4, 8), repeats=3, noise=0.01),
+            *simulated_rounds.imposed("dense_4b", hybrid=False, repeats=3, noise=0.01),
+            *simulated_rounds.real("B", "moe_q4", 4, 0.7),
+            *simulated_rounds.real("B", "moe_q4", 16, 0.7),
+            *simulated_rounds.real("D", "dense_4b", 4, 0.3, hybrid=False),
+        ]
+    )
+    settings = Statistics(resamples=200)
+    fitted = cost_tables.fit_pairs(runs, settings)
+    predicted = cost_tables.predictions(fitted, runs, settings)
+    return replace(
+        full(),
+        verification=cost_tables.verification(fitted, SIZES, 400e9, 512e6),
+        round_costs=cost_tables.round_costs(fitted),
+        predictions=predicted,
+        prediction_errors=cost_tables.prediction_errors(predicted),
+        break_even=cost_tables.break_even(fitted, predicted),
+    )
+
+
+def at_temperatures(rows: Iterable[dict], *temperatures: float) -> list[dict]:
+    """Return the rows once for each temperature; no two runs share a token."""
+    return [
+        row
+        | {"temperature": temperature, "tokens": [2 * index, 2 * index + 1]}
+        | {key: f"t{temperature:g}/{row[key]}" for key in ("block", "run")}
+        | {"baseline": row["baseline"] and f"t{temperature:g}/{row['baseline']}"}
+        for temperature in temperatures
+        for index, row in enumerate(rows)
+    ]
+
+
+def sampled() -> Analysis:
+    """Return one target and draft at temperatures 0 and 0.7, with a speedup of 1.20 at both."""
+    rows = [
+        *baseline_runs(["moe_q4"], ["code"], 2),
+        *speculative_runs("P", "moe_q4", "draft_0.8b", 4, [60, 60]),
+    ]
+    runs = pd.DataFrame(at_temperatures(rows, 0.0, 0.7))
+    return replace(
+        without_drafts(), temperatures=compare_temperatures(runs, Statistics(resamples=200))
+    )
+
+
+def several_types() -> Analysis:
+    """Return two files of one MoE, of 1 and 2 GB a pass, with speedups of 1.20 and 1.50."""
+    rows = [
+        *baseline_runs(["moe_q4", "moe_q8"], ["code"], 2),
+        *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60, 60]),
+        *speculative_runs("B", "moe_q8", "draft_0.8b", 4, [75, 75]),
+    ]
+    larger = MODELS[MODELS["model"] == "moe_q4"].assign(model="moe_q8", label="MoE Q8", type="Q8_0")
+    analysis = replace(analysis_of(rows), models=pd.concat([MODELS, larger], ignore_index=True))
+    return replace(
+        analysis,
+        types=compare_types(
+            analysis.cells,
+            with_speedups(pd.DataFrame(rows)),
+            dict.fromkeys(["moe_q4", "moe_q8"], "MoE"),
+            {"moe_q4": 1e9, "moe_q8": 2e9},
+            Statistics(resamples=200),
+        ),
+    )
+
+
+def controlled(failed: int = 0) -> Analysis:
+    """Return `full` with two controls at γ = 4, 2 runs each, of which so many failed.
+
+    The MoE drafts for itself at a speedup of 3.10, and has an unrelated draft at 2.10.
+    """
+    rows = [
+        *baseline_runs(["moe_q4", "dense_4b"], ["code", "passage-64"], 2),
+        *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60, 60]),
+        *speculative_runs("K", "moe_q4", "moe_q4", 4, [155, 155]),
+        *speculative_runs("K", "moe_q4", UNRELATED, 4, [105, 105]),
+        *speculative_runs("K", "moe_q4", UNRELATED, 8, [105, 105], "passage-64"),
+    ]
+    stranger = MODELS[MODELS["model"] == "draft_0.8b"].assign(model=UNRELATED, label="Stranger")
+    counts = {"protocol": "paired", "engine": "current-cpu", "target": "moe_q4", "gamma": 4}
+    audit = [
+        counts | {"draft": "moe_q4", "controls_passed": 2 - failed, "controls_failed": failed},
+        counts | {"draft": UNRELATED, "controls_passed": 2, "controls_failed": 0},
+        dict.fromkeys([*WAY, "target", "draft"], ALL)
+        | {"controls_passed": 4 - failed, "controls_failed": failed},
+    ]
+    zero = {f"{check}_{word}": 0 for check in CHECKS for word in ("passed", "failed")}
+    return replace(
+        analysis_of(rows),
+        models=pd.concat([MODELS, stranger], ignore_index=True),
+        audit=pd.DataFrame([zero | row | {"runs": 2, "marked": 0} for row in audit]),
+    )
 
 
 def without_drafts() -> Analysis:

@@ -539,6 +539,20 @@ def test_the_text_of_a_good_campaign_says_so():
     assert "failed decodes:         7 of 7 rows hold\n" in text
 
 
+@pytest.mark.parametrize(
+    ("controls", "words"),
+    [
+        ([], "Controls: not measured"),
+        ([stranger()], "Controls: passed, 1 rows"),
+        ([stranger(), stranger(run="K/odd", accepted=40)], "Controls: FAILED, 1 of 2 rows"),
+    ],
+)
+def test_the_head_of_the_text_says_whether_controls_passed(controls, words):
+    runs = campaign(*controls)
+    head = describe_audit(audited(runs), runs).partition("\n\n")[0]
+    assert words in head
+
+
 def test_the_text_says_why_a_check_applies_to_no_row():
     runs = campaign()
     text = " ".join(describe_audit(audited(runs, bandwidth=None), runs).split())

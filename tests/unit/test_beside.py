@@ -94,10 +94,19 @@ def test_recomputed_are_the_numbers_that_the_study_is_checked_by(_study, tmp_pat
 
 def test_a_number_that_two_suites_give_is_none():
     analysis = full()
-    again = analysis.cells[analysis.cells["suite"] == "B"].assign(suite="E")
-    both = replace(analysis, cells=pd.concat([analysis.cells, again], ignore_index=True))
-    assert CELL in recompute(analysis)
-    assert CELL not in recompute(both)
+    of_b = analysis.cells["suite"] == "B"
+    one, other = (analysis.cells[of_b].assign(suite=suite) for suite in "GQ")
+    rest = analysis.cells[~of_b]
+    assert CELL in recompute(replace(analysis, cells=pd.concat([rest, one])))
+    assert CELL not in recompute(replace(analysis, cells=pd.concat([rest, one, other])))
+
+
+def test_where_the_studys_own_suites_are_measured_their_numbers_count():
+    analysis = full()
+    faster = analysis.cells[analysis.cells["suite"] == "B"].assign(suite="G")
+    faster["tokens_per_second"] *= 2
+    both = replace(analysis, cells=pd.concat([analysis.cells, faster], ignore_index=True))
+    assert recompute(both)[CELL] == recompute(analysis)[CELL]
 
 
 def test_no_curve_is_not_a_count_of_rising_ones():
@@ -200,3 +209,11 @@ def test_an_analysis_that_lacks_a_table_is_refused_by_name(tmp_path):
     (tmp_path / "comparison.parquet").unlink()
     with pytest.raises(SchemaError, match=r"comparison\.parquet is not there; render"):
         Analysis.read(tmp_path)
+
+
+def test_a_sweep_of_lengths_at_another_gamma_is_not_the_studys():
+    both = full().sweep
+    lengths = recompute(replace(full(), sweep=pd.concat([both, both.assign(suite="L", gamma=4)])))
+    assert lengths["speedup by prompt length 64"] == pytest.approx(1.1)
+    alone = recompute(replace(full(), sweep=both.assign(suite="L", gamma=4)))
+    assert "speedup by prompt length 64" not in alone

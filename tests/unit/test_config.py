@@ -3,9 +3,12 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from specmoe.config_checks import load
 from specmoe.errors import ConfigError
+
+from ..conftest import merge
 
 TEXTS = ["short_factual", "code", "long_reasoning", "chinese"]
 
@@ -239,3 +242,23 @@ def test_no_model_is_called_itself(study, root):
 def test_an_imposed_acceptance_is_a_share(study, root, share):
     study["suites"]["B"]["imposed_acceptance"] = [share]
     assert "suites.B.imposed_acceptance.0: Input should be" in fault(study, root)
+
+
+@pytest.mark.parametrize(
+    ("overlay", "suites"), [("demo", "ABCDFPK"), ("mechanism", "BDPKVGTLQ"), ("true-shape", "VRK")]
+)
+def test_the_campaigns_on_made_models_have_controls(study, root, overlay, suites):
+    data = merge(study, yaml.safe_load((root / f"config/{overlay}.yaml").read_text()))
+    config = load(data, root)
+    assert config.campaign.suites == list(suites)
+    drafts = config.suites["K"].drafts
+    assert "itself" in drafts
+    assert set(config.audit.unrelated_drafts) & set(drafts)
+
+
+def test_a_network_is_a_family_or_what_its_files_were_made_from(study, root):
+    assert load(study, root).network("moe_q4") == "qwen3.5-35b-a3b"
+    study["campaign"]["models"] = "demo"
+    small = load(study, root)
+    assert {small.network(f"moe_{kind}") for kind in ("q4", "q8", "f16")} == {"moe_f16"}
+    assert small.network("dense_4b") != small.network("dense_9b")

@@ -48,6 +48,16 @@ def test_a_draft_as_slow_as_its_target_costs_time(config):
     assert seconds_per_token(DENSE, M2_ULTRA, DENSE, 4) > alone
 
 
+def test_the_more_acceptance_is_imposed_the_less_time_a_token_takes():
+    times = [seconds_per_token(DENSE, M2_ULTRA, DENSE, 8, imposed) for imposed in (0, 0.5, 1)]
+    assert times == sorted(times, reverse=True)
+    # None accepted: two tokens from eight passes of the draft, one over nine positions and one over
+    # two. All accepted: nine tokens from eight passes of the draft and one over nine positions.
+    single, two, wide = (pass_seconds(DENSE, width, M2_ULTRA) for width in (1, 2, 9))
+    assert times[0] == pytest.approx((8 * single + wide + two) / 2)
+    assert times[-1] == pytest.approx((8 * single + wide) / 9)
+
+
 def test_a_draft_that_costs_nothing_saves_time(config):
     free = Size(0, 0, 0, 0, 0, 0, "")
     alone = seconds_per_token(DENSE, M2_ULTRA, None, 0)

@@ -15,8 +15,11 @@ from specmoe.views import text_cells
 from .paper_analyses import (
     analysis_of,
     baseline_runs,
+    costed,
     full,
     relabelled,
+    sampled,
+    several_types,
     several_ways,
     single,
     speculative_runs,
@@ -24,6 +27,13 @@ from .paper_analyses import (
 )
 
 PAPER = Path(__file__).parents[2] / "paper"
+# What has something to show in figures of which `full` has nothing.
+SHOWING = {
+    "protocols": several_ways,
+    "temperatures": sampled,
+    "types": several_types,
+    **dict.fromkeys(["verification_cost", "predicted_speedup", "break_even", "roofline"], costed),
+}
 
 
 def drawn(figure):
@@ -58,7 +68,7 @@ def test_main_tex_includes_every_figure(name):
 
 
 @pytest.mark.parametrize("name", FIGURES)
-@pytest.mark.parametrize("make", [full, single, several_ways, without_drafts])
+@pytest.mark.parametrize("make", [full, single, without_drafts, *SHOWING.values()])
 def test_every_figure_fits_the_page_whatever_was_measured(name, make):
     figure = drawn(FIGURES[name](make()))
     assert figure.get_figwidth() <= style.WIDTH_IN
@@ -70,7 +80,7 @@ def test_every_figure_fits_the_page_whatever_was_measured(name, make):
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_legend_axes_and_labels_do_not_overlap(name):
-    figure = drawn(FIGURES[name](several_ways() if name == "protocols" else full()))
+    figure = drawn(FIGURES[name](SHOWING.get(name, full)()))
     boxes = [figure.legends[0].get_window_extent()]
     boxes += [label.get_window_extent() for label in figure.texts if label.get_text()]
     boxes += [axes.get_tightbbox() for axes in figure.axes]
@@ -81,7 +91,7 @@ def test_legend_axes_and_labels_do_not_overlap(name):
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_same_analysis_gives_the_same_bytes(name, tmp_path):
     for attempt in ("first", "second"):
-        save(FIGURES[name](several_ways()), tmp_path / attempt / name)
+        save(FIGURES[name](SHOWING.get(name, full)()), tmp_path / attempt / name)
     for suffix in (".pdf", ".png"):
         first, second = (
             (tmp_path / attempt / f"{name}{suffix}").read_bytes() for attempt in ("first", "second")
@@ -144,6 +154,23 @@ def test_a_campaign_that_measured_one_way_says_so():
     assert words(FIGURES["protocols"](full())) == [NOT_MEASURED]
 
 
+def test_temperature_has_a_line_for_acceptance_and_one_for_speedup():
+    figure = FIGURES["temperatures"](sampled())
+    acceptance, speedup = figure.axes
+    assert legend(figure) == ["MoE Q4, draft Draft 0.8B, γ = 4"]
+    assert lines(acceptance) == [[0.5, 0.5]]
+    assert lines(speedup) == [pytest.approx([1.2, 1.2])]
+    assert list(speedup.get_xticks()) == [0, 0.7]
+
+
+def test_types_are_drawn_over_the_bytes_that_a_pass_reads():
+    figure = FIGURES["types"](several_types())
+    (axes,) = figure.axes
+    assert legend(figure) == ["MoE, γ = 4"]
+    assert lines(axes) == [pytest.approx([1.2, 1.5])]
+    assert "GB" in figure.get_supxlabel()
+
+
 def test_acceptance_starts_at_zero():
     for axes in FIGURES["acceptance_by_gamma"](full()).axes:
         assert axes.get_ylim()[0] == 0
@@ -170,10 +197,9 @@ def test_prompt_lengths_show_rates_and_speedup_with_the_lengths_as_ticks():
 @pytest.mark.parametrize("label", ["$x^$ \\frac{", "_hidden", "a" * 300, "two\nlines", "%s {}"])
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_label_is_shown_as_text_whatever_is_in_it(name, label):
-    make = several_ways if name == "protocols" else full
-    figure = drawn(FIGURES[name](relabelled(make(), "moe_q4", label)))
+    figure = drawn(FIGURES[name](relabelled(SHOWING.get(name, full)(), "moe_q4", label)))
     assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
-    if name not in ("throughput", "required_time", "protocols"):
+    if name not in ("throughput", "required_time", "protocols", "types", "break_even"):
         assert any(style.short(label) in entry for entry in legend(figure))
 
 

@@ -41,6 +41,7 @@ def run(name, rate, *, draft="none", gamma=0, prompt="passage-64", repeat=0, bas
         "accepted": 20,
         "baseline": baseline,
         "common_prefix": 64,
+        "temperature": 0.0,
     } | more
 
 

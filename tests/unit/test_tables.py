@@ -15,8 +15,11 @@ from .paper_analyses import (
     MODELS,
     analysis_of,
     baseline_runs,
+    controlled,
     full,
     relabelled,
+    sampled,
+    several_types,
     several_ways,
     single,
     speculative_runs,
@@ -58,7 +61,7 @@ def test_main_tex_includes_every_table(name):
 
 
 @pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize("make", [full, single, without_drafts])
+@pytest.mark.parametrize("make", [full, single, without_drafts, sampled, several_types, controlled])
 def test_every_table_is_one_tabular_with_rows_of_equal_length(name, make):
     text = render(name, make())
     assert text.startswith(r"\begin{tabular}")
@@ -144,6 +147,62 @@ def test_every_engine_of_a_campaign_is_named_by_the_head_of_its_commit():
     commits = f"{'a' * 40}, {'b' * 7}"
     analysis = replace(full(), campaign=full().campaign.assign(engine_commit=commits))
     assert commands(analysis)["EngineCommit"] == f"{'a' * 12}, bbbbbbb"
+
+
+def test_temperatures_stand_in_order_with_their_distance_and_what_could_be_found():
+    greedy, warm = rows("temperatures", sampled())[2:]
+    assert greedy[2:5] == ["4", "0.0", "50.0"]
+    assert greedy[10:] == ["-- (--)", "--", "--"]
+    assert warm[2:7] == ["", "0.7", "50.0", "60.0", "1.20"]
+    # Of two pairs that share nothing, both swaps are as far apart; no difference could be found.
+    assert warm[8:] == ["2", "0", "1.00 (1.00)", "1.000", "--"]
+
+
+def test_types_stand_by_the_bytes_of_a_pass_with_the_gain_over_the_smallest():
+    small, large = rows("types", several_types())[1:]
+    assert small[:7] == ["MoE", "Draft 0.8B", "4", r"1.0\,GB", "MoE Q4", r"Q4\_K\_M", "50.0"]
+    assert small[7:] == ["1.20", "[1.20, 1.20]", "1.00", ""]
+    assert large[3:] == [
+        r"2.0\,GB", "MoE Q8", r"Q8\_0", "50.0", "1.50", "[1.50, 1.50]", "1.25", "[1.25, 1.25]",
+    ]  # fmt: skip
+
+
+def test_controls_have_what_is_due_and_the_runs_that_fail():
+    itself, unrelated, uncounted = rows("controls", controlled(failed=1))[1:]
+    assert itself[:6] == ["MoE Q4", "MoE Q4", "4", "drafts for itself", "50.0", "at least 95"]
+    assert itself[-1] == "1 / 2"
+    assert unrelated[3:6] == ["unrelated draft", "50.0", "at most 5"]
+    assert unrelated[-1] == "0 / 2"
+    assert uncounted[-1] == "--"
+
+
+@pytest.mark.parametrize("name", ["speculation", "drafts", "prompt_lengths"])
+def test_controls_are_in_no_other_table_of_speedups(name):
+    text = render(name, controlled())
+    assert "Stranger" not in text
+    assert not {"2.10", "3.10"} & set(text.replace("&", " ").split())
+
+
+def test_an_unrelated_draft_is_a_control_among_the_models():
+    roles = {row[0]: row[-1] for row in rows("models", controlled())[1:]}
+    assert roles["Stranger"] == "control"
+    assert roles["MoE Q4"] == "target"
+
+
+@pytest.mark.parametrize(
+    ("make", "measured", "passed"),
+    [
+        (full, "false", "false"),
+        (controlled, "true", "true"),
+        (lambda: controlled(failed=1), "true", "false"),
+    ],
+)
+def test_the_first_page_knows_whether_controls_passed(make, measured, passed):
+    text = macros(make())
+    assert rf"\newif\ifControlsMeasured \ControlsMeasured{measured}" in text
+    assert rf"\newif\ifControlsPassed \ControlsPassed{passed}" in text
+    head = (PAPER / "main.tex").read_text().partition(r"\section")[0]
+    assert r"\ifControlsPassed" in head
 
 
 def test_names_stand_once_in_a_group():

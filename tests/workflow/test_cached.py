@@ -78,6 +78,18 @@ def test_the_shipped_demo_breaks_no_check_of_the_audit_that_does_not_rest_on_tim
     assert untimed_verdicts(tmp_path / "results/demo") == SOUND_DEMO
 
 
+def test_the_shipped_demo_is_advised_without_an_engine(snakemake, tmp_path, root):
+    overlay = str(root / "resources/campaigns/demo/campaign.yaml")
+    done = snakemake("advise", "--configfile", overlay, folder=tmp_path)
+    assert done.returncode == 0, words(done)
+    advice = json.loads((tmp_path / "results/demo/advice.json").read_text())
+    told = {"switch on": "switch it on", "leave off": "leave it off"}
+    answers = {row["target"]: row["answer"] for row in advice["targets"] if row["settings"]}
+    assert set(answers) == {"moe_q4", "moe_q8", "dense_4b", "dense_9b"}
+    for target, answer in answers.items():
+        assert f"({target}): {told[answer]}" in words(done)
+
+
 def test_another_file_than_the_authors_is_refused(snakemake, tmp_path, root):
     (tmp_path / "other.csv").write_text("job_id\n")
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"published": {"file": "other.csv"}}))

@@ -11,9 +11,16 @@ import yaml
 
 from specmoe.records import read_runs
 
-from .conftest import SOUND_DEMO, untimed_verdicts
+from .conftest import untimed_verdicts
 
 STUDY = {"A": 18, "B": 144, "C": 36, "D": 72, "F": 36, "P": 48}
+# Of two targets and two prompts: without a draft, the target itself, an unrelated one.
+CONTROLS = {"K": 36}
+SOUND = {
+    **{(check, "pass"): 390 for check in ("accounting", "determinism", "failed_decodes")},
+    ("losslessness", "not applicable"): 132,  # runs without a draft
+    ("losslessness", "pass"): 258,
+}
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +48,8 @@ def speculative(runs) -> pd.DataFrame:
     return runs[runs["draft"] != "none"]
 
 
-def test_all_runs_of_the_study_are_measured(runs):
-    assert runs["suite"].value_counts().to_dict() == STUDY
+def test_all_runs_of_the_study_and_the_controls_are_measured(runs):
+    assert runs["suite"].value_counts().to_dict() == STUDY | CONTROLS
     assert (runs["status"] == "ok").all()
     assert (runs["decode_failures"] == 0).all()
     assert all(len(tokens) == 64 for tokens in runs["tokens"])
@@ -89,7 +96,14 @@ def test_every_repeat_gives_the_same_tokens(runs):
 
 
 def test_no_row_breaks_a_check_of_the_audit_that_does_not_rest_on_time(demo_folder):
-    assert untimed_verdicts(demo_folder / "results/demo") == SOUND_DEMO
+    assert untimed_verdicts(demo_folder / "results/demo") == SOUND
+
+
+def test_the_controls_pass_and_the_paper_says_so(demo_folder):
+    audit = pd.read_parquet(demo_folder / "results/demo/audit/audit.parquet")
+    outcomes = audit.loc[audit["check"] == "controls", "verdict"].value_counts()
+    assert outcomes.to_dict() == {"pass": 24, "not applicable": 366}
+    assert r"\ControlsPassedtrue" in (demo_folder / "paper/macros.tex").read_text()
 
 
 def test_passage_prompts_have_exactly_their_length(runs):

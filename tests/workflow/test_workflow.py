@@ -87,6 +87,40 @@ def test_another_gamma_measures_the_new_block_only(measured, tiny, campaign):
     assert jobs(campaign(tiny, "-n", "runs"))["measure_block"] == 1
 
 
+def test_more_repeats_measure_the_new_blocks_only(measured, tiny, campaign):
+    done = campaign(tiny, "more_repeats")
+    assert done.returncode == 0, words(done)
+    assert "1 of 1 cells are to be repeated" in words(done)
+    # One block gives no spread: the fewest that give one are asked for, and of the baseline too.
+    overlay = yaml.safe_load((measured / "results/tiny/more_repeats.yaml").read_text())
+    asked = {"N/target/none/g0": 3, "S/target/draft/g4": 3}
+    assert overlay == {"measurement": {"more_repeats": asked}}
+    tiny["measurement"]["repeats"] = 2
+    assert jobs(campaign(tiny, "-n", "runs"))["measure_block"] == 2
+    tiny["measurement"] |= {"repeats": 1, "more_repeats": asked}
+    assert jobs(campaign(tiny, "-n", "runs"))["measure_block"] == 4
+    done = campaign(tiny, "runs")
+    assert done.returncode == 0, words(done)
+    runs = read_runs(measured / "results/tiny/runs.parquet")
+    assert runs.groupby(["suite", "repeat"]).size().to_dict() == {
+        (suite, repeat): 2 for suite in ("N", "S") for repeat in range(3)
+    }
+    assert runs.loc[runs["suite"] == "S", "baseline"].notna().all()
+    done = campaign(tiny, "advise")
+    assert "How sure: 3 blocks of 2 runs" in " ".join(words(done).split())
+
+
+def test_advice_on_a_single_block_is_that_nothing_is_known(measured, tiny, campaign):
+    for _ in range(2):  # asked again it answers again
+        done = campaign(tiny, "advise")
+        assert done.returncode == 0, words(done)
+        assert "target (target): not known" in words(done)
+        assert "in one block, without an interval" in " ".join(words(done).split())
+    advice = json.loads((measured / "results/tiny/advice.json").read_text())
+    answers = {row["target"]: row["answer"] for row in advice["targets"]}
+    assert answers == {"target": "not known"}
+
+
 def test_a_changed_time_limit_makes_nothing_stale(measured, tiny, campaign):
     tiny["measurement"]["run_limit_s"] = 77
     assert "measure_block" not in jobs(campaign(tiny, "-n", "runs"))

@@ -8,7 +8,8 @@ from pathlib import Path
 import pandas as pd
 
 from specmoe import errors
-from specmoe.analysis import Analysis, analyse, required_times
+from specmoe.advice import advise
+from specmoe.analysis import Analysis, analyse, required_times, usual_runs
 from specmoe.audit import count_marked
 from specmoe.claims import judge_claims, read_claims
 from specmoe.config import Config
@@ -36,10 +37,14 @@ def main() -> None:
     runs, reported = read_runs(args.runs), read_reported(args.reported)
     of_study = config.campaign.source == "published"
     own_times = pd.read_parquet(args.audit / "required_time.parquet")
+    audit = pd.read_parquet(args.audit / "audit.parquet")
+    advice = advise(usual_runs(runs, config), config, cards, audit)
     analysis = replace(
         analyse(runs, config, cards, host),
+        advice=advice.targets,
+        advice_settings=advice.settings,
         audit=pd.read_parquet(args.audit / "summary.parquet"),
-        marked=count_marked(pd.read_parquet(args.audit / "audit.parquet")),
+        marked=count_marked(audit),
         required_time=own_times.assign(campaign=config.campaign.name),
     )
     if of_study:

@@ -7,9 +7,16 @@ from typing import Any, Self
 
 import pandas as pd
 
+from specmoe import cost_tables
+from specmoe.audit_ceiling import ceilings
 from specmoe.block import PASSAGE_PREFIX
 from specmoe.config import Config
+from specmoe.controls import Control, digests_of, with_controls
 from specmoe.errors import SchemaError
+from specmoe.gguf_file import ModelCard
+from specmoe.quantization import compare_types
+from specmoe.sizes import size_of_card
+from specmoe.spread import spread_of_cells
 from specmoe.statistics import (
     CELL,
     summarise_baselines,
@@ -18,6 +25,7 @@ from specmoe.statistics import (
     with_intervals,
     with_speedups,
 )
+from specmoe.temperature import compare_temperatures
 
 # What the analysis takes over from a model's card.
 CARD_COLUMNS = (
@@ -36,13 +44,25 @@ class Analysis:
     """The tables of one campaign; nothing after this computes a number of its own.
 
     - baselines: one row per target, see `summarise_baselines` and `with_intervals`.
-    - cells: one row per (suite, target, draft, gamma), see `summarise_cells`.
+    - cells: one row per (suite, target, draft, gamma), see `summarise_cells`, with a column
+      `control`, see `controls.with_controls`. Runs with imposed acceptance, suites of several
+      temperatures and those at another than the campaign's have tables of their own.
     - sweep: the same per prompt of exact length, with prompt and n_prompt.
     - by_prompt: the same per text, with prompt.
+    - temperatures: the same per temperature, see `temperature.compare_temperatures`.
+    - types: cells of one network in files of several types, see `quantization.compare_types`.
     - models: one row per model that was measured: model, label, family (`moe` or `dense`),
       parameters_total, parameters_active, size_bytes, type, experts, experts_used, sha256.
     - suites: one row per suite: suite, title, runs, blocks, measured (rows with status ok).
     - campaign: what the campaign was, as one row of plain values.
+    - spread: one row per cell, those of imposed acceptance and of other temperatures too, see
+      `spread.spread_of_cells`.
+    - advice, advice_settings: what to switch on, and what that was chosen from, see
+      `advice.Advice`.
+    - verification, round_costs, predictions, prediction_errors, break_even: what a round costs, by
+      the runs of imposed acceptance, and what follows; see the functions of `cost_tables`. Without
+      rows where no such runs were measured.
+    - ceilings: the most that each cell's speedup could have been, see `audit_ceiling.ceilings`.
     - audit: see `audit.summarise_audit`.
     - marked: see `audit.count_marked`.
     - claims: what the campaign says of the study's claims, see `claims.judge_claims`.
@@ -61,6 +81,17 @@ class Analysis:
     suites: pd.DataFrame
     campaign: pd.DataFrame
     by_prompt: pd.DataFrame = field(default_factory=pd.DataFrame)
+    temperatures: pd.DataFrame = field(default_factory=pd.DataFrame)
+    types: pd.DataFrame = field(default_factory=pd.DataFrame)
+    spread: pd.DataFrame = field(default_factory=pd.DataFrame)
+    advice: pd.DataFrame = field(default_factory=pd.DataFrame)
+    advice_settings: pd.DataFrame = field(default_factory=pd.DataFrame)
+    verification: pd.DataFrame = field(default_factory=pd.DataFrame)
+    round_costs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    predictions: pd.DataFrame = field(default_factory=pd.DataFrame)
+    prediction_errors: pd.DataFrame = field(default_factory=pd.DataFrame)
+    break_even: pd.DataFrame = field(default_factory=pd.DataFrame)
+    ceilings: pd.DataFrame = field(default_factory=pd.DataFrame)
     audit: pd.DataFrame = field(default_factory=pd.DataFrame)
     marked: pd.DataFrame = field(default_factory=pd.DataFrame)
     required_time: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -102,24 +133,55 @@ def analyse(
     machine's description.
     """
     measured = runs[runs["status"] == "ok"]
-    # What a draft does by itself at the campaign's temperature; the rest has tables of its own.
-    usual = measured["temperature"] == config.measurement.temperature
-    good = measured[usual & measured["imposed_acceptance"].isna()]
+    own = measured["imposed_acceptance"].isna()
+    good = usual_runs(runs, config)
     compared = with_speedups(good)
     unpaired = unpaired_baselines(good)
     of_length = compared["prompt"].str.startswith(PASSAGE_PREFIX).astype(bool)
-    lengths = [*CELL, "prompt", "n_prompt"]
+
+    def summarise(members: pd.DataFrame, *more: str) -> pd.DataFrame:
+        cells = summarise_cells(members, unpaired, config.statistics, [*CELL, *more])
+        return with_controls(cells, config.audit.unrelated_drafts, digests_of(cards))
+
+    cells = summarise(compared)
+    sizes = {model: size_of_card(ModelCard(**card)) for model, card in cards.items()}
+    at_usual = measured[measured["temperature"] == config.measurement.temperature]
+    fitted = cost_tables.fit_pairs(at_usual, config.statistics)
+    predicted = cost_tables.predictions(fitted, at_usual, config.statistics)
     return Analysis(
         baselines=with_intervals(summarise_baselines(good), good, config.statistics),
-        cells=summarise_cells(compared, unpaired, config.statistics),
-        sweep=summarise_cells(compared[of_length], unpaired, config.statistics, lengths),
-        by_prompt=summarise_cells(
-            compared[~of_length], unpaired, config.statistics, [*CELL, "prompt"]
+        cells=cells,
+        sweep=summarise(compared[of_length], "prompt", "n_prompt"),
+        by_prompt=summarise(compared[~of_length], "prompt"),
+        spread=spread_of_cells(with_speedups(measured), config.statistics),
+        temperatures=compare_temperatures(measured[own], config.statistics),
+        types=_types(cells, compared, config, cards),
+        verification=cost_tables.verification(
+            fitted,
+            sizes,
+            host["memory_bandwidth_bytes_per_second"],
+            config.audit.cache_bytes,
         ),
+        round_costs=cost_tables.round_costs(fitted),
+        predictions=predicted,
+        prediction_errors=cost_tables.prediction_errors(predicted),
+        break_even=cost_tables.break_even(fitted, predicted),
+        ceilings=ceilings(compared, good, sizes, config.audit),
         models=_models(runs, config, cards),
         suites=_suites(runs, config),
         campaign=_campaign(runs, config, host),
     )
+
+
+def usual_runs(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
+    """Return the measured runs of what a draft does by itself at the campaign's temperature.
+
+    The rest, and suites of several temperatures as a whole, have tables of their own.
+    """
+    measured = runs[runs["status"] == "ok"]
+    own = measured["imposed_acceptance"].isna()
+    one = measured.groupby("suite")["temperature"].transform("nunique").eq(1)
+    return measured[own & one & measured["temperature"].eq(config.measurement.temperature)]
 
 
 def required_times(analyses: Iterable[Analysis]) -> pd.DataFrame:
@@ -143,6 +205,26 @@ def _models(
             for name, card in cards.items()
             if name in measured
         ]
+    )
+
+
+def _types(
+    cells: pd.DataFrame,
+    compared: pd.DataFrame,
+    config: Config,
+    cards: Mapping[str, Mapping[str, Any]],
+) -> pd.DataFrame:
+    sizes = {model: size_of_card(ModelCard(**card)) for model, card in cards.items()}
+    return compare_types(
+        cells if cells.empty else cells[cells["control"] == Control.NONE],
+        compared,
+        {
+            model: config.label(network) if network in config.models else network
+            for model in cards
+            for network in [config.network(model)]
+        },
+        {model: size.pass_bytes(1) for model, size in sizes.items()},
+        config.statistics,
     )
 
 
@@ -183,6 +265,9 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                 "temperature": config.measurement.temperature,
                 "repeats": config.measurement.repeats,
                 "confidence": config.statistics.confidence,
+                "precision": config.statistics.precision,
+                "itself_acceptance": config.audit.self_acceptance,
+                "unrelated_acceptance": config.audit.unrelated_acceptance,
                 "started_at": runs["started_at"].min(),
                 "ended_at": runs["started_at"].max(),
                 "load_average_max": float(runs["load_average"].max()),

@@ -38,7 +38,18 @@ def _head(audit: pd.DataFrame, runs: pd.DataFrame) -> str:
     ]
     if recovered:
         lines.append(f"{recovered} rows have values that were recovered by arithmetic")
+    lines.append(_controls(audit[audit["check"] == "controls"]))
     return "\n".join(lines)
+
+
+def _controls(members: pd.DataFrame) -> str:
+    failed = int((members["verdict"] == Verdict.FAIL).sum())
+    passed = int((members["verdict"] == Verdict.PASS).sum())
+    if not failed + passed:
+        return "Controls: not measured; no pair of models has an outcome that is known beforehand"
+    if failed:
+        return f"Controls: FAILED, {failed} of {failed + passed} rows; do not trust the others"
+    return f"Controls: passed, {passed} rows"
 
 
 def _outcome(members: pd.DataFrame) -> str:

@@ -35,6 +35,7 @@ class Measurement(Strict):
     temperature: Annotated[float, Field(ge=0)] = 0.0
     seed: Annotated[int, Field(ge=0)] = 42
     repeats: Positive = 3
+    more_repeats: dict[str, Positive] = {}  # by cell, a block's id without its repeat
     warmups: Annotated[int, Field(ge=0)] = 2
     order_seed: int = 1
     context: Positive = 2048
@@ -45,11 +46,13 @@ class Measurement(Strict):
 
 
 class Statistics(Strict):
-    """How intervals are computed from repeats."""
+    """How intervals are computed from repeats, and how narrow they should be."""
 
     confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
     resamples: Positive = 10_000
     seed: Annotated[int, Field(ge=0)] = 1
+    precision: Annotated[float, Field(gt=0, lt=1)] = 0.02  # half an interval, as share of a speedup
+    repeats_limit: Positive = 30  # of what `more_repeats` asks for
 
 
 class EngineBuild(Strict):
@@ -246,6 +249,13 @@ class Config(Strict):
         if entry.family is None and isinstance(entry, QuantizeModel):
             return self.family(entry.source)
         return None if entry.family is None else self.families[entry.family]
+
+    def network(self, model: str) -> str:
+        """Return the family a model is a file of, or lacking one the model it was made from."""
+        entry = self.models[model]
+        if entry.family is None and isinstance(entry, QuantizeModel):
+            return self.network(entry.source)
+        return entry.family or model
 
     def label(self, model: str) -> str:
         """Return the reader's word for a model id."""

@@ -14,6 +14,7 @@ from specmoe.block import ITSELF, NO_DRAFT, Protocol
 from specmoe.config import Config, GitEngine, PathEngine, PypiEngine, Suite
 from specmoe.config_types import describe_fault
 from specmoe.errors import ConfigError, nearest
+from specmoe.matrix import cell_of, list_blocks
 from specmoe.model_entries import ConvertModel, QuantizeModel
 from specmoe.recipe import Recipe
 
@@ -37,6 +38,7 @@ def load(data: Mapping[str, Any], root: Path) -> Config:
         _check_suite(config, name, suite)
     for name, suite in config.selected_suites.items():
         _check_baseline(config, name, suite)
+    _check_more_repeats(config)
     _check_prompt_files(config, root)
     return config
 
@@ -156,6 +158,29 @@ def _check_way(config: Config, name: str) -> None:
             f"config: suites.{name}.engine: {engine!r} measures by protocol published alone; for"
             " protocol paired give it a campaign of its own"
         )
+
+
+def _check_more_repeats(config: Config) -> None:
+    """Check that cells measured more often exist, and their baselines of the same repeats."""
+    if not config.measurement.more_repeats:
+        return
+    place = "measurement.more_repeats"
+    blocks = list_blocks(config, gpu=False)
+    for cell in config.measurement.more_repeats:
+        _require(cell, sorted({cell_of(block.block) for block in blocks}), place, "cell")
+    held = {
+        (block.suite, block.target, block.temperature, block.repeat)
+        for block in blocks
+        if not block.has_draft
+    }
+    for block in blocks:
+        suite = config.suites[block.suite].baseline
+        needed = (suite, block.target, block.temperature, block.repeat)
+        if block.has_draft and suite is not None and needed not in held:
+            raise ConfigError(
+                f"config: {place}: {cell_of(block.block)!r} has more repeats than its baseline in"
+                f" suite {suite!r}, and the last would have nothing to be compared with"
+            )
 
 
 def _check_prompts(config: Config, name: str, suite: Suite) -> None:

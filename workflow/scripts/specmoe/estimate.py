@@ -3,7 +3,7 @@
 A pass over a model takes the bytes it reads over the memory's bandwidth, and a fixed time a layer.
 On GPUs the latter is what the published baselines of the study leave beyond bandwidth on an M2
 Ultra (its Table 4: 0.22 to 0.29 ms a layer for the dense models, 0.40 ms for the MoE). How many
-drafted tokens are accepted is assumed: nobody knows it before.
+drafted tokens are accepted is assumed, where it is not imposed: nobody knows it before.
 """
 
 from dataclasses import dataclass
@@ -69,18 +69,27 @@ def pass_seconds(size: Size, width: float, machine: Machine) -> float:
     return max(read, single * (1 + machine.position_share * (width - 1)))
 
 
-def seconds_per_token(size: Size, machine: Machine, draft: Size | None, gamma: int) -> float:
+def seconds_per_token(
+    size: Size, machine: Machine, draft: Size | None, gamma: int, imposed: float | None = None
+) -> float:
     """Return the time of one generated token, with a draft or without.
 
     With a draft, a round is `gamma` passes of the draft, one verification and, as on the hybrid
-    models of the study, a second pass over what was accepted unless everything was.
+    models of the study, unless everything was accepted a second pass over what was, which gives a
+    token more. `imposed` is the share of drafted tokens that is accepted whatever they are, if any
+    is.
     """
     if draft is None:
         return pass_seconds(size, 1, machine)
-    accepted = ACCEPTANCE * (1 - ACCEPTANCE**gamma) / (1 - ACCEPTANCE)
-    replay = (1 - ACCEPTANCE**gamma) * pass_seconds(size, 1 + accepted, machine)
+    if imposed is None:
+        accepted = ACCEPTANCE * (1 - ACCEPTANCE**gamma) / (1 - ACCEPTANCE)
+        rejected = 1 - ACCEPTANCE**gamma
+    else:
+        accepted, rejected = imposed * gamma, float(imposed < 1)
+    replay = rejected * pass_seconds(size, 2 + accepted, machine)
     drafting = gamma * pass_seconds(draft, 1, machine)
-    return (drafting + pass_seconds(size, gamma + 1, machine) + replay) / (1 + accepted)
+    round_s = drafting + pass_seconds(size, gamma + 1, machine) + replay
+    return round_s / (1 + accepted + rejected)
 
 
 def block_seconds(
@@ -88,7 +97,9 @@ def block_seconds(
 ) -> float:
     """Return the time of a block: loading, warm-ups with the longest prompt, and its runs."""
     loaded = size.file_bytes + (draft.file_bytes if draft else 0)
-    token_s = seconds_per_token(size, machine, draft, block.gamma)
+    # A round never drafts more than is left to generate.
+    gamma = min(block.gamma, block.n_predict - 1)
+    token_s = seconds_per_token(size, machine, draft, gamma, block.imposed_acceptance)
     read = sum(prompt_tokens) + block.warmups * max(prompt_tokens)
     runs = len(prompt_tokens) + block.warmups
     prompt_s = pass_seconds(size, 1, machine) * machine.prompt_share

@@ -13,6 +13,12 @@ from matplotlib.ticker import PercentFormatter
 from specmoe.analysis import Analysis
 from specmoe.audit_figure import plot_required_time
 from specmoe.bars import break_rows, draw_bars, group_bars
+from specmoe.cost_figures import (
+    plot_break_even,
+    plot_predicted_speedup,
+    plot_roofline,
+    plot_verification_cost,
+)
 from specmoe.drawing import (
     Quantity,
     add_legend,
@@ -37,6 +43,8 @@ from specmoe.style import (
     short,
     target_looks,
 )
+from specmoe.temperature_figure import plot_temperatures
+from specmoe.types_figure import plot_types
 from specmoe.views import length_cells, ordered_baselines, table, text_cells
 
 PNG_DPI = 200
@@ -233,6 +241,36 @@ def required_time(analysis: Analysis) -> Figure:
     return plot_required_time({str(name): members for name, members in campaigns})
 
 
+def temperatures(analysis: Analysis) -> Figure:
+    """Show acceptance rate and speedup against temperature, where runs were sampled."""
+    return plot_temperatures(analysis) or _not_measured()
+
+
+def types(analysis: Analysis) -> Figure:
+    """Show speedup against bytes read, where a network was measured in files of several types."""
+    return plot_types(analysis) or _not_measured()
+
+
+def verification_cost(analysis: Analysis) -> Figure:
+    """Show what a pass of the target costs against its width."""
+    return plot_verification_cost(analysis) or _not_measured()
+
+
+def predicted_speedup(analysis: Analysis) -> Figure:
+    """Show the speedups that the cost model predicts against those measured."""
+    return plot_predicted_speedup(analysis) or _not_measured()
+
+
+def break_even(analysis: Analysis) -> Figure:
+    """Show the acceptance rate from which on a draft pays, and the one measured, against γ."""
+    return plot_break_even(analysis) or _not_measured()
+
+
+def roofline(analysis: Analysis) -> Figure:
+    """Show how near passes come to the time that reading their bytes needs."""
+    return plot_roofline(analysis) or _not_measured()
+
+
 def protocols(analysis: Analysis) -> Figure:
     """Show what each way of measuring gives, where the same was measured in several ways."""
     return plot_protocols(analysis) or _not_measured()
@@ -248,6 +286,12 @@ FIGURES: dict[str, Callable[[Analysis], Figure]] = {
         acceptance_by_gamma,
         prompt_lengths,
         required_time,
+        temperatures,
+        types,
+        verification_cost,
+        predicted_speedup,
+        break_even,
+        roofline,
         protocols,
     )
 }

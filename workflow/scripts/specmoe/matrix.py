@@ -21,6 +21,11 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
     ]
 
 
+def cell_of(block: str) -> str:
+    """Return a block's id without its repeat: what all blocks of its cell have in common."""
+    return block.rpartition("/")[0]
+
+
 def schedule(blocks: Iterable[Block], seed: int) -> list[Block]:
     """Return the blocks in the order they are measured.
 
@@ -49,35 +54,36 @@ def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Bl
         has_draft = draft != NO_DRAFT
         gammas = suite.gammas if has_draft else [0]
         imposed: list[float | None] = [*suite.imposed_acceptance] if has_draft else []
-        for gamma, acceptance, temperature, repeat in product(
-            gammas, imposed or [None], temperatures, range(measurement.repeats)
-        ):
-            cell = [name, target, draft, f"g{gamma}"]
-            cell += [] if acceptance is None else [f"a{acceptance:g}"]
-            cell += [f"t{temperature:g}"] if suite.temperatures else []
-            block = "/".join([*cell, f"r{repeat}"])
-            blocks.append(
-                Block(
-                    block=block,
-                    suite=name,
-                    target=target,
-                    method=Method.DRAFT if has_draft else Method.NONE,
-                    draft=draft,
-                    gamma=gamma,
-                    repeat=repeat,
-                    prompts=_shuffled(prompts, block, measurement.order_seed),
-                    n_predict=measurement.n_predict,
-                    temperature=temperature,
-                    # Greedy repeats must agree; sampled ones are samples.
-                    seed=measurement.seed + (repeat if temperature > 0 else 0),
-                    warmups=measurement.warmups,
-                    context=measurement.context,
-                    threads=measurement.threads,
-                    gpu_layers=measurement.gpu_layers if gpu else 0,
-                    protocol=protocol,
-                    imposed_acceptance=acceptance,
+        for gamma, acceptance, temperature in product(gammas, imposed or [None], temperatures):
+            parts = [name, target, draft, f"g{gamma}"]
+            parts += [] if acceptance is None else [f"a{acceptance:g}"]
+            parts += [f"t{temperature:g}"] if suite.temperatures else []
+            cell = "/".join(parts)
+            repeats = max(measurement.repeats, measurement.more_repeats.get(cell, 0))
+            for repeat in range(repeats):
+                block = f"{cell}/r{repeat}"
+                blocks.append(
+                    Block(
+                        block=block,
+                        suite=name,
+                        target=target,
+                        method=Method.DRAFT if has_draft else Method.NONE,
+                        draft=draft,
+                        gamma=gamma,
+                        repeat=repeat,
+                        prompts=_shuffled(prompts, block, measurement.order_seed),
+                        n_predict=measurement.n_predict,
+                        temperature=temperature,
+                        # Greedy repeats must agree; sampled ones are samples.
+                        seed=measurement.seed + (repeat if temperature > 0 else 0),
+                        warmups=measurement.warmups,
+                        context=measurement.context,
+                        threads=measurement.threads,
+                        gpu_layers=measurement.gpu_layers if gpu else 0,
+                        protocol=protocol,
+                        imposed_acceptance=acceptance,
+                    )
                 )
-            )
     return blocks
 
 

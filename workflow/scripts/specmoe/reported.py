@@ -13,7 +13,7 @@ import pandas as pd
 
 from specmoe.analysis import Analysis
 from specmoe.errors import SchemaError
-from specmoe.views import length_cells, table, text_cells
+from specmoe.views import length_cells, table, text_cells, usual_cells
 
 CLAIMS = "claims"
 MODELS = "models"
@@ -28,8 +28,13 @@ CELLS = "Table 5"
 # What the study says first and last: the claims of these places are its headline.
 _HEADLINE = ("Abstract", "Contribution", "Conclusion")
 
+# The study's suites of texts with a draft.
+_SUITES = ("B", "D")
+
 # Section 5.2 of the study reckons with this cell.
 _ESTIMATED = "moe_q4 draft_0.8b 16"
+# And this one is all that its sweep of prompt lengths has.
+_SWEPT = {"target": "moe_q4", "draft": "draft_0.8b", "gamma": 8}
 
 
 @dataclass(frozen=True)
@@ -114,9 +119,15 @@ def recompute(analysis: Analysis) -> dict[str, float]:
 
     Speedups and acceptance rates are the study's: a cell's mean rate over the target's mean rate
     without a draft, and the mean of the runs' own acceptance rates. By prompt length, speedups are
-    against the runs without a draft of that length. A number that several suites give is none.
+    against the runs without a draft of that length. Where the study's own suites measured a cell,
+    its numbers are theirs; one that several other suites give is none.
     """
-    cells = text_cells(analysis).drop_duplicates(["target", "draft", "gamma"], keep=False)
+    cells, key = text_cells(analysis), ["target", "draft", "gamma"]
+    own = cells["suite"].isin(_SUITES)
+    measured_there = pd.MultiIndex.from_frame(cells[key]).isin(
+        pd.MultiIndex.from_frame(cells.loc[own, key])
+    )
+    cells = cells[own | ~measured_there].drop_duplicates(key, keep=False)
     values = {
         **_runs(analysis),
         **_baselines(analysis),
@@ -210,7 +221,7 @@ def _speedup_ranges(cells: pd.DataFrame) -> dict[str, float]:
 
 def _acceptance_ranges(cells: pd.DataFrame, analysis: Analysis) -> dict[str, float]:
     chosen = {
-        "in suites B and D": cells[cells["suite"].isin(["B", "D"])],
+        "in suites B and D": cells[cells["suite"].isin(_SUITES)],
         "in any suite": usual_cells(analysis),
         "at gamma 4": cells[cells["gamma"] == 4],
         "at gamma 16": cells[cells["gamma"] == 16],
@@ -222,7 +233,9 @@ def _acceptance_ranges(cells: pd.DataFrame, analysis: Analysis) -> dict[str, flo
 
 
 def _lengths(analysis: Analysis) -> dict[str, float]:
-    cells = length_cells(analysis).drop_duplicates("n_prompt", keep=False)
+    cells = length_cells(analysis)
+    of_study = (cells[list(_SWEPT)] == pd.Series(_SWEPT)).all(axis=1)
+    cells = cells[of_study].drop_duplicates("n_prompt", keep=False)
     speedups = cells.set_index("n_prompt")["speedup"]
     low, high = speedups.min(), speedups.max()
     return {

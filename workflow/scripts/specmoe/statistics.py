@@ -176,9 +176,11 @@ def geometric_mean(ratios: np.ndarray) -> float:
 def bootstrap_interval(compared: pd.DataFrame, settings: Statistics) -> tuple[float, float]:
     """Return the percentile-bootstrap interval of the geometric mean speedup over blocks.
 
-    Whole blocks are drawn with replacement. With one block there is no spread to draw from, and
-    both ends are NaN. With few blocks (three give 10 distinct draws) the interval spans about
-    their range and is narrower than its nominal confidence.
+    Whole blocks are drawn with replacement. Prompts are not: every block sends the same ones, and
+    the speedup is that of these (for others of their kind see `resampling.interval_over_prompts`).
+    With one block there is no spread to draw from, and both ends are NaN. With few blocks (three
+    give 10 distinct draws) the interval spans about their range and is narrower than its nominal
+    confidence.
     """
     low, high = interval_of_mean(np.log(compared["speedup"]), compared["block"], settings)
     return float(np.exp(low)), float(np.exp(high))
@@ -188,13 +190,40 @@ def interval_of_mean(
     values: pd.Series, blocks: pd.Series, settings: Statistics
 ) -> tuple[float, float]:
     """Return the percentile-bootstrap interval of a mean over whole blocks; NaN of a single one."""
-    grouped = values.astype(float).groupby(blocks)
-    sums, sizes = grouped.sum().to_numpy(), grouped.size().to_numpy()
-    if len(sums) < 2:
+    if blocks.nunique() < 2:
+        return float("nan"), float("nan")
+    means = _resampled_means(values, blocks, settings, np.random.default_rng(settings.seed))
+    return _interval(means, settings)
+
+
+def interval_of_ratio(
+    compared: pd.DataFrame, reference: pd.DataFrame, settings: Statistics
+) -> tuple[float, float]:
+    """Return the percentile-bootstrap interval of one cell's geometric mean speedup over another's.
+
+    The blocks of each are drawn by themselves; NaN where one of them has a single block.
+    """
+    if min(frame["block"].nunique() for frame in (compared, reference)) < 2:
         return float("nan"), float("nan")
     generator = np.random.default_rng(settings.seed)
+    means, others = (
+        _resampled_means(np.log(frame["speedup"]), frame["block"], settings, generator)
+        for frame in (compared, reference)
+    )
+    return _interval(np.exp(means - others), settings)
+
+
+def _resampled_means(
+    values: pd.Series, blocks: pd.Series, settings: Statistics, generator: np.random.Generator
+) -> np.ndarray:
+    grouped = values.astype(float).groupby(blocks)
+    sums, sizes = grouped.sum().to_numpy(), grouped.size().to_numpy()
     drawn = generator.integers(len(sums), size=(settings.resamples, len(sums)))
-    means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    means: np.ndarray = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
+    return means
+
+
+def _interval(resampled: np.ndarray, settings: Statistics) -> tuple[float, float]:
     tail = (1 - settings.confidence) / 2
-    low, high = np.quantile(means, [tail, 1 - tail])
+    low, high = np.quantile(resampled, [tail, 1 - tail])
     return float(low), float(high)

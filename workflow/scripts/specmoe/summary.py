@@ -4,7 +4,10 @@ import pandas as pd
 
 from specmoe.block import NO_DRAFT
 from specmoe.config import Config
-from specmoe.statistics import summarise_cells, unpaired_baselines, with_speedups
+from specmoe.matrix import cell_of
+from specmoe.spread import spread_of_cells
+from specmoe.spread_text import precise
+from specmoe.statistics import CELL, summarise_cells, unpaired_baselines, with_speedups
 
 
 def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
@@ -15,14 +18,21 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
     own = runs[runs["suite"] == suite]
     plain = own[own["draft"] == NO_DRAFT]
     compared = with_speedups(runs)
+    compared = compared[compared["suite"] == suite]
+    spread = spread_of_cells(compared, config.statistics)
+    # A cell's id tells apart what else a suite varies: temperature, or imposed acceptance.
     cells = summarise_cells(
-        compared[compared["suite"] == suite], unpaired_baselines(runs), config.statistics
+        compared.assign(cell=compared["block"].map(cell_of)),
+        unpaired_baselines(runs),
+        config.statistics,
+        [*CELL, "cell"],
     )
     parts = [f"Suite {suite}: {config.suites[suite].title}, {len(own)} runs"]
     if len(plain):
-        rates = plain.groupby(["target", "n_prompt", "prompt"])["tokens_per_second"]
+        varied = ["temperature"] if plain["temperature"].nunique() > 1 else []
+        rates = plain.groupby(["target", "n_prompt", "prompt", *varied])["tokens_per_second"]
         table = rates.agg(["mean", "std"]).reset_index()
-        table.columns = pd.Index(["target", "tokens", "prompt", "tok/s", "sd"])
+        table = table.rename(columns={"n_prompt": "tokens", "mean": "tok/s", "std": "sd"})
         parts += ["", "Without a draft", _text(table)]
     if len(cells):
         table = pd.DataFrame(
@@ -30,17 +40,33 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
                 "target": cells["target"],
                 "draft": cells["draft"],
                 "γ": cells["gamma"],
+                **_conditions(cells["cell"]),
                 "tok/s": cells["tokens_per_second"],
                 "acceptance %": cells["acceptance_rate"] * 100,
                 "speedup": cells["speedup"],
                 "low": cells["speedup_low"],
                 "high": cells["speedup_high"],
+                "blocks %": spread["block_sd"] * 100,
+                "runs %": spread["within_sd"] * 100,
+                "repeats": spread["repeats_needed"],
             }
         )
-        confidence = f"{config.statistics.confidence:.0%}"
-        parts += ["", f"With a draft (low, high: {confidence} interval over blocks)", _text(table)]
+        parts += [
+            "",
+            f"With a draft (low, high: {config.statistics.confidence:.0%} interval over blocks;"
+            " blocks %, runs %: spread of the speedup",
+            "between blocks and within them;"
+            f" repeats: how many {precise(config.statistics.precision)} takes at the spread seen)",
+            _text(table),
+        ]
     return "\n".join(parts) + "\n"
 
 
+def _conditions(cells: "pd.Series[str]") -> dict[str, "pd.Series[str]"]:
+    """Return what cells have in their ids beyond suite, target, draft and γ; {} of most suites."""
+    beyond = cells.str.split("/").str[len(CELL) :].str.join(" ")
+    return {"at": beyond} if beyond.any() else {}
+
+
 def _text(table: pd.DataFrame) -> str:
-    return table.to_string(index=False, float_format=lambda value: f"{value:.2f}")
+    return table.to_string(index=False, float_format=lambda value: f"{value:.2f}", na_rep="-")

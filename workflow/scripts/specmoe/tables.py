@@ -6,21 +6,35 @@ from typing import Any
 
 import pandas as pd
 
+from specmoe.advice import Answer
 from specmoe.analysis import Analysis
 from specmoe.audit import ALL
 from specmoe.block import NO_DRAFT
+from specmoe.controls import Control
+from specmoe.cost_views import (
+    break_even_cells,
+    cells_below_ceilings,
+    pass_costs,
+    prediction_error_rows,
+)
 from specmoe.latex import NULL, Raw, bandwidth, environment, fixed, memory
 from specmoe.reported import CELLS
 from specmoe.views import (
+    advised_targets,
+    cells_by_type,
     cells_by_way,
+    control_cells,
     describe_cells,
     judged_claims,
     length_cells,
     ordered_audit,
     ordered_baselines,
     ordered_models,
+    spread_cells,
     table,
+    temperature_cells,
     text_cells,
+    usual_cells,
 )
 
 Record = dict[str, Any]
@@ -89,7 +103,7 @@ def suites(analysis: Analysis) -> Context:
 def models(analysis: Analysis) -> Context:
     """Return the models with their part in the campaign."""
     frame = ordered_models(analysis)
-    cells = table(analysis, "cells")
+    cells, controls = usual_cells(analysis), control_cells(analysis)
     frame["family"] = frame["family"].map(_FAMILIES)
     frame["role"] = [
         ", ".join(
@@ -97,6 +111,7 @@ def models(analysis: Analysis) -> Context:
             for role, members in [
                 ("target", set(cells["target"])),
                 ("draft", set(cells["draft"])),
+                ("control", set(controls.loc[controls["control"] == Control.UNRELATED, "draft"])),
             ]
             if model in members
         )
@@ -167,6 +182,37 @@ def prompt_lengths(analysis: Analysis) -> Context:
     cells = length_cells(analysis)
     unit = _campaign(analysis)["length_unit"]
     return {"groups": _groups(cells, ["draft", "gamma"]), "unit": unit}
+
+
+def temperatures(analysis: Analysis) -> Context:
+    """Return the cells of each target by temperature."""
+    return {"groups": _groups(temperature_cells(analysis), ["draft", "gamma"])}
+
+
+def types(analysis: Analysis) -> Context:
+    """Return the cells of networks that were measured in files of several types."""
+    return {"groups": _groups(cells_by_type(analysis), ["draft", "gamma"])}
+
+
+def controls(analysis: Analysis) -> Context:
+    """Return the controls, with the acceptance that is due and the runs that fail."""
+    rows = records(control_cells(analysis))
+    return {"rows": [row | {"counted": _broken(row, "controls")} for row in rows]}
+
+
+def advice(analysis: Analysis) -> Context:
+    """Return what to switch on, one row per target that was measured with a draft."""
+    return {"rows": records(advised_targets(analysis)), "on": Answer.ON}
+
+
+def spread(analysis: Analysis) -> Context:
+    """Return the spread of every cell between and within its blocks, and the repeats it needs."""
+    cells = spread_cells(analysis)
+    return {
+        "groups": _groups(cells, ["draft"]),
+        "varied": bool((cells["at"] != "").any()),
+        "precision": _campaign(analysis)["precision"],
+    }
 
 
 def protocols(analysis: Analysis) -> Context:
@@ -308,10 +354,33 @@ def _compared(row: Record) -> list[Any]:
     return [printed, fixed(row["recomputed"], digits), fixed(row["measured"], digits)]
 
 
+def verification(analysis: Analysis) -> Context:
+    """Return what passes and rounds cost, by target and width."""
+    return {"groups": _groups(pass_costs(analysis), ["draft"])}
+
+
+def break_even(analysis: Analysis) -> Context:
+    """Return the speedup of each cell between its floor and ceiling, by target."""
+    return {"groups": _groups(break_even_cells(analysis), ["draft"])}
+
+
+def prediction_errors(analysis: Analysis) -> Context:
+    """Return how far the cost model's predictions are off, by suite and in all."""
+    return {"rows": records(prediction_error_rows(analysis))}
+
+
+def ceilings(analysis: Analysis) -> Context:
+    """Return each cell's speedup and the most it could have been, by target."""
+    cells = cells_below_ceilings(analysis)
+    return {"groups": _groups(cells, ["draft"]), "printed": bool(cells["printed"].notna().any())}
+
+
 def _broken(row: Record, check: str) -> str:
     """Return `broken / applicable`, or a dash if the check applies to none of the runs."""
-    failed, passed = row[f"{check}_failed"], row[f"{check}_passed"]
-    return f"{failed} / {failed + passed}" if failed + passed else Raw(NULL)
+    counted = [row[f"{check}_failed"], row[f"{check}_passed"]]
+    if pd.isna(counted).any() or not sum(counted):
+        return Raw(NULL)
+    return f"{counted[0]:.0f} / {sum(counted):.0f}"
 
 
 def _groups(cells: pd.DataFrame, repeated: Sequence[str]) -> list[Record]:
@@ -338,9 +407,18 @@ TABLES: dict[str, Callable[[Analysis], Context]] = {
         speculation,
         drafts,
         prompt_lengths,
+        temperatures,
+        types,
+        controls,
+        spread,
+        advice,
         protocols,
         identity,
+        verification,
+        prediction_errors,
+        break_even,
         audit,
+        ceilings,
         reported,
         differences,
         claims,

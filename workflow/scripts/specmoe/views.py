@@ -5,12 +5,15 @@ Nothing here computes a number; rows are chosen, put in order, and given their l
 
 import pandas as pd
 
+from specmoe.advice import ADVICE_COLUMNS, SETTING_COLUMNS
 from specmoe.analysis import CARD_COLUMNS, Analysis
 from specmoe.audit import ALL
+from specmoe.audit_ceiling import CEILINGS
 from specmoe.block import NO_DRAFT
 from specmoe.controls import Control
+from specmoe.cost_tables import PAIR
 from specmoe.errors import SchemaError
-from specmoe.statistics import WAY
+from specmoe.statistics import CELL, WAY
 
 _CELL = [
     *WAY,
@@ -48,8 +51,48 @@ _COLUMNS = {
     "cells": _CELL,
     "sweep": [*_CELL, "n_prompt", "baseline_tokens_per_second"],
     "by_prompt": [*_CELL, "prompt"],
+    "temperatures": [
+        *(column for column in _CELL if column != "control"),
+        *("temperature", "pairs", "distance", "distance_expected"),
+        *("p_value", "p_adjusted", "detectable"),
+    ],
+    "types": [
+        *_CELL,
+        *("network", "pass_bytes", "gain_ratio", "gain_ratio_low", "gain_ratio_high"),
+        "baseline_tokens_per_second",
+    ],
     "models": ["model", "label", "family", *CARD_COLUMNS],
     "suites": ["suite", "title", "runs", "blocks", "measured"],
+    "spread": [
+        *("cell", "suite", "target", "draft", "gamma", "runs", "blocks"),
+        *("block_sd", "within_sd", "noise_sd", "half_width", "repeats_needed"),
+    ],
+    "advice": ADVICE_COLUMNS,
+    "advice_settings": SETTING_COLUMNS,
+    "verification": [
+        *PAIR,
+        *("width", "steps", "steps_low", "steps_high", "ms", "ms_low", "ms_high"),
+        *("experts", "read_bytes", "bound_ms", "bound_share", "in_cache"),
+    ],
+    "round_costs": [
+        *(*PAIR, "gamma", "draft_steps", "draft_steps_low", "draft_steps_high", "draft_ms"),
+        *("replay_steps", "replay_steps_low", "replay_steps_high", "replay_ms"),
+    ],
+    "predictions": [
+        *(*PAIR, "suite", "gamma", "imposed_acceptance", "speedup", "speedup_low", "speedup_high"),
+        *("predicted", "predicted_low", "predicted_high", "ratio", "equation_1", "equation_2"),
+        "extrapolated",
+    ],
+    "prediction_errors": [
+        *("suite", "imposed", "cells", "median", "worst", "median_1", "median_2"),
+        *("worst_suite", "worst_target", "worst_draft", "worst_gamma", "worst_ratio"),
+    ],
+    "break_even": [
+        *(*PAIR, "gamma", "floor", "floor_low", "floor_high", "ceiling", "ceiling_low"),
+        *("ceiling_high", "break_even", "break_even_low", "break_even_high", "suite"),
+        *("acceptance_rate", "speedup", "speedup_low", "speedup_high", "extrapolated"),
+    ],
+    "ceilings": CEILINGS,
     "audit": [*WAY, "target", "draft", "gamma", "runs", "marked"],
     "marked": [*WAY, "suite", "target", "draft", "gamma", "prompt", "runs", "marked"],
     "claims": ["words", "place", *WAY, "verdict", "why", "runs", "marked", "unpaired"],
@@ -139,6 +182,31 @@ def length_cells(analysis: Analysis) -> pd.DataFrame:
     )
 
 
+def temperature_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells by temperature; see `describe_cells` for the columns added."""
+    return describe_cells(table(analysis, "temperatures"), analysis).sort_values(
+        ["target_rank", "suite", "draft_rank", "gamma", "temperature"], ignore_index=True
+    )
+
+
+def cells_by_type(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells of networks in files of several types, with their targets' columns.
+
+    See `describe_cells` for the columns added, and besides them `target_label`. `series` has one
+    suite, network, draft and γ, in order of the bytes that a pass reads, and `label` names it.
+    """
+    cells = describe_cells(table(analysis, "types"), analysis)
+    models = table(analysis, "models").set_index("model")
+    several = cells["suite"].nunique() > 1
+    where = " (suite " + cells["suite"] + ")" if several else ""
+    setting = cells["network"] + where
+    return cells.assign(
+        target_label=cells["target"].map(models["label"]),
+        label=setting,
+        series=setting + " " + cells["draft"] + " " + cells["gamma"].astype(str),
+    ).sort_values(["network", "suite", "draft_rank", "gamma", "pass_bytes"], ignore_index=True)
+
+
 def cells_by_way(analysis: Analysis) -> pd.DataFrame:
     """Return the cells that were measured in several ways: by two protocols, or two engines.
 
@@ -201,6 +269,30 @@ def describe_cells(cells: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
         ~shared, cells["label"] + " (suite " + cells["suite"] + ")"
     )
     return cells.sort_values(["target_rank", "suite", "draft_rank", "gamma"], ignore_index=True)
+
+
+def advised_targets(analysis: Analysis) -> pd.DataFrame:
+    """Return the advice for targets that were measured with a draft, in order, with their columns.
+
+    Added besides those of the target: draft_label.
+    """
+    frame = table(analysis, "advice")
+    frame = _with_targets(frame[frame["settings"] + frame["set_aside"] > 0], analysis)
+    labels = table(analysis, "models").set_index("model")["label"]
+    return frame.assign(draft_label=frame["draft"].map(labels)).sort_values(
+        "target_rank", ignore_index=True
+    )
+
+
+def spread_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells of the table of spread; see `describe_cells` for the columns added.
+
+    Besides them `at`: what a cell's id holds beyond suite, target, draft and γ.
+    """
+    cells = describe_cells(table(analysis, "spread"), analysis)
+    at = cells["cell"].map(lambda cell: " ".join(str(cell).split("/")[len(CELL) :]))
+    keys = ["target_rank", "suite", "draft_rank", "gamma", "cell"]
+    return cells.assign(at=at).sort_values(keys, ignore_index=True)
 
 
 def judged_claims(analysis: Analysis) -> pd.DataFrame:
