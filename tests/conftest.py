@@ -1,6 +1,7 @@
 """What several kinds of test share: the workflow's folder, its configuration, a built engine."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,10 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 CATALOGS = ["engines", "models", "prompts", "suites", "config"]
+
+# A shell's background jobs ignore Ctrl-C, and so would every process that a test starts and
+# interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Snakemake = Callable[..., subprocess.CompletedProcess[str]]
 
