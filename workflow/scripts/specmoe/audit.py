@@ -88,7 +88,7 @@ CHECKS: dict[str, Check] = {
         "losslessness",
         frozenset({"tokens"}),
         lambda run, given: check_losslessness(
-            run, given.baseline(run), given.divergences.get(run.run)
+            run, given.baseline(run), given.divergences.get(run.run), given.settings
         ),
     ),
     "determinism": Check(

@@ -25,6 +25,13 @@ class AuditSettings(Strict):
     # may be read faster than memory allows; Apple's M2 Ultra has 96 MB, an NVIDIA H200 50 MB.
     cache_bytes: Positive = 512 * 10**6
 
+    # A divergence is a tie if its gap is within so many times the widest move that batches alone
+    # make at the places where a target's runs diverged. Those places are few, and the widest of few
+    # falls short of the widest there is: of one 4-bit MoE it was 0.18 and 0.26 nats at the places
+    # of two campaigns, 0.31 over 4500 contexts. Errors of the state give gaps of nats: of 306
+    # planted ones 2 lie within once the widest move, 5 within twice (tests/benchmarks/tie_gaps.py).
+    tie_factor: Annotated[float, Field(ge=1)] = 2.0
+
     # By which model a draft is timed that was not measured alone: the same network in a file of
     # another type, or the same file under another id.
     draft_stand_ins: dict[Name, Name] = Field(
