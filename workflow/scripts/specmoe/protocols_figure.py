@@ -52,7 +52,7 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
     for acceptance, speedup, failures in grid:
         _show_shares(acceptance)
         mark_no_change(speedup)
-        _show_counts(failures)
+        _show_counts(failures, cells["decode_failures"].max())
     start_at_zero(grid[0][1])
     figure.supxlabel("draft length γ (tokens)")
     add_legend(figure, [handle(look, way) for way, look in looks.items()])
@@ -72,8 +72,8 @@ def _show_shares(axes: Axes) -> None:
     axes.minorticks_off()
 
 
-def _show_counts(axes: Axes) -> None:
+def _show_counts(axes: Axes, most: float) -> None:
     axes.set_yscale("symlog", linthresh=LEAST_FAILURES)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(-0.4, 3 * max(float(most), LEAST_FAILURES))  # room for the markers of both ends
     axes.yaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:g}"))
     axes.minorticks_off()
