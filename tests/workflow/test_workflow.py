@@ -256,18 +256,18 @@ def test_the_artefact_is_one_campaign_of_two_engines(snakemake, tmp_path, root):
 
 
 def test_suites_by_the_studys_commands_and_by_the_server_lie_side_by_side(measured, tiny, campaign):
-    tools = {"drafts": ["none", "draft"], "prompts": [], "protocol": "published", "baseline": "T"}
-    tiny["suites"]["T"] = tiny["suites"]["S"] | tools
-    tiny["campaign"]["suites"].append("T")
+    tools = {"drafts": ["none", "draft"], "prompts": [], "protocol": "published", "baseline": "tools"}
+    tiny["suites"]["tools"] = tiny["suites"]["S"] | tools
+    tiny["campaign"]["suites"].append("tools")
     assert jobs(campaign(tiny, "-n", "paper"))["measure_block"] == 2
     done = campaign(tiny, "paper")
     assert done.returncode == 0, words(done)
     rates = read_runs(measured / "results/tiny/runs.parquet").set_index("suite")
-    assert set(rates.loc["T", "protocol"]) == {"published"}
+    assert set(rates.loc["tools", "protocol"]) == {"published"}
     assert set(rates.loc[["S", "N"], "protocol"]) == {"paired"}
-    [alone] = rates[rates["draft"] == "none"].loc[["T"], "tokens_per_second"]
+    [alone] = rates[rates["draft"] == "none"].loc[["tools"], "tokens_per_second"]
     audit = pd.read_parquet(measured / "results/tiny/audit/audit.parquet")
-    [why] = audit.query("check == 'draft_time' and suite == 'T' and draft == 'draft'")["why"]
+    [why] = audit.query("check == 'draft_time' and suite == 'tools' and draft == 'draft'")["why"]
     assert f"at {1000 / alone:.2f} ms (target alone)" in why
     table = (measured / "paper/tables/protocols.tex").read_text()
     assert "the study's commands, built-cpu" in table
