@@ -36,6 +36,7 @@ localrules:
     paper,
     tables,
     figures,
+    pdf,
     runs,
     models,
     engine,
@@ -55,11 +56,18 @@ rule figures:
 
 
 rule paper:
-    """Measure what is not measured yet; render every table, figure and number of the paper."""
+    """Measure what is not measured yet; render the paper, every table, figure and number of it."""
     default_target: True
     input:
         rules.tables.input,
         rules.figures.input,
+        [] if MISSING_TEX else PDF_FILES,
+
+
+rule pdf:
+    """Compile the paper and its supplement with TeX."""
+    input:
+        PDF_FILES,
 
 
 rule runs:
@@ -84,6 +92,17 @@ onstart:
     # The target of that name prints it itself.
     if something_is_missing() and "plan" not in sys.argv:
         subprocess.run(plan_command())
+
+
+onsuccess:
+    if (
+        MISSING_TEX
+        and not Path(PDF_FILES[0]).exists()
+        and Path("paper/macros.tex").exists()
+    ):
+        print(
+            f"{PDF_FILES[0]} is not made without {', '.join(MISSING_TEX)}: {INSTALL_TEX}"
+        )
 
 
 onerror:

@@ -25,6 +25,7 @@ from specmoe.config_checks import check_beside, load
 from specmoe.dependencies import files_of
 from specmoe.errors import ConfigError
 from specmoe.matrix import PUBLISHED_PASSAGE, list_blocks, schedule
+from specmoe.pdf import INSTALL_TEX, missing_tex
 from specmoe.progress import describe_missing
 
 try:
@@ -51,7 +52,9 @@ CHIPS = shipped("resources/hardware/memory_bandwidth.yaml")
 BLOCKS = {
     block.block: block
     for block in schedule(
-        list_blocks(CONFIG, gpu=BACKEND != "cpu"), CONFIG.measurement.order_seed
+        list_blocks(CONFIG, gpu=BACKEND != "cpu"),
+        CONFIG.measurement.order_seed,
+        CONFIG.measurement.order,
     )
 }
 

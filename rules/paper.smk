@@ -4,11 +4,14 @@ TEMPLATES = sorted(PAPER.glob("templates/*.tex.j2"))
 TABLE_FILES = expand(
     "paper/tables/{table}", table=[template.stem for template in TEMPLATES]
 )
+CAPTIONS = {caption.stem: caption for caption in sorted(PAPER.glob("captions/*.rst"))}
 FIGURE_FILES = expand(
-    "paper/figures/{figure}.{end}",
-    figure=sorted(caption.stem for caption in PAPER.glob("captions/*.rst")),
-    end=["pdf", "png"],
+    "paper/figures/{figure}.{end}", figure=CAPTIONS, end=["pdf", "png"]
 )
+DOCUMENTS = ["main", "supplement"]
+PDF_FILES = expand("paper/{document}.pdf", document=DOCUMENTS)
+# Without TeX the paper is its tables, figures and numbers.
+MISSING_TEX = missing_tex()
 
 
 rule render_tables:
@@ -43,7 +46,16 @@ rule plot_figures:
         analysis="<campaign>/analysis",
         script=script("plot_figures"),
     output:
-        FIGURE_FILES,
+        expand("paper/figures/{figure}.pdf", figure=CAPTIONS),
+        [
+            report(
+                f"paper/figures/{figure}.png",
+                caption=caption.resolve(),
+                category="Figures",
+                labels={"figure": figure.replace("_", " ")},
+            )
+            for figure, caption in CAPTIONS.items()
+        ],
     log:
         "<logs>/plot_figures.log",
     benchmark:
@@ -54,3 +66,33 @@ rule plot_figures:
         "Plotting the paper's figures"
     shell:
         "python {input.script} --analysis {input.analysis} --out paper/figures 2>&1 | tee {log}"
+
+
+rule render_pdf:
+    """Compile the paper, or its supplement."""
+    input:
+        modules("render_pdf"),
+        FIGURE_FILES,
+        TABLE_FILES,
+        bibliography=PAPER / "references.bib",
+        document=PAPER / "{document}.tex",
+        macros="paper/macros.tex",
+        preamble=PAPER / "preamble.tex",
+        script=script("render_pdf"),
+    output:
+        "paper/{document}.pdf",
+    log:
+        text="<logs>/render_pdf/{document}.log",
+        tex="<logs>/render_pdf/{document}.tex.log",
+    benchmark:
+        "<benchmarks>/render_pdf/{document}.tsv"
+    wildcard_constraints:
+        document="|".join(DOCUMENTS),
+    conda:
+        "../envs/analysis.yaml"
+    message:
+        "Compiling {output}"
+    shell:
+        "python {input.script} --document {input.document} --log {log.tex} --out {output}"
+        " --parts {input.preamble} {input.bibliography} {input.macros} paper/tables paper/figures"
+        " 2>&1 | tee {log.text}"

@@ -97,6 +97,7 @@ CAMPAIGN = pd.DataFrame(
             "source": "measured",
             "length_unit": "tokens",
             "synthetic": True,
+            "true_shape": False,
             "protocol": "paired",
             "engine": "current",
             "engine_commit": "0123456789abcdef",

@@ -245,7 +245,7 @@ def test_an_imposed_acceptance_is_a_share(study, root, share):
 
 
 @pytest.mark.parametrize(
-    ("overlay", "suites"), [("demo", "ABCDFPK"), ("mechanism", "BDPKVGTLQ"), ("true-shape", "VRK")]
+    ("overlay", "suites"), [("demo", "ABCDFPK"), ("mechanism", "BDPKVWGTLQ"), ("true-shape", "VRK")]
 )
 def test_the_campaigns_on_made_models_have_controls(study, root, overlay, suites):
     data = merge(study, yaml.safe_load((root / f"config/{overlay}.yaml").read_text()))

@@ -63,8 +63,8 @@ def test_every_figure_has_a_caption_and_every_caption_a_figure():
 
 
 @pytest.mark.parametrize("name", FIGURES)
-def test_main_tex_includes_every_figure(name):
-    assert rf"\floatfigure{{{name}}}" in (PAPER / "main.tex").read_text()
+def test_the_supplement_includes_every_figure(name):
+    assert rf"\floatfigure{{{name}}}" in (PAPER / "supplement.tex").read_text()
 
 
 @pytest.mark.parametrize("name", FIGURES)

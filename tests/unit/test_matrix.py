@@ -1,12 +1,14 @@
 """The matrix follows from the configuration by construction."""
 
 from collections import Counter
+from itertools import groupby
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from specmoe.block import Block, Method, PromptSource
+from specmoe.config import Order
 from specmoe.config_checks import load
 from specmoe.matrix import list_blocks, schedule
 
@@ -66,6 +68,16 @@ def test_the_order_takes_repeat_after_repeat_and_mixes_suites_within_each(blocks
     assert [block.repeat for block in ordered] == sorted(block.repeat for block in blocks)
     first = [block.suite for block in ordered if block.repeat == 0]
     assert first != sorted(first)
+
+
+def test_by_target_each_is_measured_in_one_go_within_a_repeat(blocks):
+    ordered = schedule(blocks, 1, Order.BY_TARGET)
+    assert [block.repeat for block in ordered] == sorted(block.repeat for block in blocks)
+    gone = [(block.repeat, block.target) for block in ordered]
+    stretches = [here for here, _ in groupby(gone)]
+    assert len(stretches) == len(set(gone))
+    suites = [block.suite for block in ordered if (block.repeat, block.target) == (0, "moe_q4")]
+    assert suites != sorted(suites)
 
 
 def blocks_of(suite, study, root, **changes):

@@ -14,7 +14,8 @@ from specmoe.views import ordered_audit
 from .paper_analyses import full, without_drafts
 from .published_study import ROOT, analysis_of_study, needs_csv
 
-MAIN = (ROOT / "paper/main.tex").read_text()
+DOCUMENTS = ("main.tex", "supplement.tex", "preamble.tex")
+TEXTS = "".join((ROOT / "paper" / name).read_text() for name in DOCUMENTS)
 
 
 def campaign(**columns):
@@ -56,7 +57,7 @@ def test_a_campaign_of_both_protocols_is_told_of_both():
 
 def test_a_campaign_without_drafts_has_every_switch():
     defined = set(re.findall(r"\\newif\\if(\w+)", macros(without_drafts())))
-    asked = set(re.findall(r"\\if((?:Campaign|Protocol|Measured)\w+)", MAIN))
+    asked = set(re.findall(r"\\if((?:Campaign|Protocol|Measured)\w+)", TEXTS))
     assert asked <= defined
 
 

@@ -1,5 +1,7 @@
 """A campaign of a few blocks for tests of the workflow."""
 
+import os
+import re
 import shutil
 import subprocess
 from dataclasses import asdict
@@ -11,8 +13,21 @@ import pandas as pd
 import pytest
 import yaml
 
+from specmoe.pdf import INSTALL_TEX, missing_tex
+
 from ..conftest import Snakemake
 from ..recipes import SMALL
+
+needs_tex = pytest.mark.skipif(
+    bool(missing_tex()) and not os.environ.get("CI"), reason=f"needs TeX: {INSTALL_TEX}"
+)
+
+
+def pages(pdf: Path) -> int:
+    """Return how many pages a PDF file has."""
+    done = subprocess.run(["pdfinfo", str(pdf)], capture_output=True, text=True, check=True)
+    return int(re.search(r"^Pages: +(\d+)$", done.stdout, re.MULTILINE)[1])
+
 
 # Of the demo, by checks of the audit that rest on counts and tokens and not on the machine's time.
 SOUND_DEMO = {

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from specmoe.pdf import missing_tex
 from specmoe.records import read_runs
 
 from ..unit.published_study import CSV, needs_csv
@@ -15,6 +16,7 @@ from .conftest import SOUND_DEMO, untimed_verdicts
 from .test_workflow import jobs, words
 
 RENDERED = {"analyse_runs", "audit_runs", "plot_figures", "record_config", "render_tables", "paper"}
+RENDERED |= set() if missing_tex() else {"render_pdf"}
 
 
 @pytest.fixture
@@ -76,6 +78,22 @@ def test_the_shipped_demo_breaks_no_check_of_the_audit_that_does_not_rest_on_tim
     done = snakemake("results/demo/audit", "--configfile", overlay, folder=tmp_path)
     assert done.returncode == 0, words(done)
     assert untimed_verdicts(tmp_path / "results/demo") == SOUND_DEMO
+
+
+def test_the_shipped_campaign_of_true_shapes_passes_its_audit_and_tells_what_passes_cost(
+    snakemake, tmp_path, root
+):
+    overlay = str(root / "resources/campaigns/true-shape/campaign.yaml")
+    done = snakemake("results/true-shape/analysis", "--configfile", overlay, folder=tmp_path)
+    assert done.returncode == 0, words(done)
+    assert "Audit of campaign true-shape: 98 rows" in words(done)
+    assert "No row breaks a bound" in words(done)
+    folder = tmp_path / "results/true-shape/analysis"
+    passes = pd.read_parquet(folder / "verification.parquet")
+    assert set(passes["target"]) == {"moe_q4", "dense_4b"}
+    assert {2, 3, 5, 9, 17} <= set(passes["width"])
+    campaign = pd.read_parquet(folder / "campaign.parquet")
+    assert campaign[["synthetic", "true_shape"]].all(axis=None)
 
 
 def test_the_shipped_demo_is_advised_without_an_engine(snakemake, tmp_path, root):

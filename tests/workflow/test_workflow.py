@@ -18,6 +18,7 @@ import yaml
 from specmoe.records import read_runs
 
 from ..processes import alive, eventually
+from .conftest import needs_tex
 
 SUITES = ["A", "B", "C", "D", "F", "P"]
 
@@ -256,7 +257,12 @@ def test_the_artefact_is_one_campaign_of_two_engines(snakemake, tmp_path, root):
 
 
 def test_suites_by_the_studys_commands_and_by_the_server_lie_side_by_side(measured, tiny, campaign):
-    tools = {"drafts": ["none", "draft"], "prompts": [], "protocol": "published", "baseline": "tools"}
+    tools = {
+        "drafts": ["none", "draft"],
+        "prompts": [],
+        "protocol": "published",
+        "baseline": "tools",
+    }
     tiny["suites"]["tools"] = tiny["suites"]["S"] | tools
     tiny["campaign"]["suites"].append("tools")
     assert jobs(campaign(tiny, "-n", "paper"))["measure_block"] == 2
@@ -281,6 +287,36 @@ def test_a_wrong_config_is_one_line_and_no_traceback(tiny, campaign, tmp_path):
     assert "suites.S.targets: unknown model 'tagret'; did you mean 'target'?" in words(done)
     assert "Traceback" not in words(done)
     assert not (tmp_path / "results").exists()
+
+
+@needs_tex
+def test_a_label_full_of_tex_is_printed_as_it_is(measured, tiny, campaign):
+    label = r"\input{/etc/passwd} %&#_$ <script>"
+    tiny["model_sets"]["tiny"]["target"]["label"] = label
+    done = campaign(tiny, "pdf")
+    assert done.returncode == 0, words(done)
+    printed = subprocess.run(
+        ["pdftotext", "-layout", str(measured / "paper/main.pdf"), "-"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert label in printed
+    assert "root:" not in printed
+
+
+def test_without_tex_all_else_is_made_and_the_way_to_it_told(measured, tiny, campaign, tmp_path):
+    found = {tool: shutil.which(tool) for tool in ("bash", "tee", "uname", "g++", "cc")}
+    for tool, path in found.items():
+        if path:
+            (tmp_path / "bin").mkdir(exist_ok=True)
+            (tmp_path / "bin" / tool).symlink_to(path)
+    shutil.rmtree(measured / "paper")
+    done = campaign(tiny, "paper", env=os.environ | {"PATH": str(tmp_path / "bin")})
+    assert done.returncode == 0, words(done)
+    assert "paper/main.pdf is not made without latexmk: on Debian or Ubuntu `apt-get" in words(done)
+    assert (measured / "paper/tables/speculation.tex").exists()
+    assert not (measured / "paper/main.pdf").exists()
 
 
 def test_a_path_full_of_shell_is_a_path(measured, tiny, campaign, tmp_path):

@@ -147,7 +147,9 @@ def analyse(
     sizes = {model: size_of_card(ModelCard(**card)) for model, card in cards.items()}
     at_usual = measured[measured["temperature"] == config.measurement.temperature]
     fitted = cost_tables.fit_pairs(at_usual, config.statistics)
-    predicted = cost_tables.predictions(fitted, at_usual, config.statistics)
+    kinds = with_controls(at_usual, config.audit.unrelated_drafts, digests_of(cards))
+    no_controls = at_usual["imposed_acceptance"].notna() | (kinds["control"] == Control.NONE)
+    predicted = cost_tables.predictions(fitted, at_usual[no_controls], config.statistics)
     return Analysis(
         baselines=with_intervals(summarise_baselines(good), good, config.statistics),
         cells=cells,
@@ -255,6 +257,10 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                 "length_unit": "words" if config.campaign.source == "published" else "tokens",
                 "synthetic": all(
                     model.kind in ("synthetic", "quantize") for model in config.models.values()
+                ),
+                # A model of a family has the shape of the published one: its card was checked.
+                "true_shape": all(
+                    model.kind == "synthetic" and model.family for model in config.models.values()
                 ),
                 # Of more than one, all are named; their suites tell them apart.
                 **{

@@ -5,6 +5,7 @@ Everything a campaign measures is said in `config/`; config/README.md explains e
 """
 
 from collections.abc import Mapping
+from enum import StrEnum
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints
@@ -27,6 +28,13 @@ class Campaign(Strict):
     source: Literal["measured", "cached", "published"] = "measured"  # of its runs
 
 
+class Order(StrEnum):
+    """How the blocks of a repeat follow one another; either way seeded."""
+
+    MIXED = "mixed"
+    BY_TARGET = "by_target"
+
+
 class Measurement(Strict):
     """What every run of the campaign has in common."""
 
@@ -38,6 +46,7 @@ class Measurement(Strict):
     more_repeats: dict[str, Positive] = {}  # by cell, a block's id without its repeat
     warmups: Annotated[int, Field(ge=0)] = 2
     order_seed: int = 1
+    order: Order = Order.MIXED
     context: Positive = 2048
     threads: Annotated[int, Field(ge=0)] = 0
     gpu_layers: Annotated[int, Field(ge=0)] = 99

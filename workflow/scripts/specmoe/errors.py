@@ -37,6 +37,10 @@ class SchemaError(SpecmoeError):
     """A table of rows is damaged, of another version, or breaks its schema."""
 
 
+class PaperError(SpecmoeError):
+    """The paper could not be compiled."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return the clause that helps out of a misspelt name: the nearest known one, or all."""
     candidates = sorted(known)

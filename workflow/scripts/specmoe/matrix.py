@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import product
 
 from specmoe.block import ITSELF, NO_DRAFT, PASSAGE_PREFIX, Block, Method, PromptSource, Protocol
-from specmoe.config import Config, Suite
+from specmoe.config import Config, Order, Suite
 
 # The text of the study's suite F (its repository, commit 4a72d16), which takes n words of it:
 # "Please write a detailed analysis of " and 50 times "the following topic. ", 156 in all.
@@ -26,14 +26,22 @@ def cell_of(block: str) -> str:
     return block.rpartition("/")[0]
 
 
-def schedule(blocks: Iterable[Block], seed: int) -> list[Block]:
+def schedule(blocks: Iterable[Block], seed: int, order: Order = Order.MIXED) -> list[Block]:
     """Return the blocks in the order they are measured.
 
     Repeat after repeat, shuffled across suites within each: drift of the machine then meets all
     suites alike, and a run and its baseline of the same repeat lie close in time. Which of two
-    blocks comes first depends on the two alone, so adding blocks reorders nothing.
+    blocks comes first depends on the two alone, so adding blocks reorders nothing. By target, those
+    of a target stay together and are shuffled among themselves, so that memory which holds the
+    weights of one at a time reads them once a repeat; only speedups of different targets are then
+    further apart in time.
     """
-    return sorted(blocks, key=lambda block: (block.repeat, _shuffle_key(seed, block.block)))
+
+    def place(block: Block) -> tuple[int, bytes, bytes]:
+        group = _shuffle_key(seed, block.target) if order == Order.BY_TARGET else b""
+        return block.repeat, group, _shuffle_key(seed, block.block)
+
+    return sorted(blocks, key=place)
 
 
 def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Block]:

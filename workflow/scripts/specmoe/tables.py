@@ -24,6 +24,7 @@ from specmoe.views import (
     cells_by_type,
     cells_by_way,
     control_cells,
+    count_check,
     describe_cells,
     judged_claims,
     length_cells,
@@ -35,6 +36,7 @@ from specmoe.views import (
     temperature_cells,
     text_cells,
     usual_cells,
+    whole_audit,
 )
 
 Record = dict[str, Any]
@@ -82,13 +84,27 @@ _CHECKED = (
     "losslessness",
     "determinism",
 )
+_CHECK_WORDS = {
+    "accounting": "Accounting: counts add up",
+    "draft_time": "Draft time: rounds and drafts fit into the time",
+    "bandwidth": "Bandwidth: passes read no faster than memory gives",
+    "failed_decodes": "Failed decodes: none",
+    "losslessness": "Losslessness: the baseline's tokens, or a tie",
+    "determinism": "Determinism: repeats give the same tokens",
+    "controls": "Controls: known outcomes come out",
+}
 _FAMILIES = {"moe": "MoE", "dense": "dense"}
+
+
+def has_rows(context: Context) -> bool:
+    """Return whether a campaign measured anything that a table would show."""
+    return bool(context.get("rows") or context.get("groups"))
 
 
 def render_table(name: str, analysis: Analysis, templates: Path) -> str:
     """Return a table as a `tabular`; one that says so if the campaign measured nothing of it."""
     context = TABLES[name](analysis)
-    if not (context.get("rows") or context.get("groups")):
+    if not has_rows(context):
         return NOT_MEASURED
     template = environment(templates).get_template(f"{name}.tex.j2")
     return template.render(context, confidence=_campaign(analysis)["confidence"])
@@ -375,12 +391,23 @@ def ceilings(analysis: Analysis) -> Context:
     return {"groups": _groups(cells, ["draft"]), "printed": bool(cells["printed"].notna().any())}
 
 
+def findings(analysis: Analysis) -> Context:
+    """Return what each check of the audit that applies to any run found in all of them."""
+    whole = whole_audit(analysis)
+    return {
+        "rows": [
+            {"check": words, **counted}
+            for check, words in _CHECK_WORDS.items()
+            for counted in [count_check(whole, check)]
+            if counted["runs"]
+        ]
+    }
+
+
 def _broken(row: Record, check: str) -> str:
     """Return `broken / applicable`, or a dash if the check applies to none of the runs."""
-    counted = [row[f"{check}_failed"], row[f"{check}_passed"]]
-    if pd.isna(counted).any() or not sum(counted):
-        return Raw(NULL)
-    return f"{counted[0]:.0f} / {sum(counted):.0f}"
+    counted = count_check(row, check)
+    return f"{counted['failed']} / {counted['runs']}" if counted["runs"] else Raw(NULL)
 
 
 def _groups(cells: pd.DataFrame, repeated: Sequence[str]) -> list[Record]:
@@ -418,6 +445,7 @@ TABLES: dict[str, Callable[[Analysis], Context]] = {
         prediction_errors,
         break_even,
         audit,
+        findings,
         ceilings,
         reported,
         differences,

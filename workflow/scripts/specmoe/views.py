@@ -3,6 +3,9 @@
 Nothing here computes a number; rows are chosen, put in order, and given their labels.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 
 from specmoe.advice import ADVICE_COLUMNS, SETTING_COLUMNS
@@ -133,6 +136,27 @@ def ordered_baselines(analysis: Analysis) -> pd.DataFrame:
     return _with_targets(table(analysis, "baselines"), analysis).sort_values(
         "target_rank", ignore_index=True
     )
+
+
+def whole_audit(analysis: Analysis) -> dict[str, Any]:
+    """Return the audit's counts over all runs, see `audit.summarise_audit`; empty without audit."""
+    audit = table(analysis, "audit")
+    rows = audit[audit["target"] == ALL].to_dict("records")
+    return {str(key): value for key, value in rows[0].items()} if rows else {}
+
+
+def count_check(counts: Mapping[str, Any], check: str) -> dict[str, Any]:
+    """Return how many runs break a check, to how many it applies, and its largest ratio to a bound.
+
+    Keys: failed, runs, worst. `counts` is a row of `audit.summarise_audit`.
+    """
+    failed, passed = (counts.get(f"{check}_{word}", 0) for word in ("failed", "passed"))
+    known = 0 if pd.isna(failed) or pd.isna(passed) else int(failed + passed)
+    return {
+        "failed": int(failed) if known else 0,
+        "runs": known,
+        "worst": counts.get(f"{check}_worst"),
+    }
 
 
 def ordered_audit(analysis: Analysis) -> pd.DataFrame:
