@@ -100,9 +100,13 @@ def script(name):
 
 
 def modules(name):
-    """Return the modules a script runs: as inputs, an edit to one of them reruns the rule."""
+    """Return the modules a script runs: as inputs, an edit to one of them reruns the rule.
+
+    The module of errors is left out: what a message says changes no model and no measurement.
+    """
+    passive = {script(name), str(SCRIPTS / "specmoe/errors.py")}
     return [
-        str(file) for file in files_of(Path(script(name))) if str(file) != script(name)
+        str(file) for file in files_of(Path(script(name))) if str(file) not in passive
     ]
 
 

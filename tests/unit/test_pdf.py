@@ -23,7 +23,7 @@ _NO_RESULTS = [
     r"April 2026",  # when llama.cpp learned to undo drafts on recurrent targets
     r"Apple M2 Ultra",  # the study's machine
     r"Qwen3\.5",
-    r"--cores 1",
+    r"-\{\}-cores 1",
 ]
 
 
