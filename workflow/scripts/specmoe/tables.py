@@ -120,13 +120,14 @@ def models(analysis: Analysis) -> Context:
     """Return the models with their part in the campaign."""
     frame = ordered_models(analysis)
     cells, controls = usual_cells(analysis), control_cells(analysis)
+    imposed = table(analysis, "verification")  # pairs whose acceptance was imposed
     frame["family"] = frame["family"].map(_FAMILIES)
     frame["role"] = [
         ", ".join(
             role
             for role, members in [
-                ("target", set(cells["target"])),
-                ("draft", set(cells["draft"])),
+                ("target", {*cells["target"], *imposed["target"]}),
+                ("draft", {*cells["draft"], *imposed["draft"]}),
                 ("control", set(controls.loc[controls["control"] == Control.UNRELATED, "draft"])),
             ]
             if model in members
