@@ -5,8 +5,8 @@ SNAKEMAKE := $(VENV)/bin/snakemake
 
 .PHONY: demo test setup
 
-demo: setup ## Measure the whole matrix on small synthetic models, and render the paper from it.
-	$(SNAKEMAKE) --cores all paper --configfile config/demo.yaml
+demo: setup ## Measure the whole matrix on small synthetic models; render paper and page from it.
+	$(SNAKEMAKE) --cores all paper site --configfile config/demo.yaml
 
 test: setup ## Lint, then run every test, with a real llama.cpp.
 	$(VENV)/bin/ruff check .

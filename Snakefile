@@ -24,16 +24,19 @@ include: "rules/plan.smk"
 include: "rules/engine.smk"
 include: "rules/models.smk"
 include: "rules/blocks.smk"
+include: "rules/demonstration.smk"
 include: "rules/collect.smk"
 include: "rules/cached.smk"
 include: "rules/published.smk"
 include: "rules/audit.smk"
 include: "rules/analysis.smk"
 include: "rules/paper.smk"
+include: "rules/site.smk"
 
 
 localrules:
     paper,
+    site,
     tables,
     figures,
     pdf,
@@ -68,6 +71,12 @@ rule pdf:
     """Compile the paper and its supplement with TeX."""
     input:
         PDF_FILES,
+
+
+rule site:
+    """Measure what is not measured yet; render the page: results/<campaign>/site/index.html."""
+    input:
+        rules.render_site.output,
 
 
 rule runs:

@@ -11,6 +11,7 @@ rule pack_campaign:
         models="<campaign>/models.json",
         runs="<campaign>/runs.parquet",
         script=script("pack_campaign"),
+        trace=TRACE if DEMONSTRATION else [],
     output:
         directory("<campaign>/cached"),
     log:
@@ -22,4 +23,4 @@ rule pack_campaign:
         "Packing the campaign into {output}"
     shell:
         "python {input.script} --config {input.config} --files {input.runs} {input.host}"
-        " {input.models} --engines {input.engines} --divergences {input.divergences} --out {output} 2>&1 | tee {log}"
+        " {input.models} {input.trace} --engines {input.engines} --divergences {input.divergences} --out {output} 2>&1 | tee {log}"

@@ -22,6 +22,7 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 
 from specmoe.backend import detect_backend
 from specmoe.config_checks import check_beside, load
+from specmoe.demonstration_choice import choose_demonstration
 from specmoe.dependencies import files_of
 from specmoe.errors import ConfigError
 from specmoe.matrix import PUBLISHED_PASSAGE, list_blocks, schedule

@@ -1,4 +1,6 @@
 # From the analysis to what main.tex includes.
+import yaml
+
 PAPER = Path(shipped("paper"))
 TEMPLATES = sorted(PAPER.glob("templates/*.tex.j2"))
 TABLE_FILES = expand(
@@ -8,6 +10,8 @@ CAPTIONS = {caption.stem: caption for caption in sorted(PAPER.glob("captions/*.r
 FIGURE_FILES = expand(
     "paper/figures/{figure}.{end}", figure=CAPTIONS, end=["pdf", "png"]
 )
+# Of the tables the report shows what the page shows, under the same words.
+TABLE_WORDS = yaml.safe_load((PAPER / "site/captions.yaml").read_text(encoding="utf-8"))
 DOCUMENTS = ["main", "supplement"]
 PDF_FILES = expand("paper/{document}.pdf", document=DOCUMENTS)
 # Without TeX the paper is its tables, figures and numbers.
@@ -23,6 +27,13 @@ rule render_tables:
         templates=TEMPLATES,
     output:
         tables=TABLE_FILES,
+        cells=report(
+            directory("<campaign>/tables"),
+            patterns=["{table}.csv"],
+            caption=(PAPER / "captions/tables/table.rst").resolve(),
+            category="Tables",
+            labels={"table": "{table}"},
+        ),
         macros="paper/macros.tex",
     log:
         "<logs>/render_tables.log",
@@ -32,11 +43,12 @@ rule render_tables:
         "../envs/analysis.yaml"
     params:
         templates=PAPER / "templates",
+        words={table: words["en"] for table, words in TABLE_WORDS["tables"].items()},
     message:
         "Rendering the paper's tables"
     shell:
         "python {input.script} --analysis {input.analysis} --templates {params.templates}"
-        " --out paper/tables --macros {output.macros} 2>&1 | tee {log}"
+        " --out paper/tables --cells {output.cells} --macros {output.macros} 2>&1 | tee {log}"
 
 
 rule plot_figures:

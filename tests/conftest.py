@@ -86,3 +86,13 @@ def engine_bin(snakemake: Snakemake) -> Path:
     done = snakemake("engine", "--configfile", str(ROOT / "config/demo.yaml"), folder=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     return ROOT / "results/engines/current-cpu/bin"
+
+
+@pytest.fixture(scope="session")
+def demo_site(snakemake: Snakemake, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the page of the shipped demo campaign is rendered."""
+    folder = tmp_path_factory.mktemp("demo_site")
+    overlay = str(ROOT / "resources/campaigns/demo/campaign.yaml")
+    done = snakemake("site", "--configfile", overlay, folder=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder

@@ -1,4 +1,4 @@
-"""Print the time and memory from a cached campaign's rows to the finished paper, stage by stage.
+"""Print the time and memory from a cached campaign's rows to paper and page, stage by stage.
 
 Usage: python tests/benchmarks/render_cached.py [--times 1 10 100] [--published runs.csv]
 
@@ -37,7 +37,10 @@ sys.path.insert(0, str(ROOT / "workflow/scripts"))
 from specmoe.collect import link_baselines  # noqa: E402
 from specmoe.records import write_runs  # noqa: E402
 
-SHIPPED = ("Snakefile", "config", "envs", "paper", "rules", "resources", "workflow")
+SHIPPED = (
+    *("Snakefile", "CITATION.cff"),
+    *("config", "envs", "paper", "rules", "resources", "workflow"),
+)
 CAMPAIGN = "resources/campaigns/demo"
 POLL_S = 0.05
 SEED = 1
@@ -126,8 +129,8 @@ def resampled(rows: list[Row], repeats: int) -> tuple[list[Row], dict[str, list[
 
 
 def render(folder: Path, *overlays: Path) -> Costs:
-    """Render the paper and return what each stage took, and all together."""
-    command = [sys.executable, "-m", "snakemake", "--cores", "1", "paper", "--configfile"]
+    """Render paper and page, and return what each stage took, and all together."""
+    command = [sys.executable, "-m", "snakemake", "--cores", "1", "paper", "site", "--configfile"]
     began, load = time.perf_counter(), os.getloadavg()[0]
     with (folder / "log").open("wb") as log:
         process = psutil.Popen(

@@ -154,6 +154,16 @@ class Published(Strict):
     file: str | None = None  # the same file, if it is here already
 
 
+class TraceSettings(Strict):
+    """What `demo_trace` decodes; target and draft are the campaign's first pair unless named."""
+
+    target: Name | None = None
+    draft: Name | None = None
+    gamma: Positive = 4
+    prompt: Name = "short_factual"
+    n_predict: Annotated[int, Field(gt=2)] = 64  # the fewest that leave room for a draft
+
+
 class Host(Strict):
     """What the user says of the machine, where it is not found or found wrong."""
 
@@ -179,6 +189,7 @@ class Config(Strict):
     trust: Literal["config", "first-use"] = "config"  # of files whose digest nobody knows
     room: Literal["checked", "ignored"] = "checked"  # whether what does not fit is downloaded
     beside: list[Name] = []  # campaigns whose results are shown with this one's
+    trace: TraceSettings = TraceSettings()
     engines: dict[Name, Engine]
     families: dict[Name, Family] = {}
     published: Published

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from specmoe.block import ITSELF, NO_DRAFT, Protocol
 from specmoe.config import Config, GitEngine, PathEngine, PypiEngine, Suite
 from specmoe.config_types import describe_fault
+from specmoe.demonstration_choice import choose_demonstration
 from specmoe.errors import ConfigError, nearest
 from specmoe.matrix import cell_of, list_blocks
 from specmoe.model_entries import ConvertModel, QuantizeModel
@@ -40,6 +41,7 @@ def load(data: Mapping[str, Any], root: Path) -> Config:
         _check_baseline(config, name, suite)
     _check_more_repeats(config)
     _check_prompt_files(config, root)
+    _check_trace(config)
     return config
 
 
@@ -258,3 +260,22 @@ def _check_prompt_files(config: Config, root: Path) -> None:
     for place, file in {**files, "prompts.passage": config.prompts.passage}.items():
         if not (root / file).is_file():
             raise ConfigError(f"config: {place}: no file {file!r} in the workflow's folder")
+
+
+def _check_trace(config: Config) -> None:
+    """Check that what the demonstration is to decode is there, as far as it is named."""
+    asked = config.trace
+    for key, model in (("target", asked.target), ("draft", asked.draft)):
+        if model is not None:
+            _require(model, config.models, f"trace.{key}", "model")
+    _require(asked.prompt, config.prompts.texts, "trace.prompt", "prompt")
+    named = asked.target or asked.draft
+    if named and config.campaign.source == "published":
+        raise ConfigError(
+            "config: trace: a published campaign has rows and no models to decode with"
+        )
+    if named and choose_demonstration(config, gpu=False) is None:
+        raise ConfigError(
+            f"config: trace: no suite of this campaign pairs {named!r}; name both trace.target and"
+            " trace.draft"
+        )

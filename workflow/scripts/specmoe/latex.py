@@ -1,6 +1,7 @@
 """LaTeX from templates: what a template prints is escaped unless it is marked as LaTeX already."""
 
 import re
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,8 @@ def fixed(value: float | None, digits: int = 1) -> Raw:
     """Return a number with that many decimals."""
     if pd.isna(value):
         return Raw(NULL)
+    if value == inf:
+        return Raw(r"$\infty$")
     text = f"{value:.{digits}f}"
     return Raw(text.replace("-", "$-$"))
 

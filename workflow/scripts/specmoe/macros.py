@@ -24,11 +24,19 @@ HEADER = "% Made by specmoe from the campaign's analysis; changes are lost when 
 
 
 def macros(analysis: Analysis) -> str:
-    r"""Return `macros.tex`: one `\newcommand` a line, after switches like `\ifCampaignSynthetic`.
+    r"""Return `macros.tex`: a `\newcommand` a line, after switches like `\ifCampaignSynthetic`."""
+    lines = [HEADER, *(_switch(name, on) for name, on in switches(analysis).items())]
+    for name, macro in named_macros(analysis).items():
+        comment = " ".join(macro.meaning.split())
+        lines.append(f"\\newcommand{{\\{name}}}{{{to_latex(macro.value)}}} % {comment}\n")
+    return "".join(lines)
+
+
+def named_macros(analysis: Analysis) -> dict[str, Macro]:
+    """Return the numbers a text can cite by the names of their commands.
 
     Raises ConfigError when two ids would give one command.
     """
-    lines = [HEADER, *(_switch(name, on) for name, on in _switches(analysis).items())]
     taken: dict[str, Macro] = {}
     for macro in all_macros(analysis):
         name = command_name(*macro.words)
@@ -38,12 +46,11 @@ def macros(analysis: Analysis) -> str:
                 " rename one of them"
             )
         taken[name] = macro
-        comment = " ".join(macro.meaning.split())
-        lines.append(f"\\newcommand{{\\{name}}}{{{to_latex(macro.value)}}} % {comment}\n")
-    return "".join(lines)
+    return taken
 
 
-def _switches(analysis: Analysis) -> dict[str, bool]:
+def switches(analysis: Analysis) -> dict[str, bool]:
+    r"""Return what a text asks of a campaign, by the names of `\ifCampaignSynthetic` and so on."""
     cells = text_cells(analysis)
     campaign = records(analysis.campaign)[0]
     controls = count_check(whole_audit(analysis), "controls")

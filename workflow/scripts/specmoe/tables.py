@@ -397,7 +397,7 @@ def findings(analysis: Analysis) -> Context:
     whole = whole_audit(analysis)
     return {
         "rows": [
-            {"check": words, **counted}
+            {"name": check, "check": words, **counted}
             for check, words in _CHECK_WORDS.items()
             for counted in [count_check(whole, check)]
             if counted["runs"]

@@ -1,0 +1,219 @@
+"""What a reader does with the page, in a real browser, on the shipped demo campaign."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from specmoe.site_figures import page_figures
+
+from ..unit.paper_analyses import full, relabelled
+from ..unit.test_site_page import HOSTILE, of_campaign, page_of
+
+WIDTHS = ["phone", "desk"]
+LANGUAGES = {"en-GB": "en", "zh-CN": "zh-CN"}
+
+
+def language(page):
+    return page.evaluate("document.documentElement.lang")
+
+
+def column(page, table, place):
+    """Return the cells of a table's column as they are shown."""
+    return page.locator(f"#table-{table} tbody tr").evaluate_all(
+        f"rows => rows.map(row => row.cells[{place}].innerText.trim())"
+    )
+
+
+def overflow(page):
+    """Return by how many pixels the page is wider than the screen."""
+    return page.evaluate(
+        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    )
+
+
+@pytest.mark.parametrize("light", ["light", "dark"])
+@pytest.mark.parametrize("locale", LANGUAGES)
+@pytest.mark.parametrize("size", WIDTHS)
+def test_the_page_has_no_serious_fault_of_access_and_asks_nobody_for_anything(
+    visit, demo_page, size, locale, light
+):
+    visited = visit(demo_page, size, locale, light)
+    assert language(visited.page) == LANGUAGES[locale]
+    assert overflow(visited.page) == 0
+    violations = Axe().run(visited.page).response["violations"]
+    serious = [
+        (fault["id"], [node["html"][:200] for node in fault["nodes"][:3]])
+        for fault in violations
+        if fault["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+    foreign = [url for url in visited.requests if not url.startswith("data:")]
+    assert foreign == [demo_page.as_uri()]
+    assert visited.faults == []
+
+
+def test_the_larger_view_has_no_serious_fault_of_access(visit, demo_page):
+    page = visit(demo_page, "phone").page
+    page.locator("#figure-speedup_by_gamma button").click()
+    violations = Axe().run(page).response["violations"]
+    assert [fault for fault in violations if fault["impact"] in ("serious", "critical")] == []
+
+
+def test_the_switch_changes_the_language_and_the_page_remembers(visit, demo_page):
+    page = visit(demo_page).page
+    switch = page.get_by_role("button", name="中文")
+    assert page.get_by_role("heading", level=1).inner_text().startswith("Does speculative")
+    switch.click()
+    assert language(page) == "zh-CN"
+    assert page.get_by_role("heading", level=1).inner_text().startswith("推测解码")
+    assert page.title().startswith("推测解码")
+    assert page.locator("#figure-speedup_by_gamma img").get_attribute("alt").startswith("折线图")
+    page.reload()
+    assert language(page) == "zh-CN"
+    page.get_by_role("button", name="English").press("Enter")
+    assert language(page) == "en"
+    page.reload()
+    assert language(page) == "en"
+
+
+def test_each_language_hides_the_other(visit, demo_page):
+    page = visit(demo_page).page
+    text = page.locator("main").inner_text()
+    assert "目标模型" not in text
+    page.get_by_role("button", name="中文").click()
+    text = page.locator("main").inner_text()
+    assert "目标模型" in text
+    assert "In one minute" not in text
+
+
+def test_a_page_that_may_not_remember_still_changes_its_language(visit, demo_page, browser):
+    context = browser.new_context()
+    context.add_init_script(
+        "Object.defineProperty(window, 'localStorage', {get() { throw new Error('forbidden') }})"
+    )
+    page = context.new_page()
+    page.goto(demo_page.as_uri())
+    page.locator("#language").click()
+    assert language(page) == "zh-CN"
+    context.close()
+
+
+def test_without_a_script_the_page_is_whole_and_english(browser, demo_page):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(demo_page.as_uri())
+    assert page.locator("#table-speculation tbody tr").count() > 0
+    assert page.locator("#language").is_hidden()
+    assert page.get_by_text("In one minute").first.is_visible()
+    context.close()
+
+
+def test_a_table_is_sorted_by_numbers_and_goes_back(visit, demo_page):
+    page = visit(demo_page).page
+    head = page.locator("#table-speculation thead th").nth(4)
+    assert head.inner_text().startswith("Speedup")
+    rendered = column(page, "speculation", 4)
+    values = sorted((float(text.split()[0]) for text in rendered), reverse=True)
+    head.get_by_role("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    assert [float(text.split()[0]) for text in column(page, "speculation", 4)] == values[::-1]
+    head.get_by_role("button").press("Enter")
+    assert head.get_attribute("aria-sort") == "descending"
+    assert [float(text.split()[0]) for text in column(page, "speculation", 4)] == values
+    head.get_by_role("button").press("Space")
+    assert head.get_attribute("aria-sort") == "none"
+    assert column(page, "speculation", 4) == rendered
+
+
+def test_words_are_sorted_in_the_language_that_is_shown_and_dashes_come_last(visit, demo_page):
+    page = visit(demo_page).page
+    heads = page.locator("#table-models thead th")
+    heads.nth(0).get_by_role("button").click()
+    labels = column(page, "models", 0)
+    assert labels == sorted(labels)
+    for order in ("ascending", "descending"):
+        heads.nth(4).get_by_role("button").click()
+        assert heads.nth(4).get_attribute("aria-sort") == order
+        assert column(page, "models", 4)[-1] == "–"
+        assert column(page, "models", 4)[0] != "–"
+
+
+def test_the_line_of_all_stays_at_the_end(visit, demo_page):
+    page = visit(demo_page).page
+    page.locator("#table-audit thead th").nth(3).get_by_role("button").click()
+    assert page.locator("#table-audit tfoot th").inner_text() == "all"
+
+
+def test_a_figure_opens_larger_and_closes_by_button_and_by_key(visit, demo_page):
+    page = visit(demo_page, "phone").page
+    figure = page.locator("#figure-speedup_by_gamma")
+    small = figure.locator("img")
+    dialog = page.get_by_role("dialog")
+    opener = figure.get_by_role("button")
+    opener.click()
+    assert dialog.is_visible()
+    large = dialog.locator("img")
+    assert large.get_attribute("alt") == small.get_attribute("alt")
+    assert large.bounding_box()["width"] > 1.5 * small.bounding_box()["width"]
+    dialog.get_by_role("button", name="Close").click()
+    assert dialog.is_hidden()
+    opener.press("Enter")
+    assert dialog.is_visible()
+    page.keyboard.press("Escape")
+    assert dialog.is_hidden()
+    assert opener.evaluate("button => button === document.activeElement")
+
+
+def test_every_figure_is_drawn(visit, demo_page):
+    page = visit(demo_page).page
+    widths = page.locator("figure.picture img").evaluate_all(
+        "images => images.map(image => image.naturalWidth)"
+    )
+    assert len(widths) >= 7
+    assert min(widths) > 100
+
+
+def test_the_first_key_leads_to_the_content(visit, demo_page):
+    page = visit(demo_page).page
+    page.keyboard.press("Tab")
+    skip = page.get_by_role("link", name="To the content")
+    assert skip.evaluate("link => link === document.activeElement")
+    assert skip.bounding_box()["x"] >= 0
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#main")
+
+
+def test_the_data_behind_a_table_are_there(visit, demo_page):
+    page = visit(demo_page).page
+    for link in page.locator("a[href^='data/']").all():
+        assert (demo_page.parent / link.get_attribute("href")).is_file()
+
+
+def test_paper_shows_whole_tables_and_no_buttons(visit, demo_page):
+    page = visit(demo_page, light="dark").page
+    page.emulate_media(media="print", color_scheme="light")
+    assert page.locator("nav").is_hidden()
+    assert page.locator("#language").is_hidden()
+    box = page.locator("#table-speculation .scroll")
+    assert box.evaluate("box => getComputedStyle(box).overflowY") == "visible"
+    assert page.locator("#table-speculation thead th").first.inner_text() == "Target"
+
+
+@pytest.mark.parametrize("size", WIDTHS)
+def test_hostile_names_do_nothing_and_do_not_widen_the_page(visit, root, tmp_path, size):
+    analysis = of_campaign(
+        relabelled(full(), "moe_q4", HOSTILE), campaign=HOSTILE, host_chip=HOSTILE * 3
+    )
+    path = tmp_path / "index.html"
+    path.write_text(page_of(analysis, root, page_figures(analysis)), encoding="utf-8")
+    visited = visit(path, size)
+    page = visited.page
+    assert page.get_by_text(HOSTILE).count() > 1
+    assert HOSTILE in page.title()
+    assert page.locator("script").count() == 1
+    page.locator("#language").click()
+    assert HOSTILE in page.title()
+    page.locator("#figure-speedup_by_gamma").get_by_role("button").click()
+    assert page.get_by_role("dialog").is_visible()
+    assert overflow(page) == 0
+    assert visited.faults == []
+    assert [url for url in visited.requests if not url.startswith("data:")] == [path.as_uri()]

@@ -1,0 +1,115 @@
+"""The demonstration on a real llama-server: what its log tells gives exactly what it generated."""
+
+from dataclasses import replace
+
+import pytest
+
+from specmoe.demonstration import Demonstration
+from specmoe.demonstration_run import record
+from specmoe.errors import MeasurementError
+from specmoe.recording import Provenance
+from specmoe.synthetic import write_model
+
+from ..attention_only import CORE_LAYERS, write_attention_only
+from ..blocks import baseline, speculative
+from ..recipes import SMALL
+
+TOKENS = 40
+
+
+@pytest.fixture(scope="session")
+def mixture(tmp_path_factory):
+    """A small MoE that the small draft is nested in."""
+    path = tmp_path_factory.mktemp("mixture") / "moe.gguf"
+    write_model(path, replace(SMALL, layers=8, experts=8, experts_used=2, expert_ffn=256))
+    return path
+
+
+@pytest.fixture(scope="session")
+def attention_only(tmp_path_factory):
+    """A target without recurrent layers, and a draft for it."""
+    folder = tmp_path_factory.mktemp("attention_only")
+    for name, layers in (("draft", CORE_LAYERS), ("target", 2 * CORE_LAYERS)):
+        write_attention_only(folder / f"{name}.gguf", layers)
+    return {name: folder / f"{name}.gguf" for name in ("draft", "target")}
+
+
+@pytest.fixture
+def do(engine_bin, prompt_folder, tmp_path):
+    """Record the demonstration with a target and a draft."""
+
+    def run(target, draft, **changes):
+        block = speculative(baseline(n_predict=TOKENS), **changes)
+        return record(
+            Demonstration(
+                block=replace(block, prompts=block.prompts[:1]),
+                target_label="Target",
+                draft_label="Draft",
+                prompt_label="Code",
+                synthetic=True,
+            ),
+            root=prompt_folder,
+            binary=engine_bin / "llama-server",
+            target=target,
+            draft=draft,
+            logs=(tmp_path / "server.log", tmp_path / "plain.log"),
+            start_limit_s=60,
+            run_limit_s=60,
+            provenance=Provenance("e", "c", "cpu", "h", "t", "d"),
+            say=lambda words: None,
+        )
+
+    return run
+
+
+def generated(recording) -> list[int]:
+    return [recording.tokens[0], *(token for one in recording.rounds for token in one.tokens)]
+
+
+@pytest.mark.parametrize("gamma", [1, 4, 9])
+def test_the_rounds_of_a_hybrid_mixture_give_its_tokens_and_replay(do, mixture, family, gamma):
+    made = do(mixture, family["draft"], gamma=gamma)
+    assert generated(made) == list(made.tokens)
+    assert len(made.tokens) == TOKENS
+    assert made.plain_tokens == made.tokens
+    counts = made.counts
+    assert 0 < counts.accepted < counts.drafted
+    assert counts.replays > 0
+    # Every pass that is not undone twice gives one token of the target's own.
+    assert counts.accepted + counts.passes == TOKENS - 1
+    for one in made.rounds:
+        assert len(one.drafted) <= gamma
+        assert one.passes[0].restored == (one.accepted < len(one.drafted))
+    assert set(made.token_texts) >= {*made.tokens, *made.plain_tokens}
+
+
+def test_a_target_of_attention_alone_takes_back_what_was_rejected_and_replays_nothing(
+    do, attention_only
+):
+    made = do(attention_only["target"], attention_only["draft"])
+    assert generated(made) == list(made.tokens)
+    assert made.plain_tokens == made.tokens
+    counts = made.counts
+    assert 0 < counts.accepted < counts.drafted
+    assert counts.replays == 0
+    assert counts.accepted + counts.passes == TOKENS - 1
+
+
+def test_a_target_that_drafts_for_itself_is_accepted_and_never_replays(do, family):
+    made = do(family["target"], family["target"])
+    assert made.acceptance_rate == 1
+    assert made.counts.replays == 0
+
+
+def test_the_same_decoding_gives_the_same_record(do, mixture, family):
+    assert do(mixture, family["draft"]).to_json() == do(mixture, family["draft"]).to_json()
+
+
+def test_drafts_have_their_probabilities(do, mixture, family):
+    guesses = [guess for one in do(mixture, family["draft"]).rounds for guess in one.drafted]
+    assert all(0.1 <= guess.probability <= 1 for guess in guesses)  # the best of ten
+
+
+def test_a_draft_of_another_vocabulary_is_not_shown_as_one(do, family, stranger):
+    with pytest.raises(MeasurementError, match="drafted nothing; its draft is not in use"):
+        do(family["target"], stranger)

@@ -1,0 +1,72 @@
+"""`demo_trace` as a newcomer meets it: shown when asked, decoded when it must be."""
+
+import json
+
+import yaml
+
+from specmoe.recording import Recording
+
+from .test_workflow import jobs, words
+
+DECODING = {"record_trace", "demo_trace", "total"}
+
+
+def test_one_prompt_is_decoded_and_shown_round_by_round(tiny, campaign, tmp_path):
+    tiny["trace"] = {"n_predict": 24, "prompt": "code"}
+    done = campaign(tiny, "demo_trace")
+    assert done.returncode == 0, words(done)
+    made = Recording.read(tmp_path / "results/tiny/trace.json")
+    assert len(made.tokens) == 24
+    assert made.demonstration.synthetic
+    assert f"round {made.counts.rounds} " in done.stdout
+    assert f"Accepted: {made.counts.accepted} of {made.counts.drafted}" in done.stdout
+    assert "\x1b" not in done.stdout
+    # The campaign's runs are not measured for it.
+    assert not (tmp_path / "results/tiny/blocks").exists()
+    assert "round 1 " in (tmp_path / "results/tiny/logs/demo_trace.log").read_text()
+    again = campaign(tiny, "demo_trace")
+    assert f"round {made.counts.rounds} " in again.stdout
+    assert set(jobs(campaign(tiny, "-n", "demo_trace"))) == {"demo_trace", "total"}
+    other = ("--config", "trace={prompt: code, n_predict: 24, gamma: 2}")
+    assert set(jobs(campaign(tiny, "-n", "demo_trace", *other))) == DECODING
+
+
+def test_a_wrong_name_is_told_before_anything_runs(tiny, campaign, tmp_path):
+    done = campaign(tiny, "demo_trace", "--config", "trace={target: tarket}")
+    assert done.returncode != 0
+    told = "ConfigError: config: trace.target: unknown model 'tarket'; did you mean 'target'?"
+    assert told in words(done)
+    assert not (tmp_path / "results/tiny").exists()
+
+
+def test_what_is_demonstrated_makes_nothing_measured_stale(measured, tiny, campaign):
+    tiny["trace"] = {"gamma": 2}
+    assert "Nothing to be done" in words(campaign(tiny, "paper"))
+
+
+def test_a_packed_campaign_brings_its_demonstration_along(measured, tiny, campaign):
+    done = campaign(tiny, "pack_campaign")
+    assert done.returncode == 0, words(done)
+    cached = measured / "results/tiny/cached"
+    assert (cached / "trace.json").read_bytes() == (
+        measured / "results/tiny/trace.json"
+    ).read_bytes()
+    assert "trace" not in yaml.safe_load((cached / "campaign.yaml").read_text())
+
+
+def test_a_campaign_without_a_draft_has_no_such_target(tiny, campaign):
+    tiny["campaign"]["suites"] = ["N"]
+    listed = words(campaign(tiny, "--list"))
+    assert "demo_trace" not in listed
+    assert "suite_N" in listed
+
+
+def test_the_record_says_what_made_it(measured, tiny, campaign):
+    done = campaign(tiny, "results/tiny/trace.json")
+    assert done.returncode == 0, words(done)
+    made = json.loads((measured / "results/tiny/trace.json").read_text())
+    models = json.loads((measured / "results/tiny/models.json").read_text())
+    assert made["provenance"]["target_sha256"] == models["target"]["sha256"]
+    assert made["provenance"]["draft_sha256"] == models["draft"]["sha256"]
+    host = json.loads((measured / "results/tiny/host.json").read_text())
+    assert made["provenance"]["host"] == host["id"]

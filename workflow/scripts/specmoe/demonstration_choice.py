@@ -1,0 +1,68 @@
+"""Which prompt the demonstration decodes, with which target and draft: from the configuration."""
+
+from dataclasses import replace
+
+from specmoe.block import Block, Method, PromptSource, Protocol
+from specmoe.config import Config
+from specmoe.demonstration import Demonstration
+from specmoe.matrix import list_blocks
+from specmoe.model_entries import QuantizeModel, SyntheticModel
+
+
+def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
+    """Return what is decoded: the first pairing of the campaign that `trace` leaves to choose.
+
+    None if the campaign pairs no such target and draft and `trace` does not name both, or if its
+    runs are others' and only known by their rows. `gpu`: the backend has one.
+    """
+    if config.campaign.source == "published":
+        return None
+    asked = config.trace
+    blocks = list_blocks(config, gpu=gpu)
+    paired = next((block for block in blocks if _pairs(block, asked.target, asked.draft)), None)
+    target = asked.target or (paired.target if paired else None)
+    draft = asked.draft or (paired.draft if paired else None)
+    if target is None or draft is None:
+        return None
+    prompt = config.prompts.texts[asked.prompt]
+    block = replace(
+        blocks[0],  # for what all blocks of a campaign have in common
+        block=f"trace/{target}/{draft}/g{asked.gamma}",
+        suite="trace",
+        target=target,
+        method=Method.DRAFT,
+        draft=draft,
+        gamma=asked.gamma,
+        repeat=0,
+        prompts=(PromptSource(asked.prompt, prompt.file),),
+        n_predict=asked.n_predict,
+        temperature=0.0,  # both sides are to give the same text
+        seed=config.measurement.seed,
+        warmups=0,
+        protocol=Protocol.PAIRED,
+        imposed_acceptance=None,
+    )
+    return Demonstration(
+        block=block,
+        target_label=config.label(target),
+        draft_label=config.label(draft),
+        prompt_label=prompt.label,
+        synthetic=any(_is_synthetic(config, model) for model in (target, draft)),
+    )
+
+
+def _pairs(block: Block, target: str | None, draft: str | None) -> bool:
+    """Return whether a block speculates, with this target and draft where they are named."""
+    return (
+        block.has_draft
+        and block.protocol == Protocol.PAIRED
+        and target in (None, block.target)
+        and draft in (None, block.draft)
+    )
+
+
+def _is_synthetic(config: Config, model: str) -> bool:
+    entry = config.models[model]
+    while isinstance(entry, QuantizeModel):
+        entry = config.models[entry.source]
+    return isinstance(entry, SyntheticModel)
