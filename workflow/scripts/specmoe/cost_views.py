@@ -69,9 +69,8 @@ def _cells(frame: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
 def _described(frame: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
     """Return rows of targets and drafts with words and ranks for both.
 
-    Added: label and family of the target, draft_label, target_rank, draft_rank, and `series`, what
-    a figure draws as one line: the target, and the draft too where a target has several. `label`
-    then names the draft.
+    Added: target_label, family, draft_label, target_rank, draft_rank, and `series`, what a figure
+    draws as one line: the target, and the draft too where a target has several; `label` names it.
     """
     models = ordered_models(analysis)
     labels, families = (models.set_index("model")[column] for column in ("label", "family"))
@@ -79,6 +78,7 @@ def _described(frame: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
     several = frame.groupby("target")["draft"].transform("nunique").gt(1)
     label, draft_label = frame["target"].map(labels), frame["draft"].map(labels)
     return frame.assign(
+        target_label=label,
         label=label.where(~several, label + ", draft " + draft_label),
         family=frame["target"].map(families),
         draft_label=draft_label,

@@ -46,6 +46,8 @@ class Table(NamedTuple):
 
 
 _TARGET, _DRAFT = text("Target", "label"), text("Draft", "draft_label")
+# Where `label` names the draft too.
+_TARGET_ALONE = text("Target", "target_label")
 _SUITE, _TYPE = text("Suite", "suite"), text("Type", "type")
 _WAY = text("Measured by", "way")
 _GAMMA, _RUNS, _BLOCKS = count("γ", "gamma"), count("Runs", "runs"), count("Blocks", "blocks")
@@ -182,7 +184,7 @@ COLUMNS: dict[str, Sequence[Column]] = {
         measured("Over the first", "gain_ratio"),
     ],
     "controls": [
-        text("Target", "target_label"),
+        _TARGET_ALONE,
         _DRAFT,
         _GAMMA,
         Column("Control", lambda row: Cell(CONTROLS[row["control"]][0]), Kind.TEXT),
@@ -238,7 +240,7 @@ COLUMNS: dict[str, Sequence[Column]] = {
         count("Shortest common start", "common_prefix_min"),
     ],
     "verification": [
-        _TARGET,
+        _TARGET_ALONE,
         _DRAFT,
         count("Width", "width"),
         measured("Pass (steps)", "steps"),
@@ -261,7 +263,7 @@ COLUMNS: dict[str, Sequence[Column]] = {
         share("Study's equation two, median (%)", "median_2", 0),
     ],
     "break_even": [
-        _TARGET,
+        _TARGET_ALONE,
         _DRAFT,
         marked(_GAMMA, "*", lambda row: bool(row["extrapolated"])),
         measured("Nothing accepted", "floor"),
@@ -286,7 +288,7 @@ COLUMNS: dict[str, Sequence[Column]] = {
         *(_checked(head, place) for place, head in enumerate(_CHECKED)),
     ],
     "ceilings": [
-        _TARGET,
+        _TARGET_ALONE,
         _DRAFT,
         _SUITE,
         _GAMMA,

@@ -311,12 +311,18 @@ def advised_targets(analysis: Analysis) -> pd.DataFrame:
 def spread_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells of the table of spread; see `describe_cells` for the columns added.
 
-    Besides them `at`: what a cell's id holds beyond suite, target, draft and γ.
+    Besides them `at`: the acceptance that was imposed, in percent, or the temperature, which a
+    cell's id holds beyond suite, target, draft and γ (`matrix.list_blocks`).
     """
     cells = describe_cells(table(analysis, "spread"), analysis)
-    at = cells["cell"].map(lambda cell: " ".join(str(cell).split("/")[len(CELL) :]))
+    at = cells["cell"].map(lambda cell: ", ".join(map(_at, cell.split("/")[len(CELL) :])))
     keys = ["target_rank", "suite", "draft_rank", "gamma", "cell"]
     return cells.assign(at=at).sort_values(keys, ignore_index=True)
+
+
+def _at(part: str) -> str:
+    value = float(part[1:])
+    return f"{100 * value:g} %" if part[0] == "a" else f"T = {value:g}"
 
 
 def judged_claims(analysis: Analysis) -> pd.DataFrame:
