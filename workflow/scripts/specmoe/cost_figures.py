@@ -113,9 +113,13 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
         draw(axes, line, "gamma", _BREAK_EVEN, replace(look, line="-"), 0)
         never = line[line["break_even"].isna()]
         axes.plot(never["gamma"], [1.0] * len(never), marker="x", color="#B00020", linestyle="none")
-        for suite, of_suite in members.dropna(subset="suite").groupby("suite", sort=False):
-            draw(axes, of_suite, "gamma", _ACCEPTANCE, replace(look, line=":"), 0, hollow=True)
-            last = of_suite.iloc[-1]
+        # Where acceptance is imposed, a suite has several rates at each γ.
+        curves = members.dropna(subset="suite").groupby(
+            ["suite", "imposed_acceptance"], sort=False, dropna=False
+        )
+        for (suite, _), of_curve in curves:
+            draw(axes, of_curve, "gamma", _ACCEPTANCE, replace(look, line=":"), 0, hollow=True)
+            last = of_curve.iloc[-1]
             axes.annotate(
                 str(suite),
                 (last["gamma"], last["acceptance_rate"]),

@@ -1,0 +1,42 @@
+"""Snakemake's report of a campaign: every figure and table of the paper, each with its caption."""
+
+import json
+import re
+from zipfile import ZipFile
+
+import pytest
+import yaml
+
+from specmoe.analysis import Analysis
+from specmoe.site_tables import page_tables
+
+from .test_workflow import words
+
+
+@pytest.fixture(scope="module")
+def results(snakemake, demo_site, root):
+    """The results that the report of the shipped demo campaign lists, by file name."""
+    overlay = str(root / "resources/campaigns/demo/campaign.yaml")
+    targets = ["results/demo/tables", "paper/figures/break_even.png"]
+    for report in ([], ["--report", "report.zip"]):
+        done = snakemake(*targets, *report, "--configfile", overlay, folder=demo_site)
+        assert done.returncode == 0, words(done)
+    with ZipFile(demo_site / "report.zip") as archive:
+        text = archive.read("report/data/results.js").decode()
+    listed = json.loads(re.search(r"\{.*\}", text, re.DOTALL)[0])
+    return {result["name"]: result for result in listed.values()}
+
+
+def test_every_figure_has_its_caption(results, root):
+    for path in (root / "paper/captions").glob("*.rst"):
+        caption = results[f"{path.stem}.png"]["caption"]
+        assert " ".join(path.read_text().split()[:6]) in " ".join(caption.split())
+
+
+def test_every_table_that_has_rows_has_its_title_and_note(results, demo_site, root):
+    told = yaml.safe_load((root / "paper/site/captions.yaml").read_text())["tables"]
+    tables = page_tables(Analysis.read(demo_site / "results/demo/analysis"))
+    assert {name for name in results if name.endswith(".csv")} == {f"{name}.csv" for name in tables}
+    for name in tables:
+        about = told[name]["en"]
+        assert about["title"] in results[f"{name}.csv"]["caption"]
