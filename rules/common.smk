@@ -54,6 +54,7 @@ BLOCKS = {
     block.block: block
     for block in schedule(
         list_blocks(CONFIG, gpu=BACKEND != "cpu"),
+        CONFIG.baseline_suites,
         CONFIG.measurement.order_seed,
         CONFIG.measurement.order,
     )

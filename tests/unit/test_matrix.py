@@ -64,14 +64,22 @@ def test_prompts_are_shuffled_within_blocks_and_differently_in_each(blocks):
 
 
 def test_the_order_takes_repeat_after_repeat_and_mixes_suites_within_each(blocks):
-    ordered = schedule(blocks, seed=1)
+    ordered = schedule(blocks, {}, seed=1)
     assert [block.repeat for block in ordered] == sorted(block.repeat for block in blocks)
     first = [block.suite for block in ordered if block.repeat == 0]
     assert first != sorted(first)
 
 
+@pytest.mark.parametrize("order", Order)
+def test_runs_and_their_baselines_lie_close_in_time(order, blocks, study, root):
+    suites = load(study, root).baseline_suites
+    ordered = schedule(blocks, suites, 1, order)
+    homes = [(one.repeat, one.target, suites.get(one.suite, one.suite)) for one in ordered]
+    assert len([here for here, _ in groupby(homes)]) == len(set(homes)) < len(blocks)
+
+
 def test_by_target_each_is_measured_in_one_go_within_a_repeat(blocks):
-    ordered = schedule(blocks, 1, Order.BY_TARGET)
+    ordered = schedule(blocks, {}, 1, Order.BY_TARGET)
     assert [block.repeat for block in ordered] == sorted(block.repeat for block in blocks)
     gone = [(block.repeat, block.target) for block in ordered]
     stretches = [here for here, _ in groupby(gone)]
@@ -119,15 +127,15 @@ def test_another_gamma_adds_blocks_and_changes_no_other(study, root):
 def test_leaving_blocks_out_reorders_none_of_the_others(names, seed):
     blocks = [block_named(name) for name in names]
     kept = blocks[::2]
-    whole = [b.block for b in schedule(blocks, seed) if b in kept]
-    assert whole == [b.block for b in schedule(kept, seed)]
+    whole = [b.block for b in schedule(blocks, {}, seed) if b in kept]
+    assert whole == [b.block for b in schedule(kept, {}, seed)]
 
 
 @given(names=st.permutations([f"block-{i}" for i in range(12)]))
 def test_the_order_does_not_depend_on_the_order_of_the_config(names):
     blocks = [block_named(name) for name in names]
-    assert [b.block for b in schedule(blocks, 1)] == [
-        b.block for b in schedule(sorted(blocks, key=lambda b: b.block), 1)
+    assert [b.block for b in schedule(blocks, {}, 1)] == [
+        b.block for b in schedule(sorted(blocks, key=lambda b: b.block), {}, 1)
     ]
 
 

@@ -1,7 +1,7 @@
 """From the configuration to the blocks of a campaign, and so to its runs."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import product
 
 from specmoe.block import ITSELF, NO_DRAFT, PASSAGE_PREFIX, Block, Method, PromptSource, Protocol
@@ -26,20 +26,25 @@ def cell_of(block: str) -> str:
     return block.rpartition("/")[0]
 
 
-def schedule(blocks: Iterable[Block], seed: int, order: Order = Order.MIXED) -> list[Block]:
+def schedule(
+    blocks: Iterable[Block], baselines: Mapping[str, str], seed: int, order: Order = Order.MIXED
+) -> list[Block]:
     """Return the blocks in the order they are measured.
 
-    Repeat after repeat, shuffled across suites within each: drift of the machine then meets all
-    suites alike, and a run and its baseline of the same repeat lie close in time. Which of two
-    blocks comes first depends on the two alone, so adding blocks reorders nothing. By target, those
-    of a target stay together and are shuffled among themselves, so that memory which holds the
-    weights of one at a time reads them once a repeat; only speedups of different targets are then
-    further apart in time.
+    `baselines` names the suite that holds a suite's baselines, if it is another.
+
+    Repeat after repeat; in each, blocks of one target that share their baselines stay together, so
+    that a run and its baseline lie close in time, and are shuffled among themselves. These groups
+    are shuffled too: drift of the machine meets all suites alike. Which of two blocks comes first
+    depends on the two alone, so adding blocks reorders nothing. By target, the groups of a target
+    follow each other, so that memory which holds the weights of one at a time reads them once a
+    repeat.
     """
 
-    def place(block: Block) -> tuple[int, bytes, bytes]:
-        group = _shuffle_key(seed, block.target) if order == Order.BY_TARGET else b""
-        return block.repeat, group, _shuffle_key(seed, block.block)
+    def place(block: Block) -> tuple[int, bytes, bytes, bytes]:
+        stretch = _shuffle_key(seed, block.target) if order == Order.BY_TARGET else b""
+        group = f"{block.target}/{baselines.get(block.suite, block.suite)}"
+        return block.repeat, stretch, _shuffle_key(seed, group), _shuffle_key(seed, block.block)
 
     return sorted(blocks, key=place)
 

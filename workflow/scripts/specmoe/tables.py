@@ -10,6 +10,7 @@ from specmoe.advice import Answer
 from specmoe.analysis import Analysis
 from specmoe.audit import ALL
 from specmoe.block import NO_DRAFT
+from specmoe.claim_verdicts import Verdict
 from specmoe.controls import Control
 from specmoe.cost_views import (
     break_even_cells,
@@ -310,12 +311,19 @@ def differences(analysis: Analysis) -> Context:
 
 
 def claims(analysis: Analysis) -> Context:
-    """Return the study's claims with what the campaign says of them, by way if it has several."""
-    frame = judged_claims(analysis)
+    """Return the study's claims with what the campaign says of them, by way if it has several.
+
+    Those that it cannot test come last.
+    """
     groups = [
-        {"way": way, "rows": records(members)} for way, members in frame.groupby("way", sort=False)
+        {"way": way, "rows": records(members.sort_values("verdict", key=_untested, kind="stable"))}
+        for way, members in judged_claims(analysis).groupby("way", sort=False)
     ]
     return {"groups": groups}
+
+
+def _untested(verdicts: "pd.Series[str]") -> "pd.Series[bool]":
+    return verdicts == Verdict.NOT_TESTABLE
 
 
 def method_notes(analysis: Analysis) -> Context:
