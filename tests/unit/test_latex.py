@@ -86,7 +86,8 @@ def test_what_was_not_measured_is_a_dash_and_not_zero(render, null):
     ):
         assert show(null) == "--"
     assert latex.plus_minus(null) == ""
-    assert latex.interval(null, 1.0) == latex.interval(1.0, null) == ""
+    assert latex.interval(null, null) == ""
+    assert latex.interval(1.0, null) == "[1.00, --]"
 
 
 def test_numbers_have_the_digits_asked_for():

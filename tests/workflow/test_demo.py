@@ -10,7 +10,8 @@ import yaml
 from specmoe.pdf import complaints
 from specmoe.records import read_runs
 
-from .conftest import needs_tex, pages, untimed_verdicts
+from ..tex import needs_tex
+from .conftest import pages, untimed_verdicts
 
 REPEATS = 2
 STUDY = {"A": 12, "B": 96, "C": 24, "D": 48, "F": 24, "P": 32}

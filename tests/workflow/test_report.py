@@ -1,7 +1,6 @@
 """Snakemake's report of a campaign: every figure and table of the paper, each with its caption."""
 
 import json
-import re
 from zipfile import ZipFile
 
 import pytest
@@ -22,8 +21,10 @@ def results(snakemake, demo_site, root):
         done = snakemake(*targets, *report, "--configfile", overlay, folder=demo_site)
         assert done.returncode == 0, words(done)
     with ZipFile(demo_site / "report.zip") as archive:
-        text = archive.read("report/data/results.js").decode()
-    listed = json.loads(re.search(r"\{.*\}", text, re.DOTALL)[0])
+        page = archive.read("report/report.html").decode()
+    listed, _ = json.JSONDecoder().raw_decode(
+        page.partition('<script id="results">\n    var results = ')[2]
+    )
     return {result["name"]: result for result in listed.values()}
 
 

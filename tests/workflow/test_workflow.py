@@ -18,7 +18,7 @@ import yaml
 from specmoe.records import read_runs
 
 from ..processes import alive, eventually
-from .conftest import needs_tex
+from ..tex import needs_tex
 
 SUITES = ["A", "B", "C", "D", "F", "P"]
 

@@ -110,6 +110,9 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
     for axes, (series, members) in zip(panels, groups, strict=True):
         look = looks[str(series)]
         line = members.drop_duplicates("gamma")
+        # Where some resamples never pay, the interval is open above.
+        top = line["break_even_high"].fillna(1.0).where(line["break_even_low"].notna())
+        line = line.assign(break_even_high=top)
         draw(axes, line, "gamma", _BREAK_EVEN, replace(look, line="-"), 0)
         never = line[line["break_even"].isna()]
         axes.plot(never["gamma"], [1.0] * len(never), marker="x", color="#B00020", linestyle="none")

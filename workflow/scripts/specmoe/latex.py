@@ -109,8 +109,8 @@ def plus_minus(deviation: float | None, digits: int = 1) -> Raw:
 
 
 def interval(low: float | None, high: float | None, digits: int = 2) -> Raw:
-    """Return `[low, high]`, or nothing if one of them is null."""
-    if pd.isna(low) or pd.isna(high):
+    """Return `[low, high]`, with a dash for an end that is open, or nothing if both are null."""
+    if pd.isna(low) and pd.isna(high):
         return Raw("")
     return Raw(f"[{fixed(low, digits)}, {fixed(high, digits)}]")
 
