@@ -80,20 +80,29 @@ def test_the_shipped_demo_breaks_no_check_of_the_audit_that_does_not_rest_on_tim
     assert untimed_verdicts(tmp_path / "results/demo") == SOUND_DEMO
 
 
-def test_the_shipped_campaign_of_true_shapes_passes_its_audit_and_tells_what_passes_cost(
-    snakemake, tmp_path, root
+@pytest.mark.parametrize(
+    ("name", "rows", "targets", "true_shape"),
+    [
+        ("true-shape", 98, {"moe_q4", "dense_4b"}, True),
+        ("mechanism", 669, {"moe_q4", "moe_q8", "dense_4b", "dense_9b"}, False),
+    ],
+)
+def test_a_shipped_campaign_of_costs_passes_its_audit_and_tells_what_passes_cost(
+    snakemake, tmp_path, root, name, rows, targets, true_shape
 ):
-    overlay = str(root / "resources/campaigns/true-shape/campaign.yaml")
-    done = snakemake("results/true-shape/analysis", "--configfile", overlay, folder=tmp_path)
+    overlay = str(root / f"resources/campaigns/{name}/campaign.yaml")
+    done = snakemake(f"results/{name}/analysis", "--configfile", overlay, folder=tmp_path)
     assert done.returncode == 0, words(done)
-    assert "Audit of campaign true-shape: 98 rows" in words(done)
+    assert f"Audit of campaign {name}: {rows} rows" in words(done)
     assert "No row breaks a bound" in words(done)
-    folder = tmp_path / "results/true-shape/analysis"
+    assert "Controls: passed" in words(done)
+    folder = tmp_path / f"results/{name}/analysis"
     passes = pd.read_parquet(folder / "verification.parquet")
-    assert set(passes["target"]) == {"moe_q4", "dense_4b"}
+    assert set(passes["target"]) == targets
     assert {2, 3, 5, 9, 17} <= set(passes["width"])
     campaign = pd.read_parquet(folder / "campaign.parquet")
-    assert campaign[["synthetic", "true_shape"]].all(axis=None)
+    assert campaign["synthetic"].all()
+    assert (campaign["true_shape"] == true_shape).all()
 
 
 def test_the_shipped_demo_is_advised_without_an_engine(snakemake, tmp_path, root):
