@@ -59,7 +59,7 @@ def legend(figure):
 
 
 def test_every_figure_has_a_caption_and_every_caption_a_figure():
-    assert sorted(FIGURES) == sorted(path.stem for path in PAPER.glob("captions/*"))
+    assert sorted(FIGURES) == sorted(path.stem for path in PAPER.glob("captions/*.rst"))
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -1,20 +1,14 @@
 """What is read from TeX's log, and what the paper's text may not hold."""
 
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from specmoe import pdf
-from specmoe.analysis import Analysis
 from specmoe.errors import PaperError
-from specmoe.figures import FIGURES
-from specmoe.macros import macros
-from specmoe.tables import TABLES, render_table
 
 from ..tex import needs_tex
-from .paper_analyses import relabelled
 
 PAPER = Path(__file__).parents[2] / "paper"
 NOTE = r"\documentclass{article}\begin{document}%s\end{document}"
@@ -96,29 +90,6 @@ def test_a_document_reaches_nothing_outside_its_folder(tmp_path, hostile):
     with pytest.raises(PaperError, match=r"note\.tex: .*TeX's log is"):
         compiled(tmp_path, hostile)
     assert not list(tmp_path.rglob("pwned*"))
-
-
-@needs_tex
-@pytest.mark.parametrize("document", ["main", "supplement"])
-def test_a_hostile_name_is_printed_as_it_is(tmp_path, demo_site, document):
-    name = r"<script>planted()</script> \input{/etc/passwd} %&#_ $x$"
-    analysis = relabelled(Analysis.read(demo_site / "results/demo/analysis"), "moe_q4", name)
-    for folder in ("tables", "figures"):
-        (tmp_path / folder).mkdir()
-    for table in TABLES:
-        text = render_table(table, analysis, PAPER / "templates")
-        (tmp_path / "tables" / f"{table}.tex").write_text(text)
-    for figure, draw in FIGURES.items():
-        draw(analysis).savefig(tmp_path / "figures" / f"{figure}.pdf")
-    (tmp_path / "macros.tex").write_text(macros(analysis))
-    rendered = [tmp_path / part for part in ("tables", "figures", "macros.tex")]
-    parts = [PAPER / "preamble.tex", PAPER / "references.bib", *rendered]
-    out = tmp_path / "hostile.pdf"
-    pdf.compile_pdf(PAPER / f"{document}.tex", parts, out, tmp_path / "tex.log")
-    command = ["pdftotext", "-layout", str(out), "-"]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert name in text
-    assert "root:" not in text
 
 
 @needs_tex
