@@ -10,12 +10,16 @@ CAPTIONS = {caption.stem: caption for caption in sorted(PAPER.glob("captions/*.r
 FIGURE_FILES = expand(
     "paper/figures/{figure}.{end}", figure=CAPTIONS, end=["pdf", "png"]
 )
-# Of the tables the report shows what the page shows, under the same words.
-TABLE_WORDS = yaml.safe_load((PAPER / "site/captions.yaml").read_text(encoding="utf-8"))
 DOCUMENTS = ["main", "supplement"]
 PDF_FILES = expand("paper/{document}.pdf", document=DOCUMENTS)
 # Without TeX the paper is its tables, figures and numbers.
 MISSING_TEX = missing_tex()
+
+
+def table_words(wildcards):
+    """Return the title and note of each table: in the report they are those of the page."""
+    words = yaml.safe_load((PAPER / "site/captions.yaml").read_text(encoding="utf-8"))
+    return {table: told["en"] for table, told in words["tables"].items()}
 
 
 rule render_tables:
@@ -43,7 +47,7 @@ rule render_tables:
         "../envs/analysis.yaml"
     params:
         templates=PAPER / "templates",
-        words={table: words["en"] for table, words in TABLE_WORDS["tables"].items()},
+        words=table_words,
     message:
         "Rendering the paper's tables"
     shell:

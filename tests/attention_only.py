@@ -10,6 +10,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 
+from specmoe.synthetic import add_vocabulary
 from specmoe.vocabulary import byte_level_vocabulary
 
 HIDDEN, FFN, HEADS = 128, 256, 4
@@ -30,13 +31,7 @@ def write_attention_only(path: Path, layers: int, seed: int = 5) -> None:
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_rope_dimension_count(HIDDEN // HEADS)
     writer.add_vocab_size(len(vocabulary.tokens))
-    writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("qwen35")
-    writer.add_token_list(list(vocabulary.tokens))
-    writer.add_token_types(vocabulary.types)
-    writer.add_token_merges(list(vocabulary.merges))
-    writer.add_eos_token_id(vocabulary.end_of_text)
-    writer.add_bool("tokenizer.ggml.add_bos_token", False)
+    add_vocabulary(writer, vocabulary)
     random = np.random.default_rng(seed)
 
     def matrix(name: str, rows: int, columns: int, gain: float) -> None:

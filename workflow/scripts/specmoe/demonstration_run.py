@@ -13,7 +13,7 @@ from specmoe.demonstration import Demonstration
 from specmoe.errors import MeasurementError
 from specmoe.files import engine_path
 from specmoe.host import physical_cores
-from specmoe.paired import ACCEPTED, DRAFTED, ROUNDS, prompt_ids
+from specmoe.paired import ACCEPTED, DRAFTED, ROUNDS, generate, prompt_ids
 from specmoe.recording import VERSION, Provenance, Recording
 from specmoe.rounds import count, hold_against, read_rounds
 from specmoe.server import Server, server_command
@@ -59,7 +59,7 @@ def record(
     say(f"decoding {block.n_predict} tokens after {source.prompt} with {block.draft}")
     with Server(speculative, logs[0], start_limit_s, run_limit_s) as server:
         prompt = prompt_ids(server, source, block, root)
-        tokens = _generate(server, block, prompt)
+        tokens = _tokens(server, block, prompt)
         counters = server.metrics()
         prompt_text, text = server.detokenize(prompt), server.detokenize(tokens)
     if not counters.get(DRAFTED):
@@ -68,7 +68,7 @@ def record(
     hold_against(count(rounds), {name: counters.get(of, 0) for name, of in _COUNTERS.items()})
     say("decoding the same without a draft")
     with Server(command(), logs[1], start_limit_s, run_limit_s) as server:
-        plain = _generate(server, block, prompt)
+        plain = _tokens(server, block, prompt)
         drafted = [guess.token for one in rounds for guess in one.drafted]
         token_texts = _texts(server, {*tokens, *plain, *drafted})
     return Recording(
@@ -91,13 +91,8 @@ def _at_debug_level(command: list[str]) -> list[str]:
     return [*command[:level], _DEBUG, *command[level + 1 :]]
 
 
-def _generate(server: Server, block: Block, prompt: list[int]) -> list[int]:
-    answer = server.complete(
-        prompt, n_predict=block.n_predict, temperature=block.temperature, seed=block.seed
-    )
-    tokens: list[int] = answer["tokens"]
-    if len(tokens) != block.n_predict:
-        raise server.fault(f"short output: {len(tokens)} tokens instead of {block.n_predict}")
+def _tokens(server: Server, block: Block, prompt: list[int]) -> list[int]:
+    tokens: list[int] = generate(server, block, prompt)["tokens"]
     if server.decode_failures():
         raise MeasurementError(f"the server failed to decode {server.decode_failures()} times")
     return tokens

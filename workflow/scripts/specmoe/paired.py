@@ -66,7 +66,7 @@ def measure(
         longest = max(prompts.values(), key=len)
         clock = time.perf_counter()
         for _ in range(block.warmups):
-            _generate(server, block, longest)
+            generate(server, block, longest)
         warmed_up_s = time.perf_counter() - clock
         runs = []
         for order, source in enumerate(block.prompts):
@@ -120,7 +120,7 @@ def _measure_run(
     load = load_average()
     before, failures = server.metrics(), server.decode_failures()
     clock = time.perf_counter()
-    answer = _generate(server, block, ids)
+    answer = generate(server, block, ids)
     wall_ms = (time.perf_counter() - clock) * 1000
     after = server.metrics()
     counters = {name: value - before.get(name, 0) for name, value in after.items()}
@@ -157,7 +157,11 @@ def _add_traces(server: Server, block: Block, runs: list[dict[str, Any]]) -> Non
         run["draft_ms"] = draft_ms
 
 
-def _generate(server: Server, block: Block, ids: list[int]) -> dict[str, Any]:
+def generate(server: Server, block: Block, ids: list[int]) -> dict[str, Any]:
+    """Return the server's answer to a prompt of a block, as `Server.complete` does.
+
+    Raises MeasurementError unless it read the whole prompt and generated all tokens asked for.
+    """
     answer = server.complete(
         ids, n_predict=block.n_predict, temperature=block.temperature, seed=block.seed
     )

@@ -201,7 +201,7 @@ def _write_header(path: Path, recipe: Recipe, plan: list[Tensor]) -> None:
     """Write all that comes before the weights."""
     writer = gguf.GGUFWriter(path, recipe.architecture)
     _add_metadata(writer, recipe)
-    _add_vocabulary(writer, byte_level_vocabulary(recipe.vocabulary))
+    add_vocabulary(writer, byte_level_vocabulary(recipe.vocabulary))
     for tensor in plan:
         kind = gguf.GGMLQuantizationType[tensor.dtype]
         per_block, block_bytes = gguf.GGML_QUANT_SIZES[kind]
@@ -249,7 +249,8 @@ def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
         writer.add_expert_shared_feed_forward_length(recipe.ffn)
 
 
-def _add_vocabulary(writer: gguf.GGUFWriter, vocabulary: Vocabulary) -> None:
+def add_vocabulary(writer: gguf.GGUFWriter, vocabulary: Vocabulary) -> None:
+    """Write what llama.cpp needs to know of a model's tokens."""
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("qwen35")
     writer.add_token_list(list(vocabulary.tokens))
