@@ -3,6 +3,8 @@ import os
 import re
 import sys
 
+import yaml
+
 
 def shipped(path):
     """Return a file or folder of the workflow's own, relative to where snakemake is called."""
@@ -216,3 +218,10 @@ def records_of_suite(name):
         if block.suite == name
         or (block.suite == suite.baseline and block.target in suite.targets)
     ]
+
+
+def table_words(wildcards):
+    """Return the title and note of each table: in the report they are those of the page."""
+    captions = Path(shipped("paper/site/captions.yaml"))
+    tables = yaml.safe_load(captions.read_text(encoding="utf-8"))["tables"]
+    return {table: told["en"] for table, told in tables.items()}

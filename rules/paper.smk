@@ -1,6 +1,4 @@
 # From the analysis to what main.tex includes.
-import yaml
-
 PAPER = Path(shipped("paper"))
 TEMPLATES = sorted(PAPER.glob("templates/*.tex.j2"))
 TABLE_FILES = expand(
@@ -14,12 +12,6 @@ DOCUMENTS = ["main", "supplement"]
 PDF_FILES = expand("paper/{document}.pdf", document=DOCUMENTS)
 # Without TeX the paper is its tables, figures and numbers.
 MISSING_TEX = missing_tex()
-
-
-def table_words(wildcards):
-    """Return the title and note of each table: in the report they are those of the page."""
-    words = yaml.safe_load((PAPER / "site/captions.yaml").read_text(encoding="utf-8"))
-    return {table: told["en"] for table, told in words["tables"].items()}
 
 
 rule render_tables:
