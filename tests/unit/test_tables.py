@@ -217,11 +217,17 @@ def test_names_stand_once_in_a_group():
     ]  # fmt: skip
 
 
-def test_identity_is_a_dash_where_the_tokens_are_not_known():
+def test_identity_counts_the_runs_whose_tokens_are_known():
     analysis = full()
-    unknown = analysis.cells.assign(identical=float("nan"), common_prefix_min=float("nan"))
-    shown = rows("identity", replace(analysis, cells=unknown))[1:]
-    assert {(row[-2], row[-1]) for row in shown} == {("--", "--")}
+    cells = analysis.cells
+    unknown = cells.assign(identical=float("nan"), common_prefix_min=float("nan"))
+    assert render("identity", replace(analysis, cells=unknown)) == NOT_MEASURED
+    sparse = cells["draft"].ne("draft_2b")
+    shown = rows("identity", replace(analysis, cells=cells.where(sparse, unknown)))[1:]
+    assert [row[:3] for row in shown] == [
+        ["MoE Q4", "Draft 0.8B", "8"],
+        ["Dense 4B", "Draft 0.8B", "4"],
+    ]
 
 
 def test_drafts_stand_side_by_side_with_a_dash_where_one_was_not_measured():

@@ -243,18 +243,19 @@ def protocols(analysis: Analysis) -> Context:
 def identity(analysis: Analysis) -> Context:
     """Return, per target and draft over all suites and γ, how many runs' tokens are the baseline's.
 
-    Columns: label, draft_label, runs, identical (runs), common_prefix_min (tokens); the latter two
-    are null where the protocol does not give the tokens.
+    Columns: label, draft_label, runs (whose tokens are known), identical (runs), common_prefix_min
+    (tokens).
     """
     cells = describe_cells(table(analysis, "cells"), analysis)
-    cells["identical"] = (cells["identical"] * cells["runs"]).astype(float).round()
+    cells = cells[cells["identical"].notna()]
+    cells = cells.assign(identical=(cells["identical"] * cells["runs"]).astype(float).round())
     frame = (
         cells.groupby(["target_rank", "draft_rank"])
         .agg(
             target=("target", "first"),
             draft_label=("draft_label", "first"),
             runs=("runs", "sum"),
-            identical=("identical", lambda counts: counts.sum(skipna=False)),
+            identical=("identical", "sum"),
             common_prefix_min=("common_prefix_min", "min"),
         )
         .reset_index(drop=True)
