@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
@@ -189,9 +191,23 @@ def test_sizes_that_spread_wide_are_on_a_logarithmic_axis():
 
 def test_prompt_lengths_show_rates_and_speedup_with_the_lengths_as_ticks():
     left, right = FIGURES["prompt_lengths"](full()).axes
-    assert lines(left) == [[55, 65], [50, 50]]
+    assert lines(left) == [[50, 50], [55, 65]]
     assert lines(right) == [pytest.approx([1.1, 1.3])]
     assert list(right.get_xticks()) == [64, 1024]
+
+
+def test_prompt_lengths_show_the_baseline_of_a_suite_once_whatever_was_drafted():
+    analysis = full()
+    more = analysis.sweep.assign(gamma=4)
+    figure = FIGURES["prompt_lengths"](replace(analysis, sweep=pd.concat([analysis.sweep, more])))
+    assert [entry for entry in legend(figure) if "without" in entry] == ["MoE Q4, without draft"]
+    assert len(lines(figure.axes[0])) == 3
+    other = pd.concat([analysis.sweep, more.assign(suite="A")])
+    figure = FIGURES["prompt_lengths"](replace(analysis, sweep=other))
+    assert [entry for entry in legend(figure) if "without" in entry] == [
+        "MoE Q4 (suite A), without draft",
+        "MoE Q4 (suite F), without draft",
+    ]
 
 
 @pytest.mark.parametrize("label", ["$x^$ \\frac{", "_hidden", "a" * 300, "two\nlines", "%s {}"])

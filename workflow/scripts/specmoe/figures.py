@@ -119,29 +119,29 @@ def prompt_lengths(analysis: Analysis) -> Figure:
     cells = length_cells(analysis)
     if cells.empty:
         return _not_measured()
+    cells["alone"] = cells["series"]
     cells["series"] = cells["series"] + " " + cells["draft"] + " " + cells["gamma"].astype(str)
     looks = target_looks(cells)
     figure, (left, right) = make_panels(2, sharey=False)
-    handles = []
+    handles = {}
     for (series, members), dodge in dodged(cells.groupby("series", sort=False)):
         look, first = looks[series], members.iloc[0]
-        draw(left, members, "n_prompt", _RATE, look, dodge)
-        plain = Look(look.colour, look.marker, ":")
-        draw(left, members, "n_prompt", _BASELINE_RATE, plain, dodge, hollow=True)
-        draw(right, members, "n_prompt", _SPEEDUP, look, dodge)
         label = short(first["label"])
+        if first["alone"] not in handles:
+            plain = Look(look.colour, look.marker, ":")
+            draw(left, members, "n_prompt", _BASELINE_RATE, plain, dodge, hollow=True)
+            handles[first["alone"]] = handle(plain, f"{label}, without draft", hollow=True)
+        draw(left, members, "n_prompt", _RATE, look, dodge)
+        draw(right, members, "n_prompt", _SPEEDUP, look, dodge)
         draft = f"draft {short(first['draft_label'])}, γ = {first['gamma']}"
-        handles += [
-            handle(plain, f"{label}, without draft", hollow=True),
-            handle(look, f"{label}, {draft}"),
-        ]
+        handles[series] = handle(look, f"{label}, {draft}")
     for axes, quantity in [(left, _RATE), (right, _SPEEDUP)]:
         powers_of_two(axes, cells["n_prompt"])
         axes.set_ylabel(quantity.words)
     figure.supxlabel(f"prompt length ({analysis.campaign['length_unit'].iloc[0]})")
     start_at_zero(left)
     mark_no_change(right)
-    add_legend(figure, handles)
+    add_legend(figure, list(handles.values()))
     return figure
 
 

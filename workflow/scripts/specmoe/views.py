@@ -3,7 +3,7 @@
 Nothing here computes a number; rows are chosen, put in order, and given their labels.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -199,9 +199,11 @@ def prompt_cells(analysis: Analysis) -> pd.DataFrame:
 def length_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells by prompt length but for controls.
 
-    See `describe_cells` for the columns added.
+    See `describe_cells` for the columns added. As every suite has baselines of its own, a target of
+    several suites is told apart by them, whatever its drafts and γ.
     """
-    return describe_cells(_usual(table(analysis, "sweep")), analysis).sort_values(
+    cells = describe_cells(_usual(table(analysis, "sweep")), analysis, once=["target"])
+    return cells.sort_values(
         ["target_rank", "suite", "draft_rank", "gamma", "n_prompt"], ignore_index=True
     )
 
@@ -274,19 +276,21 @@ def control_cells(analysis: Analysis) -> pd.DataFrame:
     )
 
 
-def describe_cells(cells: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
+def describe_cells(
+    cells: pd.DataFrame, analysis: Analysis, once: Sequence[str] = ("target", "draft", "gamma")
+) -> pd.DataFrame:
     """Return cells in order, with the columns of their target and words for both models.
 
     Added: label, family and sizes of the target, draft_label, and `series`, which tells apart what
     a figure draws as one line: the target, and the suite too where two suites of a campaign
-    measured the same target, draft and γ. `label` then names the suite.
+    measured the same of what a figure can show `once`. `label` then names the suite.
     """
     cells = _with_targets(cells, analysis)
     drafts = ordered_models(analysis)[["model", "label"]].rename(columns={"label": "draft_label"})
     drafts["draft_rank"] = range(len(drafts))
     cells = cells.merge(drafts, how="left", left_on="draft", right_on="model", validate="m:1")
     cells = cells.drop(columns="model")
-    suites = cells.groupby(["target", "draft", "gamma"])["suite"].transform("nunique")
+    suites = cells.groupby([*once])["suite"].transform("nunique")
     shared = cells["target"].isin(cells.loc[suites.gt(1), "target"])
     cells["series"] = cells["target"].where(~shared, cells["target"] + " " + cells["suite"])
     cells["label"] = cells["label"].where(
