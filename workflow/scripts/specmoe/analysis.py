@@ -255,9 +255,7 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                 "source": config.campaign.source,
                 # What n_prompt counts: the study's own rows have words, engines count tokens.
                 "length_unit": "words" if config.campaign.source == "published" else "tokens",
-                "synthetic": all(
-                    model.kind in ("synthetic", "quantize") for model in config.models.values()
-                ),
+                "synthetic": all(map(config.is_synthetic, config.measured_models)),
                 # A model of a family has the shape of the published one: its card was checked.
                 "true_shape": all(
                     model.kind == "synthetic" and model.family for model in config.models.values()

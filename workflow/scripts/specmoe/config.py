@@ -277,6 +277,13 @@ class Config(Strict):
             return self.network(entry.source)
         return entry.family or model
 
+    def is_synthetic(self, model: str) -> bool:
+        """Return whether a model's weights are random, or quantized from such."""
+        entry = self.models[model]
+        if isinstance(entry, QuantizeModel):
+            return self.is_synthetic(entry.source)
+        return entry.kind == "synthetic"
+
     def label(self, model: str) -> str:
         """Return the reader's word for a model id."""
         return self.models[model].label or model

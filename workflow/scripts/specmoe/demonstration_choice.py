@@ -6,7 +6,6 @@ from specmoe.block import Block, Method, PromptSource, Protocol
 from specmoe.config import Config
 from specmoe.demonstration import Demonstration
 from specmoe.matrix import list_blocks
-from specmoe.model_entries import QuantizeModel, SyntheticModel
 
 
 def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
@@ -47,7 +46,7 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
         target_label=config.label(target),
         draft_label=config.label(draft),
         prompt_label=prompt.label,
-        synthetic=any(_is_synthetic(config, model) for model in (target, draft)),
+        synthetic=any(map(config.is_synthetic, (target, draft))),
     )
 
 
@@ -59,10 +58,3 @@ def _pairs(block: Block, target: str | None, draft: str | None) -> bool:
         and target in (None, block.target)
         and draft in (None, block.draft)
     )
-
-
-def _is_synthetic(config: Config, model: str) -> bool:
-    entry = config.models[model]
-    while isinstance(entry, QuantizeModel):
-        entry = config.models[entry.source]
-    return isinstance(entry, SyntheticModel)
