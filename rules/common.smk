@@ -42,7 +42,8 @@ BACKEND = detect_backend(CONFIG.campaign.backend)
 ENGINES = {f"{name}-{BACKEND}": name for name in CONFIG.used_engines}
 ENGINE_ID = next(iter(ENGINES))
 RESULTS = Path("results", CONFIG.campaign.name)
-HOST = str(RESULTS / "host.json")
+# What the first repeat found: the campaign goes on there and on no other machine.
+HOST = str(RESULTS / "hosts/r0.json")
 # Where a campaign's runs and the facts beside them are: made here, or by others before.
 MEASURED = CONFIG.campaign.source == "measured"
 DATA = {
@@ -64,6 +65,9 @@ BLOCKS = {
 
 # Everything else has a higher priority than a block, and the blocks fall from 1 towards 0.
 PRIORITY = {block: 1 - position / len(BLOCKS) for position, block in enumerate(BLOCKS)}
+FIRST_BLOCKS = {}
+for block in BLOCKS.values():
+    FIRST_BLOCKS.setdefault(block.repeat, block.block)
 
 # Greedy runs must give their baselines' tokens, or a tie; whoever has published nothing of his
 # tokens is not asked.
@@ -95,6 +99,7 @@ wildcard_constraints:
     target="|".join(map(re.escape, CONFIG.models)),
     draft="|".join(map(re.escape, CONFIG.models)),
     block="|".join(map(re.escape, BLOCKS)),
+    repeat=r"\d+",
     suite="|".join(map(re.escape, CONFIG.campaign.suites)),
 
 

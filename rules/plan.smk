@@ -5,18 +5,19 @@
 
 
 rule describe_host:
-    """Write down what machine this is."""
+    """Write down what machine this is, and how fast its memory is before a repeat."""
     input:
         modules("describe_host"),
         chips=CHIPS,
         script=script("describe_host"),
     output:
-        HOST,
+        "<campaign>/hosts/r{repeat}.json",
     log:
-        "<logs>/describe_host.log",
+        "<logs>/describe_host/r{repeat}.log",
     benchmark:
-        "<benchmarks>/describe_host.tsv"
-    priority: 20
+        "<benchmarks>/describe_host/r{repeat}.tsv"
+    # Just before the first block of the repeat.
+    priority: lambda wildcards: PRIORITY[FIRST_BLOCKS[int(wildcards.repeat)]] + 0.5 / len(BLOCKS)
     conda:
         "../envs/models.yaml"
     resources:
@@ -25,10 +26,29 @@ rule describe_host:
         backend=BACKEND,
         given=CONFIG.host.model_dump_json(exclude_none=True),
     message:
-        "Describing this machine"
+        "Describing this machine before repeat {wildcards.repeat}"
     shell:
         "python {input.script} --backend {params.backend} --given {params.given:q}"
         " --chips {input.chips} --out {output} 2>&1 | tee {log}"
+
+
+rule collect_host:
+    """Collect what was found of the machine: of its memory, the fastest."""
+    input:
+        modules("collect_host"),
+        hosts=expand("<campaign>/hosts/r{repeat}.json", repeat=FIRST_BLOCKS),
+        script=script("collect_host"),
+    output:
+        "<campaign>/host.json",
+    log:
+        "<logs>/collect_host.log",
+    localrule: True
+    conda:
+        "../envs/models.yaml"
+    message:
+        "Collecting {output}"
+    shell:
+        "python {input.script} --hosts {input.hosts} --out {output} 2>&1 | tee {log}"
 
 
 rule plan:

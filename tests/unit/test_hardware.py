@@ -12,6 +12,7 @@ import yaml
 
 from specmoe import hardware
 from specmoe.backend import Backend
+from specmoe.errors import MeasurementError
 
 KEYS = [
     "id",
@@ -314,6 +315,35 @@ def test_a_system_without_a_release_file_is_named_by_its_kernel(monkeypatch, chi
     monkeypatch.setattr(platform, "release", lambda: "6.1.0")
     monkeypatch.setattr(platform, "freedesktop_os_release", absent)
     assert described(chips, probe=lambda: 1e9)["system"] == "Linux 6.1.0"
+
+
+def repeat(bandwidth=5e10, source=hardware.PROBED, machine="0" * 12):
+    return {
+        "id": machine,
+        "chip": "EPYC",
+        "memory_bandwidth_bytes_per_second": bandwidth,
+        "memory_bandwidth_source": source,
+    }
+
+
+def test_of_all_repeats_the_fastest_probe_counts():
+    facts = hardware.collect([repeat(2e10), repeat(5e10), repeat(3e10)])
+    assert bandwidth_of(facts) == (5e10, f"{hardware.PROBED}; the highest of 3")
+    assert facts["chip"] == "EPYC"
+
+
+def test_one_repeat_is_described_as_it_was():
+    assert hardware.collect([repeat()]) == repeat()
+
+
+@pytest.mark.parametrize(("bandwidth", "source"), [(8e11, "config"), (None, None)])
+def test_a_bandwidth_that_was_not_probed_stays(bandwidth, source):
+    assert hardware.collect([repeat(bandwidth, source)] * 3) == repeat(bandwidth, source)
+
+
+def test_repeats_on_two_machines_are_refused():
+    with pytest.raises(MeasurementError, match=r"on 2 machines \(EPYC, 0{12} and EPYC, 1{12}\)"):
+        hardware.collect([repeat(), repeat(machine="1" * 12)])
 
 
 def test_the_script_writes_the_description(root, chips, tmp_path):

@@ -1,5 +1,6 @@
 """The demo at two repeats: the study's matrix on a real engine, and what every row obeys."""
 
+import json
 import re
 from pathlib import Path
 
@@ -95,6 +96,19 @@ def test_acceptance_falls_with_gamma_and_is_higher_for_the_larger_draft(speculat
 def test_every_repeat_gives_the_same_tokens(runs):
     cells = runs.groupby(["suite", "target", "draft", "gamma", "prompt"])["tokens"]
     assert (cells.agg(lambda tokens: len(set(map(tuple, tokens)))) == 1).all()
+
+
+def test_the_machine_is_described_before_each_repeat_and_its_fastest_memory_kept(demo_folder):
+    campaign = demo_folder / "results/demo"
+    described = [campaign / f"hosts/r{repeat}.json" for repeat in range(REPEATS)]
+    for repeat, description in enumerate(described):
+        measured = [path.stat().st_mtime for path in campaign.glob(f"blocks/**/r{repeat}.json")]
+        before = [path.stat().st_mtime for path in campaign.glob(f"blocks/**/r{repeat - 1}.json")]
+        assert max(before, default=0) < description.stat().st_mtime < min(measured)
+    host, *hosts = (json.loads(path.read_text()) for path in (campaign / "host.json", *described))
+    key = "memory_bandwidth_bytes_per_second"
+    assert host[key] == max(one[key] for one in hosts)
+    assert host["memory_bandwidth_source"].endswith(f"the highest of {REPEATS}")
 
 
 def test_no_row_breaks_a_check_of_the_audit_that_does_not_rest_on_time(demo_folder):

@@ -190,7 +190,7 @@ def test_a_draft_of_another_vocabulary_is_found_before_anything_is_measured(
 
 
 def test_another_machine_goes_on_with_no_campaign_that_this_one_began(measured, tiny, campaign):
-    path = measured / "results/tiny/host.json"
+    path = measured / "results/tiny/hosts/r0.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"id": "0" * 12, "chip": "Other"}))
     tiny["suites"]["S"]["gammas"] = [4, 8]
     done = campaign(tiny, "runs")

@@ -22,7 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", required=True, help="the configuration, as JSON")
     parser.add_argument("--backend", required=True, type=Backend)
-    parser.add_argument("--host", required=True, type=Path, help="host.json, if it is there")
+    parser.add_argument("--host", required=True, type=Path, help="the machine, if it is described")
     parser.add_argument("--chips", required=True, type=Path, help="table of known bandwidths")
     parser.add_argument("--models", required=True, type=Path, help="folder of the model set")
     parser.add_argument("--campaign", required=True, type=Path, help="folder of its results")

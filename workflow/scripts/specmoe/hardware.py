@@ -1,4 +1,4 @@
-"""The machine of a campaign in full, as `host.json` holds it.
+"""The machine of a campaign in full, as `hosts/r<repeat>.json` and `host.json` hold it.
 
 Where a system does not tell, the answer is null. What macOS and nvidia-smi print is parsed from
 recorded output; it has not run on a Mac, nor with a GPU.
@@ -7,7 +7,7 @@ recorded output; it has not run on a Mac, nor with a GPU.
 import os
 import platform
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import psutil
 import yaml
 
 from specmoe.backend import Backend
+from specmoe.errors import MeasurementError
 from specmoe.host import (
     host_id,
     load_average,
@@ -68,6 +69,30 @@ def describe(
         "thermal_state": _mac_thermal_state() if mac else linux_thermal_state(Path("/sys")),
         "load_average": load_average(),
         "given": ", ".join(sorted(given)),
+    }
+
+
+def collect(descriptions: Sequence[Facts]) -> Facts:
+    """Return the first of a machine's descriptions, with the highest bandwidth that was probed.
+
+    What else the memory serves at the time of a probe lowers its result and nothing raises it (see
+    `bandwidth.probe`), so the highest is nearest to what bounds the runs. Raises MeasurementError
+    if they describe more than one machine.
+    """
+    first = descriptions[0]
+    machines = {str(one["id"]): str(one["chip"]) for one in descriptions}
+    if len(machines) > 1:
+        named = " and ".join(f"{chip}, {machine}" for machine, chip in machines.items())
+        raise MeasurementError(
+            f"the repeats of this campaign were described on {len(machines)} machines ({named}):"
+            " give those of another machine a campaign.name of their own"
+        )
+    if first["memory_bandwidth_source"] != PROBED or len(descriptions) == 1:
+        return first
+    rates = [float(one["memory_bandwidth_bytes_per_second"] or 0) for one in descriptions]
+    return first | {
+        "memory_bandwidth_bytes_per_second": max(rates),
+        "memory_bandwidth_source": f"{PROBED}; the highest of {len(rates)}",
     }
 
 

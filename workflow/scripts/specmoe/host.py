@@ -37,7 +37,7 @@ def host_id() -> str:
 
 
 def refuse_other_host(description: Path) -> None:
-    """Raise MeasurementError if a campaign's host.json is there and describes another machine."""
+    """Raise MeasurementError if a campaign's description is there and is of another machine."""
     if not description.exists():
         return
     host = json.loads(description.read_text())

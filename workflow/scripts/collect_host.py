@@ -1,0 +1,22 @@
+"""Put what the repeats of a campaign found of their machine into one file."""
+
+import argparse
+import json
+from pathlib import Path
+
+from specmoe import errors
+from specmoe.hardware import collect
+
+
+def main() -> None:
+    """Parse the command line and collect the descriptions."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--hosts", required=True, type=Path, nargs="+", help="r<repeat>.json each")
+    parser.add_argument("--out", required=True, type=Path)
+    args = parser.parse_args()
+    facts = collect([json.loads(host.read_text()) for host in args.hosts])
+    args.out.write_text(json.dumps(facts, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    errors.run(main)
