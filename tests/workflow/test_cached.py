@@ -83,7 +83,7 @@ def test_the_shipped_demo_breaks_no_check_of_the_audit_that_does_not_rest_on_tim
 @pytest.mark.parametrize(
     ("name", "rows", "targets", "true_shape"),
     [
-        ("true-shape", 98, {"moe_q4", "dense_4b"}, True),
+        ("true-shape", 147, {"moe_q4", "dense_4b"}, True),
         ("mechanism", 669, {"moe_q4", "moe_q8", "dense_4b", "dense_9b"}, False),
     ],
 )
