@@ -319,6 +319,13 @@ def test_the_time_bound_names_its_parts():
     assert found["ratio"] == pytest.approx(0.9 * 1068 / 1428)
 
 
+def test_runs_alone_that_were_slowed_mark_no_run_that_was_not():
+    slowed = [plain(repeat=repeat, ms_per_token=10 * TARGET_MS) for repeat in (0, 1)]
+    found = after("draft_time", *slowed)
+    assert found["verdict"] == "pass"
+    assert found["why"].startswith("20 rounds at 30.00 ms (target alone)")
+
+
 def test_a_draft_that_was_not_measured_alone_is_timed_by_its_stand_in_scaled_by_bytes():
     rows = [plain("dense_0.8b", ms_per_token=10.0), speculative(draft="draft_0.8b")]
     found = after("draft_time", *rows, run="B/target/draft_0.8b/g4/r0")

@@ -58,21 +58,22 @@ def test_the_time_bound_is_broken_by_factors_of_one_and_a_half_to_nine_and_a_hal
     # With the tolerance, and the 0.8B draft faster than its stand-in by the bytes of both files.
     ratios = failed(audit_runs(runs, sizes, BANDWIDTH, AuditSettings()), "draft_time")["ratio"]
     assert (ratios.min(), ratios.max()) == (
-        pytest.approx(1.327, abs=1e-3),
-        pytest.approx(8.586, abs=1e-3),
+        pytest.approx(1.325, abs=1e-3),
+        pytest.approx(8.558, abs=1e-3),
     )
     # With neither.
     alike = sizes | {"dense_0.8b": sizes["draft_0.8b"]}
     ratios = failed(audit_runs(runs, alike, BANDWIDTH, EXACT), "draft_time")["ratio"]
     assert (ratios.min(), ratios.max()) == (
-        pytest.approx(1.635, abs=1e-3),
-        pytest.approx(9.540, abs=1e-3),
+        pytest.approx(1.633, abs=1e-3),
+        pytest.approx(9.509, abs=1e-3),
     )
 
 
-def test_the_targets_passes_alone_take_longer_than_133_rows_say(runs, sizes):
+def test_the_targets_passes_alone_take_longer_than_132_rows_say(runs, sizes):
+    # The independent count has 133: it times targets by their mean run, not by the fastest.
     untimed = EXACT.model_copy(update={"draft_stand_ins": {}})
-    assert len(failed(audit_runs(runs, sizes, BANDWIDTH, untimed), "draft_time")) == 133
+    assert len(failed(audit_runs(runs, sizes, BANDWIDTH, untimed), "draft_time")) == 132
 
 
 def test_the_bandwidth_bound_is_broken_by_as_many_rows_as_by_the_independent_count(runs, sizes):

@@ -55,9 +55,16 @@ def test_a_campaign_of_both_protocols_is_told_of_both():
     assert {"ProtocolPaired", "ProtocolPublished"} <= switches(mixed)
 
 
+def test_a_table_that_would_fill_a_page_is_left_to_the_supplement():
+    analysis = full()
+    more = [analysis.cells.assign(gamma=analysis.cells["gamma"] + 100 * step) for step in range(7)]
+    assert "LongSpeculation" not in switches(analysis)
+    assert "LongSpeculation" in switches(replace(analysis, cells=pd.concat(more)))
+
+
 def test_a_campaign_without_drafts_has_every_switch():
     defined = set(re.findall(r"\\newif\\if(\w+)", macros(without_drafts())))
-    asked = set(re.findall(r"\\if((?:Campaign|Protocol|Measured)\w+)", TEXTS))
+    asked = set(re.findall(r"\\if((?:Campaign|Protocol|Measured|Table|Long)\w+)", TEXTS))
     assert asked <= defined
 
 

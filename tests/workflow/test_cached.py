@@ -11,8 +11,9 @@ import yaml
 from specmoe.pdf import missing_tex
 from specmoe.records import read_runs
 
+from ..tex import needs_tex
 from ..unit.published_study import CSV, needs_csv
-from .conftest import SOUND_DEMO, untimed_verdicts
+from .conftest import SOUND_DEMO, pages, untimed_verdicts
 from .test_workflow import jobs, words
 
 RENDERED = {"analyse_runs", "audit_runs", "plot_figures", "record_config", "render_tables", "paper"}
@@ -103,6 +104,17 @@ def test_a_shipped_campaign_of_costs_passes_its_audit_and_tells_what_passes_cost
     campaign = pd.read_parquet(folder / "campaign.parquet")
     assert campaign["synthetic"].all()
     assert (campaign["true_shape"] == true_shape).all()
+
+
+@needs_tex
+@pytest.mark.parametrize("name", ["true-shape", "mechanism"])
+def test_the_paper_of_a_shipped_campaign_is_as_long_as_one_that_is_submitted(
+    snakemake, tmp_path, root, name
+):
+    overlay = str(root / f"resources/campaigns/{name}/campaign.yaml")
+    done = snakemake("paper/main.pdf", "--configfile", overlay, folder=tmp_path)
+    assert done.returncode == 0, words(done)
+    assert 6 <= pages(tmp_path / "paper/main.pdf") <= 10
 
 
 def test_the_shipped_demo_is_advised_without_an_engine(snakemake, tmp_path, root):

@@ -12,9 +12,10 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 class AuditSettings(Strict):
     """Tolerances of the audit, and what it must be told about drafts."""
 
-    # A single-token time is a mean over blocks; blocks of an idle machine agree within a few
-    # percent, and the time grows by a few more over the contexts of one campaign. Artefacts are
-    # far away: the mildest row known to break this bound took 0.68 of the time it needs.
+    # A single-token time is that of a model's fastest run; other runs of an idle machine come
+    # within a few percent of it, and one with a draft may be the first that nothing slowed.
+    # Artefacts are far away: the mildest row known to break this bound took 0.68 of the time it
+    # needs.
     time_tolerance: Share = 0.1
 
     # A bandwidth that was probed may lie 9 percent below what compiled loops reach (see

@@ -17,10 +17,13 @@ from specmoe.macro_list import (
     predicted,
     widest_passes,
 )
-from specmoe.tables import TABLES, has_rows, records
+from specmoe.tables import TABLES, has_rows, records, rows_of
 from specmoe.views import control_cells, count_check, table, text_cells, whole_audit
 
 HEADER = "% Made by specmoe from the campaign's analysis; changes are lost when it runs again.\n"
+
+# What leaves room for little else on a page is left to the supplement.
+LONG_ROWS = 30
 
 
 def macros(analysis: Analysis) -> str:
@@ -55,6 +58,7 @@ def switches(analysis: Analysis) -> dict[str, bool]:
     campaign = records(analysis.campaign)[0]
     controls = count_check(whole_audit(analysis), "controls")
     widest, imposed = widest_passes(analysis), imposed_cells(analysis)
+    contexts = {name: make(analysis) for name, make in TABLES.items()}
     return {
         "CampaignSynthetic": bool(campaign["synthetic"]),
         "CampaignTrueShape": bool(campaign["true_shape"]),
@@ -71,9 +75,10 @@ def switches(analysis: Analysis) -> dict[str, bool]:
         "ControlsMeasured": bool(controls["runs"]),
         "ControlsPassed": bool(controls["runs"]) and not controls["failed"],
         "ControlsOfBothKinds": control_cells(analysis)["control"].nunique() > 1,
+        **{command_name("table", name): has_rows(context) for name, context in contexts.items()},
         **{
-            command_name("table", name): has_rows(context(analysis))
-            for name, context in TABLES.items()
+            command_name("long", name): len(rows_of(context)) > LONG_ROWS
+            for name, context in contexts.items()
         },
         **{
             command_name("widest", family): not of_family(widest, family).empty

@@ -34,7 +34,7 @@ from specmoe.site_columns import (
     text,
     written,
 )
-from specmoe.tables import TABLES, Context
+from specmoe.tables import TABLES, Context, rows_of
 
 
 class Table(NamedTuple):
@@ -359,7 +359,7 @@ def page_tables(analysis: Analysis) -> dict[str, Table]:
 def _table(name: str, context: Context) -> Table:
     columns = [*COLUMNS[name], *_of_drafts(context.get("drafts", []))]
     columns = [column for column in columns if column.when(context)]
-    rows = _rows(context)
+    rows = rows_of(context)
     totals: list[Row] = []
     if "total" in context:
         totals = [{"suite": "", "title": "Total"} | context["total"]]
@@ -372,13 +372,6 @@ def _table(name: str, context: Context) -> Table:
 
 def _cells(columns: Sequence[Column], rows: Sequence[Row]) -> list[list[Cell]]:
     return [[column.show(row) for column in columns] for row in rows]
-
-
-def _rows(context: Context) -> list[Row]:
-    """Return the rows of a context, those of groups with what the group says of them."""
-    if "groups" not in context:
-        return list(context["rows"])
-    return [group | row for group in context["groups"] for row in group["rows"]]
 
 
 def _of_drafts(drafts: Sequence[str]) -> list[Column]:

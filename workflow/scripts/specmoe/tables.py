@@ -102,6 +102,13 @@ def has_rows(context: Context) -> bool:
     return bool(context.get("rows") or context.get("groups"))
 
 
+def rows_of(context: Context) -> list[Record]:
+    """Return the rows of a context, those of groups with what the group says of them."""
+    if "groups" not in context:
+        return list(context["rows"])
+    return [group | row for group in context["groups"] for row in group["rows"]]
+
+
 def render_table(name: str, analysis: Analysis, templates: Path) -> str:
     """Return a table as a `tabular`; one that says so if the campaign measured nothing of it."""
     context = TABLES[name](analysis)
