@@ -179,13 +179,13 @@ def test_the_findings_of_the_demo_have_its_numbers(demo):
         " suite D, 0 of 18 runs of suite F and 0 of 12 runs of suite K.",
         NOTES[2]: "0 of 258 runs with a draft have no baseline of their own prompt. Mean rates"
         " without a draft, in the table of baselines and over the suites with drafts too:"
-        " Dense 4B 469.04 and 469.04; Dense 9B 88.533 and 88.533; MoE Q4 249.05 and 208.6;"
-        " MoE Q8 229.29 and 229.29.",
+        " Dense 4B 519.13 and 519.13; Dense 9B 135.59 and 135.59; MoE Q4 321.41 and 307.67;"
+        " MoE Q8 230.47 and 230.47.",
         NOTES[3]: "0 of 18 runs with a draft and a prompt of stated length have it in words. The"
         " recorded n_prompt counts words in 0 of 258 runs with a draft.",
         NOTES[4]: "Acceptance rates differ most for Dense 4B with draft 0.8B at draft length 16,"
-        " one of 19 groups: 9 runs at 22.6 % give 180.6 tok/s, 3 at 63.1 % give 287.7. With 2.49"
-        " times the tokens a round the rate is 1.59 times as high.",
+        " one of 19 groups: 9 runs at 22.6 % give 204.9 tok/s, 3 at 63.1 % give 443.0. With 2.49"
+        " times the tokens a round the rate is 2.16 times as high.",
         NOTES[5]: "Nothing is said of the models but what their files say: Dense 0.8B F16;"
         " Dense 9B F16; Stranger F16; 0.8B Q8_0; 2B Q8_0; Dense 2B Q8_0; Dense 4B Q8_0; MoE Q4"
         " Q4_K_M, 8 of 32 experts; MoE Q8 Q8_0, 8 of 32 experts.",
