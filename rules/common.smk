@@ -193,6 +193,13 @@ def block_models(wildcards):
     return files
 
 
+def blocks_before(block):
+    """Return the record of the block that is measured just before another, if there is one."""
+    order = list(BLOCKS)
+    position = order.index(block)
+    return [f"<campaign>/blocks/{name}.json" for name in order[:position][-1:]]
+
+
 def baseline_records(target):
     """Return the records of a target's blocks without a draft that give their tokens."""
     return [

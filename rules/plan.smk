@@ -8,6 +8,8 @@ rule describe_host:
     """Write down what machine this is, and how fast its memory is before a repeat."""
     input:
         modules("describe_host"),
+        # Else all would be made while the first block waits for its models.
+        before=lambda wildcards: blocks_before(FIRST_BLOCKS[int(wildcards.repeat)]),
         chips=CHIPS,
         script=script("describe_host"),
     output:
