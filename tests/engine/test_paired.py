@@ -15,6 +15,7 @@ from specmoe.paired import measure
 from specmoe.server import Server, server_command
 
 from ..blocks import PROVENANCE, baseline, speculative
+from ..hostile import HOSTILE
 from ..processes import alive, eventually
 
 BASELINE = baseline(warmups=1)
@@ -84,6 +85,48 @@ def test_the_record_keeps_the_command_line_and_the_raw_answer(do):
     assert record["command"][record["command"].index("--spec-draft-n-max") + 1] == "4"
     assert record["runs"][0]["answer"]["timings"]["draft_n"] > 0
     assert record["peak_rss_bytes"] > 0
+
+
+# Everything of a row that does not hang on time or on the load of the machine.
+IDENTITY = (
+    *("run", "n_prompt", "n_predict", "rounds", "drafted", "accepted", "accepted_per_position"),
+    *("replays", "replays_rejected", "decodes", "decode_failures", "tokens", "status"),
+)
+
+
+def identity(record):
+    return [{name: row[name] for name in IDENTITY} for row in rows(record)]
+
+
+def test_twenty_hostile_variables_change_nothing_of_the_rows(do, monkeypatch):
+    clean = [do(block)[0] for block in (BASELINE, SPECULATIVE)]
+    for name, value in HOSTILE.items():
+        monkeypatch.setenv(name, value)
+    hostile = [do(block)[0] for block in (BASELINE, SPECULATIVE)]
+    assert [*map(identity, hostile)] == [*map(identity, clean)]
+    for one, other in zip(hostile, clean, strict=True):
+        assert one["environment"] == other["environment"]
+        assert one["server"] == other["server"]
+
+
+def test_the_record_holds_the_environment_and_what_the_server_says_of_itself(do):
+    record, _ = do(SPECULATIVE)
+    assert record["environment"]["LC_ALL"] == "C.UTF-8"
+    assert record["server"]["speculative"] is True
+    assert record["server"]["cache_types"] == ("f16",)
+    assert do(BASELINE)[0]["server"]["speculative"] is False
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("LLAMA_ARG_SPEC_TYPE", "ngram-simple", "speculative = True, asked was False"),
+        ("LLAMA_ARG_CACHE_TYPE_K", "q8_0", r"types of the cache = \('f16', 'q8_0'\)"),
+    ],
+)
+def test_a_server_that_is_set_up_otherwise_than_asked_is_not_measured(do, name, value, told):
+    with pytest.raises(MeasurementError, match=f"llama-server reports {told}"):
+        do(replace(BASELINE, environment={name: value}))
 
 
 def test_a_passage_too_short_for_its_prompt_is_named(do):

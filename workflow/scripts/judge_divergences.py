@@ -23,10 +23,12 @@ def main() -> None:
     say = partial(print, flush=True)
     engine = json.loads(args.engine.read_text())
     rows = read_runs(args.runs).to_dict("records")
-    with alone_on_its_host(args, say):
+    blocks = dict(map(_block, args.records))
+    environment = {name for block in blocks.values() for name in block.environment}
+    with alone_on_its_host(args, environment, say):
         judged = judge_all(
             find_divergences(rows, args.target_id),
-            dict(map(_block, args.records)),
+            blocks,
             root=args.root,
             binary=args.engine.parent / "bin" / "llama-server",
             target=args.target,

@@ -22,8 +22,9 @@ def main() -> None:
     args = parser.parse_args()
     say = partial(print, flush=True)
     engine = json.loads(args.engine.read_text())
-    with alone_on_its_host(args, say):
-        record = _measure(Block.from_json(args.block), args, say)
+    block = Block.from_json(args.block)
+    with alone_on_its_host(args, block.environment, say):
+        record = _measure(block, args, say)
     record["provenance"] = {
         "engine": engine["id"],
         "engine_commit": engine["commit"],

@@ -26,9 +26,10 @@ def main() -> None:
     engine, target, draft = (
         json.loads(file.read_text()) for file in (args.engine, args.target_card, args.draft_card)
     )
-    with alone_on_its_host(args, say):
+    demonstration = Demonstration.from_json(args.demonstration)
+    with alone_on_its_host(args, demonstration.block.environment, say):
         recording = record(
-            Demonstration.from_json(args.demonstration),
+            demonstration,
             root=args.root,
             binary=args.engine.parent / "bin" / "llama-server",
             target=args.target,

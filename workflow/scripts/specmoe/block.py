@@ -1,7 +1,7 @@
 """A block: what one engine process is asked to do, as plain data that travels to its job."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Self
 
@@ -61,6 +61,8 @@ class Block:
     protocol: Protocol = Protocol.PAIRED
     # Share of the drafted tokens that the engine accepts whatever they are; None: those that match.
     imposed_acceptance: float | None = None
+    # Variables of the engine's processes, beside those every engine process has.
+    environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def has_draft(self) -> bool:

@@ -8,13 +8,27 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from specmoe.audit_settings import AuditSettings
 from specmoe.backend import Backend
 from specmoe.block import NO_DRAFT, Protocol
 from specmoe.config_types import Digest, Name, Positive, Strict
+from specmoe.environment import may_be_given
 from specmoe.model_entries import AnyModel, Family, Model, QuantizeModel
+
+
+def _engine_variable(name: str) -> str:
+    if not may_be_given(name):
+        raise ValueError(
+            f"{name!r} is no variable that sets up how an engine computes (such as"
+            " CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS or GGML_CUDA_FORCE_MMQ), or one that other keys"
+            " decide (LLAMA_ARG_...)"
+        )
+    return name
+
+
+EngineVariable = Annotated[str, AfterValidator(_engine_variable)]
 
 
 class Campaign(Strict):
@@ -50,6 +64,7 @@ class Measurement(Strict):
     context: Positive = 2048
     threads: Annotated[int, Field(ge=0)] = 0
     gpu_layers: Annotated[int, Field(ge=0)] = 99
+    environment: dict[EngineVariable, str] = {}  # of the engine's processes
     start_limit_s: Positive = 600
     run_limit_s: Positive = 600
 

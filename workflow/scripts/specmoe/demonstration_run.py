@@ -57,7 +57,7 @@ def record(
         command(draft=engine_path(draft), method=block.method, gamma=block.gamma)
     )
     say(f"decoding {block.n_predict} tokens after {source.prompt} with {block.draft}")
-    with Server(speculative, logs[0], start_limit_s, run_limit_s) as server:
+    with Server(speculative, logs[0], start_limit_s, run_limit_s, block.environment) as server:
         prompt = prompt_ids(server, source, block, root)
         tokens = _tokens(server, block, prompt)
         counters = server.metrics()
@@ -67,7 +67,7 @@ def record(
     rounds = read_rounds(server.log_text(), tokens)
     hold_against(count(rounds), {name: counters.get(of, 0) for name, of in _COUNTERS.items()})
     say("decoding the same without a draft")
-    with Server(command(), logs[1], start_limit_s, run_limit_s) as server:
+    with Server(command(), logs[1], start_limit_s, run_limit_s, block.environment) as server:
         plain = _tokens(server, block, prompt)
         drafted = [guess.token for one in rounds for guess in one.drafted]
         token_texts = _texts(server, {*tokens, *plain, *drafted})

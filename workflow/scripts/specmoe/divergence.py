@@ -126,7 +126,7 @@ def judge_all(
         gpu_layers=some_block.gpu_layers,
     )
     asked: _Answers = {}
-    with Server(command, log, start_limit_s, run_limit_s) as server:
+    with Server(command, log, start_limit_s, run_limit_s, some_block.environment) as server:
         say(f"asking the baseline of {some_block.target} about {len(divergences)} divergences")
         for divergence in divergences:
             _ask(server, divergence, blocks[divergence.baseline_block], root, asked)

@@ -1,10 +1,12 @@
 """What the jobs that measure with an engine share: their command line, and their manners."""
 
+import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from specmoe.environment import refuse_exported
 from specmoe.guard import end_with
 from specmoe.host import refuse_other_host
 from specmoe.lock import alone
@@ -26,10 +28,17 @@ def engine_job(description: str | None) -> ArgumentParser:
 
 
 @contextmanager
-def alone_on_its_host(args: Namespace, say: Callable[[str], None]) -> Iterator[None]:
-    """Work on no machine but the campaign's, beside no other measurement, only while wanted."""
+def alone_on_its_host(
+    args: Namespace, environment: Iterable[str], say: Callable[[str], None]
+) -> Iterator[None]:
+    """Work on no machine but the campaign's, beside no other measurement, only while wanted.
+
+    `environment` names the variables that the configuration gives the engine. Raises
+    MeasurementError on another machine, or if others that steer the engine are exported.
+    """
     if args.workflow_pid:
         end_with(args.workflow_pid)
+    refuse_exported(environment, os.environ)
     refuse_other_host(args.host)
     with alone(say):
         yield

@@ -95,6 +95,7 @@ def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Bl
                         gpu_layers=measurement.gpu_layers if gpu else 0,
                         protocol=protocol,
                         imposed_acceptance=acceptance,
+                        environment=measurement.environment,
                     )
                 )
     return blocks

@@ -4,6 +4,7 @@ The baseline of a speculative run is the same request to the same command line w
 speculation flags, so that nothing but speculation tells the two apart.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, astuple
@@ -15,9 +16,11 @@ from specmoe.block import Block, PromptSource
 from specmoe.errors import MeasurementError
 from specmoe.files import engine_path
 from specmoe.host import host_id, load_average, physical_cores
-from specmoe.server import Server, server_command
+from specmoe.server import Server, Settings, server_command
 from specmoe.trace import read_draft_times, read_trace
 
+CONTEXT_STEP = 256  # llama.cpp rounds the context up (src/llama-context.cpp)
+CACHE_TYPES = ("f16",)  # what llama.cpp takes without a flag
 VOCABULARY_FAULT = "the target and draft vocabs are not compatible"
 
 DRAFTED = "spec_decode_num_draft_tokens_total"
@@ -57,9 +60,11 @@ def measure(
         imposed_acceptance=block.imposed_acceptance,
     )
     clock = time.perf_counter()
-    with Server(command, log, start_limit_s, run_limit_s) as server:
+    with Server(command, log, start_limit_s, run_limit_s, block.environment) as server:
         started_s = time.perf_counter() - clock
         _refuse_unlike_vocabularies(server, block)
+        settings = server.settings()
+        _refuse_other_settings(server, block, settings)
         prompts = {
             source.prompt: prompt_ids(server, source, block, root) for source in block.prompts
         }
@@ -78,6 +83,8 @@ def measure(
         "protocol": "paired",
         "block": asdict(block),
         "command": server.command,
+        "environment": server.environment,
+        "server": settings._asdict(),
         "host": host_id(),
         "peak_rss_bytes": server.peak_rss_bytes,
         "start_s": started_s,
@@ -182,6 +189,24 @@ def _refuse_unlike_vocabularies(server: Server, block: Block) -> None:
             f"draft {block.draft} and target {block.target} have different vocabularies;"
             " choose a draft of the target's family"
         )
+
+
+def _refuse_other_settings(server: Server, block: Block, said: Settings) -> None:
+    """Raise MeasurementError unless the server is set up as the block asks."""
+    rounded_up = math.ceil(block.context / CONTEXT_STEP) * CONTEXT_STEP
+    checks: list[tuple[str, object, list[object]]] = [
+        ("slots", said.slots, [1]),
+        ("tokens of context", said.context, [block.context, rounded_up]),
+        ("speculative", said.speculative, [block.has_draft]),
+        # A model without attention has no cache.
+        ("types of the cache", said.cache_types, [CACHE_TYPES, ()]),
+    ]
+    for what, found, asked in checks:
+        if found not in asked:
+            raise server.fault(
+                f"block {block.block} is not measured: llama-server reports {what} = {found},"
+                f" asked was {asked[0]}"
+            )
 
 
 def _progress(block: Block, run: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,11 +31,14 @@ class Output(NamedTuple):
     log: str
 
 
-def run_tool(command: list[str], log: Path, limit_s: float) -> Output:
+def run_tool(
+    command: list[str], log: Path, limit_s: float, environment: Mapping[str, str]
+) -> Output:
     """Run a tool of the engine to its end; its command and standard error are added to `log`.
 
-    The tool ends when this process does. Raises MeasurementError, with the end of what the tool
-    logged, if it fails or takes longer than `limit_s`.
+    `environment` is all that the tool's holds, see `environment.engine_environment`. The tool ends
+    when this process does. Raises MeasurementError, with the end of what the tool logged, if it
+    fails or takes longer than `limit_s`.
     """
     name = Path(command[0]).name
     with tempfile.TemporaryFile() as out, log.open("ab+") as error:
@@ -47,6 +51,7 @@ def run_tool(command: list[str], log: Path, limit_s: float) -> Output:
             stdout=out,
             stderr=error,
             start_new_session=True,
+            env=environment,
         ) as process:
             assert process.stdin is not None
             try:

@@ -7,15 +7,17 @@ beside them: its counters, and how many of its decodes failed.
 
 import csv
 import math
+import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from specmoe.block import Block, PromptSource
+from specmoe.environment import engine_environment
 from specmoe.errors import MeasurementError
 from specmoe.files import engine_path
 from specmoe.host import host_id, load_average, physical_cores
@@ -74,17 +76,18 @@ def measure(
     """
     _refuse_texts_without_draft(block)
     log.write_bytes(b"")
-    command = _command(block, binaries, target, draft, log)
+    environment = engine_environment(block.environment, os.environ)
+    command = _command(block, binaries, target, draft, log, environment)
     runs = []
     for order, source in enumerate(block.prompts):
-        run = _measure_run(
-            block, source, order, [*command, *_prompt(block, source, root)], log, run_limit_s
-        )
+        asked = [*command, *_prompt(block, source, root)]
+        run = _measure_run(block, source, order, asked, log, run_limit_s, environment)
         runs.append(run)
         say(_progress(block, run))
     return {
         "protocol": block.protocol,
         "block": asdict(block),
+        "environment": environment,
         "host": host_id(),
         "peak_rss_bytes": peak_rss_bytes(),
         "runs": runs,
@@ -144,7 +147,12 @@ def _refuse_texts_without_draft(block: Block) -> None:
 
 
 def _command(
-    block: Block, binaries: Path, target: Path, draft: Path | None, log: Path
+    block: Block,
+    binaries: Path,
+    target: Path,
+    draft: Path | None,
+    log: Path,
+    environment: Mapping[str, str],
 ) -> list[str]:
     """Return the study's command for all runs of a block, less what says the prompt."""
     tool = binaries / (SPECULATIVE if block.has_draft else BENCH)
@@ -162,13 +170,18 @@ def _command(
         return [*command, "-r", "1", "-o", "csv"]
     if block.gpu_layers:
         command += ["-ngld", str(block.gpu_layers)]
-    command += ["-md", str(engine_path(draft)), _draft_flag(tool, log), str(block.gamma)]
+    command += [
+        "-md",
+        str(engine_path(draft)),
+        _draft_flag(tool, log, environment),
+        str(block.gamma),
+    ]
     return [*command, "--temp", str(block.temperature)]
 
 
-def _draft_flag(tool: Path, log: Path) -> str:
+def _draft_flag(tool: Path, log: Path, environment: Mapping[str, str]) -> str:
     """Return what llama-speculative calls the number of tokens to draft."""
-    manual = run_tool([str(tool), "--help"], log, _HELP_LIMIT_S).text
+    manual = run_tool([str(tool), "--help"], log, _HELP_LIMIT_S, environment).text
     return _NEW_DRAFT_FLAG if _NEW_DRAFT_FLAG in manual else "--draft"
 
 
@@ -182,13 +195,19 @@ def _prompt(block: Block, source: PromptSource, root: Path) -> list[str]:
 
 
 def _measure_run(
-    block: Block, source: PromptSource, order: int, command: list[str], log: Path, limit_s: float
+    block: Block,
+    source: PromptSource,
+    order: int,
+    command: list[str],
+    log: Path,
+    limit_s: float,
+    environment: Mapping[str, str],
 ) -> dict[str, Any]:
     for _ in range(ATTEMPTS):
         started_at = datetime.now(UTC)
         load = load_average()
         clock = time.perf_counter()
-        output = run_tool(command, log, limit_s)
+        output = run_tool(command, log, limit_s, environment)
         wall_ms = (time.perf_counter() - clock) * 1000
         reading = _read(block, output)
         if reading is not None:

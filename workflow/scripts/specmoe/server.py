@@ -1,16 +1,19 @@
 """One llama-server process: its command line, its requests, its counters, its end."""
 
 import os
+import re
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
+from specmoe.environment import engine_environment
 from specmoe.errors import MeasurementError
 from specmoe.guard import guarded
 from specmoe.process import (
@@ -20,10 +23,21 @@ from specmoe.process import (
     with_end_of_log,
 )
 
-TRACED = {"LLAMA_TRACE": "1"}  # a line of log for every verification, see specmoe.trace
 HEALTH_POLL_S = 0.02
 # The socket's name counts against the kernel's limit of about 100 bytes for a socket path.
 SOCKET_NAME = "s.sock"
+# llama.cpp, src/llama-kv-cache.cpp; a model without attention has no such line.
+_CACHE_TYPES = re.compile(r"llama_kv_cache: size = .*\bK \((\w+)\).*\bV \((\w+)\)")
+
+
+class Settings(NamedTuple):
+    """What a running server says of itself."""
+
+    slots: int
+    context: int  # tokens of each slot; llama.cpp rounds what it is asked for up
+    speculative: bool
+    cache_types: tuple[str, ...]  # of all key and value caches, target's and draft's; sorted
+    build: str
 
 
 def server_command(
@@ -72,11 +86,22 @@ class Server:
     Every fault raises MeasurementError with the end of the server's log.
     """
 
-    def __init__(self, command: list[str], log: Path, start_limit_s: float, run_limit_s: float):
-        """Prepare `command` (from `server_command`) to run with its output in `log`."""
+    def __init__(
+        self,
+        command: list[str],
+        log: Path,
+        start_limit_s: float,
+        run_limit_s: float,
+        environment: Mapping[str, str] | None = None,
+    ):
+        """Prepare `command` (from `server_command`) to run with its output in `log`.
+
+        `environment` is `measurement.environment`, what the configuration adds to the process's.
+        """
         self._folder = tempfile.TemporaryDirectory(prefix="specmoe-")
         self._socket = Path(self._folder.name, SOCKET_NAME)
         self.command = [*command, "--host", str(self._socket)]
+        self.environment = engine_environment(environment or {}, os.environ)
         self._log = log
         self._start_limit_s = start_limit_s
         self._run_limit_s = run_limit_s
@@ -97,7 +122,7 @@ class Server:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                env=os.environ | TRACED,
+                env=self.environment,
             )
         try:
             self._wait_until_ready()
@@ -180,6 +205,19 @@ class Server:
             for family in families
             for sample in family.samples
         }
+
+    def settings(self) -> Settings:
+        """Return what the server says of itself, over its socket and in its log."""
+        slots: list[dict[str, Any]] = self._request("GET", "/slots").json()
+        properties: dict[str, Any] = self._request("GET", "/props").json()
+        found = _CACHE_TYPES.findall(self.log_text())
+        return Settings(
+            slots=len(slots),
+            context=slots[0]["n_ctx"],
+            speculative=slots[0]["speculative"],
+            cache_types=tuple(sorted({kind for kinds in found for kind in kinds})),
+            build=properties.get("build_info", "unknown"),
+        )
 
     def fault(self, reason: str) -> MeasurementError:
         """Return an error that says `reason` and shows the end of the server's log."""

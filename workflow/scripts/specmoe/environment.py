@@ -1,0 +1,73 @@
+"""The environment of the engine's processes: made for them, not inherited.
+
+llama.cpp takes every flag from an environment variable too (`LLAMA_ARG_SPEC_TYPE` lets a baseline
+speculate), and its backends and OpenMP take more. A variable that a user exports for a server of
+their own must not reach a measurement.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from specmoe.errors import MeasurementError
+
+# What the engine finds its libraries, drivers and temporary files by; none changes what it
+# computes.
+PASSED = (
+    *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR"),
+    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),
+    *("CUDA_CACHE_PATH", "ROCM_PATH", "HIP_PATH", "VK_DRIVER_FILES", "VK_ICD_FILENAMES"),
+)
+# One locale for all, as some write numbers with a comma. The trace is a line of the server's log
+# for every verification, see `specmoe.trace`.
+FIXED = {"LC_ALL": "C.UTF-8", "LLAMA_TRACE": "1"}
+
+# Variables by which llama.cpp, its backends, and the libraries they compute with are set up.
+_STEERING = re.compile(
+    r"(LLAMA|GGML|OMP|GOMP|KMP|CUDA|HIP|ROCR|HSA|AMDGPU|MTL|METAL|VK|SYCL|ONEAPI|ZE|MKL|OPENBLAS"
+    r"|BLIS|VECLIB)_\w+"
+)
+# They say where something is installed or stored. Those not in PASSED are left out in silence.
+_PLACE = re.compile(r"\w+_(HOME|PATH|ROOT|DIR|DIRS|CACHE|FILES|FILENAMES|VERSION)")
+# These would contradict the command line, which the configuration decides, or the trace.
+_REFUSED = re.compile(r"LLAMA_ARG_\w+|LLAMA_TRACE")
+
+
+def engine_environment(given: Mapping[str, str], exported: Mapping[str, str]) -> dict[str, str]:
+    """Return the whole environment of an engine process.
+
+    `given` is `measurement.environment` of the configuration, `exported` the environment of this
+    process, of which only `PASSED` is taken.
+    """
+    passed = {name: exported[name] for name in PASSED if name in exported}
+    return passed | FIXED | dict(given)
+
+
+def steers(name: str) -> bool:
+    """Return whether a variable sets up how the engine computes."""
+    return bool(_STEERING.fullmatch(name)) and not _PLACE.fullmatch(name)
+
+
+def may_be_given(name: str) -> bool:
+    """Return whether `measurement.environment` may hold a variable."""
+    return steers(name) and not _REFUSED.fullmatch(name)
+
+
+def refuse_exported(given: Iterable[str], exported: Iterable[str]) -> None:
+    """Raise MeasurementError if variables that steer the engine are exported and not given.
+
+    They would not reach the engine. The user who exports them expects otherwise.
+    """
+    known = set(given)
+    strange = sorted(name for name in exported if steers(name) and name not in known)
+    if not strange:
+        return
+    unset = " ".join(f"-u {name}" for name in strange)
+    message = (
+        f"{', '.join(strange)} would set up the engine from outside the configuration; unset"
+        f" {'it' if len(strange) == 1 else 'them'} (env {unset} snakemake ...)"
+    )
+    if any(may_be_given(name) for name in strange):
+        message += ", or name what is meant, with its value, in measurement.environment"
+    if any(_REFUSED.fullmatch(name) for name in strange):
+        message += "; flags of llama-server follow from the configuration alone"
+    raise MeasurementError(message)
