@@ -7,6 +7,11 @@ from pathlib import Path
 from snakemake.utils import min_version
 
 min_version("9.27")
+sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
+
+from specmoe.console import quieten
+
+quieten()
 
 CONFIG_FOLDER = Path(workflow.basedir, "config")
 
@@ -43,6 +48,7 @@ localrules:
     runs,
     models,
     engine,
+    help,
 
 
 rule tables:
@@ -97,10 +103,49 @@ rule engine:
         expand(rules.build_engine.output.engine, engine=ENGINES),
 
 
+# What people type, in the order of their work; every other rule is a step on the way.
+TARGETS = [
+    "plan",
+    "paper",
+    "site",
+    "advise",
+    *(f"suite_{suite}" for suite in CONFIG.campaign.suites if MEASURED),
+    "runs",
+    "audit_runs",
+    "tables",
+    "figures",
+    "pdf",
+    *(["demo_trace"] if DEMONSTRATION else []),
+    "more_repeats",
+    "models",
+    "engine",
+    "pack_campaign",
+    "help",
+]
+
+
+rule help:
+    """List what can be asked for."""
+    log:
+        "<logs>/help.log",
+    localrule: True
+    conda:
+        "envs/measure.yaml"
+    params:
+        text=lambda wildcards: "\n".join(
+            f"{name:<14}{getattr(rules, name).rule.docstring}" for name in TARGETS
+        ),
+    message:
+        "Listing the targets"
+    shell:
+        "printf '%s\\n' {params.text:q} | tee {log}"
+
+
 onstart:
-    # The target of that name prints it itself.
-    if something_is_missing() and "plan" not in sys.argv:
+    # Both of these targets only print.
+    if not {"help", "plan"} & set(sys.argv) and something_is_missing():
         subprocess.run(plan_command())
+        stop_if_engine_is_steered()
 
 
 onsuccess:

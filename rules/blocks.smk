@@ -24,9 +24,10 @@ rule measure_block:
     conda:
         "../envs/measure.yaml"
     threads: workflow.cores
-    # Limits are resources because a changed limit makes no finished block stale.
+    # Limits are resources because a changed limit makes no finished block stale; nor does a plan.
     resources:
         measuring=1,
+        plan=str(RESULTS / "plan.json"),
         start_limit_s=CONFIG.measurement.start_limit_s,
         run_limit_s=CONFIG.measurement.run_limit_s,
     params:
@@ -40,6 +41,7 @@ rule measure_block:
         host=HOST,
         root=shipped("."),
         runs=lambda wildcards: len(BLOCKS[wildcards.block].prompts),
+        records=str(RESULTS / "blocks"),
     message:
         "Measuring {wildcards.block}: {params.runs} runs"
     shell:
@@ -47,4 +49,5 @@ rule measure_block:
         " --engine {input.engine} --host {params.host} --target {input.target} --target-card {input.target_card}"
         " {params.draft} --start-limit-s {resources.start_limit_s}"
         " --run-limit-s {resources.run_limit_s} --workflow-pid $PPID"
-        " --server-log {log.server} --out {output} 2>&1 | tee {log.block}"
+        " --server-log {log.server} --log {log.block} --plan {resources.plan}"
+        " --records {params.records} --out {output}"

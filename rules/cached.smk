@@ -11,7 +11,9 @@ rule pack_campaign:
         models="<campaign>/models.json",
         runs="<campaign>/runs.parquet",
         script=script("pack_campaign"),
-        trace=TRACE if DEMONSTRATION else [],
+        # Of one prompt, not of the campaign: if it is not made or fails, the campaign is packed
+        # without it.
+        trace=[TRACE] if DEMONSTRATION and Path(TRACE).exists() else [],
     output:
         directory("<campaign>/cached"),
     log:

@@ -73,7 +73,7 @@ use rule collect_runs as collect_suite with:
 
 
 rule summarise_suite:
-    """Say what one suite measured."""
+    """Write down what one suite measured."""
     input:
         modules("summarise_suite"),
         script=script("summarise_suite"),
@@ -94,7 +94,8 @@ rule summarise_suite:
         " --runs {input.runs} --out {output} 2>&1 | tee {log}"
 
 
-# Of a campaign that others measured there is nothing to measure.
+# Of a campaign that others measured there is nothing to measure. Like the plan, a suite's summary
+# is for the terminal: asked again it is printed again.
 for suite in CONFIG.campaign.suites if MEASURED else []:
 
     rule:
@@ -103,4 +104,12 @@ for suite in CONFIG.campaign.suites if MEASURED else []:
             f"suite_{suite}"
         input:
             f"<campaign>/suites/{suite}.txt",
+        log:
+            f"<logs>/suite_{suite}.log",
         localrule: True
+        conda:
+            "../envs/analysis.yaml"
+        message:
+            "Printing the summary of a suite"
+        shell:
+            "tee {log} < {input}"

@@ -1,7 +1,6 @@
 # The checked configuration, the campaign's blocks, and what every rule shares.
 import os
 import re
-import sys
 
 import yaml
 
@@ -12,7 +11,6 @@ def shipped(path):
 
 
 SCRIPTS = Path(shipped("workflow/scripts"))
-sys.path.insert(0, str(SCRIPTS.resolve()))
 
 
 envvars:
@@ -26,10 +24,11 @@ from specmoe.backend import detect_backend
 from specmoe.config_checks import check_beside, load
 from specmoe.demonstration_choice import choose_demonstration
 from specmoe.dependencies import files_of
-from specmoe.errors import ConfigError
+from specmoe.environment import refuse_exported
+from specmoe.errors import ConfigError, MeasurementError
 from specmoe.matrix import PUBLISHED_PASSAGE, list_blocks, schedule
 from specmoe.pdf import INSTALL_TEX, missing_tex
-from specmoe.progress import describe_missing
+from specmoe.progress import changed_blocks, describe_missing
 
 try:
     CONFIG = load(config, Path(workflow.basedir))
@@ -154,11 +153,22 @@ def plan_command():
 
 
 def something_is_missing():
-    """Return whether some model or block of a campaign measured here is still to be made."""
-    models = Path("results/models", CONFIG.campaign.models)
+    """Return whether a model or block of a campaign measured here is to be made, or made again."""
+    models, records = Path("results/models", CONFIG.campaign.models), RESULTS / "blocks"
     files = [models / f"{name}.gguf" for name in CONFIG.measured_models]
-    files += [RESULTS / "blocks" / f"{block}.json" for block in BLOCKS]
-    return MEASURED and not all(file.exists() for file in files)
+    files += [records / f"{block}.json" for block in BLOCKS]
+    return MEASURED and (
+        not all(file.exists() for file in files)
+        or bool(changed_blocks(BLOCKS.values(), records))
+    )
+
+
+def stop_if_engine_is_steered():
+    """End snakemake if variables are exported that measuring jobs would refuse."""
+    try:
+        refuse_exported(CONFIG.measurement.environment, os.environ)
+    except MeasurementError as error:
+        sys.exit(f"MeasurementError: {error}")
 
 
 def model_entry(model):

@@ -14,11 +14,35 @@ PDF_FILES = expand("paper/{document}.pdf", document=DOCUMENTS)
 MISSING_TEX = missing_tex()
 
 
+rule claim_paper:
+    """Make paper/ this campaign's own, keeping what is rendered there of another."""
+    input:
+        modules("claim_paper"),
+        # Before there is something to render, paper/ stays as it is.
+        analysis="<campaign>/analysis",
+        script=script("claim_paper"),
+    output:
+        update("paper/campaign.txt"),
+    log:
+        "<logs>/claim_paper.log",
+    localrule: True
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        campaign=CONFIG.campaign.name,
+    message:
+        "Making paper/ campaign {params.campaign}'s"
+    shell:
+        "python {input.script} --campaign {params.campaign} --results results --out {output}"
+        " 2>&1 | tee {log}"
+
+
 rule render_tables:
     """Render the paper's tables, and the numbers its text cites."""
     input:
         modules("render_tables"),
         analysis="<campaign>/analysis",
+        owner="paper/campaign.txt",
         script=script("render_tables"),
         templates=TEMPLATES,
     output:
@@ -52,6 +76,7 @@ rule plot_figures:
     input:
         modules("plot_figures"),
         analysis="<campaign>/analysis",
+        owner="paper/campaign.txt",
         script=script("plot_figures"),
     output:
         expand("paper/figures/{figure}.pdf", figure=CAPTIONS),

@@ -1,5 +1,8 @@
 """Faults reach the user as one line."""
 
+import sys
+from pathlib import Path
+
 import pytest
 
 from specmoe import errors
@@ -25,11 +28,29 @@ def test_a_foreseeable_fault_is_one_line_and_a_failing_exit(fault, line):
     assert caught.value.code == line
 
 
-def test_a_bug_keeps_its_traceback():
+def test_a_bug_is_one_line_and_a_file_with_its_traceback(tmp_path, monkeypatch):
     def main():
         raise KeyError("bug")
 
-    with pytest.raises(KeyError):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["measure_block.py", "--block", "a b"])
+    with pytest.raises(SystemExit) as caught:
+        errors.run(main)
+    [kept] = Path("results/faults").glob("measure_block-*.log")
+    assert caught.value.code == (
+        "measure_block.py failed in a way it does not foresee: KeyError: 'bug';"
+        f" please report it with {kept}"
+    )
+    assert "measure_block.py --block 'a b'" in kept.read_text()
+    assert 'raise KeyError("bug")' in kept.read_text()
+
+
+def test_a_message_of_many_lines_is_cut_to_its_first(tmp_path, monkeypatch):
+    def main():
+        raise RuntimeError("one\ntwo")
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit, match=r"RuntimeError: one; please"):
         errors.run(main)
 
 

@@ -1,5 +1,6 @@
 """The plan: what comes from where, what does not fit, and what it says."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,12 @@ from specmoe.config_checks import load
 from specmoe.errors import PlanError
 from specmoe.matrix import list_blocks
 from specmoe.plan import make_plan
-from specmoe.plan_text import describe, duration
+from specmoe.plan_text import describe
+from specmoe.progress import duration
 from specmoe.room import check_room, refusal
 from specmoe.survey import Folder, Survey
+
+from ..conftest import ROOT
 
 M2_ULTRA = {
     "chip": "Apple M2 Ultra",
@@ -38,6 +42,8 @@ def plan_of(root):
             "hub_folder": Folder(Path("hub"), free, 1),
             "models_folder": Folder(Path("models"), free, 1),
             "measured_s": {},
+            "changed": {},
+            "absent": {},
             "prompt_tokens": {source.file: 50 for block in blocks for source in block.prompts},
         }
         return make_plan(config, blocks, host, backend, Survey(**facts | known))
@@ -160,3 +166,32 @@ def test_nothing_is_downloaded_for_a_plan_that_does_not_fit_unless_told_to(tmp_p
 
 def test_durations_are_said_in_words():
     assert [duration(s) for s in (None, 7, 240, 9000)] == ["unknown", "7 s", "4 min", "2.5 h"]
+
+
+def test_a_model_file_that_is_missing_is_named_with_the_way_out(plan_of, study):
+    plan = plan_of(study, absent={"target": Path("/models/t.gguf")})
+    assert "  model target: no file /models/t.gguf; correct its path in the config" in describe(
+        plan
+    )
+    assert plan.shortfalls
+
+
+def test_blocks_that_are_measured_again_are_counted_by_suite_and_reason_with_their_time(
+    plan_of, study
+):
+    blocks = list_blocks(load(study, ROOT), gpu=True)
+    members = [block.block for block in blocks if block.suite == "B"][:2]
+    changed = dict.fromkeys(members, "prompt added: mine")
+    text = describe(plan_of(study, changed=changed))
+    assert re.search(r"Measured again: 2 blocks of suite B \(\d+ \w+ by estimate\): prompt", text)
+
+
+def test_what_is_left_follows_the_pace_of_what_is_measured(plan_of, study):
+    nothing = plan_of(study)
+    done = [block for block in nothing.estimated_s if block.startswith("A/")]
+    twice = {block: 2 * nothing.estimated_s[block] for block in done}
+    plan = plan_of(study, measured_s=twice)
+    rest = sum(seconds for block, seconds in plan.estimated_s.items() if block not in twice)
+    assert plan.left_s == pytest.approx(2 * rest)
+    assert f"Left: {duration(plan.left_s)} for" in describe(plan)
+    assert "Left:" not in describe(nothing)

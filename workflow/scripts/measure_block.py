@@ -1,15 +1,17 @@
 """Measure one block by its protocol, alone on the machine."""
 
 import json
+import time
 from argparse import Namespace
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from specmoe import errors, paired, published_protocol
 from specmoe.block import Block, Protocol
-from specmoe.engine_job import alone_on_its_host, engine_job
+from specmoe.engine_job import alone_on_its_host, engine_job, log_of_job
+from specmoe.files import replace_text
+from specmoe.progress import describe_progress
 
 
 def main() -> None:
@@ -19,12 +21,16 @@ def main() -> None:
     parser.add_argument("--target-card", required=True, type=Path, help="its card")
     parser.add_argument("--draft", type=Path, help="GGUF")
     parser.add_argument("--draft-card", type=Path, help="its card")
+    parser.add_argument("--log", required=True, type=Path, help="a line for every run")
+    parser.add_argument("--plan", required=True, type=Path, help="plan.json of the campaign")
+    parser.add_argument("--records", required=True, type=Path, help="folder of all blocks' records")
     args = parser.parse_args()
-    say = partial(print, flush=True)
     engine = json.loads(args.engine.read_text())
     block = Block.from_json(args.block)
-    with alone_on_its_host(args, block.environment, say):
-        record = _measure(block, args, say)
+    with log_of_job(args.log) as note, alone_on_its_host(args, block.environment, _say):
+        began = time.perf_counter()
+        record = _measure(block, args, note)
+        record["elapsed_s"] = time.perf_counter() - began
     record["provenance"] = {
         "engine": engine["id"],
         "engine_commit": engine["commit"],
@@ -32,10 +38,21 @@ def main() -> None:
         "target_sha256": _digest(args.target_card),
         "draft_sha256": _digest(args.draft_card) if args.draft_card else None,
     }
-    args.out.write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
+    replace_text(args.out, json.dumps(record, ensure_ascii=False) + "\n")
+    _say(f"{describe_progress(args.plan, args.records)}: {block.block}: {_summary(block, record)}")
 
 
-def _measure(block: Block, args: Namespace, say: Callable[[str], None]) -> dict[str, Any]:
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _summary(block: Block, record: dict[str, Any]) -> str:
+    """Return a block's rate and acceptance in words."""
+    protocol = published_protocol if block.protocol == Protocol.PUBLISHED else paired
+    return protocol.summary(record["runs"])
+
+
+def _measure(block: Block, args: Namespace, note: Callable[[str], None]) -> dict[str, Any]:
     binaries = args.engine.parent / "bin"
     if block.protocol == Protocol.PUBLISHED:
         return published_protocol.measure(
@@ -46,7 +63,7 @@ def _measure(block: Block, args: Namespace, say: Callable[[str], None]) -> dict[
             draft=args.draft,
             log=args.server_log,
             run_limit_s=args.run_limit_s,
-            say=say,
+            say=note,
         )
     return paired.measure(
         block,
@@ -57,7 +74,7 @@ def _measure(block: Block, args: Namespace, say: Callable[[str], None]) -> dict[
         log=args.server_log,
         start_limit_s=args.start_limit_s,
         run_limit_s=args.run_limit_s,
-        say=say,
+        say=note,
     )
 
 

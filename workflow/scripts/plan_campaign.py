@@ -36,7 +36,12 @@ def main() -> None:
     found = survey(config, blocks, args.models, args.campaign, args.root)
     plan = make_plan(config, blocks, host, args.backend, found)
     print(describe(plan), flush=True)
-    replace_text(args.campaign / "plan.json", json.dumps({"shortfalls": plan.shortfalls}) + "\n")
+    facts = {
+        "shortfalls": plan.shortfalls,
+        "estimated_s": plan.estimated_s,
+        "again": list(plan.again),
+    }
+    replace_text(args.campaign / "plan.json", json.dumps(facts) + "\n")
 
 
 def _probed(host: Path) -> float | None:

@@ -10,7 +10,7 @@ from specmoe.summary import summarise_suite
 
 
 def main() -> None:
-    """Parse the command line, write the summary and print it."""
+    """Parse the command line and write the summary."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
     parser.add_argument("--suite", required=True)
@@ -19,8 +19,7 @@ def main() -> None:
     args = parser.parse_args()
     config = Config.model_validate_json(args.config.read_text())
     text = summarise_suite(read_runs(args.runs), args.suite, config)
-    args.out.write_text(text, encoding="utf-8")
-    print(text)
+    args.out.write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from specmoe.audit_settings import AuditSettings
 from specmoe.backend import Backend
 from specmoe.block import NO_DRAFT, Protocol
-from specmoe.config_types import Digest, Name, Positive, Strict
+from specmoe.config_types import Digest, Name, Positive, Strict, UserPath
 from specmoe.environment import may_be_given
 from specmoe.model_entries import AnyModel, Family, Model, QuantizeModel
 
@@ -110,8 +110,8 @@ class PathEngine(Strict):
     """
 
     source: Literal["path"]
-    path: str
-    converter: str | None = None
+    path: UserPath
+    converter: UserPath | None = None
     commit: str = "unknown"
 
 
@@ -166,7 +166,7 @@ class Published(Strict):
     commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,40}$")]
     path: str
     sha256: Digest
-    file: str | None = None  # the same file, if it is here already
+    file: UserPath | None = None  # the same file, if it is here already
 
 
 class TraceSettings(Strict):

@@ -1,9 +1,17 @@
 """What all sections of the configuration are made of."""
 
+import os.path
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
 from pydantic_core import ErrorDetails
 
 from specmoe.errors import nearest
@@ -12,6 +20,9 @@ from specmoe.errors import nearest
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Positive = Annotated[int, Field(gt=0)]
+# A file or folder of the user's: `~` is their home, a relative path starts where snakemake is
+# called.
+UserPath = Annotated[str, AfterValidator(os.path.expanduser)]
 
 
 class Strict(BaseModel):

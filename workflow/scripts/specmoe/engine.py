@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,6 +33,7 @@ ALL_BINARIES = (*BINARIES, *EXTRA_BINARIES)
 # What runs the converter: itself, its models, and the GGUF library of its own version.
 CONVERTER_PARTS = (CONVERTER, "conversion", "gguf-py")
 PYPI_PACKAGE = "llama-cpp-python"
+PYPI_PART = "/vendor/llama.cpp/"
 # Every matrix must have rows of a multiple of 256 for K-quants.
 SELF_TEST_RECIPE = Recipe(
     layers=4,
@@ -200,14 +201,27 @@ def _fetch_pypi(engine: PypiEngine, folder: Path, output: int) -> Path:
     [archive] = folder.glob("*.tar.gz")
     if sha256_of(archive) != engine.sha256:
         raise EngineError(f"{archive.name} has not the SHA-256 of the config: {engine.sha256}")
-    with tarfile.open(archive) as tar:
-        tar.extractall(folder, members=_vendored(tar), filter="data")
+    unpack(archive, folder, PYPI_PART)
     [unpacked] = folder.glob("*/vendor/llama.cpp")
     return unpacked
 
 
-def _vendored(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    return (member for member in tar if "/vendor/llama.cpp/" in member.name)
+def unpack(archive: Path, folder: Path, part: str) -> None:
+    """Unpack the members of a tar archive whose names hold `part`.
+
+    Python's own check of members (`filter="data"`) came with 3.11.4, and Debian 12 has 3.11.2. So
+    members that are neither files nor folders are left out, and a name that leads out of `folder`
+    raises EngineError.
+    """
+    inside = folder.resolve()
+    with tarfile.open(archive) as tar:
+        for member in tar:
+            if part not in member.name or not (member.isfile() or member.isdir()):
+                continue
+            if not (inside / member.name).resolve().is_relative_to(inside):
+                raise EngineError(f"{archive.name} holds {member.name!r}, which leads out of it")
+            member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            tar.extract(member, inside, set_attrs=True)
 
 
 def _fetch_git(engine: GitEngine, folder: Path, output: int) -> Path:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from specmoe.environment import refuse_exported
+from specmoe.errors import SpecmoeError
 from specmoe.guard import end_with
 from specmoe.host import refuse_other_host
 from specmoe.lock import alone
@@ -42,3 +43,18 @@ def alone_on_its_host(
     refuse_other_host(args.host)
     with alone(say):
         yield
+
+
+@contextmanager
+def log_of_job(path: Path) -> Iterator[Callable[[str], None]]:
+    """Give a function that writes lines to a job's log, which a fault is written to as well."""
+    with path.open("w", encoding="utf-8") as file:
+
+        def note(line: str) -> None:
+            print(line, file=file, flush=True)
+
+        try:
+            yield note
+        except SpecmoeError as error:
+            note(f"{type(error).__name__}: {error}")
+            raise

@@ -21,12 +21,12 @@ PASSED = (
 # for every verification, see `specmoe.trace`.
 FIXED = {"LC_ALL": "C.UTF-8", "LLAMA_TRACE": "1"}
 
-# Variables by which llama.cpp, its backends, and the libraries they compute with are set up.
+# Variables by which people set up llama.cpp, its backends and its threads. Others, such as those of
+# BLAS libraries, are left out in silence: systems set them for programs of all kinds.
 _STEERING = re.compile(
-    r"(LLAMA|GGML|OMP|GOMP|KMP|CUDA|HIP|ROCR|HSA|AMDGPU|MTL|METAL|VK|SYCL|ONEAPI|ZE|MKL|OPENBLAS"
-    r"|BLIS|VECLIB)_\w+"
+    r"(LLAMA|GGML|OMP|GOMP|KMP|CUDA|HIP|ROCR|HSA|MTL|METAL|VK|SYCL|ONEAPI|ZE)_\w+"
 )
-# They say where something is installed or stored. Those not in PASSED are left out in silence.
+# They say where something is installed or stored; left out in silence if not in PASSED.
 _PLACE = re.compile(r"\w+_(HOME|PATH|ROOT|DIR|DIRS|CACHE|FILES|FILENAMES|VERSION)")
 # These would contradict the command line, which the configuration decides, or the trace.
 _REFUSED = re.compile(r"LLAMA_ARG_\w+|LLAMA_TRACE")

@@ -1,8 +1,15 @@
 """The faults a user can meet; each message is one line that names the thing and the way out."""
 
 import difflib
+import os
+import shlex
 import sys
+import tempfile
+import traceback
 from collections.abc import Callable, Iterable
+from pathlib import Path
+
+FAULTS = Path("results/faults")  # of what went wrong and was not foreseen
 
 
 class SpecmoeError(Exception):
@@ -51,10 +58,30 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def run(main: Callable[[], None]) -> None:
-    """Run a script's main function, turning a foreseeable fault into one line and exit code 1."""
+    """Run a script's main function, turning a fault into one line and exit code 1.
+
+    The traceback of a fault that is not foreseen goes to a file, which the line names.
+    """
     try:
         main()
     except (SpecmoeError, OSError) as error:  # a full disk is an OSError, and names its file
         sys.exit(f"{type(error).__name__}: {error}")
     except KeyboardInterrupt:
         sys.exit("interrupted")
+    except Exception as error:
+        first_line = (str(error).splitlines() or [""])[0]
+        sys.exit(
+            f"{Path(sys.argv[0]).name} failed in a way it does not foresee:"
+            f" {type(error).__name__}: {first_line}; please report it with {_keep_traceback()}"
+        )
+
+
+def _keep_traceback() -> Path:
+    """Write the traceback of the fault at hand to a new file, and return its path."""
+    script = Path(sys.argv[0]).stem
+    folder = FAULTS if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{script}-{os.getpid()}.log"
+    command = shlex.join(sys.argv)
+    file.write_text(f"{command}\n{traceback.format_exc()}", encoding="utf-8")
+    return file

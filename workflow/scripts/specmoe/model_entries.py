@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from specmoe.config_types import Digest, Name, Positive, Strict
+from specmoe.config_types import Digest, Name, Positive, Strict, UserPath
 from specmoe.files import parts_of
 from specmoe.recipe import Recipe
 
@@ -80,7 +80,7 @@ class QuantizeModel(ModelBase):
     kind: Literal["quantize"]
     source: Name
     type: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9_]+$")]
-    imatrix: str | None = None  # file of an importance matrix; starts where snakemake is called
+    imatrix: UserPath | None = None  # file of an importance matrix
 
 
 class SyntheticModel(ModelBase):
@@ -91,10 +91,10 @@ class SyntheticModel(ModelBase):
 
 
 class PathModel(ModelBase):
-    """A GGUF file the user has; a relative path starts where snakemake is called."""
+    """A GGUF file the user has."""
 
     kind: Literal["path"]
-    path: str
+    path: UserPath
 
 
 AnyModel = HubModel | ConvertModel | QuantizeModel | SyntheticModel | PathModel

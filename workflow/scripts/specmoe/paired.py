@@ -6,7 +6,7 @@ speculation flags, so that nothing but speculation tells the two apart.
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, astuple
 from datetime import UTC, datetime
 from pathlib import Path
@@ -97,6 +97,18 @@ def tokens_per_second(answer: Mapping[str, Any]) -> float:
     """Return the decoding rate of an answer: its first token comes from the prompt's pass."""
     rate: float = (len(answer["tokens"]) - 1) / answer["timings"]["predicted_ms"] * 1000
     return rate
+
+
+def summary(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return the rate and acceptance of a block's runs together, in words."""
+    answers = [run["answer"] for run in runs]
+    tokens = sum(len(answer["tokens"]) - 1 for answer in answers)
+    seconds = sum(answer["timings"]["predicted_ms"] for answer in answers) / 1000
+    drafted, accepted = (
+        sum(run["metrics"].get(name, 0) for run in runs) for name in (DRAFTED, ACCEPTED)
+    )
+    text = f"{tokens / seconds:.1f} tok/s"
+    return f"{text}, acceptance {accepted / drafted:.0%}" if drafted else text
 
 
 def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -> list[int]:

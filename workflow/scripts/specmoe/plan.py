@@ -9,6 +9,7 @@ from specmoe.config import Config
 from specmoe.estimate import Machine, block_seconds
 from specmoe.files import gigabytes
 from specmoe.model_entries import UNVERIFIED, ConvertModel, HubModel, PathModel
+from specmoe.progress import seconds_left
 from specmoe.sizes import Size, size_of
 from specmoe.survey import Folder, Survey
 
@@ -70,6 +71,9 @@ class Plan:
     memory: tuple[str, int] | None  # the largest pair of models, and its bytes
     memory_usable: int
     suites: list[SuitePlan]
+    estimated_s: Mapping[str, float | None]  # of every block; None: a size is not known
+    left_s: float | None  # of the blocks that are not measured, at the pace so far
+    again: Mapping[str, str]  # blocks that are measured again, and what is changed of them
     unverified: list[str]
     shortfalls: list[str]  # what does not fit; empty if all does
 
@@ -87,6 +91,9 @@ def make_plan(
     needs = _memory_needs(config, blocks, sizes)
     usable = _usable_memory(host, backend)
     machine = _machine(host, backend)
+    estimated_s = {
+        block.block: _estimate(block, sizes, machine, found.prompt_tokens) for block in blocks
+    }
     return Plan(
         campaign=config.campaign.name,
         host=host,
@@ -98,9 +105,16 @@ def make_plan(
         made=made,
         memory=max(needs.items(), key=lambda need: need[1], default=None),
         memory_usable=usable,
-        suites=_suites(config, blocks, sizes, machine, found),
+        suites=_suites(config, blocks, estimated_s, found.measured_s),
+        estimated_s=estimated_s,
+        left_s=seconds_left(estimated_s, found.measured_s),
+        again=found.changed,
         unverified=[item.model for item in downloads if _unverified(config, item.model)],
-        shortfalls=[*_disk_shortfalls(downloads, made, found), *_memory_shortfalls(needs, usable)],
+        shortfalls=[
+            *_absent(found),
+            *_disk_shortfalls(downloads, made, found),
+            *_memory_shortfalls(needs, usable),
+        ],
     )
 
 
@@ -170,6 +184,13 @@ def _unverified(config: Config, model: str) -> bool:
     )
 
 
+def _absent(found: Survey) -> list[str]:
+    return [
+        f"model {name}: no file {file}; correct its path in the config"
+        for name, file in found.absent.items()
+    ]
+
+
 def _memory_shortfalls(needs: Mapping[str, int], usable: int) -> list[str]:
     return [
         f"memory: {words}: {gigabytes(needed)} needed, {gigabytes(usable)} usable"
@@ -196,26 +217,22 @@ def _disk_shortfalls(downloads: list[Item], made: list[Item], found: Survey) -> 
 def _suites(
     config: Config,
     blocks: list[Block],
-    sizes: Mapping[str, Size],
-    machine: Machine | None,
-    found: Survey,
+    estimated_s: Mapping[str, float | None],
+    measured_s: Mapping[str, float],
 ) -> list[SuitePlan]:
     plans = []
     for name in config.selected_suites:
         members = [block for block in blocks if block.suite == name]
-        estimates = {
-            block.block: _estimate(block, sizes, machine, found.prompt_tokens) for block in members
-        }
-        measured = [name for name in estimates if name in found.measured_s]
+        measured = [block.block for block in members if block.block in measured_s]
         plans.append(
             SuitePlan(
                 suite=name,
                 blocks=len(members),
                 runs=sum(len(block.prompts) for block in members),
                 measured=len(measured),
-                estimated_s=_sum(estimates.values()),
-                estimated_measured_s=_sum(estimates[block] for block in measured),
-                measured_s=sum(found.measured_s[block] for block in measured),
+                estimated_s=_sum(estimated_s[block.block] for block in members),
+                estimated_measured_s=_sum(estimated_s[block] for block in measured),
+                measured_s=sum(measured_s[block] for block in measured),
             )
         )
     return plans

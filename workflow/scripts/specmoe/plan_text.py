@@ -3,6 +3,7 @@
 from specmoe.estimate import assumptions
 from specmoe.files import gigabytes
 from specmoe.plan import Item, Plan, SuitePlan, total
+from specmoe.progress import duration, seconds_left
 from specmoe.room import refusal
 from specmoe.survey import Folder
 
@@ -23,6 +24,8 @@ def describe(plan: Plan) -> str:
             *_unverified(plan),
             "",
             *_times(plan.suites),
+            *_left(plan),
+            *_again(plan),
             "",
             assumptions(plan.machine) if plan.machine else NO_BANDWIDTH,
             *(["", refusal(plan.shortfalls)] if plan.shortfalls else []),
@@ -95,11 +98,29 @@ def _times(suites: list[SuitePlan]) -> list[str]:
     return lines
 
 
-def duration(seconds: float | None) -> str:
-    """Return a time in words."""
-    if seconds is None:
-        return "unknown"
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    return f"{minutes:.0f} min" if minutes < 100 else f"{minutes / 60:.1f} h"
+def _left(plan: Plan) -> list[str]:
+    """Return what is left of a campaign that is measured in part, at the pace so far."""
+    whole = total(plan.suites)
+    if not 0 < whole.measured < whole.blocks:
+        return []
+    return [
+        f"Left: {duration(plan.left_s)} for {whole.blocks - whole.measured} blocks, at the pace of"
+        " those that are measured"
+    ]
+
+
+def _again(plan: Plan) -> list[str]:
+    """Return which measured blocks are measured again, why, and how long that may take."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for block, reason in plan.again.items():
+        groups.setdefault((block.partition("/")[0], reason), []).append(block)
+    lines = []
+    for (suite, reason), blocks in groups.items():
+        times = {block: plan.estimated_s[block] for block in blocks}
+        lines.append(
+            f"Measured again: {len(blocks)} blocks of suite {suite}"
+            f" ({duration(seconds_left(times, {}))} by estimate): {reason}"
+        )
+    if lines:
+        lines.append("All prompts of a block are measured by one process, so that they compare.")
+    return lines

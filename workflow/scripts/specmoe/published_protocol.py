@@ -10,7 +10,7 @@ import math
 import os
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -92,6 +92,14 @@ def measure(
         "peak_rss_bytes": peak_rss_bytes(),
         "runs": runs,
     }
+
+
+def summary(runs: Sequence[Mapping[str, Any]]) -> str:
+    """Return the rates that a block's runs print, and their failed decodes, in words."""
+    rates = [run["reading"]["tokens_per_second"] for run in runs]
+    failures = sum(run["decode_failures"] for run in runs)
+    reach = f"{min(rates):.1f} to {max(rates):.1f}" if len(rates) > 1 else f"{rates[0]:.1f}"
+    return f"{reach} tok/s as printed, {failures} failed decodes"
 
 
 def read_bench(text: str) -> Reading | None:

@@ -11,7 +11,7 @@ def refusal(shortfalls: Sequence[str]) -> str:
     """Return what does not fit, and the ways out."""
     return "\n".join(
         [
-            "this campaign does not fit this machine:",
+            "this campaign cannot be measured here as it is:",
             *(f"  {shortfall}" for shortfall in shortfalls),
             "Leave out suites (campaign.suites); or measure small synthetic models with"
             " --configfile config/demo.yaml; or render a campaign that is measured already (README,"

@@ -13,6 +13,7 @@ from specmoe.estimate import BYTES_PER_TOKEN
 from specmoe.files import existing, free_bytes
 from specmoe.gguf_file import ModelCard, read_card
 from specmoe.model_entries import HubModel, PathModel
+from specmoe.progress import changed_blocks, measured_seconds
 
 NOT_HASHED = "not hashed: only its sizes are asked"
 
@@ -34,9 +35,11 @@ class Survey:
     cards: Mapping[str, ModelCard]  # of all models whose files can be read now
     cached: frozenset[str]  # hub models that are in the user's cache, whole
     asked: Mapping[str, int]  # bytes of hub models, as the hub says
+    absent: Mapping[str, Path]  # files that the configuration names and that are not there
     hub_folder: Folder
     models_folder: Folder
-    measured_s: Mapping[str, float]  # of the blocks that are measured
+    measured_s: Mapping[str, float]  # of the blocks that are measured, as they are asked now
+    changed: Mapping[str, str]  # what is changed of blocks that were measured otherwise
     prompt_tokens: Mapping[str, int]  # about how many a prompt's file holds
 
 
@@ -57,18 +60,20 @@ def survey(config: Config, blocks: list[Block], models: Path, campaign: Path, ro
     cards = {
         name: card for name, file in files.items() if (card := _card(file, models / f"{name}.json"))
     }
+    records = campaign / "blocks"
+    changed = changed_blocks(blocks, records)
     return Survey(
         made=made,
         cards=cards,
         cached=frozenset(files) - made,
         asked=_ask(config, frozenset(files)),
+        absent=_absent(config, files),
         hub_folder=_folder(hub.cache_folder()),
         models_folder=_folder(models),
-        measured_s={
-            block.block: seconds
-            for block in blocks
-            if (seconds := _measured_s(campaign / "blocks" / f"{block.block}.json")) is not None
-        },
+        measured_s=measured_seconds(
+            (block.block for block in blocks if block.block not in changed), records
+        ),
+        changed=changed,
         prompt_tokens={
             source.file: (root / source.file).stat().st_size // BYTES_PER_TOKEN
             for block in blocks
@@ -88,6 +93,15 @@ def _card(file: Path, written: Path) -> ModelCard | None:
         return None  # its own rule says what is wrong with it
 
 
+def _absent(config: Config, files: Mapping[str, Path]) -> dict[str, Path]:
+    """Return the models of files that the user has, whose files are not there."""
+    return {
+        name: file
+        for name, file in files.items()
+        if isinstance(config.models[name], PathModel) and not file.exists()
+    }
+
+
 def _ask(config: Config, there: frozenset[str]) -> dict[str, int]:
     asked = {}
     for name in config.needed_models:
@@ -101,12 +115,3 @@ def _ask(config: Config, there: frozenset[str]) -> dict[str, int]:
 
 def _folder(path: Path) -> Folder:
     return Folder(path, free_bytes(path), existing(path).stat().st_dev)
-
-
-def _measured_s(record: Path) -> float | None:
-    """Return how long the engine process of a measured block ran."""
-    if not record.exists():
-        return None
-    data = json.loads(record.read_text(encoding="utf-8"))
-    runs = sum(run["wall_ms"] for run in data["runs"]) / 1000
-    return float(data["start_s"] + data["warm_up_s"] + runs)
