@@ -1,12 +1,12 @@
 # The two commands of the README, and the set-up both need.
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 SNAKEMAKE := $(VENV)/bin/snakemake
 
-.PHONY: demo test setup
+.PHONY: demo test smoke setup
 
 demo: setup ## Measure the whole matrix on small synthetic models; render paper and page from it.
-	$(SNAKEMAKE) --cores all paper site --configfile config/demo.yaml
+	$(SNAKEMAKE) paper site --configfile config/demo.yaml
 
 test: setup ## Lint, then run every test, with a real llama.cpp.
 	$(VENV)/bin/ruff check .
@@ -16,10 +16,17 @@ test: setup ## Lint, then run every test, with a real llama.cpp.
 	$(SNAKEMAKE) --lint
 	$(VENV)/bin/pytest
 
+smoke: setup ## Plan the study, and render a cached campaign: whether a Python will do.
+	$(SNAKEMAKE) -n
+	scratch=$$(mktemp -d) && \
+	$(SNAKEMAKE) tables figures --directory "$$scratch" \
+	    --configfile resources/campaigns/demo/campaign.yaml && \
+	rm -r "$$scratch"
+
 setup: $(VENV)/installed
 
 $(VENV)/installed: requirements.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "specmoe needs Python 3.11 or newer; try: make PYTHON=python3.12 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.txt
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes --requirement requirements.txt
 	touch $@

@@ -133,7 +133,7 @@ rule help:
         "envs/measure.yaml"
     params:
         text=lambda wildcards: "\n".join(
-            f"{name:<14}{getattr(rules, name).rule.docstring}" for name in TARGETS
+            f"{name:<15}{getattr(rules, name).rule.docstring}" for name in TARGETS
         ),
     message:
         "Listing the targets"

@@ -35,7 +35,7 @@ def words(done: subprocess.CompletedProcess[str]) -> str:
 
 
 def test_the_default_config_plans_the_study_and_its_paired_baselines(snakemake, tmp_path):
-    done = snakemake("-n", folder=tmp_path)
+    done = snakemake("-n", "--quiet", "host", folder=tmp_path)
     planned = jobs(done)
     assert planned["measure_block"] == 90
     runs = Counter()
@@ -62,6 +62,14 @@ def test_every_target_says_what_it_does(snakemake, tmp_path):
     listed = words(snakemake("--list", folder=tmp_path))
     for target in ["paper", "tables", "figures", "runs", "models", "engine", "suite_B"]:
         assert re.search(rf"^{target} \(.+\)$", listed, re.MULTILINE), listed
+
+
+def test_help_lists_what_people_type_and_no_step_on_the_way(snakemake, tmp_path):
+    told = snakemake("help", folder=tmp_path).stdout
+    targets = re.findall(r"^(\w+) +[A-Z].*\.$", told, re.MULTILINE)
+    assert {"plan", "paper", "site", "advise", "suite_B", "pack_campaign"} <= set(targets)
+    assert not {"collect_runs", "record_config", "measure_block", "claim_paper"} & set(targets)
+    assert not (tmp_path / "results/m2-ultra/plan.json").exists()  # asking plans nothing
 
 
 def test_a_campaign_leaves_rows_tables_figures_and_numbers(measured, root):
@@ -122,6 +130,45 @@ def test_advice_on_a_single_block_is_that_nothing_is_known(measured, tiny, campa
     assert answers == {"target": "not known"}
 
 
+def test_a_block_is_one_line_that_says_how_far_the_campaign_is(tiny, campaign):
+    told = campaign(tiny, "runs").stdout.splitlines()
+    of_blocks = [line for line in told if " of 2 blocks" in line]
+    assert re.fullmatch(
+        r"1 of 2 blocks, \d+ \w+ left: [NS]/target/\w+/g\d/r0: [\d.]+ tok/s(, acceptance \d+%)?",
+        of_blocks[0],
+    )
+    assert re.fullmatch(r"2 of 2 blocks: [NS]/target/.+ tok/s.*", of_blocks[1])
+    assert not [line for line in told if line.startswith("run ")]
+
+
+def test_an_added_prompt_is_told_before_anything_is_measured_again(measured, tiny, campaign):
+    for suite in "NS":
+        tiny["suites"][suite]["prompts"] = ["code", "short_factual"]
+    told = campaign(tiny, "runs").stdout
+    plan, _, progress = told.partition("Assumed:")
+    for suite in "NS":
+        again = rf"Measured again: 1 blocks of suite {suite} \(\d+ s by estimate\): prompt added:"
+        assert re.search(rf"^{again} short_factual$", plan, re.MULTILINE), plan
+    assert "1 of 2 blocks" in progress
+
+
+HOSTILE_EXPORT = {"LLAMA_ARG_SPEC_TYPE": "ngram-simple", "OMP_NUM_THREADS": "7"}
+
+
+def test_exported_variables_that_steer_the_engine_stop_the_workflow_first(tiny, campaign, tmp_path):
+    done = campaign(tiny, "runs", env=os.environ | HOSTILE_EXPORT)
+    assert done.returncode != 0
+    assert "LLAMA_ARG_SPEC_TYPE, OMP_NUM_THREADS would set up the engine" in words(done)
+    assert "Traceback" not in words(done)
+    assert not (tmp_path / "results/engines").exists()
+
+
+def test_what_is_measured_is_rendered_whatever_is_exported(measured, tiny, campaign):
+    shutil.rmtree(measured / "results/tiny/audit")
+    done = campaign(tiny, "paper", env=os.environ | HOSTILE_EXPORT)
+    assert done.returncode == 0, words(done)
+
+
 def test_a_changed_time_limit_makes_nothing_stale(measured, tiny, campaign):
     tiny["measurement"]["run_limit_s"] = 77
     assert "measure_block" not in jobs(campaign(tiny, "-n", "runs"))
@@ -132,10 +179,11 @@ def test_a_changed_measurement_makes_every_block_stale(measured, tiny, campaign)
     assert jobs(campaign(tiny, "-n", "runs"))["measure_block"] == 2
 
 
-def test_a_suite_prints_its_summary(measured, tiny, campaign):
-    done = campaign(tiny, "suite_S")
-    assert done.returncode == 0, words(done)
-    assert "Suite S: Speculative, 2 runs" in words(done)
+def test_a_suite_prints_its_summary_whenever_it_is_asked(measured, tiny, campaign):
+    for _ in range(2):
+        done = campaign(tiny, "suite_S")
+        assert done.returncode == 0, words(done)
+        assert words(done).count("Suite S: Speculative, 2 runs") == 1
     assert "acceptance %" in (measured / "results/tiny/suites/S.txt").read_text()
 
 
@@ -189,6 +237,34 @@ def test_a_draft_of_another_vocabulary_is_found_before_anything_is_measured(
     assert not (tmp_path / "results/tiny/blocks").exists()
 
 
+def test_a_missing_model_file_is_in_the_plan(tiny, campaign, tmp_path):
+    tiny["model_sets"]["tiny"]["target"] = {"kind": "path", "path": "~/no such file.gguf"}
+    told = words(campaign(tiny, "plan"))
+    home = Path.home()
+    assert f"model target: no file {home}/no such file.gguf; correct its path" in told
+
+
+def test_another_campaign_keeps_what_the_one_before_rendered(measured, tiny, campaign):
+    before = {path: path.read_bytes() for path in (measured / "paper/tables").iterdir()}
+    shutil.copytree(measured / "results/tiny", measured / "results/other")
+    tiny["campaign"]["name"] = "other"
+    done = campaign(tiny, "tables")
+    assert done.returncode == 0, words(done)
+    told = "paper/ now holds campaign other; what was rendered there of campaign tiny is kept in"
+    assert f"{told} results/tiny/paper" in words(done)
+    kept = measured / "results/tiny/paper/tables"
+    assert {path.name: path.read_bytes() for path in kept.iterdir()} == {
+        path.name: content for path, content in before.items()
+    }
+
+
+def test_a_campaign_is_packed_without_a_demonstration_that_is_not_made(measured, tiny, campaign):
+    done = campaign(tiny, "pack_campaign")
+    assert done.returncode == 0, words(done)
+    assert not (measured / "results/tiny/cached/trace.json").exists()
+    assert (measured / "results/tiny/cached/runs.parquet").exists()
+
+
 def test_another_machine_goes_on_with_no_campaign_that_this_one_began(measured, tiny, campaign):
     path = measured / "results/tiny/hosts/r0.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"id": "0" * 12, "chip": "Other"}))
@@ -225,7 +301,7 @@ def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):
     }
     done = campaign(tiny, "models", env=os.environ | {"HF_HUB_OFFLINE": "1"})
     assert done.returncode != 0
-    assert "PlanError: nothing is downloaded: this campaign does not fit" in words(done)
+    assert "PlanError: nothing is downloaded: this campaign cannot be measured here" in words(done)
     assert "disk: 1000000000.0 GB needed" in words(done)
     assert "--configfile config/demo.yaml" in words(done)
 

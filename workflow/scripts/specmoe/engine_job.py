@@ -12,6 +12,9 @@ from specmoe.guard import end_with
 from specmoe.host import refuse_other_host
 from specmoe.lock import alone
 
+# For every job (snakemake/shell.py). The Snakefile looks for the user's own before it starts jobs.
+SET_BY_SNAKEMAKE = "OMP_NUM_THREADS"
+
 
 def engine_job(description: str | None) -> ArgumentParser:
     """Return a parser of what every such job is told."""
@@ -39,7 +42,7 @@ def alone_on_its_host(
     """
     if args.workflow_pid:
         end_with(args.workflow_pid)
-    refuse_exported(environment, os.environ)
+    refuse_exported(environment, os.environ.keys() - {SET_BY_SNAKEMAKE})
     refuse_other_host(args.host)
     with alone(say):
         yield
