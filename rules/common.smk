@@ -26,6 +26,7 @@ from specmoe.backend import detect_backend
 from specmoe.config_checks import check_beside, load
 from specmoe.demonstration_choice import choose_demonstration
 from specmoe.dependencies import files_of
+from specmoe.engine_id import engine_ids
 from specmoe.errors import ConfigError
 from specmoe.matrix import PUBLISHED_PASSAGE, list_blocks, schedule
 from specmoe.pdf import INSTALL_TEX, missing_tex
@@ -38,9 +39,10 @@ except ConfigError as error:
     sys.exit(f"ConfigError: {error}")
 
 BACKEND = detect_backend(CONFIG.campaign.backend)
-# The engines of the campaign in the config, by the id of the build; the campaign's own is first.
-ENGINES = {f"{name}-{BACKEND}": name for name in CONFIG.used_engines}
-ENGINE_ID = next(iter(ENGINES))
+# The ids of the campaign's engines, by their names in the config; the campaign's own is first.
+ENGINE_IDS = engine_ids(CONFIG, BACKEND, Path("results/engines/digests.json"))
+ENGINES = {engine_id: name for name, engine_id in ENGINE_IDS.items()}
+ENGINE_ID = ENGINE_IDS[CONFIG.campaign.engine]
 RESULTS = Path("results", CONFIG.campaign.name)
 # What the first repeat found: the campaign goes on there and on no other machine.
 HOST = str(RESULTS / "hosts/r0.json")
@@ -174,7 +176,7 @@ def converter_folder():
 
 def engine_of_block(block):
     """Return the engine.json of the engine that measures a block."""
-    return f"results/engines/{CONFIG.engine_of(block.suite)}-{BACKEND}/engine.json"
+    return f"results/engines/{ENGINE_IDS[CONFIG.engine_of(block.suite)]}/engine.json"
 
 
 def block_models(wildcards):
