@@ -26,7 +26,7 @@ from specmoe.backend import detect_backend
 from specmoe.config_checks import check_beside, load
 from specmoe.demonstration_choice import choose_demonstration
 from specmoe.dependencies import files_of
-from specmoe.engine_id import engine_ids
+from specmoe.engine_id import engine_ids, maker_of
 from specmoe.errors import ConfigError
 from specmoe.matrix import PUBLISHED_PASSAGE, list_blocks, schedule
 from specmoe.pdf import INSTALL_TEX, missing_tex
@@ -166,6 +166,15 @@ def something_is_missing():
 def model_entry(model):
     """Return what the config says of where a model's file comes from, as JSON."""
     return CONFIG.models[model].model_dump_json(exclude={"label", "family", "size_gb"})
+
+
+def engine_of_model(model):
+    """Return the engine.json of the engine that made a model, or else is to make it.
+
+    A model that is there stays as it is when a campaign with another engine uses it.
+    """
+    card = Path("results/models", CONFIG.campaign.models, "makers", f"{model}.json")
+    return f"results/engines/{maker_of(card, Path('results/engines'), ENGINE_ID)}/engine.json"
 
 
 def converter_folder():

@@ -11,7 +11,7 @@ from specmoe import engine_id as module
 from specmoe.backend import Backend
 from specmoe.config import GitEngine, PathEngine, PypiEngine
 from specmoe.config_checks import load
-from specmoe.engine_id import engine_id, engine_ids, file_digests
+from specmoe.engine_id import engine_id, engine_ids, file_digests, maker_of
 
 PYPI = PypiEngine(
     source="pypi",
@@ -193,3 +193,28 @@ def test_a_suite_with_an_engine_of_its_own_has_that_engines_id(study, root, memo
     found = engine_ids(load(study, root), Backend.CPU, memory)
     assert list(found) == ["current", "march"]
     assert found["march"].startswith("march-cpu-")
+
+
+@pytest.fixture
+def engines(tmp_path) -> Path:
+    """A folder with one engine, `there`."""
+    (tmp_path / "engines/there").mkdir(parents=True)
+    (tmp_path / "engines/there/engine.json").write_text("{}")
+    return tmp_path / "engines"
+
+
+@pytest.mark.parametrize(
+    ("card", "maker"),
+    [
+        ('{"id": "there"}', "there"),
+        ('{"id": "gone"}', "own"),
+        (None, "own"),
+        ("{", "own"),
+        ("[]", "own"),
+        ("{}", "own"),
+    ],
+)
+def test_a_model_keeps_the_engine_that_made_it_while_that_is_there(engines, tmp_path, card, maker):
+    if card is not None:
+        (tmp_path / "card.json").write_text(card)
+    assert maker_of(tmp_path / "card.json", engines, "own") == maker

@@ -89,6 +89,18 @@ def file_digests(folder: Path, memory: Path) -> dict[str, str]:
     return {name: seen.sha256 for name, seen in now.items()}
 
 
+def maker_of(card: Path, engines: Path, own: str) -> str:
+    """Return the id of the engine that made a model, by the card of it that was left beside.
+
+    If there is no card yet, or that engine is gone from the folder `engines`, it is `own`.
+    """
+    try:
+        maker = str(json.loads(card.read_bytes())["id"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return own
+    return maker if (engines / maker / "engine.json").exists() else own
+
+
 def _look(folder: Path, before: Mapping[str, Seen]) -> dict[str, Seen]:
     """Return the files of the engine in a folder, as far as they can be read."""
     hashed = {seen[:3]: seen.sha256 for seen in before.values()}
