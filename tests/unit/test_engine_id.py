@@ -11,7 +11,7 @@ from specmoe import engine_id as module
 from specmoe.backend import Backend
 from specmoe.config import GitEngine, PathEngine, PypiEngine
 from specmoe.config_checks import load
-from specmoe.engine_id import engine_id, engine_ids, file_digests, maker_of
+from specmoe.engine_id import engine_id, engine_ids, file_digests, maker_of, without_digits
 
 PYPI = PypiEngine(
     source="pypi",
@@ -99,6 +99,11 @@ def test_of_an_engine_built_elsewhere_the_files_count_and_not_their_folder():
 
 def test_of_files_that_nobody_has_seen_the_folder_counts():
     assert of(HERE) != of(HERE.model_copy(update={"path": "/there"}))
+
+
+def test_in_a_table_an_id_is_name_and_backend():
+    assert without_digits(of(PYPI)) == "mine-cpu"
+    assert without_digits("current-cpu") == "current-cpu"  # of campaigns measured before
 
 
 def test_files_are_hashed_once(binaries, memory, hashed):

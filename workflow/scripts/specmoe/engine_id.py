@@ -8,6 +8,7 @@ The Snakefile asks for ids whenever it is parsed, so digests of an engine's file
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -69,6 +70,11 @@ def engine_id(
     facts = entry.model_dump(exclude_defaults=True, exclude=passive) | {"files": dict(files)}
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     return f"{name}-{backend}-{digest[:DIGITS]}"
+
+
+def without_digits(identity: str) -> str:
+    """Return an id's name and backend: in one campaign, they tell its engines apart."""
+    return re.sub(rf"-[0-9a-f]{{{DIGITS}}}$", "", identity)
 
 
 def file_digests(folder: Path, memory: Path) -> dict[str, str]:
