@@ -24,6 +24,7 @@ from specmoe.backend import detect_backend
 from specmoe.config_checks import check_beside, load
 from specmoe.demonstration_choice import choose_demonstration
 from specmoe.dependencies import files_of
+from specmoe.engine_id import engine_ids, maker_of
 from specmoe.environment import refuse_exported
 from specmoe.errors import ConfigError, MeasurementError
 from specmoe.matrix import PUBLISHED_PASSAGE, list_blocks, schedule
@@ -37,9 +38,10 @@ except ConfigError as error:
     sys.exit(f"ConfigError: {error}")
 
 BACKEND = detect_backend(CONFIG.campaign.backend)
-# The engines of the campaign in the config, by the id of the build; the campaign's own is first.
-ENGINES = {f"{name}-{BACKEND}": name for name in CONFIG.used_engines}
-ENGINE_ID = next(iter(ENGINES))
+# The ids of the campaign's engines, by their names in the config; the campaign's own is first.
+ENGINE_IDS = engine_ids(CONFIG, BACKEND, Path("results/engines/digests.json"))
+ENGINES = {engine_id: name for name, engine_id in ENGINE_IDS.items()}
+ENGINE_ID = ENGINE_IDS[CONFIG.campaign.engine]
 RESULTS = Path("results", CONFIG.campaign.name)
 # What the first repeat found: the campaign goes on there and on no other machine.
 HOST = str(RESULTS / "hosts/r0.json")
@@ -176,6 +178,15 @@ def model_entry(model):
     return CONFIG.models[model].model_dump_json(exclude={"label", "family", "size_gb"})
 
 
+def engine_of_model(model):
+    """Return the engine.json of the engine that made a model, or else is to make it.
+
+    A model that is there stays as it is when a campaign with another engine uses it.
+    """
+    card = Path("results/models", CONFIG.campaign.models, "makers", f"{model}.json")
+    return f"results/engines/{maker_of(card, Path('results/engines'), ENGINE_ID)}/engine.json"
+
+
 def converter_folder():
     """Return the folder of llama.cpp's converter from safetensors."""
     own = getattr(CONFIG.engine, "converter", None)
@@ -184,7 +195,7 @@ def converter_folder():
 
 def engine_of_block(block):
     """Return the engine.json of the engine that measures a block."""
-    return f"results/engines/{CONFIG.engine_of(block.suite)}-{BACKEND}/engine.json"
+    return f"results/engines/{ENGINE_IDS[CONFIG.engine_of(block.suite)]}/engine.json"
 
 
 def block_models(wildcards):

@@ -1,8 +1,8 @@
 # Model files and their cards; how a model comes to be is its `kind` in the config.
 #
-# What is fetched, linked, converted or quantized follows from its config entry; only the weights of
-# a synthetic model follow from our code as well. Nothing is downloaded that, by the plan made when
-# snakemake started, does not fit.
+# What is fetched, linked, converted or quantized follows from its config entry, whichever engine
+# converts or quantizes it; only the weights of a synthetic model follow from our code as well.
+# Nothing is downloaded that, by the plan made when snakemake started, does not fit.
 MODEL_FILES = expand(
     "<models>/{model}.{end}", model=CONFIG.measured_models, end=["gguf", "json"]
 )
@@ -38,13 +38,14 @@ rule quantize_model:
     """Make a model from another one with the engine's llama-quantize."""
     input:
         script=ancient(script("quantize_model")),
-        engine="<engine>/engine.json",
+        engine=lambda wildcards: engine_of_model(wildcards.model),
         imatrix=lambda wildcards: CONFIG.models[wildcards.model].imatrix or [],
         # Its card says that it is whole, and what it should be.
         source_card=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.json",
         source=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.gguf",
     output:
-        "<models>/{model}.gguf",
+        maker="<models>/makers/{model}.json",
+        model="<models>/{model}.gguf",
     log:
         "<models>/logs/quantize_model/{model}.log",
     benchmark:
@@ -64,7 +65,8 @@ rule quantize_model:
         "Quantizing {wildcards.model} to {params.type}"
     shell:
         "python {input.script} --engine {input.engine} --source {input.source}"
-        " --type {params.type} {params.imatrix:q} --out {output} --log {log}"
+        " --type {params.type} {params.imatrix:q} --out {output.model} --log {log}"
+        " && cp {input.engine} {output.maker}"
 
 
 rule fetch_model:
@@ -103,10 +105,11 @@ rule fetch_model:
 rule convert_model:
     """Download safetensors from the hub and convert them with the engine's own converter."""
     input:
-        engine="<engine>/engine.json",
+        engine=lambda wildcards: engine_of_model(wildcards.model),
         script=ancient(script("convert_model")),
     output:
-        "<models>/{model}.gguf",
+        maker="<models>/makers/{model}.json",
+        model="<models>/{model}.gguf",
     log:
         "<models>/logs/convert_model/{model}.log",
     benchmark:
@@ -116,22 +119,24 @@ rule convert_model:
     priority: 10
     conda:
         "../envs/models.yaml"
+    # As of a fetched model; and a model is not converted again for another engine's converter.
     resources:
+        converter=converter_folder(),
         plan=str(RESULTS / "plan.json"),
         room=CONFIG.room,
         trust=CONFIG.trust,
     params:
         entry=lambda wildcards: model_entry(wildcards.model),
         lock=DIGEST_LOCK,
-        converter=converter_folder(),
         requirements=shipped("envs/convert.txt"),
     message:
         "Converting model {wildcards.model}"
     shell:
         "python {input.script} --entry {params.entry:q} --lock {params.lock}"
         " --trust {resources.trust} --plan {resources.plan} --room {resources.room}"
-        " --converter {params.converter:q} --requirements {params.requirements}"
-        " --environment results/converter --out {output} --log {log}"
+        " --converter {resources.converter:q} --requirements {params.requirements}"
+        " --environment results/converter --out {output.model} --log {log}"
+        " && cp {input.engine} {output.maker}"
 
 
 rule link_model:

@@ -11,6 +11,11 @@ from typing import Any
 
 import pytest
 import yaml
+from pydantic import TypeAdapter
+
+from specmoe.backend import Backend
+from specmoe.config import Engine
+from specmoe.engine_id import engine_id
 
 ROOT = Path(__file__).resolve().parents[1]
 CATALOGS = ["engines", "models", "prompts", "suites", "config"]
@@ -77,15 +82,21 @@ def snakemake() -> Snakemake:
     return run
 
 
+def built_binaries(study: dict[str, Any], name: str) -> Path:
+    """Return the folder of the binaries that the workflow builds of an engine of the study."""
+    entry = TypeAdapter(Engine).validate_python(study["engines"][name])
+    return ROOT / "results/engines" / engine_id(name, Backend.CPU, entry, {}) / "bin"
+
+
 @pytest.fixture(scope="session")
-def engine_bin(snakemake: Snakemake) -> Path:
+def engine_bin(snakemake: Snakemake, _study: dict[str, Any]) -> Path:
     """The folder of llama.cpp's binaries, built by the workflow's own rule; minutes, once."""
     built = os.environ.get("SPECMOE_TEST_ENGINE")
     if built:
         return Path(built)
     done = snakemake("engine", "--configfile", str(ROOT / "config/demo.yaml"), folder=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
-    return ROOT / "results/engines/current-cpu/bin"
+    return built_binaries(_study, "current")
 
 
 @pytest.fixture(scope="session")

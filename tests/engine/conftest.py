@@ -8,11 +8,12 @@ import pytest
 
 from specmoe.synthetic import write_model
 
+from ..conftest import built_binaries
 from ..recipes import SMALL
 
 
 @pytest.fixture(scope="session")
-def march_bin(snakemake, root) -> Path:
+def march_bin(snakemake, root, _study) -> Path:
     """The binaries of the engine of March 2026, built by the workflow's own rule; minutes, once."""
     built = os.environ.get("SPECMOE_TEST_MARCH_ENGINE")
     if built:
@@ -20,7 +21,7 @@ def march_bin(snakemake, root) -> Path:
     demo = ("--configfile", str(root / "config/demo.yaml"))
     done = snakemake("engine", *demo, "--config", "campaign={engine: march}", folder=root)
     assert done.returncode == 0, done.stdout + done.stderr
-    return root / "results/engines/march-cpu/bin"
+    return built_binaries(_study, "march")
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specmoe import engine
+from specmoe import engine, engine_files
 from specmoe.backend import Backend, detect_backend
 from specmoe.config import GitEngine, PathEngine, PypiEngine
 from specmoe.engine import make_engine, share_done
@@ -61,7 +61,7 @@ def test_binaries_without_the_tool_of_protocol_published_are_an_engine_all_the_s
     make, monkeypatch, tmp_path
 ):
     monkeypatch.setattr(engine, "self_test", lambda *args: None)
-    for name in engine.BINARIES:
+    for name in engine_files.BINARIES:
         (tmp_path / name).write_text("binary")
     make(PathEngine(source="path", path=str(tmp_path)))
     assert "llama-server" in (tmp_path / "engine/engine.json").read_text()
@@ -111,7 +111,7 @@ def unreachable_tools(monkeypatch):
     built: list[dict[str, str]] = []
     monkeypatch.setattr(engine, "_fetch", lambda *args: Path())
     monkeypatch.setattr(engine, "_compile", lambda source, build, flags, *rest: built.append(flags))
-    monkeypatch.setattr(engine, "_install", lambda *args: None)
+    monkeypatch.setattr(engine, "install", lambda *args: None)
     monkeypatch.setattr(engine, "_compiler", lambda build: "c++")
     monkeypatch.setattr(engine, "sha256_of", lambda path: "0" * 64)
     return built

@@ -129,6 +129,20 @@ def test_the_shipped_demo_is_advised_without_an_engine(snakemake, tmp_path, root
         assert f"({target}): {told[answer]}" in words(done)
 
 
+def test_for_a_shipped_campaign_nobody_looks_for_the_binaries_of_an_engine(
+    snakemake, tmp_path, root
+):
+    (tmp_path / "llama-server").write_text("what a stranger has there")
+    mine = {"source": "path", "path": str(tmp_path)}
+    overlay = {"engines": {"mine": mine}, "campaign": {"engine": "mine"}}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(overlay))
+    shipped = str(root / "resources/campaigns/demo/campaign.yaml")
+    files = ["--configfile", shipped, str(tmp_path / "mine.yaml")]
+    planned = jobs(snakemake("-n", *files, folder=tmp_path))
+    assert set(planned) == {*RENDERED, "total"}
+    assert not (tmp_path / "results/engines").exists()
+
+
 def test_another_file_than_the_authors_is_refused(snakemake, tmp_path, root):
     (tmp_path / "other.csv").write_text("job_id\n")
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"published": {"file": "other.csv"}}))

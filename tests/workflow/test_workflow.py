@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -177,6 +178,90 @@ def test_a_changed_time_limit_makes_nothing_stale(measured, tiny, campaign):
 def test_a_changed_measurement_makes_every_block_stale(measured, tiny, campaign):
     tiny["measurement"]["n_predict"] = 17
     assert jobs(campaign(tiny, "-n", "runs"))["measure_block"] == 2
+
+
+@pytest.fixture
+def other_engine(engine_bin, tmp_path) -> Path:
+    """A folder with binaries that are not those of the engine."""
+    folder = shutil.copytree(engine_bin, tmp_path / "other_engine")
+    with (folder / "llama-bench").open("ab") as file:
+        file.write(b"other")
+    return folder
+
+
+def in_another_folder(config: dict[str, Any], folder: Path, **campaign: str) -> dict[str, Any]:
+    """Return a configuration with its engine in another folder, under the same name."""
+    return config | {
+        "campaign": config["campaign"] | campaign,
+        "engines": {"built": {"source": "path", "path": str(folder)}},
+    }
+
+
+def test_another_engine_of_the_same_name_leaves_a_finished_campaign_as_it_is(
+    measured, tiny, campaign, other_engine
+):
+    second = in_another_folder(tiny, other_engine, name="second")
+    assert jobs(campaign(second, "-n", "runs"))["measure_block"] == 2
+    done = campaign(second, "runs")
+    assert done.returncode == 0, words(done)
+    assert "Nothing to be done" in words(campaign(tiny, "-n", "paper"))
+    assert "Nothing to be done" in words(campaign(second, "-n", "runs"))
+    engines = {
+        name: set(read_runs(measured / f"results/{name}/runs.parquet")["engine"])
+        for name in ("tiny", "second")
+    }
+    assert [len(ids) for ids in engines.values()] == [1, 1]
+    assert engines["tiny"] != engines["second"]
+    folders = {path.name for path in (measured / "results/engines").iterdir() if path.is_dir()}
+    assert folders == engines["tiny"] | engines["second"]
+
+
+def test_the_same_binaries_in_another_folder_measure_nothing_again(
+    measured, tiny, campaign, engine_bin, tmp_path
+):
+    moved = in_another_folder(tiny, shutil.copytree(engine_bin, tmp_path / "moved"))
+    planned = jobs(campaign(moved, "-n", "runs"))
+    assert not {"build_engine", "measure_block"} & planned.keys()
+
+
+def test_binaries_that_changed_are_another_engine(measured, tiny, campaign, other_engine):
+    planned = jobs(campaign(in_another_folder(tiny, other_engine), "-n", "runs"))
+    assert (planned["build_engine"], planned["measure_block"]) == (1, 2)
+
+
+def test_a_finished_campaign_whose_binaries_are_gone_is_still_rendered(
+    measured, tiny, campaign, engine_bin, tmp_path
+):
+    folder = shutil.copytree(engine_bin, tmp_path / "moved", copy_function=shutil.copy2)
+    moved = in_another_folder(tiny, folder)
+    assert campaign(moved, "runs").returncode == 0
+    shutil.rmtree(folder)
+    assert "measure_block" not in jobs(campaign(moved, "-n", "--forcerun", "collect_runs", "runs"))
+
+
+def test_a_folder_that_holds_no_engine_is_named_when_the_engine_is_needed(tiny, campaign, tmp_path):
+    missing = in_another_folder(tiny, tmp_path / "missing")
+    assert jobs(campaign(missing, "-n", "engine"))["build_engine"] == 1
+    done = campaign(missing, "engine")
+    assert done.returncode != 0
+    assert f"EngineError: no llama-server in {tmp_path / 'missing'}; give the folder" in words(done)
+
+
+def test_a_quantized_model_stays_when_another_engine_uses_it(
+    tiny, campaign, other_engine, tmp_path
+):
+    quantized = {"kind": "quantize", "source": "target", "type": "Q8_0"}
+    tiny["model_sets"]["tiny"]["quantized"] = quantized
+    for suite in tiny["suites"].values():
+        suite["targets"] = ["quantized"]
+    done = campaign(tiny, "models")
+    assert done.returncode == 0, words(done)
+    made = (tmp_path / "results/models/tiny/quantized.gguf").stat().st_mtime_ns
+    second = in_another_folder(tiny, other_engine, name="second")
+    done = campaign(second, "models", "engine")
+    assert done.returncode == 0, words(done)
+    assert "Nothing to be done" in words(campaign(tiny, "-n", "models", "engine"))
+    assert (tmp_path / "results/models/tiny/quantized.gguf").stat().st_mtime_ns == made
 
 
 def test_a_suite_prints_its_summary_whenever_it_is_asked(measured, tiny, campaign):

@@ -20,16 +20,14 @@ from pathlib import Path
 from specmoe.backend import CMAKE_FLAGS, Backend
 from specmoe.config import GitEngine, PathEngine, PypiEngine
 from specmoe.converter import CONVERTER
+from specmoe.engine_files import ALL_BINARIES, engine_files, install, is_alias
 from specmoe.errors import EngineError, MeasurementError
 from specmoe.files import engine_path, sha256_of
+from specmoe.processor_probe import Outcome, ask_processor, compiler_command
 from specmoe.recipe import Recipe
 from specmoe.server import Server, server_command
 from specmoe.synthetic import write_model
 
-BINARIES = ("llama-server", "llama-quantize", "llama-bench")
-# An engine built elsewhere may lack it, and then cannot do protocol `published`.
-EXTRA_BINARIES = ("llama-speculative",)
-ALL_BINARIES = (*BINARIES, *EXTRA_BINARIES)
 # What runs the converter: itself, its models, and the GGUF library of its own version.
 CONVERTER_PARTS = (CONVERTER, "conversion", "gguf-py")
 PYPI_PACKAGE = "llama-cpp-python"
@@ -71,7 +69,7 @@ def make_engine(
     build: dict[str, object] = {"flags": {}, "compiler": "unknown: built elsewhere"}
     with log.open("w") as output:
         if isinstance(engine, PathEngine):
-            _install(Path(engine.path), folder / "bin")
+            install(Path(engine.path), folder / "bin")
             self_test(folder / "bin", backend, log)
         else:
             build = _build_until_it_works(engine, backend, folder, output.fileno(), log, say)
@@ -82,9 +80,9 @@ def make_engine(
         "backend": backend,
         **build,
         "binaries_sha256": {
-            name: sha256_of(folder / "bin" / name)
-            for name in ALL_BINARIES
-            if (folder / "bin" / name).is_file()
+            file.name: sha256_of(file)
+            for file in engine_files(folder / "bin")
+            if not is_alias(file)
         },
     }
     (folder / "engine.json").write_text(json.dumps(facts, indent=1) + "\n")
@@ -141,17 +139,20 @@ def quantize(
 def _build_until_it_works(
     engine: PypiEngine | GitEngine, backend: Backend, folder: Path, output: int, log: Path, say: Say
 ) -> dict[str, object]:
-    """Build with the configured flags, then with each fallback, until the self-test passes."""
+    """Build with the configured flags, then with each fallback, until the self-test passes.
+
+    Flags for instructions that the processor traps are left out.
+    """
     _require_compiler()
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
     source = _fetch(engine, work, output, say)
     _install_converter(source, folder / "converter")
     failures = []
-    for fallback in [{}, *engine.fallbacks]:
+    for fallback in _not_trapped(engine, backend, work, output, say):
         flags = engine.cmake | CMAKE_FLAGS[backend] | fallback
         _compile(source, work / "build", flags, output, say)
-        _install(work / "build" / "bin", folder / "bin")
+        install(work / "build" / "bin", folder / "bin")
         say("self-test of the engine on a quantized model")
         try:
             self_test(folder / "bin", backend, log)
@@ -163,8 +164,35 @@ def _build_until_it_works(
     raise EngineError(f"no build passes the self-test, {len(failures)} tried; last: {failures[-1]}")
 
 
+def _not_trapped(
+    engine: PypiEngine | GitEngine, backend: Backend, work: Path, output: int, say: Say
+) -> list[dict[str, str]]:
+    """Return what to add to the configured flags in turn: nothing, and each fallback.
+
+    What turns on instructions that this processor traps is left out, except for the last of all if
+    nothing else remains: then the self-test decides.
+    """
+    additions = [{}, *engine.fallbacks]
+    answers = [
+        ask_processor(engine.cmake | CMAKE_FLAGS[backend] | addition, work, output)
+        for addition in additions
+    ]
+    kept = [
+        addition
+        for addition, answer in zip(additions, answers, strict=True)
+        if answer.outcome != Outcome.TRAPPED
+    ] or additions[-1:]
+    for addition, answer in zip(additions, answers, strict=True):
+        if addition not in kept:
+            say(
+                f"this processor traps what the flags {addition or 'as configured'} turn on"
+                f" ({answer.signal}); building with {kept[0] or 'those as configured'} instead"
+            )
+    return kept
+
+
 def _require_compiler() -> None:
-    if not (os.environ.get("CXX") or any(map(shutil.which, ("c++", "g++", "clang++")))):
+    if not compiler_command({}):
         raise EngineError(
             "no C++ compiler found; on macOS run `xcode-select --install`,"
             " on Debian or Ubuntu `apt-get install build-essential`"
@@ -282,17 +310,6 @@ def share_done(line: str) -> float | None:
     if match := re.match(r"\[ *(\d+)%\]", line):
         return int(match[1]) / 100
     return None
-
-
-def _install(built: Path, binaries: Path) -> None:
-    binaries.mkdir(parents=True, exist_ok=True)
-    for name in ALL_BINARIES:
-        if (built / name).is_file():
-            shutil.copy2(built / name, binaries / name)
-        elif name in BINARIES:
-            raise EngineError(
-                f"no {name} in {built}; give the folder of a complete llama.cpp build"
-            )
 
 
 def _install_converter(source: Path, folder: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from specmoe.block import NO_DRAFT, PASSAGE_PREFIX, Protocol
+from specmoe.engine_id import without_digits
 from specmoe.reported import Stated
 from specmoe.statistics import WAY, unpaired_baselines, with_speedups
 
@@ -284,7 +285,7 @@ def _two_means(
     with_draft = set(compared[keys].itertuples(index=False, name=None))
     found = []
     for protocol, engine, target in sorted(with_draft & set(alone.index)):
-        told = f" ({protocol}, {engine})" if several else ""
+        told = f" ({protocol}, {without_digits(engine)})" if several else ""
         rates = [f"{means[protocol, engine, target]:.5g}" for means in (alone, everywhere)]
         found.append(f"{labels.get(target, target)}{told} {_listed(rates)}")
     return found

@@ -15,6 +15,7 @@ from specmoe.audit_ceiling import CEILINGS
 from specmoe.block import NO_DRAFT
 from specmoe.controls import Control
 from specmoe.cost_tables import PAIR
+from specmoe.engine_id import without_digits
 from specmoe.errors import SchemaError
 from specmoe.statistics import CELL, WAY
 
@@ -341,7 +342,7 @@ def _usual(cells: pd.DataFrame) -> pd.DataFrame:
 
 def _way_words(frame: pd.DataFrame) -> "pd.Series[str]":
     """Return words for the protocol and engine of each row."""
-    return frame["protocol"].map(_PROTOCOL_WORDS) + ", " + frame["engine"]
+    return frame["protocol"].map(_PROTOCOL_WORDS) + ", " + frame["engine"].map(without_digits)
 
 
 def _with_targets(frame: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
