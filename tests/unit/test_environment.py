@@ -3,7 +3,13 @@
 import pytest
 
 from specmoe.config_checks import load
-from specmoe.environment import engine_environment, may_be_given, refuse_exported, steers
+from specmoe.environment import (
+    build_environment,
+    engine_environment,
+    may_be_given,
+    refuse_exported,
+    steers,
+)
 from specmoe.errors import ConfigError, MeasurementError
 
 from ..conftest import ROOT
@@ -23,6 +29,11 @@ def test_only_what_finds_libraries_and_files_is_passed_on():
 def test_what_the_configuration_gives_is_the_engines():
     made = engine_environment({"OMP_NUM_THREADS": "2"}, {"OMP_NUM_THREADS": "8"})
     assert made["OMP_NUM_THREADS"] == "2"
+
+
+def test_flags_of_compilers_reach_no_build():
+    exported = {"PATH": "/bin", "CXX": "clang++", "CXXFLAGS": "-O0", "LDFLAGS": "-static"}
+    assert build_environment(exported) == {"PATH": "/bin", "CXX": "clang++"}
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -21,6 +21,7 @@ from specmoe.backend import CMAKE_FLAGS, Backend
 from specmoe.config import GitEngine, PathEngine, PypiEngine
 from specmoe.converter import CONVERTER
 from specmoe.engine_files import ALL_BINARIES, engine_files, install, is_alias
+from specmoe.environment import build_environment, engine_environment
 from specmoe.errors import EngineError, MeasurementError
 from specmoe.files import engine_path, sha256_of
 from specmoe.processor_probe import Outcome, ask_processor, compiler_command
@@ -130,7 +131,13 @@ def quantize(
     command = [str(binaries / "llama-quantize"), *options, str(engine_path(source))]
     command += [str(target), kind]
     with log.open("a") as output:
-        code = subprocess.run(command, stdout=output, stderr=output, check=False).returncode
+        code = subprocess.run(
+            command,
+            stdout=output,
+            stderr=output,
+            env=engine_environment({}, os.environ),
+            check=False,
+        ).returncode
     if code != 0:
         target.unlink(missing_ok=True)
         raise EngineError(f"llama-quantize ended with code {code} on {source}; see {log}")
@@ -288,7 +295,12 @@ def _run(command: list[str], output: int, fault: str, say: Say | None = None) ->
     """Run a tool with its output in a file, telling `say` of every tenth of a build."""
     told = -1
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=build_environment(os.environ),
+        text=True,
+        errors="replace",
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:

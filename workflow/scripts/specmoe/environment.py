@@ -21,6 +21,8 @@ PASSED = (
 # for every verification, see `specmoe.trace`.
 FIXED = {"LC_ALL": "C.UTF-8", "LLAMA_TRACE": "1"}
 
+_COMPILER_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CUDAFLAGS", "HIPFLAGS")
+
 # Variables by which people set up llama.cpp, its backends and its threads. Others, such as those of
 # BLAS libraries, are left out in silence: systems set them for programs of all kinds.
 _STEERING = re.compile(
@@ -40,6 +42,15 @@ def engine_environment(given: Mapping[str, str], exported: Mapping[str, str]) ->
     """
     passed = {name: exported[name] for name in PASSED if name in exported}
     return passed | FIXED | dict(given)
+
+
+def build_environment(exported: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment that an engine is fetched and built in.
+
+    Flags of compilers come from the engine's `cmake` definitions, which its id stands for, and not
+    from variables. Which compiler it is may be exported; `engine.json` records it.
+    """
+    return {name: value for name, value in exported.items() if name not in _COMPILER_FLAGS}
 
 
 def steers(name: str) -> bool:

@@ -17,6 +17,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
+from specmoe.environment import build_environment
+
 PROBE = Path(__file__).with_suffix(".cpp")
 LIMIT_S = 60.0
 
@@ -89,7 +91,7 @@ def compiler_flags(definitions: Mapping[str, str], machine: str | None = None) -
 
     `machine` is the kind of processor, by default this one's.
     """
-    flags = shlex.split(definitions.get("CMAKE_CXX_FLAGS", os.environ.get("CXXFLAGS", "")))
+    flags = shlex.split(definitions.get("CMAKE_CXX_FLAGS", ""))
     is_x86 = (machine or platform.machine()).lower() in _X86
     if _is_on(definitions.get("GGML_NATIVE", "ON")):
         return [*flags, "-march=native" if is_x86 else "-mcpu=native"]
@@ -113,6 +115,7 @@ def _run(command: list[str], folder: str, output: int) -> int | None:
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
+            env=build_environment(os.environ),
             timeout=LIMIT_S,
             check=False,
         )
