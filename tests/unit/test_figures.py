@@ -17,6 +17,7 @@ from specmoe.views import text_cells
 from .paper_analyses import (
     analysis_of,
     baseline_runs,
+    compared,
     costed,
     full,
     relabelled,
@@ -32,6 +33,7 @@ PAPER = Path(__file__).parents[2] / "paper"
 # What has something to show in figures of which `full` has nothing.
 SHOWING = {
     "protocols": several_ways,
+    "side_by_side": compared,
     "temperatures": sampled,
     "types": several_types,
     **dict.fromkeys(["verification_cost", "predicted_speedup", "break_even", "roofline"], costed),

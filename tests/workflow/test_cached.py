@@ -52,13 +52,14 @@ def test_the_demo_and_the_published_study_come_on_one_axis(published, snakemake,
     overlay = str(root / "resources/campaigns/demo/campaign.yaml")
 
     def demo(*args):
-        beside = ["--config", "beside=[published]"]
-        return snakemake(*args, "--configfile", overlay, *beside, folder=tmp_path)
+        compared = ["--config", "compare_with=[published]"]
+        return snakemake(*args, "--configfile", overlay, *compared, folder=tmp_path)
 
     refused = demo("-n", "paper")
     assert refused.returncode != 0
-    told = "ConfigError: config: beside: there is no results/published/analysis; render campaign"
-    assert f"{told} 'published' first: snakemake --cores 1 paper --configfile " in words(refused)
+    told = "ConfigError: config: compare_with: there is no results/published/analysis; render"
+    first = f"{told} campaign 'published' first: snakemake --cores 1 paper --configfile "
+    assert first in words(refused)
     assert published("results/published/analysis").returncode == 0
     assert set(jobs(demo("-n", "paper"))) == {*RENDERED, "total"}
     done = demo("results/demo/analysis")
@@ -69,7 +70,7 @@ def test_the_demo_and_the_published_study_come_on_one_axis(published, snakemake,
     compared = pd.read_parquet(folder / "comparison.parquet")
     assert compared[["recomputed", "measured"]].notna().all(axis=None)
     # The configuration that rows are measured by has nothing of it.
-    assert "beside" not in json.loads((tmp_path / "results/demo/config.json").read_text())
+    assert "compare_with" not in json.loads((tmp_path / "results/demo/config.json").read_text())
 
 
 def test_the_shipped_demo_breaks_no_check_of_the_audit_that_does_not_rest_on_time(

@@ -11,7 +11,7 @@ from specmoe.macro_list import (
     FAMILIES,
     Macro,
     all_macros,
-    beside,
+    compared,
     imposed_cells,
     of_family,
     predicted,
@@ -67,7 +67,7 @@ def switches(analysis: Analysis) -> dict[str, bool]:
         "CampaignMoreRepeats": bool(
             table(analysis, "spread")["blocks"].max() > campaign["repeats"]
         ),
-        "CampaignBeside": bool(beside(analysis)),
+        "CampaignCompared": bool(compared(analysis)),
         "CostsMeasured": not table(analysis, "verification").empty,
         "CostsPredicted": not predicted(analysis).empty,
         "ImposedMeasured": not imposed.empty,

@@ -114,6 +114,18 @@ def way_looks(ways: Iterable[str]) -> dict[str, Look]:
     }
 
 
+def compared_looks(campaigns: Iterable[str], drafts: Iterable[str]) -> dict[tuple[str, str], Look]:
+    """Return the look of each campaign and draft: a colour a campaign, marker and line a draft."""
+    listed = list(drafts)
+    return {
+        (campaign, draft): Look(
+            _turn(_DRAFT_COLOURS, place), _turn(_WAY_MARKERS, index), _turn(_LINES, index)
+        )
+        for place, campaign in enumerate(campaigns)
+        for index, draft in enumerate(listed)
+    }
+
+
 def draft_fills(drafts: Iterable[str]) -> dict[str, Fill]:
     """Return the fill of each draft, in their order."""
     return {
