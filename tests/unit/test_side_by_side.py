@@ -6,6 +6,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
+from specmoe import style
 from specmoe.errors import SchemaError
 from specmoe.figures import FIGURES, NOT_MEASURED
 from specmoe.macros import macros
@@ -30,7 +31,7 @@ from .paper_analyses import (
     without_drafts,
 )
 from .published_study import ROOT
-from .test_figures import legend, lines, words
+from .test_figures import drawn, legend, lines, words
 from .test_site_page import page_of
 from .test_site_tables import shown
 
@@ -187,9 +188,9 @@ def paper(name, analysis):
 def test_the_papers_table_has_a_column_for_each_campaign_and_a_dash_where_nothing_is():
     text = paper("side_by_side", compared())
     assert r"\emph{Dense 4B}, suite B: code" in text
-    assert r"& \multicolumn{2}{c}{by\_hand} & \multicolumn{2}{c}{other} \\" in text
-    assert r"Draft 0.8B & 4 & 0.90 & [0.90, 0.90] & 1.20 &  \\" in text
-    assert r" & 8 & 0.80 & [0.80, 0.80] & -- & \\" in text
+    assert r"Draft & $\gamma$ & by\_hand & other \\" in text
+    assert r"Draft 0.8B & 4 & 0.90 [0.90, 0.90] & 1.20  \\" in text
+    assert r"Draft 0.8B & 8 & 0.80 [0.80, 0.80] & -- \\" in text
 
 
 def test_the_pages_table_says_the_same_in_whole_rows():
@@ -207,7 +208,7 @@ def test_marks_say_which_files_differ_and_which_cells_have_marked_runs():
     analysis = compared_with(full(), named(other, "other"))
     row = page_tables(analysis)["side_by_side"].rows[0]
     assert [cell.mark for cell in row] == ["", "*", "", "", "", "", "†"]
-    assert r"Draft 0.8B$^*$ & 4 & 0.90 & [0.90, 0.90] & 1.20$^\dagger$ &" in paper(
+    assert r"Draft 0.8B$^*$ & 4 & 0.90 [0.90, 0.90] & 1.20 $^\dagger$ \\" in paper(
         "side_by_side", analysis
     )
 
@@ -218,9 +219,9 @@ def test_what_the_campaigns_ran_on_is_said():
         [name, "Processor & Sons", "–", "cpu", "llama-server, current-cpu", "0123456789ab"]
         for name in ("by_hand", "other")
     ]
-    assert r"by\_hand & Processor \& Sons & -- & cpu & llama-server" in paper(
-        "compared_campaigns", compared()
-    )
+    text = paper("compared_campaigns", compared())
+    assert r"Campaign & by\_hand & other \\" in text
+    assert r"Processor & Processor \& Sons & Processor \& Sons \\" in text
 
 
 def test_the_figure_has_a_panel_where_campaigns_meet_with_a_colour_for_each():
@@ -238,6 +239,37 @@ def test_the_figure_shows_all_panels_where_campaigns_do_not_meet():
     figure = FIGURES["side_by_side"](compared_with(full(), other))
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == ["MoE Q4\ncode", "MoE Q4\n64, 1024 tokens", "Dense 4B", "Mine"]
+
+
+def test_one_campaign_that_drafted_has_a_table_and_no_figure():
+    analysis = compared_with(without_drafts(), named(single(), "other"))
+    assert words(FIGURES["side_by_side"](analysis)) == [NOT_MEASURED]
+    assert page_tables(analysis)["side_by_side"].rows
+    text = macros(analysis)
+    assert r"\TableSideBySidetrue" in text
+    assert r"\CampaignsDrawnfalse" in text
+    assert r"\CampaignsDrawntrue" in macros(compared())
+
+
+@pytest.mark.parametrize("label", ["$x^$ \\frac{", "_hidden", "a" * 300, "two\nlines", "%s {}"])
+def test_a_label_in_a_panels_title_is_shown_as_text_and_fits(label):
+    figure = drawn(FIGURES["side_by_side"](relabelled(compared(), "dense_4b", label)))
+    assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
+    own = relabelled(full(), "dense_4b", label)
+    figure = drawn(FIGURES["side_by_side"](compared_with(own, named(single(), "other"))))
+    assert any(style.short(label) in axes.get_title() for axes in figure.axes)
+    assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
+
+
+def test_many_panels_fit_the_page():
+    rows = []
+    prompts = [f"prompt_{index}" for index in range(11)]
+    for prompt in prompts:
+        rows += of_prompt(prompt, suite=prompt)
+    analysis = analysis_of([*baseline_runs(["moe_q4"], ["passage-64"], 2), *rows])
+    figure = drawn(FIGURES["side_by_side"](compared_with(analysis, named(analysis, "other"))))
+    assert len(figure.axes) == len(prompts)
+    assert figure.get_figheight() <= style.MAX_HEIGHT_IN
 
 
 def test_marked_runs_are_hollow():

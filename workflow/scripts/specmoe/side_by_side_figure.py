@@ -19,34 +19,34 @@ from specmoe.drawing import (
     start_at_zero,
 )
 from specmoe.style import REFERENCE_COLOUR, Look, applied, compared_looks, short
-from specmoe.views import table
+from specmoe.views import drawn_side_by_side
+
+LINE_DODGE_PT = 4.5
 
 _SPEEDUP = Quantity("speedup", "speedup over no draft", "speedup_low", "speedup_high")
-_PANEL = ["target_label", "prompts", "suite"]
 
 
 @applied()
 def plot_side_by_side(analysis: Analysis) -> Figure | None:
-    """Show each campaign's speedups against draft length, or None if no other is compared with.
+    """Show the speedups of several campaigns against draft length, or None if only one has any.
 
-    A panel for each target and its prompts: those that several campaigns measured, or all where
-    there are none. A line for each campaign and draft; hollow dots have runs that the audit marks.
+    The panels are those of `drawn_side_by_side`. A line for each campaign and draft; hollow dots
+    have runs that the audit marks.
     """
-    cells = table(analysis, "side_by_side")
+    cells = drawn_side_by_side(analysis)
     if cells.empty:
         return None
-    shared = cells[cells.groupby(_PANEL)["campaign"].transform("nunique") > 1]
-    cells = cells if shared.empty else shared
     headings = cells["heading"].drop_duplicates().tolist()
     drafts = cells["draft_label"].drop_duplicates().tolist()
     looks = compared_looks(headings, drafts)
-    groups = [members for _, members in cells.groupby(_PANEL, sort=False)]
+    groups = [members for _, members in cells.groupby("panel")]
     figure, panels = make_panels(len(groups))
     for axes, members in zip(panels, groups, strict=True):
-        for (key, line), dodge in dodged(members.groupby(["heading", "draft_label"], sort=False)):
+        lines = members.groupby(["heading", "draft_label"], sort=False)
+        for (key, line), dodge in dodged(lines, LINE_DODGE_PT):
             _draw_line(axes, line, looks[key], dodge)
         powers_of_two(axes, cells["gamma"])
-        axes.set_title(_title(members, cells), wrap=True)
+        axes.set_title(_title(members, cells))
     for axes in panels:
         start_at_zero(axes)
         mark_no_change(axes)
@@ -76,6 +76,6 @@ def _title(members: pd.DataFrame, cells: pd.DataFrame) -> str:
     """Return the target's label, and its prompts where there is more than one panel of it."""
     first = members.iloc[0]
     of_target = cells[cells["target_label"] == first["target_label"]]
-    if len(of_target[_PANEL].drop_duplicates()) == 1:
+    if of_target["panel"].nunique() == 1:
         return short(first["target_label"])
     return f"{short(first['target_label'])}\n{short(first['prompts'])}"

@@ -381,7 +381,6 @@ def side_by_side(analysis: Analysis) -> Context:
             {
                 "draft_label": draft,
                 "gamma": gamma,
-                "first": gamma == members.loc[members["draft_label"] == draft, "gamma"].iloc[0],
                 "other_files": bool(cells["same_files"].eq(False).any()),
                 "cells": [_find(records(cells), heading=heading) for heading in headings],
             }

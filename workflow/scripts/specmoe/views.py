@@ -342,6 +342,22 @@ def _at(part: str) -> str:
     return f"{100 * value:g} %" if part[0] == "a" else f"T = {value:g}"
 
 
+def drawn_side_by_side(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells that the figure of campaigns side by side shows, with a column `panel`.
+
+    A panel is a target and its prompts. Shown are those that several campaigns measured, or all
+    where there are none; nothing where a single campaign measured any.
+    """
+    cells = table(analysis, "side_by_side")
+    if cells["campaign"].nunique() < 2:
+        return cells.iloc[:0].assign(panel=None)
+    cells = cells.assign(
+        panel=cells.groupby(["target_label", "prompts", "suite"], sort=False).ngroup()
+    )
+    shared = cells[cells.groupby("panel")["campaign"].transform("nunique") > 1]
+    return cells if shared.empty else shared
+
+
 def judged_claims(analysis: Analysis) -> pd.DataFrame:
     """Return the study's claims with their verdicts, and `way`, words for protocol and engine."""
     frame = table(analysis, "claims")
