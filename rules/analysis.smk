@@ -7,7 +7,7 @@ rule analyse_runs:
     input:
         modules("analyse_runs"),
         audit="<campaign>/audit",
-        beside=expand("results/{campaign}/analysis", campaign=CONFIG.beside),
+        compare_with=expand("results/{campaign}/analysis", campaign=CONFIG.compare_with),
         claims=shipped("config/claims.yaml"),
         config="<campaign>/config.json",
         host="<data>/host.json",
@@ -31,7 +31,8 @@ rule analyse_runs:
     shell:
         "python {input.script} --runs {input.runs} --config {input.config} --host {input.host}"
         " --models {input.models} --audit {input.audit} --reported {params.reported}"
-        " --passage {input.passage} --beside {input.beside} --claims {input.claims} --out {output} 2>&1 | tee {log}"
+        " --passage {input.passage} --compare-with {input.compare_with}"
+        " --claims {input.claims} --out {output} 2>&1 | tee {log}"
 
 
 # Like the plan, both are for the terminal: asked again they answer again.

@@ -10,7 +10,7 @@ rule record_config:
         "../envs/measure.yaml"
     params:
         config=CONFIG.of_campaign().model_dump_json(
-            indent=1, exclude={"host", "trust", "room", "beside", "trace"}
+            indent=1, exclude={"host", "trust", "room", "compare_with", "trace"}
         ),
     message:
         "Writing down the configuration"

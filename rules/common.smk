@@ -21,7 +21,7 @@ envvars:
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 from specmoe.backend import detect_backend
-from specmoe.config_checks import check_beside, load
+from specmoe.config_checks import check_compare_with, load
 from specmoe.demonstration_choice import choose_demonstration
 from specmoe.dependencies import files_of
 from specmoe.engine_id import engine_ids, maker_of
@@ -33,7 +33,7 @@ from specmoe.progress import changed_blocks, describe_missing
 
 try:
     CONFIG = load(config, Path(workflow.basedir))
-    check_beside(CONFIG, Path("results"), Path(shipped(".")))
+    check_compare_with(CONFIG, Path("results"), Path(shipped(".")))
 except ConfigError as error:
     sys.exit(f"ConfigError: {error}")
 

@@ -16,6 +16,7 @@ from specmoe.audit import ALL, CHECKS
 from specmoe.config import Statistics
 from specmoe.controls import with_controls
 from specmoe.quantization import compare_types
+from specmoe.side_by_side import compared_campaigns, side_by_side
 from specmoe.sizes import Size
 from specmoe.statistics import (
     CELL,
@@ -252,6 +253,30 @@ def several_ways() -> Analysis:
     ]
     names = ["P", "S", "tools/P", "tools/S"]
     return replace(analysis_of([*server, *tools]), suites=SUITES.iloc[[0] * 4].assign(suite=names))
+
+
+def named(analysis: Analysis, name: str, source: str = "measured") -> Analysis:
+    """Return the analysis as that of another campaign."""
+    return replace(
+        analysis,
+        campaign=analysis.campaign.assign(campaign=name, source=source),
+        required_time=analysis.required_time.assign(campaign=name),
+    )
+
+
+def compared_with(own: Analysis, *others: Analysis) -> Analysis:
+    """Return a campaign's analysis with others set beside it."""
+    analyses = [own, *others]
+    return replace(
+        own,
+        side_by_side=side_by_side(analyses),
+        compared_campaigns=compared_campaigns(analyses),
+    )
+
+
+def compared() -> Analysis:
+    """Return `full` beside `single`, in which the dense target has a speedup of 1.20 at γ = 4."""
+    return compared_with(full(), named(single(), "other"))
 
 
 def costed() -> Analysis:

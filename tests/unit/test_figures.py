@@ -17,6 +17,7 @@ from specmoe.views import text_cells
 from .paper_analyses import (
     analysis_of,
     baseline_runs,
+    compared,
     costed,
     full,
     relabelled,
@@ -32,6 +33,7 @@ PAPER = Path(__file__).parents[2] / "paper"
 # What has something to show in figures of which `full` has nothing.
 SHOWING = {
     "protocols": several_ways,
+    "side_by_side": compared,
     "temperatures": sampled,
     "types": several_types,
     **dict.fromkeys(["verification_cost", "predicted_speedup", "break_even", "roofline"], costed),
@@ -215,7 +217,8 @@ def test_prompt_lengths_show_the_baseline_of_a_suite_once_whatever_was_drafted()
 def test_a_label_is_shown_as_text_whatever_is_in_it(name, label):
     figure = drawn(FIGURES[name](relabelled(SHOWING.get(name, full)(), "moe_q4", label)))
     assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
-    if name not in ("throughput", "required_time", "protocols", "types", "break_even"):
+    titled = {"protocols", "side_by_side", "types"}
+    if name not in {"throughput", "required_time", "break_even", *titled}:
         assert any(style.short(label) in entry for entry in legend(figure))
 
 

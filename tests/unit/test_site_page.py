@@ -19,7 +19,7 @@ from specmoe.site_data import data_names, write_data
 from specmoe.site_figures import page_figures
 
 from .made_recording import recording
-from .paper_analyses import controlled, costed, full, relabelled, without_drafts
+from .paper_analyses import compared, controlled, costed, full, relabelled, without_drafts
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
 VOID = {"meta", "link", "img", "br", "rect", "path"}
@@ -69,7 +69,7 @@ class Reader(HTMLParser):
         return [attrs[name] for _, attrs in self.elements for name in names if attrs.get(name)]
 
 
-@pytest.mark.parametrize("make", [full, controlled, costed, without_drafts])
+@pytest.mark.parametrize("make", [full, compared, controlled, costed, without_drafts])
 def test_every_campaign_has_a_whole_page(make, root):
     page = Reader(page_of(make(), root))
     text = "".join(page.words)

@@ -10,6 +10,7 @@ from specmoe.site_tables import COLUMNS, MEANINGS, page_tables
 from specmoe.tables import NOT_MEASURED, TABLES, render_table
 
 from .paper_analyses import (
+    compared,
     controlled,
     costed,
     full,
@@ -20,7 +21,17 @@ from .paper_analyses import (
     without_drafts,
 )
 
-MAKERS = [full, single, without_drafts, sampled, several_types, several_ways, controlled, costed]
+MAKERS = [
+    full,
+    single,
+    without_drafts,
+    sampled,
+    several_types,
+    several_ways,
+    controlled,
+    costed,
+    compared,
+]
 
 
 def shown(table):

@@ -9,7 +9,7 @@ import pytest
 
 from specmoe.errors import ConfigError, SchemaError
 from specmoe.macros import macros
-from specmoe.reported import read_reported, side_by_side
+from specmoe.reported import compare_printed, read_reported
 from specmoe.tables import NOT_MEASURED, TABLES, render_table
 
 from .paper_analyses import (
@@ -331,7 +331,7 @@ def test_the_documents_use_only_macros_that_every_campaign_has():
     asked = set(re.findall(r"\\((?:if)?[A-Z][a-z]+[A-Z]\w+)", texts)) - TEX_COMMANDS
     analysis = without_drafts()
     reported = read_reported(PAPER.parent / "resources/reported")
-    analysis = replace(analysis, comparison=side_by_side(reported, analysis, []))
+    analysis = replace(analysis, comparison=compare_printed(reported, analysis, []))
     switches = set(re.findall(r"\\newif\\(if\w+)", macros(analysis)))
     # What \ifCostsPredicted guards is there only with it.
     lacking = asked - set(commands(analysis)) - switches

@@ -52,13 +52,14 @@ def test_the_demo_and_the_published_study_come_on_one_axis(published, snakemake,
     overlay = str(root / "resources/campaigns/demo/campaign.yaml")
 
     def demo(*args):
-        beside = ["--config", "beside=[published]"]
-        return snakemake(*args, "--configfile", overlay, *beside, folder=tmp_path)
+        compared = ["--config", "compare_with=[published]"]
+        return snakemake(*args, "--configfile", overlay, *compared, folder=tmp_path)
 
     refused = demo("-n", "paper")
     assert refused.returncode != 0
-    told = "ConfigError: config: beside: there is no results/published/analysis; render campaign"
-    assert f"{told} 'published' first: snakemake --cores 1 paper --configfile " in words(refused)
+    told = "ConfigError: config: compare_with: there is no results/published/analysis; render"
+    first = f"{told} campaign 'published' first: snakemake --cores 1 paper --configfile "
+    assert first in words(refused)
     assert published("results/published/analysis").returncode == 0
     assert set(jobs(demo("-n", "paper"))) == {*RENDERED, "total"}
     done = demo("results/demo/analysis")
@@ -68,8 +69,42 @@ def test_the_demo_and_the_published_study_come_on_one_axis(published, snakemake,
     assert times["campaign"].value_counts().to_dict() == {"demo": 258, "published": 234}
     compared = pd.read_parquet(folder / "comparison.parquet")
     assert compared[["recomputed", "measured"]].notna().all(axis=None)
+    # Both have the study's cells, over the same prompts.
+    cells = pd.read_parquet(folder / "side_by_side.parquet")
+    assert cells[cells["campaigns"] == 2]["heading"].value_counts().to_dict() == {
+        "demo": 18,
+        "published": 18,
+    }
     # The configuration that rows are measured by has nothing of it.
-    assert "beside" not in json.loads((tmp_path / "results/demo/config.json").read_text())
+    assert "compare_with" not in json.loads((tmp_path / "results/demo/config.json").read_text())
+
+
+def test_campaigns_of_ones_own_come_side_by_side_if_this_release_rendered_them(
+    snakemake, tmp_path, root
+):
+    def rendered(name, *targets, compare_with=()):
+        overlay = str(root / f"resources/campaigns/{name}/campaign.yaml")
+        given = ["--config", f"compare_with=[{','.join(compare_with)}]"]
+        return snakemake(*targets, "--configfile", overlay, *given, folder=tmp_path)
+
+    results = tmp_path / "results"
+    assert rendered("mechanism", "results/mechanism/analysis").returncode == 0
+    newest = results / "mechanism/analysis/side_by_side.parquet"
+    kept = newest.read_bytes()
+    newest.unlink()
+    refused = rendered("demo", "site", compare_with=["mechanism"])
+    told = "SchemaError: results/mechanism/analysis/side_by_side.parquet is not there; render that"
+    assert refused.returncode != 0
+    assert told in words(refused)
+    assert "Traceback" not in words(refused)
+    newest.write_bytes(kept)
+    done = rendered("demo", "site", "paper/tables/side_by_side.tex", compare_with=["mechanism"])
+    assert done.returncode == 0, words(done)
+    assert 'id="table-side_by_side"' in (results / "demo/site/index.html").read_text()
+    assert "mechanism" in (tmp_path / "paper/tables/side_by_side.tex").read_text()
+    done = rendered("demo", "site")
+    assert done.returncode == 0, words(done)
+    assert "side_by_side" not in (results / "demo/site/index.html").read_text()
 
 
 def test_the_shipped_demo_breaks_no_check_of_the_audit_that_does_not_rest_on_time(

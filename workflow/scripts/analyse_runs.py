@@ -15,7 +15,8 @@ from specmoe.claims import judge_claims, read_claims
 from specmoe.config import Config
 from specmoe.method_notes import method_notes
 from specmoe.records import read_runs
-from specmoe.reported import compare, read_reported, read_stated, side_by_side
+from specmoe.reported import compare, compare_printed, read_reported, read_stated
+from specmoe.side_by_side import compared_campaigns, side_by_side
 
 
 def main() -> None:
@@ -28,7 +29,7 @@ def main() -> None:
     parser.add_argument("--audit", required=True, type=Path, help="folder of the findings")
     parser.add_argument("--reported", required=True, type=Path, help="what the study prints")
     parser.add_argument("--passage", required=True, type=Path, help="the study's own, of words")
-    parser.add_argument("--beside", type=Path, nargs="*", default=[], help="other analyses")
+    parser.add_argument("--compare-with", type=Path, nargs="*", default=[], help="other analyses")
     parser.add_argument("--claims", required=True, type=Path, help="what the study claims")
     parser.add_argument("--out", required=True, type=Path, help="folder of the tables")
     args = parser.parse_args()
@@ -49,7 +50,7 @@ def main() -> None:
     )
     if of_study:
         analysis = replace(analysis, reported=compare(reported, analysis))
-    beside = [Analysis.read(folder) for folder in args.beside]
+    others = [Analysis.read(folder) for folder in args.compare_with]
     replace(
         analysis,
         method_notes=method_notes(
@@ -60,9 +61,11 @@ def main() -> None:
             passage_words=len(args.passage.read_text(encoding="utf-8").split()),
             stated=read_stated(args.reported) if of_study else None,
         ),
-        required_time=required_times([analysis, *beside]),
+        required_time=required_times([analysis, *others]),
         claims=judge_claims(read_claims(args.claims), analysis),
-        comparison=side_by_side(reported, analysis, beside),
+        comparison=compare_printed(reported, analysis, others),
+        side_by_side=side_by_side([analysis, *others]),
+        compared_campaigns=compared_campaigns([analysis, *others]),
     ).write(args.out)
 
 

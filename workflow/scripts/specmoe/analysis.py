@@ -67,9 +67,12 @@ class Analysis:
     - marked: see `audit.count_marked`.
     - claims: what the campaign says of the study's claims, see `claims.judge_claims`.
     - required_time: see `audit_physics.required_time`; with a column `campaign`, as it has the rows
-      of the campaigns beside this one too.
+      of the campaigns it is compared with too.
     - method_notes: see `method_notes.method_notes`.
-    - comparison: what the study prints beside what campaigns give, see `reported.side_by_side`.
+    - side_by_side, compared_campaigns: what this campaign and others measured of the same settings,
+      and what each ran on, see the functions of module `side_by_side`; without rows where the
+      configuration names no campaign to compare with.
+    - comparison: what the study prints beside what campaigns give, see `reported.compare_printed`.
     - reported: what the published study prints beside what its rows give, see `reported.compare`;
       without rows for other campaigns.
     """
@@ -98,6 +101,8 @@ class Analysis:
     method_notes: pd.DataFrame = field(default_factory=pd.DataFrame)
     reported: pd.DataFrame = field(default_factory=pd.DataFrame)
     comparison: pd.DataFrame = field(default_factory=pd.DataFrame)
+    side_by_side: pd.DataFrame = field(default_factory=pd.DataFrame)
+    compared_campaigns: pd.DataFrame = field(default_factory=pd.DataFrame)
     claims: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def write(self, folder: Path) -> None:

@@ -203,7 +203,7 @@ class Config(Strict):
     host: Host = Host()
     trust: Literal["config", "first-use"] = "config"  # of files whose digest nobody knows
     room: Literal["checked", "ignored"] = "checked"  # whether what does not fit is downloaded
-    beside: list[Name] = []  # campaigns whose results are shown with this one's
+    compare_with: list[Name] = []  # campaigns whose results are set beside this one's
     trace: TraceSettings = TraceSettings()
     engines: dict[Name, Engine]
     families: dict[Name, Family] = {}

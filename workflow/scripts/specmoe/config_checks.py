@@ -19,6 +19,9 @@ from specmoe.matrix import cell_of, list_blocks
 from specmoe.model_entries import ConvertModel, QuantizeModel
 from specmoe.recipe import Recipe
 
+# Keys of earlier releases by their place, and what they are called now.
+RENAMED = {"beside": "compare_with"}
+
 # Keys of the tagged unions: pydantic adds the branch it took to the place of a fault.
 _TAG_DEPTH = {"engines": 2, "model_sets": 3}
 
@@ -29,6 +32,7 @@ def load(data: Mapping[str, Any], root: Path) -> Config:
     `data` is the merged mapping Snakemake read; `root` is the workflow's folder, where prompt
     files lie. Raises ConfigError with the place of the first fault and the way out of it.
     """
+    _refuse_renamed(data)
     try:
         config = Config.model_validate(data)
     except ValidationError as error:
@@ -45,20 +49,31 @@ def load(data: Mapping[str, Any], root: Path) -> Config:
     return config
 
 
-def check_beside(config: Config, results: Path, root: Path) -> None:
-    """Check that the campaigns shown beside this one were rendered before.
+def _refuse_renamed(data: Mapping[str, Any]) -> None:
+    """Refuse a key of an earlier release with one line that has its new name."""
+    for old, new in RENAMED.items():
+        *sections, key = old.split(".")
+        section: Any = data
+        for name in sections:
+            section = section.get(name) if isinstance(section, Mapping) else None
+        if isinstance(section, Mapping) and key in section:
+            raise ConfigError(f"config: {old}: this key is now {new}")
+
+
+def check_compare_with(config: Config, results: Path, root: Path) -> None:
+    """Check that the campaigns set beside this one were rendered before.
 
     `results` is the folder of all campaigns' results, `root` the workflow's. Raises ConfigError
     with the command that renders the first which was not.
     """
-    for name in config.beside:
+    for name in config.compare_with:
         analysis = results / name / "analysis"
         if not analysis.is_dir():
             overlays = [f"resources/campaigns/{name}/campaign.yaml", f"config/{name}.yaml"]
             known = [root / overlay for overlay in overlays if (root / overlay).is_file()]
             overlay = known[0] if known else f"<the configuration of {name}>"
             raise ConfigError(
-                f"config: beside: there is no {analysis}; render campaign {name!r} first:"
+                f"config: compare_with: there is no {analysis}; render campaign {name!r} first:"
                 f" snakemake --cores 1 paper --configfile {overlay}"
             )
 
@@ -91,9 +106,9 @@ def _check_names(config: Config) -> None:
             _require(engine, config.engines, f"suites.{suite}.engine", "engine")
     if len(set(campaign.suites)) < len(campaign.suites):
         raise ConfigError("config: campaign.suites: a suite is named twice")
-    if len({campaign.name, *config.beside}) < 1 + len(config.beside):
+    if len({campaign.name, *config.compare_with}) < 1 + len(config.compare_with):
         raise ConfigError(
-            f"config: beside: name each campaign once, and not this one, {campaign.name!r}"
+            f"config: compare_with: name each campaign once, and not this one, {campaign.name!r}"
         )
 
 

@@ -13,7 +13,14 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation, Transform
 
-from specmoe.style import PANEL_HEIGHT_IN, REFERENCE_COLOUR, WIDTH_IN, Look, legend_columns
+from specmoe.style import (
+    MAX_HEIGHT_IN,
+    PANEL_HEIGHT_IN,
+    REFERENCE_COLOUR,
+    WIDTH_IN,
+    Look,
+    legend_columns,
+)
 
 MAX_COLUMNS = 3
 LINE_DODGE_PT = 3.0
@@ -36,7 +43,7 @@ def make_panels(count: int, *, sharey: bool = True) -> tuple[Figure, list[Axes]]
     rows = ceil(count / MAX_COLUMNS)
     columns = ceil(count / rows)
     width = WIDTH_IN if columns > 1 else 0.6 * WIDTH_IN
-    figure = Figure(figsize=(width, 0.5 + PANEL_HEIGHT_IN * rows))
+    figure = Figure(figsize=(width, min(0.5 + PANEL_HEIGHT_IN * rows, MAX_HEIGHT_IN)))
     panels = list(figure.subplots(rows, columns, sharey=sharey, squeeze=False).flatten())
     for axes in panels[count:]:
         axes.remove()

@@ -32,6 +32,7 @@ from specmoe.drawing import (
     start_at_zero,
 )
 from specmoe.protocols_figure import plot_protocols
+from specmoe.side_by_side_figure import plot_side_by_side
 from specmoe.style import (
     BASELINE_COLOUR,
     MAX_HEIGHT_IN,
@@ -276,6 +277,11 @@ def protocols(analysis: Analysis) -> Figure:
     return plot_protocols(analysis) or _not_measured()
 
 
+def side_by_side(analysis: Analysis) -> Figure:
+    """Show the speedups of this campaign and of those it is compared with."""
+    return plot_side_by_side(analysis) or _not_measured()
+
+
 FIGURES: dict[str, Callable[[Analysis], Figure]] = {
     function.__name__: function
     for function in (
@@ -293,5 +299,6 @@ FIGURES: dict[str, Callable[[Analysis], Figure]] = {
         break_even,
         roofline,
         protocols,
+        side_by_side,
     )
 }

@@ -27,10 +27,10 @@ class Macro(NamedTuple):
     meaning: str
 
 
-def beside(analysis: Analysis) -> list[str]:
-    """Return the names of the campaigns shown with this one."""
-    shown = table(analysis, "required_time")["campaign"].unique()
-    return [name for name in shown if name != analysis.name]
+def compared(analysis: Analysis) -> list[str]:
+    """Return the names of the campaigns that this one is compared with."""
+    named = table(analysis, "compared_campaigns")["campaign"].unique()
+    return [name for name in named if name != analysis.name]
 
 
 def of_family(cells: pd.DataFrame, family: str) -> pd.DataFrame:
@@ -42,8 +42,8 @@ def all_macros(analysis: Analysis) -> Iterator[Macro]:
     """Yield every number of a campaign that a text can cite."""
     cells = text_cells(analysis)
     yield from _conditions(records(analysis.campaign)[0])
-    shown = ", ".join(beside(analysis))
-    yield Macro(("campaigns beside",), shown, "campaigns shown with this one")
+    others = ", ".join(compared(analysis))
+    yield Macro(("campaigns compared",), others, "campaigns that this one is compared with")
     yield from _counts(analysis)
     yield from _audit(analysis)
     yield from _reported(analysis)

@@ -11,14 +11,21 @@ from specmoe.macro_list import (
     FAMILIES,
     Macro,
     all_macros,
-    beside,
+    compared,
     imposed_cells,
     of_family,
     predicted,
     widest_passes,
 )
 from specmoe.tables import TABLES, has_rows, records, rows_of
-from specmoe.views import control_cells, count_check, table, text_cells, whole_audit
+from specmoe.views import (
+    control_cells,
+    count_check,
+    drawn_side_by_side,
+    table,
+    text_cells,
+    whole_audit,
+)
 
 HEADER = "% Made by specmoe from the campaign's analysis; changes are lost when it runs again.\n"
 
@@ -67,7 +74,8 @@ def switches(analysis: Analysis) -> dict[str, bool]:
         "CampaignMoreRepeats": bool(
             table(analysis, "spread")["blocks"].max() > campaign["repeats"]
         ),
-        "CampaignBeside": bool(beside(analysis)),
+        "CampaignCompared": bool(compared(analysis)),
+        "CampaignsDrawn": not drawn_side_by_side(analysis).empty,
         "CostsMeasured": not table(analysis, "verification").empty,
         "CostsPredicted": not predicted(analysis).empty,
         "ImposedMeasured": not imposed.empty,

@@ -92,17 +92,19 @@ def compare(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
     return compared
 
 
-def side_by_side(reported: pd.DataFrame, own: Analysis, beside: Iterable[Analysis]) -> pd.DataFrame:
+def compare_printed(
+    reported: pd.DataFrame, own: Analysis, others: Iterable[Analysis]
+) -> pd.DataFrame:
     """Return the printed cells and headline numbers beside what campaigns give for them.
 
     Columns: those of `read_reported`, digits (decimals printed), recomputed (from the campaign of
-    the study's own rows, if it is this one or beside it) and measured (from this campaign, if it is
-    another); NaN where there is none, or it has no such number. All are the study's quantities, see
-    `recompute`.
+    the study's own rows, if it is this one or one of `others`) and measured (from this campaign, if
+    it is another); NaN where there is none, or it has no such number. All are the study's
+    quantities, see `recompute`.
     """
     headline = reported["source"].str.contains("|".join(_HEADLINE))
     chosen = reported[(reported["source"] == CELLS) | headline].reset_index(drop=True)
-    study = next((one for one in [own, *beside] if _is_study(one)), None)
+    study = next((one for one in [own, *others] if _is_study(one)), None)
     for column, found in [("recomputed", study), ("measured", None if own is study else own)]:
         values = {} if found is None else recompute(found)
         chosen[column] = [values.get(what, nan) for what in chosen["what"]]

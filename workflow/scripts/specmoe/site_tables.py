@@ -329,6 +329,26 @@ COLUMNS: dict[str, Sequence[Column]] = {
         *_compared("speedup", "Speedup"),
         *_compared("acceptance_percent", "Accepted (%)"),
     ],
+    "compared_campaigns": [
+        text("Campaign", "heading"),
+        text("Processor", "host_chip"),
+        text("GPU", "host_gpu"),
+        text("Backend", "backend"),
+        _WAY,
+        text("Engine commit", "engine_commit"),
+        Column("Random weights", lambda row: Cell("yes" if row["synthetic"] else "no"), Kind.TEXT),
+        count("Tokens a run", "n_predict"),
+        number("Temperature", "temperature"),
+        count("Repeats", "repeats"),
+        count("Settings", "settings"),
+    ],
+    "side_by_side": [  # and the speedup in each campaign
+        _TARGET,
+        marked(_DRAFT, "*", lambda row: row["other_files"]),
+        _GAMMA,
+        _SUITE,
+        text("Prompts", "prompts"),
+    ],
     "headline": [
         text("Headline number", "what", Kind.PROSE),
         written(_PRINTED, lambda row: row["numbers"][0]),
@@ -336,6 +356,10 @@ COLUMNS: dict[str, Sequence[Column]] = {
         written("Measured here", lambda row: row["numbers"][2]),
     ],
 }
+
+# Of each draft, and of each campaign, where a table sets them side by side.
+_OF_DRAFT = (number("Speedup", "speedup", 2), _ACCEPTED, _RATE)
+_OF_CAMPAIGN = (marked(_SPEEDUP, "†", lambda row: row["marked"] > 0),)
 
 # The column that names the line of all others, where a table has one.
 _TOTALS = {"audit": ("target", ALL), "prediction_errors": ("suite", WHOLE)}
@@ -357,7 +381,11 @@ def page_tables(analysis: Analysis) -> dict[str, Table]:
 
 
 def _table(name: str, context: Context) -> Table:
-    columns = [*COLUMNS[name], *_of_drafts(context.get("drafts", []))]
+    columns = [
+        *COLUMNS[name],
+        *_of_each(context.get("drafts", []), _OF_DRAFT),
+        *_of_each(context.get("headings", []), _OF_CAMPAIGN),
+    ]
     columns = [column for column in columns if column.when(context)]
     rows = rows_of(context)
     totals: list[Row] = []
@@ -374,15 +402,14 @@ def _cells(columns: Sequence[Column], rows: Sequence[Row]) -> list[list[Cell]]:
     return [[column.show(row) for column in columns] for row in rows]
 
 
-def _of_drafts(drafts: Sequence[str]) -> list[Column]:
-    """Return the columns of each draft where a table sets them side by side."""
+def _of_each(names: Sequence[str], columns: Sequence[Column]) -> list[Column]:
+    """Return the columns of each draft, or campaign, where a table sets them side by side."""
 
     def one(column: Column, place: int) -> Column:
         def show(row: Row) -> Cell:
             cell: Mapping[str, Any] | None = row["cells"][place]
             return Cell(DASH) if cell is None else column.show(cell)
 
-        return column._replace(show=show, of=drafts[place])
+        return column._replace(show=show, of=names[place])
 
-    columns = (number("Speedup", "speedup", 2), _ACCEPTED, _RATE)
-    return [one(column, place) for place in range(len(drafts)) for column in columns]
+    return [one(column, place) for place in range(len(names)) for column in columns]

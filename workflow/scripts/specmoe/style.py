@@ -30,6 +30,7 @@ _FAMILY_COLOURS = {
 }
 _FAMILY_MARKERS = {"moe": ("o", "s", "D", "p", "h"), "dense": ("^", "v", "<", ">", "X")}
 _WAY_MARKERS = ("o", "s", "^", "D", "v")
+_CAMPAIGN_COLOURS = ("#882255", "#44AA99", "#332288", "#999933", "#CC6677")
 _LINES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 _DRAFT_COLOURS = ("#882255", "#44AA99", "#DDCC77", "#6699CC", "#999933")
 _HATCHES = ("", "////", "....", "xxxx", "\\\\\\\\")
@@ -111,6 +112,18 @@ def way_looks(ways: Iterable[str]) -> dict[str, Look]:
     return {
         way: Look(_turn(_DRAFT_COLOURS, index), _turn(_WAY_MARKERS, index), _turn(_LINES, index))
         for index, way in enumerate(ways)
+    }
+
+
+def compared_looks(campaigns: Iterable[str], drafts: Iterable[str]) -> dict[tuple[str, str], Look]:
+    """Return the look of each campaign and draft: a colour a campaign, marker and line a draft."""
+    listed = list(drafts)
+    return {
+        (campaign, draft): Look(
+            _turn(_CAMPAIGN_COLOURS, place), _turn(_WAY_MARKERS, index), _turn(_LINES, index)
+        )
+        for place, campaign in enumerate(campaigns)
+        for index, draft in enumerate(listed)
     }
 
 

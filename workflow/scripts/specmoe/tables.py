@@ -37,6 +37,7 @@ from specmoe.views import (
     temperature_cells,
     text_cells,
     usual_cells,
+    way_words,
     whole_audit,
 )
 
@@ -358,6 +359,37 @@ def comparison(analysis: Analysis) -> Context:
     }
 
 
+def compared_campaigns(analysis: Analysis) -> Context:
+    """Return the campaigns that are set side by side, each with what it ran on."""
+    frame = table(analysis, "compared_campaigns")
+    commits = frame["engine_commit"].map(short_commits)
+    return {"rows": records(frame.assign(way=way_words(frame), engine_commit=commits))}
+
+
+def side_by_side(analysis: Analysis) -> Context:
+    """Return the settings of all campaigns compared: for each, one cell (or null) per heading.
+
+    `other_files` says that the campaigns are not known to have the same files of its models.
+    """
+    frame = table(analysis, "side_by_side")
+    headings = table(analysis, "compared_campaigns")["heading"].tolist()
+    groups = []
+    for (label, prompts, suite), members in frame.groupby(
+        ["target_label", "prompts", "suite"], sort=False
+    ):
+        rows = [
+            {
+                "draft_label": draft,
+                "gamma": gamma,
+                "other_files": bool(cells["same_files"].eq(False).any()),
+                "cells": [_find(records(cells), heading=heading) for heading in headings],
+            }
+            for (draft, gamma), cells in members.groupby(["draft_label", "gamma"], sort=False)
+        ]
+        groups.append({"label": label, "prompts": prompts, "suite": suite, "rows": rows})
+    return {"headings": headings, "groups": groups}
+
+
 def _cell_groups(frame: pd.DataFrame, known: set[str], analysis: Analysis) -> list[Record]:
     """Return the study's cells by target, those left out of which no number is `known`."""
     labels = table(analysis, "models").set_index("model")["label"].to_dict()
@@ -469,5 +501,7 @@ TABLES: dict[str, Callable[[Analysis], Context]] = {
         claims,
         method_notes,
         comparison,
+        compared_campaigns,
+        side_by_side,
     )
 }

@@ -41,6 +41,16 @@ _CELL = [
     "identical",
     "decode_failures",
 ]
+SIDE_BY_SIDE = [
+    *("heading", "campaign", *WAY, "target_label", "draft_label", "gamma", "prompts", "suite"),
+    *("campaigns", "same_files", "runs", "blocks", "paired", "marked", "acceptance_rate"),
+    *("tokens_per_second", "baseline_tokens_per_second"),
+    *("speedup", "speedup_low", "speedup_high"),
+]
+COMPARED_CAMPAIGNS = [
+    *("heading", "campaign", *WAY, "engine_commit", "backend", "host_chip", "host_gpu"),
+    *("synthetic", "n_predict", "temperature", "repeats", "settings"),
+]
 _PROTOCOL_WORDS = {"paired": "llama-server", "published": "the study's commands"}
 _COLUMNS = {
     "baselines": [
@@ -52,8 +62,8 @@ _COLUMNS = {
         "prompt_tokens_per_second",
         "runs",
     ],
-    "cells": _CELL,
-    "sweep": [*_CELL, "n_prompt", "baseline_tokens_per_second"],
+    "cells": [*_CELL, "blocks", "baseline_tokens_per_second"],
+    "sweep": [*_CELL, "prompt", "n_prompt", "baseline_tokens_per_second"],
     "by_prompt": [*_CELL, "prompt"],
     "temperatures": [
         *(column for column in _CELL if column != "control"),
@@ -103,6 +113,8 @@ _COLUMNS = {
     "required_time": ["campaign", "family", "decode_ms", "required_ms"],
     "method_notes": ["note", "applies", "finding", "basis"],
     "reported": ["what", "source", "printed", "recomputed", "digits", "equal"],
+    "side_by_side": SIDE_BY_SIDE,
+    "compared_campaigns": COMPARED_CAMPAIGNS,
     "comparison": ["what", "source", "relation", "printed", "digits", "recomputed", "measured"],
 }
 
@@ -119,7 +131,8 @@ def table(analysis: Analysis, name: str) -> pd.DataFrame:
         return frame.reindex(columns=[*frame.columns, *lacking]).astype(object)
     if lacking:
         raise SchemaError(
-            f"table {name!r} of the analysis has no column {lacking[0]!r}; compute it again"
+            f"table {name!r} of campaign {analysis.name!r} has no column {lacking[0]!r};"
+            " render that campaign again"
         )
     return frame
 
@@ -241,7 +254,7 @@ def cells_by_way(analysis: Analysis) -> pd.DataFrame:
     engine, target_label, and `marked`, the runs that the audit marks; in the campaign's order.
     """
     cells = describe_cells(table(analysis, "cells"), analysis)
-    cells["way"] = _way_words(cells)
+    cells["way"] = way_words(cells)
     key = ["target", "draft", "gamma"]
     cells = cells[cells.groupby(key)["way"].transform("nunique").gt(1)]
     marked = table(analysis, "audit")[[*WAY, *key, "marked"]]
@@ -330,17 +343,33 @@ def _at(part: str) -> str:
     return f"{100 * value:g} %" if part[0] == "a" else f"T = {value:g}"
 
 
+def drawn_side_by_side(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells that the figure of campaigns side by side shows, with a column `panel`.
+
+    A panel is a target and its prompts. Shown are those that several campaigns measured, or all
+    where there are none; nothing where a single campaign measured any.
+    """
+    cells = table(analysis, "side_by_side")
+    if cells["campaign"].nunique() < 2:
+        return cells.iloc[:0].assign(panel=None)
+    cells = cells.assign(
+        panel=cells.groupby(["target_label", "prompts", "suite"], sort=False).ngroup()
+    )
+    shared = cells[cells.groupby("panel")["campaign"].transform("nunique") > 1]
+    return cells if shared.empty else shared
+
+
 def judged_claims(analysis: Analysis) -> pd.DataFrame:
     """Return the study's claims with their verdicts, and `way`, words for protocol and engine."""
     frame = table(analysis, "claims")
-    return frame.assign(way=_way_words(frame))
+    return frame.assign(way=way_words(frame))
 
 
 def _usual(cells: pd.DataFrame) -> pd.DataFrame:
     return cells[cells["control"] == Control.NONE]
 
 
-def _way_words(frame: pd.DataFrame) -> "pd.Series[str]":
+def way_words(frame: pd.DataFrame) -> "pd.Series[str]":
     """Return words for the protocol and engine of each row."""
     return frame["protocol"].map(_PROTOCOL_WORDS) + ", " + frame["engine"].map(without_digits)
 
