@@ -19,7 +19,7 @@ from specmoe.drawing import (
     start_at_zero,
 )
 from specmoe.style import REFERENCE_COLOUR, Look, applied, compared_looks, short
-from specmoe.views import drawn_side_by_side
+from specmoe.views import drawn_side_by_side, table
 
 LINE_DODGE_PT = 4.5
 
@@ -36,7 +36,8 @@ def plot_side_by_side(analysis: Analysis) -> Figure | None:
     cells = drawn_side_by_side(analysis)
     if cells.empty:
         return None
-    headings = cells["heading"].drop_duplicates().tolist()
+    listed = table(analysis, "compared_campaigns")["heading"]
+    headings = listed[listed.isin(cells["heading"])].tolist()
     drafts = cells["draft_label"].drop_duplicates().tolist()
     looks = compared_looks(headings, drafts)
     groups = [members for _, members in cells.groupby("panel")]
