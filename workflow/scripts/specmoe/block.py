@@ -62,7 +62,7 @@ class Block:
     # Share of the drafted tokens that the engine accepts whatever they are; None: those that match.
     imposed_acceptance: float | None = None
     # Variables of the engine's processes, beside those every engine process has.
-    environment: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def has_draft(self) -> bool:
