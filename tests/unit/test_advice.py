@@ -137,7 +137,7 @@ def test_a_gain_that_is_one_only_because_the_best_was_picked_is_not_advised(conf
     wide = [setting(gamma, [44, 50, 56]) for gamma in (1, 2, 8, 16, 32)]
     row, _ = advice_of(campaign(setting(4, [50.5, 51, 51.5]), *wide), config)
     assert row["answer"] == Answer.OFF
-    assert row["reason"].endswith("once it is allowed for that the best of 6 is looked at")
+    assert row["reason"].endswith("once the choice among settings is allowed for")
 
 
 def test_settings_with_marked_runs_are_set_aside(config):

@@ -155,12 +155,12 @@ class Published(Strict):
 
 
 class TraceSettings(Strict):
-    """What `demo_trace` decodes; target and draft are the campaign's first pair unless named."""
+    """What `demo_trace` decodes; what is not named is the campaign's first of its kind."""
 
     target: Name | None = None
     draft: Name | None = None
     gamma: Positive = 4
-    prompt: Name = "short_factual"
+    prompt: Name | None = None  # None: the first that the campaign sends to the pair
     n_predict: Annotated[int, Field(gt=2)] = 64  # the fewest that leave room for a draft
 
 
@@ -283,6 +283,11 @@ class Config(Strict):
         if isinstance(entry, QuantizeModel):
             return self.is_synthetic(entry.source)
         return entry.kind == "synthetic"
+
+    def prompt_label(self, prompt: str) -> str:
+        """Return the reader's word for a text's id; a text that has gone keeps its id."""
+        text = self.prompts.texts.get(prompt)
+        return text.label if text else prompt
 
     def label(self, model: str) -> str:
         """Return the reader's word for a model id."""

@@ -1,6 +1,6 @@
 """The numbers a text can cite: of each the words of its name, its value, and what it says."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -13,7 +13,14 @@ from specmoe.cost_tables import PAIR, WHOLE
 from specmoe.cost_views import pass_costs
 from specmoe.latex import NULL, bandwidth, fixed, interval, memory, percent, thousands
 from specmoe.tables import Record, records, short_commits
-from specmoe.views import count_check, ordered_baselines, table, text_cells, whole_audit
+from specmoe.views import (
+    advised_targets,
+    count_check,
+    ordered_baselines,
+    table,
+    text_cells,
+    whole_audit,
+)
 
 EVERYONE = "all"
 FAMILIES = (EVERYONE, "moe", "dense")
@@ -38,10 +45,18 @@ def of_family(cells: pd.DataFrame, family: str) -> pd.DataFrame:
     return cells if family == EVERYONE else cells[cells["family"] == family]
 
 
+def listed(names: Iterable[str]) -> str:
+    """Return names as a sentence has them: `A`, `A and B`, `A, B and C`."""
+    *first, last = [*names] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def all_macros(analysis: Analysis) -> Iterator[Macro]:
     """Yield every number of a campaign that a text can cite."""
     cells = text_cells(analysis)
     yield from _conditions(records(analysis.campaign)[0])
+    targets = listed(advised_targets(analysis)["label"])
+    yield Macro(("campaign targets",), targets, "targets that get an answer, by their labels")
     shown = ", ".join(beside(analysis))
     yield Macro(("campaigns beside",), shown, "campaigns shown with this one")
     yield from _counts(analysis)

@@ -60,6 +60,7 @@ def switches(analysis: Analysis) -> dict[str, bool]:
     widest, imposed = widest_passes(analysis), imposed_cells(analysis)
     contexts = {name: make(analysis) for name, make in TABLES.items()}
     return {
+        "CampaignOfStudy": analysis.of_study,
         "CampaignSynthetic": bool(campaign["synthetic"]),
         "CampaignTrueShape": bool(campaign["true_shape"]),
         "CampaignPublished": campaign["source"] == "published",
@@ -67,6 +68,7 @@ def switches(analysis: Analysis) -> dict[str, bool]:
         "CampaignMoreRepeats": bool(
             table(analysis, "spread")["blocks"].max() > campaign["repeats"]
         ),
+        "SettingsSeveral": len(cells) > 1,
         "CampaignBeside": bool(beside(analysis)),
         "CostsMeasured": not table(analysis, "verification").empty,
         "CostsPredicted": not predicted(analysis).empty,

@@ -142,11 +142,23 @@ COLUMNS: dict[str, Sequence[Column]] = {
         _GAMMA,
         _RATE_SD,
         strong(marked(_SPEEDUP, "†", lambda row: not row["paired"]), lambda row: row["best"]),
-        number("Unpaired", "speedup_unpaired", 2),
+        number("Unpaired", "speedup_unpaired", 2)._replace(
+            when=lambda context: any(pd.notna(row["speedup_unpaired"]) for row in rows_of(context))
+        ),
         _ACCEPTED,
         _TOKENS,
     ],
     "drafts": [_TARGET, _GAMMA],  # and some of each draft
+    "prompts": [
+        _TARGET,
+        _DRAFT,
+        _GAMMA,
+        text("Text", "prompt_label"),
+        _BASELINE,
+        _RATE_SD,
+        _SPEEDUP,
+        _ACCEPTED,
+    ],
     "prompt_lengths": [
         _TARGET,
         _DRAFT,
