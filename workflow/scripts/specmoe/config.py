@@ -6,6 +6,7 @@ Everything a campaign measures is said in `config/`; config/README.md explains e
 
 from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import PurePath
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints
@@ -14,7 +15,7 @@ from specmoe.audit_settings import AuditSettings
 from specmoe.backend import Backend
 from specmoe.block import NO_DRAFT, Protocol
 from specmoe.config_types import Digest, Name, Positive, Strict
-from specmoe.model_entries import AnyModel, Family, Model, QuantizeModel
+from specmoe.model_entries import AnyModel, Family, HubModel, Model, PathModel, QuantizeModel
 
 
 class Campaign(Strict):
@@ -290,5 +291,17 @@ class Config(Strict):
         return text.label if text else prompt
 
     def label(self, model: str) -> str:
-        """Return the reader's word for a model id."""
-        return self.models[model].label or model
+        """Return the reader's word for a model id: without a label, the name of the user's file.
+
+        Models whose files have one name in different folders are told apart by their ids.
+        """
+        name = self._file_name(model)
+        shared = sum(self._file_name(other) == name for other in self.models) > 1
+        return self.models[model].label or (model if shared else name)
+
+    def _file_name(self, model: str) -> str:
+        """Return the name that a model's file has where it comes from, or lacking one its id."""
+        entry = self.models[model]
+        if isinstance(entry, PathModel):
+            return PurePath(entry.path).stem
+        return PurePath(entry.file).stem if isinstance(entry, HubModel) else model

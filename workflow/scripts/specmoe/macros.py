@@ -3,6 +3,8 @@ r"""The numbers a text can cite, as LaTeX commands: `\SpeedupBestMoeQFourDraftTw
 What each says stands beside it in `paper/macros.tex`. A value that was not measured is a dash.
 """
 
+from collections.abc import Mapping
+
 from specmoe.analysis import Analysis
 from specmoe.block import Protocol
 from specmoe.errors import ConfigError
@@ -95,6 +97,11 @@ def switches(analysis: Analysis) -> dict[str, bool]:
             for family in FAMILIES
         },
     }
+
+
+def switch_file(on: Mapping[str, bool]) -> str:
+    r"""Return a file of nothing but switches, like `\ifFigureThroughput`, by their names."""
+    return "".join([HEADER, *(_switch(name, state) for name, state in on.items())])
 
 
 def _switch(name: str, on: bool) -> str:

@@ -1,0 +1,175 @@
+"""What one pastes elsewhere: a picture that says itself what it is of, and a table in Markdown.
+
+Both name the machine, the models, the engine, the day and what the audit says, since the page that
+says so is not there where they are pasted.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from textwrap import wrap
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from specmoe import latex
+from specmoe.advice import Answer
+from specmoe.analysis import Analysis
+from specmoe.figures import FIGURES, PNG_DPI, drawn
+from specmoe.html import plain
+from specmoe.macro_list import listed
+from specmoe.macros import named_macros
+from specmoe.style import WIDTH_IN, applied
+from specmoe.tables import Record, records
+from specmoe.views import advised_targets, count_check, ordered_models, usual_cells, whole_audit
+
+# The first of them that has anything to show is the picture.
+PICTURES = ("speedup_by_gamma", "prompt_lengths", "break_even", "verification_cost", "throughput")
+_CAPTION_PT = 7
+_LETTERS_AN_INCH = 17  # at that size
+_LINE_IN = 0.14
+_HEADS = ["Target", "Draft", "γ", "Speedup", "Accepted", "tok/s with draft", "tok/s without"]
+# What Markdown, or a site that shows it, takes for a mark, a link or a mention.
+_MARKS = re.compile(r"[\\`*_\[\]<>|~&$#@:^]")
+_ANSWERS = {
+    Answer.ON: "switch it on",
+    Answer.OFF: "leave it off",
+    Answer.UNKNOWN: "not known",
+}
+
+
+def caption(analysis: Analysis) -> str:
+    """Return in a few sentences what the numbers are of, and what the audit says of them."""
+    numbers = {name: plain(macro.value) for name, macro in named_macros(analysis).items()}
+    campaign = records(analysis.campaign)[0]
+    days = dict.fromkeys([numbers["CampaignStarted"], numbers["CampaignEnded"]])
+    machine = [numbers["HostChip"]]
+    if campaign["backend"] != "cpu" and pd.notna(campaign.get("host_gpu")):
+        machine = list(dict.fromkeys([*machine, str(campaign["host_gpu"])]))
+    sentences = [
+        f"Campaign {analysis.name}: {_models(analysis)}.",
+        f"{', '.join(machine)}, backend {numbers['CampaignBackend']};"
+        f" llama.cpp {numbers['EngineCommit']} ({numbers['EngineName']});"
+        f" {' to '.join(days)} (UTC).",
+        *_warnings(campaign),
+        _audit(analysis),
+    ]
+    return " ".join(sentences)
+
+
+@applied()
+def picture(analysis: Analysis) -> Figure:
+    """Return the campaign's figure of speedups, or what it has in its place, over its caption."""
+    figures = (FIGURES[name](analysis) for name in PICTURES)
+    figure = next(filter(drawn, figures), None) or Figure(figsize=(WIDTH_IN, 0.2))
+    lines = wrap(caption(analysis), int(_LETTERS_AN_INCH * figure.get_figwidth()) - 2)
+    below = _LINE_IN * (len(lines) + 1)
+    height = figure.get_figheight() + below
+    figure.set_figheight(height)
+    figure.set_layout_engine("constrained", rect=(0, below / height, 1, 1 - below / height))
+    figure.text(0.01, 0.5 * _LINE_IN / height, "\n".join(lines), va="bottom", fontsize=_CAPTION_PT)
+    return figure
+
+
+def save_picture(figure: Figure, path: Path) -> None:
+    """Write a figure as PNG; equal figures give equal bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with applied():
+        figure.savefig(path, dpi=PNG_DPI)
+
+
+def markdown(analysis: Analysis) -> str:
+    """Return the answer for each target, and a row for each target, draft and γ."""
+    cells = records(usual_cells(analysis))
+    level = plain(latex.percent(analysis.campaign["confidence"].iloc[0], 0))
+    lines = [escape(caption(analysis))]
+    for row in records(advised_targets(analysis)):
+        lines += ["", *_answer(row)]
+    if cells:
+        lines += ["", _row(_HEADS), _row(["---", "---", *["---:"] * (len(_HEADS) - 2)])]
+        lines += [_row(_cells(cell)) for cell in cells]
+        lines += ["", f"Brackets: {level} % intervals of the speedup over blocks of runs."]
+        if not all(cell["paired"] for cell in cells):
+            lines[-1] += " †: compared with a mean rate, for want of a baseline of its own."
+    return "\n".join(lines) + "\n"
+
+
+def escape(text: str) -> str:
+    """Return Markdown that shows `text` on one line and does nothing else."""
+    return _MARKS.sub(r"\\\g<0>", " ".join(text.split()))
+
+
+def fenced(code: str) -> list[str]:
+    """Return lines that show a line of code, whatever backticks it has."""
+    longest = max((len(run) for run in re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [f"{fence}sh", " ".join(code.split()), fence]
+
+
+def _models(analysis: Analysis) -> str:
+    """Return the words for who is measured with whose drafts."""
+    cells = usual_cells(analysis)
+    if cells.empty:
+        return listed(ordered_models(analysis)["label"])
+    labels = ordered_models(analysis).set_index("model")["label"]
+    targets, drafts = (
+        listed(label for model, label in labels.items() if model in set(cells[role]))
+        for role in ("target", "draft")
+    )
+    return f"{targets} with draft {drafts}"
+
+
+def _warnings(campaign: Record) -> list[str]:
+    if campaign["source"] == "published":
+        return ["Rows of the published study, recorded by its authors."]
+    if campaign["synthetic"]:
+        return ["The models have random weights: this is about the method, not about real models."]
+    return []
+
+
+def _audit(analysis: Analysis) -> str:
+    whole = whole_audit(analysis)
+    if not whole:
+        return "Not audited."
+    marked = int(whole["marked"])
+    told = f"{marked:,}" if marked else "none"
+    controls = count_check(whole, "controls")
+    known = f"{controls['runs'] - controls['failed']} of {controls['runs']} as they must be"
+    return (
+        f"Audit: {told} of {int(whole['runs']):,} runs {'breaks' if marked == 0 else 'break'} a"
+        f" check; controls: {known if controls['runs'] else 'not measured'}."
+    )
+
+
+def _answer(row: Record) -> list[str]:
+    best = (
+        f" Fastest of {row['settings']}: draft {escape(str(row['draft_label']))},"
+        f" γ = {row['gamma']}, speedup {plain(latex.fixed(row['speedup'], 2))}"
+        f" {plain(latex.interval(row['joint_low'], row['joint_high']))}".rstrip()
+        + "."
+        if row["settings"]
+        else ""
+    )
+    reason = escape(str(row["reason"]))
+    words = _ANSWERS[Answer(row["answer"])]
+    lines = [f"**{escape(str(row['label']))}: {words}** ({reason}).{best}"]
+    return [*lines, "", *fenced(row["command"])] if isinstance(row["command"], str) else lines
+
+
+def _cells(cell: Record) -> list[str]:
+    reach = plain(latex.interval(cell["speedup_low"], cell["speedup_high"]))
+    dagger = "" if cell["paired"] else "†"
+    shown = f"{plain(latex.fixed(cell['speedup'], 2))}{dagger} {reach}".rstrip()
+    return [
+        escape(str(cell["label"])),
+        escape(str(cell["draft_label"])),
+        str(cell["gamma"]),
+        escape(shown),
+        f"{plain(latex.percent(cell['acceptance_rate']))} %",
+        plain(latex.fixed(cell["tokens_per_second"])),
+        plain(latex.fixed(cell["baseline_tokens_per_second"])),
+    ]
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
