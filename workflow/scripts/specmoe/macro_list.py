@@ -154,10 +154,13 @@ def _reported(analysis: Analysis) -> Iterator[Macro]:
 
 def _answers(analysis: Analysis) -> Iterator[Macro]:
     answers = table(analysis, "advice")["answer"]
+    advised = advised_targets(analysis)
     yield Macro(("advice targets",), len(answers), "targets that get an answer")
     for words, answer in [("on", Answer.ON), ("off", Answer.OFF), ("unknown", Answer.UNKNOWN)]:
         count = int((answers == answer).sum())
         yield Macro(("advice", words), count, f"of them, the answer is: {answer}")
+        targets = listed(advised.loc[advised["answer"] == answer, "label"])
+        yield Macro(("advice", words, "targets"), targets, f"measured with a draft, and {answer}")
 
 
 def _verdicts(analysis: Analysis) -> Iterator[Macro]:

@@ -5,6 +5,7 @@ What each says stands beside it in `paper/macros.tex`. A value that was not meas
 
 from collections.abc import Mapping
 
+from specmoe.advice import Answer
 from specmoe.analysis import Analysis
 from specmoe.block import Protocol
 from specmoe.errors import ConfigError
@@ -20,7 +21,14 @@ from specmoe.macro_list import (
     widest_passes,
 )
 from specmoe.tables import TABLES, has_rows, records, rows_of
-from specmoe.views import control_cells, count_check, table, text_cells, whole_audit
+from specmoe.views import (
+    advised_targets,
+    control_cells,
+    count_check,
+    table,
+    text_cells,
+    whole_audit,
+)
 
 HEADER = "% Made by specmoe from the campaign's analysis; changes are lost when it runs again.\n"
 
@@ -72,6 +80,14 @@ def switches(analysis: Analysis) -> dict[str, bool]:
         ),
         "SettingsSeveral": len(cells) > 1,
         "CampaignBeside": bool(beside(analysis)),
+        **{
+            command_name("advised", word): answer in set(advised_targets(analysis)["answer"])
+            for word, answer in [
+                ("on", Answer.ON),
+                ("off", Answer.OFF),
+                ("unknown", Answer.UNKNOWN),
+            ]
+        },
         "CostsMeasured": not table(analysis, "verification").empty,
         "CostsPredicted": not predicted(analysis).empty,
         "ImposedMeasured": not imposed.empty,

@@ -6,11 +6,15 @@ says so is not there where they are pasted.
 
 import re
 from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from textwrap import wrap
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.image import imread
+from numpy.typing import NDArray
 
 from specmoe import latex
 from specmoe.advice import Answer
@@ -26,11 +30,11 @@ from specmoe.views import advised_targets, count_check, ordered_models, usual_ce
 # The first of them that has anything to show is the picture.
 PICTURES = ("speedup_by_gamma", "prompt_lengths", "break_even", "verification_cost", "throughput")
 _CAPTION_PT = 7
-_LETTERS_AN_INCH = 17  # at that size
+_LETTERS_AN_INCH = 19  # at that size
 _LINE_IN = 0.14
 _HEADS = ["Target", "Draft", "γ", "Speedup", "Accepted", "tok/s with draft", "tok/s without"]
 # What Markdown, or a site that shows it, takes for a mark, a link or a mention.
-_MARKS = re.compile(r"[\\`*_\[\]<>|~&$#@:^]")
+_MARKS = re.compile(r"[\\`*_\[\]<>|~&$#@^]|:(?=//)")
 _ANSWERS = {
     Answer.ON: "switch it on",
     Answer.OFF: "leave it off",
@@ -61,14 +65,25 @@ def caption(analysis: Analysis) -> str:
 def picture(analysis: Analysis) -> Figure:
     """Return the campaign's figure of speedups, or what it has in its place, over its caption."""
     figures = (FIGURES[name](analysis) for name in PICTURES)
-    figure = next(filter(drawn, figures), None) or Figure(figsize=(WIDTH_IN, 0.2))
-    lines = wrap(caption(analysis), int(_LETTERS_AN_INCH * figure.get_figwidth()) - 2)
-    below = _LINE_IN * (len(lines) + 1)
-    height = figure.get_figheight() + below
-    figure.set_figheight(height)
-    figure.set_layout_engine("constrained", rect=(0, below / height, 1, 1 - below / height))
-    figure.text(0.01, 0.5 * _LINE_IN / height, "\n".join(lines), va="bottom", fontsize=_CAPTION_PT)
-    return figure
+    shown = next(filter(drawn, figures), None) or Figure(figsize=(WIDTH_IN, _LINE_IN))
+    rows, columns = (pixels := _pixels(shown)).shape[:2]
+    lines = wrap(caption(analysis), int(_LETTERS_AN_INCH * columns / PNG_DPI) - 2)
+    below = round(PNG_DPI * _LINE_IN * (len(lines) + 1))
+    whole = Figure(figsize=(columns / PNG_DPI, (rows + below) / PNG_DPI), dpi=PNG_DPI)
+    whole.set_layout_engine("none")
+    whole.figimage(pixels, 0, below)
+    words = "\n".join(lines)
+    whole.text(0.015, below / 2 / (rows + below), words, va="center", fontsize=_CAPTION_PT)
+    return whole
+
+
+def _pixels(figure: Figure) -> NDArray[np.float32]:
+    """Return a figure as it is printed: a caption beside its axes would move them."""
+    printed = BytesIO()
+    figure.savefig(printed, format="png", dpi=PNG_DPI)
+    printed.seek(0)
+    image: NDArray[np.float32] = imread(printed)
+    return image
 
 
 def save_picture(figure: Figure, path: Path) -> None:
@@ -164,7 +179,7 @@ def _cells(cell: Record) -> list[str]:
         escape(str(cell["label"])),
         escape(str(cell["draft_label"])),
         str(cell["gamma"]),
-        escape(shown),
+        shown,
         f"{plain(latex.percent(cell['acceptance_rate']))} %",
         plain(latex.fixed(cell["tokens_per_second"])),
         plain(latex.fixed(cell["baseline_tokens_per_second"])),
