@@ -86,8 +86,8 @@ def _conditions(campaign: Record) -> Iterator[Macro]:
         ("campaign temperature", fixed(campaign["temperature"]), "temperature of sampling"),
         ("campaign precision", percent(campaign["precision"], 0), "asked of intervals, in percent"),
         ("campaign confidence", percent(campaign["confidence"], 0), "of intervals, in percent"),
-        ("campaign started", _day(campaign["started_at"]), "start of the first run (UTC)"),
-        ("campaign ended", _day(campaign["ended_at"]), "start of the last run (UTC)"),
+        ("campaign started", day(campaign["started_at"]), "start of the first run (UTC)"),
+        ("campaign ended", day(campaign["ended_at"]), "start of the last run (UTC)"),
         ("campaign load", fixed(campaign["load_average_max"]), "highest load average"),
         ("engine name", campaign["engine"], "engine"),
         ("engine commit", short_commits(campaign["engine_commit"]), "its llama.cpp commit"),
@@ -278,5 +278,5 @@ def _cell(row: Record) -> Iterator[Macro]:
     yield Macro(("acceptance", *words), percent(row["acceptance_rate"]), f"percent: {at}")
 
 
-def _day(time: Any) -> str:
+def day(time: Any) -> str:
     return "" if pd.isna(time) else f"{pd.Timestamp(time):%Y-%m-%d}"

@@ -19,12 +19,12 @@ from numpy.typing import NDArray
 from specmoe import latex
 from specmoe.advice import Answer
 from specmoe.analysis import Analysis
+from specmoe.backend import Backend
 from specmoe.figures import FIGURES, PNG_DPI, drawn
 from specmoe.html import plain
-from specmoe.macro_list import listed
-from specmoe.macros import named_macros
+from specmoe.macro_list import day, listed
 from specmoe.style import WIDTH_IN, applied
-from specmoe.tables import Record, records
+from specmoe.tables import Record, records, short_commits
 from specmoe.views import advised_targets, count_check, ordered_models, usual_cells, whole_audit
 
 # The first of them that has anything to show is the picture.
@@ -44,16 +44,15 @@ _ANSWERS = {
 
 def caption(analysis: Analysis) -> str:
     """Return in a few sentences what the numbers are of, and what the audit says of them."""
-    numbers = {name: plain(macro.value) for name, macro in named_macros(analysis).items()}
     campaign = records(analysis.campaign)[0]
-    days = dict.fromkeys([numbers["CampaignStarted"], numbers["CampaignEnded"]])
-    machine = [numbers["HostChip"]]
-    if campaign["backend"] != "cpu" and pd.notna(campaign.get("host_gpu")):
-        machine = list(dict.fromkeys([*machine, str(campaign["host_gpu"])]))
+    days = dict.fromkeys(day(campaign[key]) for key in ("started_at", "ended_at"))
+    machine = [str(campaign["host_chip"])]
+    if campaign["backend"] != Backend.CPU and pd.notna(campaign.get("host_gpu")):
+        machine.append(str(campaign["host_gpu"]))
     sentences = [
         f"Campaign {analysis.name}: {_models(analysis)}.",
-        f"{', '.join(machine)}, backend {numbers['CampaignBackend']};"
-        f" llama.cpp {numbers['EngineCommit']} ({numbers['EngineName']});"
+        f"{', '.join(machine)}, backend {campaign['backend']};"
+        f" llama.cpp {short_commits(campaign['engine_commit'])} ({campaign['engine']});"
         f" {' to '.join(days)} (UTC).",
         *_warnings(campaign),
         _audit(analysis),
