@@ -279,4 +279,5 @@ def _cell(row: Record) -> Iterator[Macro]:
 
 
 def day(time: Any) -> str:
+    """Return the day of a time as a date; nothing of one that is not known."""
     return "" if pd.isna(time) else f"{pd.Timestamp(time):%Y-%m-%d}"
