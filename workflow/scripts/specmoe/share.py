@@ -46,12 +46,13 @@ def caption(analysis: Analysis) -> str:
     """Return in a few sentences what the numbers are of, and what the audit says of them."""
     campaign = records(analysis.campaign)[0]
     days = dict.fromkeys(day(campaign[key]) for key in ("started_at", "ended_at"))
-    machine = [str(campaign["host_chip"])]
-    if campaign["backend"] != Backend.CPU and pd.notna(campaign.get("host_gpu")):
-        machine.append(str(campaign["host_gpu"]))
+    machine = str(campaign["host_chip"])
+    if campaign["backend"] != Backend.CPU and pd.notna(gpu := campaign.get("host_gpu")):
+        # On one chip the GPU is named by it.
+        machine = str(gpu) if machine in str(gpu) else f"{machine}, {gpu}"
     sentences = [
         f"Campaign {analysis.name}: {_models(analysis)}.",
-        f"{', '.join(machine)}, backend {campaign['backend']};"
+        f"{machine}, backend {campaign['backend']};"
         f" llama.cpp {short_commits(campaign['engine_commit'])} ({campaign['engine']});"
         f" {' to '.join(days)} (UTC).",
         *_warnings(campaign),
