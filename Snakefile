@@ -36,6 +36,7 @@ include: "rules/published.smk"
 include: "rules/audit.smk"
 include: "rules/analysis.smk"
 include: "rules/paper.smk"
+include: "rules/share.smk"
 include: "rules/site.smk"
 
 
@@ -70,6 +71,7 @@ rule paper:
     input:
         rules.tables.input,
         rules.figures.input,
+        rules.render_share.output,
         [] if MISSING_TEX else PDF_FILES,
 
 
@@ -83,6 +85,7 @@ rule site:
     """Measure what is not measured yet; render the page: results/<campaign>/site/index.html."""
     input:
         rules.render_site.output,
+        rules.render_share.output,
 
 
 rule runs:

@@ -8,6 +8,8 @@ CAPTIONS = {caption.stem: caption for caption in sorted(PAPER.glob("captions/*.r
 FIGURE_FILES = expand(
     "paper/figures/{figure}.{end}", figure=CAPTIONS, end=["pdf", "png"]
 )
+# Which of them have anything to show.
+FIGURE_SWITCHES = "paper/figures/switches.tex"
 DOCUMENTS = ["main", "supplement"]
 PDF_FILES = expand("paper/{document}.pdf", document=DOCUMENTS)
 # Without TeX the paper is its tables, figures and numbers.
@@ -47,13 +49,6 @@ rule render_tables:
         templates=TEMPLATES,
     output:
         tables=TABLE_FILES,
-        cells=report(
-            directory("<campaign>/tables"),
-            patterns=["{table}.csv"],
-            caption=(PAPER / "captions/tables/table.rst").resolve(),
-            category="Tables",
-            labels={"table": "{table}"},
-        ),
         macros="paper/macros.tex",
     log:
         "<logs>/render_tables.log",
@@ -63,12 +58,11 @@ rule render_tables:
         "../envs/analysis.yaml"
     params:
         templates=PAPER / "templates",
-        words=table_words,
     message:
         "Rendering the paper's tables"
     shell:
         "python {input.script} --analysis {input.analysis} --templates {params.templates}"
-        " --out paper/tables --cells {output.cells} --macros {output.macros} 2>&1 | tee {log}"
+        " --out paper/tables --macros {output.macros} 2>&1 | tee {log}"
 
 
 rule plot_figures:
@@ -89,6 +83,7 @@ rule plot_figures:
             )
             for figure, caption in CAPTIONS.items()
         ],
+        switches=FIGURE_SWITCHES,
     log:
         "<logs>/plot_figures.log",
     benchmark:
@@ -98,7 +93,8 @@ rule plot_figures:
     message:
         "Plotting the paper's figures"
     shell:
-        "python {input.script} --analysis {input.analysis} --out paper/figures 2>&1 | tee {log}"
+        "python {input.script} --analysis {input.analysis} --out paper/figures"
+        " --switches {output.switches} 2>&1 | tee {log}"
 
 
 rule render_pdf:
@@ -106,6 +102,7 @@ rule render_pdf:
     input:
         modules("render_pdf"),
         FIGURE_FILES,
+        FIGURE_SWITCHES,
         TABLE_FILES,
         bibliography=PAPER / "references.bib",
         document=PAPER / "{document}.tex",

@@ -6,7 +6,8 @@ from axe_playwright_python.sync_playwright import Axe
 from specmoe.site_figures import page_figures
 
 from ..unit.paper_analyses import full, relabelled
-from ..unit.test_site_page import HOSTILE, of_campaign, page_of
+from ..unit.test_share import advised
+from ..unit.test_site_page import HOSTILE, of_campaign, ones_own, page_of
 
 WIDTHS = ["phone", "desk"]
 LANGUAGES = {"en-GB": "en", "zh-CN": "zh-CN"}
@@ -82,7 +83,7 @@ def test_each_language_hides_the_other(visit, demo_page):
     page.get_by_role("button", name="中文").click()
     text = page.locator("main").inner_text()
     assert "目标模型" in text
-    assert "In one minute" not in text
+    assert "The answer" not in text
 
 
 def test_a_page_that_may_not_remember_still_changes_its_language(visit, demo_page, browser):
@@ -103,7 +104,7 @@ def test_without_a_script_the_page_is_whole_and_english(browser, demo_page):
     page.goto(demo_page.as_uri())
     assert page.locator("#table-speculation tbody tr").count() > 0
     assert page.locator("#language").is_hidden()
-    assert page.get_by_text("In one minute").first.is_visible()
+    assert page.get_by_text("The answer").first.is_visible()
     context.close()
 
 
@@ -217,3 +218,29 @@ def test_hostile_names_do_nothing_and_do_not_widen_the_page(visit, root, tmp_pat
     assert overflow(page) == 0
     assert visited.faults == []
     assert [url for url in visited.requests if not url.startswith("data:")] == [path.as_uri()]
+
+
+@pytest.mark.parametrize("light", ["light", "dark"])
+@pytest.mark.parametrize("size", WIDTHS)
+def test_the_answer_for_ones_own_models_is_on_the_first_screen(visit, root, tmp_path, size, light):
+    analysis = advised(ones_own(full()))
+    path = tmp_path / "index.html"
+    path.write_text(page_of(analysis, root, page_figures(analysis)), encoding="utf-8")
+    page = visit(path, size, light=light).page
+    for words in ("switch on", "γ = 8", "1.40"):
+        box = page.locator(".answers").get_by_text(words).first.bounding_box()
+        assert box["y"] + box["height"] < page.viewport_size["height"], words
+    assert overflow(page) == 0
+    violations = Axe().run(page).response["violations"]
+    assert [fault for fault in violations if fault["impact"] in ("serious", "critical")] == []
+
+
+def test_words_stand_beside_a_figure_where_there_is_room_and_above_it_where_not(visit, demo_page):
+    def tops(size):
+        figure = visit(demo_page, size).page.locator("#figure-speedup_by_gamma")
+        return [figure.locator(part).bounding_box()["y"] for part in (".about", ".shown")]
+
+    words, picture = tops("desk")
+    assert words == picture
+    words, picture = tops("phone")
+    assert words < picture

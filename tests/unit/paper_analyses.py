@@ -96,6 +96,7 @@ CAMPAIGN = pd.DataFrame(
         {
             "campaign": "by_hand",
             "source": "measured",
+            "of_study": True,
             "length_unit": "tokens",
             "synthetic": True,
             "true_shape": False,
@@ -179,10 +180,13 @@ def analysis_of(rows: list[dict]) -> Analysis:
     sweep = summarise(compared[of_length], "prompt", "n_prompt")
     if not sweep.empty:
         sweep["baseline_tokens_per_second"] = BASELINE_RATE
+    by_prompt = summarise(compared[~of_length], "prompt")
+    if not by_prompt.empty:
+        by_prompt["prompt_label"] = by_prompt["prompt"].str.capitalize()
     tables = (baselines, summarise(compared), sweep, MODELS, SUITES, CAMPAIGN)
     return Analysis(
         *tables,
-        by_prompt=summarise(compared[~of_length], "prompt"),
+        by_prompt=by_prompt,
         marked=unmarked(runs),
         required_time=needed_times(runs),
     )
@@ -403,6 +407,7 @@ def _row(
         "target": target,
         "protocol": "paired",
         "engine": "current-cpu",
+        "backend": "cpu",
         "decode_failures": 0,
         "draft": draft,
         "gamma": gamma,

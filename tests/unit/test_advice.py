@@ -111,6 +111,19 @@ def test_a_draft_as_slow_as_its_target_is_left_off_though_all_is_accepted(config
     assert row["reason"] == "no setting's interval lies above 1"
 
 
+def test_an_answer_comes_with_the_line_that_does_it(config):
+    model = "results/models/study/{}.gguf"
+    on, _ = advice_of(campaign(setting(8, [59, 60, 61])), config)
+    assert on["command"] == (
+        f"llama-server -m {model.format('moe_q4')} -md {model.format('draft_0.8b')}"
+        " --spec-type draft-simple --spec-draft-n-max 8 --spec-draft-n-min 0 --spec-draft-p-min 0"
+    )
+    off, _ = advice_of(campaign(setting(8, [39, 40, 41])), config)
+    assert off["command"] == f"llama-server -m {model.format('moe_q4')}"
+    unknown, _ = advice_of(campaign(setting(4, [100]), repeats=1), config)
+    assert unknown["command"] is None
+
+
 def test_settings_whose_intervals_overlap_are_equally_good(config):
     runs = campaign(setting(2, [66, 70, 74]), setting(4, [67, 71, 75]), setting(8, [52, 53, 54]))
     row, settings = advice_of(runs, config)
@@ -137,7 +150,7 @@ def test_a_gain_that_is_one_only_because_the_best_was_picked_is_not_advised(conf
     wide = [setting(gamma, [44, 50, 56]) for gamma in (1, 2, 8, 16, 32)]
     row, _ = advice_of(campaign(setting(4, [50.5, 51, 51.5]), *wide), config)
     assert row["answer"] == Answer.OFF
-    assert row["reason"].endswith("once it is allowed for that the best of 6 is looked at")
+    assert row["reason"].endswith("once the choice among settings is allowed for")
 
 
 def test_settings_with_marked_runs_are_set_aside(config):

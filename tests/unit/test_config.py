@@ -262,3 +262,16 @@ def test_a_network_is_a_family_or_what_its_files_were_made_from(study, root):
     small = load(study, root)
     assert {small.network(f"moe_{kind}") for kind in ("q4", "q8", "f16")} == {"moe_f16"}
     assert small.network("dense_4b") != small.network("dense_9b")
+
+
+def test_a_model_without_a_label_is_called_by_its_files_name_unless_another_has_it(study, root):
+    study["model_sets"]["study"] |= {
+        "mine": {"kind": "path", "path": "/a/My-4B.gguf"},
+        "hub": {"kind": "hub", "repository": "a/b", "file": "dir/Small.gguf"},
+        "one": {"kind": "path", "path": "/a/model.gguf"},
+        "two": {"kind": "path", "path": "/b/model.gguf"},
+        "named": {"kind": "path", "path": "/a/x.gguf", "label": "Mine"},
+    }
+    config = load(study, root)
+    labels = [config.label(model) for model in ("mine", "hub", "one", "two", "named")]
+    assert labels == ["My-4B", "Small", "one", "two", "Mine"]

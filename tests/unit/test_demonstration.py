@@ -35,6 +35,21 @@ def test_the_first_pair_of_the_campaign_is_decoded_unless_another_is_named(demo,
     assert what.synthetic
 
 
+def test_the_prompt_is_the_first_that_the_campaign_sends_to_the_pair(demo, root):
+    demo["suites"]["B"]["prompts"] = ["chinese", "code"]
+    demo["suites"]["P"]["prompts"] = ["chinese", "code", "short_factual", "long_reasoning"]
+    assert chosen(demo, root).block.prompts[0].prompt == "chinese"
+    demo["trace"] = {"target": "dense_9b"}  # suite D sends it the texts of the study
+    assert chosen(demo, root).block.prompts[0].prompt == "short_factual"
+    demo["trace"] = {"prompt": "code"}
+    assert chosen(demo, root).prompt_label == "Code"
+
+
+def test_a_pair_that_gets_no_text_decodes_the_first_of_all(demo, root):
+    demo["campaign"]["suites"] = ["F"]
+    assert chosen(demo, root).block.prompts[0].prompt == next(iter(demo["prompts"]["texts"]))
+
+
 def test_what_is_named_is_taken_and_the_rest_is_the_first_pair_with_it(demo, root):
     demo["trace"] = {"target": "dense_9b", "gamma": 7, "prompt": "code", "n_predict": 20}
     block = chosen(demo, root).block

@@ -14,12 +14,21 @@ import pytest
 from specmoe import latex
 from specmoe.html import environment, plain
 from specmoe.recording import Recording
-from specmoe.site import kind_of, render_page
+from specmoe.site import kind_of, render_page, span
 from specmoe.site_data import data_names, write_data
 from specmoe.site_figures import page_figures
 
 from .made_recording import recording
-from .paper_analyses import compared, controlled, costed, full, relabelled, without_drafts
+from .paper_analyses import (
+    compared,
+    controlled,
+    costed,
+    full,
+    relabelled,
+    single,
+    without_drafts,
+)
+from .test_share import advised
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
 VOID = {"meta", "link", "img", "br", "rect", "path"}
@@ -184,6 +193,57 @@ def test_small_models_of_random_weights_are_called_synthetic(root):
     text = page_of(analysis, root)
     assert "Synthetic models." in text
     assert "合成模型。" in text
+
+
+def ones_own(analysis):
+    """Return the analysis as one of models that the study knows nothing of."""
+    none = pd.DataFrame()
+    own = of_campaign(analysis, of_study=False, synthetic=False)
+    return replace(own, claims=none, method_notes=none, comparison=none)
+
+
+def places(text, *ids):
+    return [text.index(f'id="{name}"') for name in ids]
+
+
+def test_a_page_of_ones_own_models_answers_first_and_leaves_the_study_out(root):
+    analysis = advised(ones_own(full()))
+    text = page_of(analysis, root, page_figures(analysis))
+    words = "".join(Reader(text).words)
+    assert "<title" in text
+    assert "Should MoE Q4 use speculative decoding?" in words
+    assert "MoE Q4 该用推测解码吗？" in words
+    order = places(text, "summary", "results", "figure-speedup_by_gamma", "audit", "how", "cite")
+    assert order == sorted(order)
+    assert 'id="study"' not in text
+    assert not re.search(r"study|研究", words.replace("study's own commands", ""))
+    assert text.index("llama-server -m a.gguf") < text.index('id="results"')
+
+
+@pytest.mark.parametrize("make", [full, costed, controlled])
+def test_results_come_before_explanations_in_every_campaign(make, root):
+    text = page_of(make(), root, page_figures(make()))
+    order = places(text, "summary", "results", "audit", "study", "how", "questions")
+    assert order == sorted(order)
+
+
+def test_a_card_names_draft_gamma_gain_and_the_line_to_paste(root):
+    text = page_of(advised(full()), root)
+    card = text.partition('<ul class="answers">')[2].partition("</ul>")[0]
+    words = " ".join("".join(Reader(f"<ul>{card}</ul>").words).split())
+    assert "Draft草稿模型 Draft 0.8B, γ = 8" in words
+    assert "1.40 × [1.20, 1.60]" in words
+    assert "llama-server -m a.gguf" in words
+    assert 'data-answer="switch on"' in card
+
+
+def test_a_range_whose_ends_print_the_same_is_one_value(root):
+    assert span("0.59", "0.59", "–") == "0.59"
+    assert span("0.59", "0.60", "–") == "0.59–0.60"
+    words = "".join(Reader(page_of(single(), root)).words)
+    assert "by a factor of 1.20." in words
+    assert "1.20 ×" in words
+    assert not re.search(r"(\d+\.\d+) ?(?:–|to|到) ?\1\b", words)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 
 from specmoe.errors import ConfigError, SchemaError
+from specmoe.figures import FIGURES
+from specmoe.latex import command_name
 from specmoe.macros import macros
 from specmoe.reported import compare_printed, read_reported
 from specmoe.tables import NOT_MEASURED, TABLES, render_table
@@ -239,6 +241,20 @@ def test_drafts_stand_side_by_side_with_a_dash_where_one_was_not_measured():
     assert render("drafts", full()).startswith(r"\begin{tabular}{lrrrrrrr}")
 
 
+def test_each_text_has_its_own_row_where_a_campaign_sends_several():
+    runs = [
+        *baseline_runs(["moe_q4"], ["code", "chinese"], 2),
+        *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60, 60], "code"),
+        *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [40, 40], "chinese"),
+    ]
+    text = render("prompts", analysis_of(runs))
+    assert "& Chinese & 50.0 & 40.0 " in text
+    assert "& Code & 50.0 & 60.0 " in text
+    assert "0.80 & [0.80, 0.80]" in text
+    assert "1.20 & [1.20, 1.20]" in text
+    assert render("prompts", full()) == NOT_MEASURED  # one text alone
+
+
 def test_prompt_lengths_are_in_order_with_their_own_baseline():
     table = rows("prompt_lengths", full())[2:]
     assert [(row[3], row[4], row[5], row[7]) for row in table] == [
@@ -333,6 +349,7 @@ def test_the_documents_use_only_macros_that_every_campaign_has():
     reported = read_reported(PAPER.parent / "resources/reported")
     analysis = replace(analysis, comparison=compare_printed(reported, analysis, []))
     switches = set(re.findall(r"\\newif\\(if\w+)", macros(analysis)))
+    switches |= {f"if{command_name('figure', name)}" for name in FIGURES}
     # What \ifCostsPredicted guards is there only with it.
     lacking = asked - set(commands(analysis)) - switches
     assert {name for name in lacking if not name.startswith("Prediction")} == set()

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from specmoe.figures import FIGURES
+from specmoe.latex import command_name
 from specmoe.macros import macros
 from specmoe.tables import render_table
 from specmoe.views import ordered_audit
@@ -15,6 +16,10 @@ from .paper_analyses import full, without_drafts
 from .published_study import ROOT, analysis_of_study, needs_csv
 
 DOCUMENTS = ("main.tex", "supplement.tex", "preamble.tex")
+# Every campaign has suites, models and a machine.
+ALWAYS = {"suites", "models", "hardware"}
+# Where costs are measured, both of their tables have rows.
+IMPLIED = dict.fromkeys(["TableVerification", "TableBreakEven"], "CostsMeasured")
 TEXTS = "".join((ROOT / "paper" / name).read_text() for name in DOCUMENTS)
 
 
@@ -62,9 +67,80 @@ def test_a_table_that_would_fill_a_page_is_left_to_the_supplement():
     assert "LongSpeculation" in switches(replace(analysis, cells=pd.concat(more)))
 
 
+def nested(text):
+    """Yield what a document includes or refers to, each with the switches that it stands in."""
+    inside = []
+    pattern = r"\\(if[a-zA-Z]+|else|fi)\b|\\(floattable|pagestable|floatfigure|ref)\{([^}]+)\}"
+    for word, command, name in re.findall(pattern, text):
+        if word == "fi":
+            inside.pop()
+        elif word == "else":
+            inside[-1] = f"not {inside[-1]}"
+        elif word:
+            inside.append(word.removeprefix("if"))
+        else:
+            yield command, name, tuple(inside)
+    assert inside == []
+
+
+@pytest.mark.parametrize("document", ["main.tex", "supplement.tex"])
+def test_a_table_or_figure_is_only_there_if_there_is_anything_to_show(document):
+    kinds = {"floattable": "table", "pagestable": "table", "floatfigure": "figure"}
+    found = 0
+    for command, name, inside in nested((ROOT / "paper" / document).read_text()):
+        if command in kinds and name not in ALWAYS:
+            found += 1
+            assert command_name(kinds[command], name) in inside, name
+    assert found > 8
+
+
+@pytest.mark.parametrize("document", ["main.tex", "supplement.tex"])
+def test_a_table_or_figure_is_only_referred_to_where_it_is_there(document):
+    for command, name, inside in nested((ROOT / "paper" / document).read_text()):
+        kind, _, of = name.partition(":")
+        if command == "ref" and kind in ("tab", "fig") and of not in ALWAYS:
+            switch = command_name({"tab": "table", "fig": "figure"}[kind], of)
+            assert switch in inside or IMPLIED.get(switch) in inside, (name, inside)
+
+
+def test_the_study_is_out_of_the_paper_of_ones_own_models():
+    own = campaign(of_study=False)
+    assert "CampaignOfStudy" in switches(full())
+    assert "CampaignOfStudy" not in switches(own)
+    told = [
+        section
+        for document in ("main.tex", "supplement.tex")
+        for section in re.findall(
+            r"\\section\{([^}]*(?:study|claims|as published)[^}]*)\}",
+            without_study((ROOT / "paper" / document).read_text()),
+        )
+    ]
+    # These stand inside the switches of tables that have rows for the study's campaigns alone.
+    assert set(told) == {
+        "What the published study prints",
+        "The study's claims",
+        "The study side by side",
+    }
+
+
+def without_study(text):
+    """Return a document without what stands between the study's switch and its end."""
+    kept, inside = [], []
+    for part in re.split(r"(\\if[a-zA-Z]+\b|\\else\b|\\fi\b)", text):
+        if part == r"\fi":
+            inside.pop()
+        elif part == r"\else":
+            inside[-1] = f"not {inside[-1]}"
+        elif part.startswith(r"\if"):
+            inside.append(part.removeprefix(r"\if"))
+        elif "CampaignOfStudy" not in inside:
+            kept.append(part)
+    return "".join(kept)
+
+
 def test_a_campaign_without_drafts_has_every_switch():
     defined = set(re.findall(r"\\newif\\if(\w+)", macros(without_drafts())))
-    asked = set(re.findall(r"\\if((?:Campaign|Protocol|Measured|Table|Long)\w+)", TEXTS))
+    asked = set(re.findall(r"\\if((?:Campaign|Protocol|Measured|Table|Long|Advised)\w+)", TEXTS))
     assert asked <= defined
 
 

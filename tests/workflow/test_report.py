@@ -16,7 +16,7 @@ from .test_workflow import words
 def results(snakemake, demo_site, root):
     """The results that the report of the shipped demo campaign lists, by file name."""
     overlay = str(root / "resources/campaigns/demo/campaign.yaml")
-    targets = ["results/demo/tables", "paper/figures/break_even.png"]
+    targets = ["site", "paper/figures/break_even.png"]
     for report in ([], ["--report", "report.zip"]):
         done = snakemake(*targets, *report, "--configfile", overlay, folder=demo_site)
         assert done.returncode == 0, words(done)
@@ -32,6 +32,10 @@ def test_every_figure_has_its_caption(results, root):
     for path in (root / "paper/captions").glob("*.rst"):
         caption = results[f"{path.stem}.png"]["caption"]
         assert " ".join(path.read_text().split()[:6]) in " ".join(caption.split())
+
+
+def test_the_picture_to_paste_elsewhere_is_in_the_report(results):
+    assert "The picture to paste elsewhere" in results["speedup.png"]["caption"]
 
 
 def test_every_table_that_has_rows_has_its_title_and_note(results, demo_site, root):

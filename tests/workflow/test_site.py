@@ -24,7 +24,8 @@ def test_the_page_needs_the_analysis_and_neither_figures_nor_tables_of_the_paper
 ):
     overlay = str(root / "resources/campaigns/demo/campaign.yaml")
     planned = jobs(snakemake("-n", "site", "--configfile", overlay, folder=tmp_path))
-    expected = {"record_config", "audit_runs", "analyse_runs", "render_site", "site", "total"}
+    expected = {"record_config", "audit_runs", "analyse_runs", "render_site", "render_share"}
+    expected |= {"site", "total"}
     assert set(planned) == expected
 
 
@@ -36,6 +37,15 @@ def test_the_same_campaign_gives_the_same_bytes(snakemake, demo_site, root):
     forced = ["--forcerun", "render_site", "--configfile", overlay]
     assert snakemake("site", *forced, folder=demo_site).returncode == 0
     assert files_of(demo_site / "results/demo/site") == before
+
+
+def test_what_is_pasted_elsewhere_has_the_same_bytes_every_time(snakemake, demo_site, root):
+    overlay = str(root / "resources/campaigns/demo/campaign.yaml")
+    before = files_of(demo_site / "results/demo/share")
+    assert {str(path) for path in before} == {"speedup.png", "speedup.md"}
+    forced = ["--forcerun", "render_share", "--configfile", overlay]
+    assert snakemake("site", *forced, folder=demo_site).returncode == 0
+    assert files_of(demo_site / "results/demo/share") == before
 
 
 def test_beside_the_page_is_every_table_of_the_analysis_that_has_rows(demo_site):

@@ -36,7 +36,7 @@ def main() -> None:
     config = Config.model_validate_json(args.config.read_text())
     cards, host = (json.loads(path.read_text()) for path in (args.models, args.host))
     runs, reported = read_runs(args.runs), read_reported(args.reported)
-    of_study = config.campaign.source == "published"
+    own_rows = config.campaign.source == "published"
     own_times = pd.read_parquet(args.audit / "required_time.parquet")
     audit = pd.read_parquet(args.audit / "audit.parquet")
     advice = advise(usual_runs(runs, config), config, cards, audit)
@@ -48,25 +48,30 @@ def main() -> None:
         marked=count_marked(audit),
         required_time=own_times.assign(campaign=config.campaign.name),
     )
-    if of_study:
+    if own_rows:
         analysis = replace(analysis, reported=compare(reported, analysis))
     others = [Analysis.read(folder) for folder in args.compare_with]
-    replace(
+    analysis = replace(
         analysis,
-        method_notes=method_notes(
-            runs,
-            analysis.baselines,
-            cards,
-            {model: config.label(model) for model in cards},
-            passage_words=len(args.passage.read_text(encoding="utf-8").split()),
-            stated=read_stated(args.reported) if of_study else None,
-        ),
         required_time=required_times([analysis, *others]),
-        claims=judge_claims(read_claims(args.claims), analysis),
-        comparison=compare_printed(reported, analysis, others),
         side_by_side=side_by_side([analysis, *others]),
         compared_campaigns=compared_campaigns([analysis, *others]),
-    ).write(args.out)
+    )
+    if analysis.of_study:
+        analysis = replace(
+            analysis,
+            method_notes=method_notes(
+                runs,
+                analysis.baselines,
+                cards,
+                {model: config.label(model) for model in cards},
+                passage_words=len(args.passage.read_text(encoding="utf-8").split()),
+                stated=read_stated(args.reported) if own_rows else None,
+            ),
+            claims=judge_claims(read_claims(args.claims), analysis),
+            comparison=compare_printed(reported, analysis, others),
+        )
+    analysis.write(args.out)
 
 
 if __name__ == "__main__":

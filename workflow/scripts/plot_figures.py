@@ -5,7 +5,9 @@ from pathlib import Path
 
 from specmoe.analysis import Analysis
 from specmoe.errors import run
-from specmoe.figures import FIGURES, save
+from specmoe.figures import FIGURES, drawn, save
+from specmoe.latex import command_name
+from specmoe.macros import switch_file
 
 
 def main() -> None:
@@ -13,10 +15,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--analysis", type=Path, required=True, help="folder of the analysis")
     parser.add_argument("--out", type=Path, required=True, help="folder for the figures")
+    parser.add_argument("--switches", type=Path, required=True, help="which have anything to show")
     arguments = parser.parse_args()
     analysis = Analysis.read(arguments.analysis)
-    for name, draw in FIGURES.items():
-        save(draw(analysis), arguments.out / name)
+    figures = {name: draw(analysis) for name, draw in FIGURES.items()}
+    for name, figure in figures.items():
+        save(figure, arguments.out / name)
+    shown = {command_name("figure", name): drawn(figure) for name, figure in figures.items()}
+    arguments.switches.write_text(switch_file(shown), encoding="utf-8")
 
 
 if __name__ == "__main__":

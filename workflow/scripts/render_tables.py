@@ -6,7 +6,6 @@ from pathlib import Path
 from specmoe.analysis import Analysis
 from specmoe.errors import run
 from specmoe.macros import macros
-from specmoe.site_data import write_tables
 from specmoe.tables import TABLES, render_table
 
 
@@ -16,7 +15,6 @@ def main() -> None:
     parser.add_argument("--analysis", type=Path, required=True, help="folder of the analysis")
     parser.add_argument("--templates", type=Path, required=True, help="folder of <table>.tex.j2")
     parser.add_argument("--out", type=Path, required=True, help="folder for <table>.tex")
-    parser.add_argument("--cells", type=Path, required=True, help="folder for <table>.csv")
     parser.add_argument("--macros", type=Path, required=True, help="file for the numbers in text")
     arguments = parser.parse_args()
     analysis = Analysis.read(arguments.analysis)
@@ -24,7 +22,6 @@ def main() -> None:
     for name in TABLES:
         text = render_table(name, analysis, arguments.templates)
         (arguments.out / f"{name}.tex").write_text(text, encoding="utf-8")
-    write_tables(analysis, arguments.cells)
     arguments.macros.write_text(macros(analysis), encoding="utf-8")
 
 

@@ -13,9 +13,11 @@ from typing import Any
 import pandas as pd
 
 from specmoe.audit_finding import Verdict
+from specmoe.backend import Backend
 from specmoe.block import Protocol
 from specmoe.config import Config
 from specmoe.controls import Control, digests_of, with_controls
+from specmoe.launch import launch_line
 from specmoe.resampling import Interval, interval_over_prompts, joint_intervals
 from specmoe.spread import spread_of_cells
 from specmoe.statistics import CELL, summarise_cells, unpaired_baselines, with_speedups
@@ -70,7 +72,7 @@ SETTING_COLUMNS = [
     *("block_sd", "repeats_needed", "marked", "draft_bytes", "added_rss_bytes", "standing"),
 ]
 ADVICE_COLUMNS = [
-    *("target", "answer", "reason", "controls", "settings", "set_aside", "equal"),
+    *("target", "answer", "reason", "controls", "settings", "set_aside", "equal", "command"),
     *[column for column in SETTING_COLUMNS if column not in ("target", "standing")],
 ]
 
@@ -82,7 +84,9 @@ class Advice:
     - targets: one row per target, in the order of the campaign's models, ADVICE_COLUMNS: target,
       answer (`Answer`), reason (a sentence), controls (`Controls`), settings (how many were
       compared), set_aside (how many more the audit marks), equal (how many of those compared
-      cannot be told apart from the best), and the columns of the best setting, null without one.
+      cannot be told apart from the best), command (the line that starts llama-server as advised,
+      see `launch`; null if the answer is not known), and the columns of the best setting, null
+      without one.
     - settings: one row per setting, best first within a target, SETTING_COLUMNS: those of
       `summarise_cells`; joint_low and joint_high, see `joint_intervals`, over the target's settings
       that are not set aside; prompts, and the interval for other ones, see `interval_over_prompts`;
@@ -113,7 +117,9 @@ def advise(
         target: _ranked(settings[settings["target"] == target], compared, config)
         for target in targets
     }
+    gpu = bool((runs["backend"] != Backend.CPU).any())
     answers = [_answer(target, own, _controls(audit, target)) for target, own in ranked.items()]
+    answers = [answer | {"command": _command(answer, config, gpu=gpu)} for answer in answers]
     # Frames without rows would make objects of the columns of the others.
     known = [own for own in ranked.values() if len(own)] or [settings]
     return Advice(
@@ -243,6 +249,15 @@ def _answer(target: str, own: pd.DataFrame, controls: Controls) -> dict[str, Any
     }
 
 
+def _command(answer: Mapping[str, Any], config: Config, *, gpu: bool) -> str | None:
+    """Return the line that starts llama-server as a target's row advises."""
+    if answer["answer"] == Answer.UNKNOWN:
+        return None
+    on = answer["answer"] == Answer.ON
+    speculation = {key: answer[key] for key in ("draft", "method", "gamma")} if on else {}
+    return launch_line(config, answer["target"], gpu=gpu, **speculation)
+
+
 def _judge(own: pd.DataFrame, sound: pd.DataFrame, controls: Controls) -> tuple[Answer, str]:
     if own.empty:
         return Answer.UNKNOWN, "no run with a draft was measured against baselines of its own"
@@ -258,8 +273,5 @@ def _judge(own: pd.DataFrame, sound: pd.DataFrame, controls: Controls) -> tuple[
     if sound["joint_high"].max() < 1:
         return Answer.OFF, "the interval of every setting lies below 1"
     if (sound["speedup_low"] > 1).any():
-        return Answer.OFF, (
-            "no setting's interval lies above 1 once it is allowed for that the best of"
-            f" {len(sound)} is looked at"
-        )
+        return Answer.OFF, "no interval lies above 1 once the choice among settings is allowed for"
     return Answer.OFF, "no setting's interval lies above 1"

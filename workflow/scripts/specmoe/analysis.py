@@ -25,6 +25,7 @@ from specmoe.statistics import (
     with_intervals,
     with_speedups,
 )
+from specmoe.study import is_of_study
 from specmoe.temperature import compare_temperatures
 
 # What the analysis takes over from a model's card.
@@ -48,13 +49,14 @@ class Analysis:
       `control`, see `controls.with_controls`. Runs with imposed acceptance, suites of several
       temperatures and those at another than the campaign's have tables of their own.
     - sweep: the same per prompt of exact length, with prompt and n_prompt.
-    - by_prompt: the same per text, with prompt.
+    - by_prompt: the same per text, with prompt and prompt_label.
     - temperatures: the same per temperature, see `temperature.compare_temperatures`.
     - types: cells of one network in files of several types, see `quantization.compare_types`.
     - models: one row per model that was measured: model, label, family (`moe` or `dense`),
       parameters_total, parameters_active, size_bytes, type, experts, experts_used, sha256.
     - suites: one row per suite: suite, title, runs, blocks, measured (rows with status ok).
-    - campaign: what the campaign was, as one row of plain values.
+    - campaign: what the campaign was, as one row of plain values; of_study: whether it is about the
+      published study, see `study.is_of_study`.
     - spread: one row per cell, those of imposed acceptance and of other temperatures too, see
       `spread.spread_of_cells`.
     - advice, advice_settings: what to switch on, and what that was chosen from, see
@@ -65,7 +67,8 @@ class Analysis:
     - ceilings: the most that each cell's speedup could have been, see `audit_ceiling.ceilings`.
     - audit: see `audit.summarise_audit`.
     - marked: see `audit.count_marked`.
-    - claims: what the campaign says of the study's claims, see `claims.judge_claims`.
+    - claims: what the campaign says of the study's claims, see `claims.judge_claims`; like
+      method_notes and comparison without rows for campaigns that are not about the study.
     - required_time: see `audit_physics.required_time`; with a column `campaign`, as it has the rows
       of the campaigns it is compared with too.
     - method_notes: see `method_notes.method_notes`.
@@ -116,6 +119,11 @@ class Analysis:
         """The campaign's name."""
         return str(self.campaign["campaign"].iloc[0])
 
+    @property
+    def of_study(self) -> bool:
+        """Whether the campaign is about the published study, see `study.is_of_study`."""
+        return bool(self.campaign["of_study"].iloc[0])
+
     @classmethod
     def read(cls, folder: Path) -> Self:
         """Read what `write` wrote; raises SchemaError for an analysis that lacks a table."""
@@ -159,7 +167,7 @@ def analyse(
         baselines=with_intervals(summarise_baselines(good), good, config.statistics),
         cells=cells,
         sweep=summarise(compared[of_length], "prompt", "n_prompt"),
-        by_prompt=summarise(compared[~of_length], "prompt"),
+        by_prompt=_with_prompt_labels(summarise(compared[~of_length], "prompt"), config),
         spread=spread_of_cells(with_speedups(measured), config.statistics),
         temperatures=compare_temperatures(measured[own], config.statistics),
         types=_types(cells, compared, config, cards),
@@ -195,6 +203,14 @@ def required_times(analyses: Iterable[Analysis]) -> pd.DataFrame:
     """Return each campaign's own rows of `required_time`, one campaign after the other."""
     frames = [one.required_time[one.required_time["campaign"] == one.name] for one in analyses]
     return pd.concat([frame for frame in frames if not frame.empty] or frames, ignore_index=True)
+
+
+def _with_prompt_labels(cells: pd.DataFrame, config: Config) -> pd.DataFrame:
+    return (
+        cells
+        if cells.empty
+        else cells.assign(prompt_label=cells["prompt"].map(config.prompt_label))
+    )
 
 
 def _models(
@@ -258,6 +274,7 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
             {
                 "campaign": config.campaign.name,
                 "source": config.campaign.source,
+                "of_study": is_of_study(runs["target"]),
                 # What n_prompt counts: the study's own rows have words, engines count tokens.
                 "length_unit": "words" if config.campaign.source == "published" else "tokens",
                 "synthetic": all(map(config.is_synthetic, config.measured_models)),

@@ -6,6 +6,7 @@ Everything a campaign measures is said in `config/`; config/README.md explains e
 
 from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import PurePath
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -15,7 +16,7 @@ from specmoe.backend import Backend
 from specmoe.block import NO_DRAFT, Protocol
 from specmoe.config_types import Digest, Name, Positive, Strict, UserPath
 from specmoe.environment import may_be_given
-from specmoe.model_entries import AnyModel, Family, Model, QuantizeModel
+from specmoe.model_entries import AnyModel, Family, HubModel, Model, PathModel, QuantizeModel
 
 
 def _engine_variable(name: str) -> str:
@@ -170,12 +171,12 @@ class Published(Strict):
 
 
 class TraceSettings(Strict):
-    """What `demo_trace` decodes; target and draft are the campaign's first pair unless named."""
+    """What `demo_trace` decodes; what is not named is the campaign's first of its kind."""
 
     target: Name | None = None
     draft: Name | None = None
     gamma: Positive = 4
-    prompt: Name = "short_factual"
+    prompt: Name | None = None  # None: the first that the campaign sends to the pair
     n_predict: Annotated[int, Field(gt=2)] = 64  # the fewest that leave room for a draft
 
 
@@ -299,6 +300,23 @@ class Config(Strict):
             return self.is_synthetic(entry.source)
         return entry.kind == "synthetic"
 
+    def prompt_label(self, prompt: str) -> str:
+        """Return the reader's word for a text's id; a text that has gone keeps its id."""
+        text = self.prompts.texts.get(prompt)
+        return text.label if text else prompt
+
     def label(self, model: str) -> str:
-        """Return the reader's word for a model id."""
-        return self.models[model].label or model
+        """Return the reader's word for a model id: without a label, the name of the user's file.
+
+        Models whose files have one name in different folders are told apart by their ids.
+        """
+        name = self._file_name(model)
+        shared = sum(self._file_name(other) == name for other in self.models) > 1
+        return self.models[model].label or (model if shared else name)
+
+    def _file_name(self, model: str) -> str:
+        """Return the name that a model's file has where it comes from, or lacking one its id."""
+        entry = self.models[model]
+        if isinstance(entry, PathModel):
+            return PurePath(entry.path).stem
+        return PurePath(entry.file).stem if isinstance(entry, HubModel) else model

@@ -283,7 +283,8 @@ def _check_trace(config: Config) -> None:
     for key, model in (("target", asked.target), ("draft", asked.draft)):
         if model is not None:
             _require(model, config.models, f"trace.{key}", "model")
-    _require(asked.prompt, config.prompts.texts, "trace.prompt", "prompt")
+    if asked.prompt is not None:
+        _require(asked.prompt, config.prompts.texts, "trace.prompt", "prompt")
     named = asked.target or asked.draft
     if named and config.campaign.source == "published":
         raise ConfigError(

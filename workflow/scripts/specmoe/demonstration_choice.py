@@ -9,7 +9,7 @@ from specmoe.matrix import list_blocks
 
 
 def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
-    """Return what is decoded: the first pairing of the campaign that `trace` leaves to choose.
+    """Return what is decoded: the first pair and prompt of the campaign that `trace` leaves open.
 
     None if the campaign pairs no such target and draft and `trace` does not name both, or if its
     runs are others' and only known by their rows. `gpu`: the backend has one.
@@ -23,7 +23,8 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
     draft = asked.draft or (paired.draft if paired else None)
     if target is None or draft is None:
         return None
-    prompt = config.prompts.texts[asked.prompt]
+    name = asked.prompt or _first_prompt(config, paired)
+    prompt = config.prompts.texts[name]
     block = replace(
         blocks[0],  # for what all blocks of a campaign have in common
         block=f"trace/{target}/{draft}/g{asked.gamma}",
@@ -33,7 +34,7 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
         draft=draft,
         gamma=asked.gamma,
         repeat=0,
-        prompts=(PromptSource(asked.prompt, prompt.file),),
+        prompts=(PromptSource(name, prompt.file),),
         n_predict=asked.n_predict,
         temperature=0.0,  # both sides are to give the same text
         seed=config.measurement.seed,
@@ -48,6 +49,12 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
         prompt_label=prompt.label,
         synthetic=any(map(config.is_synthetic, (target, draft))),
     )
+
+
+def _first_prompt(config: Config, paired: Block | None) -> str:
+    """Return the first text of the suite that pairs target and draft, or else of all there are."""
+    sent = config.suites[paired.suite].prompts if paired else []
+    return next(iter([*sent, *config.prompts.texts]))
 
 
 def _pairs(block: Block, target: str | None, draft: str | None) -> bool:

@@ -154,6 +154,11 @@ def save(figure: Figure, stem: Path) -> None:
         figure.savefig(f"{stem}.png", dpi=PNG_DPI)
 
 
+def drawn(figure: Figure) -> bool:
+    """Return whether a figure shows anything: one of what was not measured has no axes."""
+    return bool(figure.axes)
+
+
 def _not_measured() -> Figure:
     figure = Figure(figsize=(WIDTH_IN / 2, 1))
     figure.text(0.5, 0.5, NOT_MEASURED, ha="center", va="center", style="italic")
@@ -197,7 +202,7 @@ def _by_gamma(analysis: Analysis, quantity: Quantity, finish: Callable[[Axes], N
 
 def _speedup_by_parameters(analysis: Analysis, column: str, words: str) -> Figure:
     cells = text_cells(analysis)
-    if cells.empty:
+    if cells["target"].nunique() < 2:
         return _not_measured()
     divisor, unit = (1e9, "billions") if cells[column].max() >= 1e9 else (1e6, "millions")
     cells[column] = cells[column] / divisor

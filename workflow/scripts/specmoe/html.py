@@ -52,7 +52,7 @@ def environment(templates: Path) -> jinja2.Environment:
         finalize=lambda value: value if isinstance(value, Markup) else plain(value),
         loader=jinja2.FileSystemLoader(templates),
     )
-    numbers = (latex.fixed, latex.percent, latex.thousands, latex.parameters)
+    numbers = (latex.fixed, latex.percent, latex.thousands, latex.parameters, latex.interval)
     env.filters.update({function.__name__: function for function in numbers})
     env.filters |= {"digest": digest, "plain": plain}
     return env

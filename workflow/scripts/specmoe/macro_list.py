@@ -1,6 +1,6 @@
 """The numbers a text can cite: of each the words of its name, its value, and what it says."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -13,7 +13,14 @@ from specmoe.cost_tables import PAIR, WHOLE
 from specmoe.cost_views import pass_costs
 from specmoe.latex import NULL, bandwidth, fixed, interval, memory, percent, thousands
 from specmoe.tables import Record, records, short_commits
-from specmoe.views import count_check, ordered_baselines, table, text_cells, whole_audit
+from specmoe.views import (
+    advised_targets,
+    count_check,
+    ordered_baselines,
+    table,
+    text_cells,
+    whole_audit,
+)
 
 EVERYONE = "all"
 FAMILIES = (EVERYONE, "moe", "dense")
@@ -38,10 +45,18 @@ def of_family(cells: pd.DataFrame, family: str) -> pd.DataFrame:
     return cells if family == EVERYONE else cells[cells["family"] == family]
 
 
+def listed(names: Iterable[str]) -> str:
+    """Return names as a sentence has them: `A`, `A and B`, `A, B and C`."""
+    *first, last = [*names] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def all_macros(analysis: Analysis) -> Iterator[Macro]:
     """Yield every number of a campaign that a text can cite."""
     cells = text_cells(analysis)
     yield from _conditions(records(analysis.campaign)[0])
+    targets = listed(advised_targets(analysis)["label"])
+    yield Macro(("campaign targets",), targets, "targets that get an answer, by their labels")
     others = ", ".join(compared(analysis))
     yield Macro(("campaigns compared",), others, "campaigns that this one is compared with")
     yield from _counts(analysis)
@@ -71,8 +86,8 @@ def _conditions(campaign: Record) -> Iterator[Macro]:
         ("campaign temperature", fixed(campaign["temperature"]), "temperature of sampling"),
         ("campaign precision", percent(campaign["precision"], 0), "asked of intervals, in percent"),
         ("campaign confidence", percent(campaign["confidence"], 0), "of intervals, in percent"),
-        ("campaign started", _day(campaign["started_at"]), "start of the first run (UTC)"),
-        ("campaign ended", _day(campaign["ended_at"]), "start of the last run (UTC)"),
+        ("campaign started", day(campaign["started_at"]), "start of the first run (UTC)"),
+        ("campaign ended", day(campaign["ended_at"]), "start of the last run (UTC)"),
         ("campaign load", fixed(campaign["load_average_max"]), "highest load average"),
         ("engine name", campaign["engine"], "engine"),
         ("engine commit", short_commits(campaign["engine_commit"]), "its llama.cpp commit"),
@@ -139,10 +154,13 @@ def _reported(analysis: Analysis) -> Iterator[Macro]:
 
 def _answers(analysis: Analysis) -> Iterator[Macro]:
     answers = table(analysis, "advice")["answer"]
+    advised = advised_targets(analysis)
     yield Macro(("advice targets",), len(answers), "targets that get an answer")
     for words, answer in [("on", Answer.ON), ("off", Answer.OFF), ("unknown", Answer.UNKNOWN)]:
         count = int((answers == answer).sum())
         yield Macro(("advice", words), count, f"of them, the answer is: {answer}")
+        targets = listed(advised.loc[advised["answer"] == answer, "label"])
+        yield Macro(("advice", words, "targets"), targets, f"measured with a draft, and {answer}")
 
 
 def _verdicts(analysis: Analysis) -> Iterator[Macro]:
@@ -260,5 +278,6 @@ def _cell(row: Record) -> Iterator[Macro]:
     yield Macro(("acceptance", *words), percent(row["acceptance_rate"]), f"percent: {at}")
 
 
-def _day(time: Any) -> str:
+def day(time: Any) -> str:
+    """Return the day of a time as a date; nothing of one that is not known."""
     return "" if pd.isna(time) else f"{pd.Timestamp(time):%Y-%m-%d}"

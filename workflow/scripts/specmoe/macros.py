@@ -3,6 +3,9 @@ r"""The numbers a text can cite, as LaTeX commands: `\SpeedupBestMoeQFourDraftTw
 What each says stands beside it in `paper/macros.tex`. A value that was not measured is a dash.
 """
 
+from collections.abc import Mapping
+
+from specmoe.advice import Answer
 from specmoe.analysis import Analysis
 from specmoe.block import Protocol
 from specmoe.errors import ConfigError
@@ -19,9 +22,9 @@ from specmoe.macro_list import (
 )
 from specmoe.tables import TABLES, has_rows, records, rows_of
 from specmoe.views import (
+    advised_targets,
     control_cells,
     count_check,
-    drawn_side_by_side,
     table,
     text_cells,
     whole_audit,
@@ -67,6 +70,7 @@ def switches(analysis: Analysis) -> dict[str, bool]:
     widest, imposed = widest_passes(analysis), imposed_cells(analysis)
     contexts = {name: make(analysis) for name, make in TABLES.items()}
     return {
+        "CampaignOfStudy": analysis.of_study,
         "CampaignSynthetic": bool(campaign["synthetic"]),
         "CampaignTrueShape": bool(campaign["true_shape"]),
         "CampaignPublished": campaign["source"] == "published",
@@ -74,8 +78,16 @@ def switches(analysis: Analysis) -> dict[str, bool]:
         "CampaignMoreRepeats": bool(
             table(analysis, "spread")["blocks"].max() > campaign["repeats"]
         ),
+        "SettingsSeveral": len(cells) > 1,
         "CampaignCompared": bool(compared(analysis)),
-        "CampaignsDrawn": not drawn_side_by_side(analysis).empty,
+        **{
+            command_name("advised", word): answer in set(advised_targets(analysis)["answer"])
+            for word, answer in [
+                ("on", Answer.ON),
+                ("off", Answer.OFF),
+                ("unknown", Answer.UNKNOWN),
+            ]
+        },
         "CostsMeasured": not table(analysis, "verification").empty,
         "CostsPredicted": not predicted(analysis).empty,
         "ImposedMeasured": not imposed.empty,
@@ -101,6 +113,11 @@ def switches(analysis: Analysis) -> dict[str, bool]:
             for family in FAMILIES
         },
     }
+
+
+def switch_file(on: Mapping[str, bool]) -> str:
+    r"""Return a file of nothing but switches, like `\ifFigureThroughput`, by their names."""
+    return "".join([HEADER, *(_switch(name, state) for name, state in on.items())])
 
 
 def _switch(name: str, on: bool) -> str:

@@ -22,6 +22,7 @@ from specmoe.process import (
     peak_rss_bytes,
     with_end_of_log,
 )
+from specmoe.server_flags import gpu_flags, speculation_flags
 
 HEALTH_POLL_S = 0.02
 # The socket's name counts against the kernel's limit of about 100 bytes for a socket path.
@@ -65,17 +66,13 @@ def server_command(
     command += ["--parallel", "1", "--threads", str(threads)]
     command += ["--ctx-checkpoints", "0", "--cache-ram", "0"]
     command += ["--metrics", "--no-webui", "--log-verbosity", "4"]
-    if gpu_layers:
-        command += ["--gpu-layers", str(gpu_layers), "--flash-attn", "on"]
+    command += gpu_flags(gpu_layers)
     if draft is not None:
-        command += ["--model-draft", str(draft), "--spec-type", method]
-        command += ["--spec-draft-n-max", str(gamma), "--spec-draft-n-min", "0"]
-        command += ["--spec-draft-p-min", "0"]
+        command += ["--model-draft", str(draft)]
+        command += speculation_flags(method, gamma, gpu_layers)
         if imposed_acceptance is not None:
             # The mean length counts the target's own token.
             command += ["--spec-synth-len", f"{1 + gamma * imposed_acceptance:g}"]
-        if gpu_layers:
-            command += ["--gpu-layers-draft", str(gpu_layers)]
     return command
 
 

@@ -46,6 +46,7 @@ def render_page(
             script=_joined(sources / "script.js", sources / "trace.js"),
             trace=trace_context(recording) if recording else None,
             pair=pair,
+            span=span,
             t=translate,
             kind=kind_of(analysis),
             n={name: plain(macro.value) for name, macro in named_macros(analysis).items()},
@@ -85,6 +86,11 @@ def pair(english: str, chinese: str) -> Markup:
     """Return words in both languages; the page shows those of the one that is chosen."""
     spans = '<span class="t" lang="en">{}</span><span class="t" lang="zh-CN">{}</span>'
     return Markup(spans).format(english, chinese)  # noqa: S704 (what it formats is escaped)
+
+
+def span(low: str, high: str, between: str) -> str:
+    """Return the ends of a range as one text: where both print the same, as one value."""
+    return low if low == high else f"{low}{between}{high}"
 
 
 def translator(chinese: Mapping[str, str]) -> Callable[[str], Markup]:

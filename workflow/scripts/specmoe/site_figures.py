@@ -7,7 +7,7 @@ from typing import NamedTuple
 from matplotlib.figure import Figure
 
 from specmoe.analysis import Analysis
-from specmoe.figures import FIGURES
+from specmoe.figures import FIGURES, drawn
 from specmoe.style import applied
 
 # Their letters are sized for print; on a screen these are as large as the text around them.
@@ -25,8 +25,7 @@ class Picture(NamedTuple):
 def page_figures(analysis: Analysis) -> dict[str, Picture]:
     """Return the figures by name; equal analyses give equal ones."""
     figures = {name: draw(analysis) for name, draw in FIGURES.items()}
-    # One that says that nothing was measured has no axes.
-    return {name: _picture(figure) for name, figure in figures.items() if figure.axes}
+    return {name: _picture(figure) for name, figure in figures.items() if drawn(figure)}
 
 
 def _picture(figure: Figure) -> Picture:

@@ -57,6 +57,7 @@ _BASELINE = number("Without draft (tok/s)", "baseline_tokens_per_second")
 _ACCEPTED = share("Accepted (%)", "acceptance_rate")
 _TOKENS = number("Tokens a round", "mean_accepted_length", 2)
 _SPEEDUP = measured("Speedup", "speedup")
+_SPEEDUP_OVER_ANY = marked(_SPEEDUP, "†", lambda row: not row["paired"])
 _MARKED = ratio("Marked / runs", "marked", "runs")
 _ACTIVE = parameters("Active parameters", "parameters_active")
 _TOTAL = parameters("All parameters", "parameters_total")
@@ -141,12 +142,24 @@ COLUMNS: dict[str, Sequence[Column]] = {
         _DRAFT,
         _GAMMA,
         _RATE_SD,
-        strong(marked(_SPEEDUP, "†", lambda row: not row["paired"]), lambda row: row["best"]),
-        number("Unpaired", "speedup_unpaired", 2),
+        strong(_SPEEDUP_OVER_ANY, lambda row: row["best"]),
+        number("Unpaired", "speedup_unpaired", 2)._replace(
+            when=lambda context: any(pd.notna(row["speedup_unpaired"]) for row in rows_of(context))
+        ),
         _ACCEPTED,
         _TOKENS,
     ],
     "drafts": [_TARGET, _GAMMA],  # and some of each draft
+    "prompts": [
+        _TARGET,
+        _DRAFT,
+        _GAMMA,
+        text("Text", "prompt_label"),
+        _BASELINE,
+        _RATE_SD,
+        _SPEEDUP_OVER_ANY,
+        _ACCEPTED,
+    ],
     "prompt_lengths": [
         _TARGET,
         _DRAFT,

@@ -32,6 +32,7 @@ from specmoe.views import (
     ordered_audit,
     ordered_baselines,
     ordered_models,
+    prompt_cells,
     spread_cells,
     table,
     temperature_cells,
@@ -201,6 +202,13 @@ def drafts(analysis: Analysis) -> Context:
         for group in _groups(cells, ["draft"])
     ]
     return {"drafts": names["draft_label"].tolist(), "groups": groups}
+
+
+def prompts(analysis: Analysis) -> Context:
+    """Return the cells of each target by text, if the campaign sends several."""
+    cells = prompt_cells(analysis)
+    several = cells["prompt"].nunique() > 1
+    return {"groups": _groups(cells if several else cells.head(0), ["draft", "gamma"])}
 
 
 def prompt_lengths(analysis: Analysis) -> Context:
@@ -482,6 +490,7 @@ TABLES: dict[str, Callable[[Analysis], Context]] = {
         baselines,
         speculation,
         drafts,
+        prompts,
         prompt_lengths,
         temperatures,
         types,

@@ -64,7 +64,7 @@ _COLUMNS = {
     ],
     "cells": [*_CELL, "blocks", "baseline_tokens_per_second"],
     "sweep": [*_CELL, "prompt", "n_prompt", "baseline_tokens_per_second"],
-    "by_prompt": [*_CELL, "prompt"],
+    "by_prompt": [*_CELL, "prompt", "prompt_label", "baseline_tokens_per_second"],
     "temperatures": [
         *(column for column in _CELL if column != "control"),
         *("temperature", "pairs", "distance", "distance_expected"),
@@ -207,7 +207,9 @@ def text_cells(analysis: Analysis) -> pd.DataFrame:
 
 def prompt_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells by text but for controls; see `describe_cells` for the columns added."""
-    return describe_cells(_usual(table(analysis, "by_prompt")), analysis)
+    cells = describe_cells(_usual(table(analysis, "by_prompt")), analysis)
+    keys = ["target_rank", "suite", "draft_rank", "gamma", "prompt"]
+    return cells.sort_values(keys, ignore_index=True)
 
 
 def length_cells(analysis: Analysis) -> pd.DataFrame:
