@@ -297,7 +297,7 @@ def test_a_campaign_compared_with_nothing_has_none_of_it(root):
 
 def test_the_supplement_leaves_the_section_out_where_nothing_is_compared():
     text = (ROOT / "paper/supplement.tex").read_text()
-    section = re.search(r"\\ifCampaignCompared\n.*?\n\\fi\n\n\\end", text, re.DOTALL)[0]
+    section = re.search(r"\\ifTableComparedCampaigns\n.*?\n\\fi\n\n\\end", text, re.DOTALL)[0]
     for name in ("compared_campaigns", "side_by_side"):
         assert name in TABLES
         assert f"{{{name}}}" in section
