@@ -213,6 +213,13 @@ def test_the_text_names_setting_rivals_costs_and_what_it_rests_on(config):
     assert "its models are synthetic" in text.lower()
 
 
+def test_the_text_has_the_line_to_paste_on_one_line(config):
+    runs = campaign(setting(2, [66, 70, 74]), setting(4, [67, 71, 75]))
+    lines = describe_advice(shown(runs, config)).splitlines()
+    [line] = [line for line in lines if line.startswith("  llama-server -m ")]
+    assert "--spec-type draft-simple --spec-draft-n-max 4 " in line
+
+
 def test_the_text_says_that_a_single_block_has_no_interval(config):
     text = describe_advice(shown(campaign(setting(4, [100]), repeats=1), config))
     assert "MoE Q4 (moe_q4): not known" in text

@@ -81,6 +81,8 @@ def _target(row: Record, settings: list[Record], campaign: Record) -> list[str]:
         lines += _wrapped(_sureness(row, campaign))
     if row["set_aside"]:
         lines += _wrapped(_set_aside(settings))
+    if isinstance(row["command"], str):
+        lines.append(f"  {row['command']}")  # whole, to be pasted into a shell
     return lines
 
 
