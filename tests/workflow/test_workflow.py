@@ -65,6 +65,14 @@ def test_every_target_says_what_it_does(snakemake, tmp_path):
         assert re.search(rf"^{target} \(.+\)$", listed, re.MULTILINE), listed
 
 
+@pytest.mark.parametrize("asked", [["-n", "runs"], ["--unlock"], ["help"]])
+def test_no_option_is_needed(asked, root, tmp_path):
+    command = [sys.executable, "-m", "snakemake", *asked, "--snakefile", str(root / "Snakefile")]
+    command += ["--directory", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, words(done)
+
+
 def test_help_lists_what_people_type_and_no_step_on_the_way(snakemake, tmp_path):
     told = snakemake("help", folder=tmp_path).stdout
     targets = re.findall(r"^(\w+) +[A-Z].*\.$", told, re.MULTILINE)
