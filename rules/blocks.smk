@@ -24,10 +24,11 @@ rule measure_block:
     conda:
         "../envs/measure.yaml"
     threads: workflow.cores
-    # Limits are resources because a changed limit makes no finished block stale; nor does a plan.
+    # Resources, because none of these makes a finished block stale.
     resources:
         measuring=1,
         plan=str(RESULTS / "plan.json"),
+        records=str(RESULTS / "blocks"),
         start_limit_s=CONFIG.measurement.start_limit_s,
         run_limit_s=CONFIG.measurement.run_limit_s,
     params:
@@ -41,7 +42,6 @@ rule measure_block:
         host=HOST,
         root=shipped("."),
         runs=lambda wildcards: len(BLOCKS[wildcards.block].prompts),
-        records=str(RESULTS / "blocks"),
     message:
         "Measuring {wildcards.block}: {params.runs} runs"
     shell:
@@ -50,4 +50,4 @@ rule measure_block:
         " {params.draft} --start-limit-s {resources.start_limit_s}"
         " --run-limit-s {resources.run_limit_s} --workflow-pid $PPID"
         " --server-log {log.server} --log {log.block} --plan {resources.plan}"
-        " --records {params.records} --out {output}"
+        " --records {resources.records} --out {output}"

@@ -84,7 +84,8 @@ def _unverified(plan: Plan) -> list[str]:
 
 def _times(suites: list[SuitePlan]) -> list[str]:
     """Return the table of estimated and measured times, with a line for the whole."""
-    lines = [f"{'suite':>6}{'blocks':>8}{'runs':>6}{'estimated':>11}  measured"]
+    width = max(6, *(len(suite.suite) for suite in suites))
+    lines = [f"{'suite':>{width}}{'blocks':>8}{'runs':>6}{'estimated':>11}  measured"]
     for suite in [*suites, total(suites)]:
         measured = "-"
         if suite.measured:
@@ -92,7 +93,7 @@ def _times(suites: list[SuitePlan]) -> list[str]:
             of_those = duration(suite.estimated_measured_s)
             measured = f"{blocks}{duration(suite.measured_s)} (estimated: {of_those})"
         lines.append(
-            f"{suite.suite:>6}{suite.blocks:>8}{suite.runs:>6}"
+            f"{suite.suite:>{width}}{suite.blocks:>8}{suite.runs:>6}"
             f"{duration(suite.estimated_s):>11}  {measured}"
         )
     return lines
