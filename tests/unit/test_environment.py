@@ -22,7 +22,6 @@ def test_only_what_finds_libraries_and_files_is_passed_on():
         "PATH": "/bin",
         "HOME": "/home/me",
         "LC_ALL": "C.UTF-8",
-        "LLAMA_TRACE": "1",
     }
 
 

@@ -58,6 +58,6 @@ def log_of_job(path: Path) -> Iterator[Callable[[str], None]]:
 
         try:
             yield note
-        except SpecmoeError as error:
+        except (SpecmoeError, OSError) as error:
             note(f"{type(error).__name__}: {error}")
             raise

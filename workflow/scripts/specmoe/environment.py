@@ -17,9 +17,8 @@ PASSED = (
     *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),
     *("CUDA_CACHE_PATH", "ROCM_PATH", "HIP_PATH", "VK_DRIVER_FILES", "VK_ICD_FILENAMES"),
 )
-# One locale for all, as some write numbers with a comma. The trace is a line of the server's log
-# for every verification, see `specmoe.trace`.
-FIXED = {"LC_ALL": "C.UTF-8", "LLAMA_TRACE": "1"}
+# Some locales write numbers with a comma.
+LOCALE = {"LC_ALL": "C.UTF-8"}
 
 _COMPILER_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CUDAFLAGS", "HIPFLAGS")
 
@@ -30,7 +29,7 @@ _STEERING = re.compile(
 )
 # They say where something is installed or stored; left out in silence if not in PASSED.
 _PLACE = re.compile(r"\w+_(HOME|PATH|ROOT|DIR|DIRS|CACHE|FILES|FILENAMES|VERSION)")
-# These would contradict the command line, which the configuration decides, or the trace.
+# These would contradict the command line, which the configuration decides, or the server's trace.
 _REFUSED = re.compile(r"LLAMA_ARG_\w+|LLAMA_TRACE")
 
 
@@ -41,7 +40,7 @@ def engine_environment(given: Mapping[str, str], exported: Mapping[str, str]) ->
     process, of which only `PASSED` is taken.
     """
     passed = {name: exported[name] for name in PASSED if name in exported}
-    return passed | FIXED | dict(given)
+    return passed | LOCALE | dict(given)
 
 
 def build_environment(exported: Mapping[str, str]) -> dict[str, str]:

@@ -24,6 +24,7 @@ from specmoe.process import (
 )
 from specmoe.server_flags import gpu_flags, speculation_flags
 
+TRACED = {"LLAMA_TRACE": "1"}  # a line of log for every verification, see specmoe.trace
 HEALTH_POLL_S = 0.02
 # The socket's name counts against the kernel's limit of about 100 bytes for a socket path.
 SOCKET_NAME = "s.sock"
@@ -98,7 +99,7 @@ class Server:
         self._folder = tempfile.TemporaryDirectory(prefix="specmoe-")
         self._socket = Path(self._folder.name, SOCKET_NAME)
         self.command = [*command, "--host", str(self._socket)]
-        self.environment = engine_environment(environment or {}, os.environ)
+        self.environment = engine_environment(environment or {}, os.environ) | TRACED
         self._log = log
         self._start_limit_s = start_limit_s
         self._run_limit_s = run_limit_s
