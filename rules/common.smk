@@ -20,16 +20,16 @@ envvars:
 # `python` in a rule is the one that runs snakemake, activated or not.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
-from specmoe.backend import detect_backend
-from specmoe.config_checks import check_compare_with, load
-from specmoe.demonstration_choice import choose_demonstration
+from specmoe.config.backend import detect_backend
+from specmoe.config.load import check_compare_with, load
+from specmoe.config.trace_choice import choose_demonstration
 from specmoe.dependencies import files_of
-from specmoe.engine_id import engine_ids, maker_of
-from specmoe.environment import refuse_exported
+from specmoe.engine.identity import engine_ids, maker_of
+from specmoe.config.environment import refuse_exported
 from specmoe.errors import ConfigError, MeasurementError
-from specmoe.matrix import PUBLISHED_PASSAGE, list_blocks, schedule
-from specmoe.pdf import INSTALL_TEX, missing_tex
-from specmoe.progress import changed_blocks, describe_missing
+from specmoe.config.matrix import PUBLISHED_PASSAGE, list_blocks, schedule
+from specmoe.paper.pdf import INSTALL_TEX, missing_tex
+from specmoe.plan.progress import changed_blocks, describe_missing
 
 try:
     CONFIG = load(config, Path(workflow.basedir))

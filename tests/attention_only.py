@@ -10,8 +10,8 @@ from pathlib import Path
 import gguf
 import numpy as np
 
-from specmoe.synthetic import add_vocabulary
-from specmoe.vocabulary import byte_level_vocabulary
+from specmoe.models.synthetic import add_vocabulary
+from specmoe.models.vocabulary import byte_level_vocabulary
 
 HIDDEN, FFN, HEADS = 128, 256, 4
 CORE_LAYERS = 2

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from specmoe.block import Block, Method, PromptSource
+from specmoe.config.block import Block, Method, PromptSource
 
 PROVENANCE = {
     "engine": "e",

@@ -13,9 +13,9 @@ import pytest
 import yaml
 from pydantic import TypeAdapter
 
-from specmoe.backend import Backend
-from specmoe.config import Engine
-from specmoe.engine_id import engine_id
+from specmoe.config.backend import Backend
+from specmoe.config.schema import Engine
+from specmoe.engine.identity import engine_id
 
 ROOT = Path(__file__).resolve().parents[1]
 CATALOGS = ["engines", "models", "prompts", "suites", "config"]

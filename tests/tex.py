@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from specmoe.pdf import INSTALL_TEX, missing_tex
+from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 
 needs_tex = pytest.mark.skipif(
     bool(missing_tex()) and not os.environ.get("CI"), reason=f"needs TeX: {INSTALL_TEX}"

@@ -34,8 +34,8 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
-from specmoe.collect import link_baselines  # noqa: E402
-from specmoe.records import write_runs  # noqa: E402
+from specmoe.runs.collect import link_baselines  # noqa: E402
+from specmoe.runs.schema import write_runs  # noqa: E402
 
 SHIPPED = (
     *("Snakefile", "CITATION.cff"),

@@ -33,12 +33,12 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 module_path.insert(0, str(ROOT / "workflow/scripts"))
 
-from specmoe.batches import Candidate, batches, read_in_batches  # noqa: E402
-from specmoe.block import Method  # noqa: E402
-from specmoe.collect import common_prefix  # noqa: E402
-from specmoe.divergence import widths  # noqa: E402
-from specmoe.host import physical_cores  # noqa: E402
-from specmoe.server import Server, server_command  # noqa: E402
+from specmoe.config.block import Method  # noqa: E402
+from specmoe.engine.machine_id import physical_cores  # noqa: E402
+from specmoe.engine.server import Server, server_command  # noqa: E402
+from specmoe.measure.batches import Candidate, batches, read_in_batches  # noqa: E402
+from specmoe.measure.common_prefix import common_prefix  # noqa: E402
+from specmoe.measure.divergence import widths  # noqa: E402
 
 PROMPTS = (48, 256)  # tokens; attention takes other ways through longer contexts
 STRIDE = 37

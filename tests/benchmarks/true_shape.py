@@ -23,11 +23,11 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = ROOT / "workflow/scripts"
 sys.path.insert(0, str(SCRIPTS))
 
-from specmoe.bandwidth import probe  # noqa: E402
-from specmoe.gguf_file import read_card  # noqa: E402
-from specmoe.host import physical_cores  # noqa: E402
-from specmoe.recipe import Recipe  # noqa: E402
-from specmoe.sizes import Size, size_of_card  # noqa: E402
+from specmoe.config.synthetic_recipe import Recipe  # noqa: E402
+from specmoe.engine.machine_id import physical_cores  # noqa: E402
+from specmoe.models.gguf import read_card  # noqa: E402
+from specmoe.models.sizes import Size, size_of_card  # noqa: E402
+from specmoe.plan.bandwidth_probe import probe  # noqa: E402
 
 GENERATED = 32
 BATCHES = (1, 2, 5, 9, 17)

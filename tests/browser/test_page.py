@@ -3,11 +3,11 @@
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from specmoe.site_figures import page_figures
+from specmoe.page.figures import page_figures
 
+from ..unit.page.test_page import HOSTILE, of_campaign, ones_own, page_of
+from ..unit.page.test_share import advised
 from ..unit.paper_analyses import full, relabelled
-from ..unit.test_share import advised
-from ..unit.test_site_page import HOSTILE, of_campaign, ones_own, page_of
 
 WIDTHS = ["phone", "desk"]
 LANGUAGES = {"en-GB": "en", "zh-CN": "zh-CN"}

@@ -3,9 +3,9 @@
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from specmoe.demonstration_page import trace_context
-from specmoe.html import environment
-from specmoe.site import pair
+from specmoe.page.page import pair
+from specmoe.page.templates import environment
+from specmoe.page.trace import trace_context
 
 from ..unit.made_recording import recording
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.synthetic import write_model
+from specmoe.models.synthetic import write_model
 
 from ..conftest import built_binaries
 from ..recipes import SMALL

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from specmoe.demonstration import Demonstration
-from specmoe.demonstration_run import record
+from specmoe.config.trace import Demonstration
 from specmoe.errors import MeasurementError
-from specmoe.recording import Provenance
-from specmoe.synthetic import write_model
+from specmoe.measure.trace import record
+from specmoe.measure.trace_record import Provenance
+from specmoe.models.synthetic import write_model
 
 from ..attention_only import CORE_LAYERS, write_attention_only
 from ..blocks import baseline, speculative

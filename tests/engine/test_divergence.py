@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from specmoe.batches import Candidate, read_in_batches
-from specmoe.collect import link_baselines, rows_of_record
-from specmoe.divergence import find_divergences, judge_all
+from specmoe.engine.server import Server, server_command
 from specmoe.errors import MeasurementError
-from specmoe.paired import measure
-from specmoe.server import Server, server_command
+from specmoe.measure.batches import Candidate, read_in_batches
+from specmoe.measure.divergence import find_divergences, judge_all
+from specmoe.measure.paired import measure
+from specmoe.runs.collect import link_baselines, rows_of_record
 
 from ..blocks import PROVENANCE, baseline
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.block import Block, PromptSource
-from specmoe.collect import rows_of_record
+from specmoe.config.block import Block, PromptSource
+from specmoe.engine.server import Server, server_command
 from specmoe.errors import MeasurementError
-from specmoe.paired import measure
-from specmoe.server import Server, server_command
+from specmoe.measure.paired import measure
+from specmoe.runs.collect import rows_of_record
 
 from ..blocks import PROVENANCE, baseline, speculative
 from ..hostile import HOSTILE

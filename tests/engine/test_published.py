@@ -2,12 +2,12 @@
 
 import pytest
 
-from specmoe.backend import Backend
-from specmoe.block import Block, PromptSource, Protocol
-from specmoe.engine import self_test
+from specmoe.config.backend import Backend
+from specmoe.config.block import Block, PromptSource, Protocol
+from specmoe.engine.build import self_test
 from specmoe.errors import MeasurementError
-from specmoe.published_protocol import measure
-from specmoe.published_rows import rows_of_published_record
+from specmoe.measure.study_commands import measure
+from specmoe.runs.published_rows import rows_of_published_record
 
 from ..blocks import PROVENANCE, baseline, speculative
 

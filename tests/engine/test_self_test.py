@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from specmoe.backend import Backend
-from specmoe.engine import self_test
+from specmoe.config.backend import Backend
+from specmoe.engine.build import self_test
 from specmoe.errors import EngineError
 
 

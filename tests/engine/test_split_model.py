@@ -1,8 +1,8 @@
 """A split model loads through the link it is given."""
 
+from specmoe.engine.server import Server, server_command
 from specmoe.files import engine_path, link
-from specmoe.gguf_file import read_card
-from specmoe.server import Server, server_command
+from specmoe.models.gguf import read_card
 
 from ..splitting import split_model
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from specmoe.server import Server, server_command
-from specmoe.synthetic import write_model
+from specmoe.engine.server import Server, server_command
+from specmoe.models.synthetic import write_model
 
 from ..recipes import SMALL
 

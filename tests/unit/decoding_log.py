@@ -6,7 +6,7 @@ The lines are those of a server at the debug level, as the engine of November 20
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from specmoe.rounds import Guess, Pass, Round
+from specmoe.engine.debug_log import Guess, Pass, Round
 
 CLOCK = "0.00.123.456"
 SLOT = "slot   operator(): id  0 | task 0 |"

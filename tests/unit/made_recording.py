@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from specmoe.demonstration import Demonstration
-from specmoe.recording import Provenance, Recording
+from specmoe.config.trace import Demonstration
+from specmoe.measure.trace_record import Provenance, Recording
 
 from ..blocks import baseline, speculative
 from .decoding_log import every_kind

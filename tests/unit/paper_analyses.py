@@ -10,15 +10,12 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe import cost_tables
-from specmoe.analysis import Analysis
-from specmoe.audit import ALL, CHECKS
-from specmoe.config import Statistics
-from specmoe.controls import with_controls
-from specmoe.quantization import compare_types
-from specmoe.side_by_side import compared_campaigns, side_by_side
-from specmoe.sizes import Size
-from specmoe.statistics import (
+from specmoe.analysis import cost_tables
+from specmoe.analysis.build import Analysis
+from specmoe.analysis.controls import with_controls
+from specmoe.analysis.file_types import compare_types
+from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
+from specmoe.analysis.summaries import (
     CELL,
     WAY,
     summarise_baselines,
@@ -27,7 +24,10 @@ from specmoe.statistics import (
     with_intervals,
     with_speedups,
 )
-from specmoe.temperature import compare_temperatures
+from specmoe.analysis.temperature import compare_temperatures
+from specmoe.audit.checks import ALL, CHECKS
+from specmoe.config.schema import Statistics
+from specmoe.models.sizes import Size
 
 from . import simulated_rounds
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from specmoe.analysis import Analysis, analyse
-from specmoe.config import Config
-from specmoe.config_checks import load
-from specmoe.published import host_of_study, rows_of_csv
-from specmoe.records import read_runs, write_runs
-from specmoe.sizes import card_of_entry
+from specmoe.analysis.build import Analysis, analyse
+from specmoe.config.load import load
+from specmoe.config.schema import Config
+from specmoe.models.sizes import card_of_entry
+from specmoe.runs.schema import read_runs, write_runs
+from specmoe.runs.study_csv import host_of_study, rows_of_csv
 
 ROOT = Path(__file__).resolve().parents[2]
 CSV = ROOT.parent / "shared/reference/published/runs.csv"

@@ -141,7 +141,7 @@ def real(
 
 
 def frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:
-    """Return rows as `records.read_runs` types them; a baseline listed twice counts once."""
+    """Return rows as `schema.read_runs` types them; a baseline listed twice counts once."""
     runs = pd.DataFrame(list(rows)).drop_duplicates("run")
     whole = ["generated", "rounds", "drafted", "accepted", "replays", "replays_rejected"]
     real_numbers = {"imposed_acceptance": float, "draft_ms": float, "decode_ms": float}

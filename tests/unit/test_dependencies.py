@@ -7,7 +7,8 @@ from specmoe.dependencies import files_of
 
 
 def names(root, script):
-    return {file.name for file in files_of(root / "workflow/scripts" / f"{script}.py")}
+    scripts = root / "workflow/scripts"
+    return {str(file.relative_to(scripts)) for file in files_of(scripts / f"{script}.py")}
 
 
 def test_imports_are_followed_through_other_modules(tmp_path):
@@ -16,16 +17,25 @@ def test_imports_are_followed_through_other_modules(tmp_path):
     (tmp_path / "go.py").write_text("from specmoe.a import x\nimport json\n")
     (package / "a.py").write_text("def f():\n    from specmoe.b import y\n")
     (package / "b.py").write_text("from specmoe import c\nfrom specmoe.a import z\n")
-    (package / "c.py").write_text("")
+    (package / "c.py").write_text("from specmoe.room.d import x\n")
+    (package / "room").mkdir()
+    (package / "room/d.py").write_text("from specmoe.room import e\n")
+    (package / "room/e.py").write_text("")
     (package / "unused.py").write_text("")
     found = [file.name for file in files_of(tmp_path / "go.py")]
-    assert sorted(found) == ["a.py", "b.py", "c.py", "go.py"]
+    assert sorted(found) == ["a.py", "b.py", "c.py", "d.py", "e.py", "go.py"]
 
 
 def test_measuring_runs_nothing_of_the_analysis_or_the_configuration(root):
     measuring = names(root, "measure_block")
-    assert {"paired.py", "server.py", "guard.py"} <= measuring
-    assert not measuring & {"config.py", "statistics.py", "tables.py", "figures.py", "synthetic.py"}
+    assert {
+        *("specmoe/measure/paired.py", "specmoe/engine/server.py", "specmoe/engine/supervise.py")
+    } <= measuring
+    rooms = {name.split("/")[1] for name in measuring if name.count("/") > 1}
+    assert rooms == {"config", "engine", "measure", "plan"}
+    assert {name for name in measuring if name.startswith("specmoe/config/")} == {
+        *("specmoe/config/block.py", "specmoe/config/environment.py")
+    }
 
 
 def test_measuring_imports_nothing_heavy(root):

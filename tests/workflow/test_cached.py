@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from specmoe.pdf import missing_tex
-from specmoe.records import read_runs
+from specmoe.paper.pdf import missing_tex
+from specmoe.runs.schema import read_runs
 
 from ..tex import needs_tex
 from ..unit.published_study import CSV, needs_csv

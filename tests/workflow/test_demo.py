@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from specmoe.pdf import complaints
-from specmoe.records import read_runs
+from specmoe.paper.pdf import complaints
+from specmoe.runs.schema import read_runs
 
 from ..tex import needs_tex
 from .conftest import pages, untimed_verdicts

@@ -4,7 +4,7 @@ import json
 
 import yaml
 
-from specmoe.recording import Recording
+from specmoe.measure.trace_record import Recording
 
 from .test_workflow import jobs, words
 

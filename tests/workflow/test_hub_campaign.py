@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.converter import environment_python
-from specmoe.records import read_runs
-from specmoe.synthetic import tensors, write_model
+from specmoe.models.converter import environment_python
+from specmoe.models.synthetic import tensors, write_model
+from specmoe.runs.schema import read_runs
 
 from ..hub_standin import StandIn, environment
 from ..recipes import SMALL

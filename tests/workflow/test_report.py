@@ -6,8 +6,8 @@ from zipfile import ZipFile
 import pytest
 import yaml
 
-from specmoe.analysis import Analysis
-from specmoe.site_tables import page_tables
+from specmoe.analysis.build import Analysis
+from specmoe.page.tables import page_tables
 
 from .test_workflow import words
 

@@ -3,12 +3,12 @@
 import pandas as pd
 import yaml
 
-from specmoe.analysis import Analysis
-from specmoe.site_tables import page_tables
-from specmoe.tables import TABLES
+from specmoe.analysis.build import Analysis
+from specmoe.page.tables import page_tables
+from specmoe.paper.tables import TABLES
 
+from ..unit.page.test_tables import numbers_of_page, numbers_of_paper
 from ..unit.published_study import CSV, needs_csv
-from ..unit.test_site_tables import numbers_of_page, numbers_of_paper
 from .test_workflow import jobs, words
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from specmoe.records import read_runs
+from specmoe.runs.schema import read_runs
 
 from ..processes import alive, eventually
 from ..tex import needs_tex

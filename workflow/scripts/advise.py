@@ -5,8 +5,8 @@ import json
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.advice_text import advice_values, describe_advice
-from specmoe.analysis import Analysis
+from specmoe.analysis.advice_text import advice_values, describe_advice
+from specmoe.analysis.build import Analysis
 from specmoe.files import replace_text
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 import pandas as pd
 
 from specmoe import errors
-from specmoe.advice import advise
-from specmoe.analysis import Analysis, analyse, required_times, usual_runs
-from specmoe.audit import count_marked
-from specmoe.claims import judge_claims, read_claims
-from specmoe.config import Config
-from specmoe.method_notes import method_notes
-from specmoe.records import read_runs
-from specmoe.reported import compare, compare_printed, read_reported, read_stated
-from specmoe.side_by_side import compared_campaigns, side_by_side
+from specmoe.analysis.advice import advise
+from specmoe.analysis.build import Analysis, analyse, required_times, usual_runs
+from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
+from specmoe.audit.checks import count_marked
+from specmoe.claims.judge import judge_claims, read_claims
+from specmoe.claims.method_notes import method_notes
+from specmoe.claims.printed_numbers import compare, compare_printed, read_reported, read_stated
+from specmoe.config.schema import Config
+from specmoe.runs.schema import read_runs
 
 
 def main() -> None:

@@ -5,14 +5,14 @@ import json
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.audit import audit_runs, summarise_audit
-from specmoe.audit_physics import required_time
-from specmoe.audit_text import describe_audit
-from specmoe.audit_ties import gaps_of
-from specmoe.config import Config
-from specmoe.gguf_file import ModelCard
-from specmoe.records import read_runs
-from specmoe.sizes import size_of_card
+from specmoe.audit.bounds import required_time
+from specmoe.audit.checks import audit_runs, summarise_audit
+from specmoe.audit.text import describe_audit
+from specmoe.audit.ties import gaps_of
+from specmoe.config.schema import Config
+from specmoe.models.gguf import ModelCard
+from specmoe.models.sizes import size_of_card
+from specmoe.runs.schema import read_runs
 
 
 def main() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from specmoe import errors
-from specmoe.backend import Backend
-from specmoe.config import Engine
-from specmoe.engine import make_engine
+from specmoe.config.backend import Backend
+from specmoe.config.schema import Engine
+from specmoe.engine.build import make_engine
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.gguf_file import check_same_vocabulary
+from specmoe.models.gguf import check_same_vocabulary
 
 
 def main() -> None:

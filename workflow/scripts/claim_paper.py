@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.rendered import claim
+from specmoe.paper.rendered import claim
 
 
 def main() -> None:

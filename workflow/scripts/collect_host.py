@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.hardware import collect
+from specmoe.plan.hardware import collect
 
 
 def main() -> None:

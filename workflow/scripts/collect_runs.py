@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.collect import link_baselines, refuse_mixed_hosts, rows_of_record
-from specmoe.config import Config
-from specmoe.published_rows import rows_of_published_record
-from specmoe.records import write_runs
+from specmoe.config.schema import Config
+from specmoe.runs.collect import link_baselines, refuse_mixed_hosts, rows_of_record
+from specmoe.runs.published_rows import rows_of_published_record
+from specmoe.runs.schema import write_runs
 
 ROWS = {"paired": rows_of_record, "published": rows_of_published_record}
 

@@ -5,10 +5,10 @@ from functools import partial
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.converter import convert, environment_python
-from specmoe.hub import fetch_repository
-from specmoe.model_entries import ConvertModel
-from specmoe.room import check_room
+from specmoe.config.models import ConvertModel
+from specmoe.models.converter import convert, environment_python
+from specmoe.models.hub import fetch_repository
+from specmoe.plan.fit import check_room
 
 
 def main() -> None:

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.demonstration_text import describe
-from specmoe.recording import Recording
+from specmoe.measure.trace_record import Recording
+from specmoe.page.trace_text import describe
 
 
 def main() -> None:

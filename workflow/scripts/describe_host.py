@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.backend import Backend
-from specmoe.hardware import describe
-from specmoe.lock import alone
+from specmoe.config.backend import Backend
+from specmoe.engine.measuring_lock import alone
+from specmoe.plan.hardware import describe
 
 
 def main() -> None:
@@ -23,7 +23,9 @@ def main() -> None:
 
 
 def _probe_alone() -> float:
-    from specmoe.bandwidth import probe  # numpy is loaded only if there is something to measure
+    from specmoe.plan.bandwidth_probe import (
+        probe,  # numpy is loaded only if there is something to measure
+    )
 
     with alone(lambda text: print(text, flush=True)):
         return probe()

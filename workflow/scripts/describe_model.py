@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from specmoe import errors
+from specmoe.config.models import Family
 from specmoe.files import digest_of_parts
-from specmoe.gguf_file import check_family, read_card
-from specmoe.model_entries import Family
+from specmoe.models.gguf import check_family, read_card
 
 
 def main() -> None:

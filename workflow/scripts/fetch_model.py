@@ -5,10 +5,10 @@ from functools import partial
 from pathlib import Path
 
 from specmoe import errors
+from specmoe.config.models import HubModel
 from specmoe.files import link, replace_text
-from specmoe.hub import fetch
-from specmoe.model_entries import HubModel
-from specmoe.room import check_room
+from specmoe.models.hub import fetch
+from specmoe.plan.fit import check_room
 
 
 def main() -> None:

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.config import Published
-from specmoe.download import download
+from specmoe.config.schema import Published
+from specmoe.runs.download import download
 
 
 def main() -> None:

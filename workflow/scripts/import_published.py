@@ -5,10 +5,10 @@ import json
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.config import Config
-from specmoe.published import host_of_study, rows_of_csv
-from specmoe.records import write_runs
-from specmoe.sizes import card_of_entry
+from specmoe.config.schema import Config
+from specmoe.models.sizes import card_of_entry
+from specmoe.runs.schema import write_runs
+from specmoe.runs.study_csv import host_of_study, rows_of_csv
 
 
 def main() -> None:

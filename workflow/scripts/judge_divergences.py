@@ -5,10 +5,10 @@ from functools import partial
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.block import Block
-from specmoe.divergence import find_divergences, judge_all
-from specmoe.engine_job import alone_on_its_host, engine_job
-from specmoe.records import read_runs
+from specmoe.config.block import Block
+from specmoe.engine.job import alone_on_its_host, engine_job
+from specmoe.measure.divergence import find_divergences, judge_all
+from specmoe.runs.schema import read_runs
 
 
 def main() -> None:

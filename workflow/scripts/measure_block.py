@@ -7,11 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from specmoe import errors, paired, published_protocol
-from specmoe.block import Block, Protocol
-from specmoe.engine_job import alone_on_its_host, engine_job, log_of_job
+from specmoe import errors
+from specmoe.config.block import Block, Protocol
+from specmoe.engine.job import alone_on_its_host, engine_job, log_of_job
 from specmoe.files import replace_text
-from specmoe.progress import describe_progress
+from specmoe.measure import paired, study_commands
+from specmoe.plan.progress import describe_progress
 
 
 def main() -> None:
@@ -48,14 +49,14 @@ def _say(line: str) -> None:
 
 def _summary(block: Block, record: dict[str, Any]) -> str:
     """Return a block's rate and acceptance in words."""
-    protocol = published_protocol if block.protocol == Protocol.PUBLISHED else paired
+    protocol = study_commands if block.protocol == Protocol.PUBLISHED else paired
     return protocol.summary(record["runs"])
 
 
 def _measure(block: Block, args: Namespace, note: Callable[[str], None]) -> dict[str, Any]:
     binaries = args.engine.parent / "bin"
     if block.protocol == Protocol.PUBLISHED:
-        return published_protocol.measure(
+        return study_commands.measure(
             block,
             root=args.root,
             binaries=binaries,

@@ -6,12 +6,12 @@ from pathlib import Path
 import yaml
 
 from specmoe import errors
-from specmoe.config import Config
+from specmoe.analysis.spread import repeats_to_measure, spread_of_cells, with_baselines
+from specmoe.analysis.spread_text import describe_repeats
+from specmoe.analysis.summaries import with_speedups
+from specmoe.config.schema import Config
 from specmoe.files import replace_text
-from specmoe.records import read_runs
-from specmoe.spread import repeats_to_measure, spread_of_cells, with_baselines
-from specmoe.spread_text import describe_repeats
-from specmoe.statistics import with_speedups
+from specmoe.runs.schema import read_runs
 
 
 def main() -> None:

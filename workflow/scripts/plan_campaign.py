@@ -5,16 +5,16 @@ import json
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.backend import Backend
-from specmoe.bandwidth import probe
-from specmoe.config import Config
+from specmoe.config.backend import Backend
+from specmoe.config.matrix import list_blocks
+from specmoe.config.schema import Config
 from specmoe.files import replace_text
-from specmoe.hardware import PROBED
-from specmoe.hardware import describe as describe_host
-from specmoe.matrix import list_blocks
-from specmoe.plan import make_plan
-from specmoe.plan_text import describe
-from specmoe.survey import survey
+from specmoe.plan.bandwidth_probe import probe
+from specmoe.plan.hardware import PROBED
+from specmoe.plan.hardware import describe as describe_host
+from specmoe.plan.inventory import survey
+from specmoe.plan.plan import make_plan
+from specmoe.plan.plan_text import describe
 
 
 def main() -> None:

@@ -3,11 +3,11 @@
 import argparse
 from pathlib import Path
 
-from specmoe.analysis import Analysis
+from specmoe.analysis.build import Analysis
 from specmoe.errors import run
-from specmoe.figures import FIGURES, drawn, save
-from specmoe.latex import command_name
-from specmoe.macros import switch_file
+from specmoe.figures.figures import FIGURES, drawn, save
+from specmoe.paper.latex import command_name
+from specmoe.paper.macros import switch_file
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.engine import quantize
+from specmoe.engine.build import quantize
 
 
 def main() -> None:

@@ -5,12 +5,12 @@ from functools import partial
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.demonstration import Demonstration
-from specmoe.demonstration_run import record
-from specmoe.engine_job import alone_on_its_host, engine_job
+from specmoe.config.trace import Demonstration
+from specmoe.engine.job import alone_on_its_host, engine_job
+from specmoe.engine.machine_id import host_id
 from specmoe.files import replace_text
-from specmoe.host import host_id
-from specmoe.recording import Provenance
+from specmoe.measure.trace import record
+from specmoe.measure.trace_record import Provenance
 
 
 def main() -> None:

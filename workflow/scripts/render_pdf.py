@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from specmoe.errors import run
-from specmoe.pdf import compile_pdf
+from specmoe.paper.pdf import compile_pdf
 
 
 def main() -> None:

@@ -3,11 +3,11 @@
 import argparse
 from pathlib import Path
 
-from specmoe.analysis import Analysis
+from specmoe.analysis.build import Analysis
 from specmoe.errors import run
 from specmoe.files import replace_text
-from specmoe.share import markdown, picture, save_picture
-from specmoe.site_data import write_tables
+from specmoe.page.data import write_tables
+from specmoe.page.share import markdown, picture, save_picture
 
 
 def main() -> None:

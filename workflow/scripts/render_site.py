@@ -3,13 +3,13 @@
 import argparse
 from pathlib import Path
 
-from specmoe.analysis import Analysis
+from specmoe.analysis.build import Analysis
 from specmoe.errors import run
 from specmoe.files import replace_text
-from specmoe.recording import Recording
-from specmoe.site import render_page
-from specmoe.site_data import write_data
-from specmoe.site_figures import page_figures
+from specmoe.measure.trace_record import Recording
+from specmoe.page.data import write_data
+from specmoe.page.figures import page_figures
+from specmoe.page.page import render_page
 
 
 def main() -> None:

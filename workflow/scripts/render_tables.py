@@ -3,10 +3,10 @@
 import argparse
 from pathlib import Path
 
-from specmoe.analysis import Analysis
+from specmoe.analysis.build import Analysis
 from specmoe.errors import run
-from specmoe.macros import macros
-from specmoe.tables import TABLES, render_table
+from specmoe.paper.macros import macros
+from specmoe.paper.tables import TABLES, render_table
 
 
 def main() -> None:

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.config import Config
-from specmoe.records import read_runs
-from specmoe.summary import summarise_suite
+from specmoe.analysis.suite_text import summarise_suite
+from specmoe.config.schema import Config
+from specmoe.runs.schema import read_runs
 
 
 def main() -> None:

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.recipe import Recipe
-from specmoe.synthetic import write_model
+from specmoe.config.synthetic_recipe import Recipe
+from specmoe.models.synthetic import write_model
 
 
 def main() -> None:

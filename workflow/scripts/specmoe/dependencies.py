@@ -15,28 +15,30 @@ PACKAGE = "specmoe"
 def files_of(script: Path) -> tuple[Path, ...]:
     """Return `script` and every module of the package it imports, directly or not, sorted.
 
-    The package is the folder beside the script, or the one the script is in.
+    The package is the folder beside the script, or the one that the script is in.
     """
-    package = script.parent if script.parent.name == PACKAGE else script.parent / PACKAGE
+    inside = [folder for folder in script.parents if folder.name == PACKAGE]
+    root = inside[0].parent if inside else script.parent
     found: set[Path] = set()
     pending = [script]
     while pending:
         file = pending.pop()
         if file not in found:
             found.add(file)
-            pending += [package / f"{name}.py" for name in _imported(file)]
+            pending += [root / name for name in _imported(file) if (root / name).is_file()]
     return tuple(sorted(found))
 
 
 @cache
 def _imported(file: Path) -> tuple[str, ...]:
-    """Return the modules named in `from specmoe.x import y` and `from specmoe import x`."""
+    """Return the files that imports of the package may mean, relative to the package's parent.
+
+    `from specmoe.a import b` is a name of module `a`, or module `b` of room `a`.
+    """
     tree = ast.parse(file.read_text(encoding="utf-8"))
     names = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            if node.module == PACKAGE:
-                names += [alias.name for alias in node.names]
-            elif node.module.startswith(f"{PACKAGE}."):
-                names.append(node.module.removeprefix(f"{PACKAGE}."))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE:
+            folder = str(node.module).replace(".", "/")
+            names += [f"{folder}.py", *(f"{folder}/{alias.name}.py" for alias in node.names)]
     return tuple(names)

@@ -1,0 +1,281 @@
+"""What to switch on: planted cases with a known answer, and the shipped campaign."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from specmoe.analysis.advice import Answer, Controls, Standing, advise
+from specmoe.analysis.advice_text import advice_values, describe_advice
+from specmoe.analysis.build import usual_runs
+from specmoe.audit.finding import Verdict
+from specmoe.config.load import load
+from specmoe.config.schema import Config
+from specmoe.paper.tables import render_table
+from specmoe.runs.schema import read_runs
+
+from ..paper_analyses import baseline_runs, full, speculative_runs
+
+PROMPTS = ["code", "passage-64"]
+CARDS = {
+    model: {"sha256": model, "size_bytes": size}
+    for model, size in [("moe_q4", 20_000), ("dense_4b", 4_000), ("draft_0.8b", 800)]
+}
+
+
+@pytest.fixture
+def config(study, root):
+    study["statistics"]["resamples"] = 500
+    return load(study, root)
+
+
+def setting(gamma, rates, *, target="moe_q4", draft="draft_0.8b", suite="B"):
+    """Return a setting's runs of two prompts; the baselines run at 50 tok/s."""
+    return [
+        run
+        for prompt in PROMPTS
+        for run in speculative_runs(suite, target, draft, gamma, rates, prompt)
+    ]
+
+
+def campaign(*settings, repeats=3, target="moe_q4"):
+    """Return the runs of settings and of their baselines."""
+    runs = pd.DataFrame(
+        [*baseline_runs([target], PROMPTS, repeats), *(run for one in settings for run in one)]
+    )
+    method = np.where(runs["draft"] == "none", "none", "draft-simple")
+    rss = np.where(runs["draft"] == "none", 5_000, 5_900)
+    return runs.assign(method=method, peak_rss_bytes=rss)
+
+
+def audit(runs, *, failed=(), check="draft_time", controls=()):
+    """Return an audit in which all pass but the runs named; `controls` are verdicts of that one."""
+    rows = [
+        {
+            "run": run,
+            "target": target,
+            "check": check,
+            "verdict": Verdict.FAIL if run in failed else Verdict.PASS,
+        }
+        for run, target in zip(runs["run"], runs["target"], strict=True)
+    ]
+    rows += [
+        {"run": f"k{n}", "target": "moe_q4", "check": "controls", "verdict": verdict}
+        for n, verdict in enumerate(controls)
+    ]
+    return pd.DataFrame(rows)
+
+
+def advice_of(runs, config, **audited):
+    advice = advise(runs, config, CARDS, audit(runs, **audited))
+    [row] = advice.targets.to_dict("records")
+    return row, advice.settings
+
+
+def standings(settings):
+    return dict(zip(settings["gamma"], settings["standing"], strict=True))
+
+
+def test_a_free_draft_is_switched_on_at_its_fastest(config):
+    # All is accepted and drafting costs nothing: a round gives γ + 1 tokens in one pass.
+    runs = campaign(
+        *(setting(g, [50 * (g + 1) * wobble for wobble in (0.99, 1, 1.01)]) for g in (2, 4, 8))
+    )
+    row, settings = advice_of(runs, config)
+    assert (row["answer"], row["draft"], row["gamma"]) == (Answer.ON, "draft_0.8b", 8)
+    assert row["speedup"] == pytest.approx(9, rel=1e-3)
+    assert row["joint_low"] > 8.5
+    assert (row["settings"], row["equal"], row["set_aside"]) == (3, 0, 0)
+    assert (row["draft_bytes"], row["added_rss_bytes"]) == (800, 900)
+    assert settings["gamma"].tolist() == [8, 4, 2]
+
+
+def test_a_useless_draft_is_left_off_since_every_interval_lies_below_one(config):
+    # Nothing is accepted: a round gives the one token that a pass gives anyway.
+    runs = campaign(
+        *(setting(g, [50 / (1 + 0.1 * g) * w for w in (0.99, 1, 1.01)]) for g in (2, 4, 8))
+    )
+    row, _ = advice_of(runs, config)
+    assert row["answer"] == Answer.OFF
+    assert row["reason"] == "the interval of every setting lies below 1"
+    assert row["gamma"] == 2  # the one that loses least is named
+
+
+def test_a_draft_as_slow_as_its_target_is_left_off_though_all_is_accepted(config):
+    # γ drafted at the target's own pace and a pass to verify, for γ + 1 tokens: no gain at all.
+    runs = campaign(*(setting(g, [49, 50, 51]) for g in (2, 4, 8)))
+    row, _ = advice_of(runs, config)
+    assert row["answer"] == Answer.OFF
+    assert row["reason"] == "no setting's interval lies above 1"
+
+
+def test_an_answer_comes_with_the_line_that_does_it(config):
+    model = "results/models/study/{}.gguf"
+    on, _ = advice_of(campaign(setting(8, [59, 60, 61])), config)
+    assert on["command"] == (
+        f"llama-server -m {model.format('moe_q4')} -md {model.format('draft_0.8b')}"
+        " --spec-type draft-simple --spec-draft-n-max 8 --spec-draft-n-min 0 --spec-draft-p-min 0"
+    )
+    off, _ = advice_of(campaign(setting(8, [39, 40, 41])), config)
+    assert off["command"] == f"llama-server -m {model.format('moe_q4')}"
+    unknown, _ = advice_of(campaign(setting(4, [100]), repeats=1), config)
+    assert unknown["command"] is None
+
+
+def test_settings_whose_intervals_overlap_are_equally_good(config):
+    runs = campaign(setting(2, [66, 70, 74]), setting(4, [67, 71, 75]), setting(8, [52, 53, 54]))
+    row, settings = advice_of(runs, config)
+    assert (row["answer"], row["gamma"], row["equal"]) == (Answer.ON, 4, 1)
+    assert standings(settings) == {4: Standing.BEST, 2: Standing.EQUAL, 8: Standing.SLOWER}
+
+
+def test_a_single_block_has_no_interval_and_is_never_advised(config):
+    row, _ = advice_of(campaign(setting(4, [100]), repeats=1), config)
+    assert row["answer"] == Answer.UNKNOWN
+    assert row["reason"] == "every setting was measured once, so no interval is known"
+    assert row["speedup"] == pytest.approx(2)
+    assert np.isnan(row["joint_low"])
+
+
+def test_a_faster_setting_of_one_block_does_not_hide_one_that_gains_for_sure(config):
+    runs = campaign(setting(4, [100]), setting(8, [59, 60, 61]))
+    row, settings = advice_of(runs, config)
+    assert (row["answer"], row["gamma"]) == (Answer.ON, 8)
+    assert standings(settings)[4] == Standing.EQUAL
+
+
+def test_a_gain_that_is_one_only_because_the_best_was_picked_is_not_advised(config):
+    wide = [setting(gamma, [44, 50, 56]) for gamma in (1, 2, 8, 16, 32)]
+    row, _ = advice_of(campaign(setting(4, [50.5, 51, 51.5]), *wide), config)
+    assert row["answer"] == Answer.OFF
+    assert row["reason"].endswith("once the choice among settings is allowed for")
+
+
+def test_settings_with_marked_runs_are_set_aside(config):
+    runs = campaign(setting(4, [99, 100, 101]), setting(8, [59, 60, 61]))
+    fastest = runs.loc[(runs["gamma"] == 4), "run"].iloc[0]
+    row, settings = advice_of(runs, config, failed=[fastest])
+    assert (row["answer"], row["gamma"]) == (Answer.ON, 8)
+    assert (row["settings"], row["set_aside"], row["marked"]) == (1, 1, 0)
+    assert standings(settings)[4] == Standing.MARKED
+    assert np.isnan(settings.set_index("gamma").loc[4, "joint_low"])
+
+
+def test_a_marked_baseline_sets_aside_all_that_is_compared_with_it(config):
+    runs = campaign(setting(4, [99, 100, 101]))
+    row, _ = advice_of(runs, config, failed=[runs["run"].iloc[0]])
+    assert (row["answer"], row["set_aside"]) == (Answer.UNKNOWN, 1)
+    assert row["reason"] == "the audit marks runs of every setting"
+
+
+def test_repeats_that_give_other_tokens_are_timed_right(config):
+    runs = campaign(setting(4, [99, 100, 101]))
+    row, _ = advice_of(runs, config, failed=set(runs["run"]), check="determinism")
+    assert row["answer"] == Answer.ON
+
+
+@pytest.mark.parametrize(
+    "verdicts, controls, answer",
+    [
+        ([Verdict.NOT_APPLICABLE], Controls.NONE, Answer.ON),
+        ([Verdict.PASS, Verdict.NOT_APPLICABLE], Controls.PASSED, Answer.ON),
+        ([Verdict.PASS, Verdict.FAIL], Controls.FAILED, Answer.UNKNOWN),
+    ],
+)
+def test_controls_that_fail_leave_nothing_to_advise(config, verdicts, controls, answer):
+    row, _ = advice_of(campaign(setting(4, [99, 100, 101])), config, controls=verdicts)
+    assert (row["controls"], row["answer"]) == (controls, answer)
+
+
+def test_controls_and_the_studys_commands_are_no_settings(config):
+    itself = setting(4, [99, 100, 101], draft="moe_q4")
+    tools = [run | {"protocol": "published"} for run in setting(8, [99, 100, 101])]
+    row, settings = advice_of(campaign(itself, tools), config)
+    assert settings.empty
+    assert row["answer"] == Answer.UNKNOWN
+    assert row["reason"] == "no run with a draft was measured against baselines of its own"
+
+
+def shown(runs, config, **audited):
+    advice = advise(runs, config, CARDS, audit(runs, **audited))
+    return replace(full(), advice=advice.targets, advice_settings=advice.settings)
+
+
+def test_the_text_names_setting_rivals_costs_and_what_it_rests_on(config):
+    runs = campaign(setting(2, [66, 70, 74]), setting(4, [67, 71, 75]))
+    text = " ".join(describe_advice(shown(runs, config)).split())
+    assert "MoE Q4 (moe_q4): switch it on draft_0.8b, γ = 4 (suite B): speedup 1.42 [" in text
+    assert "Not told apart from it: draft_0.8b, γ = 2 (suite B): speedup 1.40 [" in text
+    assert "no controls were measured (suite K)" in text
+    assert "How sure: 3 blocks of 2 runs" in text
+    assert "its models are synthetic" in text.lower()
+
+
+def test_the_text_has_the_line_to_paste_on_one_line(config):
+    runs = campaign(setting(2, [66, 70, 74]), setting(4, [67, 71, 75]))
+    lines = describe_advice(shown(runs, config)).splitlines()
+    [line] = [line for line in lines if line.startswith("  llama-server -m ")]
+    assert "--spec-type draft-simple --spec-draft-n-max 4 " in line
+
+
+def test_the_text_says_that_a_single_block_has_no_interval(config):
+    text = describe_advice(shown(campaign(setting(4, [100]), repeats=1), config))
+    assert "MoE Q4 (moe_q4): not known" in text
+    assert "speedup 2.00 in one block, without an interval" in " ".join(text.split())
+
+
+def test_the_values_are_json_without_nan(config):
+    runs = campaign(setting(4, [99, 100, 101]), setting(8, [60]))
+    failed = [runs.loc[runs["gamma"] == 8, "run"].iloc[0]]
+    values = advice_values(shown(runs, config, failed=failed))
+    [target] = json.loads(json.dumps(values, allow_nan=False))["targets"]
+    assert (target["answer"], target["gamma"], len(target["measured"])) == ("switch on", 4, 2)
+    assert target["measured"][1]["joint_low"] is None
+
+
+def test_the_table_has_the_answer_and_the_reason_to_leave_it_off(config, root):
+    runs = pd.concat(
+        [
+            campaign(setting(4, [99, 100, 101])),
+            campaign(setting(4, [39, 40, 41], target="dense_4b"), target="dense_4b"),
+        ]
+    )
+    text = render_table("advice", shown(runs, config), root / "paper/templates")
+    lines = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert r"MoE Q4 & \textbf{switch on} & Draft 0.8B & 4 & 2.00 & [" in lines[1]
+    assert r"Dense 4B & leave off & Draft 0.8B & 4 & 0.80" in lines[2]
+    assert "the interval of every setting lies below 1" in lines[3]
+
+
+def test_the_shipped_demo_gets_the_answer_of_the_exhaustive_grid(root):
+    folder = root / "resources/campaigns/demo"
+    config = Config.model_validate_json((folder / "campaign.yaml").read_text())
+    cards = json.loads((folder / "models.json").read_text())
+    runs = read_runs(folder / "runs.parquet")
+    good = usual_runs(runs, config)
+    advice = advise(good, config, cards, audit(good)).targets.set_index("target")
+    # Of every cell, from the rows alone: the log ratio of each run to the one it is held to.
+    rates = {row["run"]: row["tokens_per_second"] for row in good.to_dict("records")}
+    grid = {}
+    for row in good.to_dict("records"):
+        if row["draft"] not in ("none", row["target"], *config.audit.unrelated_drafts):
+            cell = (row["target"], row["suite"], row["draft"], row["gamma"])
+            log = np.log(row["tokens_per_second"] / rates[row["baseline"]])
+            grid.setdefault(cell, {}).setdefault(row["repeat"], []).append(log)
+    speedups = {cell: np.exp(np.mean([*blocks.values()])) for cell, blocks in grid.items()}
+    # No interval lies above 1 that is not on one side of it with every block.
+    gains = {
+        cell for cell, blocks in grid.items() if all(np.mean(logs) > 0 for logs in blocks.values())
+    }
+    assert set(advice.index[advice["settings"] > 0]) == {cell[0] for cell in grid}
+    for target in {cell[0] for cell in grid}:
+        row = advice.loc[target]
+        advised = (target, row["suite"], row["draft"], row["gamma"])
+        assert row["speedup"] == pytest.approx(speedups[advised])
+        own = [cell for cell in grid if cell[0] == target]
+        if row["answer"] == Answer.ON:
+            assert advised == max(gains & set(own), key=speedups.get)
+        else:
+            assert advised == max(own, key=speedups.get)

@@ -1,0 +1,51 @@
+"""One network in files of several types is set side by side, and nothing else."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from specmoe.analysis.file_types import compare_types
+from specmoe.analysis.summaries import summarise_cells, unpaired_baselines, with_speedups
+from specmoe.config.schema import Statistics
+
+from .test_summaries import run
+
+SETTINGS = Statistics(resamples=300)
+NETWORKS = {"small": "net", "large": "net", "other": "another"}
+BYTES = {"small": 1e9, "large": 2e9, "other": 3e9}
+
+
+def compared(repeats=2, **rates):
+    """Return the types of runs at these rates, by target; every baseline runs at 10 tok/s."""
+    rows = []
+    for target, rate in rates.items():
+        for repeat in range(repeats):
+            base = f"b{target}{repeat}"
+            block = {"target": target, "repeat": repeat}
+            rows += [
+                run(base, 10.0, **block),
+                run(base.replace("b", "s", 1), rate, draft="d", gamma=4, baseline=base, **block),
+            ]
+    runs = pd.DataFrame(rows)
+    speedups = with_speedups(runs)
+    cells = summarise_cells(speedups, unpaired_baselines(runs), SETTINGS)
+    return compare_types(cells, speedups, NETWORKS, BYTES, SETTINGS)
+
+
+def test_gains_are_over_the_file_of_which_a_pass_reads_the_fewest_bytes():
+    small, large = compared(large=15.0, small=12.0).to_dict("records")
+    assert [small["target"], large["target"]] == ["small", "large"]
+    assert small["gain_ratio"] == 1
+    ends = [large[f"gain_ratio{end}"] for end in ("", "_low", "_high")]
+    assert ends == pytest.approx([1.25, 1.25, 1.25])
+    assert np.isnan(small["gain_ratio_low"])
+
+
+def test_a_network_in_one_file_is_left_out():
+    assert set(compared(large=15.0, small=12.0, other=11.0)["network"]) == {"net"}
+    assert compared(small=12.0, other=11.0).empty
+
+
+def test_one_block_gives_no_interval():
+    ends = compared(repeats=1, large=15.0, small=12.0)[["gain_ratio_low", "gain_ratio_high"]]
+    assert ends.isna().all(axis=None)

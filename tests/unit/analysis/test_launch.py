@@ -1,0 +1,63 @@
+"""The line to paste starts llama-server as it was measured, whatever its files are called."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from specmoe.analysis.launch import file_of, launch_line
+from specmoe.config.block import Method
+from specmoe.config.load import load
+from specmoe.engine.server import server_command
+
+
+@pytest.fixture
+def mine(study):
+    """A configuration with models of every place that a file can come from."""
+    study["campaign"] |= {"models": "mine", "suites": ["one", "plain"]}
+    study["model_sets"]["mine"] = {
+        "own": {"kind": "path", "path": "/models/my target's.gguf"},
+        "split": {"kind": "hub", "repository": "a/b", "file": "x-00001-of-00002.gguf"},
+        "whole": {"kind": "hub", "repository": "a/b", "file": "dir/y.gguf"},
+    }
+    speculative = {"title": "t", "targets": ["own"], "drafts": ["whole"], "gammas": [4]}
+    study["suites"] |= {
+        "one": speculative | {"prompts": ["code"], "baseline": "plain"},
+        "plain": {"title": "t", "targets": ["own"], "drafts": ["none"], "prompts": ["code"]},
+    }
+    return study
+
+
+def test_files_are_named_where_they_are(mine, root):
+    config = load(mine, root)
+    assert [file_of(config, model) for model in ("own", "split", "whole")] == [
+        "/models/my target's.gguf", "x-00001-of-00002.gguf", "results/models/mine/whole.gguf"
+    ]  # fmt: skip
+
+
+def test_a_shell_reads_the_names_as_they_are(mine, root):
+    line = launch_line(load(mine, root), "own", gpu=False)
+    assert shlex.split(line) == ["llama-server", "-m", "/models/my target's.gguf"]
+
+
+@pytest.mark.parametrize("gpu", [True, False])
+def test_the_flags_are_those_that_were_measured(mine, root, gpu):
+    config = load(mine, root)
+    speculation = {"draft": "whole", "method": "draft-simple", "gamma": 4}
+    words = shlex.split(launch_line(config, "own", gpu=gpu, **speculation))
+    measured = server_command(
+        Path("llama-server"),
+        Path("t"),
+        context=1,
+        threads=1,
+        gpu_layers=config.measurement.gpu_layers if gpu else 0,
+        draft=Path("d"),
+        method=Method.DRAFT,
+        gamma=4,
+    )
+    names = {"-m", "-md"}
+    flags = [word for word in words if word.startswith("-") and word not in names]
+    assert set(flags) <= set(measured)
+    assert ("--gpu-layers" in flags) == ("--gpu-layers-draft" in flags) == gpu
+    assert words[words.index("--spec-draft-n-max") + 1] == "4"
+    assert words[words.index("--spec-type") + 1] == "draft-simple"

@@ -1,0 +1,312 @@
+"""Campaigns side by side: every number a campaign's own, in rows that can be compared."""
+
+import re
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
+from specmoe.errors import SchemaError
+from specmoe.figures import style
+from specmoe.figures.figures import FIGURES, NOT_MEASURED
+from specmoe.page.figures import page_figures
+from specmoe.page.tables import page_tables
+from specmoe.paper.macros import macros
+from specmoe.paper.tables import TABLES, render_table
+
+from ..figures.test_figures import drawn, legend, lines, words
+from ..page.test_page import page_of
+from ..page.test_tables import shown
+from ..paper_analyses import (
+    MODELS,
+    analysis_of,
+    baseline_runs,
+    compared,
+    compared_with,
+    controlled,
+    full,
+    named,
+    relabelled,
+    several_ways,
+    single,
+    speculative_runs,
+    without_drafts,
+)
+from ..published_study import ROOT
+
+
+def settings(*analyses):
+    """Return target, draft, γ, suite and speedups by heading of each setting, in order."""
+    frame = side_by_side(analyses)
+    keys = ["target_label", "draft_label", "gamma", "suite", "prompts"]
+    return [
+        (*setting[:4], dict(zip(members["heading"], members["speedup"].round(2), strict=True)))
+        for setting, members in frame.groupby(keys, sort=False)
+    ]
+
+
+def of_prompt(*prompts, suite="B", rate=60):
+    """Return a campaign of one target, draft and γ over those prompts."""
+    rows = baseline_runs(["moe_q4"], prompts, 2)
+    for prompt in prompts:
+        rows += speculative_runs(suite, "moe_q4", "draft_0.8b", 4, [rate, rate], prompt)
+    return rows
+
+
+# Rows and columns.
+
+
+def test_a_setting_of_both_campaigns_is_one_row_and_comes_first():
+    assert settings(full(), named(single(), "other")) == [
+        ("Dense 4B", "Draft 0.8B", 4, "B", {"by_hand": 0.9, "other": 1.2}),
+        ("Dense 4B", "Draft 0.8B", 8, "B", {"by_hand": 0.8}),
+        ("MoE Q4", "Draft 0.8B", 4, "B", {"by_hand": 1.2}),
+        ("MoE Q4", "Draft 0.8B", 8, "B", {"by_hand": 1.4}),
+        ("MoE Q4", "Draft 2B", 4, "B", {"by_hand": 1.0}),
+        ("MoE Q4", "Draft 0.8B", 8, "F", {"by_hand": 1.2}),
+    ]
+
+
+def test_every_number_is_one_of_a_campaigns_own_cells():
+    frame = side_by_side([full(), named(single(), "other")])
+    assert len(frame) == len(full().cells) + len(single().cells)
+    other = frame[frame["campaign"] == "other"].iloc[0]
+    [cell] = single().cells.to_dict("records")
+    for column in ("speedup", "acceptance_rate", "tokens_per_second", "baseline_tokens_per_second"):
+        assert other[column] == cell[column]
+    assert pd.isna(other["speedup_low"])  # a single block
+
+
+def test_one_campaign_alone_is_compared_with_nothing():
+    assert side_by_side([full()]).empty
+    assert compared_campaigns([full()]).empty
+
+
+def test_cells_over_other_prompts_are_other_settings():
+    one, other = analysis_of(of_prompt("code")), analysis_of(of_prompt("code", "story", rate=70))
+    assert settings(one, named(other, "other")) == [
+        ("MoE Q4", "Draft 0.8B", 4, "B", {"by_hand": 1.2}),
+        ("MoE Q4", "Draft 0.8B", 4, "B", {"other": 1.4}),
+    ]
+
+
+def test_the_same_prompts_in_suites_of_other_names_are_one_setting():
+    one, other = analysis_of(of_prompt("code")), analysis_of(of_prompt("code", suite="mine"))
+    [setting] = settings(one, named(other, "other"))
+    assert setting[3:] == ("B, mine", {"by_hand": 1.2, "other": 1.2})
+
+
+def test_lengths_in_words_are_not_lengths_in_tokens():
+    one = analysis_of(of_prompt("passage-64", "passage-1024", "code"))
+    study = named(one, "study", "published")
+    study = replace(study, campaign=study.campaign.assign(length_unit="words"))
+    prompts = side_by_side([one, study])["prompts"].tolist()
+    assert prompts == ["code, 64, 1024 tokens", "code, 64, 1024 words"]
+
+
+def test_suites_are_told_apart_where_a_campaign_measured_the_same_in_several():
+    rows = [
+        *of_prompt("code"),
+        *speculative_runs("X", "moe_q4", "draft_0.8b", 4, [70, 70]),
+        *speculative_runs("X", "moe_q4", "draft_0.8b", 8, [50, 50]),
+    ]
+    other = named(analysis_of(of_prompt("code", rate=65)), "other")
+    assert settings(analysis_of(rows), other) == [
+        ("MoE Q4", "Draft 0.8B", 4, "B", {"by_hand": 1.2, "other": 1.3}),
+        ("MoE Q4", "Draft 0.8B", 4, "X", {"by_hand": 1.4}),
+        ("MoE Q4", "Draft 0.8B", 8, "X", {"by_hand": 1.0}),
+    ]
+
+
+def test_a_campaign_that_measured_in_several_ways_has_a_column_for_each():
+    headings = compared_campaigns([full(), named(several_ways(), "ways")])["heading"].tolist()
+    assert headings == [
+        "by_hand",
+        "ways: llama-server, current-cpu",
+        "ways: the study's commands, march-cpu",
+    ]
+    frame = side_by_side([full(), named(several_ways(), "ways")])
+    assert set(frame["heading"]) == set(headings)
+    both = frame[(frame["campaign"] == "ways") & (frame["gamma"] == 4)]
+    assert both["speedup"].tolist() == pytest.approx([0.8, 1.2])
+
+
+def test_controls_stay_out():
+    frame = side_by_side([controlled(), named(full(), "other")])
+    assert "Stranger" not in set(frame["draft_label"])
+    assert not (frame["target_label"] == frame["draft_label"]).any()
+
+
+def test_models_are_matched_by_label_and_told_apart_where_two_share_one():
+    other = named(relabelled(full(), "moe_q4", "Mine"), "other")
+    assert {"MoE Q4", "Mine"} <= set(side_by_side([full(), other])["target_label"])
+    twice = relabelled(relabelled(full(), "moe_q4", "Mine"), "dense_4b", "Mine")
+    labels = set(side_by_side([twice, named(full(), "other")])["target_label"])
+    assert {"Mine (moe_q4)", "Mine (dense_4b)"} <= labels
+
+
+@pytest.mark.parametrize(("digest", "same"), [("0" * 64, True), ("1" * 64, False), (None, False)])
+def test_whether_the_files_are_the_same_is_said_of_what_several_measured(digest, same):
+    models = MODELS.assign(sha256=digest)
+    frame = side_by_side([full(), named(replace(single(), models=models), "other")])
+    found = frame.groupby("campaigns")["same_files"].unique().map(list).to_dict()
+    assert found == {1: [None], 2: [same]}
+
+
+def test_runs_that_the_audit_marks_are_counted():
+    analysis = full()
+    marked = analysis.marked.assign(marked=analysis.marked["draft"].eq("draft_2b").astype(int))
+    frame = side_by_side([replace(analysis, marked=marked), named(full(), "other")])
+    found = frame[frame["marked"] > 0]
+    assert found[["campaign", "draft_label"]].to_numpy().tolist() == [["by_hand", "Draft 2B"]]
+
+
+def test_campaigns_that_drafted_nothing_are_named_and_have_no_setting():
+    own = compared_with(without_drafts(), named(without_drafts(), "other"))
+    assert own.side_by_side.empty
+    assert own.compared_campaigns["settings"].tolist() == [0, 0]
+    frame = side_by_side([without_drafts(), named(single(), "other")])
+    assert frame["heading"].tolist() == ["other"]
+
+
+def test_a_table_of_an_older_release_is_refused_with_the_campaign():
+    older = replace(single(), cells=single().cells.drop(columns="acceptance_rate"))
+    told = r"table 'cells' of campaign 'older' has no column 'acceptance_rate'; render that"
+    with pytest.raises(SchemaError, match=told):
+        side_by_side([full(), named(older, "older")])
+
+
+# What is shown.
+
+
+def paper(name, analysis):
+    """Return a table of the paper."""
+    return render_table(name, analysis, ROOT / "paper/templates")
+
+
+def test_the_papers_table_has_a_column_for_each_campaign_and_a_dash_where_nothing_is():
+    text = paper("side_by_side", compared())
+    assert r"\emph{Dense 4B}, suite B: code" in text
+    assert r"Draft & $\gamma$ & by\_hand & other \\" in text
+    assert r"Draft 0.8B & 4 & 0.90 [0.90, 0.90] & 1.20  \\" in text
+    assert r"Draft 0.8B & 8 & 0.80 [0.80, 0.80] & -- \\" in text
+
+
+def test_the_pages_table_says_the_same_in_whole_rows():
+    table = page_tables(compared())["side_by_side"]
+    assert [column.of for column in table.columns] == ["", "", "", "", "", "by_hand", "other"]
+    assert shown(table)[:2] == [
+        ["Dense 4B", "Draft 0.8B", "4", "B", "code", "0.90 [0.90, 0.90]", "1.20"],
+        ["Dense 4B", "Draft 0.8B", "8", "B", "code", "0.80 [0.80, 0.80]", "–"],
+    ]
+
+
+def test_marks_say_which_files_differ_and_which_cells_have_marked_runs():
+    models = MODELS.assign(sha256="1" * 64)
+    other = replace(single(), models=models, marked=single().marked.assign(marked=1))
+    analysis = compared_with(full(), named(other, "other"))
+    row = page_tables(analysis)["side_by_side"].rows[0]
+    assert [cell.mark for cell in row] == ["", "*", "", "", "", "", "†"]
+    assert r"Draft 0.8B$^*$ & 4 & 0.90 [0.90, 0.90] & 1.20 $^\dagger$ \\" in paper(
+        "side_by_side", analysis
+    )
+
+
+def test_what_the_campaigns_ran_on_is_said():
+    rows = shown(page_tables(compared())["compared_campaigns"])
+    assert [row[:6] for row in rows] == [
+        [name, "Processor & Sons", "–", "cpu", "llama-server, current-cpu", "0123456789ab"]
+        for name in ("by_hand", "other")
+    ]
+    text = paper("compared_campaigns", compared())
+    assert r"Campaign & by\_hand & other \\" in text
+    assert r"Processor & Processor \& Sons & Processor \& Sons \\" in text
+
+
+def test_the_figure_has_a_panel_where_campaigns_meet_with_a_colour_for_each():
+    figure = FIGURES["side_by_side"](compared())
+    [axes] = figure.axes
+    assert axes.get_title() == "Dense 4B"
+    assert lines(axes) == [pytest.approx([0.9, 0.8]), pytest.approx([1.2])]
+    assert legend(figure) == ["by_hand", "other", "draft Draft 0.8B"]
+    colours = {line.get_color() for line in axes.get_lines() if line.get_marker() in "os^v"}
+    assert len(colours) == 2
+
+
+def test_the_figure_shows_all_panels_where_campaigns_do_not_meet():
+    other = named(relabelled(single(), "dense_4b", "Mine"), "other")
+    figure = FIGURES["side_by_side"](compared_with(full(), other))
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == ["MoE Q4\ncode", "MoE Q4\n64, 1024 tokens", "Dense 4B", "Mine"]
+
+
+def test_campaigns_have_the_same_order_in_the_figure_as_in_the_table():
+    # The first setting of all is the other campaign's alone.
+    own = analysis_of([*of_prompt("code"), *baseline_runs(["moe_q4"], ["passage-64"], 2)])
+    own = replace(own, cells=own.cells.assign(gamma=8), by_prompt=own.by_prompt.assign(gamma=8))
+    other = named(analysis_of(of_prompt("code")), "other")
+    analysis = compared_with(own, other)
+    assert analysis.side_by_side["heading"].tolist() == ["other", "by_hand"]
+    assert legend(FIGURES["side_by_side"](analysis))[:2] == ["by_hand", "other"]
+
+
+def test_one_campaign_that_drafted_has_a_table_and_no_figure():
+    analysis = compared_with(without_drafts(), named(single(), "other"))
+    assert words(FIGURES["side_by_side"](analysis)) == [NOT_MEASURED]
+    assert page_tables(analysis)["side_by_side"].rows
+    assert r"\TableSideBySidetrue" in macros(analysis)
+
+
+@pytest.mark.parametrize("label", ["$x^$ \\frac{", "_hidden", "a" * 300, "two\nlines", "%s {}"])
+def test_a_label_in_a_panels_title_is_shown_as_text_and_fits(label):
+    figure = drawn(FIGURES["side_by_side"](relabelled(compared(), "dense_4b", label)))
+    assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
+    own = relabelled(full(), "dense_4b", label)
+    figure = drawn(FIGURES["side_by_side"](compared_with(own, named(single(), "other"))))
+    assert any(style.short(label) in axes.get_title() for axes in figure.axes)
+    assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
+
+
+def test_many_panels_fit_the_page():
+    rows = []
+    prompts = [f"prompt_{index}" for index in range(11)]
+    for prompt in prompts:
+        rows += of_prompt(prompt, suite=prompt)
+    analysis = analysis_of([*baseline_runs(["moe_q4"], ["passage-64"], 2), *rows])
+    figure = drawn(FIGURES["side_by_side"](compared_with(analysis, named(analysis, "other"))))
+    assert len(figure.axes) == len(prompts)
+    assert figure.get_figheight() <= style.MAX_HEIGHT_IN
+
+
+def test_marked_runs_are_hollow():
+    other = replace(single(), marked=single().marked.assign(marked=1))
+    [axes] = FIGURES["side_by_side"](compared_with(full(), named(other, "other"))).axes
+    faces = [line.get_markerfacecolor() for line in axes.get_lines() if len(line.get_xdata()) == 1]
+    assert "white" in faces
+
+
+def test_a_campaign_compared_with_nothing_has_none_of_it(root):
+    analysis = full()
+    assert words(FIGURES["side_by_side"](analysis)) == [NOT_MEASURED]
+    page = page_of(analysis, root, page_figures(analysis))
+    assert "side_by_side" not in page
+    assert "Side by side" not in page
+    assert r"\CampaignComparedfalse" in macros(analysis)
+
+
+def test_the_supplement_leaves_the_section_out_where_nothing_is_compared():
+    text = (ROOT / "paper/supplement.tex").read_text()
+    section = re.search(r"\\ifTableComparedCampaigns\n.*?\n\\fi\n\n\\end", text, re.DOTALL)[0]
+    for name in ("compared_campaigns", "side_by_side"):
+        assert name in TABLES
+        assert f"{{{name}}}" in section
+        assert f"{{{name}}}" not in text.replace(section, "")
+
+
+def test_the_page_has_a_section_of_its_own_where_campaigns_are_compared(root):
+    page = page_of(compared(), root, page_figures(compared()))
+    section = page.partition('<section id="side_by_side"')[2].partition("</section>")[0]
+    for part in ("table-compared_campaigns", "figure-side_by_side", "table-side_by_side"):
+        assert f'id="{part}"' in section
+    assert '<a href="#side_by_side">' in page

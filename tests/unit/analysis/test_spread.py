@@ -1,0 +1,200 @@
+"""How blocks spread, and the repeats that follow from it alone."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from specmoe.analysis.spread import (
+    FEWEST_REPEATS,
+    half_width,
+    repeats_for,
+    repeats_to_measure,
+    spread_of_cells,
+    student_quantile,
+    with_baselines,
+)
+from specmoe.analysis.spread_text import describe_repeats
+from specmoe.config.load import load
+from specmoe.config.matrix import cell_of, list_blocks
+from specmoe.config.schema import Statistics
+from specmoe.errors import ConfigError
+
+SETTINGS = Statistics()
+
+
+def cell(logs, *, gamma=4, target="t", suite="B"):
+    """Return a cell's runs: rows of `logs` are blocks, columns prompts."""
+    return pd.DataFrame(
+        [
+            {
+                "run": f"{suite}/{target}/d/g{gamma}/r{repeat}/p{prompt}",
+                "block": f"{suite}/{target}/d/g{gamma}/r{repeat}",
+                "suite": suite,
+                "target": target,
+                "draft": "d",
+                "gamma": gamma,
+                "prompt": f"p{prompt}",
+                "speedup": np.exp(value),
+                "baseline": f"P/{target}/none/g0/r{repeat}/p{prompt}",
+            }
+            for repeat, block in enumerate(logs)
+            for prompt, value in enumerate(block)
+        ]
+    )
+
+
+def spread(*cells):
+    return spread_of_cells(pd.concat(cells), SETTINGS).set_index("gamma")
+
+
+# Two-sided, of any table of Student's t.
+@pytest.mark.parametrize(
+    "degrees, confidence, quantile",
+    [(1, 0.95, 12.706), (2, 0.95, 4.303), (3, 0.9, 2.353), (10, 0.99, 3.169), (120, 0.95, 1.980)],
+)
+def test_students_quantiles_are_those_of_the_tables(degrees, confidence, quantile):
+    assert student_quantile(degrees, confidence) == pytest.approx(quantile, abs=5e-4)
+
+
+def test_the_spread_between_and_within_blocks_is_as_by_hand():
+    # Blocks differ by 0.2, prompts by 0.4, and nothing else.
+    row = spread(cell([[0.0, 0.4], [0.2, 0.6]])).loc[4]
+    assert row["block_sd"] == pytest.approx(0.2 / np.sqrt(2))
+    assert row["within_sd"] == pytest.approx(0.4 / np.sqrt(2))
+    assert row["noise_sd"] == pytest.approx(0, abs=1e-12)
+
+
+def test_what_a_single_block_or_prompt_cannot_tell_is_null():
+    one_block, one_prompt = (spread(cell(logs)).loc[4] for logs in ([[0.0, 0.1]], [[0.0], [0.1]]))
+    assert one_block[["block_sd", "noise_sd", "half_width", "repeats_needed"]].isna().all()
+    assert one_prompt[["within_sd", "noise_sd"]].isna().all()
+    assert one_prompt["block_sd"] > 0
+
+
+def test_a_cell_whose_blocks_agree_by_luck_is_planned_by_its_neighbours_spread():
+    lucky, usual = [[0.0]] * 3, [[0.0], [0.1], [0.2]]
+    rows = spread(cell(lucky), cell(usual, gamma=8), cell(lucky, gamma=16, target="other"))
+    assert rows.loc[4, "block_sd"] == 0
+    assert rows.loc[4, "planning_sd"] == pytest.approx(0.1 / np.sqrt(2))
+    assert rows.loc[8, "planning_sd"] == pytest.approx(0.1)
+    assert rows.loc[16, "planning_sd"] == 0  # another target spreads otherwise
+
+
+@settings(deadline=None)  # thousands of degrees of freedom take a while, once
+@given(deviation=st.floats(0, 0.3), precision=st.floats(0.01, 0.2))
+def test_the_repeats_are_the_fewest_that_reach_the_precision(deviation, precision):
+    asked = Statistics(precision=precision)
+    repeats = repeats_for(deviation, asked)
+    assert half_width(deviation, repeats, asked.confidence) <= precision
+    if repeats > FEWEST_REPEATS:
+        assert half_width(deviation, repeats - 1, asked.confidence) > precision
+
+
+def test_a_faster_cell_is_repeated_as_often_as_a_slower_one_of_the_same_spread():
+    logs = np.array([[0.0], [0.03], [0.05]])
+    slow, fast = (
+        repeats_to_measure(spread_of_cells(cell(x), SETTINGS), SETTINGS)
+        for x in (logs - 0.5, logs + 0.5)
+    )
+    assert slow == fast == {"B/t/d/g4": repeats_for(logs.std(ddof=1), SETTINGS)}
+
+
+def test_repeating_ends_at_the_precision_or_at_the_limit():
+    narrow, wide = [[0.0], [0.001], [0.002]], [[0.0], [0.3], [0.6]]
+    narrow_there = spread_of_cells(cell(narrow), SETTINGS)
+    assert repeats_to_measure(narrow_there, SETTINGS) == {}
+    wide_there = spread_of_cells(cell(wide), SETTINGS)
+    assert repeats_to_measure(wide_there, SETTINGS) == {"B/t/d/g4": SETTINGS.repeats_limit}
+    at_limit = Statistics(repeats_limit=3)
+    assert repeats_to_measure(wide_there, at_limit) == {}
+    assert "1 of 1 cells need more than statistics.repeats_limit = 3" in describe_repeats(
+        wide_there, {}, at_limit, "overlay.yaml"
+    )
+
+
+def test_a_cell_of_one_block_is_first_brought_to_the_fewest():
+    once = spread_of_cells(cell([[0.0]]), SETTINGS)
+    assert repeats_to_measure(once, SETTINGS) == {"B/t/d/g4": FEWEST_REPEATS}
+
+
+def test_baselines_are_repeated_with_the_cells_they_stand_against():
+    runs = pd.concat([cell([[0.0]] * 3), cell([[0.0]] * 3, gamma=8)])
+    plain = runs.assign(
+        run=runs["baseline"], block=runs["baseline"].str.rpartition("/")[0], baseline=None
+    ).drop_duplicates("run")
+    wanted = with_baselines({"B/t/d/g4": 5}, pd.concat([runs, plain]), {"B/t/d/g8": 4})
+    assert wanted == {"B/t/d/g4": 5, "B/t/d/g8": 4, "P/t/none/g0": 5}
+    again = with_baselines({}, pd.concat([runs, plain]), wanted)
+    assert again == wanted
+
+
+def test_stopping_by_width_leaves_speedups_unbiased_and_intervals_honest():
+    """Campaigns of six cells, each measured until the rule is content."""
+    generator = np.random.default_rng(0)
+    asked = Statistics(precision=0.03, repeats_limit=200)
+    deviation, truth, cells = 0.04, np.log(1.1), range(6)
+    errors, covered = [], []
+    for _ in range(100):
+        logs = {gamma: list(generator.normal(truth, deviation, 3)) for gamma in cells}
+        for _ in range(20):
+            frames = [cell([[x] for x in values], gamma=gamma) for gamma, values in logs.items()]
+            there = spread_of_cells(pd.concat(frames), asked).set_index("gamma")
+            wanted = repeats_to_measure(there.reset_index(), asked)
+            if not wanted:
+                break
+            for gamma in cells:
+                more = wanted.get(f"B/t/d/g{gamma}", 0) - len(logs[gamma])
+                logs[gamma] += list(generator.normal(truth, deviation, max(more, 0)))
+        means = np.array([np.mean(logs[gamma]) for gamma in cells])
+        widths = np.log1p(there.loc[list(cells), "half_width"].to_numpy(float))
+        errors.extend(means - truth)
+        covered.extend(np.abs(means - truth) <= widths)
+    assert abs(np.mean(errors)) < 4 * np.std(errors) / np.sqrt(len(errors))
+    assert np.mean(covered) > 0.93
+
+
+def counted(config):
+    return Counter(cell_of(block.block) for block in list_blocks(config, gpu=False))
+
+
+def test_more_repeats_of_a_cell_add_blocks_and_change_none(study, root):
+    before = list_blocks(load(study, root), gpu=False)
+    study["measurement"]["more_repeats"] = {"P/dense_4b/none/g0": 5, "D/dense_4b/draft_0.8b/g4": 5}
+    after = list_blocks(load(study, root), gpu=False)
+    assert set(before) <= set(after)
+    assert sorted(block.block for block in set(after) - set(before)) == [
+        f"{name}/r{repeat}"
+        for name in ("D/dense_4b/draft_0.8b/g4", "P/dense_4b/none/g0")
+        for repeat in (3, 4)
+    ]
+
+
+def test_raising_the_repeats_of_all_adds_blocks_and_changes_none(study, root):
+    before = list_blocks(load(study, root), gpu=False)
+    study["measurement"]["repeats"] = 4
+    after = list_blocks(load(study, root), gpu=False)
+    assert set(before) <= set(after)
+    assert {block.repeat for block in set(after) - set(before)} == {3}
+
+
+def test_fewer_than_the_usual_repeats_are_the_usual(study, root):
+    before = counted(load(study, root))
+    study["measurement"]["more_repeats"] = {"P/dense_4b/none/g0": 1}
+    assert counted(load(study, root)) == before
+
+
+@pytest.mark.parametrize(
+    "more, told",
+    [
+        ({"D/dense_4b/draft_0.8b/g5": 5}, "more_repeats: unknown cell 'D/dense_4b/draft_0.8b/g5'"),
+        ({"D/dense_4b/draft_0.8b/g4": 5}, "has more repeats than its baseline in suite 'P'"),
+    ],
+)
+def test_repeats_that_nothing_can_be_made_of_are_refused(study, root, more, told):
+    study["measurement"]["more_repeats"] = more
+    with pytest.raises(ConfigError, match=told):
+        load(study, root)

@@ -1,0 +1,225 @@
+"""Summaries by hand, and what must hold of any."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specmoe.analysis.summaries import (
+    bootstrap_interval,
+    geometric_mean,
+    summarise_baselines,
+    summarise_cells,
+    unpaired_baselines,
+    with_intervals,
+    with_speedups,
+)
+from specmoe.config.schema import Statistics
+
+SETTINGS = Statistics(resamples=500)
+
+
+def run(name, rate, *, draft="none", gamma=0, prompt="passage-64", repeat=0, baseline=None, **more):
+    return {
+        "run": name,
+        "suite": "B" if draft != "none" else "A",
+        "block": f"{draft}/g{gamma}/r{repeat}",
+        "target": "t",
+        "protocol": "paired",
+        "engine": "current-cpu",
+        "decode_failures": 0,
+        "draft": draft,
+        "gamma": gamma,
+        "prompt": prompt,
+        "n_prompt": 64,
+        "prompt_ms": 32.0,
+        "n_predict": 64,
+        "tokens_per_second": rate,
+        "rounds": 10,
+        "drafted": 40,
+        "accepted": 20,
+        "baseline": baseline,
+        "common_prefix": 64,
+        "temperature": 0.0,
+    } | more
+
+
+@pytest.fixture
+def runs():
+    return pd.DataFrame(
+        [
+            run("a0", 10.0, repeat=0),
+            run("a1", 20.0, repeat=1),
+            run("s0", 20.0, draft="d", gamma=4, repeat=0, baseline="a0"),
+            run("s1", 10.0, draft="d", gamma=4, repeat=1, baseline="a1", accepted=10),
+        ]
+    )
+
+
+def test_a_speedup_is_against_the_runs_own_baseline(runs):
+    assert with_speedups(runs)["speedup"].tolist() == [2.0, 0.5]
+
+
+def test_a_run_without_baseline_beside_others_that_have_one_has_no_speedup(runs):
+    runs.loc[3, "baseline"] = None
+    assert with_speedups(runs)["run"].tolist() == ["s0"]
+
+
+def test_a_run_whose_baseline_is_not_among_the_runs_has_no_speedup(runs):
+    runs.loc[3, "baseline"] = "failed"
+    assert with_speedups(runs)["run"].tolist() == ["s0"]
+
+
+def test_a_suite_without_any_baseline_is_compared_with_the_targets_mean(runs):
+    runs["baseline"] = None
+    compared = with_speedups(runs)
+    assert compared["speedup"].tolist() == [20 / 15, 10 / 15]
+    assert not compared["paired"].any()
+
+
+def test_suites_with_and_without_baselines_stand_side_by_side(runs):
+    other = run("u0", 30.0, draft="d", gamma=4, suite="D")
+    compared = with_speedups(pd.concat([runs, pd.DataFrame([other])]))
+    assert compared["run"].tolist() == ["s0", "s1", "u0"]
+    assert compared["paired"].tolist() == [True, True, False]
+    assert compared["speedup"].tolist() == [2.0, 0.5, 2.0]
+
+
+def test_a_suite_without_baselines_of_a_target_without_any_has_no_speedup(runs):
+    runs["baseline"] = None
+    runs.loc[[0, 1], "prompt"] = "code"
+    assert with_speedups(runs).empty
+
+
+@given(rates=st.lists(st.floats(1, 100), max_size=5))
+def test_paired_runs_do_not_change_with_what_else_was_measured(rates):
+    paired = pd.DataFrame(
+        [
+            run("a0", 10.0),
+            run("s0", 12.0, draft="d", gamma=4, baseline="a0"),
+            *(run(f"x{index}", rate) for index, rate in enumerate(rates)),
+        ]
+    )
+    [row] = with_speedups(paired).to_dict("records")
+    assert (row["baseline_tokens_per_second"], row["speedup"]) == (10.0, 12.0 / 10.0)
+
+
+def test_what_is_not_known_of_tokens_and_rounds_is_null_in_a_cell(runs):
+    runs["baseline"] = None
+    runs = runs.assign(common_prefix=pd.NA, rounds=pd.NA)
+    [cell] = summarise_cells(with_speedups(runs), unpaired_baselines(runs), SETTINGS).to_dict(
+        "records"
+    )
+    assert not cell["paired"]
+    for column in ("identical", "common_prefix_min", "mean_accepted_length"):
+        assert np.isnan(cell[column])
+    assert cell["acceptance_rate"] == 30 / 80
+
+
+def test_a_cell_is_summarised_as_by_hand(runs):
+    cells = summarise_cells(with_speedups(runs), unpaired_baselines(runs), SETTINGS)
+    [cell] = cells.to_dict("records")
+    assert cell["runs"] == cell["blocks"] == 2
+    assert cell["tokens_per_second"] == 15.0
+    assert cell["tokens_per_second_sd"] == pytest.approx(np.sqrt(50))
+    assert cell["paired"]
+    assert cell["acceptance_rate"] == 30 / 80
+    assert cell["mean_accepted_length"] == 1 + 30 / 20
+    assert cell["baseline_tokens_per_second"] == 15.0
+    assert cell["speedup"] == pytest.approx(1.0)  # twice and half
+    assert cell["speedup_unpaired"] == 1.0  # 15 / 15
+    assert cell["identical"] == 1.0
+
+
+def test_the_papers_acceptance_rate_is_the_mean_over_runs_whatever_they_drafted(runs):
+    runs.loc[3, "drafted"] = 20
+    [cell] = summarise_cells(with_speedups(runs), unpaired_baselines(runs), SETTINGS).to_dict(
+        "records"
+    )
+    assert cell["acceptance_rate_mean"] == 0.5
+    runs.loc[3, "accepted"] = 20
+    cells = summarise_cells(with_speedups(runs), unpaired_baselines(runs), SETTINGS)
+    assert cells["acceptance_rate_mean"].tolist() == [0.75]
+    assert cells["acceptance_rate"].tolist() == [40 / 60]
+
+
+def test_the_papers_baseline_is_the_mean_over_prompt_lengths_and_repeats(runs):
+    [baseline] = summarise_baselines(runs).to_dict("records")
+    assert baseline["tokens_per_second"] == 15.0
+    assert baseline["prompt_tokens_per_second"] == 2000.0
+    assert baseline["runs"] == 2
+
+
+def test_baselines_of_a_sweep_are_in_the_papers_denominator_and_not_in_its_table(runs):
+    sweep = pd.DataFrame([run("f0", 30.0, suite="F"), run("f1", 30.0, suite="F", draft="d")])
+    runs = pd.concat([runs, sweep])
+    assert summarise_baselines(runs)["tokens_per_second"].tolist() == [15.0]
+    assert unpaired_baselines(runs)["paired", "current-cpu", "t"] == 20.0
+
+
+def test_prompts_of_text_are_no_part_of_the_papers_baseline(runs):
+    runs.loc[1, "prompt"] = "code"
+    assert summarise_baselines(runs)["tokens_per_second"].tolist() == [10.0]
+
+
+def test_a_target_without_the_papers_baseline_has_no_unpaired_speedup(runs):
+    runs.loc[[0, 1], "prompt"] = "code"
+    cells = summarise_cells(with_speedups(runs), unpaired_baselines(runs), SETTINGS)
+    assert cells["speedup_unpaired"].isna().all()
+    assert cells["speedup"].notna().all()
+
+
+def test_cells_of_other_keys_split_by_prompt_length(runs):
+    runs.loc[3, "prompt"] = "passage-128"
+    cells = summarise_cells(
+        with_speedups(runs), unpaired_baselines(runs), SETTINGS, ["target", "prompt"]
+    )
+    assert cells["prompt"].tolist() == ["passage-128", "passage-64"]
+
+
+def test_one_block_has_no_interval():
+    pairs = pd.DataFrame({"speedup": [1.0, 2.0], "block": ["b", "b"]})
+    assert np.isnan(bootstrap_interval(pairs, SETTINGS)).all()
+
+
+def test_runs_of_one_block_do_not_narrow_the_interval():
+    spread = pd.DataFrame({"speedup": [1.0, 2.0, 1.5], "block": ["a", "b", "c"]})
+    repeated = pd.concat([spread] * 20)
+    assert bootstrap_interval(repeated, SETTINGS) == pytest.approx(
+        bootstrap_interval(spread, SETTINGS)
+    )
+
+
+def test_the_interval_of_a_rate_without_a_draft_is_over_its_blocks(runs):
+    runs = pd.concat([runs, pd.DataFrame([run("o", 5.0) | {"target": "once"}])])
+    rows = with_intervals(summarise_baselines(runs), runs, SETTINGS).set_index("target")
+    ends = ["tokens_per_second_low", "tokens_per_second_high"]
+    assert rows.loc["t", ends].tolist() == [10.0, 20.0]
+    assert rows.loc["once", ends].isna().all()  # one block
+
+
+ratios = st.lists(st.floats(0.01, 100), min_size=2, max_size=6)
+
+
+@given(speedups=ratios)
+def test_an_interval_lies_within_the_blocks_and_holds_their_mean(speedups):
+    pairs = pd.DataFrame({"speedup": speedups, "block": range(len(speedups))})
+    low, high = bootstrap_interval(pairs, SETTINGS)
+    mean = geometric_mean(np.array(speedups))
+    assert min(speedups) * 0.999 <= low <= mean * 1.001
+    assert mean * 0.999 <= high <= max(speedups) * 1.001
+
+
+@given(speedups=ratios, factor=st.floats(0.1, 10))
+def test_a_machine_faster_by_a_factor_scales_the_interval(speedups, factor):
+    pairs = pd.DataFrame({"speedup": speedups, "block": range(len(speedups))})
+    scaled = pairs.assign(speedup=pairs["speedup"] * factor)
+    expected = np.array(bootstrap_interval(pairs, SETTINGS)) * factor
+    assert bootstrap_interval(scaled, SETTINGS) == pytest.approx(tuple(expected))
+
+
+@given(values=ratios)
+def test_the_geometric_mean_of_inverses_is_the_inverse(values):
+    array = np.array(values)
+    assert geometric_mean(1 / array) == pytest.approx(1 / geometric_mean(array))

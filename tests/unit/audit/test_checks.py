@@ -1,0 +1,576 @@
+"""The audit of small campaigns: good rows pass all, each planted fault is caught.
+
+The rows are a dense model of 17.9 GB at 30 ms a token with a draft of 1.2 GB at 6 ms, three repeats
+of one prompt. Their counters are of a hybrid target: 64 tokens = 1 of the prompt's pass
++ 20 rounds + 34 accepted + 9 replays, of which 1 gave none, + 1 step without a draft.
+"""
+
+import pandas as pd
+import pytest
+
+from specmoe.audit.bounds import required_time
+from specmoe.audit.checks import CHECKS, audit_runs, count_marked, summarise_audit
+from specmoe.audit.text import describe_audit
+from specmoe.audit.ties import Gap
+from specmoe.config.audit import AuditSettings
+from specmoe.models.sizes import Size
+
+SETTINGS = AuditSettings(unrelated_drafts=["stranger"])
+BANDWIDTH = 800e9
+TARGET_MS, DRAFT_MS = 30.0, 6.0
+TOKENS = list(range(100, 164))
+
+
+def dense(file_bytes):
+    return Size(file_bytes, file_bytes, 0.0, 0, 0, 32, "by hand")
+
+
+SIZES = {
+    "target": dense(17_900_000_000),
+    "draft": dense(1_200_000_000),
+    "draft_0.8b": dense(1_200_000_000),
+    "dense_0.8b": dense(1_500_000_000),
+    "stranger": dense(1_200_000_000),
+}
+
+
+def plain(target="target", repeat=0, ms_per_token=TARGET_MS, **more):
+    """Return a run without a draft."""
+    row = {
+        "campaign": "by_hand",
+        "run": f"P/{target}/none/r{repeat}",
+        "protocol": "paired",
+        "engine": "current-cpu",
+        "suite": "P",
+        "target": target,
+        "method": "none",
+        "draft": "none",
+        "gamma": 0,
+        "prompt": "code",
+        "repeat": repeat,
+        "n_predict": 64,
+        "temperature": 0.0,
+        "imposed_acceptance": None,
+        "seed": 42,
+        "status": "ok",
+        "generated": 64,
+        "decode_ms": 63 * ms_per_token,
+        "rounds": None,
+        "drafted": None,
+        "accepted": None,
+        "accepted_per_position": None,
+        "replays": None,
+        "replays_rejected": None,
+        "decodes": 64,
+        "decode_failures": 0,
+        "tokens": TOKENS,
+        "baseline": None,
+        "target_sha256": target,
+        "draft_sha256": None,
+        "recovered": [],
+    } | more
+    timed = row["generated"] - (row["protocol"] == "paired")
+    return {"tokens_per_second": timed / row["decode_ms"] * 1000} | row
+
+
+def speculative(repeat=0, **more):
+    """Return a run with a draft whose rounds cost 33 ms and replays 30, as dense models' do."""
+    draft, target = more.get("draft", "draft"), more.get("target", "target")
+    return plain(
+        **{
+            "target": target,
+            "repeat": repeat,
+            "run": f"B/{target}/{draft}/g4/r{repeat}",
+            "suite": "B",
+            "method": "draft-simple",
+            "draft": draft,
+            "gamma": 4,
+            "decode_ms": 20 * 33.0 + 10 * 30.0 + 78 * DRAFT_MS,
+            "rounds": 20,
+            "drafted": 78,
+            "accepted": 34,
+            "accepted_per_position": [14, 10, 6, 4],
+            "replays": 9,
+            "replays_rejected": 1,
+            "decodes": 31,
+            "baseline": f"P/{target}/none/r{repeat}",
+            "draft_sha256": draft,
+        }
+        | more
+    )
+
+
+def stranger(**more):
+    """Return a run with an unrelated draft: 63 rounds of which each gives the target's token."""
+    rounds = 63
+    return speculative(
+        **{
+            "draft": "stranger",
+            "rounds": rounds,
+            "drafted": 4 * rounds,
+            "accepted": 0,
+            "accepted_per_position": [0, 0, 0, 0],
+            "replays": 0,
+            "replays_rejected": 0,
+            "decodes": 64,
+            "decode_ms": rounds * (33.0 + 4 * DRAFT_MS),
+        }
+        | more
+    )
+
+
+def published(**more):
+    """Return a run of llama-speculative as far as its output goes: 256 < 257 = 1 + 236 + 20."""
+    return speculative(
+        **{
+            "protocol": "published",
+            "run": "published",
+            "n_predict": 256,
+            "generated": 257,
+            "rounds": 236,
+            "drafted": 944,
+            "accepted": 20,
+            "decode_ms": 236 * 33.0 + 944 * DRAFT_MS,
+            "recovered": ["rounds", "drafted"],
+            **dict.fromkeys(
+                ("accepted_per_position", "replays", "replays_rejected", "decodes", "tokens"),
+            ),
+            "decode_failures": None,
+            "baseline": None,
+        }
+        | more
+    )
+
+
+def campaign(*more, without=()):
+    """Return a good campaign of three repeats, with these rows in place of those of their ids."""
+    rows = [
+        *(plain(repeat=repeat) for repeat in range(3)),
+        plain("draft", ms_per_token=DRAFT_MS),
+        *(speculative(repeat) for repeat in range(3)),
+    ]
+    replaced = {row["run"]: row for row in [*rows, *more] if row["run"] not in without}
+    return pd.DataFrame(replaced.values()).convert_dtypes()
+
+
+def audited(runs, *, settings=SETTINGS, bandwidth=BANDWIDTH, divergences=None):
+    return audit_runs(runs, SIZES, bandwidth, settings, divergences)
+
+
+def failures(audit):
+    """Return the names of the checks that each run fails."""
+    failed = audit[audit["verdict"] == "fail"]
+    return {run: set(rows["check"]) for run, rows in failed.groupby("run")}
+
+
+def finding(audit, check, run="B/target/draft/g4/r1"):
+    """Return one row of the audit."""
+    [row] = audit[(audit["run"] == run) & (audit["check"] == check)].to_dict("records")
+    return row
+
+
+def after(check, *rows, run="B/target/draft/g4/r1", **options):
+    """Return what a check finds of a run of the good campaign with these rows in it."""
+    return finding(audited(campaign(*rows), **options), check, run)
+
+
+def evidence(run, position, gap_nats, closed_by=None):
+    return {run: Gap(position, gap_nats, moved_nats=0.1, closed_by=closed_by)}
+
+
+def test_a_good_campaign_passes_every_check_that_applies():
+    audit = audited(campaign())
+    assert failures(audit) == {}
+    passed = audit[audit["verdict"] == "pass"].groupby("check")["run"].nunique().to_dict()
+    assert passed == {
+        "accounting": 7,
+        "draft_time": 3,
+        "bandwidth": 7,
+        "failed_decodes": 7,
+        "losslessness": 3,
+        "determinism": 6,
+    }
+
+
+def test_there_is_one_row_for_every_run_and_check():
+    audit = audited(campaign())
+    assert len(audit) == 7 * len(CHECKS)
+    assert not audit.duplicated(["run", "check"]).any()
+    assert audit.columns.tolist() == [
+        *("run", "protocol", "engine", "suite", "target", "draft", "gamma", "prompt", "repeat"),
+        *("check", "verdict", "bound", "measured", "ratio", "recovered", "why"),
+    ]
+
+
+# Planted faults: what is changed in the second repeat, and the checks that must say so.
+FAULTS = {
+    "time halved, rate as it follows": (
+        {"decode_ms": 714.0, "tokens_per_second": 63 / 0.714},
+        {"draft_time"},
+    ),
+    "time halved, rate as it was": (
+        {"decode_ms": 714.0, "tokens_per_second": 63 / 1.428},
+        {"draft_time", "accounting"},
+    ),
+    "rate doubled": ({"tokens_per_second": 126 / 1.428}, {"accounting"}),
+    "time of a tenth": (
+        {"decode_ms": 142.8, "tokens_per_second": 630 / 1.428},
+        {"draft_time", "bandwidth"},
+    ),
+    "acceptance doubled": ({"accepted": 68}, {"accounting"}),
+    "acceptance doubled by position too": (
+        {"accepted": 68, "accepted_per_position": [20, 18, 16, 14]},
+        {"accounting"},
+    ),
+    "two rounds more": ({"rounds": 22}, {"accounting"}),
+    "two rounds less": ({"rounds": 18}, {"accounting"}),
+    "more drafted than γ allows": ({"drafted": 81}, {"accounting"}),
+    "a position that rises": ({"accepted_per_position": [14, 9, 10, 1]}, {"accounting"}),
+    "a decode more": ({"decodes": 32}, {"accounting"}),
+    "a token less": ({"generated": 63}, {"accounting"}),
+    "a failed decode": ({"decode_failures": 1}, {"failed_decodes"}),
+    "a changed token": ({"tokens": [*TOKENS[:40], 7, *TOKENS[41:]]}, {"determinism"}),
+    "a lost token id": ({"tokens": TOKENS[:-1]}, {"accounting", "determinism"}),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_caught_by_its_own_checks_and_in_its_own_row(fault):
+    change, checks = FAULTS[fault]
+    audit = audited(campaign(speculative(1, **change)))
+    assert failures(audit) == {"B/target/draft/g4/r1": checks}
+
+
+def test_an_extra_round_is_caught_where_no_step_without_a_draft_hides_it():
+    # 64 tokens, of which the last was a step without a draft: 21 rounds would explain it too.
+    assert after("accounting", speculative(1, rounds=21))["verdict"] == "pass"
+    full = {"accepted": 35, "accepted_per_position": [14, 11, 6, 4], "decodes": 30}
+    assert after("accounting", speculative(1, **full))["verdict"] == "pass"
+    found = after("accounting", speculative(1, **full, rounds=21))
+    assert found["verdict"] == "fail"
+    assert found["why"] == "1 + 21 rounds + 35 accepted + 8 replays = 65 tokens, 64 exist"
+
+
+def test_every_fault_of_the_counters_has_its_own_sentence():
+    faulty = speculative(1, drafted=81, accepted_per_position=[14, 15, 6, 4], decodes=32)
+    assert after("accounting", faulty)["why"].split("; ") == [
+        "81 tokens drafted in 20 rounds of at most 4",
+        "32 decodes, of which 30 are due after the prompt and 1 for it as in P/target/none/r1",
+        "39 tokens accepted by position, 34 in all",
+        "15 tokens accepted at position 2, 14 at position 1",
+    ]
+
+
+def test_good_counters_are_told_in_one_sentence():
+    assert after("accounting")["why"] == "64 tokens from 20 rounds with 78 drafted and 34 accepted"
+    baseline = after("accounting", run="P/target/none/r0")
+    assert baseline["why"] == "64 tokens; nothing was drafted"
+
+
+def test_without_a_baseline_the_prompt_needs_one_decode_at_least():
+    assert after("accounting", speculative(1, baseline=None))["verdict"] == "pass"
+    found = after("accounting", speculative(1, baseline=None, decodes=30))
+    assert (
+        found["why"] == "30 decodes, of which 30 are due after the prompt and one at least for it"
+    )
+
+
+def test_under_protocol_published_every_token_is_of_a_round_or_accepted():
+    assert after("accounting", published(), run="published")["verdict"] == "pass"
+    for change in ({"accepted": 40}, {"rounds": 237}, {"rounds": 235}):
+        found = after("accounting", published(**change), run="published")
+        assert found["verdict"] == "fail"
+        assert "tokens, 257 exist" in found["why"]
+
+
+def test_rounds_that_were_not_printed_follow_from_the_tokens_and_the_row_says_so():
+    row = published(rounds=None, recovered=[])
+    alone = [
+        plain(model, protocol="published", run=f"{model} alone", decode_ms=64 * ms)
+        for model, ms in [("target", TARGET_MS), ("draft", DRAFT_MS)]
+    ]
+    found = after("draft_time", row, *alone, run="published")
+    assert (found["verdict"], found["recovered"]) == ("pass", True)
+    assert found["why"].startswith("236 rounds at 30.00 ms")
+    assert not after("failed_decodes", row, run="published")["recovered"]
+
+
+def test_an_imposed_acceptance_is_no_control_and_owes_no_text():
+    imposed = speculative(1, run="imposed", imposed_acceptance=1.0, draft="target", tokens=[1] * 64)
+    for check in ("losslessness", "controls"):
+        assert after(check, imposed, run="imposed")["verdict"] == "not applicable"
+
+
+def test_no_run_is_timed_by_runs_that_were_measured_another_way():
+    for other in ({"protocol": "published"}, {"engine": "march-cpu"}):
+        found = after("draft_time", speculative(1, **other))
+        assert found["verdict"] == "not applicable"
+        assert "target has no run without a draft" in found["why"]
+
+
+def test_the_time_bound_names_its_parts():
+    found = after("draft_time")
+    assert found["why"] == (
+        "20 rounds at 30.00 ms (target alone) and 78 drafted tokens at 6.00 ms"
+        " (draft without a target) need 1068 ms; decoding took 1428 ms"
+    )
+    assert found["bound"] == pytest.approx(0.9 * 1068)
+    assert found["measured"] == 1428
+    assert found["ratio"] == pytest.approx(0.9 * 1068 / 1428)
+
+
+def test_runs_alone_that_were_slowed_mark_no_run_that_was_not():
+    slowed = [plain(repeat=repeat, ms_per_token=10 * TARGET_MS) for repeat in (0, 1)]
+    found = after("draft_time", *slowed)
+    assert found["verdict"] == "pass"
+    assert found["why"].startswith("20 rounds at 30.00 ms (target alone)")
+
+
+def test_a_draft_that_was_not_measured_alone_is_timed_by_its_stand_in_scaled_by_bytes():
+    rows = [plain("dense_0.8b", ms_per_token=10.0), speculative(draft="draft_0.8b")]
+    found = after("draft_time", *rows, run="B/target/draft_0.8b/g4/r0")
+    assert (
+        "at 8.00 ms (draft_0.8b, timed by dense_0.8b scaled by 0.80, their bytes)" in found["why"]
+    )
+    assert found["bound"] == pytest.approx(0.9 * (20 * 30 + 78 * 8))
+
+
+def test_a_draft_of_which_nothing_is_known_counts_as_taking_no_time():
+    found = after("draft_time", stranger(), run="B/target/stranger/g4/r0")
+    assert found["bound"] == pytest.approx(0.9 * 63 * 30)
+    assert "stranger, which was never timed" in found["why"]
+    rows = [plain("dense_2b"), speculative(draft="draft_2b")]
+    found = after("draft_time", *rows, run="B/target/draft_2b/g4/r0")
+    assert "draft_2b, of unknown size beside its stand-in dense_2b" in found["why"]
+    assert found["bound"] == pytest.approx(0.9 * 20 * 30)
+
+
+def test_a_target_without_baseline_cannot_be_timed():
+    runs = campaign(without=[f"P/target/none/r{repeat}" for repeat in range(3)])
+    found = finding(audited(runs), "draft_time")
+    assert found["why"] == "target has no run without a draft to be timed by"
+    assert required_time(runs, SIZES, SETTINGS).empty
+
+
+def test_the_bandwidth_bound_counts_every_pass_over_target_and_draft():
+    found = after("bandwidth")
+    assert found["measured"] == pytest.approx((20 * 17.9e9 + 78 * 1.2e9) / 1.428)
+    assert found["bound"] == pytest.approx(880e9)
+    assert found["why"] == (
+        "20 passes of 17.90 GB (target, 4.9 tokens a pass) and 78 of 1.20 GB (draft) in 1.43 s"
+        " read 316 GB/s; memory gives 800 GB/s"
+    )
+    baseline = after("bandwidth", run="P/target/none/r0")
+    assert baseline["measured"] == pytest.approx(17.9e9 / 0.030)
+
+
+def test_a_pass_of_an_moe_reads_the_experts_that_its_tokens_visit():
+    moe = Size(20_600_000_000, 1.15e9, 19.4e9, 256, 8, 40, "by hand")
+    audit = audit_runs(campaign(), SIZES | {"target": moe}, BANDWIDTH, SETTINGS)
+    expected = 20 * moe.pass_bytes(1 + 78 / 20) + 78 * 1.2e9
+    assert finding(audit, "bandwidth")["measured"] == pytest.approx(expected / 1.428)
+
+
+def test_what_fits_in_a_cache_is_not_bound_by_memory():
+    small = AuditSettings(cache_bytes=2 * 10**9)
+    found = after("bandwidth", settings=small)
+    assert found["measured"] == pytest.approx(20 * 17.9e9 / 1.428)
+    assert "draft left out as it fits in the cache" in found["why"]
+    large = AuditSettings(cache_bytes=20 * 10**9)
+    found = after("bandwidth", settings=large)
+    assert found["verdict"] == "not applicable"
+    assert found["why"].startswith("target has 17900 MB and may be read from a cache of 20000 MB")
+
+
+def test_without_bandwidth_or_size_there_is_no_bandwidth_bound():
+    assert "bandwidth is not known" in after("bandwidth", bandwidth=None)["why"]
+    audit = audit_runs(campaign(), {}, BANDWIDTH, SETTINGS)
+    assert finding(audit, "bandwidth")["why"] == "the size of target is not known"
+    audit = audit_runs(campaign(), {"target": SIZES["target"]}, BANDWIDTH, SETTINGS)
+    assert "draft of unknown size left out" in finding(audit, "bandwidth")["why"]
+
+
+def test_failed_decodes_that_were_not_counted_are_not_taken_for_none():
+    assert after("failed_decodes", published(), run="published")["verdict"] == "not applicable"
+
+
+CHANGED = speculative(1, tokens=[*TOKENS[:40], 7, *TOKENS[41:]])
+LEAVES = "leaves P/target/none/r1 after 40 of 64 tokens"
+
+
+@pytest.mark.parametrize(
+    ("position", "gap_nats", "closed_by", "verdict", "words"),
+    [
+        (40, 0.02, 4, "pass", "0.02 nats below the baseline's: a tie, as without a draft batches"),
+        (40, 0.2, None, "pass", "a tie, as batches were seen to move gaps of target by 0.1"),
+        (40, 0.21, None, "fail", "no tie, as batches were seen to move gaps of target by 0.1"),
+        (39, 3.0, None, "not applicable", "the baseline's probabilities are known for 39 only"),
+    ],
+)
+def test_tokens_that_leave_the_baselines_are_judged_by_what_batches_do_to_their_gap(
+    position, gap_nats, closed_by, verdict, words
+):
+    given = evidence(CHANGED["run"], position, gap_nats, closed_by)
+    found = after("losslessness", CHANGED, divergences=given)
+    assert found["verdict"] == verdict
+    assert found["why"].startswith(LEAVES)
+    assert words in found["why"]
+    if verdict != "not applicable":
+        assert (found["measured"], found["bound"]) == (gap_nats, SETTINGS.tie_factor * 0.1)
+
+
+def test_tokens_that_leave_the_baselines_without_evidence_are_not_judged():
+    found = after("losslessness", CHANGED)
+    assert found["verdict"] == "not applicable"
+    assert found["why"] == f"{LEAVES}; the baseline's probabilities there are not known"
+
+
+def test_sampled_runs_need_not_equal_their_baseline_but_themselves():
+    sampled = [speculative(repeat, temperature=0.7, tokens=TOKENS[::-1]) for repeat in range(3)]
+    assert after("losslessness", *sampled)["verdict"] == "not applicable"
+    assert after("determinism", *sampled)["verdict"] == "pass"
+
+
+def test_of_three_repeats_the_odd_one_out_is_named():
+    found = after("determinism", CHANGED)
+    assert found["verdict"] == "fail"
+    assert found["why"] == "leaves repeat 0 after 40 of 64 tokens"
+    assert after("determinism", CHANGED, run="B/target/draft/g4/r0")["verdict"] == "pass"
+
+
+def test_the_first_repeat_can_be_the_odd_one_out():
+    runs = campaign(speculative(0, tokens=TOKENS[::-1]))
+    assert failures(audited(runs)) == {"B/target/draft/g4/r0": {"determinism"}}
+
+
+def test_one_repeat_says_nothing_of_determinism():
+    found = after("determinism", run="P/draft/none/r0")
+    assert (found["verdict"], found["why"]) == ("not applicable", "there is one repeat")
+
+
+def test_a_target_that_drafts_for_itself_accepts_nearly_all():
+    itself = {"draft": "target", "run": "itself", "baseline": "P/target/none/r0"}
+    exact = {"accepted": 78, "rounds": 20, "drafted": 80, "accepted_per_position": None}
+    assert after("controls", speculative(**itself, **exact), run="itself")["verdict"] == "pass"
+    found = after("controls", speculative(**itself), run="itself")
+    assert found["verdict"] == "fail"
+    assert found["why"].startswith("34 of 78 drafted tokens accepted (43.6%); the target drafts")
+
+
+def test_the_same_file_under_another_name_is_the_target_itself():
+    row = speculative(1, draft_sha256="target")
+    assert after("controls", row)["verdict"] == "fail"
+
+
+def test_an_unrelated_draft_accepts_nearly_nothing_and_is_slower():
+    run = "B/target/stranger/g4/r0"
+    assert failures(audited(campaign(stranger()))) == {}
+    assert after("controls", stranger(), run=run)["verdict"] == "pass"
+    lucky = stranger(accepted=26)
+    assert "10.3%" in after("controls", lucky, run=run)["why"]
+    fast = stranger(decode_ms=63 * 29.0)
+    found = after("controls", fast, run=run)
+    assert found["verdict"] == "fail"
+    assert found["why"] == "34.48 tok/s, 33.33 without a draft"
+
+
+def test_other_drafts_are_no_controls():
+    assert after("controls")["verdict"] == "not applicable"
+
+
+def test_a_run_that_failed_is_checked_for_nothing_and_times_nothing():
+    broken = plain(repeat=1, status="timeout", decode_ms=63.0)
+    audit = audited(campaign(broken))
+    members = audit[audit["run"] == broken["run"]]
+    assert set(members["verdict"]) == {"not applicable"}
+    assert members["why"].iloc[0] == "there is no measurement: the run ended as timeout"
+    assert "at 30.00 ms (target alone)" in finding(audit, "draft_time")["why"]
+
+
+def test_a_bound_of_zero_is_broken_infinitely_often():
+    assert after("failed_decodes", speculative(1, decode_failures=3))["ratio"] == float("inf")
+
+
+def test_the_summary_counts_cells_and_the_campaign():
+    audit = audited(campaign(speculative(1, decode_ms=142.8, tokens_per_second=630 / 1.428)))
+    summary = summarise_audit(audit).set_index(["target", "draft"])
+    assert summary.index.tolist() == [
+        ("draft", "none"),
+        ("target", "draft"),
+        ("target", "none"),
+        ("all", "all"),
+    ]
+    cell, whole = summary.loc[("target", "draft")], summary.loc[("all", "all")]
+    assert (cell["runs"], cell["marked"], cell["gamma"]) == (3, 1, 4)
+    assert (cell["draft_time_passed"], cell["draft_time_failed"]) == (2, 1)
+    assert cell["draft_time_worst"] == pytest.approx(0.9 * 1068 / 142.8)
+    assert (whole["runs"], whole["marked"], whole["draft_time_not_applicable"]) == (7, 1, 4)
+    assert pd.isna(whole["gamma"])
+    assert pd.isna(whole["controls_worst"])
+
+
+def test_marked_runs_are_counted_once_by_suite_and_prompt():
+    # It breaks two checks.
+    bad = speculative(1, decode_ms=142.8, tokens_per_second=630 / 1.428, decode_failures=3)
+    marked = count_marked(audited(campaign(bad))).set_index(["target", "draft"])
+    assert marked.loc[("target", "draft"), ["runs", "marked"]].tolist() == [3, 1]
+    assert marked["marked"].sum() == 1
+    assert {"suite", "gamma", "prompt"} < set(marked.columns)
+
+
+def test_the_text_counts_every_check_and_names_the_worst_rows():
+    runs = campaign(
+        speculative(1, decode_ms=714.0, tokens_per_second=63 / 0.714),
+        speculative(2, tokens=CHANGED["tokens"]),
+    )
+    audit = audited(runs, divergences=evidence("B/target/draft/g4/r2", 40, 0.02))
+    text = describe_audit(audit, runs)
+    assert text.startswith(
+        "Audit of campaign by_hand: 7 rows, 3 of them with a draft\n2 rows break"
+    )
+    assert (
+        "draft-time bound:       1 of 3 rows break it, the worst by a factor of 1.3; 4 not" in text
+    )
+    assert "  B/target/draft/g4/r1: 20 rounds at 30.00 ms" in text
+    assert "losslessness:           3 of 3 rows hold, the nearest at 0.10 of the bound" in text
+    assert "; 1 hold but for a tie" in " ".join(text.split())
+    assert "controls:               not applicable: no control" in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert "recovered" not in text
+
+
+def test_the_text_of_a_good_campaign_says_so():
+    runs = campaign()
+    text = describe_audit(audited(runs), runs)
+    assert "No row breaks a bound" in text
+    assert "failed decodes:         7 of 7 rows hold\n" in text
+
+
+@pytest.mark.parametrize(
+    ("controls", "words"),
+    [
+        ([], "Controls: not measured"),
+        ([stranger()], "Controls: passed, 1 rows"),
+        ([stranger(), stranger(run="K/odd", accepted=40)], "Controls: FAILED, 1 of 2 rows"),
+    ],
+)
+def test_the_head_of_the_text_says_whether_controls_passed(controls, words):
+    runs = campaign(*controls)
+    head = describe_audit(audited(runs), runs).partition("\n\n")[0]
+    assert words in head
+
+
+def test_the_text_says_why_a_check_applies_to_no_row():
+    runs = campaign()
+    text = " ".join(describe_audit(audited(runs, bandwidth=None), runs).split())
+    assert "bandwidth bound: not applicable: the machine's memory bandwidth is not known" in text
+    large = AuditSettings(cache_bytes=20 * 10**9)
+    text = " ".join(describe_audit(audited(runs, settings=large), runs).split())
+    assert "bandwidth bound: not applicable, for most rows: target has 17900 MB" in text
+
+
+def test_the_required_time_is_the_bound_without_its_tolerance():
+    frame = required_time(campaign(stranger()), SIZES, SETTINGS)
+    assert frame["required_ms"].tolist() == pytest.approx([1068.0] * 3 + [63 * 30.0])
+    assert frame["decode_ms"].tolist()[0] == 1428
+    assert set(frame["family"]) == {"dense"}

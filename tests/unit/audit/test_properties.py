@@ -1,0 +1,138 @@
+"""What must hold of the audit whatever a campaign was."""
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specmoe.audit.checks import CHECKS, summarise_audit
+
+from .test_checks import DRAFT_MS, TARGET_MS, audited, campaign, failures, finding, speculative
+
+RUN = "B/target/draft/g4/r1"
+counts = st.one_of(st.none(), st.integers(0, 100))
+
+
+@st.composite
+def true_runs(draw):
+    """Return what a server counts of a hybrid target, whatever it accepts and at any speed.
+
+    A partly accepted round is decoded again with the target's own token at its end, all of which
+    is accepted.
+    """
+    gamma, n_predict = draw(st.integers(1, 16)), draw(st.integers(2, 120))
+    left, rounds, drafted, replays, passes = n_predict - 1, 0, 0, 0, 0
+    positions = [0] * gamma
+    while left:
+        passes += 1
+        width = min(gamma, left - 1)
+        if not width:
+            left -= 1
+            continue
+        accepted = draw(st.integers(0, width))
+        rounds, drafted = rounds + 1, drafted + width
+        positions = [count + (at < accepted) for at, count in enumerate(positions)]
+        partly = accepted < width
+        replays, passes = replays + partly, passes + partly
+        left -= accepted + 1 + partly
+    tokens = list(range(n_predict))
+    overhead = draw(st.floats(1, 10))
+    decode_ms = overhead * (passes * TARGET_MS + drafted * DRAFT_MS)
+    return speculative(
+        1,
+        prompt="another",
+        gamma=gamma,
+        n_predict=n_predict,
+        generated=n_predict,
+        rounds=rounds,
+        drafted=drafted,
+        accepted=sum(positions),
+        accepted_per_position=positions,
+        replays=replays,
+        replays_rejected=0,
+        decodes=passes + 1,
+        decode_ms=decode_ms,
+        tokens=tokens,
+        baseline=None,
+    )
+
+
+@given(true_runs())
+def test_no_true_run_breaks_a_bound(row):
+    audit = audited(campaign(row))
+    assert failures(audit) == {}
+    assert finding(audit, "accounting")["verdict"] == "pass"
+    assert finding(audit, "draft_time")["verdict"] == "pass"
+
+
+@given(true_runs(), st.integers(1, 50))
+def test_accepted_tokens_that_do_not_exist_are_always_caught(row, more):
+    row = row | {"accepted": row["accepted"] + more}
+    assert "accounting" in failures(audited(campaign(row)))[RUN]
+
+
+@given(true_runs(), st.integers(1, 50))
+def test_decodes_that_were_not_needed_are_caught_against_the_baseline(row, more):
+    row = row | {"baseline": "P/target/none/r1", "decodes": row["decodes"] + more}
+    assert finding(audited(campaign(row)), "accounting")["verdict"] == "fail"
+
+
+@given(st.floats(10, 5000), st.floats(1, 20))
+def test_a_longer_time_never_breaks_a_bound_that_held(decode_ms, factor):
+    def timed(ms):
+        return audited(campaign(speculative(1, decode_ms=ms, tokens_per_second=63000 / ms)))
+
+    shorter, longer = timed(decode_ms), timed(decode_ms * factor)
+    for check in ("draft_time", "bandwidth"):
+        before, later = finding(shorter, check), finding(longer, check)
+        assert later["ratio"] == pytest.approx(before["ratio"] / factor)
+        assert not (before["verdict"] == "pass" and later["verdict"] == "fail")
+
+
+@given(
+    st.fixed_dictionaries(
+        {
+            **dict.fromkeys(("rounds", "drafted", "accepted", "decodes", "replays"), counts),
+            "decode_failures": counts,
+            "generated": st.one_of(st.none(), st.integers(1, 100)),
+            "accepted_per_position": st.one_of(st.none(), st.lists(st.integers(0, 50), max_size=5)),
+            "tokens": st.one_of(st.none(), st.lists(st.integers(0, 3), max_size=5)),
+            "decode_ms": st.one_of(st.none(), st.floats(1e-3, 1e6)),
+            "tokens_per_second": st.one_of(st.none(), st.floats(1e-3, 1e6)),
+        }
+    )
+)
+def test_whatever_a_row_says_it_gets_a_verdict_that_its_ratio_explains(change):
+    row = speculative(1) | change
+    audit = audited(campaign(row))
+    assert len(audit) == 7 * len(CHECKS)
+    assert ((audit["verdict"] == "fail") == (audit["ratio"] > 1)).all()
+    assert ((audit["verdict"] == "not applicable") == audit["ratio"].isna()).all()
+    assert audit["why"].str.len().gt(0).all()
+
+
+@given(st.permutations(range(7)), st.integers(0, 3))
+def test_the_order_of_rows_does_not_matter(order, failures_of_decode):
+    runs = campaign(speculative(1, decode_failures=failures_of_decode))
+    keys = ["run", "check"]
+    shuffled = audited(runs.iloc[list(order)]).sort_values(keys, ignore_index=True)
+    expected = audited(runs).sort_values(keys, ignore_index=True)
+    pd.testing.assert_frame_equal(shuffled, expected, rtol=1e-12)
+
+
+@given(st.lists(st.sampled_from([714.0, 1428.0, 60.0]), min_size=3, max_size=3))
+def test_the_summary_adds_up(times):
+    rows = [
+        speculative(repeat, decode_ms=ms, tokens_per_second=63000 / ms)
+        for repeat, ms in enumerate(times)
+    ]
+    audit = audited(campaign(*rows))
+    summary = summarise_audit(audit)
+    cells, whole = summary.iloc[:-1], summary.iloc[-1]
+    for check in CHECKS:
+        columns = [f"{check}_{word}" for word in ("passed", "failed", "not_applicable")]
+        assert (summary[columns].sum(axis=1) == summary["runs"]).all()
+        assert (cells[columns].sum() == whole[columns]).all()
+        assert cells[f"{check}_worst"].max() == whole[f"{check}_worst"] or pd.isna(
+            whole[f"{check}_worst"]
+        )

@@ -1,0 +1,40 @@
+"""What is a tie: a gap that batches alone close, there or at another divergence of the target."""
+
+from specmoe.audit.ties import Gap, gaps_of
+
+
+def answer(*divergences):
+    return {"target": "t", "divergences": list(divergences)}
+
+
+def divergence(run, gap, by_width):
+    return {"run": run, "position": 5, "gap_nats": gap, "gap_nats_by_width": by_width}
+
+
+def test_the_narrowest_batches_that_give_the_runs_token_are_named():
+    found = gaps_of([answer(divergence("B", 0.25, {"2": 0.25, "4": -0.125, "5": -0.25}))])
+    assert found == {"B": Gap(5, gap_nats=0.25, moved_nats=0.5, closed_by=4)}
+
+
+def test_batches_move_the_gaps_of_one_target_as_far_as_at_any_of_its_divergences():
+    found = gaps_of(
+        [
+            answer(divergence("near", 0.25, {"2": 0.125}), divergence("far", 3.0, {"2": 2.5})),
+            answer(divergence("of another target", 0.25, {"2": 0.125})),
+        ]
+    )
+    assert {run: gap.moved_nats for run, gap in found.items()} == {
+        "near": 0.5,
+        "far": 0.5,
+        "of another target": 0.125,
+    }
+    assert {gap.closed_by for gap in found.values()} == {None}
+
+
+def test_a_token_that_no_batch_lists_was_moved_by_nothing():
+    assert gaps_of([answer(divergence("B", 9.0, {}))]) == {"B": Gap(5, 9.0, 0.0, None)}
+
+
+def test_answers_of_before_batches_were_asked_about_decide_nothing():
+    old = {"run": "B", "position": 5, "gap_nats": 0.01, "baseline_gap_nats": 0.0}
+    assert gaps_of([answer(old)]) == {}

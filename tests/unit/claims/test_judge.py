@@ -1,0 +1,686 @@
+"""Each predicate gives every verdict that it can; the published rows have theirs, with reasons."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+import yaml
+
+from specmoe.audit.checks import audit_runs, count_marked, summarise_audit
+from specmoe.claims.judge import COLUMNS, PREDICATES, Claim, judge_claims, read_claims
+from specmoe.claims.verdicts import Comparison, Quantity, Share, conclude
+from specmoe.errors import ConfigError
+from specmoe.models.gguf import ModelCard
+from specmoe.models.sizes import card_of_entry, size_of_card
+from specmoe.paper.macros import macros
+from specmoe.paper.tables import render_table
+from specmoe.runs.study_csv import host_of_study
+
+from ..paper_analyses import (
+    MODELS,
+    analysis_of,
+    baseline_runs,
+    full,
+    several_ways,
+    single,
+    speculative_runs,
+    without_drafts,
+)
+from ..published_study import ROOT, analysis_of_study, config_of_study, needs_csv, runs_of_study
+
+CLAIMS = ROOT / "config/claims.yaml"
+SUPPORTED, CONTRADICTED = "supported", "contradicted"
+INCONCLUSIVE, NOT_TESTABLE = "inconclusive", "not testable"
+
+
+def model(like, **changed):
+    """Return a model that differs from one of MODELS."""
+    return MODELS[MODELS["model"] == like].assign(**changed)
+
+
+ALL_MODELS = pd.concat(
+    [
+        MODELS,
+        model("dense_4b", model="dense_9b", label="Dense 9B", parameters_total=9_000_000_000,
+              parameters_active=9_000_000_000, size_bytes=18_000_000_000),
+        model("moe_q4", model="moe_q8", label="MoE Q8", size_bytes=38_000_000_000),
+        model("moe_q4", model="draft_moe", label="MoE draft", parameters_total=3_000_000_000,
+              size_bytes=3_000_000_000),
+    ],
+    ignore_index=True,
+)  # fmt: skip
+
+
+def cell(target, draft, gamma, *rates, prompt="code", accepted=None, suite="B"):
+    """Return the runs of a cell, one block a rate; of 10 γ drafted tokens half are accepted."""
+    runs = speculative_runs(suite, target, draft, gamma, rates, prompt)
+    return [run if accepted is None else run | {"accepted": accepted} for run in runs]
+
+
+def alone(target, *rates):
+    """Return runs without a draft, one block a rate."""
+    runs = baseline_runs([target], ["passage-64"], len(rates))
+    return [
+        run | {"suite": "A", "block": f"A{run['block']}", "run": f"A{run['run']}"}
+        | {"tokens_per_second": rate}
+        for run, rate in zip(runs, rates, strict=True)
+    ]  # fmt: skip
+
+
+def with_baselines(rows: Iterable[dict]):
+    """Return rows after the baselines, at 50 tok/s, that their runs are paired with."""
+    drafted = [row for row in rows if row["draft"] != "none"]
+    targets, prompts = ({row[key] for row in drafted} for key in ("target", "prompt"))
+    repeats = max((int(row["block"].rpartition("/")[2]) + 1 for row in drafted), default=1)
+    return [*baseline_runs(sorted(targets), sorted(prompts), repeats), *rows]
+
+
+def campaign(*groups, **tables):
+    """Return the analysis of groups of rows with their baselines; `tables` replace its own."""
+    rows = with_baselines([row for group in groups for row in group])
+    return replace(analysis_of(rows), **({"models": ALL_MODELS} | tables))
+
+
+def judged(analysis, predicate, **parameters):
+    """Return what an analysis, all of one way, says of a claim."""
+    claim = Claim(words="It is so.", place="Here", predicate=predicate, parameters=parameters)
+    [row] = judge_claims({"it": claim}, analysis).to_dict("records")
+    return row
+
+
+def bandwidth_of(gigabytes):
+    """Return the campaign's table for a machine of that memory bandwidth."""
+    known = full().campaign
+    return known.assign(host_memory_bandwidth_bytes_per_second=gigabytes * 1e9)
+
+
+def audited(**counts):
+    """Return the audit's counts of one cell, and of its target's runs without a draft."""
+    checks = [
+        f"{check}_{outcome}"
+        for check in ("losslessness", "determinism", "failed_decodes")
+        for outcome in ("passed", "failed", "not_applicable")
+    ]
+    way = {"protocol": "paired", "engine": "current-cpu", "target": "moe_q4", "runs": 2}
+    zero = dict.fromkeys(checks, 0) | {"marked": 0}
+    plain = way | zero | {"draft": "none", "gamma": 0, "losslessness_not_applicable": 2}
+    drafted = way | zero | {"draft": "draft_0.8b", "gamma": 4} | counts
+    return pd.DataFrame([plain, drafted])
+
+
+SMALL, LARGE = "draft_0.8b", "draft_2b"
+MOE = cell("moe_q4", SMALL, 4, 60, 62)  # 1.20 to 1.24
+DENSE = cell("dense_4b", SMALL, 4, 60, 62)
+
+
+def curve(*rates_by_gamma, draft=SMALL, target="moe_q4"):
+    """Return cells at γ = 4, 8, ... by their rates."""
+    return [
+        run
+        for step, rates in enumerate(rates_by_gamma)
+        for run in cell(target, draft, 4 * 2**step, *rates)
+    ]
+
+
+PREDICATE_CASES = {
+    "within": [
+        (SUPPORTED, [MOE], {"of": "speedup", "low": 1.1}),
+        (CONTRADICTED, [MOE], {"of": "speedup", "low": 1.3}),
+        (INCONCLUSIVE, [MOE], {"of": "speedup", "high": 1.22}),
+        (NOT_TESTABLE, [DENSE], {"of": "speedup", "family": "moe"}),
+        # One of several cells outside contradicts.
+        (CONTRADICTED, [MOE, cell("moe_q4", LARGE, 4, 50, 51)], {"of": "speedup", "low": 1.1}),
+        # 1.196 to 1.198 rounds to the 1.20 that was printed.
+        (SUPPORTED, [cell("moe_q4", SMALL, 4, 59.8, 59.9)],
+         {"of": "speedup", "low": 1.2, "digits": 2}),
+        (CONTRADICTED, [cell("moe_q4", SMALL, 4, 59.8, 59.9)], {"of": "speedup", "low": 1.2}),
+        # The 2B draft is not the smallest, γ = 8 not the γ that is asked for.
+        (CONTRADICTED, [MOE, cell("moe_q4", LARGE, 4, 70, 71), cell("moe_q4", SMALL, 8, 70, 71)],
+         {"of": "speedup", "draft": "smallest", "gamma": 4, "low": 1.3}),
+        # A target that drafts for itself is a control.
+        (NOT_TESTABLE, [cell("draft_2b", LARGE, 4, 60, 62)], {"of": "speedup"}),
+        (SUPPORTED, [cell("moe_q4", SMALL, 4, 60, accepted=1)], {"of": "acceptance", "high": 4}),
+        (CONTRADICTED, [MOE], {"of": "acceptance", "high": 4}),  # 50 %
+        (NOT_TESTABLE, [MOE], {"of": "acceptance", "draft_family": "moe"}),
+        (SUPPORTED, [cell("moe_q4", "draft_moe", 4, 60, 60)],
+         {"of": "acceptance", "draft_family": "moe", "low": 40}),
+        # Each length is asked, and texts are not.
+        (CONTRADICTED, [MOE, cell("moe_q4", SMALL, 8, 50, 51, prompt="passage-64", suite="F")],
+         {"of": "speedup", "cells": "lengths", "low": 1.1}),
+        (SUPPORTED, [MOE, cell("moe_q4", SMALL, 8, 50, 51, prompt="passage-64", suite="F")],
+         {"of": "speedup", "low": 1.1}),
+        (CONTRADICTED, [MOE, cell("moe_q4", SMALL, 8, 50, 51, prompt="passage-64", suite="F")],
+         {"of": "speedup", "cells": "all", "low": 1.1}),
+        # A campaign without texts is asked about what it has.
+        (SUPPORTED, [cell("moe_q4", SMALL, 8, 60, 61, prompt="passage-64", suite="F")],
+         {"of": "speedup", "low": 1.1}),
+    ],
+    "changes_with_gamma": [
+        (SUPPORTED, [curve([50, 51], [52, 53], [54, 55])], {"of": "speedup", "rises": True}),
+        (CONTRADICTED, [curve([50, 51], [60, 61], [55, 56])], {"of": "speedup", "rises": True}),
+        (INCONCLUSIVE, [curve([50, 53], [52, 55])], {"of": "speedup", "rises": True}),
+        (NOT_TESTABLE, [MOE], {"of": "speedup", "rises": True}),
+        (SUPPORTED,
+         [cell("moe_q4", SMALL, 4, 50, accepted=9), cell("moe_q4", SMALL, 8, 50, accepted=9)],
+         {"of": "acceptance", "rises": False}),
+        (CONTRADICTED, [curve([50, 50], [50, 50])], {"of": "acceptance", "rises": False}),
+    ],
+    "gains_beyond_gamma": [
+        (SUPPORTED, [curve([50, 51], [52, 53])], {"beyond": 4}),
+        (CONTRADICTED, [curve([52, 53], [50, 51])], {"beyond": 4}),
+        (INCONCLUSIVE, [curve([50, 53], [51, 55])], {"beyond": 4}),
+        (NOT_TESTABLE, [curve([50, 51], [52, 53])], {"beyond": 8}),
+        # One of the larger γ is enough.
+        (SUPPORTED, [curve([50, 51], [40, 41], [52, 53])], {"beyond": 4}),
+    ],
+    "smallest_draft_and_largest_gamma_are_best": [
+        (SUPPORTED, [curve([50, 51], [60, 61]), curve([40, 41], [50, 51], draft=LARGE)], {}),
+        (CONTRADICTED, [curve([50, 51], [60, 61]), curve([70, 71], [50, 51], draft=LARGE)], {}),
+        (INCONCLUSIVE, [curve([50, 51], [60, 62]), curve([40, 41], [61, 63], draft=LARGE)], {}),
+        (NOT_TESTABLE, [curve([50, 51], [60, 61])], {}),
+        (NOT_TESTABLE, [MOE, cell("moe_q4", LARGE, 4, 50, 51)], {}),
+    ],
+    "smaller_draft_gains_more": [
+        (SUPPORTED, [MOE, cell("moe_q4", LARGE, 4, 50, 52)], {}),
+        (CONTRADICTED, [MOE, cell("moe_q4", LARGE, 4, 63, 64)], {}),
+        (INCONCLUSIVE, [MOE, cell("moe_q4", LARGE, 4, 61, 64)], {}),
+        (NOT_TESTABLE, [MOE, cell("moe_q4", LARGE, 8, 50, 52)], {}),
+        # The lead is 0.16 to 0.24.
+        (SUPPORTED, [MOE, cell("moe_q4", LARGE, 4, 50, 52)], {"low": 0.1, "high": 0.3}),
+        (CONTRADICTED, [MOE, cell("moe_q4", LARGE, 4, 50, 52)], {"low": 0.1, "high": 0.15}),
+        (INCONCLUSIVE, [MOE, cell("moe_q4", LARGE, 4, 50, 52)], {"low": 0.1, "high": 0.2}),
+    ],
+    "larger_draft_is_accepted_more": [
+        (SUPPORTED, [cell("moe_q4", SMALL, 4, 60, accepted=9), cell("moe_q4", LARGE, 4, 60)], {}),
+        (CONTRADICTED, [MOE, cell("moe_q4", LARGE, 4, 60, accepted=9)], {}),
+        (NOT_TESTABLE, [MOE], {}),
+        # Two of three are most.
+        (SUPPORTED,
+         [run for gamma, accepted in [(4, 5), (8, 5), (16, 100)] for run in
+          (*cell("moe_q4", SMALL, gamma, 60, accepted=accepted),
+           *cell("moe_q4", LARGE, gamma, 60, accepted=10))], {}),
+    ],
+    "gain_lies_between": [
+        (verdict, [MOE, cell("dense_4b", SMALL, 4, *low), cell("dense_9b", SMALL, 4, *high)],
+         {"family": "moe", "above": "dense_4b", "below": "dense_9b", "at": at})
+        for at in ("best", "each")
+        for verdict, low, high in [
+            (SUPPORTED, (50, 51), (70, 71)),
+            (CONTRADICTED, (50, 51), (55, 56)),
+            (CONTRADICTED, (63, 64), (70, 71)),
+            (INCONCLUSIVE, (50, 61), (70, 71)),
+        ]
+    ]
+    + [
+        (NOT_TESTABLE, [MOE, DENSE],
+         {"family": "moe", "above": "dense_4b", "below": "dense_9b", "at": "best"}),
+        # At their best (γ = 8) in order, at γ = 4 not.
+        *((verdict, [curve([50, 51], [60, 61]), curve([40, 41], [50, 51], target="dense_4b"),
+                     curve([45, 46], [70, 71], target="dense_9b")],
+           {"family": "moe", "above": "dense_4b", "below": "dense_9b", "at": at})
+          for at, verdict in [("best", SUPPORTED), ("each", CONTRADICTED)]),
+        # Cells with other drafts are not compared.
+        (NOT_TESTABLE,
+         [cell("moe_q4", LARGE, 4, 60, 61), DENSE, cell("dense_9b", SMALL, 4, 70, 71)],
+         {"family": "moe", "above": "dense_4b", "below": "dense_9b", "at": "each"}),
+    ],
+    "gain_follows": [
+        (SUPPORTED, [MOE, cell("dense_4b", SMALL, 4, 50, 51)], {"column": "parameters_total"}),
+        (CONTRADICTED, [MOE, cell("dense_9b", SMALL, 4, 70, 71)], {"column": "parameters_total"}),
+        (INCONCLUSIVE, [MOE, cell("dense_9b", SMALL, 4, 61, 63)], {"column": "parameters_total"}),
+        (NOT_TESTABLE, [MOE, cell("moe_q8", SMALL, 4, 70, 71)], {"column": "size_bytes"}),
+        # An MoE of 3 B active parameters gains more than a dense model of 4 B.
+        (SUPPORTED, [MOE, cell("dense_4b", SMALL, 4, 50, 51)],
+         {"column": "parameters_active", "follows": False}),
+        (CONTRADICTED, [MOE, cell("dense_4b", SMALL, 4, 70, 71)],
+         {"column": "parameters_active", "follows": False}),
+        # One pair out of order is enough.
+        (SUPPORTED, [MOE, cell("dense_4b", SMALL, 4, 50, 51), cell("dense_9b", SMALL, 4, 70, 71)],
+         {"column": "parameters_active", "follows": False}),
+    ],
+    "larger_file_gains_more": [
+        (SUPPORTED, [MOE, cell("moe_q8", SMALL, 4, 63, 64)], {}),
+        (CONTRADICTED, [MOE, cell("moe_q8", SMALL, 4, 50, 51)], {}),
+        (INCONCLUSIVE, [MOE, cell("moe_q8", SMALL, 4, 61, 64)], {}),
+        (NOT_TESTABLE, [MOE, cell("moe_q8", LARGE, 4, 63, 64)], {}),
+        (NOT_TESTABLE, [MOE, cell("dense_4b", SMALL, 4, 50, 51)], {}),  # another network
+    ],
+    "varies_at_most": [
+        (verdict, [MOE, cell("moe_q4", SMALL, 4, *rates, prompt="chinese")],
+         {"cells": "prompts", "most": 0.15})
+        for verdict, rates in [
+            (SUPPORTED, (57, 58)), (CONTRADICTED, (45, 50)), (INCONCLUSIVE, (53, 58)),
+        ]
+    ]
+    + [
+        (NOT_TESTABLE, [MOE], {"cells": "prompts", "most": 0.1}),
+        (CONTRADICTED,
+         [cell("moe_q4", SMALL, 4, 60, 62, prompt="passage-64"),
+          cell("moe_q4", SMALL, 4, 40, 41, prompt="passage-128")],
+         {"cells": "lengths", "most": 0.1}),
+        (NOT_TESTABLE, [MOE, cell("moe_q4", SMALL, 4, 40, 41, prompt="chinese")],
+         {"cells": "lengths", "most": 0.1}),
+    ],
+    "gains_without_accepted_tokens": [
+        # 1.1 tokens a round.
+        (SUPPORTED, [cell("moe_q4", SMALL, 4, 60, 62, accepted=1)], {}),
+        (CONTRADICTED, [MOE], {}),  # 3 tokens a round
+        (INCONCLUSIVE, [cell("moe_q4", SMALL, 4, 54, 56, accepted=1)], {}),
+        (NOT_TESTABLE, [DENSE], {"family": "moe"}),
+    ],
+    "rounds_cost_less_than_their_positions": [
+        (SUPPORTED, [MOE], {}),  # 3 / 1.22 = 2.5 of 5
+        (CONTRADICTED, [cell("moe_q4", SMALL, 4, 20, 25)], {}),  # 3 / 0.5 = 6
+        (INCONCLUSIVE, [cell("moe_q4", SMALL, 4, 25, 40)], {}),
+        (NOT_TESTABLE, [DENSE], {"family": "moe"}),
+    ],
+    "rounds_are_tokens_over_gamma": [
+        # Three more tokens in each of 10 rounds: 100 tokens take 25 rounds, and 25 are 100 / 4.
+        (SUPPORTED, [cell("moe_q4", SMALL, 4, 60, accepted=30)], {"tolerance": 0.1}),
+        (CONTRADICTED, [cell("moe_q4", SMALL, 4, 60, accepted=1)], {"tolerance": 0.1}),
+        (NOT_TESTABLE, [DENSE], {"family": "moe", "tolerance": 0.1}),
+    ],
+    "slower_than_next_active": [
+        (SUPPORTED, [alone("moe_q4", 50, 51), alone("dense_4b", 60, 61)], {"family": "moe"}),
+        (CONTRADICTED, [alone("moe_q4", 50, 51), alone("dense_4b", 40, 41)], {"family": "moe"}),
+        (INCONCLUSIVE, [alone("moe_q4", 50, 53), alone("dense_4b", 52, 55)], {"family": "moe"}),
+        (NOT_TESTABLE, [alone("moe_q4", 50, 51), alone("draft_2b", 60, 61)], {"family": "moe"}),
+        # The next above is the 4B, and that the 9B is slower does not count.
+        (SUPPORTED,
+         [alone("moe_q4", 50, 51), alone("dense_4b", 60, 61), alone("dense_9b", 20, 21)],
+         {"family": "moe"}),
+    ],
+}  # fmt: skip
+
+BANDWIDTH_CASES = [
+    # 20.6 GB a token, 50 a second: 1030 GB/s.
+    ("reads_its_file_for_each_token", CONTRADICTED, 800, {"tolerance": 0.1}),
+    ("reads_its_file_for_each_token", INCONCLUSIVE, 960, {"tolerance": 0.1}),
+    ("reads_its_file_for_each_token", INCONCLUSIVE, 2000, {"tolerance": 0.1}),
+    ("reads_its_file_for_each_token", NOT_TESTABLE, None, {"tolerance": 0.1}),
+    # 3 of 35 B parameters: 1.766 GB a token, 50 to 60 a second: 88 to 106 GB/s.
+    ("bandwidth_is_used", SUPPORTED, 160, {"low": 0.5}),
+    ("bandwidth_is_used", CONTRADICTED, 800, {"low": 0.5}),
+    ("bandwidth_is_used", SUPPORTED, 800, {"high": 0.5}),
+    ("bandwidth_is_used", INCONCLUSIVE, 200, {"low": 0.5}),
+    ("bandwidth_is_used", NOT_TESTABLE, None, {"low": 0.5}),
+    ("bandwidth_is_used", NOT_TESTABLE, 800, {"low": 0.5, "targets": ["dense_4b"]}),
+]
+
+AUDIT_CASES = [
+    (SUPPORTED, {"losslessness_passed": 2}),
+    (CONTRADICTED, {"losslessness_passed": 1, "losslessness_failed": 1}),
+    (INCONCLUSIVE, {"losslessness_passed": 1, "losslessness_not_applicable": 1}),
+    (NOT_TESTABLE, {"losslessness_not_applicable": 2}),
+]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "verdict", "groups", "parameters"),
+    [(name, *case) for name, cases in PREDICATE_CASES.items() for case in cases],
+)
+def test_a_predicate_gives_the_verdict_of_its_intervals(predicate, verdict, groups, parameters):
+    rows = [group if isinstance(group, list) else [group] for group in groups]
+    assert judged(campaign(*rows), predicate, **parameters)["verdict"] == verdict
+
+
+@pytest.mark.parametrize(("predicate", "verdict", "gigabytes", "parameters"), BANDWIDTH_CASES)
+def test_rates_are_held_against_the_machines_bandwidth(predicate, verdict, gigabytes, parameters):
+    analysis = campaign(alone("moe_q4", 50, 60), campaign=bandwidth_of(gigabytes or float("nan")))
+    assert judged(analysis, predicate, **parameters)["verdict"] == verdict
+
+
+@pytest.mark.parametrize(("verdict", "counts"), AUDIT_CASES)
+def test_tokens_are_the_audits_to_judge(verdict, counts):
+    analysis = campaign(MOE, audit=audited(**counts))
+    assert judged(analysis, "audit_passes", check="losslessness")["verdict"] == verdict
+
+
+def test_runs_without_a_draft_count_where_a_check_applies_to_them():
+    audit = audited(determinism_passed=2)
+    audit.loc[0, "determinism_failed"] = 1
+    row = judged(campaign(MOE, audit=audit), "audit_passes", check="determinism")
+    assert (row["verdict"], row["why"]) == (
+        CONTRADICTED,
+        "2 runs pass, 1 fail, 0 could not be checked",
+    )
+
+
+def test_every_predicate_is_tested_with_every_verdict_it_can_give():
+    given = {name: {case[0] for case in cases} for name, cases in PREDICATE_CASES.items()}
+    for name, verdict, *_ in BANDWIDTH_CASES:
+        given.setdefault(name, set()).add(verdict)
+    given["audit_passes"] = {verdict for verdict, _ in AUDIT_CASES}
+    everything = {SUPPORTED, CONTRADICTED, INCONCLUSIVE, NOT_TESTABLE}
+    cannot = {
+        # Counts of tokens have no interval.
+        "larger_draft_is_accepted_more": {INCONCLUSIVE},
+        "rounds_are_tokens_over_gamma": {INCONCLUSIVE},
+        # A rate below the bandwidth shows nothing.
+        "reads_its_file_for_each_token": {SUPPORTED},
+    }
+    assert given == {name: everything - cannot.get(name, set()) for name in PREDICATES}
+
+
+def test_a_single_block_decides_nothing():
+    row = judged(campaign(cell("moe_q4", SMALL, 4, 60)), "within", of="speedup", low=1)
+    assert row["verdict"] == INCONCLUSIVE
+    assert "1.20 (one block, no interval)" in row["why"]
+
+
+def test_cells_whose_counts_are_not_known_are_left_out():
+    unknown = [run | {"accepted": None} for run in MOE]
+    row = judged(campaign(unknown), "within", of="acceptance", high=4)
+    assert (row["verdict"], row["why"]) == (
+        NOT_TESTABLE,
+        "no runs of any target with a draft whose acceptance rate is known",
+    )
+    assert judged(campaign(unknown), "gains_without_accepted_tokens")["verdict"] == NOT_TESTABLE
+
+
+def test_the_sentence_counts_what_holds_and_tells_what_decides():
+    analysis = campaign(MOE, cell("moe_q4", LARGE, 4, 50, 51), cell("moe_q4", LARGE, 8, 52, 53))
+    row = judged(analysis, "within", of="speedup", low=1.1)
+    assert row["why"] == "1 of 3 cells: MoE Q4, Draft 2B, γ = 4: 1.01 [1.00, 1.02]"
+
+
+def test_what_is_missing_is_named():
+    row = judged(campaign(DENSE), "within", of="speedup", family="moe", gamma=16)
+    assert row["why"] == "no runs of an MoE target with a draft at γ = 16"
+    between = {"family": "moe", "above": "dense_4b", "below": "dense_9b", "at": "best"}
+    row = judged(campaign(MOE, DENSE), "gain_lies_between", **between)
+    assert row["why"] == "no runs of dense_9b with a draft"
+    row = judged(campaign(MOE), "bandwidth_is_used", low=0.5)
+    assert row["why"] == "the machine's memory bandwidth is not known"
+
+
+def test_a_verdict_counts_the_runs_it_rests_on_and_those_the_audit_marks():
+    analysis = campaign(MOE, cell("moe_q4", LARGE, 4, 60, 62), DENSE)
+    marked = analysis.marked.copy()
+    marked.loc[(marked["target"] == "moe_q4") & (marked["draft"] == LARGE), "marked"] = 1
+    marked.loc[marked["target"] == "dense_4b", "marked"] = 2
+    row = judged(replace(analysis, marked=marked), "within", of="speedup", family="moe", low=1)
+    assert (row["verdict"], row["marked"], row["runs"]) == (SUPPORTED, 1, 4)
+
+
+def test_runs_of_another_suite_or_prompt_do_not_count_as_its_support():
+    analysis = campaign(MOE, cell("moe_q4", SMALL, 4, 60, 62, prompt="passage-64", suite="F"))
+    assert judged(analysis, "within", of="speedup", low=1)["runs"] == 2
+    assert judged(analysis, "within", of="speedup", low=1, cells="lengths")["runs"] == 2
+    assert judged(analysis, "within", of="speedup", low=1, cells="all")["runs"] == 4
+
+
+def test_a_rate_without_a_draft_rests_on_the_runs_of_its_own_suites():
+    analysis = campaign(MOE, alone("moe_q4", 50, 51), alone("dense_4b", 60, 61))
+    row = judged(analysis, "slower_than_next_active", family="moe")
+    assert (row["verdict"], row["runs"]) == (SUPPORTED, 4)
+
+
+def test_cells_compared_with_other_prompts_are_said_to_be():
+    others = [run | {"baseline": None} for run in [*MOE, *cell("moe_q4", SMALL, 8, 70, 71)]]
+    analysis = campaign(others, alone("moe_q4", 50, 50))
+    assert judged(analysis, "within", of="speedup", low=1)["unpaired"]
+    assert not judged(analysis, "within", of="acceptance", high=60)["unpaired"]
+    # Along a curve the baseline is the same.
+    assert not judged(analysis, "changes_with_gamma", of="speedup", rises=True)["unpaired"]
+    assert not judged(campaign(MOE), "within", of="speedup", low=1)["unpaired"]
+
+
+def test_suites_measured_in_different_ways_are_judged_apart():
+    claim = Claim(
+        words="It rises.", place="Here", predicate="changes_with_gamma",
+        parameters={"of": "speedup", "rises": True},
+    )  # fmt: skip
+    rows = judge_claims({"rises": claim}, several_ways()).set_index("protocol")["verdict"]
+    assert rows.to_dict() == {"paired": CONTRADICTED, "published": SUPPORTED}
+
+
+@pytest.mark.parametrize(
+    ("share", "margins", "verdict"),
+    [
+        (Share.EVERY, [(1, 2), (1, 2)], SUPPORTED),
+        (Share.EVERY, [(1, 2), (-1, 2)], INCONCLUSIVE),
+        (Share.EVERY, [(-2, -1), (-1, 2)], CONTRADICTED),
+        (Share.SOME, [(-2, -1), (1, 2)], SUPPORTED),
+        (Share.SOME, [(-2, -1), (-1, 2)], INCONCLUSIVE),
+        (Share.SOME, [(-2, -1), (-2, -1)], CONTRADICTED),
+        (Share.MOST, [(-2, -1), (1, 2), (1, 2)], SUPPORTED),
+        (Share.MOST, [(-2, -1), (1, 2), (-1, 2)], INCONCLUSIVE),
+        (Share.MOST, [(-2, -1), (1, 2)], CONTRADICTED),  # half is not most
+        (Share.EVERY, [], NOT_TESTABLE),
+    ],
+)
+def test_a_claim_needs_its_share_of_comparisons(share, margins, verdict):
+    comparisons = [
+        Comparison(Quantity((low + high) / 2, low, high), "", ()) for low, high in margins
+    ]
+    assert conclude(comparisons, "cells", "nothing", share).verdict == verdict
+
+
+def test_an_interval_that_touches_the_bound_does_not_hold():
+    at_the_bound = Comparison(Quantity.exact(0.0), "", ())
+    assert conclude([at_the_bound], "cells", "nothing").verdict == CONTRADICTED
+
+
+@pytest.fixture(scope="module")
+def claims():
+    return read_claims(CLAIMS)
+
+
+def test_every_predicate_is_used_and_every_claim_says_where_it_is_made(claims):
+    assert {claim.predicate for claim in claims.values()} == set(PREDICATES)
+    place = re.compile(
+        r"(Abstract|Introduction|Contribution \d|Conclusion( \d)?"
+        r"|Sections? \d\.\d(, \d\.\d)*(, (Figure|Table) \d)?)"
+    )
+    for claim in claims.values():
+        assert all(place.fullmatch(part) for part in claim.place.split("; ")), claim.place
+        assert claim.words.endswith(".")
+
+
+def test_the_claims_of_abstract_contributions_and_conclusion_are_all_there(claims):
+    places = " ".join(claim.place for claim in claims.values())
+    named = {*(f"Contribution {n}" for n in range(1, 5)), *(f"Conclusion {n}" for n in range(1, 5))}
+    assert all(place in places for place in named | {"Abstract", "Section 5.4"})
+
+
+@pytest.mark.parametrize("make", [full, single, without_drafts])
+def test_every_campaign_has_a_verdict_on_every_claim(claims, make):
+    rows = judge_claims(claims, make())
+    assert list(rows.columns) == COLUMNS
+    assert rows["claim"].tolist() == list(claims)
+    assert rows["why"].str.len().gt(0).all()
+    assert not rows["why"].str.contains("nan").any()
+
+
+def test_without_drafts_nothing_of_drafts_is_testable(claims):
+    rows = judge_claims(claims, without_drafts()).set_index("claim")
+    assert set(rows["verdict"]) == {NOT_TESTABLE}
+    assert rows.loc["moe_gain", "why"] == "no runs of an MoE target with a draft"
+
+
+FAULTS = {
+    "unknown_predicate": ({"predicate": "whithin"},
+                          r"unknown predicate 'whithin'; did you mean 'within'"),
+    "unknown_parameter": ({"parameters": {"of": "speedup", "lov": 1}},
+                          r"it\.parameters: unknown key 'lov'; did you mean 'low'"),
+    "wrong_type": ({"parameters": {"of": "speedup", "low": "much"}},
+                   r"it\.parameters\.low: .* \(got 'much'\)"),
+    "missing_parameter": ({"parameters": {}}, r"it\.parameters\.of: Field required"),
+    "unknown_key": ({"plaice": "Here"}, r"it: unknown key 'plaice'; did you mean 'place'"),
+    "missing_key": ({"words": None}, r"it\.words: "),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "message"), FAULTS.values(), ids=FAULTS)
+def test_a_wrong_claim_is_refused_in_one_line_with_its_place(tmp_path, change, message):
+    right = {"words": "It is so.", "place": "Here", "predicate": "within"}
+    path = tmp_path / "claims.yaml"
+    path.write_text(yaml.safe_dump({"it": right | {"parameters": {"of": "speedup"}} | change}))
+    with pytest.raises(ConfigError, match=message) as caught:
+        read_claims(path)
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["{", "- a list", "", "it: 1"])
+def test_a_file_that_holds_no_claims_is_refused_in_one_line(tmp_path, text):
+    path = tmp_path / "claims.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=re.escape(str(path))) as caught:
+        read_claims(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_table_has_a_row_for_each_claim_with_its_marks(claims):
+    analysis = full()
+    marked = analysis.marked.assign(marked=analysis.marked["runs"])
+    analysis = replace(analysis, marked=marked)
+    text = render_table(
+        "claims", replace(analysis, claims=judge_claims(claims, analysis)), ROOT / "paper/templates"
+    )
+    body = [line for line in text.splitlines() if re.search(r" / \d+ \\\\$", line)]
+    assert len(body) == len(claims)
+    assert all(line.count(" & ") == 3 for line in body)
+    assert body[0] == (
+        "With a draft, MoE targets run 1.18 to 1.30 times as fast. \\emph{Abstract; Introduction;"
+        " Contribution 2; Conclusion 1} & contradicted & 1 of 3 cells: MoE Q4, Draft 2B, γ = 4:"
+        " 1.00 & 6 / 6 \\\\"
+    )
+    assert "current-cpu" not in text
+
+
+def test_ways_stand_under_their_own_heading(claims):
+    analysis = several_ways()
+    text = render_table(
+        "claims", replace(analysis, claims=judge_claims(claims, analysis)), ROOT / "paper/templates"
+    )
+    assert re.findall(r"\\textbf{(.*?)}", text) == [
+        "llama-server, current-cpu",
+        "the study's commands, march-cpu",
+    ]
+
+
+def test_verdicts_can_be_cited(claims):
+    analysis = full()
+    text = macros(replace(analysis, claims=judge_claims(claims, analysis)))
+    counts = dict(re.findall(r"newcommand{\\Claims(\w+)}{(\d+)}", text))
+    verdicts = ["Supported", "Contradicted", "Inconclusive", "NotTestable"]
+    assert sum(int(counts[verdict]) for verdict in verdicts) == len(claims)
+    assert counts["SupportedMarked"] == "0"
+
+
+# What the study's own rows say of its claims: the verdict, how many of the runs it rests on the
+# audit marks, and why, where that is not support.
+OF_STUDY = {
+    "moe_gain": (CONTRADICTED, 144, 144),  # the 2B draft and γ = 4 gain 1.03 to 1.16
+    "moe_gain_small_draft_long": (SUPPORTED, 24, 24),
+    "moe_always_gains": (SUPPORTED, 144, 144),
+    "dense_9b_always_gains": (CONTRADICTED, 36, 36),  # 0.98 at γ = 4
+    "acceptance_low": (SUPPORTED, 216, 216),
+    "acceptance_low_everywhere": (CONTRADICTED, 216, 234),  # 100 % in suite F
+    "acceptance_lowest_at_16": (SUPPORTED, 72, 72),
+    "acceptance_falls": (SUPPORTED, 216, 216),
+    "matched_draft_accepted": (NOT_TESTABLE, 0, 0),  # no MoE draft was measured
+    "matched_draft_gains": (NOT_TESTABLE, 0, 0),
+    "gain_without_acceptance_moe": (SUPPORTED, 72, 72),
+    # With the 2B draft most cells gain less than the tokens a round yields.
+    "gain_without_acceptance": (CONTRADICTED, 216, 216),
+    "checking_is_sublinear": (SUPPORTED, 216, 216),
+    "rounds_of_a_run": (CONTRADICTED, 24, 24),  # 247 rounds, not 16
+    "rises_with_gamma": (CONTRADICTED, 216, 216),  # Dense 4B falls from 1.05 to 0.98
+    "rises_with_gamma_moe": (SUPPORTED, 144, 144),
+    "rises_beyond_16": (NOT_TESTABLE, 0, 0),  # no γ beyond 16 was measured
+    "best_configuration": (SUPPORTED, 144, 144),
+    "smaller_draft_gains_more": (SUPPORTED, 144, 144),
+    "smaller_draft_leads_by": (INCONCLUSIVE, 144, 144),  # 0.145, between 0.142 and 0.147
+    "larger_draft_accepted_more": (SUPPORTED, 144, 144),
+    "between_at_best": (SUPPORTED, 48, 48),
+    "between_at_each_gamma": (CONTRADICTED, 144, 144),  # at γ = 4, Dense 9B gains least of all
+    "gain_follows_total": (CONTRADICTED, 48, 48),  # Dense 9B gains more than the MoE of 35 B
+    "gain_follows_bytes": (CONTRADICTED, 48, 48),  # and its file is smaller than both of the MoE's
+    "gain_ignores_active": (SUPPORTED, 48, 48),
+    "larger_file_gains_more": (SUPPORTED, 48, 48),
+    "lengths_gain": (INCONCLUSIVE, 0, 18),  # 1.26 at 32 words, between 1.242 and 1.269
+    "lengths_stable": (INCONCLUSIVE, 0, 18),  # 0.066, between 0.048 and 0.078
+    "texts_stable": (SUPPORTED, 144, 144),
+    "moe_slower_than_next_active": (SUPPORTED, 0, 27),
+    "moe_reads_its_file": (CONTRADICTED, 0, 18),  # it would take 1139 and 1933 of 800 GB/s
+    "moe_bandwidth_bound": (CONTRADICTED, 0, 18),  # a token's weights use 12 and 21 % of it
+    "dense_9b_bandwidth_bound": (SUPPORTED, 0, 9),
+    "small_dense_compute_bound": (SUPPORTED, 0, 27),
+    "lossless": (NOT_TESTABLE, 0, 0),  # the study published no tokens
+    "deterministic": (NOT_TESTABLE, 0, 0),
+}
+
+
+@pytest.fixture(scope="module")
+def study(_study, tmp_path_factory):
+    """The analysis of the published rows, with their audit."""
+    folder = tmp_path_factory.mktemp("study")
+    config = config_of_study(_study)
+    runs = runs_of_study(config, folder)
+    sizes = {
+        model: size_of_card(ModelCard(**card_of_entry(model, config)))
+        for model in config.measured_models
+    }
+    bandwidth = host_of_study(config.host.given)["memory_bandwidth_bytes_per_second"]
+    audit = audit_runs(runs, sizes, bandwidth, config.audit)
+    analysis = analysis_of_study(_study, folder)
+    return replace(analysis, audit=summarise_audit(audit), marked=count_marked(audit))
+
+
+@needs_csv
+def test_the_published_rows_have_these_verdicts_and_marks(claims, study):
+    rows = judge_claims(claims, study).set_index("claim")
+    found = {claim: (row["verdict"], row["marked"], row["runs"]) for claim, row in rows.iterrows()}
+    assert found == OF_STUDY
+
+
+@needs_csv
+@pytest.mark.parametrize(
+    ("claim", "numbers"),
+    [
+        ("moe_gain", "4 of 12 cells: MoE Q4, 2B, γ = 4: 1.03 [1.02, 1.03]"),
+        ("acceptance_low", "18 of 18 cells: MoE Q4, 2B, γ = 4: 3.99 %"),
+        ("rises_with_gamma", "11 of 12 steps to a larger γ: Dense 4B, 0.8B, γ = 4:"
+         " 1.05 [1.05, 1.06], γ = 8: 0.98 [0.98, 0.98]"),
+        ("rounds_of_a_run", "0 of 2 cells: MoE Q4, 0.8B, γ = 16: 247 rounds of 14.9 ms for 256"
+         " tokens; claimed: 16"),
+        ("moe_slower_than_next_active", "2 of 2 targets: MoE Q4: 55.3 [55.2, 55.3] tok/s, Dense 4B:"
+         " 67.2 [67.2, 67.3]"),
+    ],
+)  # fmt: skip
+def test_the_numbers_that_decide_are_told(claims, study, claim, numbers):
+    [row] = judge_claims({claim: claims[claim]}, study).to_dict("records")
+    assert row["why"] == numbers
+
+
+@needs_csv
+@pytest.mark.parametrize(
+    ("claim", "plant", "verdict"),
+    [
+        # The verdicts of the study follow from its numbers: change one, and its verdict changes.
+        ("rises_with_gamma", ("dense_4b", SMALL, 8, 1.07), SUPPORTED),
+        ("rises_with_gamma_moe", ("moe_q8", SMALL, 16, 1.0), CONTRADICTED),
+        ("best_configuration", ("moe_q4", LARGE, 4, 2.0), CONTRADICTED),
+        ("smaller_draft_gains_more", ("moe_q4", LARGE, 8, 1.5), CONTRADICTED),
+        ("between_at_best", ("dense_4b", SMALL, 16, 1.4), CONTRADICTED),
+        ("between_at_each_gamma", ("dense_9b", SMALL, 4, 1.2), SUPPORTED),
+        ("moe_always_gains", ("moe_q8", LARGE, 4, 0.9), CONTRADICTED),
+        ("dense_9b_always_gains", ("dense_9b", SMALL, 4, 1.1), SUPPORTED),
+        ("larger_file_gains_more", ("moe_q4", SMALL, 16, 1.4), CONTRADICTED),
+        ("gain_without_acceptance_moe", ("moe_q8", SMALL, 4, 1.0), CONTRADICTED),
+    ],
+)
+def test_a_planted_speedup_changes_the_verdict(claims, study, claim, plant, verdict):
+    target, draft, gamma, value = plant
+    cells = study.cells.copy()
+    is_it = (cells["target"] == target) & (cells["draft"] == draft) & (cells["gamma"] == gamma)
+    planted = is_it & (cells["suite"] != "F")
+    assert planted.sum() == 1
+    cells.loc[planted, ["speedup", "speedup_low", "speedup_high"]] = value
+    [row] = judge_claims({claim: claims[claim]}, replace(study, cells=cells)).to_dict("records")
+    assert row["verdict"] == verdict != OF_STUDY[claim][0]

@@ -1,0 +1,368 @@
+"""Notes on a method, each with its numbers on the study's rows, the demo's, and rows by hand."""
+
+import json
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+
+from specmoe.analysis.build import analyse
+from specmoe.claims.method_notes import (
+    method_notes,
+    note_baselines,
+    note_constant_rate,
+    note_full_acceptance,
+    note_length_unit,
+    note_lengths,
+    note_models,
+)
+from specmoe.claims.printed_numbers import Stated, read_stated
+from specmoe.config.load import load
+from specmoe.config.matrix import PUBLISHED_PASSAGE
+from specmoe.errors import SchemaError
+from specmoe.models.sizes import card_of_entry
+from specmoe.runs.schema import read_runs
+from specmoe.runs.study_csv import host_of_study
+
+from ...conftest import merge
+from ..published_study import ROOT, config_of_study, needs_csv, runs_of_study
+
+REPORTED = ROOT / "resources/reported"
+WORDS = len((ROOT / PUBLISHED_PASSAGE).read_text().split())
+LABELS = {"target": "Big", "draft": "Small"}
+NOTES = (
+    "Prompts are shorter than their length says",
+    "Every drafted token of a suite is accepted",
+    "Speedups divide by baselines of other prompts",
+    "Prompt lengths count words instead of tokens",
+    "The rate does not depend on the acceptance rate",
+    "Models are not what the text says",
+)
+
+
+def notes_of(runs, config, cards, host, stated):
+    """Return the notes on a campaign, by their words."""
+    baselines = analyse(runs, config, cards, host).baselines
+    labels = {model: config.label(model) for model in cards}
+    return method_notes(runs, baselines, cards, labels, WORDS, stated).set_index("note")
+
+
+@pytest.fixture(scope="module")
+def published(_study, tmp_path_factory):
+    config = config_of_study(_study)
+    runs = runs_of_study(config, tmp_path_factory.mktemp("notes"))
+    cards = {model: card_of_entry(model, config) for model in config.measured_models}
+    return notes_of(runs, config, cards, host_of_study(config.host.given), read_stated(REPORTED))
+
+
+@pytest.fixture
+def demo(study):
+    folder = ROOT / "resources/campaigns/demo"
+    config = load(merge(study, yaml.safe_load((folder / "campaign.yaml").read_text())), ROOT)
+    cards, host = (json.loads((folder / f"{name}.json").read_text()) for name in ("models", "host"))
+    return notes_of(read_runs(folder / "runs.parquet"), config, cards, host, None)
+
+
+def run(**other: Any) -> dict[str, Any]:
+    """Return a row of a run with a draft: 10 rounds of 4 drafted tokens, half of them accepted."""
+    row = {
+        "status": "ok", "protocol": "paired", "engine": "built", "suite": "S", "block": "S/0",
+        "run": "S/0/code", "target": "target", "draft": "draft", "gamma": 4, "prompt": "code",
+        "n_prompt": 12, "prompt_ms": 5.0, "tokens_per_second": 60.0, "rounds": 10, "drafted": 40,
+        "accepted": 20, "baseline": None, "target_sha256": "a", "draft_sha256": "b",
+    }  # fmt: skip
+    return row | other
+
+
+def frame(*rows: dict[str, Any]) -> pd.DataFrame:
+    """Return rows as `read_runs` types them."""
+    counts = dict.fromkeys(["gamma", "n_prompt", "rounds", "drafted", "accepted"], "Int64")
+    return pd.DataFrame(list(rows)).astype(counts)
+
+
+def baseline(**other: Any) -> dict[str, Any]:
+    """Return a row of a run without a draft."""
+    nothing = {"draft": "none", "gamma": 0, "rounds": None, "drafted": None, "accepted": None}
+    return run(suite="N", block="N/0", run="N/0/code", tokens_per_second=50.0) | nothing | other
+
+
+def table_of_baselines() -> pd.DataFrame:
+    """Return the table of baselines of a campaign whose target runs at 50 tok/s alone."""
+    row = {"protocol": "paired", "engine": "built", "target": "target", "tokens_per_second": 50.0}
+    return pd.DataFrame([row])
+
+
+def card(**other: Any) -> dict[str, Any]:
+    return {"type": "Q8_0", "experts": 32, "experts_used": 8, "sha256": "a"} | other
+
+
+# The published study.
+
+
+@needs_csv
+def test_every_note_applies_to_the_published_study(published):
+    assert tuple(published.index) == NOTES
+    assert published["applies"].all()
+
+
+@needs_csv
+def test_three_lengths_of_the_study_are_one_text_of_156_words(published):
+    assert published.loc[NOTES[0], "finding"] == (
+        "In suite F the prompts of 256, 512 and 1024 words have 156, in 9 of 18 runs with a draft:"
+        " they are one text."
+    )
+
+
+@needs_csv
+def test_all_of_the_studys_suite_f_is_accepted(published):
+    assert published.loc[NOTES[1], "finding"] == (
+        "All drafted tokens are accepted in 0 of 144 runs of suite B, 0 of 72 runs of suite D and"
+        " 18 of 18 runs of suite F; the text says below 4 % everywhere."
+    )
+
+
+@needs_csv
+def test_no_run_of_the_study_has_a_baseline_of_its_prompt_and_moe_q4_has_two_means(published):
+    assert published.loc[NOTES[2], "finding"] == (
+        "234 of 234 runs with a draft have no baseline of their own prompt: 216 are compared with"
+        " their target's mean rate over prompts of stated length and 18 are compared with"
+        " llama-bench's of an empty context. Mean rates without a draft, in the table of baselines"
+        " and over the suites with drafts too: Dense 4B 67.242 and 67.242; Dense 9B 33.443 and"
+        " 33.443; MoE Q4 55.278 and 55.202; MoE Q8 49.947 and 49.947."
+    )
+
+
+@needs_csv
+def test_the_study_counts_its_chinese_prompt_as_one_word(published):
+    assert published.loc[NOTES[3], "finding"] == (
+        "18 of 18 runs with a draft and a prompt of stated length have it in words. The recorded"
+        " n_prompt counts words in 234 of 234 runs with a draft; the least is 1, of prompt chinese."
+    )
+
+
+@needs_csv
+def test_the_studys_rate_is_the_same_at_1_and_at_100_percent(published):
+    assert published.loc[NOTES[4], "finding"] == (
+        "Acceptance rates differ most for MoE Q4 with draft 0.8B at draft length 8, one of 18"
+        " groups: 12 runs at 1.1 % give 65.2 tok/s, 18 at 100.0 % give 66.9. With 8.30 times the"
+        " tokens a round the rate is 1.03 times as high."
+    )
+
+
+@needs_csv
+def test_nine_stated_facts_of_the_studys_models_differ(published):
+    moe = "experts 256, not 128 and experts a token 8, not 2"
+    assert published.loc[NOTES[5], "finding"] == (
+        f"9 of 12 facts that the text states differ: MoE Q4: type UD-Q4_K_XL, not Q4_K_M, {moe};"
+        f" MoE Q8: type UD-Q8_K_XL, not Q8_0, {moe}; 0.8B: type UD-Q8_K_XL, not Q8_0;"
+        " 2B: type UD-Q8_K_XL, not Q8_0; Dense 2B: type UD-Q8_K_XL, not Q8_0."
+    )
+    assert published.loc[NOTES[5], "basis"] == (
+        "Table 2 and Section 2.3 of the study, against the files' names and families in the"
+        " configuration"
+    )
+
+
+# The demo campaign.
+
+
+def test_no_note_applies_to_the_demo(demo):
+    assert tuple(demo.index) == NOTES
+    assert not demo["applies"].any()
+
+
+def test_the_findings_of_the_demo_have_its_numbers(demo):
+    assert demo["finding"].to_dict() == {
+        NOTES[0]: "Suite F sends 32, 64, 128, 256, 512 and 1024 tokens, as it says.",
+        NOTES[1]: "All drafted tokens are accepted in 0 of 144 runs of suite B, 0 of 72 runs of"
+        " suite D, 0 of 18 runs of suite F and 0 of 12 runs of suite K.",
+        NOTES[2]: "0 of 258 runs with a draft have no baseline of their own prompt. Mean rates"
+        " without a draft, in the table of baselines and over the suites with drafts too:"
+        " Dense 4B 519.13 and 519.13; Dense 9B 135.59 and 135.59; MoE Q4 321.41 and 307.67;"
+        " MoE Q8 230.47 and 230.47.",
+        NOTES[3]: "0 of 18 runs with a draft and a prompt of stated length have it in words. The"
+        " recorded n_prompt counts words in 0 of 258 runs with a draft.",
+        NOTES[4]: "Acceptance rates differ most for Dense 4B with draft 0.8B at draft length 16,"
+        " one of 19 groups: 9 runs at 22.6 % give 204.9 tok/s, 3 at 63.1 % give 443.0. With 2.49"
+        " times the tokens a round the rate is 2.16 times as high.",
+        NOTES[5]: "Nothing is said of the models but what their files say: Dense 0.8B F16;"
+        " Dense 9B F16; Stranger F16; 0.8B Q8_0; 2B Q8_0; Dense 2B Q8_0; Dense 4B Q8_0; MoE Q4"
+        " Q4_K_M, 8 of 32 experts; MoE Q8 Q8_0, 8 of 32 experts.",
+    }
+
+
+# Lengths.
+
+
+def test_a_published_length_beyond_the_text_is_short_and_a_shorter_one_is_not():
+    published = {"protocol": "published", "n_prompt": 7}
+    long, short = (run(prompt=f"passage-{length}", **published) for length in (10, 8))
+    assert note_lengths(frame(short), 8).finding == "Suite S sends 8 words, as it says."
+    both = note_lengths(frame(long, short), 8)
+    assert both.applies
+    assert both.finding == (
+        "In suite S the prompts of 10 words have 8, in 1 of 2 runs with a draft."
+    )
+    assert both.basis.endswith("; the study's text has 8 words")
+
+
+def test_a_paired_prompt_of_fewer_tokens_than_it_says_is_short():
+    assert not note_lengths(frame(run(prompt="passage-64", n_prompt=64)), 8).applies
+    assert note_lengths(frame(run(prompt="passage-64", n_prompt=63)), 8).applies
+
+
+def test_suites_of_both_protocols_are_told_apart():
+    rows = [
+        run(prompt="passage-9", n_prompt=9),
+        run(suite="T", prompt="passage-9", n_prompt=14, protocol="published"),
+    ]
+    assert note_lengths(frame(*rows), 8).finding == (
+        "Suite S sends 9 tokens, as it says. In suite T the prompts of 9 words have 8, in 1 of 1"
+        " runs with a draft."
+    )
+
+
+def test_texts_have_no_stated_length():
+    note = note_lengths(frame(run()), 8)
+    assert (note.applies, note.finding) == (
+        False, "No run with a draft has a prompt of stated length."
+    )  # fmt: skip
+
+
+# Acceptance.
+
+
+def test_one_rejected_token_keeps_a_suite_from_full_acceptance():
+    whole, less = run(accepted=40), run(accepted=39)
+    assert note_full_acceptance(frame(whole, whole), None).applies
+    assert not note_full_acceptance(frame(whole, less), None).applies
+    assert note_full_acceptance(frame(whole, less | {"suite": "T"}), None).applies
+
+
+@pytest.mark.parametrize("itself", [{"draft": "target"}, {"draft_sha256": "a"}])
+def test_a_target_that_drafts_for_itself_may_accept_all(itself):
+    note = note_full_acceptance(frame(run(accepted=40, **itself)), None)
+    assert (note.applies, note.finding) == (
+        False, "No run has tokens that another model drafted."
+    )  # fmt: skip
+
+
+# Baselines.
+
+
+@pytest.mark.parametrize(
+    ("link", "protocol", "applies", "words"),
+    [
+        ("N/0/code", "paired", False, "0 of 1 runs with a draft have no"),
+        ("N/0/code", "published", True, "1 are compared with llama-bench's of an empty context."),
+        (None, "published", True, "1 are compared with their target's mean rate"),
+    ],
+)
+def test_a_baseline_is_of_the_own_prompt_if_it_is_linked_and_paired(link, protocol, applies, words):
+    rows = [
+        run(baseline=link, protocol=protocol),
+        baseline(protocol=protocol),
+        baseline(run="N/0/passage-8", prompt="passage-8", protocol=protocol),
+    ]
+    note = note_baselines(frame(*rows), table_of_baselines(), LABELS)
+    assert note.applies == applies
+    assert words in note.finding
+
+
+def test_two_baselines_of_a_target_are_both_given():
+    rows = [
+        run(),
+        baseline(run="N/0/passage-8", prompt="passage-8"),
+        baseline(suite="S", run="S/1/passage-8", prompt="passage-8", tokens_per_second=40.0),
+    ]
+    note = note_baselines(frame(*rows), table_of_baselines(), LABELS)
+    assert note.finding.endswith("with drafts too: Big 50 and 45.")
+
+
+def test_nothing_compared_says_so():
+    rows = frame(baseline())
+    assert note_baselines(rows, table_of_baselines(), LABELS).finding == (
+        "No run is compared with a baseline."
+    )
+
+
+# What lengths count.
+
+
+def test_a_length_of_the_published_protocol_is_one_of_words_whoever_ran_it():
+    row = frame(run(prompt="passage-8", protocol="published", n_prompt=11))
+    assert note_length_unit(row, recorded=False).finding == (
+        "1 of 1 runs with a draft and a prompt of stated length have it in words. The recorded"
+        " n_prompt counts words in 0 of 1 runs with a draft."
+    )
+    assert note_length_unit(row, recorded=False).applies
+    assert not note_length_unit(frame(run(prompt="passage-8")), recorded=False).applies
+
+
+# Rate and acceptance.
+
+
+def parts(rate: float, accepted: int) -> pd.DataFrame:
+    """Return a run of 60 tok/s and no accepted token, and one of that rate and acceptance."""
+    return frame(run(accepted=0), run(accepted=accepted, tokens_per_second=rate))
+
+
+def test_a_rate_that_stays_where_acceptance_changes_is_noted():
+    # 1 and 5 tokens a round; half of that, as factors go, is the square root of 5, 2.24.
+    assert note_constant_rate(parts(60 * 2.2, 40), LABELS).applies
+    assert not note_constant_rate(parts(60 * 2.3, 40), LABELS).applies
+
+
+def test_too_small_a_change_of_acceptance_tells_nothing():
+    # 1 and 1.4 tokens a round.
+    note = note_constant_rate(parts(60, 4), LABELS)
+    assert not note.applies
+    assert note.finding.endswith("times as high, too little to tell.")
+
+
+def test_runs_of_two_engines_are_not_compared():
+    rows = [run(accepted=0), run(accepted=40, engine="march")]
+    assert note_constant_rate(frame(*rows), LABELS).finding == (
+        "No two runs differ in their acceptance rate alone."
+    )
+
+
+# Models.
+
+
+def test_a_fact_that_differs_from_the_card_is_named_and_one_that_does_not_is_not():
+    columns = ["model", "quantity", "printed", "source"]
+    facts = [("target", "type", "Q8_0", "Table 2"), ("target", "experts", "128", "Section 2")]
+    note = note_models(
+        {"target": card()}, LABELS, Stated("4", pd.DataFrame(facts, columns=columns))
+    )
+    assert note.applies
+    assert note.finding == "1 of 2 facts that the text states differ: Big: experts 32, not 128."
+    assert note.basis == "Table 2 and Section 2 of the study, against the models' files"
+    same = Stated("4", pd.DataFrame(facts[:1], columns=columns))
+    assert note_models({"target": card()}, LABELS, same).finding == (
+        "0 of 1 facts that the text states differ."
+    )
+
+
+def test_every_model_of_the_study_has_its_type_stated_once(study):
+    models = read_stated(REPORTED).models
+    types = models[models["quantity"] == "type"]["model"]
+    assert sorted(types) == sorted(study["model_sets"]["study"])
+    assert not models.duplicated(["model", "quantity"]).any()
+
+
+def test_stated_facts_in_other_columns_are_refused_by_name(tmp_path):
+    for file in REPORTED.glob("*.csv"):
+        (tmp_path / file.name).write_text(file.read_text())
+    (tmp_path / "models.csv").write_text("model,printed\nx,1\n")
+    with pytest.raises(SchemaError, match=r"models\.csv: columns are not model, quantity"):
+        read_stated(tmp_path)
+
+
+def test_a_campaign_without_drafts_has_every_note_and_none_applies():
+    rows = frame(baseline(prompt="passage-8"))
+    notes = method_notes(rows, table_of_baselines(), {"target": card()}, LABELS, WORDS, None)
+    assert list(notes["note"]) == list(NOTES)
+    assert not notes["applies"].any()

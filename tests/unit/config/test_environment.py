@@ -1,0 +1,79 @@
+"""What reaches the engine's processes of what a user exports, and what is refused."""
+
+import pytest
+
+from specmoe.config.environment import (
+    build_environment,
+    engine_environment,
+    may_be_given,
+    refuse_exported,
+    steers,
+)
+from specmoe.config.load import load
+from specmoe.errors import ConfigError, MeasurementError
+
+from ...conftest import ROOT
+from ...hostile import HOSTILE
+
+
+def test_only_what_finds_libraries_and_files_is_passed_on():
+    exported = HOSTILE | {"PATH": "/bin", "HOME": "/home/me", "HF_TOKEN": "secret", "LANG": "de_DE"}
+    assert engine_environment({}, exported) == {
+        "PATH": "/bin",
+        "HOME": "/home/me",
+        "LC_ALL": "C.UTF-8",
+    }
+
+
+def test_what_the_configuration_gives_is_the_engines():
+    made = engine_environment({"OMP_NUM_THREADS": "2"}, {"OMP_NUM_THREADS": "8"})
+    assert made["OMP_NUM_THREADS"] == "2"
+
+
+def test_flags_of_compilers_reach_no_build():
+    exported = {"PATH": "/bin", "CXX": "clang++", "CXXFLAGS": "-O0", "LDFLAGS": "-static"}
+    assert build_environment(exported) == {"PATH": "/bin", "CXX": "clang++"}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_each_hostile_variable_is_refused_by_name(name):
+    with pytest.raises(MeasurementError, match=rf"{name} would .* \(env -u {name} snakemake"):
+        refuse_exported({}, {name: "1"})
+
+
+def test_all_are_refused_at_once():
+    with pytest.raises(MeasurementError, match=r"GGML_CUDA_FORCE_MMQ, .*OMP_NUM_THREADS"):
+        refuse_exported({}, HOSTILE)
+
+
+def test_what_the_configuration_gives_may_be_exported_too():
+    refuse_exported({"CUDA_VISIBLE_DEVICES"}, {"CUDA_VISIBLE_DEVICES": "1", "PATH": "/bin"})
+
+
+@pytest.mark.parametrize(
+    "name", ["PATH", "CUDA_HOME", "CUDA_PATH", "LLAMA_CACHE", "HF_HOME", "CUDA_VERSION", "LANG"]
+)
+def test_what_says_where_something_is_steers_nothing(name):
+    assert not steers(name)
+    refuse_exported({}, {name: "x"})
+
+
+def test_flags_of_the_server_may_not_be_given():
+    assert may_be_given("GGML_CUDA_FORCE_MMQ")
+    assert not may_be_given("LLAMA_ARG_SPEC_TYPE")
+    with pytest.raises(MeasurementError) as fault:
+        refuse_exported({}, {"LLAMA_ARG_SPEC_TYPE": "ngram-simple"})
+    assert "measurement.environment" not in str(fault.value)
+    assert "flags of llama-server follow from the configuration alone" in str(fault.value)
+
+
+@pytest.mark.parametrize("name", ["LLAMA_ARG_CTX_SIZE", "LLAMA_TRACE", "LD_PRELOAD", "PATH"])
+def test_the_configuration_refuses_variables_that_other_keys_decide(study, name):
+    study["measurement"]["environment"] = {name: "1"}
+    with pytest.raises(ConfigError, match=rf"config: measurement\.environment\..*{name!r} is no"):
+        load(study, ROOT)
+
+
+def test_the_configuration_takes_variables_of_drivers(study):
+    study["measurement"]["environment"] = {"CUDA_VISIBLE_DEVICES": "0"}
+    assert load(study, ROOT).measurement.environment == {"CUDA_VISIBLE_DEVICES": "0"}

@@ -1,0 +1,147 @@
+"""What the demonstration decodes follows from the configuration; its record is whole or refused."""
+
+import json
+
+import pytest
+
+from specmoe.config.block import Method
+from specmoe.config.load import load
+from specmoe.config.trace import Demonstration
+from specmoe.config.trace_choice import choose_demonstration
+from specmoe.errors import SchemaError
+from specmoe.measure.trace_record import Recording, visible
+
+from ..made_recording import recording
+from .test_load import fault
+
+
+def chosen(data, root) -> Demonstration:
+    found = choose_demonstration(load(data, root), gpu=False)
+    assert found is not None
+    return found
+
+
+def test_the_first_pair_of_the_campaign_is_decoded_unless_another_is_named(demo, root):
+    what = chosen(demo, root)
+    block = what.block
+    assert (block.target, block.draft, block.gamma) == ("moe_q4", "draft_0.8b", 4)
+    assert (what.target_label, what.draft_label, what.prompt_label) == (
+        ("MoE Q4", "0.8B", "Short factual")
+    )
+    assert [source.file for source in block.prompts] == ["resources/prompts/short_factual.txt"]
+    assert (block.n_predict, block.temperature, block.method) == (64, 0, Method.DRAFT)
+    assert block.context == 2048
+    assert block.gpu_layers == 0
+    assert what.synthetic
+
+
+def test_the_prompt_is_the_first_that_the_campaign_sends_to_the_pair(demo, root):
+    demo["suites"]["B"]["prompts"] = ["chinese", "code"]
+    demo["suites"]["P"]["prompts"] = ["chinese", "code", "short_factual", "long_reasoning"]
+    assert chosen(demo, root).block.prompts[0].prompt == "chinese"
+    demo["trace"] = {"target": "dense_9b"}  # suite D sends it the texts of the study
+    assert chosen(demo, root).block.prompts[0].prompt == "short_factual"
+    demo["trace"] = {"prompt": "code"}
+    assert chosen(demo, root).prompt_label == "Code"
+
+
+def test_a_pair_that_gets_no_text_decodes_the_first_of_all(demo, root):
+    demo["campaign"]["suites"] = ["F"]
+    assert chosen(demo, root).block.prompts[0].prompt == next(iter(demo["prompts"]["texts"]))
+
+
+def test_what_is_named_is_taken_and_the_rest_is_the_first_pair_with_it(demo, root):
+    demo["trace"] = {"target": "dense_9b", "gamma": 7, "prompt": "code", "n_predict": 20}
+    block = chosen(demo, root).block
+    assert (block.target, block.draft, block.gamma) == ("dense_9b", "draft_0.8b", 7)
+    assert (block.prompts[0].prompt, block.n_predict) == ("code", 20)
+    demo["trace"] = {"draft": "draft_2b"}
+    block = chosen(demo, root).block
+    assert (block.target, block.draft) == ("moe_q4", "draft_2b")
+
+
+def test_a_pair_that_no_suite_measures_needs_both_names(demo, root):
+    demo["trace"] = {"target": "dense_2b"}
+    assert fault(demo, root) == (
+        "config: trace: no suite of this campaign pairs 'dense_2b'; name both trace.target and"
+        " trace.draft"
+    )
+    demo["trace"]["draft"] = "draft_0.8b"
+    assert chosen(demo, root).block.target == "dense_2b"
+
+
+def test_a_campaign_without_drafts_or_of_published_rows_has_nothing_to_decode(study, root):
+    study["campaign"]["suites"] = ["A", "C"]
+    assert choose_demonstration(load(study, root), gpu=False) is None
+    study["campaign"] |= {"suites": ["A", "B"], "source": "published"}
+    assert choose_demonstration(load(study, root), gpu=False) is None
+    study["trace"] = {"target": "moe_q4"}
+    assert "a published campaign has rows and no models" in fault(study, root)
+
+
+def test_real_models_are_not_called_synthetic(study, root):
+    assert not chosen(study, root).synthetic
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"target": "moe_q44"}, "trace.target: unknown model 'moe_q44'; did you mean 'moe_q4'?"),
+        ({"draft": "draft_08b"}, "trace.draft: unknown model 'draft_08b'; did you mean"),
+        ({"prompt": "cod"}, "trace.prompt: unknown prompt 'cod'; did you mean 'code'?"),
+        ({"gama": 4}, "trace: unknown key 'gama'; did you mean 'gamma'?"),
+        ({"gamma": 0}, "trace.gamma: "),
+        ({"n_predict": 2}, "trace.n_predict: "),
+    ],
+)
+def test_a_wrong_name_or_value_is_told_with_its_place(demo, root, asked, told):
+    demo["trace"] = asked
+    assert f"config: {told}" in fault(demo, root)
+
+
+def test_what_is_decoded_travels_as_json(demo, root):
+    what = chosen(demo, root)
+    assert "\n" not in what.to_json()
+    assert Demonstration.from_json(what.to_json()) == what
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_text(recording().to_json(), encoding="utf-8")
+    assert Recording.read(path) == recording()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [({"version": 0}, "version: "), ({"rounds": 3}, "rounds: "), ({"tokens": None}, "tokens: ")],
+)
+def test_a_record_of_another_version_or_shape_is_refused(tmp_path, change, told):
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps(json.loads(recording().to_json()) | change))
+    with pytest.raises(SchemaError, match=rf"trace\.json is no record .* version 1: {told}"):
+        Recording.read(path)
+
+
+def test_a_damaged_record_is_refused(tmp_path):
+    path = tmp_path / "trace.json"
+    path.write_text(recording().to_json()[:-20])
+    with pytest.raises(SchemaError, match="is no record of a decoding"):
+        Recording.read(path)
+
+
+def test_words_are_readable_and_harmless():
+    words = recording().word
+    assert [words(token) for token in (1, 2, 3, 7)] == ["␣one", "two", "↵", "seven"]
+    assert words(4) == "⟨4⟩"  # half a character
+    assert words(5) == "⟨5⟩"  # no text
+    assert words(6) == r"\u001b[31m"
+    assert words(None) == "?"
+    assert visible("a\u202eb\x9bc 语言") == r"a\u202eb\u009bc␣语言"
+
+
+def test_what_a_record_comes_to_is_computed_from_its_rounds():
+    made = recording()
+    assert made.counts.passes == 9
+    assert made.tokens_per_pass == 16 / 9
+    assert made.acceptance_rate == 8 / 14
+    assert made.common_prefix == len(made.tokens)

@@ -1,0 +1,155 @@
+"""What tells one machine from another, and what its processor is called."""
+
+import platform
+import re
+import socket
+import sys
+
+import psutil
+import pytest
+
+from specmoe.engine import machine_id
+
+IOREG = """\
++-o J475cAP  <class IOPlatformExpertDevice, id 0x100000110, registered, matched, active, busy 0>
+    {
+      "manufacturer" = <"Apple Inc.">
+      "IOPlatformSerialNumber" = "H2WH10ABCD"
+      "IOPlatformUUID" = "01234567-89AB-CDEF-0123-456789ABCDEF"
+      "model" = <"Mac14,14">
+    }
+"""
+
+X86_CPUINFO = """\
+processor\t: 0
+vendor_id\t: GenuineIntel
+model\t\t: 151
+model name\t: 12th Gen Intel(R) Core(TM) i7-12700K
+processor\t: 1
+model name\t: 12th Gen Intel(R) Core(TM) i7-12700K
+"""
+
+ARM_CPUINFO = """\
+processor\t: 0
+BogoMIPS\t: 108.00
+CPU implementer\t: 0x41
+CPU part\t: 0xd0b
+
+"""
+
+ARM_LSCPU = """\
+Architecture:           aarch64
+  CPU op-mode(s):       32-bit, 64-bit
+Vendor ID:              ARM
+  Model name:           Neoverse-V1
+    Model:              1
+"""
+
+
+@pytest.fixture
+def put(tmp_path):
+    """Write a file of a system that lies in tmp_path."""
+
+    def put(path, text):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+
+    return put
+
+
+@pytest.fixture
+def no_tools(monkeypatch):
+    monkeypatch.setattr(machine_id, "output_of", lambda *command: "")
+
+
+def test_a_machine_has_an_id_of_twelve_hex_digits_and_keeps_it():
+    assert re.fullmatch("[0-9a-f]{12}", machine_id.host_id())
+    assert machine_id.host_id() == machine_id.host_id()
+
+
+def test_a_machine_with_an_id_of_its_own_keeps_it_under_another_name(monkeypatch):
+    monkeypatch.setattr(machine_id, "text_of", lambda file: "3d1219c7")
+    before = machine_id.host_id()
+    monkeypatch.setattr(platform, "node", lambda: "laptop.elsewhere")
+    monkeypatch.setattr(socket, "gethostname", lambda: "laptop.elsewhere")
+    assert machine_id.host_id() == before
+
+
+def test_machines_of_one_image_differ_by_what_they_have(monkeypatch):
+    before = machine_id.host_id()
+    monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: 1000)
+    assert machine_id.host_id() != before
+
+
+def test_linux_knows_itself_by_its_machine_id(put, tmp_path):
+    put("etc/machine-id", "3d1219c7c4c5404aaa1f6d2a48adfda4\n")
+    assert machine_id.machine_id(tmp_path) == "3d1219c7c4c5404aaa1f6d2a48adfda4"
+
+
+def test_a_mac_knows_itself_by_its_platform_uuid(monkeypatch, tmp_path):
+    assert machine_id.platform_uuid("") == ""
+    monkeypatch.setattr(machine_id, "output_of", lambda *command: IOREG)
+    assert machine_id.machine_id(tmp_path) == "01234567-89AB-CDEF-0123-456789ABCDEF"
+
+
+def test_without_either_the_node_name_has_to_do(no_tools, tmp_path):
+    assert machine_id.machine_id(tmp_path) == platform.node()
+
+
+def test_linux_names_x86_processors(put, tmp_path):
+    put("proc/cpuinfo", X86_CPUINFO)
+    assert machine_id.linux_processor_name(tmp_path) == "12th Gen Intel(R) Core(TM) i7-12700K"
+
+
+def test_linux_on_arm_names_the_board(put, tmp_path):
+    put("proc/cpuinfo", ARM_CPUINFO)
+    put("sys/firmware/devicetree/base/model", "Raspberry Pi 5 Model B Rev 1.0\0")
+    assert machine_id.linux_processor_name(tmp_path) == "Raspberry Pi 5 Model B Rev 1.0"
+
+
+def test_linux_on_arm_names_the_cores_where_there_is_no_board(put, tmp_path, monkeypatch):
+    put("proc/cpuinfo", ARM_CPUINFO)
+    monkeypatch.setattr(machine_id, "output_of", lambda *command: ARM_LSCPU)
+    assert machine_id.linux_processor_name(tmp_path) == "Neoverse-V1"
+
+
+def test_a_processor_that_nobody_names_is_called_by_its_architecture(no_tools, tmp_path):
+    assert machine_id.linux_processor_name(tmp_path) == ""
+
+
+def test_a_mac_names_its_chip(monkeypatch):
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(machine_id, "output_of", lambda *command: "Apple M2 Ultra")
+    assert machine_id.processor_name() == "Apple M2 Ultra"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["no-such-tool-anywhere"],
+        [sys.executable, "-c", "print('half an answer'); raise SystemExit(1)"],
+    ],
+)
+def test_a_tool_that_is_absent_or_fails_says_nothing(command):
+    assert machine_id.output_of(*command) == ""
+
+
+def test_a_tool_that_hangs_says_nothing(monkeypatch):
+    monkeypatch.setattr(machine_id, "TOOL_LIMIT_S", 0.1)
+    assert machine_id.output_of(sys.executable, "-c", "import time; time.sleep(60)") == ""
+
+
+def test_bytes_that_are_no_text_are_no_fault(tmp_path):
+    assert (
+        machine_id.output_of(sys.executable, "-c", r"import os; os.write(1, b'chip \xff')")
+        == "chip �"
+    )
+    (tmp_path / "model").write_bytes(b"chip \xff\0")
+    assert machine_id.text_of(tmp_path / "model") == "chip �"
+    assert machine_id.text_of(tmp_path / "none") == ""
+
+
+def test_this_machine_has_cores_and_a_load():
+    assert 1 <= machine_id.physical_cores() <= psutil.cpu_count()
+    assert machine_id.load_average() >= 0
+    assert machine_id.processor_name()

@@ -1,0 +1,13 @@
+"""How a context is cut into batches."""
+
+import pytest
+
+from specmoe.measure.batches import batches
+
+
+@pytest.mark.parametrize(
+    ("count", "width", "sizes"),
+    [(0, 4, []), (3, 1, [1, 1, 1]), (8, 4, [4, 4]), (9, 4, [1, 4, 4]), (3, 4, [3])],
+)
+def test_batches_end_where_the_context_does_and_only_the_first_may_be_smaller(count, width, sizes):
+    assert batches(count, width) == sizes

@@ -1,0 +1,121 @@
+"""Which runs left their baselines where, and what the baseline's candidates say of it."""
+
+import pytest
+
+from specmoe.errors import MeasurementError
+from specmoe.measure.batches import Candidate
+from specmoe.measure.divergence import Divergence, find_divergences, judge, judge_all, widths
+
+
+def row(run, tokens, *, baseline=None, prefix=None, target="t"):
+    return {
+        "run": run,
+        "block": run.rpartition("/")[0],
+        "target": target,
+        "prompt": "p",
+        "gamma": 4,
+        "tokens": tokens,
+        "baseline": baseline,
+        "common_prefix": prefix,
+    }
+
+
+PLAIN = row("P/t/none/g0/r0/p", [5, 6, 7, 8])
+
+
+def test_a_run_diverges_at_the_first_token_that_is_not_its_baselines():
+    [found] = find_divergences(
+        [PLAIN, row("B/p", [5, 6, 9, 8], baseline=PLAIN["run"], prefix=2)], "t"
+    )
+    assert (found.position, found.token, found.baseline_token) == (2, 9, 7)
+    assert found.prefix == (5, 6)
+    assert found.baseline_block == "P/t/none/g0/r0"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        row("B/p", [5, 6, 7, 8], baseline=PLAIN["run"], prefix=4),
+        row("B/p", None, baseline=PLAIN["run"]),
+        row("B/p", [1, 2, 3, 4]),
+        row("B/p", [5, 6, 9, 8], baseline=PLAIN["run"], prefix=2, target="another"),
+    ],
+    ids=["the same tokens", "tokens not known", "no baseline", "another target"],
+)
+def test_no_other_run_is_asked_about(other):
+    assert find_divergences([PLAIN, other], "t") == []
+
+
+DIVERGENCE = Divergence(
+    run="B/p",
+    baseline="P/p",
+    baseline_block="P/t/none/g0/r0",
+    prompt="p",
+    gamma=4,
+    position=2,
+    token=9,
+    baseline_token=7,
+    prefix=(5, 6),
+)
+
+
+def listed(*pairs):
+    return [Candidate(token, logprob) for token, logprob in pairs]
+
+
+def test_the_gap_is_how_far_the_token_taken_is_behind_the_baselines_by_width_of_batch():
+    one_by_one = listed((7, -0.5), (9, -0.75), (1, -3.0))
+    judged = judge(DIVERGENCE, {1: one_by_one, 2: listed((9, -0.5), (7, -0.625))})
+    assert (judged.gap_nats, judged.gap_is_at_least) == (0.25, False)
+    assert judged.gap_nats_by_width == {2: -0.125}
+    assert judged.best == tuple(one_by_one)
+
+
+def test_of_a_token_that_is_not_listed_the_gap_is_a_lower_bound_and_no_batch_counts():
+    judged = judge(DIVERGENCE, {1: listed((7, -0.5), (1, -8.5)), 2: listed((7, -0.5), (1, -8.0))})
+    assert (judged.gap_nats, judged.gap_is_at_least) == (8.0, True)
+    assert judged.gap_nats_by_width == {}
+
+
+@pytest.mark.parametrize(
+    ("gamma", "asked"),
+    [(1, [2]), (2, [2, 3]), (4, [2, 4, 5]), (7, [2, 4, 8]), (16, [2, 4, 8, 16, 17])],
+)
+def test_batches_are_powers_of_two_up_to_a_full_verification_and_that(gamma, asked):
+    assert widths(gamma) == asked
+
+
+def test_the_five_best_candidates_are_kept():
+    judged = judge(DIVERGENCE, {1: listed(*((token, -1.0 - token) for token in range(20)))})
+    assert [candidate.token for candidate in judged.best] == [0, 1, 2, 3, 4]
+
+
+@pytest.fixture
+def ask(tmp_path):
+    """Judge divergences where there is no engine to ask."""
+
+    def run(divergences):
+        return judge_all(
+            divergences,
+            {},
+            root=tmp_path,
+            binary=tmp_path / "none",
+            target=tmp_path / "t.gguf",
+            log=tmp_path / "log",
+            start_limit_s=1,
+            run_limit_s=1,
+            say=print,
+        )
+
+    return run
+
+
+def test_without_divergences_no_server_is_started(ask):
+    assert ask([])["divergences"] == []
+
+
+def test_a_baseline_whose_record_is_missing_is_named(ask):
+    with pytest.raises(
+        MeasurementError, match="no record of block P/t/none/g0/r0, the baseline of"
+    ):
+        ask([DIVERGENCE])

@@ -1,0 +1,302 @@
+"""The study's commands and what is read from them, held against recorded output of two engines."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from specmoe.config.block import Block, PromptSource, Protocol
+from specmoe.config.load import load
+from specmoe.config.matrix import PUBLISHED_PASSAGE, list_blocks
+from specmoe.engine.process import count_decode_failures
+from specmoe.errors import ConfigError, MeasurementError
+from specmoe.measure.study_commands import Reading, measure, read_bench, read_speculative
+from specmoe.runs.published_rows import rows_of_published_record
+from specmoe.runs.schema import COLUMNS, read_runs, write_runs
+
+from ...blocks import PROVENANCE, baseline, speculative
+
+# Recorded on a two-core Linux machine: moe_q4 of the demo with draft_0.8b, γ = 4, 64 tokens.
+MARCH_FAILURE = """\
+init: the tokens of sequence 0 in the input batch have inconsistent sequence positions:
+ - the last position stored in the memory module of the context (i.e. the KV cache) for sequence 0\
+ is X = 254
+ - the tokens for sequence 0 in the input batch have a starting position of Y = 251
+ for M-RoPE, it is required that the position satisfies: X < Y
+decode: failed to initialize batch
+llama_decode: failed to decode, ret = -1
+"""
+MARCH_RESULT = """\
+encoded  235 tokens in    1.095 seconds, speed:  214.536 t/s
+decoded   65 tokens in   15.888 seconds, speed:    4.091 t/s
+
+n_draft   = 4
+n_predict = 65
+n_drafted = 208
+n_accept  = 12
+accept    = 5.769%
+
+draft:
+
+"""
+NOVEMBER_FAILURE = """\
+0.18.293.890 E init: the tokens of sequence 0 in the input batch have inconsistent sequence\
+ positions:
+ - the last position stored in the memory module of the context (i.e. the KV cache) for sequence 0\
+ is X = 254
+ - the tokens for sequence 0 in the input batch have a starting position of Y = 252
+ for M-RoPE, it is required that the position satisfies: X < Y
+0.18.293.903 E decode: failed to initialize batch
+"""
+NOVEMBER_RESULT = """\
+0.18.383.739 I encoded  235 tokens in    5.028 seconds, speed:   46.741 t/s
+0.18.383.751 I decoded   65 tokens in    8.479 seconds, speed:    7.666 t/s
+0.18.383.763 I
+0.18.383.775 I n_draft   = 4
+0.18.383.787 I n_predict = 65
+0.18.383.798 I n_drafted = 208
+0.18.383.810 I n_accept  = 12
+0.18.383.821 I accept    = 5.769%
+"""
+# llama-bench's columns that nothing here reads are left out.
+BENCH = """\
+build_commit,n_threads,n_prompt,n_gen,avg_ns,stddev_ns,avg_ts,stddev_ts
+"unknown","2","64","0","234083553","0","273.406650","0.000000"
+"unknown","2","0","64","8364462623","0","7.651418","0.000000"
+"""
+
+
+def test_speed_acceptance_and_counters_are_read_as_the_engine_of_march_prints_them():
+    assert read_speculative(MARCH_FAILURE + MARCH_RESULT) == Reading(
+        n_prompt=235,
+        prompt_ms=1095,
+        generated=65,
+        decode_ms=15888,
+        tokens_per_second=4.091,
+        drafted=208,
+        accepted=12,
+        acceptance_percent=5.769,
+    )
+
+
+def test_they_are_read_with_the_times_that_the_engine_of_november_adds():
+    reading = read_speculative(NOVEMBER_FAILURE + NOVEMBER_RESULT)
+    assert (reading.tokens_per_second, reading.accepted) == (7.666, 12)
+
+
+@pytest.mark.parametrize("failure", [MARCH_FAILURE, NOVEMBER_FAILURE])
+def test_a_failed_decode_is_counted_once_whether_or_not_its_caller_logs_it(failure):
+    assert count_decode_failures(failure * 3 + MARCH_RESULT) == 3
+
+
+def test_a_result_without_failures_counts_none():
+    assert count_decode_failures(NOVEMBER_RESULT) == 0
+
+
+def test_an_acceptance_of_nothing_drafted_is_not_known():
+    nothing = MARCH_RESULT.replace("208", "0").replace(" 12", " 0").replace("5.769", "-nan")
+    assert read_speculative(nothing).acceptance_percent is None
+
+
+@pytest.mark.parametrize("lost", ["encoded", "decoded", "n_drafted", "n_accept ", "accept  "])
+def test_a_log_that_lacks_a_line_is_no_result(lost):
+    assert read_speculative(MARCH_RESULT.replace(lost, "?")) is None
+
+
+def test_a_baselines_rate_is_that_of_the_generation():
+    assert read_bench(f"ggml_cuda_init: found 1 device\n{BENCH}") == Reading(
+        n_prompt=64,
+        prompt_ms=234.083553,
+        generated=64,
+        decode_ms=8364.462623,
+        tokens_per_second=7.651418,
+    )
+
+
+@pytest.mark.parametrize("text", ["", "error: no such model\n", BENCH.rsplit("\n", 2)[0]])
+def test_a_table_without_both_rows_is_no_result(text):
+    assert read_bench(text) is None
+
+
+BASELINE = baseline(
+    suite="F",
+    prompts=(PromptSource("passage-8", "topic.txt", 8),),
+    n_predict=64,
+    threads=2,
+    protocol=Protocol.PUBLISHED,
+)
+SPECULATIVE = speculative(BASELINE, prompts=(*BASELINE.prompts, PromptSource("code", "code.txt")))
+OLD_MANUAL = "--draft, --draft-n, --draft-max N   number of tokens to draft"
+NEW_MANUAL = "--spec-draft-n-max N   number of tokens to draft\n--draft N   has been removed"
+
+
+@pytest.fixture
+def do(tmp_path):
+    """Measure a block with stand-ins for the engine's tools; returns its record."""
+
+    def tool(name: str, behaviour: str, manual: str) -> None:
+        path = tmp_path / name
+        path.write_text(f'#!/bin/sh\nif [ "$1" = --help ]; then cat <<END\n{manual}\nEND\n')
+        with path.open("a") as script:
+            script.write(f"else {behaviour}\nfi\n")
+        path.chmod(0o755)
+
+    def run(block: Block, behaviour: str | None = None, *, limit_s=60.0, manual=OLD_MANUAL):
+        (tmp_path / "topic.txt").write_text("one two three  four five six seven eight nine\n")
+        (tmp_path / "code.txt").write_text("write\ncode\n")
+        (tmp_path / "result").write_text(MARCH_FAILURE + MARCH_RESULT)
+        (tmp_path / "bench").write_text(BENCH)
+        tool("llama-bench", behaviour or f"cat {tmp_path}/bench", "")
+        tool("llama-speculative", behaviour or f"echo text; cat {tmp_path}/result >&2", manual)
+        return measure(
+            block,
+            root=tmp_path,
+            binaries=tmp_path,
+            target=Path("t.gguf"),
+            draft=Path("d.gguf") if block.has_draft else None,
+            log=tmp_path / "log",
+            run_limit_s=limit_s,
+            say=lambda text: None,
+        )
+
+    return run
+
+
+def arguments(record, run=0):
+    return " ".join(record["runs"][run]["command"][1:])
+
+
+def test_a_baseline_is_the_studys_llama_bench(do):
+    assert arguments(do(BASELINE)) == "-m t.gguf -n 64 -t 2 -r 1 -o csv -p 8"
+
+
+def test_a_speculative_run_is_the_studys_llama_speculative_on_so_many_words(do):
+    assert arguments(do(SPECULATIVE)) == (
+        "-m t.gguf -n 64 -t 2 -md d.gguf --draft 4 --temp 0.0"
+        " -p one two three four five six seven eight"
+    )
+
+
+def test_a_text_is_sent_whole(do):
+    assert do(SPECULATIVE)["runs"][1]["command"][-1] == "write\ncode"
+
+
+def test_a_prompt_of_more_words_than_there_are_is_the_whole_text_as_in_the_study(do):
+    block = replace(SPECULATIVE, prompts=(PromptSource("passage-512", "topic.txt", 512),))
+    assert do(block)["runs"][0]["command"][-1].endswith("eight nine")
+
+
+def test_the_flag_is_called_as_the_engine_at_hand_calls_it(do):
+    assert "--spec-draft-n-max 4" in arguments(do(SPECULATIVE, manual=NEW_MANUAL))
+
+
+def test_layers_on_a_gpu_are_those_of_both_models(do):
+    command = arguments(do(replace(SPECULATIVE, gpu_layers=99)))
+    assert "-ngl 99" in command
+    assert "-ngld 99" in command
+
+
+def test_failed_decodes_are_counted_for_each_run_and_are_no_error(do, tmp_path):
+    record = do(SPECULATIVE)
+    assert [run["decode_failures"] for run in record["runs"]] == [1, 1]
+    assert (tmp_path / "log").read_text().count("failed to decode") == 2
+    assert [run["output"] for run in record["runs"]] == ["text\n"] * 2
+
+
+def test_a_baseline_on_texts_is_refused_before_anything_runs(do):
+    block = replace(BASELINE, prompts=SPECULATIVE.prompts)
+    with pytest.raises(MeasurementError, match=r"block F/target/none/g0/r0: .* prompt_lengths"):
+        do(block, "false")
+
+
+def test_an_engine_without_the_tool_is_told_what_to_do(tmp_path):
+    with pytest.raises(MeasurementError, match=r"no .*llama-speculative, .* build the engine"):
+        measure(
+            SPECULATIVE,
+            root=tmp_path,
+            binaries=tmp_path,
+            target=Path("t.gguf"),
+            draft=Path("d.gguf"),
+            log=tmp_path / "log",
+            run_limit_s=1,
+            say=print,
+        )
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "fault"),
+    [
+        ("kill -SEGV $$", "llama-speculative failed \\(killed by SIGSEGV\\)"),
+        ("echo no such model >&2; exit 3", "exit code 3\\); the end of .*\n  \\| no such model"),
+        ("echo done >&2", "g4/r0/passage-8: no result; the end of .*\n  \\| done"),
+    ],
+)
+def test_a_tool_that_fails_or_says_nothing_ends_the_block_with_its_log(do, behaviour, fault):
+    with pytest.raises(MeasurementError, match=fault):
+        do(SPECULATIVE, behaviour)
+
+
+def test_a_tool_that_ends_before_its_result_is_written_is_run_again(do, tmp_path):
+    third = f"echo x >>{tmp_path}/runs; test $(wc -l <{tmp_path}/runs) -lt 3"
+    block = replace(SPECULATIVE, prompts=SPECULATIVE.prompts[:1])
+    record = do(block, f"{third} || cat {tmp_path}/result >&2")
+    assert len((tmp_path / "runs").read_text().split()) == 3
+    assert [run["decode_failures"] for run in record["runs"]] == [1]
+
+
+def test_a_tool_that_hangs_is_ended_at_the_limit(do):
+    with pytest.raises(MeasurementError, match=r"timeout: llama-spec.* longer than 0\.5 s"):
+        do(SPECULATIVE, "exec sleep 600", limit_s=0.5)
+
+
+def rows(record):
+    # Through JSON, as records travel.
+    read = json.loads(json.dumps(record | {"provenance": PROVENANCE}))
+    return rows_of_published_record(read, "c")
+
+
+def test_a_row_has_what_the_tools_print_and_null_for_what_they_do_not(do):
+    row = rows(do(SPECULATIVE))[0]
+    assert set(row) == set(COLUMNS)
+    assert (row["protocol"], row["generated"], row["decode_failures"]) == ("published", 65, 1)
+    assert (row["drafted"], row["accepted"], row["decode_ms"]) == (208, 12, 15888)
+    for column in ("rounds", "tokens", "replays", "decodes", "seed", "accepted_per_position"):
+        assert row[column] is None
+    assert row["recovered"] == []
+
+
+def test_a_baselines_row_has_no_counters_of_speculation(do):
+    [row] = rows(do(BASELINE))
+    assert (row["n_prompt"], row["tokens_per_second"]) == (8 * 8, 7.651418)
+    assert row["drafted"] is row["accepted"] is None
+
+
+def test_rows_pass_the_schema(do, tmp_path):
+    written = [*rows(do(BASELINE)), *rows(do(SPECULATIVE))]
+    write_runs(written, tmp_path / "runs.parquet")
+    assert len(read_runs(tmp_path / "runs.parquet")) == 3
+
+
+def test_prompts_of_a_length_are_cut_from_the_studys_text(study, root):
+    study["measurement"]["protocol"] = "published"
+    study["campaign"]["suites"] = ["A", "B", "C", "D", "F"]
+    blocks = list_blocks(load(study, root), gpu=False)
+    files = {source.file for block in blocks for source in block.prompts if source.length}
+    assert files == {PUBLISHED_PASSAGE}
+    assert {block.protocol for block in blocks} == {Protocol.PUBLISHED}
+    assert Block.from_json(blocks[0].to_json()) == blocks[0]
+
+
+def test_a_suite_with_baselines_on_texts_is_refused_by_the_config(study, root):
+    study["measurement"]["protocol"] = "published"
+    with pytest.raises(
+        ConfigError, match=r"suites\.P\.prompts: protocol published has no baselines"
+    ):
+        load(study, root)
+
+
+def test_the_studys_text_is_one_sentence_begun_and_fifty_times_its_end(root):
+    text = (root / PUBLISHED_PASSAGE).read_text().split()
+    start = ["Please", "write", "a", "detailed", "analysis", "of"]
+    assert text == start + 50 * ["the", "following", "topic."]

@@ -1,0 +1,648 @@
+"""Models from the hub: downloaded, resumed, verified, or refused in one line.
+
+The script is run as it is, against a stand-in of the hub; only waiting is left out.
+"""
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from specmoe.models.synthetic import write_model
+
+from ...hub_standin import StandIn, environment
+from ...processes import eventually
+from ...recipes import TINY
+from ...splitting import split_model
+
+FILE = "a/b/c.gguf"
+PLACE = "a/b, revision main, file c.gguf"
+COMMIT = "0123456789abcdef" * 2 + "01234567"
+# The client writes pieces of 10 MiB: what is smaller is lost when a connection breaks.
+PIECE = 10 << 20
+# Runs a script without the pauses between attempts; what stands before it may change an edge.
+RUN = (
+    "import runpy, sys, time; time.sleep = lambda seconds: None; exec(sys.argv[1]);"
+    "sys.argv = sys.argv[2:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+)
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("small") / "small.gguf"
+    write_model(path, TINY)
+    return path
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("large") / "large.gguf"
+    write_model(path, replace(TINY, hidden=256, ffn=4096))
+    assert path.stat().st_size > 2 * PIECE
+    return path
+
+
+@pytest.fixture(scope="module")
+def parts(small, tmp_path_factory) -> list[Path]:
+    return split_model(small, tmp_path_factory.mktemp("parts"), "c", 3)
+
+
+@pytest.fixture
+def hub(tmp_path):
+    with StandIn(tmp_path / "hub") as standin:
+        yield standin
+
+
+def os_error(number: int) -> str:
+    return f"[Errno {number}] {os.strerror(number)}"
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@dataclass
+class User:
+    """Somebody with a cache and a folder of results, who runs the scripts."""
+
+    folder: Path
+    hub: StandIn | str
+    scripts: Path
+
+    @property
+    def out(self) -> Path:
+        return self.folder / "results/m.gguf"
+
+    @property
+    def blobs(self) -> Path:
+        return self.folder / "home/hub/models--a--b/blobs"
+
+    @property
+    def lock(self) -> Path:
+        return self.folder / "models.lock.json"
+
+    @property
+    def left(self) -> list[str]:
+        """What lies among the blobs, without the digests that are their names."""
+        names = sorted(path.name for path in self.blobs.iterdir()) if self.blobs.exists() else []
+        return [name[64:] for name in names]
+
+    def start(self, trust="config", edge="", env=None, **entry):
+        entry = {"kind": "hub", "repository": "a/b", "file": "c.gguf"} | entry
+        self.out.parent.mkdir(parents=True, exist_ok=True)
+        return subprocess.Popen(
+            [
+                *(sys.executable, "-c", RUN, edge, str(self.scripts / "fetch_model.py")),
+                *("--entry", json.dumps(entry), "--lock", str(self.lock), "--trust", trust),
+                *("--plan", str(self.folder / "plan.json"), "--room", "checked"),
+                *("--out", str(self.out), "--digests", str(self.out.with_suffix(".sha256"))),
+            ],
+            env=environment(
+                self.hub, self.folder / "home", PYTHONPATH=str(self.scripts), **(env or {})
+            ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def fetch(self, **options) -> str:
+        """Run the script and return what it says; it must succeed."""
+        process = self.start(**options)
+        said, error = process.communicate()
+        assert process.returncode == 0, error
+        return said
+
+    def fault(self, **options) -> str:
+        """Run the script and return its last words; it must fail in one line."""
+        process = self.start(**options)
+        _, error = process.communicate()
+        assert process.returncode == 1
+        assert "Traceback" not in error
+        assert not self.out.exists()
+        last = error.splitlines()[-1]
+        assert last.startswith("ModelError: ")
+        return last.removeprefix("ModelError: ")
+
+
+@pytest.fixture
+def user(hub, tmp_path, root) -> User:
+    return User(tmp_path, hub, root / "workflow/scripts")
+
+
+def test_a_file_is_downloaded_into_the_users_cache_and_linked(hub, user, small):
+    hub.add("a/b", "main", "c.gguf", small)
+    said = user.fetch(sha256=digest(small), size_bytes=small.stat().st_size)
+    assert said == f"{PLACE}: 0.1 MB to download into {user.folder}/home/hub\n"
+    assert user.out.resolve() == user.blobs / digest(small)
+    assert digest(user.out) == digest(small)
+    assert user.left == [""]
+
+
+@pytest.mark.skipif(not shutil.which("sha256sum"), reason="reads with sha256sum")
+def test_digests_are_written_as_sha256sum_reads_them(hub, user, parts):
+    for part in parts:
+        hub.add("a/b", "main", part.name, part)
+    user.fetch(file=parts[0].name)
+    check = ["sha256sum", "--check", "m.sha256"]
+    checked = subprocess.run(check, cwd=user.out.parent, capture_output=True, text=True, check=True)
+    assert checked.stdout.splitlines() == [f"m-0000{part}-of-00003.gguf: OK" for part in (1, 2, 3)]
+
+
+def test_a_split_model_gets_a_link_for_each_part(hub, user, parts):
+    for part in parts:
+        hub.add("a/b", "main", f"BF16/{part.name}", part)
+    user.fetch(file=f"BF16/{parts[0].name}", sha256=[digest(part) for part in parts])
+    assert user.out.readlink() == Path("m-00001-of-00003.gguf")
+    links = sorted(user.out.parent.glob("m-*.gguf"))
+    assert [digest(link) for link in links] == [digest(part) for part in parts]
+    # Under the hub's names, in the folder of the commit.
+    assert [link.readlink().name for link in links] == [part.name for part in parts]
+
+
+def test_a_wrong_part_of_a_split_model_is_named(hub, user, parts):
+    for part in parts:
+        hub.add("a/b", "main", part.name, part)
+    hub.fail(f"a/b/{parts[1].name}", wrong=True)
+    assert f"file {parts[1].name}: damaged" in user.fault(file=parts[0].name)
+
+
+def test_a_part_that_is_not_there_is_named_before_anything_is_downloaded(hub, user, parts):
+    for part in parts[:2]:
+        hub.add("a/b", "main", part.name, part)
+    assert user.fault(file=parts[0].name) == (
+        f"a/b, revision main, file {parts[2].name}: the repository has no such file at that"
+        " revision; correct it"
+    )
+    assert not hub.asked("GET")
+
+
+def test_a_file_in_the_cache_needs_no_network_if_the_revision_is_a_commit(hub, user, small):
+    hub.add("a/b", COMMIT, "c.gguf", small)
+    user.fetch(revision=COMMIT)
+    hub.requests.clear()
+    user.fetch(revision=COMMIT, sha256=digest(small))
+    assert hub.requests == []
+
+
+def test_a_warm_cache_is_enough_offline(hub, user, small):
+    hub.add("a/b", "main", "c.gguf", small)
+    user.fetch()
+    said = user.fetch(env={"HF_HUB_OFFLINE": "1"}, sha256=digest(small))
+    assert said == (
+        f"{PLACE}: not in the cache {user.folder}/home/hub, and HF_HUB_OFFLINE forbids to download"
+        " it; unset that; taking what the cache has of that revision\n"
+    )
+
+
+def test_offline_mode_without_the_file_is_one_line(hub, user, small):
+    hub.add("a/b", "main", "c.gguf", small)
+    assert user.fault(env={"HF_HUB_OFFLINE": "1"}).endswith(
+        "HF_HUB_OFFLINE forbids to download it; unset that"
+    )
+    assert not hub.requests
+
+
+def test_an_unknown_digest_is_said_with_the_way_out(hub, user, small):
+    hub.add("a/b", "main", "c.gguf", small)
+    assert user.fetch().splitlines()[-1] == (
+        f"unverified: {PLACE}: the config knows no digest; got sha256 {digest(small)} (matches what"
+        f" the hub announces); --config trust=first-use records it in {user.lock}"
+    )
+    assert not user.lock.exists()
+
+
+def test_trust_on_first_use_records_the_digest_and_enforces_it(hub, user, small, large):
+    hub.add("a/b", "main", "c.gguf", small)
+    assert user.fetch(trust="first-use").splitlines()[-1] == (
+        f"recorded: {PLACE}: sha256 {digest(small)} in {user.lock}; commit that file"
+    )
+    entry = {"sha256": digest(small), "size_bytes": small.stat().st_size}
+    assert json.loads(user.lock.read_text()) == {"a/b/c.gguf@main": entry}
+    assert "unverified" not in user.fetch()
+    user.out.unlink()
+    hub.add("a/b", "main", "c.gguf", large)
+    hub.requests.clear()
+    assert user.fault(trust="first-use") == (
+        f"{PLACE}: another file: the lock file {user.lock} says SHA-256 {digest(small)}, the hub"
+        f" announces {digest(large)}; correct the one, or the revision"
+    )
+    assert not hub.asked("GET")
+    assert user.left == [""]
+
+
+def test_a_digest_of_the_config_is_not_recorded(hub, user, small):
+    hub.add("a/b", "main", "c.gguf", small)
+    user.fetch(trust="first-use", sha256=digest(small))
+    assert not user.lock.exists()
+
+
+def test_a_damaged_lock_file_is_named(hub, user, small):
+    hub.add("a/b", "main", "c.gguf", small)
+    user.lock.write_text('{"a/b/c.gguf@main": {"sha256": "beef"}}')
+    assert user.fault().startswith(f"{user.lock}: damaged (a/b/c.gguf@main.sha256: ")
+
+
+def test_another_digest_than_the_configs_is_refused_before_the_download(hub, user, small):
+    hub.add("a/b", "main", "c.gguf", small)
+    assert user.fault(sha256="0" * 64) == (
+        f"{PLACE}: another file: the config says SHA-256 {'0' * 64}, the hub announces"
+        f" {digest(small)}; correct the one, or the revision"
+    )
+    assert not hub.asked("GET")
+
+
+def test_another_size_than_the_configs_is_refused_before_the_download(hub, user, small):
+    hub.add("a/b", "main", "c.gguf", small)
+    size = small.stat().st_size
+    assert user.fault(size_bytes=5) == (
+        f"{PLACE}: {size} bytes in 1 part(s), the config says 5; correct the one, or the revision"
+    )
+    assert not hub.asked("GET")
+
+
+@pytest.mark.parametrize("said_by", ["the config", "the hub"])
+def test_wrong_bytes_of_the_right_number_are_moved_aside(hub, user, small, said_by):
+    hub.add("a/b", "main", "c.gguf", small)
+    hub.fail(FILE, wrong=True, times=1)
+    entry = {"sha256": digest(small)} if said_by == "the config" else {}
+    bad = hashlib.sha256(bytes(255 - byte for byte in small.read_bytes())).hexdigest()
+    aside = user.blobs / f"{digest(small)}.bad-{bad[:8]}"
+    assert user.fault(**entry) == (
+        f"{PLACE}: damaged: SHA-256 {bad}, {said_by} says {digest(small)}; it is not used and lies"
+        f" at {aside}; delete that and run again"
+    )
+    assert digest(aside) == bad
+    assert user.left == [f".bad-{bad[:8]}"]
+    user.fetch(**entry)
+    assert digest(user.out) == digest(small)
+
+
+def test_a_file_damaged_in_the_cache_is_moved_aside_and_its_link_removed(hub, user, small):
+    hub.add("a/b", COMMIT, "c.gguf", small)
+    user.fetch(revision=COMMIT)
+    user.out.unlink()
+    (user.blobs / digest(small)).write_bytes(b"rot")
+    assert "damaged: SHA-256" in user.fault(revision=COMMIT)
+    assert user.left == [f".bad-{hashlib.sha256(b'rot').hexdigest()[:8]}"]
+    assert not list((user.blobs.parent / "snapshots" / COMMIT).iterdir())
+    user.fetch(revision=COMMIT)
+
+
+def test_a_connection_that_ends_early_is_resumed(hub, user, large):
+    hub.add("a/b", "main", "c.gguf", large)
+    hub.fail(FILE, after=PIECE + 1, times=1)
+    user.fetch(sha256=digest(large))
+    first, second = hub.asked("GET", "c.gguf")
+    assert (first.range, second.range) == (None, f"bytes={PIECE}-")
+    assert second.sent == large.stat().st_size - PIECE
+    assert user.left == [""]
+
+
+def test_a_connection_that_is_reset_is_tried_again(hub, user, large):
+    # What had arrived and was not read yet is lost; how much that is depends on the machine.
+    hub.add("a/b", "main", "c.gguf", large)
+    hub.fail(FILE, after=PIECE + 1, then="reset", times=1)
+    said = user.fetch(sha256=digest(large))
+    assert f"{PLACE}: {os_error(errno.ECONNRESET)}; trying again in 1 s" in said
+    assert len(hub.asked("GET", "c.gguf")) == 2
+    assert user.left == [""]
+
+
+def test_a_connection_that_always_breaks_is_resumed_as_long_as_bytes_come(hub, user, large):
+    hub.add("a/b", "main", "c.gguf", large)
+    hub.fail(FILE, after=PIECE + 1)
+    user.fetch(sha256=digest(large))
+    assert [request.range for request in hub.asked("GET", "c.gguf")] == [
+        None,
+        f"bytes={PIECE}-",
+        f"bytes={2 * PIECE}-",
+    ]
+
+
+def test_a_killed_download_is_resumed_by_whoever_waited_for_it(hub, user, large):
+    hub.add("a/b", "main", "c.gguf", large)
+    hub.fail(FILE, after=PIECE + 1, then="stall", times=1)
+    patience = {"HF_HUB_DOWNLOAD_TIMEOUT": "600"}
+    first = user.start(env=patience)
+    partial = user.blobs / f"{digest(large)}.specmoe.incomplete"
+    eventually(lambda: partial.exists() and partial.stat().st_size == PIECE)
+    second = user.start(env=patience, sha256=digest(large))
+    assert "MB to download" in second.stdout.readline()
+    assert second.stdout.readline() == f"{PLACE}: waiting for another process that downloads it\n"
+    os.kill(first.pid, signal.SIGKILL)
+    first.communicate()
+    said, error = second.communicate()
+    assert second.returncode == 0, error
+    assert said == f"{PLACE}: going on after {PIECE} of {large.stat().st_size} bytes\n"
+    last = hub.asked("GET", "c.gguf")[-1]
+    assert last.range == f"bytes={PIECE}-"
+    assert last.sent == large.stat().st_size - PIECE
+    assert user.left == [""]
+
+
+def test_an_interrupted_download_is_resumed(hub, user, large):
+    hub.add("a/b", "main", "c.gguf", large)
+    hub.fail(FILE, after=PIECE + 1, then="stall", times=1)
+    first = user.start(env={"HF_HUB_DOWNLOAD_TIMEOUT": "600"})
+    partial = user.blobs / f"{digest(large)}.specmoe.incomplete"
+    eventually(lambda: partial.exists() and partial.stat().st_size == PIECE)
+    first.send_signal(signal.SIGINT)
+    assert first.communicate()[1].endswith("interrupted\n")
+    assert first.returncode == 1
+    user.fetch()
+    assert hub.asked("GET", "c.gguf")[-1].range == f"bytes={PIECE}-"
+
+
+def test_a_file_that_ends_too_early_is_told_and_kept(hub, user, large):
+    hub.add("a/b", "main", "c.gguf", large)
+    size, short = large.stat().st_size, PIECE + 5
+    hub.fail(FILE, length=short)
+    assert user.fault() == (
+        f"{PLACE}: {hub.endpoint} answers 416 Requested Range Not Satisfiable; the file there ends"
+        f" before the size it announces; {short} of {size} bytes are kept, run again to go on"
+    )
+    assert user.left == [".specmoe.incomplete"]
+
+
+def test_more_bytes_than_announced_are_refused(hub, user, small):
+    hub.add("a/b", "main", "c.gguf", small)
+    user.blobs.mkdir(parents=True)
+    (user.blobs / f"{digest(small)}.specmoe.incomplete").write_bytes(bytes(1 << 20))
+    user.fetch()
+    assert digest(user.out) == digest(small)
+
+
+@pytest.mark.parametrize("method", ["HEAD", "GET"])
+def test_a_server_error_is_tried_again(hub, user, small, method):
+    hub.add("a/b", "main", "c.gguf", small)
+    hub.fail(FILE, method=method, status=503, times=2)
+    user.fetch()
+    assert digest(user.out) == digest(small)
+
+
+@pytest.mark.parametrize(
+    ("method", "kept"), [("HEAD", ""), ("GET", "; 0 of {size} bytes are kept, run again to go on")]
+)
+def test_a_server_error_for_ever_is_one_line(hub, user, small, method, kept):
+    hub.add("a/b", "main", "c.gguf", small)
+    hub.fail(FILE, method=method, status=503)
+    assert user.fault() == (
+        f"{PLACE}: {hub.endpoint} answers 503 Service Unavailable; that may pass"
+        + kept.format(size=small.stat().st_size)
+    )
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        (
+            {"repository": "a/x"},
+            "a/x, revision main, file c.gguf: {hub} has no such repository, or a private one;"
+            " correct its name, or set HF_TOKEN to a token that may read it",
+        ),
+        (
+            {"revision": "v9"},
+            "a/b, revision v9, file c.gguf: the repository has no such revision; correct it",
+        ),
+        (
+            {"file": "x.gguf"},
+            "a/b, revision main, file x.gguf: the repository has no such file at that revision;"
+            " correct it",
+        ),
+        (
+            {"repository": "a/b--c"},
+            "a/b--c, revision main, file c.gguf: no name of a repository; correct it",
+        ),
+    ],
+)
+def test_what_is_not_there_is_named(hub, user, small, entry, message):
+    hub.add("a/b", "main", "c.gguf", small)
+    assert user.fault(**entry) == message.format(hub=hub.endpoint)
+    assert user.left == []
+
+
+def test_a_bare_403_says_what_may_help(hub, user, small):
+    hub.add("a/b", "main", "c.gguf", small)
+    hub.fail(FILE, method="HEAD", status=403)
+    assert user.fault() == (
+        f"{PLACE}: {hub.endpoint} answers 403 Forbidden; if it is gated, accept its terms on its"
+        " page there; set HF_TOKEN to a token of that account"
+    )
+
+
+def test_a_bare_404_is_told_as_such(hub, user, small):
+    hub.add("a/b", "main", "c.gguf", small)
+    hub.fail(FILE, method="HEAD", status=404)
+    assert user.fault() == (
+        f"{PLACE}: {hub.endpoint} answers 404 Not Found; what is asked for is not there, or this is"
+        " no hub; correct the names or HF_ENDPOINT"
+    )
+
+
+@pytest.mark.parametrize("token", [{}, {"HF_TOKEN": "hf_secret"}])
+def test_a_gated_repository_says_what_to_do_and_never_a_token(hub, user, small, token):
+    hub.add("a/b", "main", "c.gguf", small)
+    hub.tokens["a/b"] = "hf_right"
+    message = user.fault(env=token)
+    assert message == (
+        f"{PLACE}: gated; accept its terms on {hub.endpoint}/a/b and set HF_TOKEN to a token of"
+        " that account"
+    )
+
+
+def test_a_token_that_is_none_is_not_printed(hub, user, small):
+    hub.add("a/b", "main", "c.gguf", small)
+    message = user.fault(env={"HF_TOKEN": "hf_sécret"})
+    assert message == f"{PLACE}: the request has a bad header; correct HF_TOKEN"
+
+
+def test_a_token_opens_a_gated_repository_and_goes_to_no_other_host(tmp_path, root, small):
+    try:
+        standin = StandIn(tmp_path / "hub", redirect=True)
+    except OSError:
+        pytest.skip("this machine has no second loopback address")
+    with standin as hub:
+        hub.add("a/b", "main", "c.gguf", small)
+        hub.tokens["a/b"] = "hf_right"
+        user = User(tmp_path, hub, root / "workflow/scripts")
+        user.fetch(env={"HF_TOKEN": "hf_right"}, sha256=digest(small))
+        stored = [request for request in hub.requests if request.host == "127.0.0.2"]
+        assert [(request.method, request.authorized) for request in stored] == [("GET", False)]
+        assert all(request.authorized for request in hub.requests if request not in stored)
+
+
+def test_a_closed_port_is_told_with_its_address(user):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        user.hub = f"http://127.0.0.1:{unused.getsockname()[1]}"
+        message = user.fault()
+    assert message == (
+        f"{PLACE}: {user.hub} cannot be reached ({os_error(errno.ECONNREFUSED)}); check the"
+        " network, the proxy and HF_ENDPOINT"
+    )
+
+
+def test_a_name_that_is_not_known_is_told(user):
+    user.hub = "http://hub.invalid"
+    assert f"{PLACE}: http://hub.invalid cannot be reached (" in user.fault()
+
+
+def test_an_address_that_is_none_is_told(user):
+    user.hub = "hub"
+    assert user.fault() == f"{PLACE}: hub is no address; correct HF_ENDPOINT"
+
+
+def test_a_server_that_is_no_hub_is_told(hub, user, small, monkeypatch):
+    hub.add("a/b", "main", "c.gguf", small)
+    monkeypatch.setattr(hub, "commit", lambda folder: "")
+    assert user.fault() == (
+        f"{PLACE}: {hub.endpoint} does not answer as a hub does (no commit, ETag or size); correct"
+        " HF_ENDPOINT"
+    )
+
+
+def test_a_disk_that_is_too_small_is_told_before_the_first_byte(hub, user, parts):
+    for part in parts:
+        hub.add("a/b", "main", part.name, part)
+    edge = "from specmoe.models import hub; hub.free_bytes = lambda folder: 20_000"
+    needed = sum(part.stat().st_size for part in parts) / 1e6
+    assert user.fault(edge=edge, file=parts[0].name) == (
+        f"a/b, revision main, file {parts[0].name}: needs {needed:.1f} MB more in"
+        f" {user.folder}/home/hub, 0.0 MB free; make room, or set HF_HOME to a folder on a larger"
+        " disk"
+    )
+    assert not hub.asked("GET")
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    folder = tmp_path / "home"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting a small disk needs root")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_small_disk_is_found_out(hub, user, large, small_disk):
+    hub.add("a/b", "main", "c.gguf", large)
+    assert "12.6 MB free; make room" in user.fault()
+    assert not hub.asked("GET")
+
+
+def test_a_disk_that_fills_up_is_one_line(hub, user, large, small_disk):
+    hub.add("a/b", "main", "c.gguf", large)
+    edge = "from specmoe.models import hub; hub.free_bytes = lambda folder: 10**12"
+    assert user.fault(edge=edge) == (
+        f"{PLACE}: the disk of {small_disk}/hub is full; make room and run again"
+    )
+    assert user.left == [".specmoe.incomplete"]
+
+
+def test_a_file_too_large_for_plain_http_goes_another_way(hub, user, small):
+    hub.add("a/b", "main", "c.gguf", small)
+    edge = "from huggingface_hub import constants; constants.MAX_HTTP_DOWNLOAD_SIZE = 1000"
+    process = user.start(edge=edge)
+    said, error = process.communicate()
+    assert f"{PLACE}: too large for plain HTTP; Xet starts anew if interrupted" in said
+    # The stand-in has no Xet.
+    assert process.returncode == 1
+    assert "too large to be downloaded using the regular download method" in error.splitlines()[-1]
+
+
+REPOSITORY = {
+    "config.json": b"{}",
+    "model-00001-of-00001.safetensors": b"weights",
+    "model.safetensors.index.json": b'{"weight_map": {}}',
+    "README.md": b"not needed",
+    "original/model.safetensors": b"not needed",
+}
+
+
+@pytest.fixture
+def converted(user):
+    """Fetch a repository as the converter needs it; returns what was said and the folder."""
+    code = (
+        "import sys; from pathlib import Path; from specmoe import errors;"
+        "from specmoe.models import hub;"
+        "from specmoe.config.models import ConvertModel as M;"
+        "m = M(kind='convert', repository='a/b', revision=sys.argv[1]);"
+        "errors.run(lambda: print(hub.fetch_repository(m, Path(sys.argv[2]), sys.argv[3], print)))"
+    )
+
+    def run(revision="main", trust="config", **env):
+        return subprocess.run(
+            [sys.executable, "-c", code, revision, str(user.lock), trust],
+            env=environment(user.hub, user.folder / "home", PYTHONPATH=str(user.scripts), **env),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+def test_a_repository_is_fetched_as_far_as_the_converter_needs_it(hub, converted):
+    for name, content in REPOSITORY.items():
+        hub.add("a/b", COMMIT, name, content)
+    done = converted(COMMIT)
+    assert done.returncode == 0, done.stderr
+    *said, folder = done.stdout.splitlines()
+    assert sorted(path.name for path in Path(folder).iterdir()) == sorted(REPOSITORY)[1:4]
+    assert [line.partition(":")[0] for line in said[1:]] == ["unverified"] * 3
+    hub.requests.clear()
+    again = converted(COMMIT)
+    assert again.stdout.splitlines()[-1] == folder
+    assert hub.requests == []
+
+
+def test_digests_of_a_repository_are_recorded(hub, user, converted):
+    for name, content in REPOSITORY.items():
+        hub.add("a/b", "main", name, content)
+    assert converted(trust="first-use").returncode == 0
+    weights = json.loads(user.lock.read_text())["a/b/model-00001-of-00001.safetensors@main"]
+    assert weights["sha256"] == hashlib.sha256(b"weights").hexdigest()
+    hub.add("a/b", "main", "config.json", b'{"layers": 2}')
+    done = converted()
+    assert done.returncode == 1
+    assert "a/b, revision main, file config.json: damaged: SHA-256" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("revision", "message"),
+    [
+        ("v9", "a/b, revision v9: the repository has no such revision; correct it"),
+        ("main", "a/b, revision main: no safetensors there; name another repository"),
+    ],
+)
+def test_a_repository_that_cannot_be_converted_is_named(hub, converted, revision, message):
+    hub.add("a/b", "main", "config.json", b"{}")
+    done = converted(revision)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == f"ModelError: {message}"
+
+
+def test_a_gated_repository_cannot_be_listed_without_a_token(hub, converted):
+    hub.add("a/b", "main", "config.json", b"{}")
+    hub.tokens["a/b"] = "hf_right"
+    assert (
+        f"a/b, revision main: gated; accept its terms on {hub.endpoint}/a/b" in converted().stderr
+    )
+
+
+def test_a_repository_that_is_not_in_the_cache_is_named_offline(hub, converted):
+    done = converted(HF_HUB_OFFLINE="1")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith(
+        "HF_HUB_OFFLINE forbids to download it; unset that"
+    )

@@ -1,0 +1,128 @@
+"""Random weights: what is drawn, and that every type stores the same."""
+
+import hashlib
+from dataclasses import replace
+
+import gguf
+import numpy as np
+import numpy.typing as npt
+import pytest
+from gguf.quants import dequantize
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specmoe.models import random_weights
+from specmoe.models.random_weights import Tensor, bfloat16, draw, stored
+
+QUANTIZED = ["Q8_0", "Q4_K"]
+MATRIX = Tensor("any", (64, 512), 0.0, 0.05, "F32", "any", silent_rows=(3, 60))
+EXPERTS = Tensor("any", (4, 16, 256), 0.0, 0.05, "F32", "any")
+
+
+def decoded(tensor: Tensor, seed: int = 0) -> npt.NDArray[np.float32]:
+    """Return the weights of a quantized tensor, as the reference decodes them."""
+    blocks = np.concatenate(list(stored(tensor, seed)))
+    weights = dequantize(blocks, gguf.GGMLQuantizationType[tensor.dtype])
+    return weights.reshape(tensor.shape)
+
+
+def test_random_weights_do_not_change_with_the_versions_of_libraries() -> None:
+    tensor = Tensor("any", (5, 7), 0.0, 1.0, "F32", "any")
+    digest = hashlib.sha256(draw(tensor, seed=3).astype("<f4").tobytes()).hexdigest()
+    assert digest == "d435f94fe20d64252f7273128e578302b1499c8cf16cd9eb6504d4c01f646b10"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "digest"),
+    [
+        ("Q8_0", "d2dce920ce946011ef2df9c09e0945bcf6767766b6e64ee0a411828cf29922ee"),
+        ("Q4_K", "ab7160125b70a904a56a247f179008afa0342a80df528094875002b67457dc8e"),
+    ],
+)
+def test_raw_blocks_do_not_change_with_the_versions_of_libraries(dtype: str, digest: str) -> None:
+    pieces = stored(replace(MATRIX, dtype=dtype), seed=3)
+    assert hashlib.sha256(b"".join(piece.tobytes() for piece in pieces)).hexdigest() == digest
+
+
+@given(
+    rows=st.integers(1, 40),
+    columns=st.integers(1, 40),
+    mean=st.sampled_from([0.0, -3.0]),
+    deviation=st.sampled_from([0.01, 1.0]),
+    seed=st.integers(0, 2**31),
+)
+def test_weights_take_sixteen_evenly_spaced_values_about_their_mean(
+    rows: int, columns: int, mean: float, deviation: float, seed: int
+) -> None:
+    weights = draw(Tensor("any", (rows, columns), mean, deviation, "F32", "any"), seed)
+    step = deviation / np.sqrt((16**2 - 1) / 12)
+    level = (weights - mean) / step + 7.5
+    np.testing.assert_allclose(level, np.round(level), atol=1e-3)
+    assert level.min() > -0.5
+    assert level.max() < 15.5
+
+
+def test_a_tensor_drawn_under_another_name_or_shape_is_another_tensor() -> None:
+    tensor = Tensor("any", (8, 8), 0.0, 1.0, "F32", "any")
+    weights = draw(tensor, seed=0)
+    assert not np.array_equal(weights, draw(replace(tensor, drawn_as="other"), seed=0))
+    longer = draw(replace(tensor, shape=(16, 8)), seed=0)
+    assert not np.array_equal(weights, longer[:8])
+    np.testing.assert_array_equal(weights, draw(replace(tensor, name="renamed"), seed=0))
+
+
+def test_bfloat16_keeps_the_nearest_value() -> None:
+    weights = np.array([1.0, -0.375, 1 / 3, 3.1415927], dtype=np.float32)
+    bits = bfloat16(weights).astype(np.uint32) << 16
+    np.testing.assert_allclose(bits.view(np.float32), weights, rtol=2**-9)
+
+
+@pytest.mark.parametrize("dtype", QUANTIZED)
+@given(
+    rows=st.integers(1, 6),
+    blocks=st.integers(1, 4),
+    deviation=st.floats(0.001, 2),
+    seed=st.integers(0, 2**31),
+)
+def test_a_quantized_tensor_stores_what_would_be_drawn_in_single_precision(
+    dtype: str, rows: int, blocks: int, deviation: float, seed: int
+) -> None:
+    tensor = Tensor("any", (rows, 256 * blocks), 0.0, deviation, dtype, "any")
+    # Half precision holds the step with eleven bits, and nothing else is rounded.
+    np.testing.assert_allclose(decoded(tensor, seed), draw(tensor, seed), rtol=2**-10)
+
+
+@pytest.mark.parametrize("dtype", QUANTIZED)
+def test_quantized_weights_have_the_deviation_asked_for_about_zero(dtype: str) -> None:
+    weights = decoded(replace(MATRIX, dtype=dtype, silent_rows=()))
+    standard_error = MATRIX.deviation / np.sqrt(weights.size)
+    assert abs(weights.mean()) < 4 * standard_error
+    assert weights.std() == pytest.approx(MATRIX.deviation, rel=0.02)
+
+
+@pytest.mark.parametrize("dtype", QUANTIZED)
+def test_silent_rows_are_zero_though_their_bytes_are_random(dtype: str) -> None:
+    tensor = replace(MATRIX, dtype=dtype)
+    weights = decoded(tensor)
+    assert set(np.flatnonzero(~weights.any(axis=1))) == {3, 60}
+    blocks = np.concatenate(list(stored(tensor, seed=0)))
+    assert len(np.unique(blocks[3])) >= 16
+
+
+@pytest.mark.parametrize("dtype", QUANTIZED)
+@pytest.mark.parametrize("tensor", [MATRIX, EXPERTS])
+def test_a_quantized_tensor_is_made_in_pieces_of_any_size(
+    dtype: str, tensor: Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tensor = replace(tensor, dtype=dtype)
+    whole = decoded(tensor)
+    monkeypatch.setattr(random_weights, "_PIECE", 5 * 512)
+    pieces = list(stored(tensor, seed=0))
+    assert len(pieces) > 5
+    assert max(piece.nbytes for piece in pieces) <= 5 * 512 * 34 / 32
+    np.testing.assert_array_equal(decoded(tensor), whole)
+
+
+@pytest.mark.parametrize("dtype", QUANTIZED)
+def test_a_quantized_tensor_without_deviation_is_zero(dtype: str) -> None:
+    assert not decoded(replace(MATRIX, dtype=dtype, deviation=0.0)).any()

@@ -1,0 +1,304 @@
+"""The page is one harmless file: what a campaign is called runs nowhere, and loads nothing."""
+
+import re
+from base64 import b64encode
+from dataclasses import replace
+from hashlib import sha256
+from html.parser import HTMLParser
+
+import jinja2
+import numpy as np
+import pandas as pd
+import pytest
+
+from specmoe.measure.trace_record import Recording
+from specmoe.page.data import data_names, write_data
+from specmoe.page.figures import page_figures
+from specmoe.page.page import kind_of, render_page, span
+from specmoe.page.templates import environment, plain
+from specmoe.paper import latex
+
+from ..made_recording import recording
+from ..paper_analyses import (
+    compared,
+    controlled,
+    costed,
+    full,
+    relabelled,
+    single,
+    without_drafts,
+)
+from .test_share import advised
+
+HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
+VOID = {"meta", "link", "img", "br", "rect", "path"}
+
+
+def page_of(analysis, root, figures=None, recording=None):
+    """Return the page of an analysis, without figures and demonstration unless they are given."""
+    return render_page(
+        analysis,
+        figures or {},
+        recording,
+        sources=root / "paper/site",
+        captions=root / "paper/captions",
+        citation=root / "CITATION.cff",
+    )
+
+
+def of_campaign(analysis, **columns):
+    return replace(analysis, campaign=analysis.campaign.assign(**columns))
+
+
+class Reader(HTMLParser):
+    """Reads a page: its elements, its words, and whether every element is closed in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.open, self.words = [], [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    def attributes(self, *names):
+        return [attrs[name] for _, attrs in self.elements for name in names if attrs.get(name)]
+
+
+@pytest.mark.parametrize("make", [full, compared, controlled, costed, without_drafts])
+def test_every_campaign_has_a_whole_page(make, root):
+    page = Reader(page_of(make(), root))
+    text = "".join(page.words)
+    assert "nan" not in re.findall(r"[a-z]+", text.lower())
+    ids = page.attributes("id")
+    assert len(ids) == len(set(ids))
+    anchors = {href[1:] for href in page.attributes("href") if href.startswith("#")}
+    assert anchors <= set(ids)
+    assert set(" ".join(page.attributes("aria-labelledby")).split()) <= set(ids)
+
+
+def test_the_same_analysis_gives_the_same_page_and_pictures(root):
+    one, other = (page_of(full(), root, page_figures(full())) for _ in range(2))
+    assert one == other
+    assert one.count("data:image/svg+xml") == len(page_figures(full()))
+
+
+def test_the_demonstration_is_on_the_page_of_a_campaign_that_has_one(root):
+    assert 'class="trace"' not in page_of(full(), root)
+    page = Reader(page_of(full(), root, recording=recording()))
+    assert sum(attrs.get("class") == "trace" for _, attrs in page.elements) == 1
+    assert sum(tag == "script" for tag, _ in page.elements) == 1
+    assert "data/trace.json" in page.attributes("href")
+    assert "<script>alert(1)</script>" in "".join(page.words)
+
+
+def test_nothing_that_was_not_measured_is_on_the_page(root):
+    figures = page_figures(without_drafts())
+    assert "speedup_by_gamma" not in figures
+    page = page_of(without_drafts(), root, figures)
+    assert 'id="table-speculation"' not in page
+    assert 'id="figure-speedup_by_gamma"' not in page
+    assert 'id="table-baselines"' in page
+
+
+def test_the_page_loads_nothing_and_links_only_to_its_data_and_the_study(root):
+    page = Reader(page_of(full(), root, page_figures(full())))
+    assert all(address.startswith("data:") for address in page.attributes("src"))
+    links = {link for link in page.attributes("href") if not link.startswith(("#", "data/"))}
+    assert links == {"data:,", "https://github.com/AtomGradient/speculative-moe-research"}
+    names = {link for link in page.attributes("href") if link.startswith("data/")}
+    expected = {f"data/{name}.{end}" for name in data_names(full()) for end in ("csv", "parquet")}
+    assert names == expected
+
+
+def test_the_policy_allows_this_script_and_this_style_and_nothing_else(root):
+    text = page_of(full(), root)
+    [policy] = [
+        attrs["content"]
+        for tag, attrs in Reader(text).elements
+        if attrs.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert policy.startswith("default-src 'none'; img-src data:; ")
+    for tag in ("script", "style"):
+        [inline] = re.findall(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        name = b64encode(sha256(inline.encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{name}'" in policy
+    assert not re.search(r"<[^>]+\s(style|on\w+)=", text)
+
+
+@pytest.mark.parametrize("place", ["label", "suite", "campaign", "chip", "claim"])
+def test_what_a_campaign_is_called_is_shown_and_does_nothing(place, root):
+    analysis = {
+        "label": lambda: relabelled(full(), "moe_q4", HOSTILE),
+        "suite": lambda: replace(full(), suites=full().suites.assign(title=HOSTILE)),
+        "campaign": lambda: of_campaign(full(), campaign=HOSTILE),
+        "chip": lambda: of_campaign(full(), host_chip=HOSTILE),
+        "claim": lambda: replace(
+            full(),
+            method_notes=pd.DataFrame(
+                [{"note": HOSTILE, "applies": True, "finding": HOSTILE, "basis": HOSTILE}]
+            ),
+        ),
+    }[place]()
+    text = page_of(analysis, root)
+    harmless, planted = Reader(page_of(full(), root)), Reader(text)
+    assert HOSTILE in "".join(planted.words)
+    assert sum(tag == "script" for tag, _ in planted.elements) == 1
+    # No attribute that a page without it does not have.
+    known = {name for _, attrs in harmless.elements for name in attrs}
+    assert {name for _, attrs in planted.elements for name in attrs} <= known
+
+
+def test_a_label_in_a_picture_is_drawn_and_not_read(root):
+    figures = page_figures(relabelled(full(), "moe_q4", HOSTILE))
+    assert all(
+        re.fullmatch(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+", figure.address)
+        for figure in figures.values()
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "kind"),
+    [
+        ({"source": "published", "synthetic": False}, "published"),
+        ({"synthetic": False}, "real"),
+        ({"synthetic": True, "true_shape": True}, "shape"),
+    ],
+)
+def test_the_words_fit_the_campaign(columns, kind, root):
+    analysis = of_campaign(full(), **columns)
+    assert kind_of(analysis) == kind
+    text = page_of(analysis, root)
+    told = {"published": "Measured by others", "shape": "Random weights in true shapes"}
+    assert {words in text for key, words in told.items() if key != kind} == {False}
+    assert kind == "real" or told[kind] in text
+
+
+def test_small_models_of_random_weights_are_called_synthetic(root):
+    analysis = of_campaign(full(), synthetic=True)
+    assert kind_of(analysis) == "synthetic"
+    text = page_of(analysis, root)
+    assert "Synthetic models." in text
+    assert "合成模型。" in text
+
+
+def ones_own(analysis):
+    """Return the analysis as one of models that the study knows nothing of."""
+    none = pd.DataFrame()
+    own = of_campaign(analysis, of_study=False, synthetic=False)
+    return replace(own, claims=none, method_notes=none, comparison=none)
+
+
+def places(text, *ids):
+    return [text.index(f'id="{name}"') for name in ids]
+
+
+def test_a_page_of_ones_own_models_answers_first_and_leaves_the_study_out(root):
+    analysis = advised(ones_own(full()))
+    text = page_of(analysis, root, page_figures(analysis))
+    words = "".join(Reader(text).words)
+    assert "<title" in text
+    assert "Should MoE Q4 use speculative decoding?" in words
+    assert "MoE Q4 该用推测解码吗？" in words
+    order = places(text, "summary", "results", "figure-speedup_by_gamma", "audit", "how", "cite")
+    assert order == sorted(order)
+    assert 'id="study"' not in text
+    assert not re.search(r"study|研究", words.replace("study's own commands", ""))
+    assert text.index("llama-server -m a.gguf") < text.index('id="results"')
+
+
+@pytest.mark.parametrize("make", [full, costed, controlled])
+def test_results_come_before_explanations_in_every_campaign(make, root):
+    text = page_of(make(), root, page_figures(make()))
+    order = places(text, "summary", "results", "audit", "study", "how", "questions")
+    assert order == sorted(order)
+
+
+def test_a_card_names_draft_gamma_gain_and_the_line_to_paste(root):
+    text = page_of(advised(full()), root)
+    card = text.partition('<ul class="answers">')[2].partition("</ul>")[0]
+    words = " ".join("".join(Reader(f"<ul>{card}</ul>").words).split())
+    assert "Draft草稿模型 Draft 0.8B, γ = 8" in words
+    assert "1.40 × [1.20, 1.60]" in words
+    assert "llama-server -m a.gguf" in words
+    assert 'data-answer="switch on"' in card
+
+
+def test_a_range_whose_ends_print_the_same_is_one_value(root):
+    assert span("0.59", "0.59", "–") == "0.59"
+    assert span("0.59", "0.60", "–") == "0.59–0.60"
+    words = "".join(Reader(page_of(single(), root)).words)
+    assert "by a factor of 1.20." in words
+    assert "1.20 ×" in words
+    assert not re.search(r"(\d+\.\d+) ?(?:–|to|到) ?\1\b", words)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (full, "No controls were measured"),
+        (controlled, "came out that way"),
+        (lambda: controlled(failed=1), "Controls failed."),
+    ],
+)
+def test_the_first_screen_says_whether_controls_passed(make, words, root):
+    assert words in page_of(make(), root).partition('<section id="summary"')[0]
+
+
+def test_numbers_read_as_in_the_paper():
+    space = "\N{NARROW NO-BREAK SPACE}"
+    assert plain(latex.fixed(-1.26)) == "−1.3"
+    assert plain(latex.plus_minus(0.25)) == f"±{space}0.2"
+    assert plain(latex.size(20_600_000_000)) == f"20.6{space}GB"
+    assert plain(latex.thousands(1234)) == f"1{space}234"
+    assert plain(latex.interval(0.5, 1.5)) == "[0.50, 1.50]"
+    assert plain("a--b $-$") == "a--b $-$"
+    assert [plain(null) for null in (None, np.nan, pd.NA, latex.Raw("--"))] == ["–"] * 4
+
+
+def test_a_template_escapes_and_refuses_unknown_names(tmp_path):
+    (tmp_path / "a.html.j2").write_text("{{ value }}")
+    template = environment(tmp_path).get_template("a.html.j2")
+    assert template.render(value="<a href='#'>") == "&lt;a href=&#39;#&#39;&gt;"
+    assert template.render(value=None) == "–"
+    with pytest.raises(jinja2.UndefinedError):
+        template.render()
+
+
+def test_the_data_are_written_as_they_are_and_a_formula_does_not_run(tmp_path):
+    analysis = relabelled(full(), "moe_q4", '=HYPERLINK("x"),\n</script>')
+    write_data(analysis, None, tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        f"{name}.{end}" for name in data_names(analysis) for end in ("csv", "parquet")
+    )
+    exact = pd.read_parquet(tmp_path / "models.parquet")
+    pd.testing.assert_frame_equal(exact, analysis.models)
+    read = pd.read_csv(tmp_path / "models.csv").set_index("model")
+    assert read.loc["moe_q4", "label"] == '\'=HYPERLINK("x"),\n</script>'
+    assert read.loc["moe_q4", "size_bytes"] == 20_600_000_000
+    cells = pd.read_csv(tmp_path / "cells.csv")
+    assert list(cells["speedup"]) == pytest.approx(list(analysis.cells["speedup"]))
+
+
+def test_the_record_of_the_demonstration_is_beside_the_page(tmp_path):
+    write_data(full(), recording(), tmp_path)
+    assert Recording.read(tmp_path / "trace.json") == recording()
+
+
+def test_negative_numbers_are_no_formulas(tmp_path):
+    analysis = replace(full(), ceilings=pd.DataFrame({"value": [-1.5], "words": ["-1+2"]}))
+    write_data(analysis, None, tmp_path)
+    assert (tmp_path / "ceilings.csv").read_text() == "value,words\n-1.5,'-1+2\n"

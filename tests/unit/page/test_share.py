@@ -1,0 +1,111 @@
+"""What is pasted elsewhere says itself what it is of, and its names do nothing there."""
+
+import re
+from dataclasses import replace
+from io import BytesIO
+
+import pandas as pd
+import pytest
+
+from specmoe.analysis.advice import ADVICE_COLUMNS
+from specmoe.page.share import caption, escape, fenced, markdown, picture
+
+from ..paper_analyses import (
+    controlled,
+    costed,
+    full,
+    relabelled,
+    several_ways,
+    single,
+    without_drafts,
+)
+
+
+def drawn(analysis):
+    file = BytesIO()
+    picture(analysis).savefig(file, format="png")
+    return file.getvalue()
+
+
+def advised(analysis, **columns):
+    """Return the analysis with an answer for its MoE."""
+    row = dict.fromkeys(ADVICE_COLUMNS) | {
+        "target": "moe_q4",
+        "answer": "switch on",
+        "reason": "the interval of the best setting lies above 1",
+        "settings": 3,
+        "set_aside": 0,
+        "draft": "draft_0.8b",
+        "gamma": 8,
+        "speedup": 1.4,
+        "joint_low": 1.2,
+        "joint_high": 1.6,
+        "command": "llama-server -m a.gguf",
+    }
+    return replace(analysis, advice=pd.DataFrame([row | columns]))
+
+
+def table(text):
+    return [line for line in text.splitlines() if line.startswith("|")]
+
+
+def test_the_caption_names_machine_models_engine_date_and_the_audits_verdict():
+    assert caption(controlled(failed=1)) == (
+        "Campaign by_hand: MoE Q4 with draft Draft 0.8B. Processor & Sons, backend cpu; llama.cpp"
+        " 0123456789ab (current); 2026-01-02 to 2026-01-03 (UTC). The models have random weights:"
+        " this is about the method, not about real models. Audit: none of 2 runs breaks a check;"
+        " controls: 3 of 4 as they must be."
+    )
+    assert caption(full()).endswith("Not audited.")
+
+
+def test_there_is_a_row_for_each_target_draft_and_gamma():
+    lines = table(markdown(full()))
+    assert lines[0] == (
+        "| Target | Draft | γ | Speedup | Accepted | tok/s with draft | tok/s without |"
+    )
+    assert (
+        lines[2]
+        == "| MoE Q4 (suite B) | Draft 0.8B | 4 | 1.20 [1.20, 1.20] | 50.0 % | 60.0 | 50.0 |"
+    )
+    assert len(lines) == 2 + len(full().cells)
+    assert len({line.count("|") for line in lines}) == 1
+
+
+def test_the_answer_comes_with_its_line():
+    text = markdown(advised(full()))
+    assert "**MoE Q4: switch it on**" in text
+    assert "draft Draft 0.8B, γ = 8, speedup 1.40 [1.20, 1.60]." in text
+    assert "```sh\nllama-server -m a.gguf\n```" in text
+    assert text.index("switch it on") < text.index("| Target")
+
+
+def test_an_answer_that_is_not_known_has_no_line():
+    text = markdown(advised(full(), answer="not known", command=None))
+    assert "**MoE Q4: not known**" in text
+    assert "```" not in text
+
+
+def test_a_name_is_shown_and_does_nothing():
+    hostile = "a|b `c` *d* _e_ [f](g) <script> &amp; @all #1 https://x\\ \n# h"
+    text = markdown(relabelled(full(), "moe_q4", hostile))
+    [*_, row] = [line for line in table(text) if "script" in line]
+    assert len(re.findall(r"(?<!\\)\|", row)) == 8
+    assert not re.search(r"(?<!\\)[`*_<#@]", row)
+    assert escape("a_b\n|") == r"a\_b \|"
+    assert fenced("a ``` b")[0] == "````sh"
+
+
+@pytest.mark.parametrize("make", [full, single, controlled, costed, several_ways, without_drafts])
+def test_every_campaign_has_a_picture_and_a_table_and_the_same_each_time(make):
+    analysis = make()
+    assert drawn(analysis) == drawn(analysis)
+    assert markdown(analysis) == markdown(analysis)
+    assert "nan" not in markdown(analysis).lower()
+
+
+def test_the_picture_is_the_figure_with_its_caption_below():
+    figure = picture(full())
+    [text] = figure.texts
+    assert " ".join(text.get_text().split()) == caption(full())
+    assert len(figure.images) == 1

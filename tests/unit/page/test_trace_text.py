@@ -1,0 +1,133 @@
+"""The demonstration in the terminal: signs that need no colour, and no harm."""
+
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import pytest
+
+from specmoe.page.trace_text import WIDTH, describe
+
+from ..decoding_log import Decoding
+from ..made_recording import recording
+
+ESCAPE = "\x1b"
+
+
+def rows(text: str) -> list[str]:
+    """Return the rows of the rounds, with single spaces."""
+    body = text.partition("prompt    ")[2].partition("\n\n")[0]
+    return [" ".join(line.split()) for line in body.splitlines()]
+
+
+def test_every_round_says_what_was_drafted_accepted_replaced_and_replayed():
+    assert rows(describe(recording(), colour=False)) == [
+        "target → seven",
+        "round 1 draft ␣one two ↵ ⟨4⟩",
+        "target ✓ ␣one ✓ two ✓ ↵ ✓ ⟨4⟩ → ⟨5⟩ (4 of 4 accepted)",
+        "round 2 draft ␣one two ↵ ⟨4⟩",
+        "target ✓ ␣one ✓ two ✗ ↵ · ⟨4⟩ → t9 (2 of 4 accepted)",
+        r"↺ replay ✓ ␣one ✓ two ✓ t9 → \u001b[31m (3 of 3 accepted)",
+        "round 3 draft ␣one two",
+        "target ✗ ␣one · two → <b> (0 of 2 accepted)",
+        "round 4 draft ↵ ⟨4⟩ ⟨5⟩",
+        "target ✓ ↵ ✓ ⟨4⟩ ✗ ⟨5⟩ → ? (2 of 3 accepted)",
+        "↺ replay ✓ ↵ ✗ ⟨4⟩ · ? → <b> (1 of 3 accepted)",
+        r"↺ replay ✓ ↵ ✓ <b> → \u001b[31m (2 of 2 accepted)",
+        "round 5 draft two",
+        "target ✓ two → ↵ (1 of 1 accepted)",
+        "no draft target → ⟨4⟩",
+    ]
+
+
+def test_it_ends_with_what_the_rounds_come_to():
+    told = " ".join(describe(recording(), colour=False).split())
+    assert "17 tokens: the first from the prompt's pass, 16 from 9 passes of the target" in told
+    assert "(5 verifications, 3 replays, 1 without a draft): 1.78 tokens a pass." in told
+    assert "Without a draft they take 16 passes." in told
+    assert "Accepted: 8 of 14 drafted tokens (57.1%)." in told
+    assert "Without a draft the target gives the same 17 tokens." in told
+    assert "no time was taken: a demonstration, no measurement" in told
+    assert "Models with random weights: the text means nothing" in told
+
+
+def test_a_text_that_differs_without_a_draft_is_said_to_differ_and_where():
+    made = recording()
+    plain = (*made.tokens[:6], 2, *made.tokens[7:])
+    told = " ".join(describe(recording(plain_tokens=plain), colour=False).split())
+    assert "gives the same 6 tokens and then two instead of ␣one." in told
+
+
+def test_signs_that_do_not_occur_are_not_explained():
+    decoding = Decoding()
+    decoding.round([1, 2], [(1, 9)])
+    told = describe(
+        recording(
+            rounds=tuple(decoding.rounds),
+            tokens=tuple(decoding.tokens),
+            plain_tokens=tuple(decoding.tokens),
+            token_texts={token: f"t{token}" for token in range(12)},
+        ),
+        colour=False,
+    )
+    assert "replay:" not in told
+    assert "⟨n⟩" not in told
+    assert "? a token" not in told
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_colour_changes_nothing_but_colour(colour):
+    text = describe(recording(), colour=colour)
+    assert (ESCAPE in text) == colour
+    plain = re.sub(r"\x1b\[[\d;]*m", "", text)
+    assert plain == describe(recording(), colour=False)
+    # Whatever a token or the prompt holds, no control character of theirs reaches the terminal.
+    assert all(line.isprintable() for line in plain.splitlines())
+
+
+def test_rows_are_as_wide_as_a_terminal():
+    drafted = list(range(1, 12)) * 3
+    decoding = Decoding()
+    decoding.round(drafted, [(len(drafted), 4)])
+    made = recording(
+        rounds=tuple(decoding.rounds),
+        tokens=tuple(decoding.tokens),
+        plain_tokens=tuple(decoding.tokens),
+        text="long" * 100,
+        prompt_text="word " * 500,
+    )
+    text = describe(made, colour=False)
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert "…" in text
+
+
+def shown(root, tmp_path, **environment) -> str:
+    """Return what the script prints to a terminal."""
+    trace = tmp_path / "trace.json"
+    trace.write_text(recording().to_json(), encoding="utf-8")
+    script = root / "workflow/scripts/demo_trace.py"
+    command = [sys.executable, str(script), "--trace", str(trace), "--log", str(tmp_path / "log")]
+    ours, terminal = pty.openpty()
+    bare = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    with subprocess.Popen(command, stdout=terminal, env=bare | environment) as process:
+        os.close(terminal)
+        text = b""
+        try:
+            while piece := os.read(ours, 4096):
+                text += piece
+        except OSError:  # how Linux says that nobody has the other side open any more
+            pass
+        os.close(ours)
+    assert process.returncode == 0
+    return text.decode()
+
+
+def test_a_terminal_gets_colours_and_the_log_none(root, tmp_path):
+    assert ESCAPE in shown(root, tmp_path)
+    assert ESCAPE not in (tmp_path / "log").read_text()
+
+
+def test_no_color_is_respected(root, tmp_path):
+    assert ESCAPE not in shown(root, tmp_path, NO_COLOR="1")

@@ -1,0 +1,166 @@
+"""The page says everything in both languages, and no number of its own."""
+
+import re
+
+import pytest
+import yaml
+
+from specmoe.analysis import advice
+from specmoe.analysis.advice import Answer, Controls
+from specmoe.analysis.labelled import records
+from specmoe.audit.checks import CHECKS
+from specmoe.claims import judge, method_notes
+from specmoe.claims.verdicts import Verdict
+from specmoe.figures.figures import FIGURES
+from specmoe.page.page import pair, translator
+from specmoe.page.tables import COLUMNS, CONTROLS, MEANINGS
+from specmoe.page.templates import environment
+from specmoe.paper import tables
+
+from ..paper_analyses import full
+
+# Names and dates, the only digits that a passage may have.
+NAMES = r"Qwen3\.5(?:-35B-A3B)?|20\d\d(?: 年 \d+ 月)?|--cores 1"
+
+
+@pytest.fixture(scope="module")
+def sources(root):
+    return root / "paper/site"
+
+
+@pytest.fixture(scope="module")
+def chinese(sources):
+    return yaml.safe_load((sources / "chinese.yaml").read_text())
+
+
+@pytest.fixture(scope="module")
+def captions(sources):
+    return yaml.safe_load((sources / "captions.yaml").read_text())
+
+
+def passages(sources, language):
+    return re.findall(r"macro (\w+)\(\)", (sources / f"{language}.html.j2").read_text())
+
+
+def test_both_languages_have_the_same_passages_in_the_same_order(sources):
+    assert passages(sources, "english") == passages(sources, "chinese")
+
+
+def test_every_passage_is_on_the_page(sources):
+    index = (sources / "index.html.j2").read_text()
+    used = {*re.findall(r'both\("(\w+)"\)', index), "title"}
+    assert used == set(passages(sources, "english"))
+
+
+@pytest.mark.parametrize("language", ["english", "chinese"])
+def test_a_passage_has_no_number_but_what_is_computed(sources, language):
+    text = (sources / f"{language}.html.j2").read_text()
+    prose = re.sub(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}|</?h\d>", "", text, flags=re.DOTALL)
+    assert re.findall(r".{0,20}\d.{0,20}", re.sub(NAMES, "", prose)) == []
+
+
+def test_every_table_and_figure_has_its_words_and_its_place(sources, captions):
+    index = (sources / "index.html.j2").read_text()
+    assert sorted(re.findall(r'table\("(\w+)"\)', index)) == sorted(COLUMNS)
+    assert sorted(re.findall(r'picture\("(\w+)"\)', index)) == sorted(FIGURES)
+    assert set(captions["tables"]) == set(COLUMNS)
+    assert set(captions["figures"]) == set(FIGURES)
+
+
+def test_words_are_whole_in_both_languages_and_the_data_exists(captions):
+    analysis = full()
+    for about in captions["tables"].values():
+        assert set(about["en"]) == set(about["zh"]) == {"title", "note"}
+        assert all(hasattr(analysis, name) for name in about["data"])
+    for about in captions["figures"].values():
+        assert set(about["en"]) | {"caption"} == set(about["zh"]) == {"title", "alt", "caption"}
+        assert all(hasattr(analysis, name) for name in about["data"])
+
+
+def test_a_note_or_alternative_text_has_no_number(captions):
+    for kind in captions.values():
+        for about in kind.values():
+            for language in ("en", "zh"):
+                assert not re.search(r"\d", " ".join(about[language].values()))
+
+
+def said():
+    """Return what tables say in words of the program, and what templates look up."""
+    heads = {column.head for columns in COLUMNS.values() for column in columns}
+    words = {
+        *heads,
+        *(check.words for check in CHECKS.values()),
+        *MEANINGS.values(),
+        *(word for word, _ in CONTROLS.values()),
+        *map(str, [*Verdict, *Answer, *Controls]),
+        *tables._CONDITIONS.values(),
+        *tables._FAMILIES.values(),
+        *("Total", "all", "yes", "no"),
+    }
+    return sorted(words)
+
+
+@pytest.mark.parametrize("words", said())
+def test_words_of_tables_have_their_chinese(words, chinese):
+    assert words in chinese
+
+
+def test_what_templates_look_up_has_its_chinese(sources, chinese):
+    looked_up = set()
+    for name in ("index", "parts"):
+        text = (sources / f"{name}.html.j2").read_text()
+        looked_up |= set(re.findall(r'\bt\("([^"]+)"\)', text))
+        looked_up |= set(re.findall(r', "([^"]+)"\) \}\}', text))
+        sections = re.search(r"set sections = \{(.*?)\}", text, re.DOTALL)
+        looked_up |= set(re.findall(r': "([^"]+)"', sections[1])) if sections else set()
+    assert len(looked_up) > 20
+    assert looked_up <= set(chinese)
+
+
+def test_every_claim_has_its_chinese(root, chinese):
+    listed = judge.read_claims(root / "config/claims.yaml").values()
+    assert {claim.words for claim in listed} <= set(chinese)
+
+
+def test_every_suite_that_ships_has_a_chinese_title(root, chinese):
+    titles = set()
+    for path in (root / "config").glob("*.yaml"):
+        suites = (yaml.safe_load(path.read_text()) or {}).get("suites") or {}
+        titles |= {suite["title"] for suite in suites.values() if "title" in suite}
+    assert len(titles) > 12
+    assert titles <= set(chinese)
+
+
+@pytest.mark.parametrize("module", [advice, method_notes])
+def test_fixed_sentences_of_findings_have_their_chinese(module, chinese):
+    from pathlib import Path
+
+    text = Path(module.__file__).read_text()
+    pattern = {advice: r'Answer\.\w+, "([^"]+)"', method_notes: r' note = "([^"]+)"'}[module]
+    sentences = set(re.findall(pattern, text))
+    assert len(sentences) > 5
+    assert sentences <= set(chinese)
+
+
+def test_every_part_that_a_model_can_have_has_its_chinese(chinese):
+    assert {row["role"] for row in tables.models(full())["rows"]} <= set(chinese)
+    assert records(full().models)
+
+
+def test_words_without_chinese_are_shown_as_they_are_and_escaped():
+    translate = translator({"Target": "目标模型"})
+    assert translate("<b>") == "&lt;b&gt;"
+    assert translate("{0.__class__}") == "{0.__class__}"
+    assert translate("Target") == pair("Target", "目标模型")
+
+
+def test_both_languages_of_a_pair_are_escaped_and_say_which_they_are():
+    assert pair("<i>", "&") == (
+        '<span class="t" lang="en">&lt;i&gt;</span><span class="t" lang="zh-CN">&amp;</span>'
+    )
+
+
+def test_every_template_can_be_read(sources):
+    env = environment(sources)
+    for name in env.list_templates(["j2"]):
+        env.get_template(name)

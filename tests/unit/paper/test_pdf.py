@@ -1,0 +1,104 @@
+"""What is read from TeX's log, and what the paper's text may not hold."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from specmoe.errors import PaperError
+from specmoe.paper import pdf
+
+from ...tex import needs_tex
+
+PAPER = Path(__file__).parents[3] / "paper"
+NOTE = r"\documentclass{article}\begin{document}%s\end{document}"
+
+# What of a text's digits is no result: formulas, years, names and numbers of others' equations.
+_NO_RESULTS = [
+    r"(?m)%.*$",
+    r"\\begin\{equation\}.*?\\end\{equation\}",
+    r"\$[^$]*\$",
+    r"\\(?:cite[pt]?|ref|label|input|bibliography\w*)\{[^}]*\}",
+    r"\\documentclass\[[^]]*\]",
+    r"\\setlength\{\\itemsep\}\{0pt\}",
+    r"equation~\([12]\)",  # the study's
+    r"April 2026",  # when llama.cpp learned to undo drafts on recurrent targets
+    r"Apple M2 Ultra",  # the study's machine
+    r"Qwen3\.5",
+    r"-\{\}-cores 1",
+]
+
+
+@pytest.mark.parametrize("document", ["main.tex", "supplement.tex"])
+def test_every_number_of_the_text_is_computed(document):
+    text = (PAPER / document).read_text()
+    for pattern in _NO_RESULTS:
+        text = re.sub(pattern, " ", text, flags=re.DOTALL)
+    assert [line for line in text.splitlines() if re.search(r"\d", line)] == []
+
+
+def test_every_work_that_is_cited_is_in_the_bibliography():
+    known = re.findall(r"^@\w+\{([^,]+),", (PAPER / "references.bib").read_text(), re.MULTILINE)
+    text = (PAPER / "main.tex").read_text()
+    cited = {
+        key.strip()
+        for keys in re.findall(r"\\cite[pt]?\{([^}]*)\}", text)
+        for key in keys.split(",")
+    }
+    assert cited - set(known) == set()
+    assert len(known) == len(set(known))
+
+
+def test_complaints_are_what_a_reader_would_see():
+    log = """LaTeX Warning: Reference `tab:x' on page 3 undefined on input line 7.
+Package natbib Warning: Citation `who' on page 1 undefined on input line 9.
+LaTeX Warning: Label `fig:a' multiply defined.
+LaTeX Warning: Font shape undefined, using another.
+Overfull \\hbox (4.9pt too wide) in paragraph at lines 3--4
+Overfull \\hbox (5.1pt too wide) in paragraph at lines 5--6
+Overfull \\vbox (12.0pt too high) has occurred while \\output is active
+"""
+    found = pdf.complaints(log)
+    assert [line for line in found if "Overfull" in line] == log.splitlines()[5:]
+    assert set(log.splitlines()[:3]) <= set(found)
+
+
+def compiled(tmp_path, body):
+    """Compile a document of that text; return its file and the log."""
+    document, out, log = (tmp_path / name for name in ("note.tex", "note.pdf", "tex.log"))
+    document.write_text(NOTE % body)
+    pdf.compile_pdf(document, [], out, log)
+    return out, log.read_text()
+
+
+@needs_tex
+def test_the_same_text_gives_a_document_in_its_place(tmp_path):
+    out, _ = compiled(tmp_path, "Words.")
+    assert out.read_bytes().startswith(b"%PDF")
+
+
+@needs_tex
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        r"\input{/etc/passwd}",
+        r"\newread\x\openin\x=../note.tex \ifeof\x\errmessage{refused}\fi",
+        r"\newwrite\x\immediate\openout\x=../pwned",
+    ],
+)
+def test_a_document_reaches_nothing_outside_its_folder(tmp_path, hostile):
+    with pytest.raises(PaperError, match=r"note\.tex: .*TeX's log is"):
+        compiled(tmp_path, hostile)
+    assert not list(tmp_path.rglob("pwned*"))
+
+
+@needs_tex
+def test_a_document_runs_no_command(tmp_path):
+    compiled(tmp_path, r"\immediate\write18{touch pwned}Words.")
+    assert not list(tmp_path.rglob("pwned"))
+
+
+def test_without_tex_the_way_out_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(PaperError, match=r"note\.pdf needs latexmk; on Debian or Ubuntu `apt-get"):
+        compiled(tmp_path, "Words.")

@@ -1,0 +1,71 @@
+"""How long a campaign may take, by the bytes it reads."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specmoe.config.load import load
+from specmoe.config.matrix import list_blocks
+from specmoe.models.sizes import Size, size_of
+from specmoe.plan.estimate import Machine, block_seconds, pass_seconds, seconds_per_token
+
+M2_ULTRA = Machine(800e9, gpu=True, cores=24)
+DENSE = Size(10**9, 1e9, 0, 0, 0, 32, "")
+# Tokens a second of the study's Table 4, from which the time a layer takes was read off.
+PUBLISHED = {
+    "dense_0.8b": 138.0,
+    "dense_2b": 110.4,
+    "moe_q4": 55.3,
+    "moe_q8": 49.9,
+    "dense_4b": 67.2,
+    "dense_9b": 33.4,
+}
+
+
+@pytest.fixture
+def config(study, root):
+    return load(study, root)
+
+
+@pytest.mark.parametrize("model", PUBLISHED)
+def test_the_baselines_of_the_study_come_out_within_a_quarter(config, model):
+    rate = 1 / seconds_per_token(size_of(model, config, {}, {}), M2_ULTRA, None, 0)
+    assert rate == pytest.approx(PUBLISHED[model], rel=0.25)
+
+
+def test_a_cpu_is_held_up_by_its_cores_before_its_memory():
+    slow, fast = Machine(100e9, gpu=False, cores=2), Machine(100e9, gpu=False, cores=64)
+    assert pass_seconds(DENSE, 1, slow) > pass_seconds(DENSE, 1, fast)
+
+
+@given(st.floats(1, 64))
+def test_a_wider_pass_never_takes_less(width):
+    assert pass_seconds(DENSE, width + 1, M2_ULTRA) >= pass_seconds(DENSE, width, M2_ULTRA)
+
+
+def test_a_draft_as_slow_as_its_target_costs_time(config):
+    alone = seconds_per_token(DENSE, M2_ULTRA, None, 0)
+    assert seconds_per_token(DENSE, M2_ULTRA, DENSE, 4) > alone
+
+
+def test_the_more_acceptance_is_imposed_the_less_time_a_token_takes():
+    times = [seconds_per_token(DENSE, M2_ULTRA, DENSE, 8, imposed) for imposed in (0, 0.5, 1)]
+    assert times == sorted(times, reverse=True)
+    # None accepted: two tokens from eight passes of the draft, one over nine positions and one over
+    # two. All accepted: nine tokens from eight passes of the draft and one over nine positions.
+    single, two, wide = (pass_seconds(DENSE, width, M2_ULTRA) for width in (1, 2, 9))
+    assert times[0] == pytest.approx((8 * single + wide + two) / 2)
+    assert times[-1] == pytest.approx((8 * single + wide) / 9)
+
+
+def test_a_draft_that_costs_nothing_saves_time(config):
+    free = Size(0, 0, 0, 0, 0, 0, "")
+    alone = seconds_per_token(DENSE, M2_ULTRA, None, 0)
+    assert seconds_per_token(DENSE, M2_ULTRA, free, 8) < alone
+
+
+def test_half_the_bandwidth_takes_longer_and_more_runs_take_longer(config):
+    block = next(block for block in list_blocks(config, gpu=True) if block.has_draft)
+    fast = block_seconds(block, [64], DENSE, DENSE, M2_ULTRA)
+    assert block_seconds(block, [64], DENSE, DENSE, Machine(400e9, gpu=True, cores=24)) > fast
+    assert block_seconds(block, [64, 64], DENSE, DENSE, M2_ULTRA) > fast

@@ -1,0 +1,382 @@
+"""The machine in full, from what systems and tools say."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+
+import psutil
+import pytest
+import yaml
+
+from specmoe.config.backend import Backend
+from specmoe.errors import MeasurementError
+from specmoe.plan import hardware
+
+KEYS = [
+    "id",
+    "chip",
+    "architecture",
+    "performance_cores",
+    "efficiency_cores",
+    "physical_cores",
+    "logical_cores",
+    "memory_bytes",
+    "gpu",
+    "gpu_count",
+    "gpu_memory_bytes",
+    "system",
+    "memory_bandwidth_bytes_per_second",
+    "memory_bandwidth_source",
+    "power_source",
+    "thermal_state",
+    "load_average",
+    "given",
+]
+
+MAC_OUTPUT = {
+    "sysctl": "hw.perflevel0.physicalcpu: 12\nhw.perflevel1.physicalcpu: 4",
+    "ioreg": "+-o AGXAcceleratorG15X  <class AGXAcceleratorG15X, id 0x1000005ab>\n    {\n"
+    '      "gpu-core-count" = 40\n      "model" = "Apple M3 Max"\n    }',
+    "pmset": "Now drawing from 'AC Power'\n -InternalBattery-0 (id=22806627)\t78%; charging;",
+}
+
+NOT_HOT = """\
+Note: No thermal warning level has been recorded
+Note: No performance warning level has been recorded
+"""
+
+THROTTLED = """\
+2025-08-20 05:08:37 -0700 CPU Power notify
+\tCPU_Scheduler_Limit \t= 100
+\tCPU_Available_CPUs \t= 12
+\tCPU_Speed_Limit \t= 85
+"""
+
+
+@pytest.fixture(scope="session")
+def chips(root):
+    return root / "resources/hardware/memory_bandwidth.yaml"
+
+
+@pytest.fixture
+def sysfs(tmp_path):
+    """Write files of /sys, from their paths in it."""
+
+    def write(files):
+        for path, text in files.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(f"{text}\n")
+        return tmp_path
+
+    return write
+
+
+def capacities(*values):
+    return {f"devices/system/cpu/cpu{cpu}/cpu_capacity": value for cpu, value in enumerate(values)}
+
+
+def no_probe():
+    raise AssertionError("nothing was to be measured")
+
+
+def described(chips, backend=Backend.CPU, given=None, probe=no_probe):
+    return hardware.describe(backend, given or {}, chips, probe)
+
+
+def bandwidth_of(facts):
+    return facts["memory_bandwidth_bytes_per_second"], facts["memory_bandwidth_source"]
+
+
+@pytest.fixture
+def mac(monkeypatch):
+    """Let this machine pass for a MacBook Pro."""
+    monkeypatch.setattr(platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(platform, "mac_ver", lambda: ("15.5", ("", "", ""), "arm64"))
+    monkeypatch.setattr(hardware, "processor_name", lambda: "Apple M3 Max")
+    monkeypatch.setattr(hardware, "output_of", lambda tool, *_: MAC_OUTPUT[tool])
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """Let this machine pass for a Linux where nvidia-smi answers this."""
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+
+    def answer(text):
+        monkeypatch.setattr(hardware, "output_of", lambda tool, *_: text)
+
+    return answer
+
+
+def test_this_machine_is_described_in_plain_values(chips):
+    facts = described(chips, probe=lambda: 5e10)
+    assert list(facts) == KEYS
+    assert all(isinstance(value, str | int | float | None) for value in facts.values())
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts["memory_bytes"] == psutil.virtual_memory().total
+    assert 1 <= facts["physical_cores"] <= facts["logical_cores"]
+    assert facts["chip"]
+    assert facts["architecture"] == platform.machine()
+    assert platform.release() in facts["system"] or facts["system"].startswith("macOS")
+    assert facts["given"] == ""
+
+
+def test_an_unknown_chip_is_probed(chips):
+    given = {"chip": "Apple M2 Extreme"}
+    facts = described(chips, given=given, probe=lambda: 5e10)
+    assert bandwidth_of(facts) == (5e10, hardware.PROBED)
+
+
+def test_what_the_user_states_goes_before_what_is_found_and_is_listed(chips):
+    given = {
+        "chip": "Apple M2 Ultra",
+        "memory_gb": 192,
+        "memory_bandwidth_gb_s": "800",
+        "gpu": "Apple M2 Ultra, 76-core GPU",
+        "gpu_memory_gb": 1.5,
+    }
+    facts = described(chips, given=given)
+    assert facts["chip"] == "Apple M2 Ultra"
+    assert facts["memory_bytes"] == 192 * 2**30
+    assert facts["gpu"] == "Apple M2 Ultra, 76-core GPU"
+    assert facts["gpu_memory_bytes"] == 3 * 2**29
+    assert bandwidth_of(facts) == (800e9, "config")
+    assert facts["given"] == "chip, gpu, gpu_memory_gb, memory_bandwidth_gb_s, memory_gb"
+
+
+def test_a_stated_chip_is_looked_up(chips):
+    facts = described(chips, given={"chip": "Apple M2 Ultra"})
+    source = "table: Apple M2 Ultra, Apple newsroom, M2 Ultra, June 2023"
+    assert bandwidth_of(facts) == (800e9, source)
+
+
+def test_a_mac_is_described_from_its_tools(chips, mac):
+    facts = described(chips, Backend.METAL)
+    assert (facts["performance_cores"], facts["efficiency_cores"]) == (12, 4)
+    assert facts["system"] == "macOS 15.5"
+    assert facts["gpu"] == "Apple M3 Max, 40-core GPU"
+    assert (facts["gpu_count"], facts["gpu_memory_bytes"]) == (1, None)
+    assert facts["power_source"] == "mains"
+    assert facts["memory_bandwidth_bytes_per_second"] == 400e9
+    assert described(chips, Backend.CPU)["memory_bandwidth_bytes_per_second"] == 400e9
+
+
+def test_on_cuda_the_bandwidth_is_that_of_the_gpu(chips, gpu):
+    gpu("NVIDIA GeForce RTX 4090, 24564\n")
+    facts = described(chips, Backend.CUDA)
+    assert facts["gpu"] == "NVIDIA GeForce RTX 4090"
+    assert (facts["gpu_count"], facts["gpu_memory_bytes"]) == (1, 24564 * 2**20)
+    assert facts["memory_bandwidth_bytes_per_second"] == 1008e9
+
+
+def test_on_the_cpu_a_card_beside_it_does_not_matter(chips, gpu):
+    gpu("NVIDIA GeForce RTX 4090, 24564\n")
+    assert bandwidth_of(described(chips, probe=lambda: 5e10)) == (5e10, hardware.PROBED)
+
+
+@pytest.mark.parametrize("answer", ["NVIDIA GeForce RTX 4090 Laptop GPU, 16376\n", ""])
+def test_a_gpu_that_is_not_known_has_no_bandwidth_rather_than_that_of_the_cpu(chips, gpu, answer):
+    gpu(answer)
+    assert bandwidth_of(described(chips, Backend.CUDA)) == (None, None)
+
+
+def test_a_gpu_that_shares_the_memory_tells_its_bandwidth_to_the_cpu_too(chips, gpu):
+    gpu("NVIDIA GB10, [N/A]\n")
+    for backend in Backend.CUDA, Backend.CPU:
+        facts = described(chips, backend)
+        assert facts["gpu_memory_bytes"] is None
+        assert facts["memory_bandwidth_bytes_per_second"] == 273e9
+
+
+def test_a_board_is_known_by_its_model_where_the_gpu_has_no_telling_name(chips, gpu):
+    gpu("Orin (nvgpu), [N/A]\n")
+    given = {"chip": "NVIDIA Jetson AGX Orin Developer Kit"}
+    facts = described(chips, Backend.CUDA, given)
+    assert facts["memory_bandwidth_bytes_per_second"] == 204.8e9
+
+
+def test_several_gpus_are_counted_and_their_memory_added():
+    alike = hardware.nvidia_gpu("NVIDIA L4, 23034\nNVIDIA L4, 23034\n")
+    assert alike == {"gpu": "NVIDIA L4", "gpu_count": 2, "gpu_memory_bytes": 46068 * 2**20}
+    assert hardware.nvidia_gpu("NVIDIA L4, 23034\nTesla T4, 15360")["gpu"] == "NVIDIA L4 + Tesla T4"
+
+
+@pytest.mark.parametrize("text", ["", "No devices were found\n"])
+def test_no_gpu_is_null(text):
+    none = {"gpu": None, "gpu_count": None, "gpu_memory_bytes": None}
+    assert hardware.nvidia_gpu(text) == none
+    assert hardware.apple_gpu("Intel(R) Core(TM) i9-9880H CPU @ 2.30GHz", "") == none
+
+
+def test_an_apple_gpu_whose_cores_are_not_told_is_the_chip():
+    assert hardware.apple_gpu("Apple M1", "")["gpu"] == "Apple M1"
+
+
+def test_every_known_chip_is_named_once_and_has_a_figure_and_a_source(chips):
+    table = yaml.safe_load(chips.read_text())
+    names = [name for entry in table for name in entry["names"]]
+    assert len(names) == len(set(names))
+    for entry in table:
+        assert set(entry) == {"names", "gb_per_second", "source"}
+        assert 10 < entry["gb_per_second"] < 10_000
+        for name in entry["names"]:
+            found = entry["gb_per_second"] * 10**9, f"table: {name}, {entry['source']}"
+            assert hardware.known_bandwidth(chips, [name]) == found
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Apple M2 Ultr", "apple m2", "Apple M3 Max", "NVIDIA GeForce RTX 4090 Laptop GPU", "M2", ""],
+)
+def test_a_name_is_known_only_as_a_whole(chips, name):
+    assert hardware.known_bandwidth(chips, [name]) is None
+
+
+def test_intel_tells_kinds_of_cores_by_thread(sysfs):
+    files = {"devices/cpu_core/cpus": "0-3", "devices/cpu_atom/cpus": "4-5,7"}
+    for cpu in range(4):
+        pair = f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}"
+        files[f"devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"] = pair
+    assert hardware.linux_core_kinds(sysfs(files)) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("values", "kinds"),
+    [
+        ([1024, 1024], (None, None)),
+        ([1024, 927, 927], (None, None)),  # one kind, clocked differently
+        ([250, 250, 250, 250, 870, 870, 870, 1024], (4, 4)),
+        ([718, 718, 997, 1024], (2, 2)),
+    ],
+)
+def test_arm_tells_kinds_of_cores_by_their_capacity(sysfs, values, kinds):
+    assert hardware.linux_core_kinds(sysfs(capacities(*values))) == kinds
+
+
+def test_a_system_without_either_does_not_tell(tmp_path):
+    assert hardware.linux_core_kinds(tmp_path) == (None, None)
+    assert hardware.mac_core_kinds("hw.physicalcpu: 8") == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"), [("", set()), ("5", {5}), ("0-2,8,10-11", {0, 1, 2, 8, 10, 11})]
+)
+def test_lists_of_the_kernel_are_read(text, numbers):
+    assert hardware.cpu_numbers(text) == numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "source"),
+    [
+        (MAC_OUTPUT["pmset"], "mains"),
+        ("Now drawing from 'Battery Power'\n -InternalBattery-0\t19%; discharging;", "battery"),
+        ("", None),
+    ],
+)
+def test_a_mac_tells_what_feeds_it(text, source):
+    assert hardware.mac_power_source(text) == source
+
+
+@pytest.mark.parametrize(("plugged", "source"), [(True, "mains"), (False, "battery"), (None, None)])
+def test_a_battery_tells_what_feeds_the_machine(monkeypatch, chips, plugged, source):
+    battery = type("Battery", (), {"power_plugged": plugged})
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(psutil, "sensors_battery", lambda: battery)
+    assert described(chips, probe=lambda: 1e9)["power_source"] == source
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        (NOT_HOT + THROTTLED, "CPU speed limit 85 %"),
+        (NOT_HOT, "No thermal warning level has been recorded"),
+        ("", None),
+    ],
+)
+def test_a_mac_tells_whether_heat_slows_it(text, state):
+    assert hardware.mac_thermal_state(text) == state
+
+
+def test_linux_tells_its_highest_temperature_and_its_throttling(sysfs, tmp_path):
+    assert hardware.linux_thermal_state(tmp_path) is None
+    sysfs({"class/thermal/thermal_zone0/temp": 27800, "class/thermal/thermal_zone1/temp": 61400})
+    assert hardware.linux_thermal_state(tmp_path) == "61 °C"
+    throttle = "devices/system/cpu/cpu{}/thermal_throttle/core_throttle_count"
+    sysfs({throttle.format(0): 3, throttle.format(1): 12})
+    assert hardware.linux_thermal_state(tmp_path) == "61 °C, throttled 12 times since the boot"
+
+
+def test_a_system_without_a_release_file_is_named_by_its_kernel(monkeypatch, chips):
+    def absent():
+        raise OSError("no os-release")
+
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "release", lambda: "6.1.0")
+    monkeypatch.setattr(platform, "freedesktop_os_release", absent)
+    assert described(chips, probe=lambda: 1e9)["system"] == "Linux 6.1.0"
+
+
+def repeat(bandwidth=5e10, source=hardware.PROBED, machine="0" * 12):
+    return {
+        "id": machine,
+        "chip": "EPYC",
+        "memory_bandwidth_bytes_per_second": bandwidth,
+        "memory_bandwidth_source": source,
+    }
+
+
+def test_of_all_repeats_the_fastest_probe_counts():
+    facts = hardware.collect([repeat(2e10), repeat(5e10), repeat(3e10)])
+    assert bandwidth_of(facts) == (5e10, f"{hardware.PROBED}; the highest of 3")
+    assert facts["chip"] == "EPYC"
+
+
+def test_one_repeat_is_described_as_it_was():
+    assert hardware.collect([repeat()]) == repeat()
+
+
+@pytest.mark.parametrize(("bandwidth", "source"), [(8e11, "config"), (None, None)])
+def test_a_bandwidth_that_was_not_probed_stays(bandwidth, source):
+    assert hardware.collect([repeat(bandwidth, source)] * 3) == repeat(bandwidth, source)
+
+
+def test_repeats_on_two_machines_are_refused():
+    with pytest.raises(MeasurementError, match=r"on 2 machines \(EPYC, 0{12} and EPYC, 1{12}\)"):
+        hardware.collect([repeat(), repeat(machine="1" * 12)])
+
+
+def test_the_script_writes_the_description(root, chips, tmp_path):
+    out, given = tmp_path / "host.json", json.dumps({"memory_bandwidth_gb_s": 80})
+    subprocess.run(
+        [
+            *(sys.executable, root / "workflow/scripts/describe_host.py", "--backend", "cpu"),
+            *("--given", given, "--chips", chips, "--out", out),
+        ],
+        check=True,
+    )
+    facts = json.loads(out.read_text())
+    assert list(facts) == KEYS
+    assert bandwidth_of(facts) == (80e9, "config")
+
+
+def test_the_script_waits_for_a_measurement_before_it_probes(root, chips, tmp_path, monkeypatch):
+    from specmoe.engine.measuring_lock import alone
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with alone(lambda text: None):
+        script = subprocess.Popen(
+            [
+                *(sys.executable, root / "workflow/scripts/describe_host.py", "--backend", "cpu"),
+                *("--given", '{"chip": "unknown"}', "--chips", chips),
+                *("--out", tmp_path / "host.json"),
+            ],
+            env=os.environ | {"TMPDIR": str(tmp_path)},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert "waiting for another measurement" in script.stdout.readline()
+        assert not (tmp_path / "host.json").exists()
+    assert script.wait(120) == 0
+    source = json.loads((tmp_path / "host.json").read_text())["memory_bandwidth_source"]
+    assert source == hardware.PROBED

@@ -1,0 +1,197 @@
+"""The plan: what comes from where, what does not fit, and what it says."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from specmoe.config.backend import Backend
+from specmoe.config.load import load
+from specmoe.config.matrix import list_blocks
+from specmoe.errors import PlanError
+from specmoe.plan.fit import check_room, refusal
+from specmoe.plan.inventory import Folder, Survey
+from specmoe.plan.plan import make_plan
+from specmoe.plan.plan_text import describe
+from specmoe.plan.progress import duration
+
+from ...conftest import ROOT
+
+M2_ULTRA = {
+    "chip": "Apple M2 Ultra",
+    "memory_bytes": 192 * 2**30,
+    "gpu_memory_bytes": None,
+    "physical_cores": 24,
+    "memory_bandwidth_bytes_per_second": 800e9,
+    "memory_bandwidth_source": "config",
+}
+
+
+@pytest.fixture
+def plan_of(root):
+    """Plan a configuration on a machine, with nothing of it there."""
+
+    def plan(data, *, host=M2_ULTRA, backend=Backend.METAL, free=10**12, **known):
+        config = load(data, root)
+        blocks = list_blocks(config, gpu=backend != Backend.CPU)
+        facts = {
+            "made": frozenset(),
+            "cards": {},
+            "cached": frozenset(),
+            "asked": {},
+            "hub_folder": Folder(Path("hub"), free, 1),
+            "models_folder": Folder(Path("models"), free, 1),
+            "measured_s": {},
+            "changed": {},
+            "absent": {},
+            "prompt_tokens": {source.file: 50 for block in blocks for source in block.prompts},
+        }
+        return make_plan(config, blocks, host, backend, Survey(**facts | known))
+
+    return plan
+
+
+def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
+    plan = plan_of(study)
+    assert plan.shortfalls == []
+    assert {suite.suite: suite.runs for suite in plan.suites} == {
+        "A": 18,
+        "B": 144,
+        "C": 36,
+        "D": 72,
+        "F": 36,
+        "P": 48,
+    }
+
+
+def test_a_file_that_two_models_share_is_downloaded_once(plan_of, study):
+    # draft_2b and dense_2b are one file.
+    assert [item.model for item in plan_of(study).downloads].count("dense_2b") == 0
+    assert len(plan_of(study).downloads) == 7
+    assert sum(item.size_bytes for item in plan_of(study).downloads) == pytest.approx(87.2e9)
+
+
+def test_what_is_cached_or_made_is_not_downloaded(plan_of, study):
+    plan = plan_of(study, cached=frozenset({"moe_q8"}), made=frozenset({"moe_q4"}))
+    assert {"moe_q8", "moe_q4"}.isdisjoint(item.model for item in plan.downloads)
+
+
+def test_models_that_are_quantized_here_count_on_the_disk_twice(plan_of, study):
+    study["campaign"]["models"] = "study_types"
+    plan = plan_of(study)
+    assert {item.model for item in plan.downloads} == {
+        "dense_0.8b",
+        "dense_9b",
+        "2b_bf16",
+        "4b_bf16",
+        "35b_bf16",
+    }
+    assert {item.model for item in plan.made} == {
+        "draft_0.8b",
+        "draft_2b",
+        "dense_2b",
+        "dense_4b",
+        "moe_q4",
+        "moe_q8",
+    }
+    needed = sum(item.size_bytes for item in [*plan.downloads, *plan.made])
+    assert plan_of(study, free=int(needed * 0.99)).shortfalls
+    assert not plan_of(study, free=int(needed * 1.01)).shortfalls
+
+
+def test_a_laptop_is_told_what_does_not_fit(plan_of, study):
+    laptop = M2_ULTRA | {"chip": "Apple M2", "memory_bytes": 16 * 2**30}
+    plan = plan_of(study, host=laptop, free=50 * 10**9)
+    assert plan.shortfalls[0] == "disk: 87.2 GB needed in hub, 50.0 GB free"
+    assert "memory: MoE Q8 with 2B: 42.5 GB needed, 12.9 GB usable" in plan.shortfalls
+    assert not any("Dense 4B" in shortfall for shortfall in plan.shortfalls)
+    message = refusal(plan.shortfalls)
+    assert "config/demo.yaml" in message
+    assert "The reviewer's path" in message
+
+
+def test_on_cuda_the_memory_that_counts_is_the_gpus(plan_of, study):
+    box = M2_ULTRA | {"memory_bytes": 512 * 2**30, "gpu_memory_bytes": 24 * 2**30}
+    plan = plan_of(study, host=box, backend=Backend.CUDA)
+    assert any(shortfall.startswith("memory: MoE Q8") for shortfall in plan.shortfalls)
+    assert not any(shortfall.startswith("memory: Dense 9B:") for shortfall in plan.shortfalls)
+
+
+def test_a_campaign_without_the_large_models_fits_the_laptop(plan_of, study):
+    study["campaign"]["suites"] = ["C"]
+    laptop = M2_ULTRA | {"memory_bytes": 32 * 2**30}
+    plan = plan_of(study, host=laptop, free=50 * 10**9)
+    assert plan.shortfalls == []
+    assert "moe_q4" not in {item.model for item in plan.downloads}
+
+
+def test_a_model_of_unknown_size_is_said_to_be_unknown(plan_of, study):
+    entry = {"kind": "hub", "repository": "a/b", "file": "c.gguf"}
+    study["model_sets"]["study"]["dense_4b"] = entry
+    text = describe(plan_of(study))
+    assert "and 1 of unknown size" in text
+    assert "unknown" in text.split("measured")[-1]
+
+
+def test_the_real_time_stands_beside_the_estimate(plan_of, study):
+    block = "A/moe_q4/none/g0/r0"
+    text = describe(plan_of(study, measured_s={block: 59.0}))
+    assert "1 blocks: 59 s (estimated: " in text
+
+
+def test_unverified_files_and_the_way_out_are_named(plan_of, study):
+    study["model_sets"]["study"]["moe_q4"]["sha256"] = "0" * 64
+    text = describe(plan_of(study))
+    assert "no SHA-256 of moe_q8, draft_0.8b, draft_2b, dense_0.8b, dense_4b, dense_9b" in text
+    assert "--config trust=first-use" in text
+
+
+def test_without_a_bandwidth_there_is_no_estimate_but_the_way_to_one(plan_of, study):
+    unknown = {"memory_bandwidth_bytes_per_second": None, "memory_bandwidth_source": None}
+    text = describe(plan_of(study, host=M2_ULTRA | unknown))
+    assert "say host.memory_bandwidth_gb_s" in text
+    assert text.split("measured")[-1].count("unknown") == 7
+
+
+def test_nothing_is_downloaded_for_a_plan_that_does_not_fit_unless_told_to(tmp_path):
+    plan = tmp_path / "plan.json"
+    check_room(plan, "checked")  # no plan was made
+    plan.write_text('{"shortfalls": []}')
+    check_room(plan, "checked")
+    plan.write_text('{"shortfalls": ["disk: 87.2 GB needed in hub, 50.0 GB free"]}')
+    with pytest.raises(PlanError, match=r"(?s)nothing is downloaded.*87.2 GB.*room=ignored"):
+        check_room(plan, "checked")
+    check_room(plan, "ignored")
+
+
+def test_durations_are_said_in_words():
+    assert [duration(s) for s in (None, 7, 240, 9000)] == ["unknown", "7 s", "4 min", "2.5 h"]
+
+
+def test_a_model_file_that_is_missing_is_named_with_the_way_out(plan_of, study):
+    plan = plan_of(study, absent={"target": Path("/models/t.gguf")})
+    assert "  model target: no file /models/t.gguf; correct its path in the config" in describe(
+        plan
+    )
+    assert plan.shortfalls
+
+
+def test_blocks_that_are_measured_again_are_counted_by_suite_and_reason_with_their_time(
+    plan_of, study
+):
+    blocks = list_blocks(load(study, ROOT), gpu=True)
+    members = [block.block for block in blocks if block.suite == "B"][:2]
+    changed = dict.fromkeys(members, "prompt added: mine")
+    text = describe(plan_of(study, changed=changed))
+    assert re.search(r"Measured again: 2 blocks of suite B \(\d+ \w+ by estimate\): prompt", text)
+
+
+def test_what_is_left_follows_the_pace_of_what_is_measured(plan_of, study):
+    nothing = plan_of(study)
+    done = [block for block in nothing.estimated_s if block.startswith("A/")]
+    twice = {block: 2 * nothing.estimated_s[block] for block in done}
+    plan = plan_of(study, measured_s=twice)
+    rest = sum(seconds for block, seconds in plan.estimated_s.items() if block not in twice)
+    assert plan.left_s == pytest.approx(2 * rest)
+    assert f"Left: {duration(plan.left_s)} for" in describe(plan)
+    assert "Left:" not in describe(nothing)

@@ -1,0 +1,60 @@
+"""A small file that is downloaded or copied, and checked."""
+
+import hashlib
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from specmoe.errors import DownloadError
+from specmoe.runs.download import download
+
+CONTENT = b"rows"
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+
+
+class _Web(BaseHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        moved = self.path == "/moved"
+        self.send_response({"/rows": 200, "/moved": 302}.get(self.path, 404))
+        if moved:
+            self.send_header("Location", "/rows")
+        self.end_headers()
+        if self.path == "/rows":
+            self.wfile.write(CONTENT)
+
+
+@pytest.fixture
+def web():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _Web)
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.mark.parametrize("path", ["/rows", "/moved"])
+def test_a_file_of_the_web_is_written_if_it_is_the_one(web, tmp_path, path):
+    download(web + path, DIGEST, tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == CONTENT
+
+
+def test_a_local_file_will_do(tmp_path):
+    (tmp_path / "mine").write_bytes(CONTENT)
+    download(str(tmp_path / "mine"), DIGEST, tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == CONTENT
+
+
+def test_another_file_is_not_used(web, tmp_path):
+    with pytest.raises(DownloadError, match=f"SHA-256 {DIGEST}, the config says 0000"):
+        download(f"{web}/rows", "0" * 64, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("source", ["{web}/absent", "http://127.0.0.1:9/rows", "absent.csv"])
+def test_what_cannot_be_had_is_named_with_the_way_out(web, tmp_path, source):
+    with pytest.raises(DownloadError, match=r"not to be had \(.+\); .*published\.file"):
+        download(source.format(web=web), DIGEST, tmp_path / "out")

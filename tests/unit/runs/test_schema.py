@@ -1,0 +1,74 @@
+"""runs.parquet is checked when it is written and when it is read."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from specmoe.errors import SchemaError
+from specmoe.runs.collect import rows_of_record
+from specmoe.runs.schema import read_runs, write_runs
+
+from .test_collect import record
+
+
+@pytest.fixture
+def rows():
+    return [
+        *rows_of_record(record(), "c"),
+        *rows_of_record(record(draft="d", gamma=2), "c"),
+    ]
+
+
+def test_what_is_written_is_read_back(rows, tmp_path):
+    write_runs(rows, tmp_path / "runs.parquet")
+    frame = read_runs(tmp_path / "runs.parquet")
+    assert frame["run"].tolist() == [row["run"] for row in rows]
+    assert list(frame["tokens"][0]) == [5, 6, 7, 8]
+    assert frame["rounds"].isna().tolist() == [True, False]
+    assert frame["generated"].tolist() == [4, 4]
+    assert [list(names) for names in frame["recovered"]] == [[], []]
+
+
+def test_the_same_rows_give_the_same_bytes(rows, tmp_path):
+    write_runs(rows, tmp_path / "one.parquet")
+    write_runs(rows, tmp_path / "two.parquet")
+    assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "two.parquet").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("tokens_per_second", -1.0), ("status", "good"), ("gamma", None), ("gamma", "four")],
+)
+def test_a_value_that_breaks_the_schema_is_refused_and_nothing_written(
+    rows, tmp_path, column, value
+):
+    rows[0][column] = value
+    with pytest.raises(SchemaError):
+        write_runs(rows, tmp_path / "runs.parquet")
+    assert not (tmp_path / "runs.parquet").exists()
+
+
+def test_a_run_that_stands_twice_is_refused(rows, tmp_path):
+    with pytest.raises(SchemaError, match="run"):
+        write_runs([rows[0], rows[0]], tmp_path / "runs.parquet")
+
+
+def test_a_column_too_many_or_too_few_is_named(rows, tmp_path):
+    del rows[1]["backend"]
+    with pytest.raises(SchemaError, match="'backend'"):
+        write_runs(rows, tmp_path / "runs.parquet")
+
+
+def test_a_damaged_file_is_refused_by_name(rows, tmp_path):
+    path = tmp_path / "runs.parquet"
+    write_runs(rows, path)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(SchemaError, match=r"runs\.parquet is not a readable parquet file"):
+        read_runs(path)
+
+
+def test_another_schema_version_is_refused_with_both_versions(rows, tmp_path):
+    path = tmp_path / "runs.parquet"
+    write_runs(rows, path)
+    pq.write_table(pq.read_table(path).replace_schema_metadata({"specmoe_schema": "0"}), path)
+    with pytest.raises(SchemaError, match="has schema version 0, this specmoe needs 3"):
+        read_runs(path)

@@ -1,0 +1,340 @@
+"""The published rows become ours: each number where it belongs, the lost counters recovered."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from specmoe.analysis.summaries import summarise_cells, unpaired_baselines, with_speedups
+from specmoe.errors import SchemaError
+from specmoe.figures.figures import FIGURES, save
+from specmoe.paper.macros import macros
+from specmoe.paper.tables import NOT_MEASURED, TABLES, render_table
+from specmoe.runs.schema import COLUMNS, read_runs, write_runs
+from specmoe.runs.study_csv import HALF_ACCEPTANCE, Counters, recover, rows_of, rows_of_csv
+
+from ..published_study import (
+    CSV,
+    ROOT,
+    analysis_of_study,
+    config_of_study,
+    needs_csv,
+    runs_of_study,
+)
+
+# 257 tokens in 4.000 s and 250 rounds of 8, of which 6 were accepted.
+COUNTERS = Counters(generated=257, rounds=250, accepted=6, decode_ms=4000)
+
+
+def line(**changes):
+    """Return a line of such a CSV, of a run with a draft."""
+    return {
+        "job_id": "B_moe_q4_draft_2b_g8_code_gen_r1",
+        "timestamp": "2026-03-14T22:24:31.757445",
+        "machine": "m",
+        "chip": "c",
+        "target_model": "moe_q4",
+        "draft_model": "draft_2b",
+        "draft_len": "8",
+        "n_prompt": "18",
+        "n_predict": "256",
+        "repeat": "1",
+        "prompt_key": "code_gen",
+        "tokens_per_sec": "64.25",
+        "prompt_eval_ms": "",
+        "eval_ms_per_token": str(4000 / 257),
+        "draft_acceptance_rate": "0.003",
+        "speedup_vs_baseline": "",
+        "raw_log": "raw/x.txt",
+        "status": "ok",
+    } | changes
+
+
+def bench_line(**changes):
+    """Return a line of a run without a draft, of suite F."""
+    plain = {
+        "job_id": "F_base_np512_r1",
+        "draft_model": "none",
+        "draft_len": "0",
+        "n_prompt": "512",
+        "prompt_key": "sweep",
+        "tokens_per_sec": "50.0",
+        "prompt_eval_ms": "340.5",
+        "eval_ms_per_token": "20.0",
+        "draft_acceptance_rate": "",
+        "speedup_vs_baseline": "1.0",
+    }
+    return line(**plain | changes)
+
+
+def test_a_row_has_exactly_the_columns_of_the_schema():
+    assert [set(row) for row in rows_of([line(), bench_line()])] == [set(COLUMNS)] * 2
+
+
+def test_a_run_with_a_draft_gets_its_counters_back_and_says_which():
+    [row] = rows_of([line()])
+    assert row["run"] == "B/moe_q4/draft_2b/g8/r1/code"
+    assert (row["suite"], row["method"], row["prompt"]) == ("B", "draft-simple", "code")
+    assert (row["generated"], row["rounds"], row["drafted"], row["accepted"]) == (257, 250, 2000, 6)
+    assert row["decode_ms"] == 4000.0
+    assert row["recovered"] == ["generated", "decode_ms", "rounds", "drafted", "accepted"]
+    assert row["started_at"].isoformat() == "2026-03-14T22:24:31.757445+00:00"
+
+
+def test_a_run_of_llama_bench_has_its_time_from_its_time_per_token():
+    [row] = rows_of([bench_line()])
+    assert row["run"] == "F/moe_q4/none/g0/r1/passage-512"
+    assert (row["generated"], row["decode_ms"], row["prompt_ms"]) == (256, 5120.0, 340.5)
+    assert row["rounds"] is row["drafted"] is row["accepted"] is None
+    assert row["recovered"] == ["generated", "decode_ms"]
+
+
+@pytest.mark.parametrize(
+    "column", ["tokens", "decode_failures", "target_sha256", "draft_sha256", "seed", "load_average"]
+)
+def test_what_was_not_recorded_is_null(column):
+    assert rows_of([line()])[0][column] is None
+
+
+def test_a_run_of_suite_f_is_linked_to_the_one_without_a_draft_of_its_length_and_repeat():
+    sweep = {"job_id": "F_sd_np512_r1", "prompt_key": "sweep", "n_prompt": "512"}
+    rows = rows_of([line(**sweep), bench_line(), bench_line(job_id="F_x", repeat="0")])
+    assert rows[0]["baseline"] == rows[1]["run"]
+    assert rows[0]["common_prefix"] is None
+    assert rows_of([line(), bench_line()])[0]["baseline"] is None
+
+
+def test_order_within_a_block_is_that_of_time():
+    rows = rows_of(
+        [
+            line(),
+            line(job_id="B_earlier", prompt_key="chinese", timestamp="2026-03-14T22:00:00"),
+            line(job_id="B_other", repeat="2", timestamp="2026-03-14T21:00:00"),
+        ]
+    )
+    assert [row["order"] for row in rows] == [1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tokens_per_sec": "fast"}, "job 'B_.*': tokens_per_sec"),
+        ({"tokens_per_sec": "inf"}, "tokens_per_sec"),
+        ({"tokens_per_sec": "nan"}, "tokens_per_sec"),
+        ({"tokens_per_sec": None}, "tokens_per_sec"),
+        ({"eval_ms_per_token": "-1"}, "eval_ms_per_token"),
+        ({"draft_acceptance_rate": "1.5"}, "draft_acceptance_rate"),
+        ({"draft_acceptance_rate": ""}, "needs its draft_len and draft_acceptance_rate"),
+        ({"draft_len": "0"}, "needs its draft_len and draft_acceptance_rate"),
+        ({"prompt_key": "poem"}, "prompt_key"),
+        ({"job_id": "Z_1"}, "job 'Z_1': job_id"),
+        ({"status": "failed"}, "status"),
+        ({"timestamp": "yesterday"}, "timestamp"),
+        ({"colour": "blue"}, "unknown key 'colour'"),
+        ({None: ["too", "many"]}, "line: unknown key None"),
+    ],
+)
+def test_a_damaged_line_is_refused_with_its_job_and_column(changes, message):
+    with pytest.raises(SchemaError, match=message) as caught:
+        rows_of([line() | changes])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"draft_acceptance_rate": "0.00305"},  # of no whole numbers
+        {"tokens_per_sec": "64.5"},  # of another time
+        {"eval_ms_per_token": "15.5647"},  # of no whole number of milliseconds
+        {"n_predict": "200"},  # 257 tokens are more than one round beyond
+    ],
+)
+def test_numbers_that_no_run_can_have_are_refused(changes):
+    with pytest.raises(SchemaError, match=r"job 'B_.*belong to 0 sets"):
+        rows_of([line(**changes)])
+
+
+def test_numbers_that_two_runs_can_have_are_refused():
+    # 256 tokens of 248 rounds in 3.840 s, or 257 of 249 in 3.855 s; 7 accepted.
+    ambiguous = {
+        "tokens_per_sec": "66.668",
+        "eval_ms_per_token": "15.0",
+        "draft_acceptance_rate": "0.00176",
+        "draft_len": "16",
+        "n_predict": "255",
+    }
+    with pytest.raises(SchemaError, match="belong to 2 sets"):
+        rows_of([line(**ambiguous)])
+
+
+@given(
+    gamma=st.integers(1, 32),
+    rounds=st.integers(1, 500),
+    share=st.floats(0, 1),
+    over=st.integers(0, 32),
+    ms_per_token=st.floats(1, 200),
+)
+def test_counters_are_found_again_from_the_printed_numbers(
+    gamma, rounds, share, over, ms_per_token
+):
+    accepted = round(share * gamma * rounds)
+    generated = accepted + rounds + 1
+    n_predict = generated - 1 - min(over, gamma)
+    assume(n_predict > 0)
+    exact_ms = ms_per_token * generated
+    decode_ms = round(exact_ms)
+    found = recover(
+        rate=round(generated / exact_ms * 1000, 3),
+        ms_per_token=decode_ms / generated,
+        acceptance_rate=round(100 * accepted / (gamma * rounds), 3) / 100,
+        gamma=gamma,
+        n_predict=n_predict,
+    )
+    assert Counters(generated, rounds, accepted, decode_ms) in found
+    assert len({counters.generated for counters in found}) == len(found)
+    for counters in found:
+        assert counters.generated == counters.accepted + counters.rounds + 1
+        drafted = gamma * counters.rounds
+        assert abs(counters.accepted / drafted - accepted / (gamma * rounds)) < 2 * HALF_ACCEPTANCE
+
+
+def test_the_line_of_this_test_has_the_counters_it_was_made_of():
+    found = recover(
+        rate=64.25, ms_per_token=4000 / 257, acceptance_rate=0.003, gamma=8, n_predict=256
+    )
+    assert found == [COUNTERS]
+
+
+def test_another_file_is_refused_by_its_digest(tmp_path):
+    other = tmp_path / "runs.csv"
+    other.write_text("job_id\n")
+    with pytest.raises(SchemaError, match=r"runs\.csv is not the published runs\.csv: its SHA-256"):
+        rows_of_csv(other, "0" * 64)
+
+
+@pytest.fixture(scope="module")
+def runs(_study, tmp_path_factory):
+    return runs_of_study(config_of_study(_study), tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def analysis(_study, tmp_path_factory):
+    return analysis_of_study(_study, tmp_path_factory.mktemp("analysis"))
+
+
+@needs_csv
+def test_all_306_rows_are_imported_and_pass_the_schema(runs):
+    assert runs["suite"].value_counts().to_dict() == {"A": 18, "B": 144, "C": 36, "D": 72, "F": 36}
+    assert runs["run"].is_unique
+    assert set(runs["status"]) == {"ok"}
+
+
+@needs_csv
+def test_the_counters_of_all_234_runs_with_a_draft_are_consistent(runs):
+    drafted = runs[runs["draft"] != "none"]
+    assert len(drafted) == 234
+    assert (drafted["generated"] == drafted["accepted"] + drafted["rounds"] + 1).all()
+    assert (drafted["drafted"] == drafted["gamma"] * drafted["rounds"]).all()
+    assert (drafted["generated"] > drafted["n_predict"]).all()
+    rate = drafted["generated"] / drafted["decode_ms"] * 1000
+    # The time is known to half a millisecond of three seconds or more.
+    assert (rate / drafted["tokens_per_second"]).between(1 - 2e-4, 1 + 2e-4).all()
+
+
+@needs_csv
+def test_acceptance_is_complete_in_suite_f_and_beyond_four_percent_in_21_other_runs(runs):
+    drafted = runs[runs["draft"] != "none"]
+    rates = drafted["accepted"] / drafted["drafted"]
+    in_sweep = drafted["suite"] == "F"
+    assert (rates[in_sweep] == 1).all()
+    assert (rates[~in_sweep] >= 0.04).sum() == 21
+    assert rates[~in_sweep].max() == pytest.approx(0.11364, abs=5e-6)
+
+
+@needs_csv
+def test_blocks_hold_every_prompt_once_in_the_order_of_time(runs):
+    for _, block in runs.groupby("block"):
+        by_time = block.sort_values("started_at")
+        assert by_time["order"].tolist() == list(range(len(block)))
+        assert block["prompt"].is_unique
+
+
+@needs_csv
+def test_a_damaged_copy_is_refused(study, tmp_path):
+    damaged = tmp_path / "runs.csv"
+    damaged.write_bytes(CSV.read_bytes()[:-100])
+    with pytest.raises(SchemaError, match=r"is not the published runs\.csv"):
+        rows_of_csv(damaged, config_of_study(study).published.sha256)
+
+
+@needs_csv
+def test_only_suite_f_has_baselines_of_its_own(analysis):
+    assert analysis.cells.groupby("suite")["paired"].all().to_dict() == {
+        "B": False,
+        "D": False,
+        "F": True,
+    }
+
+
+@needs_csv
+def test_the_links_of_suite_f_leave_its_cell_in_the_papers_manner_as_it_is(study, runs, analysis):
+    settings = config_of_study(study).statistics
+    unlinked = with_speedups(runs.assign(baseline=None))
+    cells = summarise_cells(unlinked, unpaired_baselines(runs), settings)
+    assert not cells["paired"].any()
+    for column in ("speedup_unpaired", "tokens_per_second", "acceptance_rate_mean"):
+        assert cells[column].tolist() == analysis.cells[column].tolist()
+
+
+@needs_csv
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_renders_and_what_is_unknown_is_a_dash(name, analysis):
+    text = render_table(name, analysis, ROOT / "paper/templates")
+    assert not re.search(r"\b(nan|None|NaT|NA)\b|<NA>", text)
+    if name == "identity":
+        assert text == NOT_MEASURED
+
+
+@needs_csv
+def test_the_macros_render(analysis):
+    text = macros(analysis)
+    assert r"\newcommand{\CampaignLoad}{--}" in text
+    assert r"\newcommand{\SpeedupMoeQEightDraftZeroPointEightBGammaOneSix}{1.30}" in text
+    assert not re.search(r"\{(nan|None|NaT|NA)\}|<NA>", text)
+
+
+@needs_csv
+@pytest.mark.parametrize("name", FIGURES)
+def test_every_figure_renders(name, analysis, tmp_path):
+    save(FIGURES[name](analysis), tmp_path / name)
+    assert (tmp_path / f"{name}.pdf").stat().st_size > 1000
+
+
+@needs_csv
+def test_the_script_writes_runs_models_and_machine(study, tmp_path):
+    config = config_of_study(study)
+    (tmp_path / "config.json").write_text(config.of_campaign().model_dump_json())
+    options = {
+        "csv": CSV,
+        "config": tmp_path / "config.json",
+        "given": config.host.model_dump_json(exclude_none=True),
+        **{name: tmp_path / f"{name}.out" for name in ("host", "models", "runs")},
+    }
+    script = ROOT / "workflow/scripts/import_published.py"
+    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    done = subprocess.run([sys.executable, script, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(read_runs(tmp_path / "runs.out")) == 306
+    assert json.loads((tmp_path / "models.out").read_text())["moe_q4"]["type"] == "UD-Q4_K_XL"
+    machine = json.loads((tmp_path / "host.out").read_text())
+    assert machine["memory_bandwidth_bytes_per_second"] == 800e9
+    assert machine["memory_bytes"] == 192 * 2**30
+
+
+def test_a_job_that_stands_twice_is_refused(tmp_path):
+    with pytest.raises(SchemaError, match="run"):
+        write_runs(rows_of([line(), line()]), tmp_path / "runs.parquet")

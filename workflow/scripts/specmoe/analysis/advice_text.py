@@ -1,0 +1,172 @@
+"""The advice as text for a terminal, and as values for JSON."""
+
+import math
+from textwrap import wrap
+from typing import Any
+
+import pandas as pd
+
+from specmoe.analysis.advice import Answer, Standing
+from specmoe.analysis.build import Analysis
+from specmoe.analysis.labelled import Record, advised_targets, records, table
+from specmoe.analysis.spread_text import precise
+from specmoe.files import gigabytes
+
+WIDTH = 100
+_HEADS = {
+    Answer.ON: "switch it on",
+    Answer.OFF: "leave it off",
+    Answer.UNKNOWN: "not known",
+}
+_CONTROLS = {
+    "passed": "its controls passed",
+    "failed": "its controls fail",
+    "not measured": "no controls were measured (suite K)",
+}
+
+
+def describe_advice(analysis: Analysis) -> str:
+    """Return what to switch on, target by target, with what it rests on."""
+    campaign = records(analysis.campaign)[0]
+    settings = table(analysis, "advice_settings")
+    lines = [
+        f"Should speculative decoding be switched on? Campaign {campaign['campaign']},"
+        f" {campaign['host_chip']}, backend {campaign['backend']}",
+    ]
+    if campaign["synthetic"]:
+        lines.append("Its models are synthetic: this is the method, and no advice for real ones.")
+    advised = advised_targets(analysis)
+    for row in records(advised):
+        own = records(settings[settings["target"] == row["target"]])
+        lines += ["", *_target(row, own, campaign)]
+    every = table(analysis, "advice")["target"]
+    if alone := ", ".join(every[~every.isin(advised["target"])]):
+        lines += ["", *_wrapped(f"Not measured with a draft and baselines of its own: {alone}", "")]
+    lines += ["", *_wrapped(_footnote(campaign), "")]
+    return "\n".join(lines) + "\n"
+
+
+def advice_values(analysis: Analysis) -> dict[str, Any]:
+    """Return the advice as plain values; what is not known is null."""
+    settings = table(analysis, "advice_settings")
+    return {
+        "campaign": analysis.name,
+        "confidence": float(analysis.campaign["confidence"].iloc[0]),
+        "targets": [
+            _plain(row)
+            | {
+                "measured": [
+                    _plain(setting)
+                    for setting in records(settings[settings["target"] == row["target"]])
+                ]
+            }
+            for row in records(table(analysis, "advice"))
+        ],
+    }
+
+
+def _target(row: Record, settings: list[Record], campaign: Record) -> list[str]:
+    answer = Answer(row["answer"])
+    lines = [f"{row['label']} ({row['target']}): {_HEADS[answer]}"]
+    if answer is Answer.ON:
+        lines += _wrapped(f"{_setting(row)}: {_speedup(row)}")
+        lines += _wrapped(_equals(row, settings))
+        lines += _wrapped(_costs(row))
+    else:
+        best = f"; the fastest of {row['settings']} is {_setting(row)}: {_speedup(row)}"
+        known = best if row["settings"] else ""
+        lines += _wrapped(f"{_sentence(row['reason'])}{known}")
+    if row["settings"]:
+        lines += _wrapped(_sureness(row, campaign))
+    if row["set_aside"]:
+        lines += _wrapped(_set_aside(settings))
+    if isinstance(row["command"], str):
+        lines.append(f"  {row['command']}")  # whole, to be pasted into a shell
+    return lines
+
+
+def _sentence(words: str) -> str:
+    return words[0].upper() + words[1:]
+
+
+def _setting(row: Record) -> str:
+    return f"{row['draft']}, γ = {row['gamma']} (suite {row['suite']})"
+
+
+def _speedup(row: Record) -> str:
+    if math.isnan(row["joint_low"]):
+        return f"speedup {row['speedup']:.2f} in one block, without an interval"
+    return f"speedup {row['speedup']:.2f} [{row['joint_low']:.2f}, {row['joint_high']:.2f}]"
+
+
+def _equals(row: Record, settings: list[Record]) -> str:
+    """Return which settings the interval cannot tell apart from the best one."""
+    if row["settings"] == 1:
+        return "No other setting was measured."
+    equal = [one for one in settings if one["standing"] == Standing.EQUAL]
+    if not equal:
+        return f"Every other of the {row['settings']} settings measured is slower."
+    told = "; ".join(f"{_setting(one)}: {_speedup(one)}" for one in equal)
+    return f"Not told apart from it: {told}"
+
+
+def _costs(row: Record) -> str:
+    text = f"Costs: the draft's file, {gigabytes(row['draft_bytes'])}"
+    if pd.notna(row["added_rss_bytes"]):
+        text += f"; at its peak the process held {gigabytes(row['added_rss_bytes'])} more"
+    return text
+
+
+def _sureness(row: Record, campaign: Record) -> str:
+    parts = [
+        f"{row['blocks']} blocks of {row['runs'] // row['blocks']} runs"
+        if row["blocks"] > 1
+        else f"one block of {row['runs']} runs",
+        _CONTROLS[row["controls"]],
+        "no run of it is marked by the audit",
+    ]
+    if pd.notna(row["block_sd"]):
+        parts.insert(1, f"blocks differ by {row['block_sd']:.1%}")
+    if pd.notna(row["repeats_needed"]):
+        parts.append(
+            f"{precise(campaign['precision'])} takes {row['repeats_needed']} repeats at the spread"
+            " seen"
+        )
+    text = f"How sure: {'; '.join(parts)}."
+    if pd.notna(row["other_prompts_low"]):
+        text += (
+            f" For other prompts like its {row['prompts']}, had it not been chosen:"
+            f" [{row['other_prompts_low']:.2f}, {row['other_prompts_high']:.2f}]."
+        )
+    return text
+
+
+def _set_aside(settings: list[Record]) -> str:
+    told = [
+        f"{_setting(one)}, {one['marked']} of {one['runs']} runs"
+        for one in settings
+        if one["standing"] == Standing.MARKED
+    ]
+    return f"Set aside, as the audit marks runs or their baselines: {'; '.join(told)}"
+
+
+def _footnote(campaign: Record) -> str:
+    return (
+        f"Intervals ({campaign['confidence']:.0%}) hold for all settings of a target at once, so"
+        " that choosing the fastest does not flatter it. They are about this machine, engine and"
+        " prompts. A setting that may gain for all that is known is not advised: measure more"
+        " repeats (`snakemake more_repeats`)."
+    )
+
+
+def _wrapped(text: str, indent: str = "  ") -> list[str]:
+    return wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  " * bool(indent))
+
+
+def _plain(row: Record) -> dict[str, Any]:
+    return {key: None if pd.isna(value) else _number(value) for key, value in row.items()}
+
+
+def _number(value: Any) -> Any:
+    """Return a value as Python's own, which JSON knows."""
+    return value.item() if hasattr(value, "item") else value

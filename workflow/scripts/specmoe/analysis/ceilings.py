@@ -1,0 +1,79 @@
+"""The most that a cell's speedup could have been at the acceptance that was recorded of it."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from specmoe.analysis.summaries import CELL, geometric_mean
+from specmoe.audit.bounds import draft_time, single_token_ms
+from specmoe.audit.finding import Run
+from specmoe.config.audit import AuditSettings
+from specmoe.config.block import WAY
+from specmoe.models.sizes import Size
+
+CEILINGS = [
+    *(*WAY, *CELL, "runs", "acceptance_rate", "mean_accepted_length"),
+    *("speedup", "ceiling", "above", "draft_basis"),
+]
+
+
+def ceilings(
+    compared: pd.DataFrame,
+    runs: pd.DataFrame,
+    sizes: Mapping[str, Size],
+    settings: AuditSettings,
+) -> pd.DataFrame:
+    """Return, for each cell, its speedup beside the most it could have been.
+
+    `compared` is `summaries.with_speedups`, `runs` the rows with the runs without a draft that
+    time target and draft. The bound errs on the side of the run: a pass of any width costs no more
+    than one of a single token, replays and whatever lies between passes cost nothing, and the draft
+    drafts as fast as it runs alone. With tokens that came of R rounds of which D were drafted it is
+
+        tokens / (R + D * t_draft / t_target),
+
+    per round: mean accepted length / (1 + gamma * t_draft / t_target).
+
+    Columns: protocol, engine, suite, target, draft, gamma, runs, acceptance_rate,
+    mean_accepted_length, speedup and ceiling (geometric means over runs), above (runs whose speedup
+    is above their ceiling), draft_basis (how the draft's time is known). Runs whose rounds are not
+    known, and targets that were not timed, are left out.
+    """
+    by_way = single_token_ms(runs)
+    rows = []
+    for row in compared.to_dict("records"):
+        run = Run.of(row)
+        times = by_way.get(run.way, {})
+        if not run.rounds or run.drafted is None or run.target not in times:
+            continue
+        draft = draft_time(run.draft, times, sizes, settings)
+        passes = run.rounds + run.drafted * draft.ms / times[run.target]
+        identity = (*run.way, run.suite, run.target, run.draft, run.gamma)
+        counts = (run.rounds, run.drafted, run.accepted)
+        rows.append(
+            (*identity, *counts, row["speedup"], (run.timed_tokens or 0) / passes, draft.basis)
+        )
+    columns = [*WAY, *CELL, "rounds", "drafted", "accepted", "speedup", "ceiling", "draft_basis"]
+    return _by_cell(pd.DataFrame(rows, columns=columns))
+
+
+def _by_cell(rows: pd.DataFrame) -> pd.DataFrame:
+    cells = []
+    for cell, members in rows.groupby([*WAY, *CELL]):
+        drafted, rounds = members["drafted"].sum(), members["rounds"].sum()
+        accepted = np.float64(members["accepted"].sum())
+        above = members["speedup"] > members["ceiling"]
+        cells.append(
+            (
+                *cell,
+                len(members),
+                accepted / drafted,
+                1 + accepted / rounds,
+                geometric_mean(members["speedup"].to_numpy(float)),
+                geometric_mean(members["ceiling"].to_numpy(float)),
+                int(above.sum()),
+                members["draft_basis"].iloc[0],
+            )
+        )
+    return pd.DataFrame(cells, columns=CEILINGS)

@@ -1,0 +1,144 @@
+"""The cost model of a target and its draft, from runs whose acceptance was imposed."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from specmoe.analysis.cost_model import Array, CostModel, Counts, counts_are_known
+from specmoe.config.schema import Statistics
+
+_DRAFT, _REST, _WORK = 0, 1, 2  # columns of a stratum's sums; the work is as wide as the costs
+
+
+class _Stratum(NamedTuple):
+    """Runs of one gamma, of which all or nothing was accepted.
+
+    `sums` has, for each draw of blocks, the steps that drafting took, those of the rest, and the
+    work; `widest` is the widest pass.
+    """
+
+    gamma: int
+    full: bool
+    widest: int
+    sums: Array
+
+
+def fit(runs: pd.DataFrame, settings: Statistics) -> CostModel | None:
+    """Return the costs of one target with one draft.
+
+    `runs` are rows of `schema.read_runs`'s frame with `step_ms`, the target's time for a token in
+    their own baseline. Those with an imposed acceptance of 0 and 1 are read, the others left alone.
+    Returns None unless there are some of both. The draws are of whole blocks, within those of one
+    gamma and acceptance.
+    """
+    known = runs[counts_are_known(runs) & runs["draft_ms"].notna() & runs["step_ms"].notna()]
+    full = known[(known["imposed_acceptance"] == 1) & (known["accepted"] == known["drafted"])]
+    none = known[(known["imposed_acceptance"] == 0) & (known["accepted"] == 0)]
+    if full.empty or none.empty:
+        return None
+    read = pd.concat([full.assign(full=True), none.assign(full=False)])
+    nothing = np.array([])
+    unfitted = CostModel(
+        gammas=tuple(sorted({int(gamma) for gamma in read["gamma"]})),
+        widths=(1, *sorted({_widest(counts) for counts in _counts(full)})),
+        costs=nothing,
+        draws=nothing,
+        replay_costs=nothing,
+        replays=bool(none["replays"].sum() > 0),
+        confidence=settings.confidence,
+    )
+    by_block = _by_block(read, unfitted)
+    (costs,), by_gamma = _solve([_summed(one) for one in by_block], unfitted)
+    generator = np.random.default_rng(settings.seed)
+    draws, drawn_by_gamma = np.empty((0, len(costs))), np.empty((0, by_gamma.shape[1]))
+    if all(len(one.sums) > 1 for one in by_block):
+        drawn = [_drawn(one, settings.resamples, generator) for one in by_block]
+        draws, drawn_by_gamma = _solve(drawn, unfitted)
+    return replace(
+        unfitted,
+        costs=costs,
+        draws=draws,
+        replay_costs=np.concatenate([by_gamma, drawn_by_gamma]),
+    )
+
+
+def _by_block(read: pd.DataFrame, model: CostModel) -> list[_Stratum]:
+    """Return the strata with the sums of each block instead of each draw."""
+    strata = []
+    for (full, _), members in read.groupby(["full", "gamma"]):
+        step = members["step_ms"].to_numpy(float)
+        drafting = members["draft_ms"].to_numpy(float) / step
+        rest = members["decode_ms"].to_numpy(float) / step - drafting
+        counts = _counts(members)
+        work = np.array([model.work(one) for one in counts])
+        columns = pd.DataFrame(np.column_stack([drafting, rest, work]), index=members["block"])
+        sums = columns.groupby(level=0).sum().to_numpy(float)
+        strata.append(_Stratum(counts[0].gamma, bool(full), max(map(_widest, counts)), sums))
+    return strata
+
+
+def _counts(members: pd.DataFrame) -> list[Counts]:
+    return [Counts.of(row) for row in members.to_dict("records")]
+
+
+def _widest(counts: Counts) -> int:
+    return round(float(counts.widths().max()))
+
+
+def _summed(stratum: _Stratum) -> _Stratum:
+    return stratum._replace(sums=stratum.sums.sum(axis=0, keepdims=True))
+
+
+def _drawn(stratum: _Stratum, draws: int, generator: np.random.Generator) -> _Stratum:
+    blocks = len(stratum.sums)
+    drawn = generator.integers(blocks, size=(draws, blocks))
+    return stratum._replace(sums=stratum.sums[drawn].sum(axis=1))
+
+
+def _solve(strata: list[_Stratum], model: CostModel) -> tuple[Array, Array]:
+    """Return the costs of every draw, and what a replay costs at each gamma by itself."""
+    drafting = _drafting(strata, model)
+    passes = _passes([one for one in strata if one.full], model)
+    of_passes = slice(_WORK + model.pass_costs.start, _WORK + len(model.gammas) + len(model.widths))
+    excess, replays = (np.zeros((len(drafting), len(model.gammas))) for _ in range(2))
+    for stratum in strata:
+        if not stratum.full:
+            at = model.gammas.index(stratum.gamma)
+            explained = (stratum.sums[:, of_passes] * passes).sum(axis=1)
+            excess[:, at] = stratum.sums[:, _REST] - explained
+            replays[:, at] = stratum.sums[:, -1]
+    by_gamma = np.divide(excess, replays, out=np.full_like(excess, np.nan), where=replays > 0)
+    total = replays.sum(axis=1)
+    replay = np.divide(excess.sum(axis=1), total, out=np.zeros_like(total), where=total > 0)
+    return np.column_stack([drafting, passes, replay]), by_gamma
+
+
+def _drafting(strata: list[_Stratum], model: CostModel) -> Array:
+    """Return c at each gamma: what drafting took, over the tokens drafted."""
+    costs = []
+    for place, gamma in enumerate(model.gammas):
+        members = [one.sums for one in strata if one.gamma == gamma]
+        took = sum(sums[:, _DRAFT] for sums in members)
+        costs.append(took / sum(sums[:, _WORK + place] for sums in members))
+    return np.column_stack(costs)
+
+
+def _passes(full: list[_Stratum], model: CostModel) -> Array:
+    """Return v at each width.
+
+    Runs whose widest pass has a given width have passes of that width and of smaller ones, so
+    there are as many equations as widths, and each brings one that is new.
+    """
+    widths = model.widths[1:]
+    shape = (len(full[0].sums), len(widths), len(model.widths))
+    work, took = np.zeros(shape), np.zeros(shape[:2])
+    start = _WORK + model.pass_costs.start
+    for stratum in full:
+        at = widths.index(stratum.widest)
+        work[:, at] += stratum.sums[:, start : start + len(model.widths)]
+        took[:, at] += stratum.sums[:, _REST]
+    single = work[..., 0]  # a pass of width 1 is the unit
+    solved = np.linalg.solve(work[..., 1:], (took - single)[..., None])[..., 0]
+    return np.column_stack([np.ones(len(solved)), solved])

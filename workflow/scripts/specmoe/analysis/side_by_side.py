@@ -1,0 +1,161 @@
+"""Campaigns side by side: what each of them measured of the same target, draft, γ and prompts.
+
+Every number is one of a campaign's own cells; nothing is averaged over campaigns, suites, engines
+or protocols.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pandas as pd
+
+from specmoe.analysis.build import Analysis
+from specmoe.analysis.labelled import (
+    COMPARED_CAMPAIGNS,
+    SIDE_BY_SIDE,
+    ordered_models,
+    table,
+    usual_cells,
+    way_words,
+)
+from specmoe.analysis.summaries import CELL
+from specmoe.config.block import PASSAGE_PREFIX, WAY
+
+# Cells over the same prompts can be compared; `split` tells apart the suites of one campaign.
+_PROMPTED = ["target_label", "prompts", "split"]
+_SETTING = [*_PROMPTED, "draft_label", "gamma"]
+_CONDITIONS = [
+    *("engine_commit", "backend", "host_chip", "host_gpu"),
+    *("synthetic", "n_predict", "temperature", "repeats"),
+]
+
+
+def side_by_side(analyses: Sequence[Analysis]) -> pd.DataFrame:
+    """Return one row per setting and heading, settings of several campaigns first.
+
+    A setting is a target, a draft (by their labels), a γ and the prompts (by their names): cells
+    over other prompts are other settings. Where one campaign measured a setting in several suites,
+    suites are told apart for all settings of its target and prompts. A heading is a campaign; one
+    that measured in several ways has a heading for each. Controls and runs of imposed acceptance
+    are left out.
+
+    Columns, besides those of `summarise_cells` that are kept: heading, campaign, target_label,
+    draft_label, prompts, suite (all that measured a target over these prompts), campaigns (how many
+    measured the setting), same_files (whether these have the same files of target and draft, as
+    far as digests are known; null for a single campaign), marked (runs that the audit marks).
+    Without rows for a single analysis.
+    """
+    if len(analyses) < 2:
+        return pd.DataFrame()
+    cells = pd.concat([_cells(analysis) for analysis in analyses], ignore_index=True)
+    if cells.empty:
+        return pd.DataFrame()
+    cells["split"] = ""
+    repeated = cells.duplicated(["heading", *_SETTING], keep=False)
+    prompted = pd.MultiIndex.from_frame(cells[_PROMPTED])
+    cells["split"] = cells["suite"].where(prompted.isin(prompted[repeated]), "")
+    cells["suite"] = cells.groupby(_PROMPTED)["suite"].transform(_listed)
+    setting = cells.groupby(_SETTING)
+    cells["campaigns"] = setting["campaign"].transform("nunique")
+    same = setting["files"].transform(_all_equal).astype(object)
+    cells["same_files"] = same.where(cells["campaigns"] > 1, None)
+    return _ordered(cells, analyses)[SIDE_BY_SIDE]
+
+
+def compared_campaigns(analyses: Sequence[Analysis]) -> pd.DataFrame:
+    """Return one row per heading of `side_by_side`: what its campaign ran on, and how.
+
+    Columns: heading, campaign, protocol, engine, those of the table `campaign` that are kept, and
+    settings (how many it has). Without rows for a single analysis.
+    """
+    if len(analyses) < 2:
+        return pd.DataFrame()
+    return pd.concat(map(_headings, analyses), ignore_index=True)[COMPARED_CAMPAIGNS]
+
+
+def _cells(analysis: Analysis) -> pd.DataFrame:
+    """Return a campaign's cells with the columns that settings of several campaigns have."""
+    cells = usual_cells(analysis)
+    labels = _labels(analysis)
+    digests = table(analysis, "models").set_index("model")["sha256"]
+    marked = table(analysis, "marked").groupby(CELL)["marked"].sum().rename("marked")
+    return (
+        cells.merge(_prompts(analysis), how="left", left_on=CELL, right_index=True)
+        .merge(marked, how="left", left_on=CELL, right_index=True)
+        .assign(
+            campaign=analysis.name,
+            heading=_heading_words(cells, analysis),
+            target_label=cells["target"].map(labels),
+            draft_label=cells["draft"].map(labels),
+            files=cells["target"].map(digests) + " " + cells["draft"].map(digests),
+        )
+    )
+
+
+def _heading_words(cells: pd.DataFrame, analysis: Analysis) -> "pd.Series[str]":
+    """Return the campaign's name for each cell, with the way where it measured in several."""
+    ways = way_words(cells)
+    return analysis.name + (": " + ways if ways.nunique() > 1 else ways.str.slice(stop=0))
+
+
+def _headings(analysis: Analysis) -> pd.DataFrame:
+    cells = usual_cells(analysis)
+    campaign = analysis.campaign.reindex(columns=["campaign", *WAY, *_CONDITIONS])
+    if cells.empty:
+        return campaign.assign(heading=analysis.name, settings=0)
+    cells["heading"] = _heading_words(cells, analysis)
+    counted = cells.groupby(["heading", *WAY], sort=False).size().reset_index(name="settings")
+    return counted.assign(campaign=analysis.name).merge(
+        campaign.drop(columns=WAY), on="campaign", validate="m:1"
+    )
+
+
+def _labels(analysis: Analysis) -> "pd.Series[str]":
+    """Return the models' labels by id; models that share one are told apart by their ids."""
+    models = ordered_models(analysis)
+    shared = models["label"].duplicated(keep=False)
+    words = models["label"].where(~shared, models["label"] + " (" + models["model"] + ")")
+    return words.set_axis(models["model"])
+
+
+def _prompts(analysis: Analysis) -> "pd.Series[str]":
+    """Return words for the prompts of each cell: texts by name, starts of the passage by length."""
+    unit = str(analysis.campaign["length_unit"].iloc[0])
+    parts = (table(analysis, name)[[*CELL, "prompt"]] for name in ("by_prompt", "sweep"))
+
+    def words(prompts: Iterable[str]) -> str:
+        counts = sorted(
+            int(prompt.removeprefix(PASSAGE_PREFIX))
+            for prompt in prompts
+            if prompt.startswith(PASSAGE_PREFIX)
+        )
+        names = sorted(prompt for prompt in prompts if not prompt.startswith(PASSAGE_PREFIX))
+        lengths = [f"{', '.join(map(str, counts))} {unit}"] if counts else []
+        return ", ".join([*names, *lengths])
+
+    return pd.concat(parts).groupby(CELL)["prompt"].agg(words).rename("prompts")
+
+
+def _listed(suites: "pd.Series[str]") -> str:
+    return ", ".join(dict.fromkeys(suites))
+
+
+def _all_equal(files: "pd.Series[Any]") -> bool:
+    return bool(files.notna().all() and files.nunique() == 1)
+
+
+def _ordered(cells: pd.DataFrame, analyses: Sequence[Analysis]) -> pd.DataFrame:
+    """Return the cells in order: what several campaigns measured, then as in all tables."""
+    labels = dict.fromkeys(label for analysis in analyses for label in _labels(analysis))
+    ranks = {label: rank for rank, label in enumerate(labels)}
+    # A target's settings over the same prompts stay together.
+    several = cells.groupby(_PROMPTED)["campaigns"].transform("max") > 1
+    return cells.assign(
+        alone=~several,
+        target_rank=cells["target_label"].map(ranks),
+        draft_rank=cells["draft_label"].map(ranks),
+    ).sort_values(
+        ["alone", "target_rank", "suite", "prompts", "draft_rank", "gamma"],
+        kind="stable",
+        ignore_index=True,
+    )

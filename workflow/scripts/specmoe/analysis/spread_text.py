@@ -1,0 +1,61 @@
+"""How blocks spread and how many repeats that takes, as text for a terminal."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from specmoe.config.schema import Statistics
+
+
+def describe_repeats(
+    spread: pd.DataFrame, wanted: Mapping[str, int], settings: Statistics, overlay: Path
+) -> str:
+    """Return the spread of each cell, and what would have to be measured more often.
+
+    `spread` is `spread_of_cells`, `wanted` what `repeats_to_measure` asks for, `overlay` the file
+    in which it is written.
+    """
+    if spread.empty:
+        return "No cell has a speedup\n"
+    table = pd.DataFrame(
+        {
+            "cell": spread["cell"],
+            "blocks": spread["blocks"],
+            "between blocks %": spread["block_sd"] * 100,
+            "within %": spread["within_sd"] * 100,
+            "± % now": spread["half_width"] * 100,
+            f"repeats for {precise(settings.precision)}": spread["repeats_needed"],
+        }
+    )
+    parts = [
+        f"Spread of speedups, and {settings.confidence:.0%} intervals by Student's t",
+        table.to_string(index=False, float_format=lambda value: f"{value:.1f}", na_rep="-"),
+        "",
+        _outlook(spread, wanted, settings, overlay),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def precise(precision: float) -> str:
+    """Return in words how narrow intervals should be."""
+    return f"±{100 * precision:g}%"
+
+
+def _outlook(
+    spread: pd.DataFrame, wanted: Mapping[str, int], settings: Statistics, overlay: Path
+) -> str:
+    beyond = int((spread["repeats_needed"] > settings.repeats_limit).sum())
+    limit = (
+        f"{beyond} of {len(spread)} cells need more than statistics.repeats_limit ="
+        f" {settings.repeats_limit} repeats for {precise(settings.precision)}.\n"
+        if beyond
+        else ""
+    )
+    if not wanted:
+        return f"{limit}Nothing is to be repeated."
+    return (
+        f"{limit}{len(wanted)} of {len(spread)} cells are to be repeated, with their baselines."
+        f" This measures them, and what is there already is kept:\n"
+        f"  snakemake --cores 1 paper --configfile <those of this campaign> {overlay}"
+    )

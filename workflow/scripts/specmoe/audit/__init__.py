@@ -1,0 +1,1 @@
+"""Whether a row can be a measurement of what it says it measures."""

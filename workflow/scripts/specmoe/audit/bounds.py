@@ -1,0 +1,172 @@
+"""The two bounds that no way of decoding escapes: the time of its passes, and memory's bandwidth.
+
+Both err on the side of the run: what a pass costs beyond its weights, replays, and the copying of
+recurrent state are left out.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pandas as pd
+
+from specmoe.audit.finding import Finding, Run, at_least, at_most, not_applicable
+from specmoe.config.audit import AuditSettings
+from specmoe.config.block import NO_DRAFT, WAY
+from specmoe.models.sizes import Size
+
+REQUIRED_TIME = [
+    *("run", "suite", "target", "draft", "gamma"),
+    *("family", "decode_ms", "required_ms"),
+]
+
+
+@dataclass(frozen=True)
+class TokenTime:
+    """How long a model takes for one token, at least, and how that is known."""
+
+    ms: float
+    basis: str
+
+
+def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, str], dict[str, float]]:
+    """Return, by protocol and engine, each model's time for a token in its fastest run alone.
+
+    The fastest and no mean: what else a machine does slows runs, so that of a mean's time a run
+    may need less.
+    """
+    plain = runs[(runs["draft"] == NO_DRAFT) & (runs["status"] == "ok")]
+    by_way: dict[tuple[str, str], dict[str, float]] = {}
+    for (protocol, engine), members in plain.groupby(WAY):
+        times = (1000 / members["tokens_per_second"]).groupby(members["target"]).min().dropna()
+        by_way[str(protocol), str(engine)] = {str(model): float(ms) for model, ms in times.items()}
+    return by_way
+
+
+def draft_time(
+    draft: str, times: Mapping[str, float], sizes: Mapping[str, Size], settings: AuditSettings
+) -> TokenTime:
+    """Return what a drafted token takes at least: by the draft's own runs, or by its stand-in's.
+
+    A stand-in of more bytes is slower than the draft, so its time is scaled by the bytes of a pass;
+    of fewer, it is faster, and its time holds as it is. Where neither can be had, the draft counts
+    as taking no time.
+    """
+    if draft in times:
+        return TokenTime(times[draft], f"{draft} without a target")
+    stand_in = settings.draft_stand_ins.get(draft)
+    if stand_in is None or stand_in not in times:
+        return TokenTime(0.0, f"{draft}, which was never timed")
+    if draft not in sizes or stand_in not in sizes:
+        return TokenTime(0.0, f"{draft}, of unknown size beside its stand-in {stand_in}")
+    share = min(1.0, sizes[draft].pass_bytes(1) / sizes[stand_in].pass_bytes(1))
+    scaled = f" scaled by {share:.2f}, their bytes" if share < 1 else ""
+    return TokenTime(times[stand_in] * share, f"{draft}, timed by {stand_in}{scaled}")
+
+
+def check_draft_time(
+    run: Run, times: Mapping[str, float], sizes: Mapping[str, Size], settings: AuditSettings
+) -> Finding:
+    """Check that decoding took the time its drafted tokens and rounds take one by one."""
+    if not run.speculative:
+        return not_applicable("nothing was drafted")
+    if run.target not in times:
+        return not_applicable(f"{run.target} has no run without a draft to be timed by")
+    draft = draft_time(run.draft, times, sizes, settings)
+    needed = _needed_ms(run, times[run.target], draft.ms)
+    if needed is None or run.decode_ms is None:
+        return not_applicable("time, rounds or drafted tokens are not known")
+    why = (
+        f"{run.rounds} rounds at {times[run.target]:.2f} ms ({run.target} alone) and"
+        f" {run.drafted} drafted tokens at {draft.ms:.2f} ms ({draft.basis}) need"
+        f" {needed:.0f} ms; decoding took {run.decode_ms:.0f} ms"
+    )
+    return at_least(run.decode_ms, needed * (1 - settings.time_tolerance), why)
+
+
+def check_bandwidth(
+    run: Run, sizes: Mapping[str, Size], bandwidth: float | None, settings: AuditSettings
+) -> Finding:
+    """Check that the weights which the passes read came no faster than memory gives them."""
+    if bandwidth is None:
+        return not_applicable("the machine's memory bandwidth is not known")
+    if run.target not in sizes:
+        return not_applicable(f"the size of {run.target} is not known")
+    target = sizes[run.target]
+    if target.file_bytes <= settings.cache_bytes:
+        return not_applicable(
+            f"{run.target} has {_megabytes(target.file_bytes)} and may be read from a cache of"
+            f" {_megabytes(settings.cache_bytes)} instead of memory"
+        )
+    passes, width = _passes(run)
+    if passes is None or run.decode_ms is None:
+        return not_applicable("time or number of passes is not known")
+    each = target.pass_bytes(width)
+    drafted = _draft_bytes(run, sizes, settings)
+    rate = (passes * each + drafted.bytes) / run.decode_ms * 1000
+    why = (
+        f"{passes} passes of {each / 1e9:.2f} GB ({run.target}, {width:.1f} tokens a pass)"
+        f"{drafted.words} in {run.decode_ms / 1000:.2f} s read {rate / 1e9:.0f} GB/s;"
+        f" memory gives {bandwidth / 1e9:.0f} GB/s"
+    )
+    return at_most(rate, bandwidth * (1 + settings.bandwidth_tolerance), why)
+
+
+def required_time(
+    runs: pd.DataFrame, sizes: Mapping[str, Size], settings: AuditSettings
+) -> pd.DataFrame:
+    """Return, for each row with a draft, its decode time and the time its own passes need.
+
+    Columns: run, suite, target, draft, gamma, family (`moe` or `dense`; unknown counts as dense),
+    decode_ms, required_ms (rounds and drafted tokens at their single-token times, no tolerance).
+    """
+    by_way = single_token_ms(runs)
+    rows = []
+    for run in map(Run.of, runs[runs["status"] == "ok"].to_dict("records")):
+        times = by_way.get(run.way, {})
+        if not run.speculative or run.target not in times:
+            continue
+        draft = draft_time(run.draft, times, sizes, settings)
+        needed = _needed_ms(run, times[run.target], draft.ms)
+        moe = run.target in sizes and sizes[run.target].experts > 0
+        identity = (run.run, run.suite, run.target, run.draft, run.gamma)
+        rows.append((*identity, "moe" if moe else "dense", run.decode_ms, needed))
+    times_known = ["decode_ms", "required_ms"]
+    return pd.DataFrame(rows, columns=REQUIRED_TIME).dropna(subset=times_known, ignore_index=True)
+
+
+def _needed_ms(run: Run, target_ms: float, draft_ms: float) -> float | None:
+    if run.rounds is None or run.drafted is None:
+        return None
+    return run.rounds * target_ms + run.drafted * draft_ms
+
+
+@dataclass(frozen=True)
+class _DraftBytes:
+    bytes: float
+    words: str
+
+
+def _passes(run: Run) -> tuple[int | None, float]:
+    """Return how many passes over the target there were, at least, and their mean width."""
+    if not run.speculative:
+        return run.timed_tokens, 1.0
+    if not run.rounds or run.drafted is None:
+        return run.rounds, 1.0
+    return run.rounds, 1 + run.drafted / run.rounds
+
+
+def _draft_bytes(run: Run, sizes: Mapping[str, Size], settings: AuditSettings) -> _DraftBytes:
+    if not run.speculative or run.drafted is None:
+        return _DraftBytes(0.0, "")
+    if run.draft not in sizes:
+        return _DraftBytes(0.0, f", {run.draft} of unknown size left out,")
+    draft = sizes[run.draft]
+    if draft.file_bytes <= settings.cache_bytes:
+        return _DraftBytes(0.0, f", {run.draft} left out as it fits in the cache,")
+    each = draft.pass_bytes(1)
+    words = f" and {run.drafted} of {each / 1e9:.2f} GB ({run.draft})"
+    return _DraftBytes(run.drafted * each, words)
+
+
+def _megabytes(count: float) -> str:
+    return f"{count / 1e6:.0f} MB"

@@ -1,0 +1,223 @@
+"""The audit: whether a row can be a measurement of what it says it measures.
+
+Every run is held against bounds that no true run breaks. A row that breaks one is marked and
+named, never dropped; what to think of it is the reader's.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from specmoe.audit.bounds import check_bandwidth, check_draft_time, single_token_ms
+from specmoe.audit.counters import (
+    check_accounting,
+    check_controls,
+    check_determinism,
+    check_failed_decodes,
+    check_losslessness,
+)
+from specmoe.audit.finding import Finding, Run, Verdict, not_applicable
+from specmoe.audit.ties import Gap
+from specmoe.config.audit import AuditSettings
+from specmoe.config.block import WAY
+from specmoe.models.sizes import Size
+
+ALL = "all"
+"""What stands for every name in the line that counts the whole campaign."""
+
+_CELL = [*WAY, "target", "draft", "gamma"]
+_Repeats = dict[tuple[Any, ...], tuple[Run, int]]
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What a run is held against."""
+
+    runs: Mapping[str, Run]
+    repeats: _Repeats
+    divergences: Mapping[str, Gap]
+    times: Mapping[tuple[str, str], Mapping[str, float]]
+    sizes: Mapping[str, Size]
+    bandwidth: float | None
+    settings: AuditSettings
+
+    def baseline(self, run: Run) -> Run | None:
+        return None if run.baseline is None else self.runs.get(run.baseline)
+
+    def reference(self, run: Run) -> tuple[Run | None, int]:
+        return self.repeats.get(_repeated(run), (None, 0))
+
+
+class Check(NamedTuple):
+    """A check: its name in words, the columns that it rests on, and how it is done."""
+
+    words: str
+    columns: frozenset[str]
+    find: Callable[[Run, _Evidence], Finding]
+
+
+_COUNTS = frozenset({"generated", "rounds", "drafted", "accepted", "decode_ms"})
+
+CHECKS: dict[str, Check] = {
+    "accounting": Check(
+        "token accounting",
+        _COUNTS,
+        lambda run, given: check_accounting(run, given.baseline(run)),
+    ),
+    "draft_time": Check(
+        "draft-time bound",
+        _COUNTS - {"generated", "accepted"},
+        lambda run, given: check_draft_time(
+            run, given.times.get(run.way, {}), given.sizes, given.settings
+        ),
+    ),
+    "bandwidth": Check(
+        "memory-bandwidth bound",
+        _COUNTS - {"accepted"},
+        lambda run, given: check_bandwidth(run, given.sizes, given.bandwidth, given.settings),
+    ),
+    "failed_decodes": Check(
+        "failed decodes",
+        frozenset({"decode_failures"}),
+        lambda run, _: check_failed_decodes(run),
+    ),
+    "losslessness": Check(
+        "losslessness",
+        frozenset({"tokens"}),
+        lambda run, given: check_losslessness(
+            run, given.baseline(run), given.divergences.get(run.run), given.settings
+        ),
+    ),
+    "determinism": Check(
+        "determinism",
+        frozenset({"tokens"}),
+        lambda run, given: check_determinism(run, *given.reference(run)),
+    ),
+    "controls": Check(
+        "controls",
+        frozenset({"drafted", "accepted"}),
+        lambda run, given: check_controls(run, given.baseline(run), given.settings),
+    ),
+}
+
+
+def audit_runs(
+    runs: pd.DataFrame,
+    sizes: Mapping[str, Size],
+    bandwidth: float | None,
+    settings: AuditSettings,
+    divergences: Mapping[str, Gap] | None = None,
+) -> pd.DataFrame:
+    """Return one row per run and check, in their orders.
+
+    `runs` is `schema.read_runs`'s frame, `sizes` those of its models, `bandwidth` the machine's
+    memory bandwidth in bytes a second. `divergences` holds, by run, what
+    the targets say of runs that left their baseline.
+
+    Columns: run, protocol, engine, suite, target, draft, gamma, prompt, repeat, check (a key of
+    CHECKS), verdict (`pass`, `fail`, `not applicable`), bound, measured, ratio (how many times over
+    the bound: above 1 breaks it, infinite if the bound is zero, null if not applicable), recovered
+    (whether it rests on values recovered by arithmetic), why (a sentence with the numbers).
+    """
+    listed = [Run.of(row) for row in runs.to_dict("records")]
+    good = [run for run in listed if run.status == "ok"]
+    evidence = _Evidence(
+        {run.run: run for run in good},
+        _references(good),
+        divergences or {},
+        single_token_ms(runs),
+        sizes,
+        bandwidth,
+        settings,
+    )
+    rows = [_row(run, name, check, evidence) for run in listed for name, check in CHECKS.items()]
+    return pd.DataFrame(rows).astype({"bound": float, "measured": float, "ratio": float})
+
+
+def summarise_audit(audit: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per way, target, draft and gamma, sorted, and a last one for all of them.
+
+    Columns: protocol, engine, target, draft (all `all` in the last row), gamma (null there), runs,
+    marked (runs that fail some check), and for each check `<check>_passed`, `<check>_failed`,
+    `<check>_not_applicable` (numbers of runs) and `<check>_worst` (the largest ratio; null if it
+    applies to no run).
+    """
+    cells = [
+        dict(zip(_CELL, cell, strict=True)) | _counts(members)
+        for cell, members in audit.groupby(_CELL)
+    ]
+    whole = dict.fromkeys(_CELL, ALL) | {"gamma": None} | _counts(audit)
+    return pd.DataFrame([*cells, whole]).astype({"gamma": "Int64"})
+
+
+def count_marked(audit: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per way, suite, target, draft, gamma and prompt, sorted.
+
+    Columns: those, runs, marked (runs that fail some check).
+    """
+    failed = audit["run"].where(audit["verdict"] == Verdict.FAIL)
+    cells = audit.assign(failed=failed).groupby([*WAY, "suite", *_CELL[len(WAY) :], "prompt"])
+    return cells.agg(runs=("run", "nunique"), marked=("failed", "nunique")).reset_index()
+
+
+def _row(run: Run, name: str, check: Check, evidence: _Evidence) -> dict[str, Any]:
+    finding = (
+        check.find(run, evidence)
+        if run.status == "ok"
+        else not_applicable(f"there is no measurement: the run ended as {run.status}")
+    )
+    return {
+        "run": run.run,
+        "protocol": run.protocol,
+        "engine": run.engine,
+        "suite": run.suite,
+        "target": run.target,
+        "draft": run.draft,
+        "gamma": run.gamma,
+        "prompt": run.prompt,
+        "repeat": run.repeat,
+        "check": name,
+        "verdict": finding.verdict.value,
+        "bound": finding.bound,
+        "measured": finding.measured,
+        "ratio": finding.ratio,
+        "recovered": not check.columns.isdisjoint(run.recovered),
+        "why": finding.why,
+    }
+
+
+def _counts(audit: pd.DataFrame) -> dict[str, Any]:
+    failed = audit.loc[audit["verdict"] == Verdict.FAIL, "run"]
+    counts: dict[str, Any] = {"runs": audit["run"].nunique(), "marked": failed.nunique()}
+    for name in CHECKS:
+        members = audit[audit["check"] == name]
+        for verdict, word in (
+            (Verdict.PASS, "passed"),
+            (Verdict.FAIL, "failed"),
+            (Verdict.NOT_APPLICABLE, "not_applicable"),
+        ):
+            counts[f"{name}_{word}"] = int((members["verdict"] == verdict).sum())
+        counts[f"{name}_worst"] = members["ratio"].max()
+    return counts
+
+
+def _repeated(run: Run) -> tuple[Any, ...]:
+    asked = run.imposed_acceptance, run.temperature, run.seed
+    return run.suite, run.target, run.method, run.draft, run.gamma, run.prompt, *asked
+
+
+def _references(runs: list[Run]) -> _Repeats:
+    """Return, of each group of repeats, the first with the tokens most have, and their number."""
+    groups = defaultdict(list)
+    for run in sorted(runs, key=lambda run: run.repeat):
+        if run.tokens is not None:
+            groups[_repeated(run)].append(run)
+    references = {}
+    for key, members in groups.items():
+        # Of equally common ones, `most_common` names the one seen first.
+        [(tokens, _)] = Counter(run.tokens for run in members).most_common(1)
+        references[key] = next(run for run in members if run.tokens == tokens), len(members)
+    return references

@@ -1,0 +1,225 @@
+"""The checks of a run by its counters and its tokens: exact arithmetic, and equality."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from specmoe.audit.finding import (
+    Finding,
+    Run,
+    at_least,
+    at_most,
+    combined,
+    equal,
+    not_applicable,
+)
+from specmoe.audit.ties import Gap
+from specmoe.config.audit import AuditSettings
+from specmoe.config.block import Protocol
+from specmoe.measure.common_prefix import common_prefix
+
+# Between a rate and the tokens over time it was printed beside; digits that were cut make 0.01 %.
+RATE_TOLERANCE = 0.01
+
+
+def check_accounting(run: Run, baseline: Run | None) -> Finding:
+    """Check that the counters of a run agree with each other; see the parts for their sources."""
+    parts = [*_output(run), *_rate(run), *_rounds(run), *_decodes(run, baseline), *_positions(run)]
+    return combined(parts, _tally(run))
+
+
+def check_failed_decodes(run: Run) -> Finding:
+    """Check that the engine reported no decode as failed."""
+    if run.decode_failures is None:
+        return not_applicable("failed decodes were not counted")
+    return at_most(run.decode_failures, 0, f"{run.decode_failures} decodes failed")
+
+
+def check_losslessness(
+    run: Run, baseline: Run | None, divergence: Gap | None, settings: AuditSettings
+) -> Finding:
+    """Check that greedy speculation gives the baseline's tokens, near ties excepted."""
+    if not run.speculative or run.temperature > 0:
+        return not_applicable("only greedy runs with a draft must equal their baseline")
+    if run.imposed_acceptance is not None:
+        return not_applicable("its acceptance was imposed, so its text is not the target's")
+    if baseline is None or run.tokens is None or baseline.tokens is None:
+        return not_applicable("tokens of the run or of its baseline are not known")
+    if run.tokens == baseline.tokens:
+        return Finding(f"all {len(run.tokens)} tokens are the baseline's", ratio=0.0)
+    prefix = _shared(run, baseline)
+    leaves = f"leaves {baseline.run} after {prefix} of {len(baseline.tokens)} tokens"
+    if divergence is None:
+        return not_applicable(f"{leaves}; the baseline's probabilities there are not known")
+    if divergence.position != prefix:
+        return not_applicable(
+            f"{leaves}; the baseline's probabilities are known for {divergence.position} only"
+        )
+    gap, allowed = divergence.gap_nats, settings.tie_factor * divergence.moved_nats
+    cause = _cause(run, divergence, allowed)
+    return at_most(gap, allowed, f"{leaves}, for one {gap:.3g} nats below the baseline's: {cause}")
+
+
+def _cause(run: Run, divergence: Gap, allowed: float) -> str:
+    if divergence.closed_by is not None:
+        return f"a tie, as without a draft batches of {divergence.closed_by} close that gap"
+    seen = f"batches were seen to move gaps of {run.target} by {divergence.moved_nats:.3g}"
+    if divergence.gap_nats <= allowed:
+        return f"a tie, as {seen}"
+    return f"no tie, as {seen} at most"
+
+
+def check_determinism(run: Run, reference: Run | None, repeats: int) -> Finding:
+    """Check that a run has the tokens that most repeats of it have.
+
+    `reference` is the earliest of those, `repeats` how many there are with tokens.
+    """
+    if run.tokens is None or reference is None or reference.tokens is None:
+        return not_applicable("tokens are not known")
+    if repeats < 2:
+        return not_applicable("there is one repeat")
+    length = max(len(run.tokens), len(reference.tokens))
+    if run.tokens == reference.tokens:
+        return equal(length, length, f"{length} tokens as in repeat {reference.repeat}")
+    prefix = _shared(run, reference)
+    why = f"leaves repeat {reference.repeat} after {prefix} of {length} tokens"
+    return equal(prefix, length, why)
+
+
+def check_controls(run: Run, baseline: Run | None, settings: AuditSettings) -> Finding:
+    """Check runs whose outcome is known beforehand: a draft that knows all, one that knows nothing.
+
+    A target must accept nearly all that it drafted itself. Of an unrelated draft it must accept
+    nearly nothing, and the run must be slower than its baseline.
+    """
+    itself, unrelated = _drafts_for_itself(run), run.draft in settings.unrelated_drafts
+    if run.imposed_acceptance is not None or not (itself or unrelated):
+        return not_applicable("no control")
+    if not run.drafted or run.accepted is None:
+        return not_applicable("drafted or accepted tokens are not known")
+    acceptance = run.accepted / run.drafted
+    counted = f"{run.accepted} of {run.drafted} drafted tokens accepted ({acceptance:.1%})"
+    if itself:
+        share = settings.self_acceptance
+        why = f"{counted}; the target drafts for itself, so {share:.0%} at least are due"
+        return at_least(acceptance, share, why)
+    share = settings.unrelated_acceptance
+    why = f"{counted}; the draft knows nothing of the target, so {share:.0%} at most are due"
+    parts = [at_most(acceptance, share, why), *_slower(run, baseline)]
+    return combined(parts, "; ".join(part.why for part in parts))
+
+
+def _output(run: Run) -> Iterator[Finding]:
+    """Check that all was generated that was asked for, and that every token's id is there."""
+    if run.generated is None:
+        return
+    if run.protocol == Protocol.PAIRED:  # its requests ignore the end of the text
+        why = f"{run.generated} tokens generated, {run.n_predict} asked for"
+        yield equal(run.generated, run.n_predict, why)
+    if run.tokens is not None:
+        why = f"{len(run.tokens)} token ids for {run.generated} tokens generated"
+        yield equal(len(run.tokens), run.generated, why)
+
+
+def _rate(run: Run) -> Iterator[Finding]:
+    """Check that the rate is tokens over time, by the protocol's own definition of both."""
+    tokens, rate, ms = run.timed_tokens, run.tokens_per_second, run.decode_ms
+    if not tokens or rate is None or ms is None:
+        return
+    counted = rate * ms / 1000
+    why = f"{rate:.2f} tok/s over {ms:.0f} ms are {counted:.1f} tokens, not {tokens}"
+    high, low = max(counted, tokens), min(counted, tokens)
+    yield Finding(why, counted, tokens, high / low / (1 + RATE_TOLERANCE))
+
+
+def _rounds(run: Run) -> Iterator[Finding]:
+    """Check that every round gives one token of the target's own beside those it accepts."""
+    rounds, drafted, accepted = run.rounds, run.drafted, run.accepted
+    if rounds is not None and drafted is not None:
+        most = run.gamma * rounds
+        why = f"{drafted} tokens drafted in {rounds} rounds of at most {run.gamma}"
+        yield at_most(drafted, most, why)
+    if drafted is not None and accepted is not None:
+        yield at_most(accepted, drafted, f"{accepted} tokens accepted of {drafted} drafted")
+    if rounds is None or accepted is None or run.generated is None:
+        return
+    replays = (run.replays or 0) - (run.replays_rejected or 0)
+    given = 1 + rounds + accepted + replays
+    more = f" + {replays} replays" if replays else ""
+    why = f"1 + {rounds} rounds + {accepted} accepted{more} = {given} tokens, {run.generated} exist"
+    if run.protocol == Protocol.PUBLISHED:
+        # llama-speculative ends between rounds and counts all tokens of the last one.
+        yield equal(given, run.generated, why)
+    else:
+        # llama-server never drafts past the tokens left to generate, so no round is cut; what is
+        # missing are steps without a draft.
+        yield at_most(given, run.generated, why)
+
+
+def _decodes(run: Run, baseline: Run | None) -> Iterator[Finding]:
+    """Check that every decode gives one token of its own, prompt and rejected replays excepted."""
+    due = _decodes_after_prompt(run)
+    if run.protocol != Protocol.PAIRED or run.decodes is None or due is None:
+        return
+    why = f"{run.decodes} decodes, of which {due} are due after the prompt"
+    prompt = _prompt_decodes(baseline) if baseline else None
+    if prompt is None:
+        yield at_least(run.decodes, due + 1, f"{why} and one at least for it")
+    else:
+        yield equal(run.decodes, due + prompt, f"{why} and {prompt} for it as in {run.baseline}")
+
+
+def _positions(run: Run) -> Iterator[Finding]:
+    """Check that a token is accepted only after all before it in its draft were."""
+    positions = run.accepted_per_position
+    if positions is None:
+        return
+    if run.accepted is not None:
+        total = sum(positions)
+        why = f"{total} tokens accepted by position, {run.accepted} in all"
+        yield equal(total, run.accepted, why)
+    for index, (before, after) in enumerate(pairwise(positions), 1):
+        why = f"{after} tokens accepted at position {index + 1}, {before} at position {index}"
+        yield at_most(after, before, why)
+    if positions and run.rounds is not None:
+        why = f"{positions[0]} tokens accepted at position 1 in {run.rounds} rounds"
+        yield at_most(positions[0], run.rounds, why)
+
+
+def _slower(run: Run, baseline: Run | None) -> Iterator[Finding]:
+    if baseline is None or baseline.tokens_per_second is None or run.tokens_per_second is None:
+        return
+    why = f"{run.tokens_per_second:.2f} tok/s, {baseline.tokens_per_second:.2f} without a draft"
+    yield at_most(run.tokens_per_second, baseline.tokens_per_second, why)
+
+
+def _decodes_after_prompt(run: Run) -> int | None:
+    if run.generated is None or (run.speculative and run.accepted is None):
+        return None
+    return run.generated - 1 - (run.accepted or 0) + (run.replays_rejected or 0)
+
+
+def _prompt_decodes(baseline: Run) -> int | None:
+    due = _decodes_after_prompt(baseline)
+    return None if baseline.decodes is None or due is None else baseline.decodes - due
+
+
+def _drafts_for_itself(run: Run) -> bool:
+    same_file = run.target_sha256 is not None and run.target_sha256 == run.draft_sha256
+    return run.draft == run.target or (run.speculative and same_file)
+
+
+def _shared(run: Run, other: Run) -> int:
+    return common_prefix(list(run.tokens or ()), list(other.tokens or ()))
+
+
+def _tally(run: Run) -> str:
+    if run.rounds is None:
+        return f"{_known(run.generated)} tokens; nothing was drafted"
+    return (
+        f"{_known(run.generated)} tokens from {run.rounds} rounds with {_known(run.drafted)}"
+        f" drafted and {_known(run.accepted)} accepted"
+    )
+
+
+def _known(count: int | None) -> str:
+    return "an unknown number of" if count is None else str(count)

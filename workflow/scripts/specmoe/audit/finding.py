@@ -1,0 +1,150 @@
+"""What the audit reads of a run, and how it says what it found."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from enum import StrEnum
+from math import inf
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+
+from specmoe.config.block import NO_DRAFT, Protocol
+
+
+class Verdict(StrEnum):
+    """The outcome of one check of one run."""
+
+    PASS = "pass"  # noqa: S105 (no password)
+    FAIL = "fail"
+    NOT_APPLICABLE = "not applicable"
+
+
+@dataclass(frozen=True)
+class Run:
+    """The columns of a row of runs that the audit reads; null is None, a list a tuple."""
+
+    run: str
+    protocol: str
+    engine: str
+    suite: str
+    target: str
+    method: str
+    draft: str
+    gamma: int
+    prompt: str
+    repeat: int
+    n_predict: int
+    temperature: float
+    imposed_acceptance: float | None
+    seed: int | None
+    status: str
+    generated: int | None
+    decode_ms: float | None
+    tokens_per_second: float | None
+    rounds: int | None
+    drafted: int | None
+    accepted: int | None
+    accepted_per_position: tuple[int, ...] | None
+    replays: int | None
+    replays_rejected: int | None
+    decodes: int | None
+    decode_failures: int | None
+    tokens: tuple[int, ...] | None
+    baseline: str | None
+    target_sha256: str | None
+    draft_sha256: str | None
+    recovered: tuple[str, ...]
+
+    @classmethod
+    def of(cls, row: Mapping[Any, Any]) -> Self:
+        """Return the run of a row of `schema.read_runs`'s frame.
+
+        llama-speculative does not print its rounds; they follow from what it prints, as each gives
+        one token beside those it accepts, after a first one from the prompt.
+        """
+        run = cls(**{field.name: _plain(row[field.name]) for field in fields(cls)})
+        if run.protocol != Protocol.PUBLISHED or run.rounds is not None or not run.speculative:
+            return run
+        if run.generated is None or run.accepted is None:
+            return run
+        rounds = run.generated - 1 - run.accepted
+        return replace(run, rounds=rounds, recovered=(*run.recovered, "rounds"))
+
+    @property
+    def speculative(self) -> bool:
+        """Whether a draft took part."""
+        return self.draft != NO_DRAFT
+
+    @property
+    def way(self) -> tuple[str, str]:
+        """How it was measured; times of two ways are never mixed."""
+        return self.protocol, self.engine
+
+    @property
+    def timed_tokens(self) -> int | None:
+        """How many tokens `decode_ms` spans: llama-server times the first with the prompt."""
+        if self.generated is None:
+            return None
+        return self.generated - (self.protocol == Protocol.PAIRED)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check of one run; `ratio` is how many times over its bound it is, None: not checked."""
+
+    why: str
+    measured: float | None = None
+    bound: float | None = None
+    ratio: float | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the bound holds."""
+        if self.ratio is None:
+            return Verdict.NOT_APPLICABLE
+        return Verdict.FAIL if self.ratio > 1 else Verdict.PASS
+
+
+def at_most(measured: float, bound: float, why: str) -> Finding:
+    """Check measured <= bound."""
+    return Finding(why, measured, bound, _over(measured, bound))
+
+
+def at_least(measured: float, bound: float, why: str) -> Finding:
+    """Check measured >= bound."""
+    return Finding(why, measured, bound, _over(bound, measured))
+
+
+def equal(measured: float, expected: float, why: str) -> Finding:
+    """Check measured == expected; the ratio is that of the larger to the smaller."""
+    low, high = sorted([measured, expected])
+    ratio = 1.0 if low == high else high / low if low > 0 else inf
+    return Finding(why, measured, expected, ratio)
+
+
+def not_applicable(why: str) -> Finding:
+    """Return that there is nothing to check, and why."""
+    return Finding(why)
+
+
+def combined(parts: Iterable[Finding], when_good: str) -> Finding:
+    """Return the worst of several findings of one check, with the sentences of all that fail."""
+    listed = list(parts)
+    if not listed:
+        return not_applicable("no counter that could be checked is known")
+    worst = max(listed, key=lambda part: part.ratio or 0)
+    failed = [part.why for part in listed if part.verdict == Verdict.FAIL]
+    return Finding("; ".join(failed) or when_good, worst.measured, worst.bound, worst.ratio)
+
+
+def _over(value: float, bound: float) -> float:
+    if value <= 0:
+        return 0.0
+    return value / bound if bound > 0 else inf
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list | tuple | np.ndarray):
+        return tuple(np.asarray(value).tolist())
+    return None if pd.isna(value) else value

@@ -1,0 +1,1 @@
+"""What the published study claims and prints, held against an analysis."""

@@ -1,0 +1,184 @@
+"""The claims of the published study: read, and held against a campaign.
+
+`config/claims.yaml` says each in words with its place, and names the predicate that decides it.
+`claim_verdicts` says what the verdicts mean.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import Any, Self
+
+import pandas as pd
+import yaml
+from pydantic import Field, TypeAdapter, ValidationError, model_validator
+
+from specmoe.analysis.build import Analysis
+from specmoe.analysis.labelled import table
+from specmoe.claims import passes, speedup
+from specmoe.claims.selection import Predicate
+from specmoe.claims.verdicts import Judgement, Row
+from specmoe.config.base import Name, Strict, describe_fault
+from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, WAY
+from specmoe.errors import ConfigError, nearest
+
+COLUMNS = [
+    *("claim", "words", "place", *WAY, "verdict", "why", "runs", "marked", "unpaired"),
+]
+
+_KEYS = ("suite", "target", "draft", "gamma", "prompt")
+
+
+def _name(predicate: type[Predicate]) -> str:
+    """Return a predicate's name in the config: `GainFollows` is `gain_follows`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", predicate.__name__).lower()
+
+
+PREDICATES: dict[str, type[Predicate]] = {
+    _name(predicate): predicate
+    for predicate in (
+        speedup.Within,
+        speedup.ChangesWithGamma,
+        speedup.GainsBeyondGamma,
+        speedup.SmallestDraftAndLargestGammaAreBest,
+        speedup.SmallerDraftGainsMore,
+        speedup.LargerDraftIsAcceptedMore,
+        speedup.GainLiesBetween,
+        speedup.GainFollows,
+        speedup.LargerFileGainsMore,
+        speedup.VariesAtMost,
+        passes.GainsWithoutAcceptedTokens,
+        passes.RoundsCostLessThanTheirPositions,
+        passes.RoundsAreTokensOverGamma,
+        passes.SlowerThanNextActive,
+        passes.ReadsItsFileForEachToken,
+        passes.BandwidthIsUsed,
+        passes.AuditPasses,
+    )
+}
+
+
+class Claim(Strict):
+    """One claim: what it says, where the study says it, and the predicate that decides it."""
+
+    words: str
+    place: str
+    predicate: str
+    parameters: dict[str, Any] = Field(default={})
+
+    @model_validator(mode="after")
+    def _check_predicate(self) -> Self:
+        if self.predicate not in PREDICATES:
+            raise ValueError(
+                f"unknown predicate {self.predicate!r}; {nearest(self.predicate, PREDICATES)}"
+            )
+        return self
+
+    @property
+    def test(self) -> Predicate:
+        """The predicate with its parameters; raises ValidationError for wrong ones."""
+        return PREDICATES[self.predicate].model_validate(self.parameters)
+
+
+def read_claims(path: Path) -> dict[str, Claim]:
+    """Return the claims of a file by id, in its order.
+
+    Raises ConfigError with the place of the first fault.
+    """
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: {' '.join(str(error).split())}") from error
+    try:
+        claims = TypeAdapter(dict[Name, Claim]).validate_python(data)
+    except ValidationError as error:
+        raise ConfigError(f"{path}: {_first_fault(error)}") from error
+    for name, claim in claims.items():
+        try:
+            claim.test  # noqa: B018 (it is the check)
+        except ValidationError as error:
+            fault = _first_fault(error, name, "parameters")
+            raise ConfigError(f"{path}: {fault}") from error
+    return claims
+
+
+def _first_fault(error: ValidationError, *place: str) -> str:
+    fault = error.errors(include_url=False)[0]
+    return describe_fault(fault, [*place, *map(str, fault["loc"])])
+
+
+def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFrame:
+    """Return what a campaign says of each claim, one row each.
+
+    Numbers of suites that were measured in different ways (protocol and engine) are not mixed:
+    there is a row for each way.
+
+    Columns: claim (its id), words, place, protocol, engine, verdict (a `Verdict`), why (the numbers
+    that decide it, or what is missing), runs (that it rests on), marked (those of them that break a
+    check of the audit; both are of runs with a draft, or without one where the claim is about
+    rates without), unpaired (whether some are compared with a baseline of other prompts, and how it
+    varies could change the verdict).
+    """
+    rows = []
+    for protocol, engine in _ways(analysis):
+        part = _of_way(analysis, protocol, engine)
+        for name, claim in claims.items():
+            test = claim.test
+            judgement = test.judge(part)
+            rows.append(
+                {
+                    "claim": name,
+                    "words": claim.words,
+                    "place": claim.place,
+                    "protocol": protocol,
+                    "engine": engine,
+                    "verdict": judgement.verdict.value,
+                    "why": judgement.why,
+                    **_support(judgement, part),
+                    "unpaired": test.leans_on_baselines
+                    and not all(row.get("paired", True) for row in judgement.rows),
+                }
+            )
+    return pd.DataFrame(rows, columns=COLUMNS)
+
+
+def _ways(analysis: Analysis) -> list[tuple[str, str]]:
+    """Return the ways that speculation was measured in; without any, those of the rates."""
+    frames = [table(analysis, name) for name in ("cells", "baselines")]
+    frame = next((frame for frame in frames if not frame.empty), analysis.campaign)
+    return list(frame[WAY].drop_duplicates().itertuples(index=False, name=None))
+
+
+def _of_way(analysis: Analysis, protocol: str, engine: str) -> Analysis:
+    """Return an analysis with the rows of one way alone, in all tables that tell them apart."""
+    parts = {}
+    for field in fields(analysis):
+        frame = getattr(analysis, field.name)
+        if field.name != "campaign" and set(WAY) <= set(frame.columns):
+            parts[field.name] = frame[(frame["protocol"] == protocol) & (frame["engine"] == engine)]
+    return replace(analysis, **parts)
+
+
+def _support(judgement: Judgement, analysis: Analysis) -> dict[str, Any]:
+    """Return how many runs a judgement rests on, and how many of them are marked."""
+    marked = table(analysis, "marked")
+    used = reduce(or_, (_runs_of(row, marked) for row in judgement.rows), marked["runs"] < 0)
+    return {
+        "runs": int(marked.loc[used, "runs"].sum()),
+        "marked": int(marked.loc[used, "marked"].sum()),
+    }
+
+
+def _runs_of(row: Row, marked: pd.DataFrame) -> "pd.Series[bool]":
+    wanted = {key: row[key] for key in _KEYS if key in row}
+    own = (marked[list(wanted)] == pd.Series(wanted)).all(axis=1)
+    return own if "draft" in row else own & _of_baselines(marked)
+
+
+def _of_baselines(marked: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which runs the rates without a draft are made of, see `summarise_baselines`."""
+    speculative = marked.loc[marked["draft"] != NO_DRAFT, "suite"]
+    return ~marked["suite"].isin(speculative) & marked["prompt"].str.startswith(PASSAGE_PREFIX)

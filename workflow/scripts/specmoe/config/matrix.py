@@ -1,0 +1,117 @@
+"""From the configuration to the blocks of a campaign, and so to its runs."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from itertools import product
+
+from specmoe.config.block import (
+    ITSELF,
+    NO_DRAFT,
+    PASSAGE_PREFIX,
+    Block,
+    Method,
+    PromptSource,
+    Protocol,
+)
+from specmoe.config.schema import Config, Order, Suite
+
+# The text of the study's suite F (its repository, commit 4a72d16), which takes n words of it:
+# "Please write a detailed analysis of " and 50 times "the following topic. ", 156 in all.
+PUBLISHED_PASSAGE = "resources/prompts/published_topic.txt"
+
+
+def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
+    """Return every block of the campaign, suite after suite; `gpu`: the backend has one."""
+    return [
+        block
+        for name, suite in config.selected_suites.items()
+        for block in _suite_blocks(config, name, suite, gpu)
+    ]
+
+
+def cell_of(block: str) -> str:
+    """Return a block's id without its repeat: what all blocks of its cell have in common."""
+    return block.rpartition("/")[0]
+
+
+def schedule(
+    blocks: Iterable[Block], baselines: Mapping[str, str], seed: int, order: Order = Order.MIXED
+) -> list[Block]:
+    """Return the blocks in the order they are measured.
+
+    `baselines` names the suite that holds a suite's baselines, if it is another.
+
+    Repeat after repeat; in each, blocks of one target that share their baselines stay together, so
+    that a run and its baseline lie close in time, and are shuffled among themselves. These groups
+    are shuffled too: drift of the machine meets all suites alike. Which of two blocks comes first
+    depends on the two alone, so adding blocks reorders nothing. By target, the groups of a target
+    follow each other, so that memory which holds the weights of one at a time reads them once a
+    repeat.
+    """
+
+    def place(block: Block) -> tuple[int, bytes, bytes, bytes]:
+        stretch = _shuffle_key(seed, block.target) if order == Order.BY_TARGET else b""
+        group = f"{block.target}/{baselines.get(block.suite, block.suite)}"
+        return block.repeat, stretch, _shuffle_key(seed, group), _shuffle_key(seed, block.block)
+
+    return sorted(blocks, key=place)
+
+
+def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Block]:
+    measurement = config.measurement
+    protocol = config.protocol_of(name)
+    passage = PUBLISHED_PASSAGE if protocol == Protocol.PUBLISHED else config.prompts.passage
+    prompts = [
+        *(PromptSource(prompt, config.prompts.texts[prompt].file) for prompt in suite.prompts),
+        *(
+            PromptSource(f"{PASSAGE_PREFIX}{length}", passage, length)
+            for length in suite.prompt_lengths
+        ),
+    ]
+    blocks = []
+    temperatures = suite.temperatures or [measurement.temperature]
+    for target, named in product(suite.targets, suite.drafts):
+        draft = target if named == ITSELF else named
+        has_draft = draft != NO_DRAFT
+        gammas = suite.gammas if has_draft else [0]
+        imposed: list[float | None] = [*suite.imposed_acceptance] if has_draft else []
+        for gamma, acceptance, temperature in product(gammas, imposed or [None], temperatures):
+            parts = [name, target, draft, f"g{gamma}"]
+            parts += [] if acceptance is None else [f"a{acceptance:g}"]
+            parts += [f"t{temperature:g}"] if suite.temperatures else []
+            cell = "/".join(parts)
+            repeats = max(measurement.repeats, measurement.more_repeats.get(cell, 0))
+            for repeat in range(repeats):
+                block = f"{cell}/r{repeat}"
+                blocks.append(
+                    Block(
+                        block=block,
+                        suite=name,
+                        target=target,
+                        method=Method.DRAFT if has_draft else Method.NONE,
+                        draft=draft,
+                        gamma=gamma,
+                        repeat=repeat,
+                        prompts=_shuffled(prompts, block, measurement.order_seed),
+                        n_predict=measurement.n_predict,
+                        temperature=temperature,
+                        # Greedy repeats must agree; sampled ones are samples.
+                        seed=measurement.seed + (repeat if temperature > 0 else 0),
+                        warmups=measurement.warmups,
+                        context=measurement.context,
+                        threads=measurement.threads,
+                        gpu_layers=measurement.gpu_layers if gpu else 0,
+                        protocol=protocol,
+                        imposed_acceptance=acceptance,
+                        environment=measurement.environment,
+                    )
+                )
+    return blocks
+
+
+def _shuffled(prompts: list[PromptSource], block: str, seed: int) -> tuple[PromptSource, ...]:
+    return tuple(sorted(prompts, key=lambda source: _shuffle_key(seed, f"{block}/{source.prompt}")))
+
+
+def _shuffle_key(seed: int, name: str) -> bytes:
+    return hashlib.sha256(f"{seed}/{name}".encode()).digest()

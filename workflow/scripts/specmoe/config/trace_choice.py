@@ -1,0 +1,67 @@
+"""Which prompt the demonstration decodes, with which target and draft: from the configuration."""
+
+from dataclasses import replace
+
+from specmoe.config.block import Block, Method, PromptSource, Protocol
+from specmoe.config.matrix import list_blocks
+from specmoe.config.schema import Config
+from specmoe.config.trace import Demonstration
+
+
+def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
+    """Return what is decoded: the first pair and prompt of the campaign that `trace` leaves open.
+
+    None if the campaign pairs no such target and draft and `trace` does not name both, or if its
+    runs are others' and only known by their rows. `gpu`: the backend has one.
+    """
+    if config.campaign.source == "published":
+        return None
+    asked = config.trace
+    blocks = list_blocks(config, gpu=gpu)
+    paired = next((block for block in blocks if _pairs(block, asked.target, asked.draft)), None)
+    target = asked.target or (paired.target if paired else None)
+    draft = asked.draft or (paired.draft if paired else None)
+    if target is None or draft is None:
+        return None
+    name = asked.prompt or _first_prompt(config, paired)
+    prompt = config.prompts.texts[name]
+    block = replace(
+        blocks[0],  # for what all blocks of a campaign have in common
+        block=f"trace/{target}/{draft}/g{asked.gamma}",
+        suite="trace",
+        target=target,
+        method=Method.DRAFT,
+        draft=draft,
+        gamma=asked.gamma,
+        repeat=0,
+        prompts=(PromptSource(name, prompt.file),),
+        n_predict=asked.n_predict,
+        temperature=0.0,  # both sides are to give the same text
+        seed=config.measurement.seed,
+        warmups=0,
+        protocol=Protocol.PAIRED,
+        imposed_acceptance=None,
+    )
+    return Demonstration(
+        block=block,
+        target_label=config.label(target),
+        draft_label=config.label(draft),
+        prompt_label=prompt.label,
+        synthetic=any(map(config.is_synthetic, (target, draft))),
+    )
+
+
+def _first_prompt(config: Config, paired: Block | None) -> str:
+    """Return the first text of the suite that pairs target and draft, or else of all there are."""
+    sent = config.suites[paired.suite].prompts if paired else []
+    return next(iter([*sent, *config.prompts.texts]))
+
+
+def _pairs(block: Block, target: str | None, draft: str | None) -> bool:
+    """Return whether a block speculates, with this target and draft where they are named."""
+    return (
+        block.has_draft
+        and block.protocol == Protocol.PAIRED
+        and target in (None, block.target)
+        and draft in (None, block.draft)
+    )

@@ -1,0 +1,1 @@
+"""llama.cpp: built, identified, its processes run and ended, its logs read."""

@@ -1,0 +1,127 @@
+"""What every measurement says of its machine; `specmoe.plan.hardware` describes it in full.
+
+What macOS and Arm Linux say is parsed from recorded output; it has not run on either.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import re
+import subprocess
+from pathlib import Path
+
+import psutil
+
+from specmoe.errors import MeasurementError
+
+# nvidia-smi wakes every GPU of a server before it answers.
+TOOL_LIMIT_S = 20
+
+
+def host_id() -> str:
+    """Return 12 hex digits that tell this machine from others and say nothing else about it.
+
+    They outlast a new host name, network or kernel. A machine id alone would not do: machines set
+    up from one image share it.
+    """
+    facts = [
+        machine_id(Path("/")),
+        processor_name(),
+        platform.machine(),
+        str(psutil.cpu_count()),
+        # To the GiB, as a kernel keeps a few MB more or less to itself than the one before.
+        str(round(psutil.virtual_memory().total / 2**30)),
+    ]
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
+
+
+def refuse_other_host(description: Path) -> None:
+    """Raise MeasurementError if a campaign's description is there and is of another machine."""
+    if not description.exists():
+        return
+    host = json.loads(description.read_text())
+    if host["id"] != host_id():
+        raise MeasurementError(
+            f"this campaign was begun on another machine ({host['chip']}, {host['id']}); this one"
+            f" is {host_id()} ({processor_name()}): give it a campaign.name of its own"
+        )
+
+
+def machine_id(root: Path) -> str:
+    """Return what the system under `root` is identified by, or the node's name if by nothing."""
+    return (
+        text_of(root / "etc/machine-id")
+        or platform_uuid(output_of("ioreg", "-rd1", "-c", "IOPlatformExpertDevice"))
+        or platform.node()
+    )
+
+
+def platform_uuid(ioreg: str) -> str:
+    """Return the UUID of a Mac, from what `ioreg` prints; empty if there is none."""
+    found = re.search(r'"IOPlatformUUID" = "([^"]+)"', ioreg)
+    return found[1] if found else ""
+
+
+def processor_name() -> str:
+    """Return the processor's name as the system gives it, or the architecture's."""
+    if platform.system() == "Darwin":
+        name = output_of("sysctl", "-n", "machdep.cpu.brand_string")
+    else:
+        name = linux_processor_name(Path("/"))
+    return name or platform.processor() or platform.machine()
+
+
+def linux_processor_name(root: Path) -> str:
+    """Return the name of the processor, or else of the board, of a Linux system; or nothing.
+
+    The kernel names x86 processors. On Arm it knows the board of small computers (`Raspberry Pi 5
+    Model B Rev 1.0`); of servers lscpu at least knows the cores (`Neoverse-V1`).
+    """
+    return (
+        _field("model name", text_of(root / "proc/cpuinfo"))
+        or text_of(root / "sys/firmware/devicetree/base/model")
+        or _field("Model name", output_of("lscpu"))
+    )
+
+
+def physical_cores() -> int:
+    """Return the number of physical cores, or of logical ones where the system does not tell."""
+    return psutil.cpu_count(logical=False) or os.cpu_count() or 1
+
+
+def load_average() -> float:
+    """Return the one-minute load average."""
+    return os.getloadavg()[0]
+
+
+def text_of(file: Path) -> str:
+    """Return what is in a file of the system, or nothing if it cannot be read."""
+    try:
+        # Strings of a device tree end in a null character.
+        return file.read_text(encoding="utf-8", errors="replace").strip("\0 \n")
+    except OSError:
+        return ""
+
+
+def output_of(*command: str) -> str:
+    """Return what a tool prints, or nothing if it is absent, fails or hangs."""
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            check=True,
+            env=os.environ | {"LC_ALL": "C"},
+            errors="replace",
+            text=True,
+            timeout=TOOL_LIMIT_S,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
+
+
+def _field(name: str, text: str) -> str:
+    """Return the first value of a field in lines like `name : value`, indented or not."""
+    found = re.search(rf"^\s*{name}\s*:[ \t]*(.+)$", text, re.MULTILINE)
+    return found[1].strip() if found else ""

@@ -1,0 +1,273 @@
+"""One llama-server process: its command line, its requests, its counters, its end."""
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from specmoe.config.environment import engine_environment
+from specmoe.engine.flags import gpu_flags, speculation_flags
+from specmoe.engine.process import (
+    count_decode_failures,
+    exit_words,
+    peak_rss_bytes,
+    with_end_of_log,
+)
+from specmoe.engine.supervise import guarded
+from specmoe.errors import MeasurementError
+
+TRACED = {"LLAMA_TRACE": "1"}  # a line of log for every verification, see specmoe.trace
+HEALTH_POLL_S = 0.02
+# The socket's name counts against the kernel's limit of about 100 bytes for a socket path.
+SOCKET_NAME = "s.sock"
+# llama.cpp, src/llama-kv-cache.cpp; a model without attention has no such line.
+_CACHE_TYPES = re.compile(r"llama_kv_cache: size = .*\bK \((\w+)\).*\bV \((\w+)\)")
+
+
+class Settings(NamedTuple):
+    """What a running server says of itself."""
+
+    slots: int
+    context: int  # tokens of each slot; llama.cpp rounds what it is asked for up
+    speculative: bool
+    cache_types: tuple[str, ...]  # of all key and value caches, target's and draft's; sorted
+    build: str
+
+
+def server_command(
+    binary: Path,
+    target: Path,
+    *,
+    context: int,
+    threads: int,
+    gpu_layers: int,
+    draft: Path | None = None,
+    method: str = "none",
+    gamma: int = 0,
+    imposed_acceptance: float | None = None,
+) -> list[str]:
+    """Return llama-server's command line, without the address it listens on.
+
+    One slot, no reuse of earlier prompts, counters on. The flags after the common ones are all
+    that tells a speculative run from its baseline. `gpu_layers` 0 means a backend without GPU.
+    `imposed_acceptance` is the share of the drafted tokens that is accepted whatever they are; what
+    is generated is then not the target's text. `--spec-draft-p-min 0` lets the draft propose
+    `gamma` tokens however unsure it is. `--no-webui` is the one name of the flag that engines of
+    March and of November 2026 both know.
+    """
+    command = [str(binary), "--model", str(target), "--ctx-size", str(context)]
+    command += ["--parallel", "1", "--threads", str(threads)]
+    command += ["--ctx-checkpoints", "0", "--cache-ram", "0"]
+    command += ["--metrics", "--no-webui", "--log-verbosity", "4"]
+    command += gpu_flags(gpu_layers)
+    if draft is not None:
+        command += ["--model-draft", str(draft)]
+        command += speculation_flags(method, gamma, gpu_layers)
+        if imposed_acceptance is not None:
+            # The mean length counts the target's own token.
+            command += ["--spec-synth-len", f"{1 + gamma * imposed_acceptance:g}"]
+    return command
+
+
+class Server:
+    """A running llama-server, reached over a Unix socket in a private folder.
+
+    Use as a context manager; the process is gone when the block is left, whatever the reason.
+    Every fault raises MeasurementError with the end of the server's log.
+    """
+
+    def __init__(
+        self,
+        command: list[str],
+        log: Path,
+        start_limit_s: float,
+        run_limit_s: float,
+        environment: Mapping[str, str] | None = None,
+    ):
+        """Prepare `command` (from `server_command`) to run with its output in `log`.
+
+        `environment` is `measurement.environment`, what the configuration adds to the process's.
+        """
+        self._folder = tempfile.TemporaryDirectory(prefix="specmoe-")
+        self._socket = Path(self._folder.name, SOCKET_NAME)
+        self.command = [*command, "--host", str(self._socket)]
+        self.environment = engine_environment(environment or {}, os.environ) | TRACED
+        self._log = log
+        self._start_limit_s = start_limit_s
+        self._run_limit_s = run_limit_s
+        self._process: subprocess.Popen[bytes] | None = None
+        self.peak_rss_bytes: int | None = None  # known once the process has ended
+        self._client = httpx.Client(
+            transport=httpx.HTTPTransport(uds=str(self._socket)),
+            base_url="http://llama-server",
+            timeout=run_limit_s,
+        )
+
+    def __enter__(self) -> Self:
+        """Start the process and wait until its models are loaded."""
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                guarded(self.command),
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=self.environment,
+            )
+        try:
+            self._wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the process."""
+        self.stop()
+
+    def stop(self) -> None:
+        """End the process and wait for it; calling it again does nothing."""
+        if self._process is None:
+            return
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._process = None
+        self.peak_rss_bytes = peak_rss_bytes()
+        self._client.close()
+        self._folder.cleanup()
+
+    def tokenize(self, text: str) -> list[int]:
+        """Return the token ids of `text` as the target's vocabulary has it."""
+        ids: list[int] = self._post("/tokenize", {"content": text, "add_special": True})["tokens"]
+        return ids
+
+    def detokenize(self, ids: list[int]) -> str:
+        """Return the text of token ids."""
+        text: str = self._post("/detokenize", {"tokens": ids})["content"]
+        return text
+
+    def complete(
+        self,
+        prompt: list[int],
+        *,
+        n_predict: int,
+        temperature: float,
+        seed: int,
+        n_probs: int = 0,
+        reuse: bool = False,
+    ) -> dict[str, Any]:
+        """Generate exactly `n_predict` tokens after `prompt` and return the server's answer.
+
+        With it come the `n_probs` most probable candidates for each token, by the model alone,
+        whatever the sampling: `completion_probabilities[i].top_logprobs`, best first. With `reuse`,
+        a beginning of `prompt` that the request before has left read is not read again.
+        """
+        greedy = {"top_k": 1} if temperature == 0 else {}
+        return self._post(
+            "/completion",
+            {
+                "prompt": prompt,
+                "n_predict": n_predict,
+                "temperature": temperature,
+                "seed": seed,
+                "ignore_eos": True,
+                "cache_prompt": reuse,
+                "return_tokens": True,
+                "n_probs": n_probs,
+                **greedy,
+            },
+        )
+
+    def metrics(self) -> dict[str, float]:
+        """Return the server's counters by name, without the `llamacpp:` prefix.
+
+        Counters per draft position are named `..._per_pos_total/0`, `/1` and so on.
+        """
+        families = text_string_to_metric_families(self._request("GET", "/metrics").text)
+        return {
+            "/".join([sample.name.removeprefix("llamacpp:"), *sample.labels.values()]): sample.value
+            for family in families
+            for sample in family.samples
+        }
+
+    def settings(self) -> Settings:
+        """Return what the server says of itself, over its socket and in its log."""
+        slots: list[dict[str, Any]] = self._request("GET", "/slots").json()
+        properties: dict[str, Any] = self._request("GET", "/props").json()
+        found = _CACHE_TYPES.findall(self.log_text())
+        return Settings(
+            slots=len(slots),
+            context=slots[0]["n_ctx"],
+            speculative=slots[0]["speculative"],
+            cache_types=tuple(sorted({kind for kinds in found for kind in kinds})),
+            build=properties.get("build_info", "unknown"),
+        )
+
+    def fault(self, reason: str) -> MeasurementError:
+        """Return an error that says `reason` and shows the end of the server's log."""
+        return with_end_of_log(reason, self.log_text(), self._log)
+
+    def decode_failures(self) -> int:
+        """Return how many failed decodes the server has logged so far."""
+        return count_decode_failures(self.log_text())
+
+    def log_text(self) -> str:
+        """Return what the server has logged so far."""
+        return self._log.read_text(errors="replace")
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + self._start_limit_s
+        while time.monotonic() < deadline:
+            self._raise_if_ended("llama-server ended while loading")
+            try:
+                if self._client.get("/health").status_code == httpx.codes.OK:
+                    return
+            except httpx.TransportError:
+                pass  # not listening yet
+            time.sleep(HEALTH_POLL_S)
+        raise self.fault(
+            f"llama-server was not ready after {self._start_limit_s:g} s"
+            " (measurement.start_limit_s)"
+        )
+
+    def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer: dict[str, Any] = self._request("POST", path, json=body).json()
+        return answer
+
+    def _request(self, method: str, path: str, **kwargs: Any) -> httpx.Response:
+        try:
+            response = self._client.request(method, path, **kwargs)
+        except httpx.TimeoutException as error:
+            raise self.fault(
+                f"timeout: {path} took longer than {self._run_limit_s:g} s"
+                " (measurement.run_limit_s)"
+            ) from error
+        except httpx.TransportError as error:
+            self._raise_if_ended("llama-server crashed", grace_s=1.0)
+            raise self.fault(f"llama-server does not answer: {error}") from error
+        if response.status_code != httpx.codes.OK:
+            raise self.fault(f"llama-server refused {path}: {response.text.strip()}")
+        return response
+
+    def _raise_if_ended(self, reason: str, grace_s: float = 0.0) -> None:
+        assert self._process is not None
+        try:
+            code = self._process.wait(grace_s) if grace_s else self._process.poll()
+        except subprocess.TimeoutExpired:
+            return
+        if code is not None:
+            raise self.fault(f"{reason} ({exit_words(code)})")

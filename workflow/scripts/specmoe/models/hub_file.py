@@ -1,0 +1,251 @@
+"""One file of the hub: what is announced of it, its download, and its place in the user's cache.
+
+The hub's own client (huggingface_hub 2.4) writes to a file of a random name and throws it away when
+it is interrupted; here what has come is kept and continued, for files are tens of gigabytes.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from filelock import FileLock, Timeout
+from httpx2 import HTTPError, TransportError
+from huggingface_hub import (
+    constants,
+    get_hf_file_metadata,
+    hf_hub_download,
+    hf_hub_url,
+    try_to_load_from_cache,
+)
+from huggingface_hub.errors import HfHubHTTPError
+from huggingface_hub.file_download import http_get, repo_folder_name
+from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
+
+from specmoe.errors import ModelError
+from specmoe.files import replace_text
+from specmoe.models.hub_errors import one_line, reason
+
+Say = Callable[[str], None]
+
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+# Before each further attempt that follows one that brought nothing.
+PAUSES_S: Final = (1, 2, 4)
+_PASSING: Final = (408, 416, 429, 500, 502, 503, 504)  # answers that another attempt may not get
+
+
+@dataclass(frozen=True)
+class HubFile:
+    """A file's name on the hub."""
+
+    repository: str
+    revision: str
+    name: str
+
+    def __str__(self) -> str:
+        """Return it as messages name it."""
+        return f"{self.repository}, revision {self.revision}, file {self.name}"
+
+    @property
+    def key(self) -> str:
+        """Its name in a lock file."""
+        return f"{self.repository}/{self.name}@{self.revision}"
+
+    @property
+    def repository_folder(self) -> Path:
+        """The repository's folder in the user's cache."""
+        return cache_folder() / repo_folder_name(repo_id=self.repository, repo_type="model")
+
+
+@dataclass(frozen=True)
+class Located:
+    """What is known of a file before it is there, or of one that is."""
+
+    file: HubFile
+    commit: str
+    blob: Path  # where its bytes lie, or will
+    size: int  # bytes
+    cached: bool
+
+    @property
+    def announced_sha256(self) -> str | None:
+        """The hub's own word: the ETag of a large file is its SHA-256, and names the blob."""
+        return self.blob.name if _SHA256.fullmatch(self.blob.name) else None
+
+    @property
+    def partial(self) -> Path:
+        """Where the download is as far as it has come."""
+        return self.blob.with_name(f"{self.blob.name}.specmoe.incomplete")
+
+    @property
+    def missing_bytes(self) -> int:
+        """What is still to come."""
+        return 0 if self.blob.exists() else max(self.size - _size(self.partial), 0)
+
+
+def cache_folder() -> Path:
+    """Return the user's own hub cache."""
+    return Path(constants.HF_HUB_CACHE)
+
+
+def find(file: HubFile, commit: str | None = None) -> Path | None:
+    """Return a file in the user's cache, without asking the hub; None if it is not there."""
+    with one_line(file):
+        found = try_to_load_from_cache(file.repository, file.name, revision=commit or file.revision)
+    return Path(found) if isinstance(found, str) else None
+
+
+def locate(file: HubFile, say: Say, commit: str | None = None) -> Located:
+    """Find out what a file is, asking the hub unless a commit's file is in the cache already.
+
+    Where the hub cannot be asked, what the cache has of the revision is taken. Raises ModelError.
+    """
+    cached = find(file, commit)
+    if cached and _COMMIT.fullmatch(commit or file.revision):
+        return _located_in_cache(file, cached)
+    try:
+        return ask(file, commit, patient=cached is None)
+    except ModelError as error:
+        if cached is None:
+            raise
+        say(f"{error}; taking what the cache has of that revision")
+        return _located_in_cache(file, cached)
+
+
+def ask(file: HubFile, commit: str | None = None, *, patient: bool) -> Located:
+    """Ask the hub what a file is; if patient, several times. Raises ModelError."""
+    url = hf_hub_url(file.repository, file.name, revision=commit or file.revision)
+    with one_line(file):
+        metadata = get_hf_file_metadata(url, retry_on_errors=patient)
+    commit, etag, size = metadata.commit_hash, metadata.etag, metadata.size
+    if not commit or not etag or size is None:
+        raise ModelError(
+            f"{file}: {constants.ENDPOINT} does not answer as a hub does (no commit, ETag or size);"
+            " correct HF_ENDPOINT"
+        )
+    if cached := find(file, commit):
+        return _located_in_cache(file, cached)
+    return Located(file, commit, file.repository_folder / "blobs" / etag, size, cached=False)
+
+
+@contextmanager
+def alone(located: Located, say: Say) -> Iterator[None]:
+    """Let no other process download the same file; it waits, and finds the file there."""
+    folder = cache_folder() / ".locks" / located.file.repository_folder.name
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / f"{located.blob.name}.specmoe.lock")
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        say(f"{located.file}: waiting for another process that downloads it")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def download(located: Located, say: Say) -> Path:
+    """Return the file with all of a file's bytes, unchecked, going on where the last time ended.
+
+    Raises ModelError if they do not come; what has come is kept.
+    """
+    with one_line(located.file):
+        if located.size > constants.MAX_HTTP_DOWNLOAD_SIZE:
+            say(f"{located.file}: too large for plain HTTP; Xet starts anew if interrupted")
+            add_to_snapshot(located)
+            return located.blob
+        located.blob.parent.mkdir(parents=True, exist_ok=True)
+        _attempt_until_whole(located, say)
+    return located.partial
+
+
+def add_to_snapshot(located: Located) -> Path:
+    """Return the path of a file among its commit's others; it is downloaded if there is no blob."""
+    file = located.file
+    with one_line(file):
+        path = Path(hf_hub_download(file.repository, file.name, revision=located.commit))
+    # Where the client looks a branch up when the hub cannot be asked.
+    reference = file.repository_folder / "refs" / file.revision
+    if file.revision != located.commit and not _says(reference, located.commit):
+        replace_text(reference, located.commit)
+    return path
+
+
+def set_aside(located: Located, source: Path, digest: str) -> Path:
+    """Move wrong bytes to where no client of the hub finds them, and return where they lie."""
+    aside = located.blob.with_name(f"{located.blob.name}.bad-{digest[:8]}")
+    link = find(located.file, located.commit)
+    source.replace(aside)
+    if link is not None:
+        link.unlink(missing_ok=True)
+    return aside
+
+
+def _located_in_cache(file: HubFile, path: Path) -> Located:
+    link = path.is_symlink()
+    blob = file.repository_folder / "blobs" / path.readlink().name if link else path
+    depth = len(Path(file.name).parts)
+    return Located(file, path.parents[depth - 1].name, blob, path.stat().st_size, cached=True)
+
+
+def _attempt_until_whole(located: Located, say: Say) -> None:
+    pauses = iter(PAUSES_S)
+    while True:
+        before = _size(located.partial)
+        if before > located.size:
+            located.partial.unlink()
+        elif 0 < before < located.size:
+            say(f"{located.file}: going on after {before} of {located.size} bytes")
+        try:
+            return _attempt(located)
+        except (HTTPError, OSError) as error:
+            if not _may_pass(error):
+                raise
+            kept = _size(located.partial)
+            if before < kept < located.size:
+                pauses = iter(PAUSES_S)
+            pause = next(pauses, None)
+            if pause is None:
+                raise ModelError(
+                    f"{located.file}: {reason(error)}; {kept} of {located.size} bytes are kept,"
+                    " run again to go on"
+                ) from error
+            say(f"{located.file}: {reason(error)}; trying again in {pause} s")
+            time.sleep(pause)
+
+
+def _attempt(located: Located) -> None:
+    file = located.file
+    # A redirect's address expires, so each attempt gets a new one; the client that follows it
+    # sends no authorization to another host.
+    url = hf_hub_url(file.repository, file.name, revision=located.commit)
+    headers = {"Accept-Encoding": "identity"}
+    with located.partial.open("ab") as partial:
+        http_get(
+            url,
+            partial,
+            resume_size=partial.tell(),
+            headers=build_hf_headers(headers=headers),
+            expected_size=located.size,
+            displayed_filename=file.name,
+        )
+
+
+def _may_pass(error: Exception) -> bool:
+    if isinstance(error, HfHubHTTPError):
+        return error.response.status_code in _PASSING
+    # The client's complaint about a body of another size than announced has no error number.
+    return isinstance(error, TransportError) or (isinstance(error, OSError) and not error.errno)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _says(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text(encoding="utf-8") == text

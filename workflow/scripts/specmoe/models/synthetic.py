@@ -1,0 +1,260 @@
+"""Qwen3.5-shaped models with random weights, nested in each other, for runs without downloads.
+
+A family shares one seed and one width. Its smallest member is the *core*: every larger member
+starts with the same layers, and each layer that follows adds only a small update to the residual
+stream. A small member therefore drafts for a large one with an acceptance rate between 0 and 1
+that nobody imposed: it comes from the argmax of two networks that nearly agree.
+
+Tensor names, shapes and metadata: llama.cpp, src/models/qwen35.cpp and qwen35moe.cpp.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from math import prod, sqrt
+from pathlib import Path
+from typing import BinaryIO, Literal
+
+import gguf
+import numpy as np
+
+from specmoe.config.synthetic_recipe import Recipe
+from specmoe.errors import ModelError
+from specmoe.models.random_weights import Tensor, stored
+from specmoe.models.vocabulary import Vocabulary, byte_level_vocabulary
+
+ATTENTION_INTERVAL = 4
+"""One layer in four has full attention, the others a Gated DeltaNet, as in Qwen3.5."""
+
+CONVOLUTION = 4
+"""Positions the causal convolution before a Gated DeltaNet looks at."""
+
+# Gains of the random projections, relative to unit variance of the input. Updates must be strong
+# enough for the next token to depend on the whole context, or greedy decoding walks a map from
+# token to token and may loop (seen at gains up to 0.6, for some seeds and prompts), and weak
+# enough that rounding is not amplified from layer to layer (from 1.5 on, Q8_0's own error flips
+# one drafted token in ten).
+_UPDATE_GAIN = 0.8
+# Full attention averages over the context and halves the result in its sigmoid gate.
+_ATTENTION_GAIN = 2.0
+# Sharpens random attention somewhat: it would average the context away.
+_QUERY_GAIN = 1.5
+# Logits with a standard deviation of 4 give the best of the tokens a probability near one half,
+# as in trained models, so that a near tie means the same in nats as it does there.
+_LOGIT_GAIN = 4.0
+_FILE_TYPES = {
+    "F16": gguf.LlamaFileType.MOSTLY_F16,
+    "BF16": gguf.LlamaFileType.MOSTLY_BF16,
+    "Q8_0": gguf.LlamaFileType.MOSTLY_Q8_0,
+    "Q4_K": gguf.LlamaFileType.MOSTLY_Q4_K_S,  # S: no routed expert has more bits than others
+}
+
+
+def write_model(path: Path, recipe: Recipe) -> None:
+    """Write the model to `path`, whole or not at all; the same recipe gives the same bytes.
+
+    Raises ModelError when the disk does not take it.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        _write(part, recipe)
+        part.replace(path)
+    except OSError as error:
+        free = shutil.disk_usage(path.parent).free
+        raise ModelError(f"{path}: not written, {free} bytes free there: {error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def tensors(recipe: Recipe) -> Iterator[Tensor]:
+    """Yield every tensor of the model, in file order."""
+    hidden, table = recipe.hidden, (recipe.vocabulary, recipe.hidden)
+    vocabulary = byte_level_vocabulary(recipe.vocabulary)
+    # What a prompt may hold cannot be silent in a tied table, printable or not.
+    silent = vocabulary.padding if recipe.tied else ()
+    yield _matrix(recipe, "token_embd", table, gain=sqrt(hidden), silent_rows=silent)
+    for layer in range(recipe.layers):
+        strength = _strength(recipe, layer)
+        block = f"blk.{layer}."
+        yield _vector(f"{block}attn_norm.weight", hidden, 1.0)
+        if (layer + 1) % ATTENTION_INTERVAL == 0:
+            yield from _attention(recipe, block, strength * _UPDATE_GAIN)
+        else:
+            yield from _delta_net(recipe, block, strength * _UPDATE_GAIN)
+        yield _vector(f"{block}post_attention_norm.weight", hidden, 1.0)
+        yield from _feed_forward(recipe, block, strength * _UPDATE_GAIN)
+    if recipe.tied:
+        # With a norm of ones, a random network whose head is its embedding mostly repeats its last
+        # token. Random signs make the head as good as another one, at the same gain.
+        yield _random("output_norm.weight", (hidden,), 0.0, _LOGIT_GAIN / sqrt(hidden))
+    else:
+        yield _vector("output_norm.weight", hidden, 1.0)
+        silent = vocabulary.unprintable
+        yield _matrix(recipe, "output", table, gain=_LOGIT_GAIN, silent_rows=silent)
+
+
+def _strength(recipe: Recipe, layer: int) -> float:
+    """Return how strong a layer's updates are: 1 in the core, then falling as 1 / layer.
+
+    Were all later layers equally strong, those that a draft of middle size adds to the core would
+    be few among the target's many, and it would draft no better than the core alone.
+    """
+    if layer < recipe.core_layers:
+        return 1.0
+    return recipe.epsilon * recipe.core_layers / layer
+
+
+def _attention(recipe: Recipe, block: str, gain: float) -> Iterator[Tensor]:
+    width, kv_width = recipe.heads * recipe.head_size, recipe.kv_heads * recipe.head_size
+    # Twice the width: queries and the gate of the output, head by head.
+    yield _matrix(recipe, f"{block}attn_q", (2 * width, recipe.hidden))
+    yield _matrix(recipe, f"{block}attn_k", (kv_width, recipe.hidden))
+    yield _matrix(recipe, f"{block}attn_v", (kv_width, recipe.hidden))
+    yield _vector(f"{block}attn_q_norm.weight", recipe.head_size, _QUERY_GAIN)
+    yield _vector(f"{block}attn_k_norm.weight", recipe.head_size, 1.0)
+    yield _matrix(
+        recipe, f"{block}attn_output", (recipe.hidden, width), gain=_ATTENTION_GAIN * gain
+    )
+
+
+def _delta_net(recipe: Recipe, block: str, gain: float) -> Iterator[Tensor]:
+    heads = recipe.gdn_value_heads
+    value_width = heads * recipe.gdn_head_size
+    mixed = value_width + 2 * recipe.gdn_key_heads * recipe.gdn_head_size
+    yield _matrix(recipe, f"{block}attn_qkv", (mixed, recipe.hidden))
+    yield _matrix(recipe, f"{block}attn_gate", (value_width, recipe.hidden))
+    yield _random(f"{block}ssm_conv1d.weight", (mixed, CONVOLUTION), 0.0, 1 / sqrt(CONVOLUTION))
+    # A head forgets at rate softplus(alpha + dt) per token: here a few to a hundred tokens.
+    yield _random(f"{block}ssm_dt.bias", (heads,), -3.0, 1.0)
+    yield _vector(f"{block}ssm_a", heads, -1.0)
+    yield _matrix(recipe, f"{block}ssm_beta", (heads, recipe.hidden))
+    yield _matrix(recipe, f"{block}ssm_alpha", (heads, recipe.hidden), gain=0.25)
+    yield _vector(f"{block}ssm_norm.weight", recipe.gdn_head_size, 1.0)
+    yield _matrix(recipe, f"{block}ssm_out", (recipe.hidden, value_width), gain=gain)
+
+
+def _feed_forward(recipe: Recipe, block: str, gain: float) -> Iterator[Tensor]:
+    hidden, ffn, experts = recipe.hidden, recipe.ffn, recipe.experts
+    if not experts:
+        yield _matrix(recipe, f"{block}ffn_gate", (ffn, hidden))
+        yield _matrix(recipe, f"{block}ffn_up", (ffn, hidden))
+        yield _matrix(recipe, f"{block}ffn_down", (hidden, ffn), gain=gain)
+        return
+    # The shared expert is drawn as the dense FFN. llama.cpp multiplies it by the sigmoid of its
+    # gate; a zero gate makes that one half, for every token, and the doubled matrix undoes it.
+    yield _vector(f"{block}ffn_gate_inp_shexp.weight", hidden, 0.0)
+    for name, shape, strength in (
+        ("ffn_gate", (ffn, hidden), 1.0),
+        ("ffn_up", (ffn, hidden), 1.0),
+        ("ffn_down", (hidden, ffn), 2 * gain),
+    ):
+        drawn_as = f"{block}{name}"
+        yield _matrix(recipe, f"{drawn_as}_shexp", shape, gain=strength, drawn_as=drawn_as)
+    inner, down = recipe.expert_ffn, recipe.routed_epsilon * _UPDATE_GAIN
+    yield _random(f"{block}ffn_gate_inp.weight", (experts, hidden), 0.0, 1 / sqrt(hidden))
+    yield _matrix(recipe, f"{block}ffn_gate_exps", (experts, inner, hidden))
+    yield _matrix(recipe, f"{block}ffn_up_exps", (experts, inner, hidden))
+    yield _matrix(recipe, f"{block}ffn_down_exps", (experts, hidden, inner), gain=down)
+
+
+def _matrix(
+    recipe: Recipe,
+    name: str,
+    shape: tuple[int, ...],
+    gain: float = 1.0,
+    drawn_as: str = "",
+    silent_rows: tuple[int, ...] = (),
+) -> Tensor:
+    """Return a projection whose outputs have `gain` times the deviation of its inputs."""
+    deviation = gain / sqrt(shape[-1])
+    dtype = _type_of_matrix(recipe, name)
+    return Tensor(f"{name}.weight", shape, 0.0, deviation, dtype, drawn_as or name, silent_rows)
+
+
+def _type_of_matrix(recipe: Recipe, name: str) -> Literal["F16", "BF16", "Q8_0", "Q4_K"]:
+    """Return the recipe's type, but for Q4_K: that has most weights, and what is left Q8_0."""
+    if recipe.dtype == "Q4_K" and not (name in ("token_embd", "output") or name.endswith("_exps")):
+        return "Q8_0"
+    return recipe.dtype
+
+
+def _random(name: str, shape: tuple[int, ...], mean: float, deviation: float) -> Tensor:
+    return Tensor(name, shape, mean, deviation, "F32", name)
+
+
+def _vector(name: str, size: int, value: float) -> Tensor:
+    return Tensor(name, (size,), value, 0.0, "F32", name)
+
+
+def _write(path: Path, recipe: Recipe) -> None:
+    plan = list(tensors(recipe))
+    _write_header(path, recipe, plan)
+    with path.open("ab") as file:
+        _pad(file)
+        for tensor in plan:
+            for piece in stored(tensor, recipe.seed):
+                file.write(piece.data)
+            _pad(file)
+
+
+def _write_header(path: Path, recipe: Recipe, plan: list[Tensor]) -> None:
+    """Write all that comes before the weights."""
+    writer = gguf.GGUFWriter(path, recipe.architecture)
+    _add_metadata(writer, recipe)
+    add_vocabulary(writer, byte_level_vocabulary(recipe.vocabulary))
+    for tensor in plan:
+        kind = gguf.GGMLQuantizationType[tensor.dtype]
+        per_block, block_bytes = gguf.GGML_QUANT_SIZES[kind]
+        size = prod(tensor.shape) // per_block * block_bytes
+        # The writer wants a numpy type as well, and ignores it where the GGUF type is given.
+        writer.add_tensor_info(tensor.name, tensor.shape, np.dtype(np.uint16), size, kind)
+    try:
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_ti_data_to_file()
+    finally:
+        writer.close()
+
+
+def _pad(file: BinaryIO) -> None:
+    file.write(bytes(-file.tell() % gguf.GGUF_DEFAULT_ALIGNMENT))
+
+
+def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
+    writer.add_block_count(recipe.layers)
+    writer.add_context_length(recipe.context_length)
+    writer.add_embedding_length(recipe.hidden)
+    writer.add_feed_forward_length(recipe.ffn)
+    writer.add_head_count(recipe.heads)
+    writer.add_head_count_kv(recipe.kv_heads)
+    writer.add_key_length(recipe.head_size)
+    writer.add_value_length(recipe.head_size)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_rope_freq_base(1e7)
+    # A quarter of each head is rotated, in Qwen's three interleaved sections (text uses one).
+    pairs = recipe.head_size // 8
+    writer.add_rope_dimension_count(2 * pairs)
+    writer.add_rope_dimension_sections([pairs - 2 * (pairs // 3), pairs // 3, pairs // 3, 0])
+    writer.add_ssm_conv_kernel(CONVOLUTION)
+    writer.add_ssm_inner_size(recipe.gdn_value_heads * recipe.gdn_head_size)
+    writer.add_ssm_state_size(recipe.gdn_head_size)
+    writer.add_ssm_time_step_rank(recipe.gdn_value_heads)
+    writer.add_ssm_group_count(recipe.gdn_key_heads)
+    writer.add_full_attention_interval(ATTENTION_INTERVAL)
+    writer.add_file_type(int(_FILE_TYPES[recipe.dtype]))
+    if recipe.experts:
+        writer.add_expert_count(recipe.experts)
+        writer.add_expert_used_count(recipe.experts_used)
+        writer.add_expert_feed_forward_length(recipe.expert_ffn)
+        writer.add_expert_shared_feed_forward_length(recipe.ffn)
+
+
+def add_vocabulary(writer: gguf.GGUFWriter, vocabulary: Vocabulary) -> None:
+    """Write what llama.cpp needs to know of a model's tokens."""
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("qwen35")
+    writer.add_token_list(list(vocabulary.tokens))
+    writer.add_token_types(vocabulary.types)
+    writer.add_token_merges(list(vocabulary.merges))
+    writer.add_eos_token_id(vocabulary.end_of_text)
+    writer.add_bool("tokenizer.ggml.add_bos_token", False)

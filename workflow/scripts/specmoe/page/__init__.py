@@ -1,0 +1,1 @@
+"""The web page, and what is pasted elsewhere, from an analysis."""

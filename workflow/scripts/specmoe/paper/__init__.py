@@ -1,0 +1,1 @@
+"""The paper: tables, numbers and PDFs, from an analysis."""

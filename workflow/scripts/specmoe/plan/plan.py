@@ -1,0 +1,266 @@
+"""The plan of a campaign: what it needs, whether that fits, and how long it may take."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from specmoe.config.backend import Backend
+from specmoe.config.block import Block
+from specmoe.config.models import UNVERIFIED, ConvertModel, HubModel, PathModel
+from specmoe.config.schema import Config
+from specmoe.files import gigabytes
+from specmoe.models.sizes import Size, size_of
+from specmoe.plan.estimate import Machine, block_seconds
+from specmoe.plan.inventory import Folder, Survey
+from specmoe.plan.progress import seconds_left
+
+# Beside the weights: context, recurrent states, compute buffers.
+WORKING_BYTES = 10**9
+# macOS lets a GPU wire about three quarters of the memory; a driver and a desktop take their part.
+USABLE_MEMORY = {Backend.METAL: 0.75, Backend.CUDA: 0.95, Backend.CPU: 0.9}
+
+
+@dataclass(frozen=True)
+class Item:
+    """One model that has to come from somewhere."""
+
+    model: str
+    source: str  # in words
+    size_bytes: int | None  # None: not known
+    basis: str
+
+
+@dataclass(frozen=True)
+class SuitePlan:
+    """The blocks of one suite, estimated and measured; times in seconds."""
+
+    suite: str
+    blocks: int
+    runs: int
+    measured: int  # blocks
+    estimated_s: float | None  # of all blocks; None: a size is not known
+    estimated_measured_s: float | None  # of the measured ones
+    measured_s: float
+
+
+def total(suites: Iterable[SuitePlan]) -> SuitePlan:
+    """Return the sum of several suites' plans."""
+    suites = list(suites)
+    return SuitePlan(
+        "all",
+        sum(suite.blocks for suite in suites),
+        sum(suite.runs for suite in suites),
+        sum(suite.measured for suite in suites),
+        _sum(suite.estimated_s for suite in suites),
+        _sum(suite.estimated_measured_s for suite in suites),
+        sum(suite.measured_s for suite in suites),
+    )
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a campaign needs and how long it may take."""
+
+    campaign: str
+    host: Mapping[str, object]  # as `hardware.describe` says it
+    backend: Backend
+    machine: Machine | None  # None: its bandwidth is not known
+    hub_folder: Folder
+    models_folder: Folder
+    downloads: list[Item]
+    made: list[Item]
+    memory: tuple[str, int] | None  # the largest pair of models, and its bytes
+    memory_usable: int
+    suites: list[SuitePlan]
+    estimated_s: Mapping[str, float | None]  # of every block; None: a size is not known
+    left_s: float | None  # of the blocks that are not measured, at the pace so far
+    again: Mapping[str, str]  # blocks that are measured again, and what is changed of them
+    unverified: list[str]
+    shortfalls: list[str]  # what does not fit; empty if all does
+
+
+def make_plan(
+    config: Config, blocks: list[Block], host: Mapping[str, object], backend: Backend, found: Survey
+) -> Plan:
+    """Return the plan of all blocks, measured or not, on a host."""
+    sizes = {
+        name: size
+        for name in config.needed_models
+        if (size := size_of(name, config, found.cards, found.asked))
+    }
+    downloads, made = _to_download(config, sizes, found), _to_make(config, sizes, found)
+    needs = _memory_needs(config, blocks, sizes)
+    usable = _usable_memory(host, backend)
+    machine = _machine(host, backend)
+    estimated_s = {
+        block.block: _estimate(block, sizes, machine, found.prompt_tokens) for block in blocks
+    }
+    return Plan(
+        campaign=config.campaign.name,
+        host=host,
+        backend=backend,
+        machine=machine,
+        hub_folder=found.hub_folder,
+        models_folder=found.models_folder,
+        downloads=downloads,
+        made=made,
+        memory=max(needs.items(), key=lambda need: need[1], default=None),
+        memory_usable=usable,
+        suites=_suites(config, blocks, estimated_s, found.measured_s),
+        estimated_s=estimated_s,
+        left_s=seconds_left(estimated_s, found.measured_s),
+        again=found.changed,
+        unverified=[item.model for item in downloads if _unverified(config, item.model)],
+        shortfalls=[
+            *_absent(found),
+            *_disk_shortfalls(downloads, made, found),
+            *_memory_shortfalls(needs, usable),
+        ],
+    )
+
+
+def _machine(host: Mapping[str, object], backend: Backend) -> Machine | None:
+    """Return what an estimate needs of the machine; None if nobody knows its bandwidth."""
+    bandwidth = host["memory_bandwidth_bytes_per_second"]
+    if not isinstance(bandwidth, int | float):
+        return None
+    return Machine(bandwidth, backend != Backend.CPU, round(_number(host, "physical_cores")))
+
+
+def _to_download(config: Config, sizes: Mapping[str, Size], found: Survey) -> list[Item]:
+    """Return what has to be downloaded; a file that two models share comes once."""
+    items: dict[str, Item] = {}
+    for name in config.needed_models:
+        entry = config.models[name]
+        if name in found.made or name in found.cached:
+            continue
+        if isinstance(entry, HubModel | ConvertModel):
+            file = entry.file if isinstance(entry, HubModel) else "*.safetensors"
+            source = f"{entry.repository}, {file}"
+            items.setdefault(f"{source}@{entry.revision}", _item(name, source, sizes))
+    return list(items.values())
+
+
+def _to_make(config: Config, sizes: Mapping[str, Size], found: Survey) -> list[Item]:
+    """Return what is written here: everything but links to files that are elsewhere."""
+    return [
+        _item(name, entry.kind, sizes)
+        for name in config.needed_models
+        for entry in [config.models[name]]
+        if name not in found.made and not isinstance(entry, HubModel | PathModel)
+    ]
+
+
+def _item(name: str, source: str, sizes: Mapping[str, Size]) -> Item:
+    size = sizes.get(name)
+    return Item(
+        name, source, size.file_bytes if size else None, size.basis if size else "size not known"
+    )
+
+
+def _memory_needs(
+    config: Config, blocks: Iterable[Block], sizes: Mapping[str, Size]
+) -> dict[str, int]:
+    """Return the bytes that each combination of target and draft needs, by its name in words."""
+    needs = {}
+    for block in blocks:
+        loaded = [block.target, block.draft] if block.has_draft else [block.target]
+        if all(model in sizes for model in loaded):
+            words = " with ".join(config.label(model) for model in loaded)
+            needs[words] = sum(sizes[model].file_bytes for model in loaded) + WORKING_BYTES
+    return needs
+
+
+def _usable_memory(host: Mapping[str, object], backend: Backend) -> int:
+    """Return the bytes that models can take."""
+    own = host.get("gpu_memory_bytes") if backend == Backend.CUDA else None
+    memory = own if isinstance(own, int) else _number(host, "memory_bytes")
+    return round(memory * USABLE_MEMORY[backend])
+
+
+def _unverified(config: Config, model: str) -> bool:
+    entry = config.models[model]
+    return isinstance(entry, ConvertModel) or (
+        isinstance(entry, HubModel) and entry.sha256 == UNVERIFIED
+    )
+
+
+def _absent(found: Survey) -> list[str]:
+    return [
+        f"model {name}: no file {file}; correct its path in the config"
+        for name, file in found.absent.items()
+    ]
+
+
+def _memory_shortfalls(needs: Mapping[str, int], usable: int) -> list[str]:
+    return [
+        f"memory: {words}: {gigabytes(needed)} needed, {gigabytes(usable)} usable"
+        for words, needed in needs.items()
+        if needed > usable
+    ]
+
+
+def _disk_shortfalls(downloads: list[Item], made: list[Item], found: Survey) -> list[str]:
+    """Return what is short on the disks that downloads and made models go to, often the same."""
+    wanted: dict[int, list[tuple[int, str]]] = {}
+    for folder, items in ((found.hub_folder, downloads), (found.models_folder, made)):
+        needed = sum(item.size_bytes or 0 for item in items)
+        wanted.setdefault(folder.disk, []).append((needed, str(folder.path)))
+    free = {folder.disk: folder.free_bytes for folder in (found.hub_folder, found.models_folder)}
+    return [
+        f"disk: {gigabytes(sum(needed for needed, _ in folders))} needed in"
+        f" {' and '.join(path for needed, path in folders if needed)}, {gigabytes(free[disk])} free"
+        for disk, folders in wanted.items()
+        if sum(needed for needed, _ in folders) > free[disk]
+    ]
+
+
+def _suites(
+    config: Config,
+    blocks: list[Block],
+    estimated_s: Mapping[str, float | None],
+    measured_s: Mapping[str, float],
+) -> list[SuitePlan]:
+    plans = []
+    for name in config.selected_suites:
+        members = [block for block in blocks if block.suite == name]
+        measured = [block.block for block in members if block.block in measured_s]
+        plans.append(
+            SuitePlan(
+                suite=name,
+                blocks=len(members),
+                runs=sum(len(block.prompts) for block in members),
+                measured=len(measured),
+                estimated_s=_sum(estimated_s[block.block] for block in members),
+                estimated_measured_s=_sum(estimated_s[block] for block in measured),
+                measured_s=sum(measured_s[block] for block in measured),
+            )
+        )
+    return plans
+
+
+def _estimate(
+    block: Block,
+    sizes: Mapping[str, Size],
+    machine: Machine | None,
+    prompt_tokens: Mapping[str, int],
+) -> float | None:
+    known = block.target in sizes and (not block.has_draft or block.draft in sizes)
+    if machine is None or not known:
+        return None
+    tokens = [source.length or prompt_tokens[source.file] for source in block.prompts]
+    return block_seconds(block, tokens, sizes[block.target], sizes.get(block.draft), machine)
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    total = 0.0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
+
+
+def _number(host: Mapping[str, object], key: str) -> float:
+    value = host[key]
+    assert isinstance(value, int | float)
+    return value

@@ -1,0 +1,127 @@
+"""A plan as text for a terminal."""
+
+from specmoe.files import gigabytes
+from specmoe.plan.estimate import assumptions
+from specmoe.plan.fit import refusal
+from specmoe.plan.inventory import Folder
+from specmoe.plan.plan import Item, Plan, SuitePlan, total
+from specmoe.plan.progress import duration, seconds_left
+
+NO_BANDWIDTH = (
+    "No estimate: the memory bandwidth of this GPU is not known; say host.memory_bandwidth_gb_s"
+)
+
+
+def describe(plan: Plan) -> str:
+    """Return the whole plan as text."""
+    return "\n".join(
+        [
+            *_head(plan),
+            "",
+            *_items("To download", plan.downloads, plan.hub_folder),
+            *_items("To make", plan.made, plan.models_folder),
+            *_memory(plan),
+            *_unverified(plan),
+            "",
+            *_times(plan.suites),
+            *_left(plan),
+            *_again(plan),
+            "",
+            assumptions(plan.machine) if plan.machine else NO_BANDWIDTH,
+            *(["", refusal(plan.shortfalls)] if plan.shortfalls else []),
+        ]
+    )
+
+
+def _head(plan: Plan) -> list[str]:
+    whole, memory = total(plan.suites), plan.host["memory_bytes"]
+    assert isinstance(memory, int)
+    bandwidth = ""
+    if plan.machine:
+        source = plan.host["memory_bandwidth_source"]
+        bandwidth = f" {plan.machine.bandwidth / 1e9:.0f} GB/s ({source}),"
+    return [
+        f"Campaign {plan.campaign}: {whole.runs} runs in {whole.blocks} blocks",
+        f"Machine: {plan.host['chip']}, {memory / 2**30:.0f} GiB of memory,{bandwidth}"
+        f" backend {plan.backend}",
+    ]
+
+
+def _items(title: str, items: list[Item], folder: Folder) -> list[str]:
+    if not items:
+        return [f"{title}: nothing"]
+    known = sum(item.size_bytes or 0 for item in items)
+    unknown = sum(item.size_bytes is None for item in items)
+    more = f", and {unknown} of unknown size" if unknown else ""
+    lines = [
+        f"{title}: {gigabytes(known)}{more}, into {folder.path}"
+        f" ({gigabytes(folder.free_bytes)} free)"
+    ]
+    for item in items:
+        size = "?" if item.size_bytes is None else gigabytes(item.size_bytes)
+        lines.append(f"  {item.model:<14}{size:>10}  {item.source} ({item.basis})")
+    return lines
+
+
+def _memory(plan: Plan) -> list[str]:
+    if plan.memory is None:
+        return []
+    models, needed = plan.memory
+    return [
+        f"Memory: at most {gigabytes(needed)} ({models});"
+        f" {gigabytes(plan.memory_usable)} are usable"
+    ]
+
+
+def _unverified(plan: Plan) -> list[str]:
+    if not plan.unverified:
+        return []
+    return [
+        f"Unverified: the config knows no SHA-256 of {', '.join(plan.unverified)};"
+        " --config trust=first-use records them"
+    ]
+
+
+def _times(suites: list[SuitePlan]) -> list[str]:
+    """Return the table of estimated and measured times, with a line for the whole."""
+    width = max(6, *(len(suite.suite) for suite in suites))
+    lines = [f"{'suite':>{width}}{'blocks':>8}{'runs':>6}{'estimated':>11}  measured"]
+    for suite in [*suites, total(suites)]:
+        measured = "-"
+        if suite.measured:
+            blocks = f"{suite.measured} blocks: " if suite.measured < suite.blocks else ""
+            of_those = duration(suite.estimated_measured_s)
+            measured = f"{blocks}{duration(suite.measured_s)} (estimated: {of_those})"
+        lines.append(
+            f"{suite.suite:>{width}}{suite.blocks:>8}{suite.runs:>6}"
+            f"{duration(suite.estimated_s):>11}  {measured}"
+        )
+    return lines
+
+
+def _left(plan: Plan) -> list[str]:
+    """Return what is left of a campaign that is measured in part, at the pace so far."""
+    whole = total(plan.suites)
+    if not 0 < whole.measured < whole.blocks:
+        return []
+    return [
+        f"Left: {duration(plan.left_s)} for {whole.blocks - whole.measured} blocks, at the pace of"
+        " those that are measured"
+    ]
+
+
+def _again(plan: Plan) -> list[str]:
+    """Return which measured blocks are measured again, why, and how long that may take."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for block, reason in plan.again.items():
+        groups.setdefault((block.partition("/")[0], reason), []).append(block)
+    lines = []
+    for (suite, reason), blocks in groups.items():
+        times = {block: plan.estimated_s[block] for block in blocks}
+        lines.append(
+            f"Measured again: {len(blocks)} blocks of suite {suite}"
+            f" ({duration(seconds_left(times, {}))} by estimate): {reason}"
+        )
+    if lines:
+        lines.append("All prompts of a block are measured by one process, so that they compare.")
+    return lines

@@ -1,0 +1,307 @@
+"""The published study's own rows, as rows of ours.
+
+The authors kept one line of CSV a run: of runs without a draft what llama-bench printed, of runs
+with one what llama-speculative printed. The latter's counters were not kept, but three of the
+numbers that were, each at the digits its tool prints, leave one possibility for all of them; see
+`recover`.
+"""
+
+import csv
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, StringConstraints, ValidationError, field_validator
+
+from specmoe.config.base import Positive, Strict
+from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Method
+from specmoe.errors import SchemaError
+from specmoe.files import sha256_of
+from specmoe.runs.collect import Row, link_baselines
+
+PUBLISHED = "published"  # campaign, protocol and host of all rows
+ENGINE = "llama.cpp b8240 or b8280"  # its Table 1; which row came from which is not recorded
+
+# The study's prompts by our ids; runs of llama-bench and of suite F are named by their length.
+_TEXTS = {
+    "short_factual": "short_factual",
+    "code_gen": "code",
+    "long_reasoning": "long_reasoning",
+    "chinese": "chinese",
+}
+
+# Half of the last digit that llama-speculative prints of its acceptance (in percent, three
+# decimals; here as a share) and of its rate (three decimals), with room for binary fractions.
+HALF_ACCEPTANCE = 0.5e-5 + 1e-12
+HALF_RATE = 0.5e-3 + 1e-9
+
+_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class Recorded(Strict):
+    """One line of the authors' CSV; which columns are null depends on the tool that ran."""
+
+    job_id: Annotated[str, StringConstraints(pattern=r"^[ABCDF]_")]
+    timestamp: datetime
+    machine: str
+    chip: str
+    target_model: str
+    draft_model: str
+    draft_len: Annotated[int, Field(ge=0)]
+    n_prompt: Positive
+    n_predict: Positive
+    repeat: Annotated[int, Field(ge=0)]
+    prompt_key: Literal["bench", "sweep", "short_factual", "code_gen", "long_reasoning", "chinese"]
+    tokens_per_sec: _Positive
+    prompt_eval_ms: _Positive | None
+    eval_ms_per_token: _Positive
+    draft_acceptance_rate: Annotated[float, Field(ge=0, le=1)] | None
+    speedup_vs_baseline: float | None
+    raw_log: str
+    status: Literal["ok"]
+
+    @field_validator(
+        "prompt_eval_ms", "draft_acceptance_rate", "speedup_vs_baseline", mode="before"
+    )
+    @classmethod
+    def _empty_is_null(cls, value: Any) -> Any:
+        return None if value == "" else value
+
+    @property
+    def suite(self) -> str:
+        """The suite, which is the first letter of the job's name."""
+        return self.job_id[0]
+
+    @property
+    def block(self) -> str:
+        """The block this run would be of here; the study started an engine for every run."""
+        models = f"{self.target_model}/{self.draft_model}"
+        return f"{self.suite}/{models}/g{self.draft_len}/r{self.repeat}"
+
+    @property
+    def prompt(self) -> str:
+        """The id of the prompt."""
+        return _TEXTS.get(self.prompt_key, f"{PASSAGE_PREFIX}{self.n_prompt}")
+
+
+class Counters(NamedTuple):
+    """What a run of llama-speculative counted: tokens, rounds, accepted tokens, milliseconds."""
+
+    generated: int
+    rounds: int
+    accepted: int
+    decode_ms: int
+
+
+def rows_of_csv(path: Path, sha256: str) -> list[Row]:
+    """Return the rows of the authors' `runs.csv`; see `rows_of`.
+
+    Raises SchemaError when the file's SHA-256 is not `sha256`.
+    """
+    found = sha256_of(path)
+    if found != sha256:
+        raise SchemaError(
+            f"{path} is not the published runs.csv: its SHA-256 is {found}, not {sha256}"
+        )
+    with path.open(encoding="utf-8", newline="") as file:
+        return rows_of(csv.DictReader(file))
+
+
+def rows_of(lines: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Return the rows of the lines of the authors' CSV.
+
+    What differs from rows of our own:
+
+    - `passage-<n>` is a nominal length. llama-bench generates from an empty context whatever n is;
+      the runs of suite F with a draft sent the first n words of a text of at most 156.
+    - `n_prompt` is as recorded: tokens of llama-bench, words of llama-speculative.
+    - Runs of suite F with a draft have as baseline the run without one of the same nominal length
+      and repeat. No other suite has runs of both kinds.
+    - `started_at` is the recorded time, taken as UTC as it has no zone. By the distances between
+      runs of unlike length it was taken when a run had ended.
+    - The seed is null: greedy decoding needs none, and none was set.
+
+    Raises SchemaError, naming the job, for a line that is not of that CSV, and for one whose
+    numbers do not belong to exactly one set of counters.
+    """
+    recorded = [_recorded(line) for line in lines]
+    orders = _orders(recorded)
+    rows = [_row(record, orders[record.job_id]) for record in recorded]
+    link_baselines(rows, {"F": "F"})
+    return rows
+
+
+def recover(
+    *,
+    rate: float,
+    ms_per_token: float,
+    acceptance_rate: float,
+    gamma: int,
+    n_predict: int,
+) -> list[Counters]:
+    """Return all counters that a run of llama-speculative can have had; one, unless by chance.
+
+    With N tokens in V rounds of γ drafted tokens, of which A were accepted, after a first token
+    from the prompt (llama.cpp, examples/speculative/speculative.cpp):
+
+    - N = A + V + 1, and as it stops after the round that exceeds `n_predict`,
+      n_predict < N ≤ n_predict + γ + 1;
+    - `ms_per_token` = T / N, where T is a whole number of milliseconds, as it is printed;
+    - `acceptance_rate` = A / (γ V), at five decimals;
+    - `rate` = N / T in tokens per second at three decimals, of T before it was rounded.
+
+    For a given N at most one A fits, as long as γ V is below 100 000.
+    """
+    found = []
+    for generated in range(n_predict + 1, n_predict + gamma + 2):
+        decode_ms = round(ms_per_token * generated)
+        # A = acceptance_rate · γ · V with V = N - 1 - A.
+        share = acceptance_rate * gamma
+        accepted = round(share * (generated - 1) / (1 + share))
+        rounds = generated - 1 - accepted
+        if (
+            rounds > 0
+            and math.isclose(ms_per_token * generated, decode_ms, rel_tol=1e-12)
+            and _rate_fits(rate, generated, decode_ms)
+            and abs(accepted / (gamma * rounds) - acceptance_rate) <= HALF_ACCEPTANCE
+        ):
+            found.append(Counters(generated, rounds, accepted, decode_ms))
+    return found
+
+
+def host_of_study(given: Mapping[str, str | float]) -> dict[str, Any]:
+    """Return `host.json` of the study's machine, from what the configuration states of it."""
+    gib, gb = 2**30, 10**9
+    memory, bandwidth = given.get("memory_gb"), given.get("memory_bandwidth_gb_s")
+    return {
+        "id": PUBLISHED,
+        "chip": given.get("chip"),
+        "gpu": given.get("gpu"),
+        "memory_bytes": None if memory is None else round(float(memory) * gib),
+        "memory_bandwidth_bytes_per_second": None if bandwidth is None else float(bandwidth) * gb,
+        "memory_bandwidth_source": None if bandwidth is None else "config",
+        "given": ", ".join(sorted(given)),
+    }
+
+
+def _recorded(line: Mapping[str, Any]) -> Recorded:
+    try:
+        return Recorded.model_validate(line)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in fault["loc"]) or "line"
+        message = fault["msg"].removeprefix("Value error, ")
+        raise SchemaError(
+            f"published runs: job {line.get('job_id')!r}: {place}: {message}"
+        ) from error
+
+
+def _orders(recorded: Iterable[Recorded]) -> dict[str, int]:
+    """Return each job's position in its block, by time."""
+    blocks = defaultdict(list)
+    for record in sorted(recorded, key=lambda record: record.timestamp):
+        blocks[record.block].append(record.job_id)
+    return {job: order for jobs in blocks.values() for order, job in enumerate(jobs)}
+
+
+def _row(record: Recorded, order: int) -> Row:
+    measured = _without_draft(record) if record.draft_model == NO_DRAFT else _with_draft(record)
+    return {
+        "campaign": PUBLISHED,
+        "protocol": PUBLISHED,
+        "suite": record.suite,
+        "block": record.block,
+        "run": f"{record.block}/{record.prompt}",
+        "target": record.target_model,
+        "draft": record.draft_model,
+        "gamma": record.draft_len,
+        "prompt": record.prompt,
+        "n_prompt": record.n_prompt,
+        "n_predict": record.n_predict,
+        "temperature": 0.0,
+        "imposed_acceptance": None,
+        "draft_ms": None,
+        "seed": None,
+        "repeat": record.repeat,
+        "order": order,
+        "prompt_ms": record.prompt_eval_ms,
+        "tokens_per_second": record.tokens_per_sec,
+        **measured,
+        **dict.fromkeys(_UNKNOWN),
+        "started_at": record.timestamp.replace(tzinfo=UTC),
+        "engine": ENGINE,
+        "engine_commit": "unknown",
+        "backend": "metal",
+        "host": PUBLISHED,
+        "status": record.status,
+    }
+
+
+_UNKNOWN = (
+    "accepted_per_position",
+    "replays",
+    "replays_rejected",
+    "decodes",
+    "decode_failures",
+    "tokens",
+    "baseline",
+    "common_prefix",
+    "peak_rss_bytes",
+    "load_average",
+    "target_sha256",
+    "draft_sha256",
+    "error",
+)
+
+
+def _without_draft(record: Recorded) -> Row:
+    # llama-bench generates what it is told to; the CSV has its time divided by that.
+    return {
+        "method": Method.NONE,
+        "generated": record.n_predict,
+        "decode_ms": record.eval_ms_per_token * record.n_predict,
+        "rounds": None,
+        "drafted": None,
+        "accepted": None,
+        "recovered": ["generated", "decode_ms"],
+    }
+
+
+def _with_draft(record: Recorded) -> Row:
+    if record.draft_acceptance_rate is None or not record.draft_len:
+        raise SchemaError(
+            f"published runs: job {record.job_id!r}: a run with a draft needs its draft_len and"
+            " draft_acceptance_rate"
+        )
+    found = recover(
+        rate=record.tokens_per_sec,
+        ms_per_token=record.eval_ms_per_token,
+        acceptance_rate=record.draft_acceptance_rate,
+        gamma=record.draft_len,
+        n_predict=record.n_predict,
+    )
+    if len(found) != 1:
+        raise SchemaError(
+            f"published runs: job {record.job_id!r}: its numbers belong to {len(found)} sets of"
+            " tokens, rounds and accepted tokens, and not to exactly one"
+        )
+    [counters] = found
+    return {
+        "method": Method.DRAFT,
+        "generated": counters.generated,
+        "decode_ms": float(counters.decode_ms),
+        "rounds": counters.rounds,
+        "drafted": record.draft_len * counters.rounds,
+        "accepted": counters.accepted,
+        "recovered": ["generated", "decode_ms", "rounds", "drafted", "accepted"],
+    }
+
+
+def _rate_fits(rate: float, generated: int, decode_ms: int) -> bool:
+    """Return whether the rate, which comes from the time before rounding, is of this time."""
+    slowest = generated / (decode_ms + 0.5) * 1000 - HALF_RATE
+    fastest = generated / (decode_ms - 0.5) * 1000 + HALF_RATE
+    return slowest <= rate <= fastest
