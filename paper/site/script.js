@@ -1,11 +1,11 @@
 "use strict";
-// What the page does by itself: it speaks two languages, sorts its tables, and shows its figures
-// larger. Without this script it is whole, in English.
+// Switches between two languages, sorts tables, and enlarges figures. Without this script the page is
+// complete, in English.
 
 const LANGUAGES = ["en", "zh-CN"];
 const page = document.documentElement;
 
-// A browser may forbid a page of a file to remember anything.
+// Some browsers give pages opened from a file no storage.
 function remembered() {
   try {
     return localStorage.getItem("specmoe-language");
@@ -18,7 +18,7 @@ function remember(language) {
   try {
     localStorage.setItem("specmoe-language", language);
   } catch {
-    // Then it lasts until the page is left.
+    // Then the choice lasts until the reader leaves the page.
   }
 }
 
@@ -28,8 +28,8 @@ function preferred() {
   return navigator.language.toLowerCase().startsWith("zh") ? "zh-CN" : "en";
 }
 
-// Words stand in the page in both languages and the style sheet shows those of `lang`; only
-// attributes and the title have to be exchanged.
+// The page has its text in both languages, and the style sheet shows that of `lang`. Only attributes
+// and the title need a script.
 function speak(language) {
   page.lang = language;
   const own = language === "en" ? "en" : "zh";
@@ -65,7 +65,7 @@ function sorted(rows, column, order) {
   return [...rows].sort((one, other) => compare(keys.get(one), keys.get(other), sign));
 }
 
-// A number, or the words in the language shown, or null for what was not measured.
+// A number, or the text in the language shown, or null if nothing was measured.
 function key(cell) {
   if (cell.dataset.key !== undefined) return Number(cell.dataset.key);
   const words = cell.innerText.trim();

@@ -1,6 +1,6 @@
 
 "use strict";
-// Steps through the rounds of a trace. All of it stands in the page; this shows and hides.
+// Steps through the rounds of a trace. The page contains all rounds; this script shows and hides them.
 
 function stepThrough(trace) {
   const parts = [...trace.querySelectorAll(".trace-part")];
@@ -34,7 +34,7 @@ function stepThrough(trace) {
     for (const one of button("play").querySelectorAll("[data-when]")) {
       one.hidden = one.dataset.when !== (playing ? "playing" : "still");
     }
-    // What plays by itself is not read out; what is stepped to is.
+    // Screen readers announce steps that the reader takes, not those that play by themselves.
     list.setAttribute("aria-live", playing ? "off" : "polite");
   };
 
