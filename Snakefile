@@ -49,7 +49,6 @@ localrules:
     runs,
     models,
     engine,
-    help,
 
 
 rule tables:
@@ -66,13 +65,14 @@ rule figures:
 
 
 rule paper:
-    """Measure what is not measured yet; render the paper, every table, figure and number of it."""
+    """Measure missing runs; render the paper with all tables, figures and numbers."""
     default_target: True
     input:
         rules.tables.input,
         rules.figures.input,
         rules.render_share.output,
-        [] if MISSING_TEX else PDF_FILES,
+        # Without TeX the paper is its tables, figures and numbers.
+        lambda wildcards: [] if missing_tex() else PDF_FILES,
 
 
 rule pdf:
@@ -82,7 +82,7 @@ rule pdf:
 
 
 rule site:
-    """Measure what is not measured yet; render the page: results/<campaign>/site/index.html."""
+    """Measure missing runs; render the page, results/<campaign>/site/index.html."""
     input:
         rules.render_site.output,
         rules.render_share.output,
@@ -103,32 +103,21 @@ rule models:
 rule engine:
     """Build and test every llama.cpp of the campaign."""
     input:
-        expand(rules.build_engine.output.engine, engine=ENGINES),
+        expand(rules.build_engine.output.engine, engine=CAMPAIGN.engine_names),
 
 
-# What people type, in the order of their work; every other rule is a step on the way.
-TARGETS = [
-    "plan",
-    "paper",
-    "site",
-    "advise",
-    *(f"suite_{suite}" for suite in CONFIG.campaign.suites if MEASURED),
-    "runs",
-    "audit_runs",
-    "tables",
-    "figures",
-    "pdf",
-    *(["demo_trace"] if DEMONSTRATION else []),
-    "more_repeats",
-    "models",
-    "engine",
-    "pack_campaign",
-    "help",
-]
+# The targets that people type, in the order of their work; other rules are steps to these.
+TARGETS = ["plan", "paper", "site", "advise"]
+if CAMPAIGN.measured:
+    TARGETS += [f"suite_{suite}" for suite in CONFIG.campaign.suites]
+TARGETS += ["runs", "audit_runs", "tables", "figures", "pdf"]
+if DEMONSTRATION:
+    TARGETS += ["demo_trace"]
+TARGETS += ["more_repeats", "models", "engine", "pack_campaign", "help"]
 
 
 rule help:
-    """List what can be asked for."""
+    """List the targets."""
     log:
         "<logs>/help.log",
     localrule: True
@@ -145,27 +134,24 @@ rule help:
 
 
 onstart:
-    # Both of these targets only print.
-    if not {"help", "plan"} & set(sys.argv) and something_is_missing():
-        subprocess.run(plan_command())
+    if makes_or_measures():
+        subprocess.run(PLAN_COMMAND)
         stop_if_engine_is_steered()
 
 
 onsuccess:
-    if (
-        MISSING_TEX
-        and not Path(PDF_FILES[0]).exists()
-        and Path("paper/macros.tex").exists()
-    ):
-        print(
-            f"{PDF_FILES[0]} is not made without {', '.join(MISSING_TEX)}: {INSTALL_TEX}"
-        )
+    if Path("paper/macros.tex").exists() and not Path(PDF_FILES[0]).exists():
+        if missing := missing_tex():
+            print(
+                f"{PDF_FILES[0]} is not made without {', '.join(missing)}: {INSTALL_TEX}"
+            )
 
 
 onerror:
-    if MEASURED:
+    if CAMPAIGN.measured:
+        folder = CAMPAIGN.folder
         print(
             describe_missing(
-                BLOCKS, RESULTS / "blocks", RESULTS / "logs/measure_block"
+                CAMPAIGN.blocks, folder / "blocks", folder / "logs/measure_block"
             )
         )

@@ -1,11 +1,11 @@
-# From runs to the tables that the paper is rendered from, and to the answer they give.
+# From runs to the tables of the analysis, and to advice.
 REPORTED = sorted(Path(shipped("resources/reported")).glob("*.csv"))
 
 
 rule analyse_runs:
     """Compute every table of the analysis."""
     input:
-        modules("analyse_runs"),
+        **program("analyse_runs"),
         audit="<campaign>/audit",
         compare_with=expand("results/{campaign}/analysis", campaign=CONFIG.compare_with),
         claims=shipped("config/claims.yaml"),
@@ -15,7 +15,6 @@ rule analyse_runs:
         passage=shipped(PUBLISHED_PASSAGE),
         reported=REPORTED,
         runs="<data>/runs.parquet",
-        script=script("analyse_runs"),
     output:
         directory("<campaign>/analysis"),
     log:
@@ -35,20 +34,19 @@ rule analyse_runs:
         " --claims {input.claims} --out {output} 2>&1 | tee {log}"
 
 
-# Like the plan, both are for the terminal: asked again they answer again.
+# `advise` and `more_repeats` print to the terminal, so they have no output and run at every call.
 rule advise:
     """Say what to switch on: for each target the best draft and γ, or why to leave it off."""
     input:
-        modules("advise"),
+        **program("advise"),
         analysis="<campaign>/analysis",
-        script=script("advise"),
     log:
         "<logs>/advise.log",
     localrule: True
     conda:
         "../envs/analysis.yaml"
     params:
-        out=RESULTS / "advice.json",
+        out=CAMPAIGN.folder / "advice.json",
     message:
         "Advising"
     shell:
@@ -58,17 +56,16 @@ rule advise:
 rule more_repeats:
     """Say which cells need more repeats for intervals as narrow as the config asks."""
     input:
-        modules("more_repeats"),
+        **program("more_repeats"),
         config="<campaign>/config.json",
         runs="<data>/runs.parquet",
-        script=script("more_repeats"),
     log:
         "<logs>/more_repeats.log",
     localrule: True
     conda:
         "../envs/analysis.yaml"
     params:
-        out=RESULTS / "more_repeats.yaml",
+        out=CAMPAIGN.folder / "more_repeats.yaml",
     message:
         "Counting the repeats that are needed"
     shell:

@@ -1,13 +1,14 @@
-# Whether a campaign's rows can be measurements of what they say they measure.
+# Whether a campaign's rows are physically possible and lossless.
 rule judge_divergences:
-    """Ask the baselines of a target about every run that left their tokens."""
+    """Check every run that diverged from its baseline: is the divergence a tie or a wrong token?"""
     input:
-        modules("judge_divergences"),
+        **program("judge_divergences"),
         engine="<engine>/engine.json",
-        prompts=lambda wildcards: prompts_of_target(wildcards.target),
-        records=lambda wildcards: baseline_records(wildcards.target),
+        prompts=lambda wildcards: map(shipped, CAMPAIGN.prompt_files(wildcards.target)),
+        records=lambda wildcards: records(
+            CAMPAIGN.baselines_of_target(wildcards.target)
+        ),
         runs="<campaign>/runs.parquet",
-        script=script("judge_divergences"),
         target="<models>/{target}.gguf",
     output:
         "<campaign>/divergences/{target}.json",
@@ -20,14 +21,13 @@ rule judge_divergences:
         "../envs/analysis.yaml"
     threads: workflow.cores
     resources:
-        measuring=1,
         start_limit_s=CONFIG.measurement.start_limit_s,
         run_limit_s=CONFIG.measurement.run_limit_s,
     params:
-        host=HOST,
+        host=str(CAMPAIGN.host_file),
         root=shipped("."),
     message:
-        "Asking {wildcards.target} about runs that left its tokens"
+        "Judging the runs that diverge from baselines of {wildcards.target}"
     shell:
         "python {input.script} --runs {input.runs} --target-id {wildcards.target}"
         " --target {input.target} --records {input.records} --root {params.root}"
@@ -37,15 +37,16 @@ rule judge_divergences:
 
 
 rule audit_runs:
-    """Hold every run against what no true run can do."""
+    """Check every run against the bounds of what the machine and models can do."""
     input:
-        modules("audit_runs"),
+        **program("audit_runs"),
         config="<campaign>/config.json",
-        divergences=expand("<data>/divergences/{target}.json", target=JUDGED_TARGETS),
+        divergences=expand(
+            "<data>/divergences/{target}.json", target=CAMPAIGN.judged_targets
+        ),
         host="<data>/host.json",
         models="<data>/models.json",
         runs="<data>/runs.parquet",
-        script=script("audit_runs"),
     output:
         directory("<campaign>/audit"),
     log:

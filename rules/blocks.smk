@@ -1,16 +1,19 @@
-# Measuring: one engine process a block, one block at a time.
+# Measuring blocks, one at a time: every measuring job claims all cores of the workflow. The scripts
+# also hold a lock of the machine, because another snakemake may measure there.
 
 
 rule measure_block:
     """Measure all prompts of one block in one engine process, alone on the machine."""
     input:
-        modules("measure_block"),
         unpack(block_models),
-        engine=lambda wildcards: engine_of_block(BLOCKS[wildcards.block]),
+        **program("measure_block"),
+        engine=lambda wildcards: engine_file(CAMPAIGN.engine_of_block(wildcards.block)),
         prompts=lambda wildcards: sorted(
-            {shipped(source.file) for source in BLOCKS[wildcards.block].prompts}
+            {
+                shipped(source.file)
+                for source in CAMPAIGN.blocks[wildcards.block].prompts
+            }
         ),
-        script=script("measure_block"),
     output:
         ensure("<campaign>/blocks/{block}.json", non_empty=True),
     log:
@@ -18,30 +21,29 @@ rule measure_block:
         server="<logs>/measure_block/{block}.server.log",
     benchmark:
         "<benchmarks>/measure_block/{block}.tsv"
-    # In the order of BLOCKS, and after all models: a block that started before some model is made
-    # would leave the seeded order.
-    priority: lambda wildcards: PRIORITY[wildcards.block]
+    # Blocks follow the schedule. They have the lowest priority, because a block that started
+    # before all models are made would break the seeded order.
+    priority: lambda wildcards: CAMPAIGN.priorities[wildcards.block]
     conda:
         "../envs/measure.yaml"
     threads: workflow.cores
-    # Resources, because none of these makes a finished block stale.
+    # These are resources, because a change of them makes no measured block stale.
     resources:
-        measuring=1,
-        plan=str(RESULTS / "plan.json"),
-        records=str(RESULTS / "blocks"),
+        plan=str(CAMPAIGN.folder / "plan.json"),
+        records=str(CAMPAIGN.folder / "blocks"),
         start_limit_s=CONFIG.measurement.start_limit_s,
         run_limit_s=CONFIG.measurement.run_limit_s,
     params:
-        block=lambda wildcards: BLOCKS[wildcards.block].to_json(),
+        block=lambda wildcards: CAMPAIGN.blocks[wildcards.block].to_json(),
         draft=lambda wildcards, input: (
             f"--draft {input.draft} --draft-card {input.draft_card}"
-            if BLOCKS[wildcards.block].has_draft
+            if CAMPAIGN.blocks[wildcards.block].has_draft
             else ""
         ),
-        # Not an input: a machine described anew is the same machine.
-        host=HOST,
+        # Not an input: a new description of the machine makes no block stale.
+        host=str(CAMPAIGN.host_file),
         root=shipped("."),
-        runs=lambda wildcards: len(BLOCKS[wildcards.block].prompts),
+        runs=lambda wildcards: len(CAMPAIGN.blocks[wildcards.block].prompts),
     message:
         "Measuring {wildcards.block}: {params.runs} runs"
     shell:

@@ -1,18 +1,19 @@
-# A finished campaign in the form that ships: what the paper is rendered from, without models.
+# A finished campaign in the form that ships: all that rendering needs, without models.
 rule pack_campaign:
-    """Pack what a finished campaign is rendered from."""
+    """Pack the files from which a finished campaign is rendered."""
     input:
         config="<campaign>/config.json",
         divergences=expand(
-            "<campaign>/divergences/{target}.json", target=JUDGED_TARGETS
+            "<campaign>/divergences/{target}.json", target=CAMPAIGN.judged_targets
         ),
-        engines=expand("results/engines/{engine}/engine.json", engine=ENGINES),
+        engines=expand(
+            "results/engines/{engine}/engine.json", engine=CAMPAIGN.engine_names
+        ),
         host="<campaign>/host.json",
         models="<campaign>/models.json",
         runs="<campaign>/runs.parquet",
         script=script("pack_campaign"),
-        # Of one prompt, not of the campaign: if it is not made or fails, the campaign is packed
-        # without it.
+        # The demonstration is optional: without a record the campaign is packed without it.
         trace=[TRACE] if DEMONSTRATION and Path(TRACE).exists() else [],
     output:
         directory("<campaign>/cached"),

@@ -1,6 +1,6 @@
 # From the records of blocks to tables of runs.
 rule record_config:
-    """Write down the configuration the campaign is measured with."""
+    """Record the configuration with which the campaign is measured."""
     output:
         "<campaign>/config.json",
     log:
@@ -13,7 +13,7 @@ rule record_config:
             indent=1, exclude={"host", "trust", "room", "compare_with", "trace"}
         ),
     message:
-        "Writing down the configuration"
+        "Recording the configuration"
     shell:
         "printf '%s\\n' {params.config:q} > {output} 2> {log}"
 
@@ -39,10 +39,9 @@ rule collect_models:
 rule collect_runs:
     """Collect every run of the campaign."""
     input:
-        modules("collect_runs"),
-        script=script("collect_runs"),
+        **program("collect_runs"),
         config="<campaign>/config.json",
-        records=expand("<campaign>/blocks/{block}.json", block=BLOCKS),
+        records=records(CAMPAIGN.blocks),
     output:
         "<campaign>/runs.parquet",
     log:
@@ -60,10 +59,9 @@ rule collect_runs:
 
 use rule collect_runs as collect_suite with:
     input:
-        modules("collect_runs"),
-        script=script("collect_runs"),
+        **program("collect_runs"),
         config="<campaign>/config.json",
-        records=lambda wildcards: records_of_suite(wildcards.suite),
+        records=lambda wildcards: records(CAMPAIGN.blocks_of_suite(wildcards.suite)),
     output:
         "<campaign>/suites/{suite}.parquet",
     log:
@@ -73,10 +71,9 @@ use rule collect_runs as collect_suite with:
 
 
 rule summarise_suite:
-    """Write down what one suite measured."""
+    """Summarise the runs of one suite."""
     input:
-        modules("summarise_suite"),
-        script=script("summarise_suite"),
+        **program("summarise_suite"),
         config="<campaign>/config.json",
         runs="<campaign>/suites/{suite}.parquet",
     output:
@@ -94,9 +91,9 @@ rule summarise_suite:
         " --runs {input.runs} --out {output} 2>&1 | tee {log}"
 
 
-# Of a campaign that others measured there is nothing to measure. Like the plan, a suite's summary
-# is for the terminal: asked again it is printed again.
-for suite in CONFIG.campaign.suites if MEASURED else []:
+# Only a campaign that is measured here has these targets. They print to the terminal, so they have
+# no output and run at every call.
+for suite in CONFIG.campaign.suites if CAMPAIGN.measured else []:
 
     rule:
         """Measure one suite, with the baselines it is compared with, and print its summary."""

@@ -1,22 +1,19 @@
-# One prompt decoded with a draft, round by round: for newcomers in the terminal, and for the page.
-# A campaign without a draft, or of others' rows alone, has none.
-DEMONSTRATION = choose_demonstration(CONFIG, gpu=BACKEND != "cpu")
-# A cached campaign brings its record along; another prompt or pair is decoded here.
-BROUGHT = not MEASURED and "trace" not in config and (DATA / "trace.json").exists()
-TRACE = str((DATA if BROUGHT else RESULTS) / "trace.json")
+# One prompt decoded with a draft, round by round, for newcomers at the terminal and for the page.
+# A campaign without drafts or of published rows has no demonstration.
+DEMONSTRATION = CAMPAIGN.demonstration
+TRACE = str(CAMPAIGN.trace_file)
 
 if DEMONSTRATION:
 
     rule record_trace:
-        """Decode one prompt with a draft and without, and write down every round."""
+        """Decode one prompt with a draft and without, and record every round."""
         input:
-            modules("record_trace"),
+            **program("record_trace"),
             draft=f"<models>/{DEMONSTRATION.block.draft}.gguf",
             draft_card=f"<models>/{DEMONSTRATION.block.draft}.json",
             engine="<engine>/engine.json",
             pair=f"<models>/pairs/{DEMONSTRATION.block.target}/{DEMONSTRATION.block.draft}.ok",
             prompt=shipped(DEMONSTRATION.block.prompts[0].file),
-            script=script("record_trace"),
             target=f"<models>/{DEMONSTRATION.block.target}.gguf",
             target_card=f"<models>/{DEMONSTRATION.block.target}.json",
         output:
@@ -31,12 +28,11 @@ if DEMONSTRATION:
             "../envs/analysis.yaml"
         threads: workflow.cores
         resources:
-            measuring=1,
             start_limit_s=CONFIG.measurement.start_limit_s,
             run_limit_s=CONFIG.measurement.run_limit_s,
         params:
             demonstration=DEMONSTRATION.to_json(),
-            host=HOST,
+            host=str(CAMPAIGN.host_file),
             root=shipped("."),
         message:
             "Decoding one prompt, round by round"
@@ -48,12 +44,11 @@ if DEMONSTRATION:
             " --run-limit-s {resources.run_limit_s} --workflow-pid $PPID"
             " --server-log {log.server} --plain-log {log.plain} --out {output} 2>&1 | tee {log.record}"
 
-    # Like advice it is for the terminal, which it must see itself to know whether it has colours.
+    # No output and no pipe: it runs at every call, and it asks the terminal whether it has colours.
     rule demo_trace:
         """Decode one prompt with a draft; show what each round drafted, accepted and replaced."""
         input:
-            modules("demo_trace"),
-            script=script("demo_trace"),
+            **program("demo_trace"),
             trace=TRACE,
         log:
             "<logs>/demo_trace.log",

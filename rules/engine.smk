@@ -1,10 +1,10 @@
-# llama.cpp: fetched, built, and tried on a small model.
+# llama.cpp: fetched, built, and tested on a small model.
 #
-# What an engine is follows from its config entry, so an edit to our code makes none stale: a new
-# engine would make every block stale with it. Its id has a digest of the entry, or of the binaries
-# that the entry leads to: where the id is the same, so is the engine.
+# The config entry alone determines an engine. An edit to our code must not make one stale, because
+# every block would become stale with it. The engine's id has a digest of the entry, or of the
+# binaries in the folder that the entry names, so equal ids mean equal engines.
 rule build_engine:
-    """Fetch and build llama.cpp, and try it on a small model."""
+    """Fetch and build llama.cpp, and test it on a small model."""
     input:
         script=ancient(script("build_engine")),
     output:
@@ -15,18 +15,18 @@ rule build_engine:
     benchmark:
         "results/engines/{engine}/build.tsv"
     wildcard_constraints:
-        engine="|".join(map(re.escape, ENGINES)),
+        engine="|".join(map(re.escape, CAMPAIGN.engine_names)),
     priority: 10
     conda:
         "../envs/engine.yaml"
     threads: workflow.cores
-    # A resource, because the same binaries in another folder make no other engine of it.
+    # A resource, because the same binaries in another folder are the same engine.
     resources:
         entry=lambda wildcards: CONFIG.engines[
-            ENGINES[wildcards.engine]
+            CAMPAIGN.engine_names[wildcards.engine]
         ].model_dump_json(),
     params:
-        backend=BACKEND,
+        backend=CAMPAIGN.backend,
         out=subpath(output.engine, parent=True),
     message:
         "Building llama.cpp {wildcards.engine}: some minutes, once"

@@ -1,20 +1,19 @@
-# Model files and their cards; how a model comes to be is its `kind` in the config.
+# Model files and their cards; the `kind` of a model in the config says where it comes from.
 #
-# What is fetched, linked, converted or quantized follows from its config entry, whichever engine
-# converts or quantizes it; only the weights of a synthetic model follow from our code as well.
-# Nothing is downloaded that, by the plan made when snakemake started, does not fit.
+# The config entry determines a model that is fetched, linked, converted or quantized, whichever
+# engine converts or quantizes it. Only the weights of a synthetic model depend on our code as well.
+# A download is refused if the plan, made when snakemake started, says that it does not fit.
 MODEL_FILES = expand(
     "<models>/{model}.{end}", model=CONFIG.measured_models, end=["gguf", "json"]
 )
-# Digests of files that the config knows none of, recorded with `--config trust=first-use`.
+# Digests of files for which the config has none, recorded with `--config trust=first-use`.
 DIGEST_LOCK = "config/models.lock.json"
 
 
 rule write_synthetic_model:
     """Write a model with random weights."""
     input:
-        modules("write_synthetic_model"),
-        script=script("write_synthetic_model"),
+        **program("write_synthetic_model"),
     output:
         "<models>/{model}.gguf",
     log:
@@ -35,12 +34,12 @@ rule write_synthetic_model:
 
 
 rule quantize_model:
-    """Make a model from another one with the engine's llama-quantize."""
+    """Quantize a model with the engine's llama-quantize."""
     input:
         script=ancient(script("quantize_model")),
-        engine=lambda wildcards: engine_of_model(wildcards.model),
+        engine=lambda wildcards: engine_file(CAMPAIGN.engine_of_model(wildcards.model)),
         imatrix=lambda wildcards: CONFIG.models[wildcards.model].imatrix or [],
-        # Its card says that it is whole, and what it should be.
+        # The card exists only if the source is complete.
         source_card=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.json",
         source=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.gguf",
     output:
@@ -70,7 +69,7 @@ rule quantize_model:
 
 
 rule fetch_model:
-    """Download a model from the hub into the user's own cache, and link it into place."""
+    """Download a model from the hub into the user's cache, and link it into place."""
     input:
         script=ancient(script("fetch_model")),
     output:
@@ -85,9 +84,9 @@ rule fetch_model:
     priority: 10
     conda:
         "../envs/models.yaml"
-    # Resources, because none of these makes another file of it.
+    # These are resources, because a change of them does not change the file.
     resources:
-        plan=str(RESULTS / "plan.json"),
+        plan=str(CAMPAIGN.folder / "plan.json"),
         room=CONFIG.room,
         trust=CONFIG.trust,
     params:
@@ -95,7 +94,7 @@ rule fetch_model:
         lock=DIGEST_LOCK,
     message:
         "Fetching model {wildcards.model}"
-    # Progress bars go to the terminal alone.
+    # Progress bars go to stderr, which is not logged.
     shell:
         "python {input.script} --entry {params.entry:q} --lock {params.lock}"
         " --trust {resources.trust} --plan {resources.plan} --room {resources.room}"
@@ -103,9 +102,9 @@ rule fetch_model:
 
 
 rule convert_model:
-    """Download safetensors from the hub and convert them with the engine's own converter."""
+    """Download safetensors from the hub and convert them with the engine's converter."""
     input:
-        engine=lambda wildcards: engine_of_model(wildcards.model),
+        engine=lambda wildcards: engine_file(CAMPAIGN.engine_of_model(wildcards.model)),
         script=ancient(script("convert_model")),
     output:
         maker="<models>/makers/{model}.json",
@@ -119,10 +118,10 @@ rule convert_model:
     priority: 10
     conda:
         "../envs/models.yaml"
-    # As of a fetched model; and a model is not converted again for another engine's converter.
+    # Resources as for a fetched model; another engine's converter converts no model again.
     resources:
-        converter=converter_folder(),
-        plan=str(RESULTS / "plan.json"),
+        converter=CAMPAIGN.converter_folder,
+        plan=str(CAMPAIGN.folder / "plan.json"),
         room=CONFIG.room,
         trust=CONFIG.trust,
     params:
@@ -140,7 +139,7 @@ rule convert_model:
 
 
 rule link_model:
-    """Link a model file the user has into place."""
+    """Link a model file of the user's into place."""
     input:
         script=ancient(script("link_model")),
     output:
@@ -163,17 +162,16 @@ rule link_model:
 
 
 rule describe_model:
-    """Read a model file back and write down what it is."""
+    """Read a model file back and write its card."""
     input:
-        modules("describe_model"),
-        # A downloaded file is hashed as it comes, and not again.
+        **program("describe_model"),
+        # A downloaded file was hashed during the download.
         digests=lambda wildcards: (
             f"<models>/{wildcards.model}.sha256"
             if CONFIG.models[wildcards.model].kind == "hub"
             else []
         ),
         model="<models>/{model}.gguf",
-        script=script("describe_model"),
     output:
         "<models>/{model}.json",
     log:
@@ -200,12 +198,11 @@ rule describe_model:
 
 
 rule check_pair:
-    """Make sure that a draft speaks its target's vocabulary, before any block is measured."""
+    """Check that a draft has its target's vocabulary before any block is measured."""
     input:
-        modules("check_pair"),
+        **program("check_pair"),
         draft="<models>/{draft}.gguf",
         draft_card="<models>/{draft}.json",
-        script=script("check_pair"),
         target="<models>/{target}.gguf",
         target_card="<models>/{target}.json",
     output:

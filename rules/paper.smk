@@ -1,28 +1,27 @@
-# From the analysis to what main.tex includes.
+# From the analysis to the tables, figures and numbers that main.tex includes.
+import yaml
+
 PAPER = Path(shipped("paper"))
-TEMPLATES = sorted(PAPER.glob("templates/*.tex.j2"))
-TABLE_FILES = expand(
-    "paper/tables/{table}", table=[template.stem for template in TEMPLATES]
-)
+# The columns, headings and notes of all tables.
+TABLES_YAML = PAPER / "tables.yaml"
+TABLES = yaml.load(TABLES_YAML.read_text(encoding="utf-8"), yaml.CSafeLoader)["tables"]
+TABLE_FILES = expand("paper/tables/{table}.tex", table=TABLES)
 CAPTIONS = {caption.stem: caption for caption in sorted(PAPER.glob("captions/*.rst"))}
 FIGURE_FILES = expand(
     "paper/figures/{figure}.{end}", figure=CAPTIONS, end=["pdf", "png"]
 )
-# Which of them have anything to show.
+# TeX switches that leave out figures without data.
 FIGURE_SWITCHES = "paper/figures/switches.tex"
 DOCUMENTS = ["main", "supplement"]
 PDF_FILES = expand("paper/{document}.pdf", document=DOCUMENTS)
-# Without TeX the paper is its tables, figures and numbers.
-MISSING_TEX = missing_tex()
 
 
 rule claim_paper:
-    """Make paper/ this campaign's own, keeping what is rendered there of another."""
+    """Claim paper/ for this campaign, and keep the files of another one that are rendered there."""
     input:
-        modules("claim_paper"),
-        # Before there is something to render, paper/ stays as it is.
+        **program("claim_paper"),
+        # paper/ changes hands only when there is something to render.
         analysis="<campaign>/analysis",
-        script=script("claim_paper"),
     output:
         update("paper/campaign.txt"),
     log:
@@ -33,7 +32,7 @@ rule claim_paper:
     params:
         campaign=CONFIG.campaign.name,
     message:
-        "Making paper/ campaign {params.campaign}'s"
+        "Claiming paper/ for campaign {params.campaign}"
     shell:
         "python {input.script} --campaign {params.campaign} --results results --out {output}"
         " 2>&1 | tee {log}"
@@ -42,11 +41,10 @@ rule claim_paper:
 rule render_tables:
     """Render the paper's tables, and the numbers its text cites."""
     input:
-        modules("render_tables"),
+        **program("render_tables"),
         analysis="<campaign>/analysis",
         owner="paper/campaign.txt",
-        script=script("render_tables"),
-        templates=TEMPLATES,
+        tables=TABLES_YAML,
     output:
         tables=TABLE_FILES,
         macros="paper/macros.tex",
@@ -57,21 +55,20 @@ rule render_tables:
     conda:
         "../envs/analysis.yaml"
     params:
-        templates=PAPER / "templates",
+        paper=PAPER,
     message:
         "Rendering the paper's tables"
     shell:
-        "python {input.script} --analysis {input.analysis} --templates {params.templates}"
+        "python {input.script} --analysis {input.analysis} --paper {params.paper}"
         " --out paper/tables --macros {output.macros} 2>&1 | tee {log}"
 
 
 rule plot_figures:
     """Plot the paper's figures."""
     input:
-        modules("plot_figures"),
+        **program("plot_figures"),
         analysis="<campaign>/analysis",
         owner="paper/campaign.txt",
-        script=script("plot_figures"),
     output:
         expand("paper/figures/{figure}.pdf", figure=CAPTIONS),
         [
@@ -100,15 +97,14 @@ rule plot_figures:
 rule render_pdf:
     """Compile the paper, or its supplement."""
     input:
-        modules("render_pdf"),
         FIGURE_FILES,
         FIGURE_SWITCHES,
         TABLE_FILES,
+        **program("render_pdf"),
         bibliography=PAPER / "references.bib",
         document=PAPER / "{document}.tex",
         macros="paper/macros.tex",
         preamble=PAPER / "preamble.tex",
-        script=script("render_pdf"),
     output:
         "paper/{document}.pdf",
     log:

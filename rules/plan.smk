@@ -1,17 +1,20 @@
-# Before hours are spent: what machine this is, and whether the campaign fits it.
+# The machine, and whether the campaign fits it, before hours are spent.
 #
-# The plan is no file that others are made from: it says what is missing now, and would be stale as
-# soon as anything is made. It is printed whenever snakemake starts to make or measure something.
+# No rule has the plan as its input: the plan says what is missing now, and any new file makes it
+# stale. The Snakefile prints it at every start that makes or measures something.
+CHIPS = shipped("resources/hardware/memory_bandwidth.yaml")
+PLAN_COMMAND = ["python", script("plan_campaign"), "--chips", CHIPS]
+PLAN_COMMAND += ["--config", CONFIG.of_campaign().model_dump_json()]
+PLAN_COMMAND += ["--root", shipped("."), "--results", "results"]
 
 
 rule describe_host:
-    """Write down what machine this is, and how fast its memory is before a repeat."""
+    """Describe this machine and measure its memory bandwidth before a repeat."""
     input:
-        modules("describe_host"),
-        # Else all would be made while the first block waits for its models.
-        before=lambda wildcards: blocks_before(FIRST_BLOCKS[int(wildcards.repeat)]),
+        **program("describe_host"),
+        # Without it, all repeats would be described while the first block waits for its models.
+        before=lambda wildcards: records(CAMPAIGN.block_before(int(wildcards.repeat))),
         chips=CHIPS,
-        script=script("describe_host"),
     output:
         "<campaign>/hosts/r{repeat}.json",
     log:
@@ -19,13 +22,13 @@ rule describe_host:
     benchmark:
         "<benchmarks>/describe_host/r{repeat}.tsv"
     # Just before the first block of the repeat.
-    priority: lambda wildcards: PRIORITY[FIRST_BLOCKS[int(wildcards.repeat)]] + 0.5 / len(BLOCKS)
+    priority: lambda wildcards: CAMPAIGN.host_priority(int(wildcards.repeat))
     conda:
         "../envs/models.yaml"
-    resources:
-        measuring=1,
+    # Like a block, the probe of the memory has the machine to itself.
+    threads: workflow.cores
     params:
-        backend=BACKEND,
+        backend=CAMPAIGN.backend,
         given=CONFIG.host.model_dump_json(exclude_none=True),
     message:
         "Describing this machine before repeat {wildcards.repeat}"
@@ -35,11 +38,10 @@ rule describe_host:
 
 
 rule collect_host:
-    """Collect what was found of the machine: of its memory, the fastest."""
+    """Collect the descriptions of the machine, with the fastest memory that was measured."""
     input:
-        modules("collect_host"),
-        hosts=expand("<campaign>/hosts/r{repeat}.json", repeat=FIRST_BLOCKS),
-        script=script("collect_host"),
+        **program("collect_host"),
+        hosts=expand("<campaign>/hosts/r{repeat}.json", repeat=CAMPAIGN.first_blocks),
     output:
         "<campaign>/host.json",
     log:
@@ -61,6 +63,6 @@ rule plan:
     conda:
         "../envs/models.yaml"
     params:
-        command=plan_command(),
+        command=PLAN_COMMAND,
     shell:
         "{params.command:q} 2>&1 | tee {log}"

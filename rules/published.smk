@@ -1,6 +1,6 @@
-# The published study's rows, as a campaign like ours.
+# The published study's rows as a campaign.
 rule fetch_published:
-    """Get the authors' own rows, and check that they are the ones this was written for."""
+    """Get the authors' own rows and check their digest."""
     input:
         script=ancient(script("fetch_published")),
     output:
@@ -19,12 +19,11 @@ rule fetch_published:
 
 
 rule import_published:
-    """Turn the authors' rows into ours, and say what is known of their models and machine."""
+    """Convert the authors' rows to our schema, with what is known of their models and machine."""
     input:
-        modules("import_published"),
+        **program("import_published"),
         config="<campaign>/config.json",
         csv="<campaign>/imported/runs.csv",
-        script=script("import_published"),
     output:
         host="<campaign>/imported/host.json",
         models="<campaign>/imported/models.json",

@@ -1,10 +1,10 @@
-# From the analysis to what one pastes elsewhere, and to what Snakemake's report has of any campaign.
+# From the analysis to the files to share, which Snakemake's report of any campaign includes.
 rule render_share:
-    """Render one captioned picture, one table and every table's cells, to be pasted elsewhere."""
+    """Render a captioned picture and a table to paste elsewhere, and the cells of every table."""
     input:
-        modules("render_share"),
+        **program("render_share"),
         analysis="<campaign>/analysis",
-        script=script("render_share"),
+        tables=TABLES_YAML,
     output:
         cells=report(
             directory("<campaign>/tables"),
@@ -27,9 +27,14 @@ rule render_share:
     conda:
         "../envs/analysis.yaml"
     params:
-        words=table_words,
+        # In the report a table has the title and the note that it has on the page.
+        words={
+            name: {"title": about["title"][0], "note": about["note"][0]}
+            for name, about in TABLES.items()
+        },
     message:
-        "Rendering what can be pasted elsewhere: {output.picture}, {output.table}"
+        "Rendering files to share: {output.picture}, {output.table}"
     shell:
-        "python {input.script} --analysis {input.analysis} --picture {output.picture}"
-        " --table {output.table} --cells {output.cells} 2>&1 | tee {log}"
+        "python {input.script} --analysis {input.analysis} --tables {input.tables}"
+        " --picture {output.picture} --table {output.table}"
+        " --cells {output.cells} 2>&1 | tee {log}"

@@ -1,17 +1,20 @@
-# From the analysis to the page that one publishes: index.html, and the data behind its tables.
-SITE_SOURCES = Path(shipped("paper/site"))
+# From the analysis to the page: index.html and the data behind its tables.
 
 
 rule render_site:
     """Render the campaign's page, in one file, with the data behind its tables."""
     input:
-        modules("render_site"),
+        **program("render_site"),
         analysis="<campaign>/analysis",
         captions=sorted(PAPER.glob("captions/*.rst")),
         citation=shipped("CITATION.cff"),
-        script=script("render_site"),
-        sources=sorted(SITE_SOURCES.glob("*.*")),
-        trace=TRACE if DEMONSTRATION and (MEASURED or BROUGHT) else [],
+        sources=sorted(PAPER.glob("site/*.*")),
+        tables=TABLES_YAML,
+        trace=(
+            TRACE
+            if DEMONSTRATION and (CAMPAIGN.measured or CAMPAIGN.ships_trace)
+            else []
+        ),
     output:
         data=directory("<campaign>/site/data"),
         page="<campaign>/site/index.html",
@@ -22,11 +25,10 @@ rule render_site:
     conda:
         "../envs/analysis.yaml"
     params:
-        captions=PAPER / "captions",
-        sources=SITE_SOURCES,
+        paper=PAPER,
     message:
         "Rendering the page {output.page}"
     shell:
-        "python {input.script} --analysis {input.analysis} --sources {params.sources}"
-        " --captions {params.captions} --citation {input.citation} --trace {input.trace}"
+        "python {input.script} --analysis {input.analysis} --paper {params.paper}"
+        " --citation {input.citation} --trace {input.trace}"
         " --data {output.data} --out {output.page} 2>&1 | tee {log}"

@@ -1,17 +1,16 @@
-"""Hold every run of a campaign against what no true run can do."""
+"""Check every run of a campaign against bounds that no true run breaks."""
 
 import argparse
 import json
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.audit.bounds import required_time
-from specmoe.audit.checks import audit_runs, summarise_audit
+from specmoe.audit.tables import Audit
 from specmoe.audit.text import describe_audit
 from specmoe.audit.ties import gaps_of
 from specmoe.config.schema import Config
-from specmoe.models.gguf import ModelCard
-from specmoe.models.sizes import size_of_card
+from specmoe.models.card import load_cards
+from specmoe.models.sizes import sizes_of_cards
 from specmoe.runs.schema import read_runs
 
 
@@ -26,18 +25,13 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path, help="folder of the findings")
     args = parser.parse_args()
     settings = Config.model_validate_json(args.config.read_text()).audit
-    cards = json.loads(args.models.read_text())
-    sizes = {model: size_of_card(ModelCard(**card)) for model, card in cards.items()}
+    sizes = sizes_of_cards(load_cards(args.models))
     bandwidth = json.loads(args.host.read_text())["memory_bandwidth_bytes_per_second"]
     divergences = gaps_of(json.loads(file.read_text()) for file in args.divergences)
     runs = read_runs(args.runs)
-    audit = audit_runs(runs, sizes, bandwidth, settings, divergences)
-    args.out.mkdir(parents=True, exist_ok=True)
-    audit.to_parquet(args.out / "audit.parquet", index=False)
-    summarise_audit(audit).to_parquet(args.out / "summary.parquet", index=False)
-    needed = required_time(runs, sizes, settings)
-    needed.to_parquet(args.out / "required_time.parquet", index=False)
-    text = describe_audit(audit, runs)
+    found = Audit.of(runs, sizes, bandwidth, settings, divergences)
+    found.write(args.out)
+    text = describe_audit(found.audit, runs)
     (args.out / "audit.txt").write_text(text, encoding="utf-8")
     print(text, end="")
 

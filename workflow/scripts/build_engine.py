@@ -1,4 +1,4 @@
-"""Fetch and build llama.cpp, and try it on a small model."""
+"""Fetch and build llama.cpp, and test it on a small model."""
 
 import argparse
 from pathlib import Path
@@ -7,23 +7,21 @@ from pydantic import TypeAdapter
 
 from specmoe import errors
 from specmoe.config.backend import Backend
-from specmoe.config.schema import Engine
+from specmoe.config.engines import Engine
 from specmoe.engine.build import make_engine
 
 
 def main() -> None:
     """Parse the command line and make the engine."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--id", required=True, help="the engine's name, as rows record it")
+    parser.add_argument("--id", required=True, help="the engine's id, as rows record it")
     parser.add_argument("--entry", required=True, help="its entry in the config, as JSON")
     parser.add_argument("--backend", required=True, type=Backend)
     parser.add_argument("--out", required=True, type=Path, help="folder of the finished engine")
-    parser.add_argument("--log", required=True, type=Path, help="output of the tools it runs")
+    parser.add_argument("--log", required=True, type=Path, help="receives its tools' output")
     args = parser.parse_args()
     engine = TypeAdapter(Engine).validate_json(args.entry)
-    make_engine(
-        engine, args.id, args.backend, args.out, args.log, lambda text: print(text, flush=True)
-    )
+    make_engine(engine, args.id, args.backend, args.out, args.log)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """Make sure that a draft speaks its target's vocabulary."""
 
 import argparse
-import json
 from pathlib import Path
 
 from specmoe import errors
+from specmoe.models.card import load_card
 from specmoe.models.gguf import check_same_vocabulary
 
 
@@ -17,8 +17,8 @@ def main() -> None:
     parser.add_argument("--draft-card", required=True, type=Path, help="its card")
     parser.add_argument("--out", required=True, type=Path, help="made if they agree")
     args = parser.parse_args()
-    cards = [json.loads(path.read_text()) for path in (args.target_card, args.draft_card)]
-    if cards[0]["vocabulary_sha256"] != cards[1]["vocabulary_sha256"]:
+    target, draft = load_card(args.target_card), load_card(args.draft_card)
+    if target.vocabulary_sha256 != draft.vocabulary_sha256:
         check_same_vocabulary(args.target, args.draft)
     args.out.touch()
 

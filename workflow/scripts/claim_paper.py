@@ -1,4 +1,4 @@
-"""Make `paper/` a campaign's own, keeping what is rendered there of another."""
+"""Claim `paper/` for a campaign, and keep what is rendered there of another one."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Put what the repeats of a campaign found of their machine into one file."""
+"""Collect the descriptions of a campaign's machine into one."""
 
 import argparse
 import json

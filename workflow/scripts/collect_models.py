@@ -1,10 +1,10 @@
 """Put the cards of several models into one file."""
 
 import argparse
-import json
 from pathlib import Path
 
 from specmoe import errors
+from specmoe.models.card import load_card, save_cards
 
 
 def main() -> None:
@@ -13,8 +13,7 @@ def main() -> None:
     parser.add_argument("--cards", required=True, type=Path, nargs="+", help="<model>.json each")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
-    cards = {card.stem: json.loads(card.read_text()) for card in args.cards}
-    args.out.write_text(json.dumps(cards, indent=1) + "\n")
+    save_cards({path.stem: load_card(path) for path in args.cards}, args.out)
 
 
 if __name__ == "__main__":

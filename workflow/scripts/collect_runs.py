@@ -7,10 +7,7 @@ from pathlib import Path
 from specmoe import errors
 from specmoe.config.schema import Config
 from specmoe.runs.collect import link_baselines, refuse_mixed_hosts, rows_of_record
-from specmoe.runs.published_rows import rows_of_published_record
 from specmoe.runs.schema import write_runs
-
-ROWS = {"paired": rows_of_record, "published": rows_of_published_record}
 
 
 def main() -> None:
@@ -22,9 +19,7 @@ def main() -> None:
     args = parser.parse_args()
     config = Config.model_validate_json(args.config.read_text())
     records = [json.loads(record.read_text()) for record in args.records]
-    rows = [
-        row for record in records for row in ROWS[record["protocol"]](record, config.campaign.name)
-    ]
+    rows = [row for record in records for row in rows_of_record(record, config.campaign.name)]
     refuse_mixed_hosts(rows)
     link_baselines(rows, config.baseline_suites)
     write_runs(rows, args.out)

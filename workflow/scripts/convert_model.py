@@ -1,7 +1,6 @@
-"""Download safetensors from the hub and make a GGUF of them with llama.cpp's converter."""
+"""Download safetensors from the hub and convert them to GGUF with llama.cpp's converter."""
 
 import argparse
-from functools import partial
 from pathlib import Path
 
 from specmoe import errors
@@ -17,10 +16,10 @@ def main() -> None:
     parser.add_argument("--entry", required=True, help="the model's entry in the config, as JSON")
     parser.add_argument("--lock", required=True, type=Path, help="digests of first downloads")
     parser.add_argument("--trust", required=True, help="config or first-use")
-    parser.add_argument("--plan", required=True, type=Path, help="plan.json, if it is there")
+    parser.add_argument("--plan", required=True, type=Path, help="plan.json, if it exists")
     parser.add_argument("--room", required=True, help="checked or ignored")
     parser.add_argument("--converter", required=True, type=Path, help="its folder")
-    parser.add_argument("--requirements", required=True, type=Path, help="what it needs")
+    parser.add_argument("--requirements", required=True, type=Path, help="its packages")
     parser.add_argument("--environment", required=True, type=Path, help="folder it runs in")
     parser.add_argument("--out", required=True, type=Path)
     parser.add_argument("--log", required=True, type=Path, help="the converter's output")
@@ -28,7 +27,7 @@ def main() -> None:
     check_room(args.plan, args.room)
     python = environment_python(args.environment, args.requirements, args.log)
     model = ConvertModel.model_validate_json(args.entry)
-    source = fetch_repository(model, args.lock, args.trust, partial(print, flush=True))
+    source = fetch_repository(model, args.lock, args.trust)
     convert(python, args.converter, source, args.out, model.type, args.log)
 
 

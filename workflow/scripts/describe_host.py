@@ -1,4 +1,4 @@
-"""Write down what machine this is."""
+"""Describe this machine."""
 
 import argparse
 import json
@@ -23,11 +23,10 @@ def main() -> None:
 
 
 def _probe_alone() -> float:
-    from specmoe.plan.bandwidth_probe import (
-        probe,  # numpy is loaded only if there is something to measure
-    )
+    # This imports numpy, which a host with a known bandwidth does not need.
+    from specmoe.plan.bandwidth_probe import probe
 
-    with alone(lambda text: print(text, flush=True)):
+    with alone():
         return probe()
 
 

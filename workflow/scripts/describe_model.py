@@ -1,13 +1,12 @@
 """Read a model file back, check what it is, and write it down."""
 
 import argparse
-import json
-from dataclasses import asdict
 from pathlib import Path
 
 from specmoe import errors
 from specmoe.config.models import Family
 from specmoe.files import digest_of_parts
+from specmoe.models.card import save_card
 from specmoe.models.gguf import check_family, read_card
 
 
@@ -15,19 +14,18 @@ def main() -> None:
     """Parse the command line and write the model's card."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", required=True, type=Path)
-    parser.add_argument("--digests", type=Path, help="of its parts, where they are known already")
+    parser.add_argument("--digests", type=Path, help="of its parts if known, one a line")
     parser.add_argument("--family", help="what the config says of its network, as JSON")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
-    card = read_card(args.model, known_digest(args.digests) if args.digests else None)
+    digest = None
+    if args.digests:
+        lines = args.digests.read_text().splitlines()
+        digest = digest_of_parts([line.split()[0] for line in lines])
+    card = read_card(args.model, digest)
     if args.family:
         check_family(card, Family.model_validate_json(args.family), args.model)
-    args.out.write_text(json.dumps(asdict(card), indent=1) + "\n")
-
-
-def known_digest(digests: Path) -> str:
-    """Return the digest of a model whose parts' digests are in a file, one a line."""
-    return digest_of_parts([line.split()[0] for line in digests.read_text().splitlines()])
+    save_card(card, args.out)
 
 
 if __name__ == "__main__":

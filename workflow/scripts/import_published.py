@@ -6,7 +6,8 @@ from pathlib import Path
 
 from specmoe import errors
 from specmoe.config.schema import Config
-from specmoe.models.sizes import card_of_entry
+from specmoe.models.card import save_cards
+from specmoe.models.expected_sizes import card_of_entry
 from specmoe.runs.schema import write_runs
 from specmoe.runs.study_csv import host_of_study, rows_of_csv
 
@@ -24,7 +25,7 @@ def main() -> None:
     config = Config.model_validate_json(args.config.read_text())
     write_runs(rows_of_csv(args.csv, config.published.sha256), args.runs)
     cards = {model: card_of_entry(model, config) for model in config.measured_models}
-    args.models.write_text(json.dumps(cards, indent=1) + "\n")
+    save_cards(cards, args.models)
     args.host.write_text(json.dumps(host_of_study(args.given), indent=1) + "\n")
 
 

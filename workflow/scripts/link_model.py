@@ -1,4 +1,4 @@
-"""Link a model file the user has into place."""
+"""Link a user's model file into place."""
 
 import argparse
 from pathlib import Path

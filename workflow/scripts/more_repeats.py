@@ -23,10 +23,9 @@ def main() -> None:
     args = parser.parse_args()
     config = Config.model_validate_json(args.config.read_text())
     runs = read_runs(args.runs)
-    measured = runs[runs["status"] == "ok"]
-    spread = spread_of_cells(with_speedups(measured), config.statistics)
+    spread = spread_of_cells(with_speedups(runs), config.statistics)
     wanted = repeats_to_measure(spread, config.statistics)
-    repeats = with_baselines(wanted, measured, config.measurement.more_repeats)
+    repeats = with_baselines(wanted, runs, config.measurement.more_repeats)
     replace_text(args.out, yaml.safe_dump({"measurement": {"more_repeats": repeats}}))
     print(describe_repeats(spread, wanted, config.statistics, args.out), end="")
 

@@ -1,4 +1,4 @@
-"""Pack what a finished campaign is rendered from, with a configuration that renders it."""
+"""Pack the files of a finished campaign, with a configuration that renders it."""
 
 import argparse
 import json
@@ -6,6 +6,9 @@ import shutil
 from pathlib import Path
 
 from specmoe import errors
+
+# Editors check the file by it, here and in resources/campaigns/<campaign>/.
+SCHEMA = "# yaml-language-server: $schema=../../../config/schema.json"
 
 
 def main() -> None:
@@ -27,7 +30,8 @@ def main() -> None:
     config = json.loads(args.config.read_text())
     config["campaign"]["source"] = "cached"
     # JSON is YAML, and so a file for --configfile.
-    (args.out / "campaign.yaml").write_text(json.dumps(config, indent=1) + "\n")
+    text = f"{SCHEMA}\n{json.dumps(config, indent=1)}\n"
+    (args.out / "campaign.yaml").write_text(text)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--analysis", type=Path, required=True, help="folder of the analysis")
     parser.add_argument("--out", type=Path, required=True, help="folder for the figures")
-    parser.add_argument("--switches", type=Path, required=True, help="which have anything to show")
+    parser.add_argument(
+        "--switches",
+        type=Path,
+        required=True,
+        help="TeX file that says which figures show anything",
+    )
     arguments = parser.parse_args()
     analysis = Analysis.read(arguments.analysis)
     figures = {name: draw(analysis) for name, draw in FIGURES.items()}

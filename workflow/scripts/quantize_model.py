@@ -1,10 +1,10 @@
-"""Make a model from another with the engine's llama-quantize."""
+"""Quantize a model with the engine's llama-quantize."""
 
 import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.engine.build import quantize
+from specmoe.models.converter import quantize
 
 
 def main() -> None:

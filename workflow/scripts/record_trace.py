@@ -1,12 +1,11 @@
-"""Decode one prompt with a draft and without, and write down every round."""
+"""Decode one prompt with a draft and without, and record every round."""
 
-import json
-from functools import partial
 from pathlib import Path
 
 from specmoe import errors
+from specmoe.config.parse import parse
 from specmoe.config.trace import Demonstration
-from specmoe.engine.job import alone_on_its_host, engine_job
+from specmoe.engine.job import alone_on_its_host, engine_job, job_of, provenance
 from specmoe.engine.machine_id import host_id
 from specmoe.files import replace_text
 from specmoe.measure.trace import record
@@ -16,36 +15,20 @@ from specmoe.measure.trace_record import Provenance
 def main() -> None:
     """Parse the command line, decode, write the record."""
     parser = engine_job(__doc__)
-    parser.add_argument("--demonstration", required=True, help="what is decoded, as JSON")
-    parser.add_argument("--target-card", required=True, type=Path, help="its card")
+    parser.add_argument("--demonstration", required=True, help="what to decode, as JSON")
+    parser.add_argument("--target-card", required=True, type=Path, help="the target's card")
     parser.add_argument("--draft", required=True, type=Path, help="GGUF")
-    parser.add_argument("--draft-card", required=True, type=Path, help="its card")
+    parser.add_argument("--draft-card", required=True, type=Path, help="the draft's card")
     parser.add_argument("--plain-log", required=True, type=Path, help="of the server without draft")
     args = parser.parse_args()
-    say = partial(print, flush=True)
-    engine, target, draft = (
-        json.loads(file.read_text()) for file in (args.engine, args.target_card, args.draft_card)
-    )
-    demonstration = Demonstration.from_json(args.demonstration)
-    with alone_on_its_host(args, demonstration.block.environment, say):
+    made_by = provenance(args.engine, args.target_card, args.draft_card)
+    demonstration = parse(Demonstration, args.demonstration)
+    with alone_on_its_host(args, demonstration.block.environment):
         recording = record(
             demonstration,
-            root=args.root,
-            binary=args.engine.parent / "bin" / "llama-server",
-            target=args.target,
-            draft=args.draft,
-            logs=(args.server_log, args.plain_log),
-            start_limit_s=args.start_limit_s,
-            run_limit_s=args.run_limit_s,
-            provenance=Provenance(
-                engine=engine["id"],
-                engine_commit=engine["commit"],
-                backend=engine["backend"],
-                host=host_id(),
-                target_sha256=target["sha256"],
-                draft_sha256=draft["sha256"],
-            ),
-            say=say,
+            job_of(args, args.draft),
+            args.plain_log,
+            Provenance(host=host_id(), **made_by),
         )
     replace_text(args.out, recording.to_json())
 

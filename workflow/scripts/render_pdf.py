@@ -9,7 +9,7 @@ from specmoe.paper.pdf import compile_pdf
 
 
 def main() -> None:
-    """Parse the command line, compile, and tell what TeX complains of."""
+    """Parse the command line, compile, and print TeX's complaints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--document", type=Path, required=True, help="its .tex file")
     parser.add_argument("--parts", type=Path, nargs="+", required=True, help="what it includes")

@@ -16,8 +16,7 @@ def main() -> None:
     """Parse the command line, render, write."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--analysis", type=Path, required=True, help="folder of the analysis")
-    parser.add_argument("--sources", type=Path, required=True, help="folder of words and templates")
-    parser.add_argument("--captions", type=Path, required=True, help="folder of <figure>.rst")
+    parser.add_argument("--paper", type=Path, required=True, help="folder of words and templates")
     parser.add_argument("--citation", type=Path, required=True, help="CITATION.cff")
     parser.add_argument("--trace", type=Path, nargs="?", help="trace.json, if there is one")
     parser.add_argument("--out", type=Path, required=True, help="the page, index.html")
@@ -30,8 +29,7 @@ def main() -> None:
         analysis,
         page_figures(analysis),
         recording,
-        sources=args.sources,
-        captions=args.captions,
+        paper=args.paper,
         citation=args.citation,
     )
     replace_text(args.out, page)

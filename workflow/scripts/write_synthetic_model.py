@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
+from specmoe.config.parse import parse
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.models.synthetic import write_model
 
@@ -14,7 +15,7 @@ def main() -> None:
     parser.add_argument("--recipe", required=True, help="fields of Recipe, as JSON")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
-    write_model(args.out, Recipe.from_json(args.recipe))
+    write_model(args.out, parse(Recipe, args.recipe))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""What snakemake prints besides our own lines, cut to what a person reads.
+"""Shorten what snakemake prints to what a person reads.
 
-The scheduler prints two lines a job, and a rule that fails its whole command line. Snakemake's
-`quiet` has no word for either. With `--verbose` everything is printed.
+Snakemake's scheduler prints two lines a job, and a failed rule prints its whole command line; its
+`quiet` option covers neither. With `--verbose` everything is printed.
 """
 
 import logging
@@ -20,10 +20,10 @@ _COMMAND = re.compile(r"\nCommand '.*' (?=returned non-zero|died with)", re.DOTA
 
 
 class OwnLines(logging.Filter):
-    """Leaves out what says nothing, and the command line of a rule that failed."""
+    """Leaves out lines without news, and the command line of a failed rule."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a record is printed, shortening it if need be."""
+        """Return whether to print a record; shorten it if needed."""
         event = getattr(record, "event", None)
         if str(getattr(event, "value", event)) in _EVENTS:
             return False
@@ -36,7 +36,7 @@ class OwnLines(logging.Filter):
 
 
 def quieten() -> None:
-    """Leave our own lines as the bulk of what snakemake prints, unless it is asked for all."""
+    """Filter what snakemake prints, unless the user asked for all of it."""
     logger = logging.getLogger(LOGGER)
     if logger.getEffectiveLevel() > logging.DEBUG:
         logger.addFilter(OwnLines())

@@ -1,7 +1,7 @@
 """Which of our files a script runs, so that an edit to one of them reruns its rule.
 
-Snakemake sees a script's own file at best, never what it imports. Standard library only, since
-the Snakefile calls this while it builds the DAG.
+Snakemake tracks a script's own file at best, never its imports. This module needs only the
+standard library, because the Snakefile calls it while it builds the DAG.
 """
 
 import ast
@@ -15,7 +15,7 @@ PACKAGE = "specmoe"
 def files_of(script: Path) -> tuple[Path, ...]:
     """Return `script` and every module of the package it imports, directly or not, sorted.
 
-    The package is the folder beside the script, or the one that the script is in.
+    The package is in the script's folder, or contains the script.
     """
     inside = [folder for folder in script.parents if folder.name == PACKAGE]
     root = inside[0].parent if inside else script.parent
@@ -33,7 +33,7 @@ def files_of(script: Path) -> tuple[Path, ...]:
 def _imported(file: Path) -> tuple[str, ...]:
     """Return the files that imports of the package may mean, relative to the package's parent.
 
-    `from specmoe.a import b` is a name of module `a`, or module `b` of room `a`.
+    `from specmoe.a import b` imports a name from module `a`, or module `b` from room `a`.
     """
     tree = ast.parse(file.read_text(encoding="utf-8"))
     names = []

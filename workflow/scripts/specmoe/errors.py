@@ -1,4 +1,4 @@
-"""The faults a user can meet; each message is one line that names the thing and the way out."""
+"""The faults a user can meet; each message is one line that names the thing and the remedy."""
 
 import difflib
 import os
@@ -9,7 +9,9 @@ import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-FAULTS = Path("results/faults")  # of what went wrong and was not foreseen
+from specmoe.progress_lines import lines_to
+
+FAULTS = Path("results/faults")  # tracebacks of unforeseen faults
 
 
 class SpecmoeError(Exception):
@@ -29,7 +31,7 @@ class ModelError(SpecmoeError):
 
 
 class DownloadError(SpecmoeError):
-    """A file other than a model could not be had, or is another one."""
+    """A file other than a model could not be downloaded, or is not the expected one."""
 
 
 class EngineError(SpecmoeError):
@@ -37,7 +39,7 @@ class EngineError(SpecmoeError):
 
 
 class MeasurementError(SpecmoeError):
-    """A block started but what came out of it is no measurement."""
+    """A block started, but its result is not a measurement."""
 
 
 class SchemaError(SpecmoeError):
@@ -49,7 +51,7 @@ class PaperError(SpecmoeError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the clause that helps out of a misspelt name: the nearest known one, or all."""
+    """Return a hint for a misspelt name: the nearest known name, or all of them."""
     candidates = sorted(known)
     close = difflib.get_close_matches(name, candidates, n=1, cutoff=0.5)
     if close:
@@ -58,12 +60,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def run(main: Callable[[], None]) -> None:
-    """Run a script's main function, turning a fault into one line and exit code 1.
+    """Run a script's main function: progress goes to stdout, a fault ends it with one line.
 
-    The traceback of a fault that is not foreseen goes to a file, which the line names.
+    The traceback of an unforeseen fault goes to a file, which the line names.
     """
     try:
-        main()
+        with lines_to(sys.stdout):
+            main()
     except (SpecmoeError, OSError) as error:  # a full disk is an OSError, and names its file
         sys.exit(f"{type(error).__name__}: {error}")
     except KeyboardInterrupt:
@@ -77,7 +80,7 @@ def run(main: Callable[[], None]) -> None:
 
 
 def _keep_traceback() -> Path:
-    """Write the traceback of the fault at hand to a new file, and return its path."""
+    """Write the traceback of the current exception to a new file, and return its path."""
     script = Path(sys.argv[0]).stem
     folder = FAULTS if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Small things about files that several modules need."""
+"""Small functions about files that several modules need."""
 
 import hashlib
 import os
@@ -19,10 +19,10 @@ def sha256_of(path: Path) -> str:
 
 
 def digest_of_parts(digests: Sequence[str]) -> str:
-    """Return one digest for a model: of a whole one its file's, of a split one a digest of those.
+    """Return one digest for a model from those of its files.
 
-    That of a split model is the SHA-256 of its parts' digests in hex, each on a line; it does not
-    depend on how the parts are named.
+    For a split model it is the SHA-256 of its parts' digests in hex, one a line. It does not depend
+    on the names of the parts.
     """
     if len(digests) == 1:
         return digests[0]
@@ -30,7 +30,7 @@ def digest_of_parts(digests: Sequence[str]) -> str:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a text file whole or not at all, making its folder; whoever reads it sees no half."""
+    """Write a text file atomically; its folder is made if it does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -41,7 +41,7 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def parts_of(first: str) -> list[str]:
-    """Return the names of all parts of a split GGUF, given its first; of a whole one, its own.
+    """Return the names of all parts of a split GGUF, given its first; one name for a whole GGUF.
 
     llama.cpp finds the parts of a split model by their names: `x-00001-of-00003.gguf`.
     """
@@ -53,25 +53,25 @@ def parts_of(first: str) -> list[str]:
 
 
 def existing(folder: Path) -> Path:
-    """Return a folder, or if it is not there yet the nearest one above it that is."""
+    """Return a folder if it exists, else the nearest folder above it that does."""
     return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the room on the disk of a folder, which need not be there yet."""
+    """Return the free bytes on the disk of a folder, which need not exist yet."""
     return shutil.disk_usage(existing(folder)).free
 
 
 def gigabytes(count: float) -> str:
-    """Return a number of bytes in words."""
+    """Return a number of bytes as GB or MB."""
     return f"{count / 1e9:.1f} GB" if count >= 1e8 else f"{count / 1e6:.1f} MB"
 
 
 def engine_path(model: Path) -> Path:
     """Return the name under which llama.cpp finds all parts of a model.
 
-    For the link that `link` makes of a split model, that is its first part; for any other file its
-    own.
+    For a link to a split model, made by `link`, it is the first part; for any other file it is the
+    file itself.
     """
     if model.is_symlink():
         target = model.readlink()
@@ -83,9 +83,9 @@ def engine_path(model: Path) -> Path:
 def link(file: Path, out: Path) -> list[Path]:
     """Make `out` a symbolic link to a model, and return the links that hold its parts.
 
-    A split model, given by its first part, gets a link for each part beside `out`, named after it,
-    and `out` leads to the first of them. Links of a model that was there before are removed.
-    Raises ModelError if a file is missing.
+    A split model, given by its first part, gets one link for each part, beside `out` and named
+    after it; `out` points to the first of them. Links of an earlier model are removed. Raises
+    ModelError if a file is missing.
     """
     first = engine_path(file)
     files = [first.with_name(name) for name in parts_of(first.name)]
@@ -107,7 +107,7 @@ def link(file: Path, out: Path) -> list[Path]:
 def _missing(part: Path, parts: int) -> str:
     if parts == 1:
         return f"no model file {part}; correct its path in the config"
-    return f"no model file {part}; the model is split in {parts} parts, which lie side by side"
+    return f"no model file {part}; the model has {parts} parts, which must be in one folder"
 
 
 def _remove_links(out: Path) -> None:

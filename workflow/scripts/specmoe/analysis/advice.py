@@ -1,8 +1,8 @@
 """Whether to switch speculative decoding on, for each target of a campaign, and with which setting.
 
-A setting is a cell: suite, target, draft and γ, measured with drafts accepted for what they are, at
-the campaign's temperature, against baselines of its own. What is advised is the fastest setting of
-which the rows say that it gains; that they do not say so is no proof that it loses.
+A setting is a cell: suite, target, draft and γ, measured with the draft's own acceptance, at the
+campaign's temperature, against baselines of its own. The advice is the fastest setting whose
+interval lies above 1. A setting without such an interval has not been shown to lose.
 """
 
 from collections.abc import Mapping
@@ -12,15 +12,16 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.controls import Control, digests_of, with_controls
+from specmoe.analysis.controls import Control
 from specmoe.analysis.intervals import Interval, interval_over_prompts, joint_intervals
 from specmoe.analysis.launch import launch_line
-from specmoe.analysis.spread import spread_of_cells
-from specmoe.analysis.summaries import CELL, summarise_cells, unpaired_baselines, with_speedups
-from specmoe.audit.finding import Verdict
+from specmoe.analysis.summaries import CELL
+from specmoe.audit.finding import CheckVerdict
 from specmoe.config.backend import Backend
 from specmoe.config.block import Protocol
+from specmoe.config.matrix import cell_of
 from specmoe.config.schema import Config
+from specmoe.models.card import ModelCard
 
 
 class Answer(StrEnum):
@@ -32,42 +33,31 @@ class Answer(StrEnum):
 
 
 class Standing(StrEnum):
-    """What a setting is among those of its target."""
+    """How a setting compares with the others of its target."""
 
     BEST = "best"
     EQUAL = "equal"  # its interval overlaps the best one's
     SLOWER = "slower"
-    MARKED = "marked"  # the audit says its rows cannot be what they say: set aside
+    MARKED = "marked"  # the audit marks some of its rows: set aside
 
 
 class Controls(StrEnum):
-    """What the runs whose outcome is known beforehand say of a target's measurements."""
+    """Whether a target's controls, whose outcome is known beforehand, came out as they should."""
 
     PASSED = "passed"
     FAILED = "failed"
     NONE = "not measured"
 
 
-# Checks of the audit that say nothing of how long a run took or what it gave: `determinism` is
-# about other repeats, and `controls` counts for the target as a whole.
+# Checks of the audit that do not bear on one run's time or text: `determinism` is about other
+# repeats, and `controls` counts for the target as a whole.
 _HARMLESS = frozenset({"determinism", "controls"})
 
-_SETTING = [*CELL, "method"]
-_SHOWN = [
-    "runs",
-    "blocks",
-    "tokens_per_second",
-    "baseline_tokens_per_second",
-    "acceptance_rate",
-    "speedup",
-    "speedup_low",
-    "speedup_high",
-]
-# What stays whole where a target has no setting.
+# Integer columns that are null where a target has no setting.
 _COUNTS = ["gamma", "runs", "blocks", "prompts", "repeats_needed", "marked", "draft_bytes"]
 SETTING_COLUMNS = [
-    *_SETTING,
-    *_SHOWN,
+    *(*CELL, "method", "runs", "blocks", "tokens_per_second", "baseline_tokens_per_second"),
+    *("acceptance_rate", "speedup", "speedup_low", "speedup_high"),
     *("joint_low", "joint_high", "prompts", "other_prompts_low", "other_prompts_high"),
     *("block_sd", "repeats_needed", "marked", "draft_bytes", "added_rss_bytes", "standing"),
 ]
@@ -79,48 +69,49 @@ ADVICE_COLUMNS = [
 
 @dataclass(frozen=True)
 class Advice:
-    """The answer for each target, and the settings that it was chosen from.
+    """The answer for each target, and the settings it was chosen from.
 
-    - targets: one row per target, in the order of the campaign's models, ADVICE_COLUMNS: target,
-      answer (`Answer`), reason (a sentence), controls (`Controls`), settings (how many were
-      compared), set_aside (how many more the audit marks), equal (how many of those compared
-      cannot be told apart from the best), command (the line that starts llama-server as advised,
-      see `launch`; null if the answer is not known), and the columns of the best setting, null
-      without one.
-    - settings: one row per setting, best first within a target, SETTING_COLUMNS: those of
-      `summarise_cells`; joint_low and joint_high, see `joint_intervals`, over the target's settings
-      that are not set aside; prompts, and the interval for other ones, see `interval_over_prompts`;
-      block_sd and repeats_needed, see `spread_of_cells`; marked (runs that the audit marks, or
-      whose baseline it marks); draft_bytes (the draft's file); added_rss_bytes (peak of resident
-      memory over that of the baselines; null where not recorded); standing (`Standing`).
+    - targets: one row per target, in the order of the campaign's models: answer (`Answer`), reason
+      (a sentence), controls (`Controls`), settings (how many were compared), set_aside (how many
+      more the audit marks), equal (how many have the standing), command (see `launch`; null if the
+      answer is not known), and the columns of the best setting, null without one.
+    - settings: one row per setting, best first within a target: columns of `summarise_cells`;
+      joint_low and joint_high, see `joint_intervals`, over the target's settings that are not set
+      aside; prompts, and the interval for other ones, see `interval_over_prompts`; block_sd and
+      repeats_needed, see `spread_of_cells`; marked (runs that the audit marks, or whose baseline it
+      marks); draft_bytes (the draft's file); added_rss_bytes (peak of resident memory over that of
+      the baselines; null where not recorded); standing (`Standing`).
     """
 
     targets: pd.DataFrame
     settings: pd.DataFrame
 
 
-def advise(
-    runs: pd.DataFrame,
-    config: Config,
-    cards: Mapping[str, Mapping[str, Any]],
-    audit: pd.DataFrame,
-) -> Advice:
-    """Return the advice of a campaign.
+@dataclass(frozen=True)
+class Measured:
+    """What a campaign measured, as the advice needs it."""
 
-    `runs` are `build.usual_runs`, `cards` the model cards by id, `audit` is `audit_runs`'s
-    frame.
-    """
-    compared = _candidates(runs, config, cards)
-    settings = _settings(compared, runs, config, cards, _spoiled(audit))
+    runs: pd.DataFrame  # see `build.usual_runs`
+    compared: pd.DataFrame  # `with_speedups` of these
+    cells: pd.DataFrame  # `summarise_cells` of those, with their `control`
+    spread: pd.DataFrame  # see `spread_of_cells`
+    audit: pd.DataFrame  # see `audit_runs`
+
+
+def advise(measured: Measured, config: Config, cards: Mapping[str, ModelCard]) -> Advice:
+    """Return the advice of a campaign; `cards` are the models' by id."""
+    runs, audit = measured.runs, measured.audit
+    members = {cell: rows for cell, rows in _compared(measured).groupby(CELL)}
+    settings = _settings(_candidates(measured.cells), members, measured.spread, cards, config)
     targets = [model for model in config.models if model in set(runs["target"])]
     ranked = {
-        target: _ranked(settings[settings["target"] == target], compared, config)
+        target: _ranked(settings[settings["target"] == target], members, config)
         for target in targets
     }
     gpu = bool((runs["backend"] != Backend.CPU).any())
     answers = [_answer(target, own, _controls(audit, target)) for target, own in ranked.items()]
     answers = [answer | {"command": _command(answer, config, gpu=gpu)} for answer in answers]
-    # Frames without rows would make objects of the columns of the others.
+    # Frames without rows would turn the columns of the others into objects.
     known = [own for own in ranked.values() if len(own)] or [settings]
     return Advice(
         pd.DataFrame(answers, columns=ADVICE_COLUMNS).astype(dict.fromkeys(_COUNTS, "Int64")),
@@ -128,77 +119,79 @@ def advise(
     )
 
 
-def _candidates(
-    runs: pd.DataFrame, config: Config, cards: Mapping[str, Mapping[str, Any]]
-) -> pd.DataFrame:
-    """Return the runs that a setting could be advised by, with their speedups.
+def _candidates(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells that can be advised.
 
-    Controls are none: a target is no draft for itself, nor is one that knows nothing of it. The
-    study's protocol is left out, whose two sides are two programs.
+    Controls cannot: no one uses a target as its own draft, or a draft that knows nothing of it.
+    Neither can cells of the study's protocol, whose two sides are two programs.
     """
-    compared = with_speedups(runs)
-    own = compared["paired"].astype(bool) & (compared["protocol"] == Protocol.PAIRED)
-    told = with_controls(compared[own], config.audit.unrelated_drafts, digests_of(cards))
-    return told if told.empty else told[told["control"] == Control.NONE]
+    if cells.empty:
+        return cells
+    own = cells["paired"] & (cells["protocol"] == Protocol.PAIRED)
+    return cells[own & (cells["control"] == Control.NONE)]
 
 
-def _spoiled(audit: pd.DataFrame) -> set[str]:
-    """Return the runs that cannot be measurements of what they say they measure."""
-    failed = (audit["verdict"] == Verdict.FAIL) & ~audit["check"].isin(_HARMLESS)
-    return set(audit.loc[failed, "run"])
+def _compared(measured: Measured) -> pd.DataFrame:
+    """Return the compared runs with their baselines' memory, and whether the audit marks either."""
+    audit, compared = measured.audit, measured.compared
+    failed = (audit["verdict"] == CheckVerdict.FAIL) & ~audit["check"].isin(_HARMLESS)
+    spoiled = audit.loc[failed, "run"]
+    memory = measured.runs.set_index("run")["peak_rss_bytes"]
+    return compared.assign(
+        marked=compared["run"].isin(spoiled) | compared["baseline"].isin(spoiled),
+        baseline_rss_bytes=compared["baseline"].map(memory),
+    ).astype({"peak_rss_bytes": float, "baseline_rss_bytes": float})
 
 
 def _controls(audit: pd.DataFrame, target: str) -> Controls:
     checked = audit[(audit["check"] == "controls") & (audit["target"] == target)]
     verdicts = set(checked["verdict"])
-    if Verdict.FAIL in verdicts:
+    if CheckVerdict.FAIL in verdicts:
         return Controls.FAILED
-    return Controls.PASSED if Verdict.PASS in verdicts else Controls.NONE
+    return Controls.PASSED if CheckVerdict.PASS in verdicts else Controls.NONE
 
 
 def _settings(
-    compared: pd.DataFrame,
-    runs: pd.DataFrame,
+    candidates: pd.DataFrame,
+    members: Mapping[Any, pd.DataFrame],
+    spread: pd.DataFrame,
+    cards: Mapping[str, ModelCard],
     config: Config,
-    cards: Mapping[str, Mapping[str, Any]],
-    spoiled: set[str],
 ) -> pd.DataFrame:
-    """Return the settings as measured, each for itself."""
-    if compared.empty:
+    """Return the settings as measured, each by itself."""
+    if candidates.empty:
         return pd.DataFrame(columns=SETTING_COLUMNS)
-    cells = summarise_cells(compared, unpaired_baselines(runs), config.statistics, _SETTING)
-    spread = spread_of_cells(compared, config.statistics)
-    memory = runs.set_index("run")["peak_rss_bytes"].astype(float)
+    spread = spread.set_index("cell")
     more = []
-    for setting, members in compared.groupby(_SETTING):
-        low, high = interval_over_prompts(members, config.statistics)
-        marked = members["run"].isin(spoiled) | members["baseline"].isin(spoiled)
+    for cell in candidates[CELL].itertuples(index=False, name=None):
+        own = members[cell]
+        first = own.iloc[0]
+        low, high = interval_over_prompts(own, config.statistics)
         more.append(
-            dict(zip(_SETTING, setting, strict=True))
-            | {
-                "prompts": members["prompt"].nunique(),
+            {
+                "method": first["method"],
+                "prompts": own["prompt"].nunique(),
                 "other_prompts_low": low,
                 "other_prompts_high": high,
-                "marked": int(marked.sum()),
-                "draft_bytes": cards[members["draft"].iloc[0]]["size_bytes"],
-                "added_rss_bytes": memory[members["run"]].max() - memory[members["baseline"]].max(),
+                **spread.loc[cell_of(first["block"]), ["block_sd", "repeats_needed"]],
+                "marked": int(own["marked"].sum()),
+                "draft_bytes": cards[first["draft"]].size_bytes,
+                "added_rss_bytes": own["peak_rss_bytes"].max() - own["baseline_rss_bytes"].max(),
             }
         )
-    joined = cells.merge(pd.DataFrame(more), on=_SETTING, validate="1:1")
-    return joined.drop(columns="block_sd").merge(
-        spread[[*CELL, "block_sd", "repeats_needed"]], on=CELL, validate="1:1"
+    return candidates.assign(**pd.DataFrame(more, index=candidates.index)).astype(
+        {"repeats_needed": "Int64"}
     )
 
 
-def _ranked(own: pd.DataFrame, compared: pd.DataFrame, config: Config) -> pd.DataFrame:
+def _ranked(own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], config: Config) -> pd.DataFrame:
     """Return a target's settings with joint intervals and standings, the best first."""
     if own.empty:
         return own.assign(standing=[])
     own = own.sort_values(["speedup", *CELL], ascending=[False, *[True] * len(CELL)])
-    of_cell = {cell: members for cell, members in compared.groupby(CELL)}
     keys = list(own[CELL].itertuples(index=False, name=None))
     sound = {
-        str(key): of_cell[key]
+        str(key): members[key]
         for key, marked in zip(keys, own["marked"], strict=True)
         if not marked
     }
@@ -211,9 +204,9 @@ def _ranked(own: pd.DataFrame, compared: pd.DataFrame, config: Config) -> pd.Dat
 
 
 def _standings(own: pd.DataFrame) -> list[Standing]:
-    """Return the standing of each setting; the best is the fastest that gains, or else of all.
+    """Return the standing of each setting.
 
-    A fast setting with a wide interval may gain or not; one that gains for sure comes before it.
+    The best is the fastest whose interval lies above 1, or the fastest of all if there is none.
     """
     sound = own[own["marked"] == 0]
     gains = sound[sound["joint_low"] > 1]
@@ -225,7 +218,7 @@ def _standings(own: pd.DataFrame) -> list[Standing]:
             standings.append(Standing.MARKED)
         elif row.Index in first.index:
             standings.append(Standing.BEST)
-        # Without intervals nothing can be told apart.
+        # Without intervals all settings count as equal.
         elif row.joint_high < threshold:
             standings.append(Standing.SLOWER)
         else:
@@ -262,16 +255,16 @@ def _judge(own: pd.DataFrame, sound: pd.DataFrame, controls: Controls) -> tuple[
     if own.empty:
         return Answer.UNKNOWN, "no run with a draft was measured against baselines of its own"
     if controls == Controls.FAILED:
-        return Answer.UNKNOWN, "its controls fail, so nothing measured beside them counts"
+        return Answer.UNKNOWN, "its controls fail, so its other measurements do not count"
     if sound.empty:
         return Answer.UNKNOWN, "the audit marks runs of every setting"
     if sound["joint_low"].isna().all():
         return Answer.UNKNOWN, "every setting was measured once, so no interval is known"
     best = sound.iloc[0]
     if best["joint_low"] > 1:
-        return Answer.ON, "the interval of the best setting lies above 1"
+        return Answer.ON, "the interval of the best setting is above 1"
     if sound["joint_high"].max() < 1:
-        return Answer.OFF, "the interval of every setting lies below 1"
+        return Answer.OFF, "the interval of every setting is below 1"
     if (sound["speedup_low"] > 1).any():
-        return Answer.OFF, "no interval lies above 1 once the choice among settings is allowed for"
-    return Answer.OFF, "no setting's interval lies above 1"
+        return Answer.OFF, "no interval is above 1 after allowing for the choice among settings"
+    return Answer.OFF, "no setting's interval is above 1"

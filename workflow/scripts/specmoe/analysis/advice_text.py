@@ -13,11 +13,7 @@ from specmoe.analysis.spread_text import precise
 from specmoe.files import gigabytes
 
 WIDTH = 100
-_HEADS = {
-    Answer.ON: "switch it on",
-    Answer.OFF: "leave it off",
-    Answer.UNKNOWN: "not known",
-}
+_HEADS = {Answer.ON: "switch it on", Answer.OFF: "leave it off", Answer.UNKNOWN: "not known"}
 _CONTROLS = {
     "passed": "its controls passed",
     "failed": "its controls fail",
@@ -26,7 +22,7 @@ _CONTROLS = {
 
 
 def describe_advice(analysis: Analysis) -> str:
-    """Return what to switch on, target by target, with what it rests on."""
+    """Return what to switch on, target by target, with the measurements behind it."""
     campaign = records(analysis.campaign)[0]
     settings = table(analysis, "advice_settings")
     lines = [
@@ -34,35 +30,29 @@ def describe_advice(analysis: Analysis) -> str:
         f" {campaign['host_chip']}, backend {campaign['backend']}",
     ]
     if campaign["synthetic"]:
-        lines.append("Its models are synthetic: this is the method, and no advice for real ones.")
+        lines.append(
+            "Its models are synthetic: this shows the method and is not advice for real ones."
+        )
     advised = advised_targets(analysis)
     for row in records(advised):
         own = records(settings[settings["target"] == row["target"]])
         lines += ["", *_target(row, own, campaign)]
     every = table(analysis, "advice")["target"]
     if alone := ", ".join(every[~every.isin(advised["target"])]):
-        lines += ["", *_wrapped(f"Not measured with a draft and baselines of its own: {alone}", "")]
+        lines += ["", *_wrapped(f"No runs with a draft and their own baselines: {alone}", "")]
     lines += ["", *_wrapped(_footnote(campaign), "")]
     return "\n".join(lines) + "\n"
 
 
 def advice_values(analysis: Analysis) -> dict[str, Any]:
-    """Return the advice as plain values; what is not known is null."""
-    settings = table(analysis, "advice_settings")
-    return {
-        "campaign": analysis.name,
-        "confidence": float(analysis.campaign["confidence"].iloc[0]),
-        "targets": [
-            _plain(row)
-            | {
-                "measured": [
-                    _plain(setting)
-                    for setting in records(settings[settings["target"] == row["target"]])
-                ]
-            }
-            for row in records(table(analysis, "advice"))
-        ],
-    }
+    """Return the advice as plain values; an unknown value is null."""
+    settings = records(table(analysis, "advice_settings"))
+    targets = []
+    for row in records(table(analysis, "advice")):
+        own = [_plain(one) for one in settings if one["target"] == row["target"]]
+        targets.append(_plain(row) | {"measured": own})
+    confidence = float(analysis.campaign["confidence"].iloc[0])
+    return {"campaign": analysis.name, "confidence": confidence, "targets": targets}
 
 
 def _target(row: Record, settings: list[Record], campaign: Record) -> list[str]:
@@ -105,15 +95,15 @@ def _equals(row: Record, settings: list[Record]) -> str:
         return "No other setting was measured."
     equal = [one for one in settings if one["standing"] == Standing.EQUAL]
     if not equal:
-        return f"Every other of the {row['settings']} settings measured is slower."
-    told = "; ".join(f"{_setting(one)}: {_speedup(one)}" for one in equal)
-    return f"Not told apart from it: {told}"
+        return f"All others of the {row['settings']} measured settings are slower."
+    listed = "; ".join(f"{_setting(one)}: {_speedup(one)}" for one in equal)
+    return f"Equally fast within the intervals: {listed}"
 
 
 def _costs(row: Record) -> str:
     text = f"Costs: the draft's file, {gigabytes(row['draft_bytes'])}"
     if pd.notna(row["added_rss_bytes"]):
-        text += f"; at its peak the process held {gigabytes(row['added_rss_bytes'])} more"
+        text += f"; the process's peak memory grew by {gigabytes(row['added_rss_bytes'])}"
     return text
 
 
@@ -123,50 +113,47 @@ def _sureness(row: Record, campaign: Record) -> str:
         if row["blocks"] > 1
         else f"one block of {row['runs']} runs",
         _CONTROLS[row["controls"]],
-        "no run of it is marked by the audit",
+        "the audit marks none of its runs",
     ]
     if pd.notna(row["block_sd"]):
         parts.insert(1, f"blocks differ by {row['block_sd']:.1%}")
     if pd.notna(row["repeats_needed"]):
         parts.append(
-            f"{precise(campaign['precision'])} takes {row['repeats_needed']} repeats at the spread"
-            " seen"
+            f"{precise(campaign['precision'])} needs {row['repeats_needed']} repeats at this spread"
         )
     text = f"How sure: {'; '.join(parts)}."
     if pd.notna(row["other_prompts_low"]):
         text += (
-            f" For other prompts like its {row['prompts']}, had it not been chosen:"
+            f" Interval for other prompts like its {row['prompts']}, not allowing for the choice:"
             f" [{row['other_prompts_low']:.2f}, {row['other_prompts_high']:.2f}]."
         )
     return text
 
 
 def _set_aside(settings: list[Record]) -> str:
-    told = [
+    marked = [
         f"{_setting(one)}, {one['marked']} of {one['runs']} runs"
         for one in settings
         if one["standing"] == Standing.MARKED
     ]
-    return f"Set aside, as the audit marks runs or their baselines: {'; '.join(told)}"
+    return f"Set aside, because the audit marks runs or their baselines: {'; '.join(marked)}"
 
 
 def _footnote(campaign: Record) -> str:
     return (
         f"Intervals ({campaign['confidence']:.0%}) hold for all settings of a target at once, so"
-        " that choosing the fastest does not flatter it. They are about this machine, engine and"
-        " prompts. A setting that may gain for all that is known is not advised: measure more"
-        " repeats (`snakemake more_repeats`)."
+        " choosing the fastest does not bias them. They are about this machine, engine and"
+        " prompts. A setting whose interval includes 1 is not advised: measure more repeats"
+        " (`snakemake more_repeats`)."
     )
 
 
 def _wrapped(text: str, indent: str = "  ") -> list[str]:
-    return wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent + "  " * bool(indent))
+    further = indent + "  " if indent else ""
+    return wrap(text, WIDTH, initial_indent=indent, subsequent_indent=further)
 
 
 def _plain(row: Record) -> dict[str, Any]:
-    return {key: None if pd.isna(value) else _number(value) for key, value in row.items()}
-
-
-def _number(value: Any) -> Any:
-    """Return a value as Python's own, which JSON knows."""
-    return value.item() if hasattr(value, "item") else value
+    """Return a row whose values are Python's own, which JSON knows."""
+    plain = {key: value.item() if hasattr(value, "item") else value for key, value in row.items()}
+    return {key: None if pd.isna(value) else value for key, value in plain.items()}

@@ -1,32 +1,26 @@
-"""Everything the paper's tables and figures are made of, computed once from rows and provenance."""
+"""The tables of the analysis, from which the paper and the page are rendered."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any
 
 import pandas as pd
 
 from specmoe.analysis import cost_tables
+from specmoe.analysis.advice import Measured, advise
 from specmoe.analysis.ceilings import ceilings
-from specmoe.analysis.controls import Control, digests_of, with_controls
+from specmoe.analysis.controls import Control, with_controls
 from specmoe.analysis.file_types import compare_types
 from specmoe.analysis.spread import spread_of_cells
-from specmoe.analysis.summaries import (
-    CELL,
-    summarise_baselines,
-    summarise_cells,
-    unpaired_baselines,
-    with_intervals,
-    with_speedups,
-)
+from specmoe.analysis.summaries import CELL, summarise_baselines, summarise_cells
 from specmoe.analysis.temperature import compare_temperatures
+from specmoe.audit.checks import count_marked
+from specmoe.audit.tables import Audit, TableFolder
 from specmoe.config.block import PASSAGE_PREFIX
 from specmoe.config.schema import Config
 from specmoe.config.study import is_of_study
-from specmoe.errors import SchemaError
-from specmoe.models.gguf import ModelCard
-from specmoe.models.sizes import size_of_card
+from specmoe.models.card import ModelCard
+from specmoe.models.sizes import Size, sizes_of_cards
 
 # What the analysis takes over from a model's card.
 CARD_COLUMNS = (
@@ -41,79 +35,60 @@ CARD_COLUMNS = (
 
 
 @dataclass(frozen=True)
-class Analysis:
-    """The tables of one campaign; nothing after this computes a number of its own.
+class Analysis(TableFolder):
+    """The tables of one campaign; later rooms compute no numbers of their own."""
 
-    - baselines: one row per target, see `summarise_baselines` and `with_intervals`.
-    - cells: one row per (suite, target, draft, gamma), see `summarise_cells`, with a column
-      `control`, see `controls.with_controls`. Runs with imposed acceptance, suites of several
-      temperatures and those at another than the campaign's have tables of their own.
-    - sweep: the same per prompt of exact length, with prompt and n_prompt.
-    - by_prompt: the same per text, with prompt and prompt_label.
-    - temperatures: the same per temperature, see `temperature.compare_temperatures`.
-    - types: cells of one network in files of several types, see `file_types.compare_types`.
-    - models: one row per model that was measured: model, label, family (`moe` or `dense`),
-      parameters_total, parameters_active, size_bytes, type, experts, experts_used, sha256.
-    - suites: one row per suite: suite, title, runs, blocks, measured (rows with status ok).
-    - campaign: what the campaign was, as one row of plain values; of_study: whether it is about the
-      published study, see `study.is_of_study`.
-    - spread: one row per cell, those of imposed acceptance and of other temperatures too, see
-      `spread.spread_of_cells`.
-    - advice, advice_settings: what to switch on, and what that was chosen from, see
-      `advice.Advice`.
-    - verification, round_costs, predictions, prediction_errors, break_even: what a round costs, by
-      the runs of imposed acceptance, and what follows; see the functions of `cost_tables`. Without
-      rows where no such runs were measured.
-    - ceilings: the most that each cell's speedup could have been, see `ceilings.ceilings`.
-    - audit: see `checks.summarise_audit`.
-    - marked: see `checks.count_marked`.
-    - claims: what the campaign says of the study's claims, see `judge.judge_claims`; like
-      method_notes and comparison without rows for campaigns that are not about the study.
-    - required_time: see `bounds.required_time`; with a column `campaign`, as it has the rows
-      of the campaigns it is compared with too.
-    - method_notes: see `method_notes.method_notes`.
-    - side_by_side, compared_campaigns: what this campaign and others measured of the same settings,
-      and what each ran on, see the functions of module `side_by_side`; without rows where the
-      configuration names no campaign to compare with.
-    - comparison: what the study prints beside what campaigns give, see
-      `printed_numbers.compare_printed`.
-    - reported: what the published study prints beside what its rows give, see
-      `printed_numbers.compare`; without rows for other campaigns.
-    """
-
+    # One row per target without a draft, see `summarise_baselines`.
     baselines: pd.DataFrame
+    # One row per (suite, target, draft, gamma), see `summarise_cells`, with a column `control`, see
+    # `controls.with_controls`. Runs with imposed acceptance, suites of several temperatures and
+    # those at another than the campaign's have tables of their own.
     cells: pd.DataFrame
+    # The same per prompt of exact length, with prompt and n_prompt.
     sweep: pd.DataFrame
+    # One row per model that was measured: model, label, family (`moe` or `dense`), CARD_COLUMNS.
     models: pd.DataFrame
+    # One row per suite: suite, title, runs, blocks, measured (equal to runs).
     suites: pd.DataFrame
+    # One row of plain values that describe the campaign.
     campaign: pd.DataFrame
+    # The cells per text, with prompt and prompt_label.
     by_prompt: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # The cells per temperature, see `compare_temperatures`.
     temperatures: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # The cells of one network in files of several types, see `compare_types`.
     types: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # One row per cell, including those of imposed acceptance and of other temperatures, see
+    # `spread_of_cells`.
     spread: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # What to switch on, and the settings to choose from, see `Advice`.
     advice: pd.DataFrame = field(default_factory=pd.DataFrame)
     advice_settings: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # What a round costs, and what follows: see the functions of `cost_tables` with these names.
+    # Without rows where no runs of imposed acceptance were measured.
     verification: pd.DataFrame = field(default_factory=pd.DataFrame)
     round_costs: pd.DataFrame = field(default_factory=pd.DataFrame)
     predictions: pd.DataFrame = field(default_factory=pd.DataFrame)
     prediction_errors: pd.DataFrame = field(default_factory=pd.DataFrame)
     break_even: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # The most that each cell's speedup could have been, see `ceilings`.
     ceilings: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # See `summarise_audit`, `count_marked` and `bounds.required_time`. The last has a column
+    # `campaign`, as it also has the rows of the campaigns it is compared with.
     audit: pd.DataFrame = field(default_factory=pd.DataFrame)
     marked: pd.DataFrame = field(default_factory=pd.DataFrame)
     required_time: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # About the published study, and without rows for campaigns that are not: see
+    # `method_notes.method_notes`, `printed_numbers.compare` (for the study's own rows alone),
+    # `printed_numbers.compare_printed`, and below `judge.judge_claims`.
     method_notes: pd.DataFrame = field(default_factory=pd.DataFrame)
     reported: pd.DataFrame = field(default_factory=pd.DataFrame)
     comparison: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # What this campaign and others measured of the same settings, and what each ran on, see module
+    # `side_by_side`. Without rows where the configuration names no campaign to compare with.
     side_by_side: pd.DataFrame = field(default_factory=pd.DataFrame)
     compared_campaigns: pd.DataFrame = field(default_factory=pd.DataFrame)
     claims: pd.DataFrame = field(default_factory=pd.DataFrame)
-
-    def write(self, folder: Path) -> None:
-        """Write each table to `<folder>/<name>.parquet`."""
-        folder.mkdir(parents=True, exist_ok=True)
-        for table in fields(self):
-            getattr(self, table.name).to_parquet(folder / f"{table.name}.parquet", index=False)
 
     @property
     def name(self) -> str:
@@ -125,64 +100,59 @@ class Analysis:
         """Whether the campaign is about the published study, see `study.is_of_study`."""
         return bool(self.campaign["of_study"].iloc[0])
 
-    @classmethod
-    def read(cls, folder: Path) -> Self:
-        """Read what `write` wrote; raises SchemaError for an analysis that lacks a table."""
-        tables = {table.name: folder / f"{table.name}.parquet" for table in fields(cls)}
-        for path in tables.values():
-            if not path.is_file():
-                raise SchemaError(f"{path} is not there; render that campaign again")
-        return cls(**{name: pd.read_parquet(path) for name, path in tables.items()})
-
 
 def analyse(
     runs: pd.DataFrame,
+    compared: pd.DataFrame,
     config: Config,
-    cards: Mapping[str, Mapping[str, Any]],
+    cards: Mapping[str, ModelCard],
     host: Mapping[str, Any],
+    audit: Audit,
 ) -> Analysis:
-    """Compute every table of a campaign.
+    """Compute the tables of a campaign that need neither another campaign nor the study's text.
 
-    `runs` is `schema.read_runs`'s frame, `cards` the model cards by model id, `host` the
-    machine's description.
+    `runs` is `schema.read_runs`'s frame, `compared` is `with_speedups(runs)`, `cards` are the
+    models' by id, `host` is the machine's description, `audit` the audit of `runs`.
     """
-    measured = runs[runs["status"] == "ok"]
-    own = measured["imposed_acceptance"].isna()
-    good = usual_runs(runs, config)
-    compared = with_speedups(good)
-    unpaired = unpaired_baselines(good)
-    of_length = compared["prompt"].str.startswith(PASSAGE_PREFIX).astype(bool)
+    statistics, unrelated = config.statistics, config.audit.unrelated_drafts
+    usual = usual_runs(runs, config)
+    usually_compared = compared[compared["run"].isin(usual["run"])]
+    of_length = usually_compared["prompt"].str.startswith(PASSAGE_PREFIX).astype(bool)
 
     def summarise(members: pd.DataFrame, *more: str) -> pd.DataFrame:
-        cells = summarise_cells(members, unpaired, config.statistics, [*CELL, *more])
-        return with_controls(cells, config.audit.unrelated_drafts, digests_of(cards))
+        return with_controls(summarise_cells(members, statistics, [*CELL, *more]), unrelated, cards)
 
-    cells = summarise(compared)
-    sizes = {model: size_of_card(ModelCard(**card)) for model, card in cards.items()}
-    at_usual = measured[measured["temperature"] == config.measurement.temperature]
-    fitted = cost_tables.fit_pairs(at_usual, config.statistics)
-    kinds = with_controls(at_usual, config.audit.unrelated_drafts, digests_of(cards))
-    no_controls = at_usual["imposed_acceptance"].notna() | (kinds["control"] == Control.NONE)
-    predicted = cost_tables.predictions(fitted, at_usual[no_controls], config.statistics)
+    cells = summarise(usually_compared)
+    spread = spread_of_cells(compared, statistics)
+    sizes = sizes_of_cards(cards)
+    measured = Measured(usual, usually_compared, cells, spread, audit.audit)
+    advice = advise(measured, config, cards)
+    fitted, predicted = _costs(runs, compared, config, cards)
     return Analysis(
-        baselines=with_intervals(summarise_baselines(good), good, config.statistics),
+        baselines=summarise_baselines(usual, statistics),
         cells=cells,
-        sweep=summarise(compared[of_length], "prompt", "n_prompt"),
-        by_prompt=_with_prompt_labels(summarise(compared[~of_length], "prompt"), config),
-        spread=spread_of_cells(with_speedups(measured), config.statistics),
-        temperatures=compare_temperatures(measured[own], config.statistics),
-        types=_types(cells, compared, config, cards),
+        sweep=summarise(usually_compared[of_length], "prompt", "n_prompt"),
+        by_prompt=_with_prompt_labels(summarise(usually_compared[~of_length], "prompt"), config),
+        spread=spread,
+        temperatures=compare_temperatures(
+            compared[compared["imposed_acceptance"].isna()],
+            runs.set_index("run")["tokens"],
+            statistics,
+        ),
+        types=_types(cells, usually_compared, config, sizes),
+        advice=advice.targets,
+        advice_settings=advice.settings,
         verification=cost_tables.verification(
-            fitted,
-            sizes,
-            host["memory_bandwidth_bytes_per_second"],
-            config.audit.cache_bytes,
+            fitted, sizes, host["memory_bandwidth_bytes_per_second"], config.audit.cache_bytes
         ),
         round_costs=cost_tables.round_costs(fitted),
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
-        ceilings=ceilings(compared, good, sizes, config.audit),
+        ceilings=ceilings(usually_compared, usual, sizes, config.audit),
+        audit=audit.summary,
+        marked=count_marked(audit.audit),
+        required_time=audit.required_time.assign(campaign=config.campaign.name),
         models=_models(runs, config, cards),
         suites=_suites(runs, config),
         campaign=_campaign(runs, config, host),
@@ -190,41 +160,47 @@ def analyse(
 
 
 def usual_runs(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
-    """Return the measured runs of what a draft does by itself at the campaign's temperature.
+    """Return the runs whose acceptance is the draft's own, at the campaign's temperature.
 
-    The rest, and suites of several temperatures as a whole, have tables of their own.
+    The others, and suites of several temperatures as a whole, have tables of their own.
     """
-    measured = runs[runs["status"] == "ok"]
-    own = measured["imposed_acceptance"].isna()
-    one = measured.groupby("suite")["temperature"].transform("nunique").eq(1)
-    return measured[own & one & measured["temperature"].eq(config.measurement.temperature)]
+    own = runs["imposed_acceptance"].isna()
+    one = runs.groupby("suite")["temperature"].transform("nunique").eq(1)
+    return runs[own & one & runs["temperature"].eq(config.measurement.temperature)]
+
+
+def _costs(
+    runs: pd.DataFrame, compared: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]
+) -> tuple[list[cost_tables.Fitted], pd.DataFrame]:
+    """Fit the cost model, and predict with it all cells but controls of accepted drafts."""
+    at_usual = compared[compared["temperature"] == config.measurement.temperature]
+    fitted = cost_tables.fit_pairs(at_usual, runs, config.statistics)
+    kinds = with_controls(at_usual, config.audit.unrelated_drafts, cards)
+    no_controls = kinds[kinds["imposed_acceptance"].notna() | (kinds["control"] == Control.NONE)]
+    return fitted, cost_tables.predictions(fitted, no_controls, config.statistics)
 
 
 def required_times(analyses: Iterable[Analysis]) -> pd.DataFrame:
-    """Return each campaign's own rows of `required_time`, one campaign after the other."""
+    """Return the campaigns' own rows of `required_time`, one campaign after the other."""
     frames = [one.required_time[one.required_time["campaign"] == one.name] for one in analyses]
     return pd.concat([frame for frame in frames if not frame.empty] or frames, ignore_index=True)
 
 
 def _with_prompt_labels(cells: pd.DataFrame, config: Config) -> pd.DataFrame:
-    return (
-        cells
-        if cells.empty
-        else cells.assign(prompt_label=cells["prompt"].map(config.prompt_label))
-    )
+    if cells.empty:
+        return cells
+    return cells.assign(prompt_label=cells["prompt"].map(config.prompt_label))
 
 
-def _models(
-    runs: pd.DataFrame, config: Config, cards: Mapping[str, Mapping[str, Any]]
-) -> pd.DataFrame:
+def _models(runs: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]) -> pd.DataFrame:
     measured = {*runs["target"], *runs["draft"]}
     return pd.DataFrame(
         [
             {
                 "model": name,
                 "label": config.label(name),
-                "family": "moe" if card["experts"] else "dense",
-                **{column: card[column] for column in CARD_COLUMNS},
+                "family": "moe" if card.experts else "dense",
+                **{column: getattr(card, column) for column in CARD_COLUMNS},
             }
             for name, card in cards.items()
             if name in measured
@@ -233,20 +209,14 @@ def _models(
 
 
 def _types(
-    cells: pd.DataFrame,
-    compared: pd.DataFrame,
-    config: Config,
-    cards: Mapping[str, Mapping[str, Any]],
+    cells: pd.DataFrame, compared: pd.DataFrame, config: Config, sizes: Mapping[str, Size]
 ) -> pd.DataFrame:
-    sizes = {model: size_of_card(ModelCard(**card)) for model, card in cards.items()}
+    networks = {model: config.network(model) for model in sizes}
+    labels = {network: config.label(network) for network in config.models}
     return compare_types(
         cells if cells.empty else cells[cells["control"] == Control.NONE],
         compared,
-        {
-            model: config.label(network) if network in config.models else network
-            for model in cards
-            for network in [config.network(model)]
-        },
+        {model: labels.get(network, network) for model, network in networks.items()},
         {model: size.pass_bytes(1) for model, size in sizes.items()},
         config.statistics,
     )
@@ -260,7 +230,7 @@ def _suites(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
                 "title": suite.title,
                 "runs": len(members),
                 "blocks": members["block"].nunique(),
-                "measured": int((members["status"] == "ok").sum()),
+                "measured": len(members),
             }
             for name, suite in config.selected_suites.items()
             for members in [runs[runs["suite"] == name]]
@@ -283,7 +253,7 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                 "true_shape": all(
                     model.kind == "synthetic" and model.family for model in config.models.values()
                 ),
-                # Of more than one, all are named; their suites tell them apart.
+                # A campaign may have several; the rows of each suite say which.
                 **{
                     key: ", ".join(runs[key].unique())
                     for key in ("protocol", "engine", "engine_commit", "backend")

@@ -1,4 +1,4 @@
-"""The most that a cell's speedup could have been at the acceptance that was recorded of it."""
+"""The largest speedup that a cell could have had at its recorded acceptance."""
 
 from collections.abc import Mapping
 
@@ -24,21 +24,20 @@ def ceilings(
     sizes: Mapping[str, Size],
     settings: AuditSettings,
 ) -> pd.DataFrame:
-    """Return, for each cell, its speedup beside the most it could have been.
+    """Return, for each cell, its speedup beside the largest it could have had.
 
-    `compared` is `summaries.with_speedups`, `runs` the rows with the runs without a draft that
-    time target and draft. The bound errs on the side of the run: a pass of any width costs no more
-    than one of a single token, replays and whatever lies between passes cost nothing, and the draft
-    drafts as fast as it runs alone. With tokens that came of R rounds of which D were drafted it is
+    `compared` is `summaries.with_speedups`'s frame, `runs` has the runs without a draft that time
+    target and draft. The bound favours the run: a pass of any width costs no more than one of a
+    single token, replays and the time between passes cost nothing, and the draft drafts as fast as
+    it runs alone. For R rounds in which D tokens were drafted the bound is
 
         tokens / (R + D * t_draft / t_target),
 
     per round: mean accepted length / (1 + gamma * t_draft / t_target).
 
-    Columns: protocol, engine, suite, target, draft, gamma, runs, acceptance_rate,
-    mean_accepted_length, speedup and ceiling (geometric means over runs), above (runs whose speedup
-    is above their ceiling), draft_basis (how the draft's time is known). Runs whose rounds are not
-    known, and targets that were not timed, are left out.
+    Columns: CEILINGS. Speedup and ceiling are geometric means over runs, above counts the runs
+    whose speedup is above their ceiling, draft_basis says how the draft's time is known.
+    Runs whose rounds are not known, and runs of targets that were not timed, are left out.
     """
     by_way = single_token_ms(runs)
     rows = []

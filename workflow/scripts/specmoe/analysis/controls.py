@@ -1,13 +1,14 @@
-"""Controls: cells whose outcome is known beforehand, as they are measured to check a campaign.
+"""Controls: cells whose outcome is known beforehand, measured to check a campaign.
 
-What a control gives speaks of the campaign and of no draft that one would use.
+A control says something about the campaign, and nothing about a draft that one would use.
 """
 
 from collections.abc import Collection, Mapping
 from enum import StrEnum
-from typing import Any
 
 import pandas as pd
+
+from specmoe.models.card import ModelCard
 
 
 class Control(StrEnum):
@@ -19,31 +20,26 @@ class Control(StrEnum):
 
 
 def with_controls(
-    cells: pd.DataFrame, unrelated: Collection[str], digests: Mapping[str, str | None]
+    cells: pd.DataFrame, unrelated: Collection[str], cards: Mapping[str, ModelCard]
 ) -> pd.DataFrame:
     """Return cells (columns target and draft) with a column `control`, a `Control`'s value.
 
-    `unrelated` are the drafts that know nothing of any target, `digests` the models' by id: a file
-    under another name is the same model. Cells without rows stay as they are.
+    `unrelated` are the drafts that know nothing of any target, `cards` the models' by id: a file
+    under another name is the same model. A frame without rows stays as it is.
     """
     if cells.empty:
         return cells
     kinds = [
-        _kind(target, draft, unrelated, digests)
+        _kind(target, draft, unrelated, cards)
         for target, draft in cells[["target", "draft"]].itertuples(index=False)
     ]
     return cells.assign(control=[kind.value for kind in kinds])
 
 
-def digests_of(cards: Mapping[str, Mapping[str, Any]]) -> dict[str, str | None]:
-    """Return the models' digests by id; null where a card has none."""
-    return {model: card["sha256"] for model, card in cards.items()}
-
-
 def _kind(
-    target: str, draft: str, unrelated: Collection[str], digests: Mapping[str, str | None]
+    target: str, draft: str, unrelated: Collection[str], cards: Mapping[str, ModelCard]
 ) -> Control:
-    digest = digests.get(draft)
-    if draft == target or (digest is not None and digest == digests.get(target)):
+    ours, theirs = (cards[model].sha256 if model in cards else None for model in (target, draft))
+    if draft == target or (ours is not None and ours == theirs):
         return Control.ITSELF
     return Control.UNRELATED if draft in unrelated else Control.NONE

@@ -6,14 +6,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.cost_model import Array, CostModel, Counts, counts_are_known
+from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
 from specmoe.config.schema import Statistics
 
 _DRAFT, _REST, _WORK = 0, 1, 2  # columns of a stratum's sums; the work is as wide as the costs
 
 
 class _Stratum(NamedTuple):
-    """Runs of one gamma, of which all or nothing was accepted.
+    """Runs of one gamma in which all drafted tokens were accepted, or none.
 
     `sums` has, for each draw of blocks, the steps that drafting took, those of the rest, and the
     work; `widest` is the widest pass.
@@ -29,7 +29,7 @@ def fit(runs: pd.DataFrame, settings: Statistics) -> CostModel | None:
     """Return the costs of one target with one draft.
 
     `runs` are rows of `schema.read_runs`'s frame with `step_ms`, the target's time for a token in
-    their own baseline. Those with an imposed acceptance of 0 and 1 are read, the others left alone.
+    their own baseline. Only runs with an imposed acceptance of 0 or 1 are used.
     Returns None unless there are some of both. The draws are of whole blocks, within those of one
     gamma and acceptance.
     """
@@ -79,11 +79,11 @@ def _by_block(read: pd.DataFrame, model: CostModel) -> list[_Stratum]:
     return strata
 
 
-def _counts(members: pd.DataFrame) -> list[Counts]:
-    return [Counts.of(row) for row in members.to_dict("records")]
+def _counts(members: pd.DataFrame) -> list[RunCounts]:
+    return [RunCounts.of(row) for row in members.to_dict("records")]
 
 
-def _widest(counts: Counts) -> int:
+def _widest(counts: RunCounts) -> int:
     return round(float(counts.widths().max()))
 
 

@@ -1,8 +1,8 @@
-"""What a round of speculation costs, in parts that are each measured, and what follows from them.
+"""What a round of speculation costs, as a sum of measured parts, and what follows from them.
 
 The unit is the *step*: the time that the target alone takes for one token. A round drafts g tokens
 and verifies them in one pass of width g + 1. On a target that cannot take back a part of a pass
-(see `trace`) a round of which a < g tokens are accepted is followed by a replay, a pass of width
+(see `server_log`) a round that accepts a < g tokens is followed by a replay, a pass of width
 a + 2 that gives one more token. A run of N timed tokens then takes, in steps,
 
     drafted * c(gamma) + sum of v(width) over rounds and replays + replays * r + single steps
@@ -18,9 +18,9 @@ and its speedup is N over that. Per round this is the usual
 
 with the token of a replay counted above, its cost below.
 
-All is fitted on runs whose acceptance was imposed: c on all of them, v on those where all was
-accepted (there are no replays), r on those where nothing was. v and c are linear between the
-values measured; beyond them v goes on at the slope of its last piece and c stays as it is.
+All three are fitted on runs of imposed acceptance: c on all of them, v on those that accepted
+everything (they have no replays), r on those that accepted nothing. v and c are linear between the
+measured values; beyond them v continues at the slope of its last piece and c stays constant.
 """
 
 from collections.abc import Sequence
@@ -32,11 +32,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from specmoe.analysis.intervals import NO_INTERVAL, Interval, percentile_interval
+
 Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Counts:
+class RunCounts:
     """What a run did, without its timing; `tokens` are those that its decode time spans."""
 
     gamma: int
@@ -57,17 +59,17 @@ class Counts:
 
     @property
     def single_steps(self) -> int:
-        """Return how many passes drafted nothing: the last token of a run has nothing after it."""
+        """Return how many passes drafted nothing, such as the one for a run's last token."""
         given = self.accepted + self.rounds + self.replays - self.replays_rejected
         return self.tokens - given
 
     def widths(self) -> Array:
         """Return the width of every round's pass.
 
-        Rounds draft gamma tokens, but not beyond the end of the run. If all are accepted, the last
-        round alone is shorter. Else each brings the end nearer by about as much, so what the last
-        ones lack grows in equal steps from one to the next; how many lack something follows from
-        how much they lack together. That is exact where every round yields the same.
+        Rounds draft gamma tokens, but not beyond the end of the run. If all tokens are accepted,
+        only the last round is shorter. Otherwise every round advances by about the same number of
+        tokens, so the shortfall of the last rounds grows in equal steps; the total shortfall gives
+        their number. That is exact where every round yields the same.
         """
         lacking = self.gamma * self.rounds - self.drafted
         advance = self.tokens / self.rounds
@@ -84,7 +86,8 @@ class Counts:
     def replay_width(self) -> float:
         """Return the mean width of the replays: the last token, the accepted, and the corrected.
 
-        The rounds without a replay are taken to be the shortest, in which all is accepted soonest.
+        The rounds without a replay are assumed to be the shortest, which are likeliest to have
+        every token accepted.
         """
         partly = self.replays - self.replays_rejected
         if not partly:
@@ -94,7 +97,7 @@ class Counts:
 
 
 def counts_are_known(runs: pd.DataFrame) -> "pd.Series[bool]":
-    """Return which runs the model can be asked of: those whose rounds and replays were counted."""
+    """Return which runs the model applies to: those whose rounds and replays were counted."""
     names = ["generated", "rounds", "drafted", "accepted", "replays", "replays_rejected"]
     return runs[names].notna().all(axis=1) & runs["rounds"].fillna(0).gt(0)
 
@@ -127,13 +130,12 @@ class CostModel:
         """Where in `costs` those of passes are."""
         return slice(len(self.gammas), -1)
 
-    def interval(self, values: Array) -> tuple[float, float]:
-        """Return the percentile interval of what was computed of every draw."""
+    def interval(self, values: Array) -> Interval:
+        """Return the percentile interval of a value that was computed for every draw."""
         if len(values) == 0 or np.isnan(values).any():
-            return float("nan"), float("nan")
-        tail = (1 - self.confidence) / 2
-        low, high = np.quantile(values, [tail, 1 - tail], method="inverted_cdf")
-        return float(low), float(high)
+            return NO_INTERVAL
+        # A break-even can be infinite, and nothing interpolates to infinity.
+        return percentile_interval(values, self.confidence, method="inverted_cdf")
 
     def draft_cost(self, gamma: int) -> float:
         """Return c(gamma), in steps a token."""
@@ -143,7 +145,7 @@ class CostModel:
         """Return v(width), in steps."""
         return float(shares([width], self.widths) @ self.costs[self.pass_costs])
 
-    def work(self, counts: Counts) -> Array:
+    def work(self, counts: RunCounts) -> Array:
         """Return how much of each of `costs` a run has; its time in steps is `work @ costs`."""
         passes = shares(counts.widths(), self.widths)
         passes += counts.replays * shares([counts.replay_width()], self.widths)
@@ -166,7 +168,7 @@ class CostModel:
         work = self._joined(self._drafting(gamma, gamma), passes, replays)
         return accepted, 1 + accepted + replays, work
 
-    def extrapolates(self, counts: Counts) -> bool:
+    def extrapolates(self, counts: RunCounts) -> bool:
         """Return whether some pass of a run is wider than the widest that was measured."""
         return bool(counts.widths().max() > self.widths[-1])
 
@@ -181,10 +183,10 @@ class CostModel:
 def shares(
     points: Sequence[float] | Array, knots: Sequence[int], weights: Array | None = None
 ) -> Array:
-    """Return the weights of the values at `knots` in a sum over points of what lies between them.
+    """Return the weights of the values at `knots` in a weighted sum of values at `points`.
 
-    Linear between knots, and beyond the last at the slope of the last piece. `weights` are those
-    of the points (default: 1 each).
+    Values are linear between knots, and continue beyond the last at the slope of the last piece.
+    `weights` are those of the points (default: 1 each).
     """
     at, places = np.asarray(points, float), np.asarray(knots, float)
     weights = np.ones(len(at)) if weights is None else weights

@@ -1,4 +1,4 @@
-"""The tables of the cost model: what passes cost, what cells should come to, where SD pays."""
+"""The tables of the cost model: what passes cost, what cells should gain, where SD pays."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -7,13 +7,9 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.cost_fit import fit
-from specmoe.analysis.cost_model import Array, CostModel, Counts, counts_are_known
-from specmoe.analysis.summaries import (
-    bootstrap_interval,
-    geometric_mean,
-    interval_of_mean,
-    with_speedups,
-)
+from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
+from specmoe.analysis.intervals import NO_INTERVAL, bootstrap_interval, interval_of_mean
+from specmoe.analysis.summaries import geometric_mean
 from specmoe.config.block import WAY
 from specmoe.config.schema import Statistics
 from specmoe.models.sizes import Size
@@ -22,8 +18,8 @@ PAIR = [*WAY, "target", "draft"]
 _CELL = [*PAIR, "suite", "gamma", "imposed_acceptance"]
 WHOLE = "all"  # instead of a suite, where a line is of all of them
 
-# Chances of acceptance at which break-even is looked for, denser towards 1: there the acceptance
-# rate of long drafts changes fastest.
+# Chances of acceptance at which to look for break-even. They are denser towards 1, where the
+# acceptance rate of long drafts changes fastest.
 _CHANCES = 1 - np.linspace(1, 0, 401) ** 2
 
 
@@ -34,7 +30,7 @@ class Fitted(NamedTuple):
     interval over blocks.
     """
 
-    key: tuple[str, str, str, str]
+    key: tuple[str, ...]
     model: CostModel
     step_ms: float
     step_ms_low: float
@@ -46,24 +42,21 @@ class Fitted(NamedTuple):
         return dict(zip(PAIR, self.key, strict=True))
 
 
-def fit_pairs(measured: pd.DataFrame, settings: Statistics) -> list[Fitted]:
+def fit_pairs(compared: pd.DataFrame, runs: pd.DataFrame, settings: Statistics) -> list[Fitted]:
     """Return the costs of every target and draft with runs of imposed acceptance.
 
-    `measured` are rows of one temperature, baselines included.
+    `compared` are rows of `with_speedups` of one temperature, `runs` has their baselines.
     """
-    imposed = measured[measured["imposed_acceptance"].notna()]
-    step_ms = 1000 / measured.set_index("run")["tokens_per_second"].astype(float)
-    imposed = imposed.assign(step_ms=imposed["baseline"].map(step_ms))
+    imposed = compared[compared["imposed_acceptance"].notna() & compared["paired"]]
+    imposed = imposed.assign(step_ms=1000 / imposed["baseline_tokens_per_second"])
     fitted = []
     for key, members in imposed.groupby(PAIR, sort=False):
         model = fit(members, settings)
         if model is not None:
-            own = measured[measured["run"].isin(members["baseline"])]
-            times = own["run"].map(step_ms)
+            own = runs[runs["run"].isin(members["baseline"])]
+            times = 1000 / own["tokens_per_second"].astype(float)
             low, high = interval_of_mean(times, own["block"], settings)
-            protocol, engine, target, draft = map(str, key)
-            pair = (protocol, engine, target, draft)
-            fitted.append(Fitted(pair, model, float(times.mean()), low, high))
+            fitted.append(Fitted(tuple(map(str, key)), model, float(times.mean()), low, high))
     return fitted
 
 
@@ -88,22 +81,18 @@ def verification(
         size = sizes.get(pair.identity["target"])
         for place, width in enumerate(pair.model.widths, pair.model.pass_costs.start):
             steps = float(pair.model.costs[place])
-            low, high = pair.model.interval(pair.model.draws[:, place])
-            ends = (low * pair.step_ms, high * pair.step_ms)
+            ends = pair.model.interval(pair.model.draws[:, place])
+            ends_ms = (ends.low * pair.step_ms, ends.high * pair.step_ms)
             if width == 1:
-                low, high, ends = np.nan, np.nan, (pair.step_ms_low, pair.step_ms_high)
+                ends, ends_ms = NO_INTERVAL, (pair.step_ms_low, pair.step_ms_high)
             ms, read = steps * pair.step_ms, size.pass_bytes(width) if size else np.nan
             bound = 1000 * read / bandwidth if bandwidth else np.nan
             rows.append(
                 pair.identity
                 | {
                     "width": width,
-                    "steps": steps,
-                    "steps_low": low,
-                    "steps_high": high,
-                    "ms": ms,
-                    "ms_low": ends[0],
-                    "ms_high": ends[1],
+                    **_with_ends("steps", steps, ends),
+                    **_with_ends("ms", ms, ends_ms),
                     "experts": _distinct_experts(size, width),
                     "read_bytes": read,
                     "bound_ms": bound,
@@ -133,21 +122,16 @@ def round_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
     for pair in fitted:
         model = pair.model
         for place, gamma in enumerate(model.gammas):
-            drawn = model.draws[:, place]
-            own = float(model.replay_costs[0, place])
-            ends = (model.interval(drawn), model.interval(model.replay_costs[1:, place]))
+            drafting, replay = float(model.costs[place]), float(model.replay_costs[0, place])
+            replay_ends = model.interval(model.replay_costs[1:, place])
             rows.append(
                 pair.identity
                 | {
                     "gamma": gamma,
-                    "draft_steps": float(model.costs[place]),
-                    "draft_steps_low": ends[0][0],
-                    "draft_steps_high": ends[0][1],
-                    "draft_ms": float(model.costs[place]) * pair.step_ms,
-                    "replay_steps": own,
-                    "replay_steps_low": ends[1][0],
-                    "replay_steps_high": ends[1][1],
-                    "replay_ms": own * pair.step_ms,
+                    **_with_ends("draft_steps", drafting, model.interval(model.draws[:, place])),
+                    "draft_ms": drafting * pair.step_ms,
+                    **_with_ends("replay_steps", replay, replay_ends),
+                    "replay_ms": replay * pair.step_ms,
                     "replay_steps_all": float(model.costs[-1]) if model.replays else np.nan,
                 }
             )
@@ -155,12 +139,13 @@ def round_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
 
 
 def predictions(
-    fitted: Iterable[Fitted], measured: pd.DataFrame, settings: Statistics
+    fitted: Iterable[Fitted], compared: pd.DataFrame, settings: Statistics
 ) -> pd.DataFrame:
-    """Return what every cell should come to by its counts, beside what was measured.
+    """Return the speedup that the costs predict from every cell's counts, and the measured one.
 
-    A cell is a suite's target, draft, gamma and imposed acceptance (null: none was); those that the
-    costs were fitted on (0 and 1) are left out. Added columns:
+    `compared` are rows of `with_speedups` of one temperature. A cell is a suite's target, draft,
+    gamma and imposed acceptance (null where none was imposed). Cells that the costs were fitted on
+    (0 and 1) are left out. Added columns:
 
     - runs, blocks, acceptance_rate (accepted / drafted), speedup with its interval over blocks.
     - predicted: geometric mean over the runs of timed tokens / (work @ costs), with an interval
@@ -168,16 +153,14 @@ def predictions(
     - equation_1: the published study's (1 - a^(g+1)) / ((1 - a) (c g + 1)) with a the acceptance
       rate as it counts it; equation_2: its g / (g c + v(g + 1)), which counts g tokens a round,
       whether or not they were accepted.
-    - extrapolated: whether a pass was wider than all that were measured.
+    - extrapolated: whether a pass was wider than all measured ones.
     """
-    compared = with_speedups(measured)
     unseen = ~compared["imposed_acceptance"].isin([0, 1])
     compared = compared[unseen & counts_are_known(compared)]
     by_pair = {pair.key: pair for pair in fitted}
     rows = []
     for cell, members in compared.groupby(_CELL, dropna=False):
-        protocol, engine, target, draft = map(str, cell[: len(PAIR)])
-        pair = by_pair.get((protocol, engine, target, draft))
+        pair = by_pair.get(tuple(map(str, cell[: len(PAIR)])))
         if pair is not None:
             named = dict(zip(_CELL, cell, strict=True))
             rows.append(named | _predicted(members, pair.model, settings))
@@ -185,26 +168,20 @@ def predictions(
 
 
 def _predicted(members: pd.DataFrame, model: CostModel, settings: Statistics) -> dict[str, Any]:
-    counts = [Counts.of(row) for row in members.to_dict("records")]
+    counts = [RunCounts.of(row) for row in members.to_dict("records")]
     gamma = counts[0].gamma
     tokens = np.array([one.tokens for one in counts])
     work = np.array([model.work(one) for one in counts])
     predicted = geometric_mean(tokens / (work @ model.costs))
     drawn = np.exp(np.log(tokens / (model.draws @ work.T)).mean(axis=1))
-    low, high = bootstrap_interval(members, settings)
-    predicted_low, predicted_high = model.interval(drawn)
     speedup = geometric_mean(members["speedup"].to_numpy(float))
     rate = float(members["accepted"].sum() / members["drafted"].sum())
     return {
         "runs": len(members),
         "blocks": members["block"].nunique(),
         "acceptance_rate": rate,
-        "speedup": speedup,
-        "speedup_low": low,
-        "speedup_high": high,
-        "predicted": predicted,
-        "predicted_low": predicted_low,
-        "predicted_high": predicted_high,
+        **_with_ends("speedup", speedup, bootstrap_interval(members, settings)),
+        **_with_ends("predicted", predicted, model.interval(drawn)),
         "ratio": predicted / speedup,
         "equation_1": classical_speedup(gamma, rate, model.draft_cost(gamma)),
         "equation_2": gamma / (gamma * model.draft_cost(gamma) + model.pass_cost(gamma + 1)),
@@ -219,7 +196,7 @@ def classical_speedup(gamma: int, acceptance: float, draft_cost: float) -> float
 
 
 def prediction_errors(predicted: pd.DataFrame) -> pd.DataFrame:
-    """Return how far predictions are off, by suite, then over all cells of real acceptance.
+    """Return the errors of the predictions, by suite, then over all cells of real acceptance.
 
     Columns: suite, imposed (whether acceptance was), cells, median and worst (of |ratio - 1|), the
     cell of the worst (worst_suite, worst_target, worst_draft, worst_gamma, worst_ratio), and the
@@ -228,26 +205,21 @@ def prediction_errors(predicted: pd.DataFrame) -> pd.DataFrame:
     if predicted.empty:
         return pd.DataFrame()
     cells = predicted.assign(imposed=predicted["imposed_acceptance"].notna())
-    groups = [
-        ((suite, imposed), one) for (suite, imposed), one in cells.groupby(["suite", "imposed"])
+    rows = [
+        _errors(str(suite), bool(imposed), members)
+        for (suite, imposed), members in cells.groupby(["suite", "imposed"])
     ]
     real = cells[~cells["imposed"]]
     if not real.empty:
-        groups.append(((WHOLE, False), real))
-    return pd.DataFrame(
-        [_errors(str(suite), bool(imposed), one) for (suite, imposed), one in groups]
-    )
+        rows.append(_errors(WHOLE, False, real))
+    return pd.DataFrame(rows)
 
 
 def _errors(suite: str, imposed: bool, cells: pd.DataFrame) -> dict[str, Any]:
     errors = (cells["ratio"] - 1).abs()
     worst = cells.iloc[int(errors.argmax())]
-    equations = {
-        f"median_{number}": float(
-            (cells[f"equation_{number}"] / cells["speedup"] - 1).abs().median()
-        )
-        for number in (1, 2)
-    }
+    of_equations = cells[["equation_1", "equation_2"]].div(cells["speedup"], axis=0)
+    median_1, median_2 = (of_equations - 1).abs().median()
     return {
         "suite": suite,
         "imposed": imposed,
@@ -255,21 +227,22 @@ def _errors(suite: str, imposed: bool, cells: pd.DataFrame) -> dict[str, Any]:
         "median": float(errors.median()),
         "worst": float(errors.max()),
         **{f"worst_{key}": worst[key] for key in ("suite", "target", "draft", "gamma", "ratio")},
-        **equations,
+        "median_1": float(median_1),
+        "median_2": float(median_2),
     }
 
 
 def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFrame:
     """Return where speculation pays, one row per target, draft, gamma and cell measured with them.
 
-    A round's tokens are taken to be accepted by one chance each, see `CostModel.cycle`. Columns:
+    Every token of a round is assumed to have the same chance, see `CostModel.cycle`. Columns:
 
     - protocol, engine, target, draft, gamma: every gamma fitted on or in `predicted`.
     - ceiling, floor: speedup with all and with nothing accepted, with intervals.
     - break_even: the least acceptance rate (accepted / drafted) from which on the speedup is at
-      least 1; 0 where it always is, null where not even the ceiling is. Its interval's ends are
-      null as far as that holds of the draws.
-    - extrapolated: whether a round's pass is wider than all that were measured.
+      least 1; 0 where it always is, null where even the ceiling is below 1. The ends of its
+      interval are null where the draws give no finite rate.
+    - extrapolated: whether a round's pass is wider than all measured ones.
     - suite, imposed_acceptance, acceptance_rate, speedup, speedup_low, speedup_high: the cell's, of
       `predicted`; null for a gamma without one.
     """
@@ -296,19 +269,18 @@ def _of_pair(predicted: pd.DataFrame, pair: Fitted) -> pd.DataFrame:
 def _ends(model: CostModel, gamma: int) -> dict[str, Any]:
     cycles = [model.cycle(gamma, chance) for chance in _CHANCES]
     rates = np.array([accepted for accepted, _, _ in cycles]) / gamma
-    tokens, work = np.array([tokens for _, tokens, _ in cycles]), np.array([w for *_, w in cycles])
+    tokens = np.array([yielded for _, yielded, _ in cycles])
+    work = np.array([done for _, _, done in cycles])
     curve = tokens / (work @ model.costs)
     drawn = tokens[:, None] / (work @ model.draws.T)
     point, points = _crossing(rates, curve[:, None])[0], _crossing(rates, drawn)
-    values: dict[str, Any] = {}
-    for name, value, draws in (
-        ("floor", float(curve[0]), drawn[0]),
-        ("ceiling", float(curve[-1]), drawn[-1]),
-        ("break_even", float(point), points),
-    ):
-        low, high = model.interval(draws)
-        values |= {name: _finite(value), f"{name}_low": _finite(low), f"{name}_high": _finite(high)}
-    return values | {"extrapolated": gamma + 1 > model.widths[-1]}
+    values = {
+        **_with_ends("floor", float(curve[0]), model.interval(drawn[0])),
+        **_with_ends("ceiling", float(curve[-1]), model.interval(drawn[-1])),
+        **_with_ends("break_even", float(point), model.interval(points)),
+    }
+    finite = {name: value if np.isfinite(value) else np.nan for name, value in values.items()}
+    return finite | {"extrapolated": gamma + 1 > model.widths[-1]}
 
 
 def _crossing(rates: Array, curves: Array) -> Array:
@@ -327,5 +299,7 @@ def _crossing(rates: Array, curves: Array) -> Array:
     return np.where(below.any(axis=0), found, 0.0)
 
 
-def _finite(value: float) -> float:
-    return value if np.isfinite(value) else float("nan")
+def _with_ends(name: str, value: float, interval: tuple[float, float]) -> dict[str, float]:
+    """Return a value and the ends of its interval by column."""
+    low, high = interval
+    return {name: value, f"{name}_low": low, f"{name}_high": high}

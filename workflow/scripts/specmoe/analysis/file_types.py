@@ -5,7 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.summaries import CELL, interval_of_ratio
+from specmoe.analysis.intervals import interval_of_ratio
+from specmoe.analysis.summaries import CELL
 from specmoe.config.schema import Statistics
 
 _SETTING = ["suite", "network", "draft", "gamma"]
@@ -20,9 +21,9 @@ def compare_types(
 ) -> pd.DataFrame:
     """Return the cells of networks that a suite measured as targets in files of several sizes.
 
-    `cells` is `summarise_cells(compared)`, `networks` says by model what it is a file of,
-    `pass_bytes` how many bytes a pass over one token reads. In order of these bytes within each
-    suite, network, draft and γ. Columns added to those of the cells:
+    `cells` is `summarise_cells(compared)`, `networks` names each model's network, `pass_bytes` are
+    the bytes that a pass over one token of each model reads. Rows are in order of these bytes
+    within each suite, network, draft and γ. Columns added to those of the cells:
 
     - network, pass_bytes.
     - gain_ratio: the speedup over that of the file which reads the fewest bytes; gain_ratio_low,

@@ -1,6 +1,7 @@
 """The analysis as tables and figures look at it: joined with the models, named and ordered.
 
-Nothing here computes a number; rows are chosen, put in order, and given their labels.
+Nothing here computes a number; rows are chosen, put in order, and given their labels. Tables of
+cells have the columns that `describe_cells` adds; the other functions name only their own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,31 +17,9 @@ from specmoe.analysis.cost_tables import PAIR
 from specmoe.analysis.summaries import CELL
 from specmoe.audit.checks import ALL
 from specmoe.config.block import NO_DRAFT, WAY
-from specmoe.engine.identity import without_digits
+from specmoe.config.engines import without_digits
 from specmoe.errors import SchemaError
 
-_CELL = [
-    *WAY,
-    "suite",
-    "target",
-    "draft",
-    "gamma",
-    "runs",
-    "paired",
-    "control",
-    "tokens_per_second",
-    "tokens_per_second_sd",
-    "acceptance_rate",
-    "acceptance_rate_mean",
-    "mean_accepted_length",
-    "speedup",
-    "speedup_low",
-    "speedup_high",
-    "speedup_unpaired",
-    "common_prefix_min",
-    "identical",
-    "decode_failures",
-]
 Record = dict[str, Any]
 """A row of a frame, by column."""
 
@@ -55,70 +34,65 @@ COMPARED_CAMPAIGNS = [
     *("synthetic", "n_predict", "temperature", "repeats", "settings"),
 ]
 _PROTOCOL_WORDS = {"paired": "llama-server", "published": "the study's commands"}
+
+_WAY, _PAIR = " ".join(WAY), " ".join(PAIR)
+_CELL = f"""
+    {_WAY} suite target draft gamma runs paired tokens_per_second tokens_per_second_sd
+    acceptance_rate acceptance_rate_mean mean_accepted_length speedup speedup_low speedup_high
+    speedup_unpaired common_prefix_min identical decode_failures baseline_tokens_per_second
+"""
+# What is shown of each table.
 _COLUMNS = {
-    "baselines": [
-        "target",
-        "tokens_per_second",
-        "tokens_per_second_sd",
-        "tokens_per_second_low",
-        "tokens_per_second_high",
-        "prompt_tokens_per_second",
-        "runs",
-    ],
-    "cells": [*_CELL, "blocks", "baseline_tokens_per_second"],
-    "sweep": [*_CELL, "prompt", "n_prompt", "baseline_tokens_per_second"],
-    "by_prompt": [*_CELL, "prompt", "prompt_label", "baseline_tokens_per_second"],
-    "temperatures": [
-        *(column for column in _CELL if column != "control"),
-        *("temperature", "pairs", "distance", "distance_expected"),
-        *("p_value", "p_adjusted", "detectable"),
-    ],
-    "types": [
-        *_CELL,
-        *("network", "pass_bytes", "gain_ratio", "gain_ratio_low", "gain_ratio_high"),
-        "baseline_tokens_per_second",
-    ],
-    "models": ["model", "label", "family", *CARD_COLUMNS],
-    "suites": ["suite", "title", "runs", "blocks", "measured"],
-    "spread": [
-        *("cell", "suite", "target", "draft", "gamma", "runs", "blocks"),
-        *("block_sd", "within_sd", "noise_sd", "half_width", "repeats_needed"),
-    ],
-    "advice": ADVICE_COLUMNS,
-    "advice_settings": SETTING_COLUMNS,
-    "verification": [
-        *PAIR,
-        *("width", "steps", "steps_low", "steps_high", "ms", "ms_low", "ms_high"),
-        *("experts", "read_bytes", "bound_ms", "bound_share", "in_cache"),
-    ],
-    "round_costs": [
-        *(*PAIR, "gamma", "draft_steps", "draft_steps_low", "draft_steps_high", "draft_ms"),
-        *("replay_steps", "replay_steps_low", "replay_steps_high", "replay_ms"),
-    ],
-    "predictions": [
-        *(*PAIR, "suite", "gamma", "imposed_acceptance", "speedup", "speedup_low", "speedup_high"),
-        *("predicted", "predicted_low", "predicted_high", "ratio", "equation_1", "equation_2"),
-        "extrapolated",
-    ],
-    "prediction_errors": [
-        *("suite", "imposed", "cells", "median", "worst", "median_1", "median_2"),
-        *("worst_suite", "worst_target", "worst_draft", "worst_gamma", "worst_ratio"),
-    ],
-    "break_even": [
-        *(*PAIR, "gamma", "floor", "floor_low", "floor_high", "ceiling", "ceiling_low"),
-        *("ceiling_high", "break_even", "break_even_low", "break_even_high", "suite"),
-        *("acceptance_rate", "speedup", "speedup_low", "speedup_high", "extrapolated"),
-    ],
-    "ceilings": CEILINGS,
-    "audit": [*WAY, "target", "draft", "gamma", "runs", "marked"],
-    "marked": [*WAY, "suite", "target", "draft", "gamma", "prompt", "runs", "marked"],
-    "claims": ["words", "place", *WAY, "verdict", "why", "runs", "marked", "unpaired"],
-    "required_time": ["campaign", "family", "decode_ms", "required_ms"],
-    "method_notes": ["note", "applies", "finding", "basis"],
-    "reported": ["what", "source", "printed", "recomputed", "digits", "equal"],
-    "side_by_side": SIDE_BY_SIDE,
-    "compared_campaigns": COMPARED_CAMPAIGNS,
-    "comparison": ["what", "source", "relation", "printed", "digits", "recomputed", "measured"],
+    "baselines": """
+        target tokens_per_second tokens_per_second_sd tokens_per_second_low tokens_per_second_high
+        prompt_tokens_per_second runs
+    """,
+    "cells": f"{_CELL} control blocks",
+    "sweep": f"{_CELL} control prompt n_prompt",
+    "by_prompt": f"{_CELL} control prompt prompt_label",
+    "temperatures": f"""
+        {_CELL} temperature pairs distance distance_expected p_value p_adjusted detectable
+    """,
+    "types": f"{_CELL} control network pass_bytes gain_ratio gain_ratio_low gain_ratio_high",
+    "models": " ".join(["model", "label", "family", *CARD_COLUMNS]),
+    "suites": "suite title runs blocks measured",
+    "spread": """
+        cell suite target draft gamma runs blocks block_sd within_sd noise_sd half_width
+        repeats_needed
+    """,
+    "advice": " ".join(ADVICE_COLUMNS),
+    "advice_settings": " ".join(SETTING_COLUMNS),
+    "verification": f"""
+        {_PAIR} width steps steps_low steps_high ms ms_low ms_high experts read_bytes bound_ms
+        bound_share in_cache
+    """,
+    "round_costs": f"""
+        {_PAIR} gamma draft_steps draft_steps_low draft_steps_high draft_ms replay_steps
+        replay_steps_low replay_steps_high replay_ms
+    """,
+    "predictions": f"""
+        {_PAIR} suite gamma imposed_acceptance speedup speedup_low speedup_high predicted
+        predicted_low predicted_high ratio equation_1 equation_2 extrapolated
+    """,
+    "prediction_errors": """
+        suite imposed cells median worst median_1 median_2 worst_suite worst_target worst_draft
+        worst_gamma worst_ratio
+    """,
+    "break_even": f"""
+        {_PAIR} gamma floor floor_low floor_high ceiling ceiling_low ceiling_high break_even
+        break_even_low break_even_high suite acceptance_rate speedup speedup_low speedup_high
+        extrapolated imposed_acceptance
+    """,
+    "ceilings": " ".join(CEILINGS),
+    "audit": f"{_WAY} target draft gamma runs marked",
+    "marked": f"{_WAY} suite target draft gamma prompt runs marked",
+    "claims": f"words place {_WAY} verdict why runs marked unpaired",
+    "required_time": "campaign family decode_ms required_ms",
+    "method_notes": "note applies finding basis",
+    "reported": "what source printed recomputed digits equal",
+    "side_by_side": " ".join(SIDE_BY_SIDE),
+    "compared_campaigns": " ".join(COMPARED_CAMPAIGNS),
+    "comparison": "what source relation printed digits recomputed measured",
 }
 
 
@@ -134,7 +108,7 @@ def table(analysis: Analysis, name: str) -> pd.DataFrame:
     SchemaError when a table with rows lacks one.
     """
     frame: pd.DataFrame = getattr(analysis, name)
-    lacking = [column for column in _COLUMNS[name] if column not in frame.columns]
+    lacking = [column for column in _COLUMNS[name].split() if column not in frame.columns]
     if frame.empty:
         return frame.reindex(columns=[*frame.columns, *lacking]).astype(object)
     if lacking:
@@ -168,9 +142,9 @@ def whole_audit(analysis: Analysis) -> dict[str, Any]:
 
 
 def count_check(counts: Mapping[str, Any], check: str) -> dict[str, Any]:
-    """Return how many runs break a check, to how many it applies, and its largest ratio to a bound.
+    """Return what a row of `checks.summarise_audit` counts of a check.
 
-    Keys: failed, runs, worst. `counts` is a row of `checks.summarise_audit`.
+    Keys: failed, runs (to which it applies), worst (the largest ratio to a bound).
     """
     failed, passed = (counts.get(f"{check}_{word}", 0) for word in ("failed", "passed"))
     known = 0 if pd.isna(failed) or pd.isna(passed) else int(failed + passed)
@@ -200,21 +174,18 @@ def ordered_audit(analysis: Analysis) -> pd.DataFrame:
 
 
 def usual_cells(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells but for controls; see `describe_cells` for the columns added."""
+    """Return the cells but for controls."""
     return describe_cells(_usual(table(analysis, "cells")), analysis)
 
 
 def text_cells(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells of suites that send whole texts; those of exact length are the sweep's.
-
-    Controls are left out. See `describe_cells` for the columns added.
-    """
+    """Return the cells of suites that send whole texts, but for controls."""
     cells, by_length = _usual(table(analysis, "cells")), table(analysis, "sweep")
     return describe_cells(cells[~cells["suite"].isin(by_length["suite"])], analysis)
 
 
 def prompt_cells(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells by text but for controls; see `describe_cells` for the columns added."""
+    """Return the cells by text but for controls."""
     cells = describe_cells(_usual(table(analysis, "by_prompt")), analysis)
     keys = ["target_rank", "suite", "draft_rank", "gamma", "prompt"]
     return cells.sort_values(keys, ignore_index=True)
@@ -223,8 +194,8 @@ def prompt_cells(analysis: Analysis) -> pd.DataFrame:
 def length_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells by prompt length but for controls.
 
-    See `describe_cells` for the columns added. As every suite has baselines of its own, a target of
-    several suites is told apart by them, whatever its drafts and γ.
+    Every suite has baselines of its own, so a target of several suites has a series for each,
+    whatever its drafts and γ.
     """
     cells = describe_cells(_usual(table(analysis, "sweep")), analysis, once=["target"])
     return cells.sort_values(
@@ -233,25 +204,23 @@ def length_cells(analysis: Analysis) -> pd.DataFrame:
 
 
 def temperature_cells(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells by temperature; see `describe_cells` for the columns added."""
+    """Return the cells by temperature."""
     return describe_cells(table(analysis, "temperatures"), analysis).sort_values(
         ["target_rank", "suite", "draft_rank", "gamma", "temperature"], ignore_index=True
     )
 
 
 def cells_by_type(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells of networks in files of several types, with their targets' columns.
+    """Return the cells of networks in files of several types.
 
-    See `describe_cells` for the columns added, and besides them `target_label`. `series` has one
-    suite, network, draft and γ, in order of the bytes that a pass reads, and `label` names it.
+    `series` has one suite, network, draft and γ, in order of the bytes that a pass reads, and
+    `label` names it.
     """
     cells = describe_cells(table(analysis, "types"), analysis)
-    models = table(analysis, "models").set_index("model")
     several = cells["suite"].nunique() > 1
     where = " (suite " + cells["suite"] + ")" if several else ""
     setting = cells["network"] + where
     return cells.assign(
-        target_label=cells["target"].map(models["label"]),
         label=setting,
         series=setting + " " + cells["draft"] + " " + cells["gamma"].astype(str),
     ).sort_values(["network", "suite", "draft_rank", "gamma", "pass_bytes"], ignore_index=True)
@@ -260,8 +229,8 @@ def cells_by_type(analysis: Analysis) -> pd.DataFrame:
 def cells_by_way(analysis: Analysis) -> pd.DataFrame:
     """Return the cells that were measured in several ways: by two protocols, or two engines.
 
-    See `describe_cells` for the columns added, and besides them `way`, words for protocol and
-    engine, target_label, and `marked`, the runs that the audit marks; in the campaign's order.
+    Added: `way`, words for protocol and engine, and `marked`, the runs that the audit marks; in the
+    campaign's order.
     """
     cells = describe_cells(table(analysis, "cells"), analysis)
     cells["way"] = way_words(cells)
@@ -269,35 +238,26 @@ def cells_by_way(analysis: Analysis) -> pd.DataFrame:
     cells = cells[cells.groupby(key)["way"].transform("nunique").gt(1)]
     marked = table(analysis, "audit")[[*WAY, *key, "marked"]]
     cells = cells.merge(marked, how="left", on=[*WAY, *key])
-    labels = table(analysis, "models").set_index("model")["label"]
     suites = {suite: rank for rank, suite in enumerate(table(analysis, "suites")["suite"])}
-    return cells.assign(
-        target_label=cells["target"].map(labels),
-        suite_rank=cells["suite"].map(suites),
-    ).sort_values(["target_rank", "draft_rank", "suite_rank", "gamma"], ignore_index=True)
+    return cells.assign(suite_rank=cells["suite"].map(suites)).sort_values(
+        ["target_rank", "draft_rank", "suite_rank", "gamma"], ignore_index=True
+    )
 
 
 def control_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the controls, those that should be accepted first.
 
-    See `describe_cells` for the columns added, and besides them target_label, `due` (the acceptance
-    rate that they must reach, or not exceed), and controls_passed and controls_failed (runs; null
-    where the audit has not counted them).
+    Added: `due` (the acceptance rate that they must reach, or not exceed), and controls_passed and
+    controls_failed (runs; null where the audit has not counted them).
     """
     cells = table(analysis, "cells")
     cells = describe_cells(cells[cells["control"] != Control.NONE], analysis)
-    counted = ["controls_passed", "controls_failed"]
-    audit = table(analysis, "audit").reindex(columns=[*WAY, "target", "draft", "gamma", *counted])
-    campaign, models = analysis.campaign.iloc[0], table(analysis, "models").set_index("model")
+    keys, counted = [*WAY, "target", "draft", "gamma"], ["controls_passed", "controls_failed"]
+    audit = table(analysis, "audit").reindex(columns=[*keys, *counted])
+    campaign = analysis.campaign.iloc[0]
     due = {kind: campaign[f"{kind}_acceptance"] for kind in Control if kind != Control.NONE}
-    return (
-        cells.merge(audit, how="left", on=[*WAY, "target", "draft", "gamma"])
-        .assign(
-            target_label=lambda frame: frame["target"].map(models["label"]),
-            due=lambda frame: frame["control"].map(due),
-        )
-        .sort_values(["control", "target_rank", "suite", "gamma"], ignore_index=True)
-    )
+    cells = cells.assign(due=cells["control"].map(due)).merge(audit, how="left", on=keys)
+    return cells.sort_values(["control", "target_rank", "suite", "gamma"], ignore_index=True)
 
 
 def describe_cells(
@@ -305,15 +265,18 @@ def describe_cells(
 ) -> pd.DataFrame:
     """Return cells in order, with the columns of their target and words for both models.
 
-    Added: label, family and sizes of the target, draft_label, and `series`, which tells apart what
-    a figure draws as one line: the target, and the suite too where two suites of a campaign
-    measured the same of what a figure can show `once`. `label` then names the suite.
+    Added: label (also as target_label), family and sizes of the target, draft_label, and `series`,
+    which tells apart what a figure draws as one line: the target, and the suite too where two
+    suites of a campaign measured the same of what a figure can show `once`. `label` then names the
+    suite.
     """
     cells = _with_targets(cells, analysis)
-    drafts = ordered_models(analysis)[["model", "label"]].rename(columns={"label": "draft_label"})
-    drafts["draft_rank"] = range(len(drafts))
-    cells = cells.merge(drafts, how="left", left_on="draft", right_on="model", validate="m:1")
-    cells = cells.drop(columns="model")
+    models = ordered_models(analysis)["model"]
+    cells = cells.assign(
+        target_label=cells["label"],
+        draft_label=cells["draft"].map(_labels(analysis)),
+        draft_rank=cells["draft"].map({model: rank for rank, model in enumerate(models)}),
+    )
     suites = cells.groupby([*once])["suite"].transform("nunique")
     shared = cells["target"].isin(cells.loc[suites.gt(1), "target"])
     cells["series"] = cells["target"].where(~shared, cells["target"] + " " + cells["suite"])
@@ -324,22 +287,18 @@ def describe_cells(
 
 
 def advised_targets(analysis: Analysis) -> pd.DataFrame:
-    """Return the advice for targets that were measured with a draft, in order, with their columns.
-
-    Added besides those of the target: draft_label.
-    """
+    """Return the advice for targets measured with a draft, with their columns and draft_label."""
     frame = table(analysis, "advice")
     frame = _with_targets(frame[frame["settings"] + frame["set_aside"] > 0], analysis)
-    labels = table(analysis, "models").set_index("model")["label"]
-    return frame.assign(draft_label=frame["draft"].map(labels)).sort_values(
+    return frame.assign(draft_label=frame["draft"].map(_labels(analysis))).sort_values(
         "target_rank", ignore_index=True
     )
 
 
 def spread_cells(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells of the table of spread; see `describe_cells` for the columns added.
+    """Return the cells of the table of spread.
 
-    Besides them `at`: the acceptance that was imposed, in percent, or the temperature, which a
+    Added: `at`, the acceptance that was imposed, in percent, or the temperature, which a
     cell's id holds beyond suite, target, draft and γ (`matrix.list_blocks`).
     """
     cells = describe_cells(table(analysis, "spread"), analysis)
@@ -382,6 +341,10 @@ def _usual(cells: pd.DataFrame) -> pd.DataFrame:
 def way_words(frame: pd.DataFrame) -> "pd.Series[str]":
     """Return words for the protocol and engine of each row."""
     return frame["protocol"].map(_PROTOCOL_WORDS) + ", " + frame["engine"].map(without_digits)
+
+
+def _labels(analysis: Analysis) -> "pd.Series[str]":
+    return table(analysis, "models").set_index("model")["label"]
 
 
 def _with_targets(frame: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:

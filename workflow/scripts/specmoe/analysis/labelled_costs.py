@@ -1,4 +1,7 @@
-"""The tables of the cost model as tables and figures look at them: named and in order."""
+"""The tables of the cost model as tables and figures look at them: named and in order.
+
+All have the columns that `_described` adds; the functions name only their own.
+"""
 
 import numpy as np
 import pandas as pd
@@ -10,9 +13,9 @@ from specmoe.config.study import CELLS
 
 
 def pass_costs(analysis: Analysis) -> pd.DataFrame:
-    """Return the widths measured, with their targets; see `_described` for the columns added.
+    """Return the widths measured, with their targets.
 
-    Added besides: gamma, the draft length whose rounds have that width, and of it the columns of
+    Added: gamma, the draft length whose rounds have that width, and of it the columns of
     `round_costs`; null where none has.
     """
     passes = table(analysis, "verification")
@@ -25,20 +28,20 @@ def pass_costs(analysis: Analysis) -> pd.DataFrame:
 
 
 def predicted_cells(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells that the cost model predicts; see `_described` for the columns added."""
+    """Return the cells that the cost model predicts."""
     return _cells(table(analysis, "predictions"), analysis)
 
 
 def break_even_cells(analysis: Analysis) -> pd.DataFrame:
-    """Return where speculation pays, by draft length; see `_described` for the columns added."""
+    """Return where speculation pays, by draft length."""
     return _cells(table(analysis, "break_even"), analysis)
 
 
 def cells_below_ceilings(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells with their ceilings; see `_described` for the columns added.
+    """Return the cells with their ceilings.
 
-    Added besides: printed, the speedup that the published study prints of the cell, which is one
-    of whole texts; null in other campaigns.
+    Added: printed, the speedup that the published study prints of a cell of whole texts; null in
+    other campaigns.
     """
     cells = _cells(table(analysis, "ceilings"), analysis)
     stated = table(analysis, "comparison")

@@ -14,8 +14,8 @@ def launch_line(
 ) -> str:
     """Return the line for a target alone, or with what a run with a draft had; `gpu`: the backend.
 
-    It has the flags of speculation and of the GPU as they were measured. What measuring needed
-    besides, such as counters and one slot, is left out.
+    It has the flags of speculation and of the GPU as they were measured. It leaves out flags that
+    only measuring needs, such as counters and one slot.
     """
     layers = config.measurement.gpu_layers if gpu else 0
     words = ["llama-server", "-m", file_of(config, target), *gpu_flags(layers)]
@@ -27,8 +27,8 @@ def launch_line(
 def file_of(config: Config, model: str) -> str:
     """Return where a model's file is, from the folder in which snakemake was called.
 
-    Of a split model of the hub it is the name of the first part: llama.cpp finds the others by it,
-    and they are in the hub's cache.
+    For a split model of the hub it is the name of the first part. All parts are in the hub's cache,
+    and llama.cpp finds the others by that name.
     """
     entry = config.models[model]
     if isinstance(entry, PathModel):

@@ -1,10 +1,10 @@
 """Campaigns side by side: what each of them measured of the same target, draft, γ and prompts.
 
-Every number is one of a campaign's own cells; nothing is averaged over campaigns, suites, engines
+Every number belongs to a cell of one campaign. Nothing is averaged over campaigns, suites, engines
 or protocols.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -21,7 +21,7 @@ from specmoe.analysis.labelled import (
 from specmoe.analysis.summaries import CELL
 from specmoe.config.block import PASSAGE_PREFIX, WAY
 
-# Cells over the same prompts can be compared; `split` tells apart the suites of one campaign.
+# Cells over the same prompts can be compared; `split` separates the suites of one campaign.
 _PROMPTED = ["target_label", "prompts", "split"]
 _SETTING = [*_PROMPTED, "draft_label", "gamma"]
 _CONDITIONS = [
@@ -35,7 +35,7 @@ def side_by_side(analyses: Sequence[Analysis]) -> pd.DataFrame:
 
     A setting is a target, a draft (by their labels), a γ and the prompts (by their names): cells
     over other prompts are other settings. Where one campaign measured a setting in several suites,
-    suites are told apart for all settings of its target and prompts. A heading is a campaign; one
+    the settings of its target and prompts are split by suite. A heading is a campaign; a campaign
     that measured in several ways has a heading for each. Controls and runs of imposed acceptance
     are left out.
 
@@ -65,8 +65,7 @@ def side_by_side(analyses: Sequence[Analysis]) -> pd.DataFrame:
 def compared_campaigns(analyses: Sequence[Analysis]) -> pd.DataFrame:
     """Return one row per heading of `side_by_side`: what its campaign ran on, and how.
 
-    Columns: heading, campaign, protocol, engine, those of the table `campaign` that are kept, and
-    settings (how many it has). Without rows for a single analysis.
+    Columns: COMPARED_CAMPAIGNS; settings counts its own. Without rows for a single analysis.
     """
     if len(analyses) < 2:
         return pd.DataFrame()
@@ -95,7 +94,9 @@ def _cells(analysis: Analysis) -> pd.DataFrame:
 def _heading_words(cells: pd.DataFrame, analysis: Analysis) -> "pd.Series[str]":
     """Return the campaign's name for each cell, with the way where it measured in several."""
     ways = way_words(cells)
-    return analysis.name + (": " + ways if ways.nunique() > 1 else ways.str.slice(stop=0))
+    if ways.nunique() > 1:
+        return analysis.name + ": " + ways
+    return pd.Series(analysis.name, index=cells.index, dtype=ways.dtype)
 
 
 def _headings(analysis: Analysis) -> pd.DataFrame:
@@ -111,7 +112,7 @@ def _headings(analysis: Analysis) -> pd.DataFrame:
 
 
 def _labels(analysis: Analysis) -> "pd.Series[str]":
-    """Return the models' labels by id; models that share one are told apart by their ids."""
+    """Return the models' labels by id; labels that several models share have the id added."""
     models = ordered_models(analysis)
     shared = models["label"].duplicated(keep=False)
     words = models["label"].where(~shared, models["label"] + " (" + models["model"] + ")")
@@ -123,15 +124,11 @@ def _prompts(analysis: Analysis) -> "pd.Series[str]":
     unit = str(analysis.campaign["length_unit"].iloc[0])
     parts = (table(analysis, name)[[*CELL, "prompt"]] for name in ("by_prompt", "sweep"))
 
-    def words(prompts: Iterable[str]) -> str:
-        counts = sorted(
-            int(prompt.removeprefix(PASSAGE_PREFIX))
-            for prompt in prompts
-            if prompt.startswith(PASSAGE_PREFIX)
-        )
-        names = sorted(prompt for prompt in prompts if not prompt.startswith(PASSAGE_PREFIX))
+    def words(prompts: "pd.Series[str]") -> str:
+        of_length = prompts.str.startswith(PASSAGE_PREFIX)
+        counts = sorted(prompts[of_length].str.removeprefix(PASSAGE_PREFIX).astype(int))
         lengths = [f"{', '.join(map(str, counts))} {unit}"] if counts else []
-        return ", ".join([*names, *lengths])
+        return ", ".join([*sorted(prompts[~of_length]), *lengths])
 
     return pd.concat(parts).groupby(CELL)["prompt"].agg(words).rename("prompts")
 

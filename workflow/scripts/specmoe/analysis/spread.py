@@ -1,12 +1,11 @@
-"""How far blocks of one cell lie apart, and so how many repeats an interval of stated width takes.
+"""How much blocks of one cell differ, and how many repeats an interval of stated width needs.
 
-Everything here looks at the spread of speedups and never at their size, so that what is measured
-longer is not chosen by its result.
+Everything here uses the spread of speedups and never their size, so that results do not decide what
+is measured longer.
 """
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from statistics import NormalDist
 
@@ -16,8 +15,8 @@ import pandas as pd
 from specmoe.config.matrix import cell_of
 from specmoe.config.schema import Statistics
 
-# A spread of two blocks says next to nothing: with one degree of freedom it comes out below a tenth
-# of the true one in 8 of 100 cells.
+# The spread of two blocks says next to nothing: with one degree of freedom it is below a tenth of
+# the true spread in 8 of 100 cells.
 FEWEST_REPEATS = 3
 
 
@@ -30,15 +29,15 @@ def spread_of_cells(compared: pd.DataFrame, settings: Statistics) -> pd.DataFram
 
     Columns: cell, suite, target, draft, gamma, runs, blocks, and
 
-    - block_sd: between blocks, of their means; all that an interval knows. Null of one block.
-    - within_sd: between the runs of a block, pooled over blocks: mostly that prompts gain
-      differently. Null where blocks have one run.
-    - noise_sd: what is left within blocks when each prompt's own mean is taken out. If blocks
-      differed in nothing but this, block_sd would be noise_sd / √(runs of a block). Null unless all
+    - block_sd: between the means of blocks; the only spread an interval uses. Null with one block.
+    - within_sd: between the runs of a block, pooled over blocks. It is mostly the difference
+      between prompts. Null where blocks have one run.
+    - noise_sd: what remains within blocks after each prompt's mean is subtracted. If blocks
+      differed in nothing else, block_sd would be noise_sd / √(runs of a block). Null unless all
       blocks have the same prompts, two at least.
-    - planning_sd: the larger of block_sd and that of all cells of the suite and target pooled. Few
-      blocks can agree by luck; the neighbours, measured alike on the same machine, know better.
-    - half_width: what the blocks give by planning_sd and Student's t, as a share of the speedup.
+    - planning_sd: the larger of block_sd and the pooled spread of all cells of the suite and
+      target. Few blocks can agree by luck; cells measured alike on the same machine correct that.
+    - half_width: of the interval by planning_sd and Student's t, as a share of the speedup.
     - repeats_needed: see `repeats_for`, with planning_sd.
     """
     named = compared.assign(cell=compared["block"].map(cell_of))
@@ -61,9 +60,10 @@ def spread_of_cells(compared: pd.DataFrame, settings: Statistics) -> pd.DataFram
 
 
 def half_width(deviation: float, blocks: int, confidence: float) -> float:
-    """Return half the width of Student's interval of a mean of logs, as a share; NaN of one block.
+    """Return half the width of Student's interval of a mean of logs, as a share.
 
-    It is wider than a bootstrap over few blocks, which cannot reach beyond those it has.
+    NaN with one block. The interval is wider than a bootstrap over few blocks, which cannot reach
+    beyond their range.
     """
     if blocks < 2:
         return math.nan
@@ -77,7 +77,7 @@ def repeats_for(deviation: float, settings: Statistics) -> int | None:
     """
     if math.isnan(deviation):
         return None
-    # Student's t is above the normal quantile, so no fewer blocks will do.
+    # Student's t is above the normal quantile, so fewer blocks never suffice.
     fewest = (
         _normal_quantile(settings.confidence) * deviation / math.log1p(settings.precision)
     ) ** 2
@@ -90,18 +90,14 @@ def repeats_for(deviation: float, settings: Statistics) -> int | None:
 def repeats_to_measure(spread: pd.DataFrame, settings: Statistics) -> dict[str, int]:
     """Return, by cell, how many repeats the next round should bring it to; {} when all are done.
 
-    `spread` is `spread_of_cells`. A cell goes on until its interval, by Student's t and the larger
-    spread of its own and its neighbours', is as narrow as `settings.precision` asks, or until
-    `settings.repeats_limit`. Stopping by width leaves speedups unbiased where noise is symmetric,
-    since the rule never sees them. It makes intervals somewhat too narrow, because cells stop
-    sooner when they happen to agree. Three things keep that small: a minimum of FEWEST_REPEATS, the
-    pooled spread, and that a round measures all repeats it asks for, not one at a time.
+    `spread` is `spread_of_cells`. Stopping by width leaves speedups unbiased where noise is
+    symmetric, since the rule never uses them. It makes intervals somewhat too narrow, because cells
+    stop sooner when their blocks happen to agree. Three things keep that small: a minimum of
+    FEWEST_REPEATS, the pooled spread, and that a round measures all repeats it asks for at once.
     """
-    wanted = spread.assign(
-        wanted=spread["repeats_needed"].fillna(FEWEST_REPEATS).clip(upper=settings.repeats_limit)
-    )
-    short = wanted[wanted["wanted"] > wanted["blocks"]]
-    return dict(zip(short["cell"], short["wanted"].astype(int), strict=True))
+    needed = spread["repeats_needed"].fillna(FEWEST_REPEATS).clip(upper=settings.repeats_limit)
+    short = needed[needed > spread["blocks"]].astype(int)
+    return dict(zip(spread.loc[short.index, "cell"], short, strict=True))
 
 
 def with_baselines(
@@ -109,23 +105,24 @@ def with_baselines(
 ) -> dict[str, int]:
     """Return the wanted repeats with those of the baselines that the cells are compared with.
 
-    A speedup is against the baseline of the same repeat, so a baseline needs the most of its cells.
-    What was asked for before stays, or its blocks would leave the campaign again.
+    A speedup is against the baseline of the same repeat, so a baseline needs as many repeats as the
+    cell that needs most. The repeats asked for `before` stay, or their blocks would leave the
+    campaign again.
     """
     blocks = runs.set_index("run")["block"]
     paired = runs[runs["baseline"].isin(blocks.index)]
     cells = paired["block"].map(cell_of)
     baselines = paired["baseline"].map(blocks).map(cell_of)
-    repeats = Counter(before)
-    for cell, baseline in {*zip(wanted, wanted, strict=True), *zip(cells, baselines, strict=True)}:
-        if cell in wanted:
-            repeats[baseline] = max(wanted[cell], repeats[baseline])
+    repeats = dict(before)
+    for cell, count in wanted.items():
+        for needed in {cell, *baselines[cells == cell]}:
+            repeats[needed] = max(count, repeats.get(needed, 0))
     return dict(sorted(repeats.items()))
 
 
 @cache
 def student_quantile(degrees: int, confidence: float) -> float:
-    """Return the t that a mean lies within, either side, with that confidence.
+    """Return Student's two-sided t for that confidence.
 
     By bisection of the distribution function for whole degrees of freedom, Abramowitz and Stegun
     26.7.3 and 26.7.4.
@@ -174,7 +171,7 @@ def _row(cell: str, members: pd.DataFrame) -> dict[str, object]:
 
 
 def _noise(logs: pd.DataFrame) -> float:
-    """Return the residual deviation of block × prompt, both their means taken out."""
+    """Return the residual deviation of block × prompt, both means subtracted."""
     blocks, prompts = logs.shape
     if min(blocks, prompts) < 2 or logs.isna().any(axis=None):
         return math.nan
@@ -185,11 +182,7 @@ def _noise(logs: pd.DataFrame) -> float:
 
 def _pooled_sd(cells: pd.DataFrame) -> float:
     """Return the deviation between blocks of several cells; NaN if each has one block."""
-    known: Iterable[tuple[float, int]] = cells.loc[
-        cells["blocks"] > 1, ["block_sd", "blocks"]
-    ].itertuples(index=False, name=None)
-    weights = [(sd**2, blocks - 1) for sd, blocks in known]
-    degrees = sum(weight for _, weight in weights)
-    if not degrees:
+    known = cells[cells["blocks"] > 1]
+    if known.empty:
         return math.nan
-    return math.sqrt(sum(square * weight for square, weight in weights) / degrees)
+    return math.sqrt(np.average(known["block_sd"] ** 2, weights=known["blocks"] - 1))

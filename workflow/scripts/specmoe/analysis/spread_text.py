@@ -1,4 +1,4 @@
-"""How blocks spread and how many repeats that takes, as text for a terminal."""
+"""The spread of blocks and the repeats it requires, as text for a terminal."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,10 +11,10 @@ from specmoe.config.schema import Statistics
 def describe_repeats(
     spread: pd.DataFrame, wanted: Mapping[str, int], settings: Statistics, overlay: Path
 ) -> str:
-    """Return the spread of each cell, and what would have to be measured more often.
+    """Return the spread of each cell, and the cells that need more repeats.
 
-    `spread` is `spread_of_cells`, `wanted` what `repeats_to_measure` asks for, `overlay` the file
-    in which it is written.
+    `spread` is the frame of `spread_of_cells`, `wanted` the result of `repeats_to_measure`, and
+    `overlay` the file that contains it.
     """
     if spread.empty:
         return "No cell has a speedup\n"
@@ -53,9 +53,9 @@ def _outlook(
         else ""
     )
     if not wanted:
-        return f"{limit}Nothing is to be repeated."
+        return f"{limit}No cell needs more repeats."
     return (
-        f"{limit}{len(wanted)} of {len(spread)} cells are to be repeated, with their baselines."
-        f" This measures them, and what is there already is kept:\n"
+        f"{limit}{len(wanted)} of {len(spread)} cells need more repeats, with their baselines."
+        f" This command measures them and keeps the finished blocks:\n"
         f"  snakemake --cores 1 paper --configfile <those of this campaign> {overlay}"
     )

@@ -4,7 +4,7 @@ import pandas as pd
 
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.spread_text import precise
-from specmoe.analysis.summaries import CELL, summarise_cells, unpaired_baselines, with_speedups
+from specmoe.analysis.summaries import CELL, summarise_cells, with_speedups
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.matrix import cell_of
 from specmoe.config.schema import Config
@@ -20,10 +20,9 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
     compared = with_speedups(runs)
     compared = compared[compared["suite"] == suite]
     spread = spread_of_cells(compared, config.statistics)
-    # A cell's id tells apart what else a suite varies: temperature, or imposed acceptance.
+    # A cell's id also has what else a suite varies: temperature, or imposed acceptance.
     cells = summarise_cells(
         compared.assign(cell=compared["block"].map(cell_of)),
-        unpaired_baselines(runs),
         config.statistics,
         [*CELL, "cell"],
     )
@@ -63,7 +62,7 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
 
 
 def _conditions(cells: "pd.Series[str]") -> dict[str, "pd.Series[str]"]:
-    """Return what cells have in their ids beyond suite, target, draft and γ; {} of most suites."""
+    """Return the parts of the cells' ids beyond suite, target, draft and γ; {} for most suites."""
     beyond = cells.str.split("/").str[len(CELL) :].str.join(" ")
     return {"at": beyond} if beyond.any() else {}
 

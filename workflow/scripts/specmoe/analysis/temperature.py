@@ -1,15 +1,15 @@
 """Sampled text: whether a draft leaves the distribution of the target's tokens as it is.
 
 Two sampled texts may differ and both be right, so runs at a temperature above zero are compared
-as distributions. A run and its baseline are a pair: one prompt, temperature and seed. Were their
-distributions equal, it would make no difference which of the two is called the baseline, and that
-is what is permuted, sequence by sequence, as a sequence's tokens depend on each other. It holds
-however alike the shared seed makes the two; texts that are equal count neither way.
+as distributions. A run and its baseline are a pair: one prompt, temperature and seed. If their
+distributions are equal, it makes no difference which of the two is called the baseline. The test
+permutes that label, sequence by sequence, since a sequence's tokens depend on each other. It is
+valid however alike the shared seed makes the two; equal texts count neither way.
 
 The statistic is the squared Euclidean distance between the mean token histograms of both sides,
 pooled over positions and prompts. It counts how often two texts share a token. The total variation
-distance is easier to read and is told beside it, but not tested: between few short texts, in which
-most tokens occur once, it is near one whatever the distributions are.
+distance is easier to read and is reported beside it, but not tested: between few short texts, in
+which most tokens occur once, it is near one whatever the distributions are.
 """
 
 from collections.abc import Sequence
@@ -20,31 +20,30 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.summaries import CELL, summarise_cells, unpaired_baselines, with_speedups
-from specmoe.config.block import NO_DRAFT
+from specmoe.analysis.summaries import CELL, summarise_cells
 from specmoe.config.schema import Statistics
 
 EXACT_PAIRS = 12
-"""Up to so many pairs all swaps are tried; with more, as many as a bootstrap has resamples."""
+"""Up to this many pairs all swaps are tried; with more, as many as a bootstrap has resamples."""
 
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0)
-"""Shares of spoilt tokens that are tried for the smallest which would be found."""
+"""Shares of spoilt tokens, of which the smallest detectable one is reported."""
 
 POWER = 0.8
 SIMULATIONS = 100
 
-Sequences = Sequence[Sequence[int]] | Sequence[np.ndarray]
+Sequences = Sequence[Sequence[int]]
 _Matrix = np.ndarray
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """What the texts of two sides say of their distributions.
+class TextComparison:
+    """How far the texts of two sides are from one distribution.
 
     - pairs: how many were compared; identical: share of pairs with one text.
     - distance: total variation between the pooled histograms, 0 to 1; distance_expected: its mean
-      over swaps, which is what these texts would give if the distributions were equal.
-    - p_value: share of swaps that set the sides as far apart as they are.
+      over swaps, which is the distance of these texts under equal distributions.
+    - p_value: share of swaps with at least the distance of the two sides.
     """
 
     pairs: int
@@ -54,28 +53,29 @@ class Comparison:
     p_value: float
 
 
-def compare_temperatures(runs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
+def compare_temperatures(
+    compared: pd.DataFrame, texts: "pd.Series[Any]", settings: Statistics
+) -> pd.DataFrame:
     """Return one row per suite, target, draft, gamma and temperature, sorted.
 
-    `runs` are those measured, without imposed acceptance. Suites of several temperatures are
-    compared at each, others where theirs is above zero. Columns: those of `summarise_cells`, and
+    `compared` is `with_speedups`'s frame without runs of imposed acceptance, `texts` the token ids
+    of every run by its id. Suites of several temperatures are compared at each, others where theirs
+    is above zero. Columns: those of `summarise_cells`, and
 
-    - temperature, and pairs, identical, distance, distance_expected, p_value: see `Comparison`.
+    - temperature, and pairs, identical, distance, distance_expected, p_value: see `TextComparison`.
       The latter three are null for greedy runs, whose every token is checked by the audit.
     - p_adjusted: by Holm's method over all rows that have a p-value.
     - detectable: the smallest share of tokens that would have been found in 80 % of campaigns as
       small as this, see `smallest_detectable`; null if none would.
     """
-    sampled = runs["temperature"] > 0
-    several = runs.groupby("suite")["temperature"].transform("nunique") > 1
-    chosen = runs[sampled | several]
-    keys = [*CELL, "temperature"]
-    compared = with_speedups(chosen) if (chosen["draft"] != NO_DRAFT).any() else pd.DataFrame()
-    if compared.empty:
+    sampled = compared["temperature"] > 0
+    several = compared.groupby("suite")["temperature"].transform("nunique") > 1
+    chosen = compared[sampled | several]
+    if chosen.empty:
         return pd.DataFrame()
-    cells = summarise_cells(compared, unpaired_baselines(chosen), settings, keys)
-    texts = chosen.set_index("run")["tokens"]
-    pairs = {cell: _pairs(members, texts) for cell, members in compared.groupby(keys)}
+    keys = [*CELL, "temperature"]
+    cells = summarise_cells(chosen, settings, keys)
+    pairs = {cell: _pairs(members, texts) for cell, members in chosen.groupby(keys)}
     listed = [pairs[cell] for cell in cells[keys].itertuples(index=False, name=None)]
     found = [compare_texts(*sides, settings) for sides in listed]
     frame = pd.DataFrame([vars(one) for one in found], index=cells.index)
@@ -90,19 +90,17 @@ def compare_temperatures(runs: pd.DataFrame, settings: Statistics) -> pd.DataFra
     return cells.join(frame.drop(columns="identical")).assign(identical=frame["identical"])
 
 
-def compare_texts(texts: Sequences, baselines: Sequences, settings: Statistics) -> Comparison:
+def compare_texts(texts: Sequences, baselines: Sequences, settings: Statistics) -> TextComparison:
     """Compare texts with their baselines, pair by pair; a text is a list of token ids."""
     if not texts:
-        return Comparison(0, np.nan, np.nan, np.nan, np.nan)
+        return TextComparison(0, np.nan, np.nan, np.nan, np.nan)
     differences = _histograms([*texts, *baselines])
     differences = differences[: len(texts)] - differences[len(texts) :]
     swaps = _swaps(len(texts), settings)
     expected = np.abs(swaps[: settings.resamples] @ differences).sum(axis=1) / len(texts) / 2
-    return Comparison(
+    return TextComparison(
         pairs=len(texts),
-        identical=float(
-            np.mean([list(a) == list(b) for a, b in zip(texts, baselines, strict=True)])
-        ),
+        identical=float(np.mean([a == b for a, b in zip(texts, baselines, strict=True)])),
         distance=float(np.abs(differences.mean(axis=0)).sum() / 2),
         distance_expected=float(expected.mean()),
         p_value=_p_value(differences @ differences.T, swaps),
@@ -110,7 +108,7 @@ def compare_texts(texts: Sequences, baselines: Sequences, settings: Statistics) 
 
 
 def holm(p_values: "pd.Series[float]") -> "pd.Series[float]":
-    """Return p-values adjusted for how many there are (Holm 1979); null ones count for nothing."""
+    """Return p-values adjusted for their number (Holm 1979); null ones are not counted."""
     ranked = p_values.dropna().sort_values()
     steps = ranked * np.arange(len(ranked), 0, -1)
     return steps.cummax().clip(upper=1).reindex(p_values.index)
@@ -121,10 +119,10 @@ def smallest_detectable(
 ) -> float:
     """Return the smallest of `SHARES` that the test finds in `POWER` of simulated campaigns.
 
-    A campaign is simulated from the pairs there are: sides are named by chance, and that share of
+    A campaign is simulated from the measured pairs: sides are labelled by chance, and that share of
     one side's tokens is replaced by others, drawn evenly from all tokens seen. What a model does
-    after a wrong token is not simulated. Where the sides differ already, that is taken for noise,
-    and the share is too large. NaN if no share is found that often.
+    after a wrong token is not simulated. A difference between the sides counts as noise and makes
+    the share too large. NaN if no share is found that often.
     """
     count = len(texts)
     if count == 0 or 2.0 ** (1 - count) > level:
@@ -142,12 +140,8 @@ def smallest_detectable(
 
 def _pairs(compared: pd.DataFrame, texts: "pd.Series[Any]") -> tuple[Sequences, Sequences]:
     """Return the texts of runs and of their baselines, where both are known."""
-    pairs = [
-        (list(own), list(other))
-        for own, other in zip(compared["tokens"], compared["baseline"].map(texts), strict=True)
-        if isinstance(own, np.ndarray | list) and isinstance(other, np.ndarray | list)
-    ]
-    return [own for own, _ in pairs], [other for _, other in pairs]
+    sides = compared.assign(other=compared["baseline"].map(texts))[["tokens", "other"]].dropna()
+    return [list(own) for own in sides["tokens"]], [list(other) for other in sides["other"]]
 
 
 def _histograms(texts: Sequences) -> _Matrix:
@@ -163,9 +157,10 @@ def _histograms(texts: Sequences) -> _Matrix:
 
 
 def _swaps(pairs: int, settings: Statistics) -> _Matrix:
-    """Return signs, swaps by pairs, the first of which swaps nothing.
+    """Return signs, swaps by pairs; the first swap leaves all pairs as they are.
 
-    Swapping all pairs gives the distance that swapping none does, so the first is never swapped.
+    Swapping all pairs gives the same distance as swapping no pair, so the first pair is never
+    swapped.
     """
     if pairs <= EXACT_PAIRS:
         return np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=pairs - 1)])
@@ -174,7 +169,7 @@ def _swaps(pairs: int, settings: Statistics) -> _Matrix:
 
 
 def _p_value(products: _Matrix, swaps: _Matrix) -> float:
-    """Return the share of swaps that give at least the distance of the first, which swaps nothing.
+    """Return the share of swaps that give at least the distance of the first, the identity.
 
     `products` are the inner products of the pairs' differences.
     """
@@ -193,8 +188,8 @@ def _spoilt(
         one = np.array(pair[first])
         wrong = generator.random(len(one)) < share
         one[wrong] = generator.choice(seen, int(wrong.sum()))
-        ones.append(one)
-        others.append(np.asarray(pair[1 - first]))
+        ones.append(one.tolist())
+        others.append(pair[1 - first])
     histograms = _histograms([*ones, *others])
     differences = histograms[: len(ones)] - histograms[len(ones) :]
     products: _Matrix = differences @ differences.T

@@ -1,7 +1,7 @@
-"""The two bounds that no way of decoding escapes: the time of its passes, and memory's bandwidth.
+"""The two bounds of every way of decoding: the time of its passes, and memory bandwidth.
 
-Both err on the side of the run: what a pass costs beyond its weights, replays, and the copying of
-recurrent state are left out.
+Both favour the run: they leave out what a pass costs beyond its weights, replays, and the copying
+of recurrent state.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ REQUIRED_TIME = [
 
 @dataclass(frozen=True)
 class TokenTime:
-    """How long a model takes for one token, at least, and how that is known."""
+    """The least time a model takes for one token, and where that comes from."""
 
     ms: float
     basis: str
@@ -31,10 +31,10 @@ class TokenTime:
 def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, str], dict[str, float]]:
     """Return, by protocol and engine, each model's time for a token in its fastest run alone.
 
-    The fastest and no mean: what else a machine does slows runs, so that of a mean's time a run
-    may need less.
+    A mean would be no bound: other work on the machine slows runs, so a run can be faster than the
+    mean.
     """
-    plain = runs[(runs["draft"] == NO_DRAFT) & (runs["status"] == "ok")]
+    plain = runs[runs["draft"] == NO_DRAFT]
     by_way: dict[tuple[str, str], dict[str, float]] = {}
     for (protocol, engine), members in plain.groupby(WAY):
         times = (1000 / members["tokens_per_second"]).groupby(members["target"]).min().dropna()
@@ -45,11 +45,11 @@ def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, str], dict[str, float
 def draft_time(
     draft: str, times: Mapping[str, float], sizes: Mapping[str, Size], settings: AuditSettings
 ) -> TokenTime:
-    """Return what a drafted token takes at least: by the draft's own runs, or by its stand-in's.
+    """Return the least time of a drafted token, from runs of the draft or of its stand-in.
 
-    A stand-in of more bytes is slower than the draft, so its time is scaled by the bytes of a pass;
-    of fewer, it is faster, and its time holds as it is. Where neither can be had, the draft counts
-    as taking no time.
+    A stand-in with more bytes is slower than the draft, so its time is scaled by the bytes of a
+    pass. One with fewer bytes is faster, and its time is used as it is. A draft that was timed in
+    neither way counts as taking no time.
     """
     if draft in times:
         return TokenTime(times[draft], f"{draft} without a target")
@@ -66,7 +66,7 @@ def draft_time(
 def check_draft_time(
     run: Run, times: Mapping[str, float], sizes: Mapping[str, Size], settings: AuditSettings
 ) -> Finding:
-    """Check that decoding took the time its drafted tokens and rounds take one by one."""
+    """Check that decoding took at least the time of its drafted tokens and rounds one by one."""
     if not run.speculative:
         return not_applicable("nothing was drafted")
     if run.target not in times:
@@ -86,7 +86,7 @@ def check_draft_time(
 def check_bandwidth(
     run: Run, sizes: Mapping[str, Size], bandwidth: float | None, settings: AuditSettings
 ) -> Finding:
-    """Check that the weights which the passes read came no faster than memory gives them."""
+    """Check that the passes read their weights no faster than memory delivers them."""
     if bandwidth is None:
         return not_applicable("the machine's memory bandwidth is not known")
     if run.target not in sizes:
@@ -101,11 +101,11 @@ def check_bandwidth(
     if passes is None or run.decode_ms is None:
         return not_applicable("time or number of passes is not known")
     each = target.pass_bytes(width)
-    drafted = _draft_bytes(run, sizes, settings)
-    rate = (passes * each + drafted.bytes) / run.decode_ms * 1000
+    of_draft, and_draft = _draft_bytes(run, sizes, settings)
+    rate = (passes * each + of_draft) / run.decode_ms * 1000
     why = (
         f"{passes} passes of {each / 1e9:.2f} GB ({run.target}, {width:.1f} tokens a pass)"
-        f"{drafted.words} in {run.decode_ms / 1000:.2f} s read {rate / 1e9:.0f} GB/s;"
+        f"{and_draft} in {run.decode_ms / 1000:.2f} s read {rate / 1e9:.0f} GB/s;"
         f" memory gives {bandwidth / 1e9:.0f} GB/s"
     )
     return at_most(rate, bandwidth * (1 + settings.bandwidth_tolerance), why)
@@ -121,7 +121,7 @@ def required_time(
     """
     by_way = single_token_ms(runs)
     rows = []
-    for run in map(Run.of, runs[runs["status"] == "ok"].to_dict("records")):
+    for run in map(Run.of, runs.to_dict("records")):
         times = by_way.get(run.way, {})
         if not run.speculative or run.target not in times:
             continue
@@ -140,14 +140,8 @@ def _needed_ms(run: Run, target_ms: float, draft_ms: float) -> float | None:
     return run.rounds * target_ms + run.drafted * draft_ms
 
 
-@dataclass(frozen=True)
-class _DraftBytes:
-    bytes: float
-    words: str
-
-
 def _passes(run: Run) -> tuple[int | None, float]:
-    """Return how many passes over the target there were, at least, and their mean width."""
+    """Return the least number of passes over the target, and their mean width."""
     if not run.speculative:
         return run.timed_tokens, 1.0
     if not run.rounds or run.drafted is None:
@@ -155,17 +149,17 @@ def _passes(run: Run) -> tuple[int | None, float]:
     return run.rounds, 1 + run.drafted / run.rounds
 
 
-def _draft_bytes(run: Run, sizes: Mapping[str, Size], settings: AuditSettings) -> _DraftBytes:
+def _draft_bytes(run: Run, sizes: Mapping[str, Size], settings: AuditSettings) -> tuple[float, str]:
+    """Return the bytes that drafting reads, and what to say of them."""
     if not run.speculative or run.drafted is None:
-        return _DraftBytes(0.0, "")
+        return 0.0, ""
     if run.draft not in sizes:
-        return _DraftBytes(0.0, f", {run.draft} of unknown size left out,")
+        return 0.0, f", {run.draft} of unknown size left out,"
     draft = sizes[run.draft]
     if draft.file_bytes <= settings.cache_bytes:
-        return _DraftBytes(0.0, f", {run.draft} left out as it fits in the cache,")
+        return 0.0, f", {run.draft} left out as it fits in the cache,"
     each = draft.pass_bytes(1)
-    words = f" and {run.drafted} of {each / 1e9:.2f} GB ({run.draft})"
-    return _DraftBytes(run.drafted * each, words)
+    return run.drafted * each, f" and {run.drafted} of {each / 1e9:.2f} GB ({run.draft})"
 
 
 def _megabytes(count: float) -> str:

@@ -1,7 +1,7 @@
 """The audit: whether a row can be a measurement of what it says it measures.
 
-Every run is held against bounds that no true run breaks. A row that breaks one is marked and
-named, never dropped; what to think of it is the reader's.
+Every run is checked against bounds that no true run breaks. A row that breaks one is marked and
+named, never dropped. The reader decides what to make of it.
 """
 
 from collections import Counter, defaultdict
@@ -19,22 +19,23 @@ from specmoe.audit.counters import (
     check_failed_decodes,
     check_losslessness,
 )
-from specmoe.audit.finding import Finding, Run, Verdict, not_applicable
+from specmoe.audit.finding import CheckVerdict, Finding, Run
 from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import WAY
 from specmoe.models.sizes import Size
 
 ALL = "all"
-"""What stands for every name in the line that counts the whole campaign."""
+"""The target and draft in the row that counts the whole campaign."""
 
 _CELL = [*WAY, "target", "draft", "gamma"]
+_IDENTITY = ["run", *WAY, "suite", "target", "draft", "gamma", "prompt", "repeat"]
 _Repeats = dict[tuple[Any, ...], tuple[Run, int]]
 
 
 @dataclass(frozen=True)
 class _Evidence:
-    """What a run is held against."""
+    """What a run is checked against."""
 
     runs: Mapping[str, Run]
     repeats: _Repeats
@@ -52,9 +53,10 @@ class _Evidence:
 
 
 class Check(NamedTuple):
-    """A check: its name in words, the columns that it rests on, and how it is done."""
+    """A check: its name, what no true run can do, the columns it uses, and its function."""
 
     words: str
+    meaning: str
     columns: frozenset[str]
     find: Callable[[Run, _Evidence], Finding]
 
@@ -64,11 +66,14 @@ _COUNTS = frozenset({"generated", "rounds", "drafted", "accepted", "decode_ms"})
 CHECKS: dict[str, Check] = {
     "accounting": Check(
         "token accounting",
+        "Give another number of tokens than its rounds and accepted tokens add up to.",
         _COUNTS,
         lambda run, given: check_accounting(run, given.baseline(run)),
     ),
     "draft_time": Check(
         "draft-time bound",
+        "Take less time than its own passes and drafted tokens need at the speeds measured without"
+        " a draft.",
         _COUNTS - {"generated", "accepted"},
         lambda run, given: check_draft_time(
             run, given.times.get(run.way, {}), given.sizes, given.settings
@@ -76,16 +81,20 @@ CHECKS: dict[str, Check] = {
     ),
     "bandwidth": Check(
         "memory-bandwidth bound",
+        "Read its weights faster than the machine's memory delivers them.",
         _COUNTS - {"accepted"},
         lambda run, given: check_bandwidth(run, given.sizes, given.bandwidth, given.settings),
     ),
     "failed_decodes": Check(
         "failed decodes",
+        "Count as a measurement although the engine reported decodes that failed.",
         frozenset({"decode_failures"}),
         lambda run, _: check_failed_decodes(run),
     ),
     "losslessness": Check(
         "losslessness",
+        "Leave the text that the target writes alone, where the target's own probabilities are not"
+        " a near tie.",
         frozenset({"tokens"}),
         lambda run, given: check_losslessness(
             run, given.baseline(run), given.divergences.get(run.run), given.settings
@@ -93,11 +102,14 @@ CHECKS: dict[str, Check] = {
     ),
     "determinism": Check(
         "determinism",
+        "Write other tokens than its repeats, although nothing is left to chance.",
         frozenset({"tokens"}),
         lambda run, given: check_determinism(run, *given.reference(run)),
     ),
     "controls": Check(
         "controls",
+        "Reject its own tokens when a target drafts for itself, or accept, or gain by, those of an"
+        " unrelated draft.",
         frozenset({"drafted", "accepted"}),
         lambda run, given: check_controls(run, given.baseline(run), given.settings),
     ),
@@ -113,9 +125,9 @@ def audit_runs(
 ) -> pd.DataFrame:
     """Return one row per run and check, in their orders.
 
-    `runs` is `schema.read_runs`'s frame, `sizes` those of its models, `bandwidth` the machine's
-    memory bandwidth in bytes a second. `divergences` holds, by run, what
-    the targets say of runs that left their baseline.
+    `runs` is `schema.read_runs`'s frame, `sizes` are those of its models, `bandwidth` is the
+    machine's memory bandwidth in bytes a second. `divergences` holds, by run, the target's gap at
+    the token where the run left its baseline.
 
     Columns: run, protocol, engine, suite, target, draft, gamma, prompt, repeat, check (a key of
     CHECKS), verdict (`pass`, `fail`, `not applicable`), bound, measured, ratio (how many times over
@@ -123,10 +135,9 @@ def audit_runs(
     (whether it rests on values recovered by arithmetic), why (a sentence with the numbers).
     """
     listed = [Run.of(row) for row in runs.to_dict("records")]
-    good = [run for run in listed if run.status == "ok"]
     evidence = _Evidence(
-        {run.run: run for run in good},
-        _references(good),
+        {run.run: run for run in listed},
+        _references(listed),
         divergences or {},
         single_token_ms(runs),
         sizes,
@@ -158,27 +169,16 @@ def count_marked(audit: pd.DataFrame) -> pd.DataFrame:
 
     Columns: those, runs, marked (runs that fail some check).
     """
-    failed = audit["run"].where(audit["verdict"] == Verdict.FAIL)
-    cells = audit.assign(failed=failed).groupby([*WAY, "suite", *_CELL[len(WAY) :], "prompt"])
+    failed = audit["run"].where(audit["verdict"] == CheckVerdict.FAIL)
+    keys = [*WAY, "suite", "target", "draft", "gamma", "prompt"]
+    cells = audit.assign(failed=failed).groupby(keys)
     return cells.agg(runs=("run", "nunique"), marked=("failed", "nunique")).reset_index()
 
 
 def _row(run: Run, name: str, check: Check, evidence: _Evidence) -> dict[str, Any]:
-    finding = (
-        check.find(run, evidence)
-        if run.status == "ok"
-        else not_applicable(f"there is no measurement: the run ended as {run.status}")
-    )
+    finding = check.find(run, evidence)
     return {
-        "run": run.run,
-        "protocol": run.protocol,
-        "engine": run.engine,
-        "suite": run.suite,
-        "target": run.target,
-        "draft": run.draft,
-        "gamma": run.gamma,
-        "prompt": run.prompt,
-        "repeat": run.repeat,
+        **{column: getattr(run, column) for column in _IDENTITY},
         "check": name,
         "verdict": finding.verdict.value,
         "bound": finding.bound,
@@ -190,14 +190,14 @@ def _row(run: Run, name: str, check: Check, evidence: _Evidence) -> dict[str, An
 
 
 def _counts(audit: pd.DataFrame) -> dict[str, Any]:
-    failed = audit.loc[audit["verdict"] == Verdict.FAIL, "run"]
+    failed = audit.loc[audit["verdict"] == CheckVerdict.FAIL, "run"]
     counts: dict[str, Any] = {"runs": audit["run"].nunique(), "marked": failed.nunique()}
     for name in CHECKS:
         members = audit[audit["check"] == name]
         for verdict, word in (
-            (Verdict.PASS, "passed"),
-            (Verdict.FAIL, "failed"),
-            (Verdict.NOT_APPLICABLE, "not_applicable"),
+            (CheckVerdict.PASS, "passed"),
+            (CheckVerdict.FAIL, "failed"),
+            (CheckVerdict.NOT_APPLICABLE, "not_applicable"),
         ):
             counts[f"{name}_{word}"] = int((members["verdict"] == verdict).sum())
         counts[f"{name}_worst"] = members["ratio"].max()
@@ -217,7 +217,7 @@ def _references(runs: list[Run]) -> _Repeats:
             groups[_repeated(run)].append(run)
     references = {}
     for key, members in groups.items():
-        # Of equally common ones, `most_common` names the one seen first.
+        # Among equally common texts, `most_common` returns the first one seen.
         [(tokens, _)] = Counter(run.tokens for run in members).most_common(1)
         references[key] = next(run for run in members if run.tokens == tokens), len(members)
     return references

@@ -1,4 +1,4 @@
-"""The checks of a run by its counters and its tokens: exact arithmetic, and equality."""
+"""The checks of a run's counters and tokens: exact arithmetic, and equality."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -17,7 +17,7 @@ from specmoe.config.audit import AuditSettings
 from specmoe.config.block import Protocol
 from specmoe.measure.common_prefix import common_prefix
 
-# Between a rate and the tokens over time it was printed beside; digits that were cut make 0.01 %.
+# How far a printed rate may be from tokens over time; rounding of printed digits makes 0.01 %.
 RATE_TOLERANCE = 0.01
 
 
@@ -132,7 +132,7 @@ def _rate(run: Run) -> Iterator[Finding]:
 
 
 def _rounds(run: Run) -> Iterator[Finding]:
-    """Check that every round gives one token of the target's own beside those it accepts."""
+    """Check that every round gives one token of the target besides those it accepts."""
     rounds, drafted, accepted = run.rounds, run.drafted, run.accepted
     if rounds is not None and drafted is not None:
         most = run.gamma * rounds

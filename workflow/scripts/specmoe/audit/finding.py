@@ -1,4 +1,4 @@
-"""What the audit reads of a run, and how it says what it found."""
+"""The columns of a run that the audit reads, and the form of its findings."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -12,7 +12,7 @@ import pandas as pd
 from specmoe.config.block import NO_DRAFT, Protocol
 
 
-class Verdict(StrEnum):
+class CheckVerdict(StrEnum):
     """The outcome of one check of one run."""
 
     PASS = "pass"  # noqa: S105 (no password)
@@ -38,7 +38,6 @@ class Run:
     temperature: float
     imposed_acceptance: float | None
     seed: int | None
-    status: str
     generated: int | None
     decode_ms: float | None
     tokens_per_second: float | None
@@ -60,8 +59,8 @@ class Run:
     def of(cls, row: Mapping[Any, Any]) -> Self:
         """Return the run of a row of `schema.read_runs`'s frame.
 
-        llama-speculative does not print its rounds; they follow from what it prints, as each gives
-        one token beside those it accepts, after a first one from the prompt.
+        llama-speculative does not print its rounds. They follow from what it prints: the prompt
+        gives the first token, and each round gives one token besides those it accepts.
         """
         run = cls(**{field.name: _plain(row[field.name]) for field in fields(cls)})
         if run.protocol != Protocol.PUBLISHED or run.rounds is not None or not run.speculative:
@@ -78,7 +77,7 @@ class Run:
 
     @property
     def way(self) -> tuple[str, str]:
-        """How it was measured; times of two ways are never mixed."""
+        """Protocol and engine; times of two ways are never mixed."""
         return self.protocol, self.engine
 
     @property
@@ -91,7 +90,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Finding:
-    """One check of one run; `ratio` is how many times over its bound it is, None: not checked."""
+    """One check of one run; `ratio` is the measured value over its bound, None if not checked."""
 
     why: str
     measured: float | None = None
@@ -99,11 +98,11 @@ class Finding:
     ratio: float | None = None
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> CheckVerdict:
         """Whether the bound holds."""
         if self.ratio is None:
-            return Verdict.NOT_APPLICABLE
-        return Verdict.FAIL if self.ratio > 1 else Verdict.PASS
+            return CheckVerdict.NOT_APPLICABLE
+        return CheckVerdict.FAIL if self.ratio > 1 else CheckVerdict.PASS
 
 
 def at_most(measured: float, bound: float, why: str) -> Finding:
@@ -124,7 +123,7 @@ def equal(measured: float, expected: float, why: str) -> Finding:
 
 
 def not_applicable(why: str) -> Finding:
-    """Return that there is nothing to check, and why."""
+    """Return a finding with nothing to check, and the reason."""
     return Finding(why)
 
 
@@ -134,7 +133,7 @@ def combined(parts: Iterable[Finding], when_good: str) -> Finding:
     if not listed:
         return not_applicable("no counter that could be checked is known")
     worst = max(listed, key=lambda part: part.ratio or 0)
-    failed = [part.why for part in listed if part.verdict == Verdict.FAIL]
+    failed = [part.why for part in listed if part.verdict == CheckVerdict.FAIL]
     return Finding("; ".join(failed) or when_good, worst.measured, worst.bound, worst.ratio)
 
 

@@ -1,8 +1,8 @@
-"""What decides whether a divergence is a tie: how far batches alone move the target, as measured.
+"""Whether a divergence is a tie, by how far the batch size alone moves the target's gap.
 
-A fixed number of nats would be right for one file on one machine: of the demo's targets on two
-cores of an AMD EPYC, batches move a gap by up to 0.31 nats at four bits, 0.13 at eight
-(tests/benchmarks/tie_gaps.py). What a target is moved by is therefore asked at its divergences.
+A fixed number of nats would be right for one file on one machine only. On two cores of an AMD EPYC,
+batches move a gap of the demo's targets by up to 0.31 nats at four bits and 0.13 at eight
+(tests/benchmarks/tie_gaps.py). So each target is asked at its own divergences.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 
 class Gap(NamedTuple):
-    """What the target says of the first token of a run that is not its baseline's, in nats."""
+    """The target's gap, in nats, at the first token that differs from the baseline's."""
 
     position: int
-    gap_nats: float  # how far behind the baseline's token it is
+    gap_nats: float  # how far the run's token is behind the baseline's
     moved_nats: float  # how far batches move such gaps of this target at most, here or elsewhere
     closed_by: int | None  # the narrowest batches in which the target itself takes it
 
@@ -21,8 +21,8 @@ class Gap(NamedTuple):
 def gaps_of(judged: Iterable[Mapping[str, Any]]) -> dict[str, Gap]:
     """Return the gap of each run that left its baseline.
 
-    `judged` are the answers of `divergence.judge_all`, each of one target. Those of before batches
-    were asked about decide nothing and are left out.
+    `judged` are the answers of `divergence.judge_all`, each of one target. Answers from before
+    batches were asked about decide nothing and are left out.
     """
     gaps = {}
     for answer in judged:

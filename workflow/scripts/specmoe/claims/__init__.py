@@ -1,1 +1,1 @@
-"""What the published study claims and prints, held against an analysis."""
+"""What the published study claims and prints, compared with an analysis."""

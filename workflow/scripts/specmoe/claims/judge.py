@@ -1,14 +1,12 @@
-"""The claims of the published study: read, and held against a campaign.
+"""The claims of the published study: read them, and judge them by a campaign.
 
-`config/claims.yaml` says each in words with its place, and names the predicate that decides it.
-`claim_verdicts` says what the verdicts mean.
+`config/claims.yaml` states each claim in words with its place, and names the predicate that decides
+it. Module `verdicts` explains the verdicts.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from functools import reduce
-from operator import or_
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,14 +18,10 @@ from specmoe.analysis.build import Analysis
 from specmoe.analysis.labelled import table
 from specmoe.claims import passes, speedup
 from specmoe.claims.selection import Predicate
-from specmoe.claims.verdicts import Judgement, Row
+from specmoe.claims.verdicts import ClaimResult, TableRow
 from specmoe.config.base import Name, Strict, describe_fault
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, WAY
 from specmoe.errors import ConfigError, nearest
-
-COLUMNS = [
-    *("claim", "words", "place", *WAY, "verdict", "why", "runs", "marked", "unpaired"),
-]
 
 _KEYS = ("suite", "target", "draft", "gamma", "prompt")
 
@@ -113,21 +107,21 @@ def _first_fault(error: ValidationError, *place: str) -> str:
 def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFrame:
     """Return what a campaign says of each claim, one row each.
 
-    Numbers of suites that were measured in different ways (protocol and engine) are not mixed:
-    there is a row for each way.
+    Suites that were measured in different ways (protocol and engine) are judged apart: there is a
+    row for each way.
 
     Columns: claim (its id), words, place, protocol, engine, verdict (a `Verdict`), why (the numbers
     that decide it, or what is missing), runs (that it rests on), marked (those of them that break a
-    check of the audit; both are of runs with a draft, or without one where the claim is about
-    rates without), unpaired (whether some are compared with a baseline of other prompts, and how it
-    varies could change the verdict).
+    check of the audit; both count runs with a draft, or runs without one where the claim is about
+    baseline rates), unpaired (whether some are compared with a baseline of other prompts whose
+    spread could change the verdict).
     """
     rows = []
     for protocol, engine in _ways(analysis):
         part = _of_way(analysis, protocol, engine)
         for name, claim in claims.items():
             test = claim.test
-            judgement = test.judge(part)
+            result = test.judge(part)
             rows.append(
                 {
                     "claim": name,
@@ -135,14 +129,14 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
                     "place": claim.place,
                     "protocol": protocol,
                     "engine": engine,
-                    "verdict": judgement.verdict.value,
-                    "why": judgement.why,
-                    **_support(judgement, part),
+                    "verdict": result.verdict.value,
+                    "why": result.why,
+                    **_support(result, part),
                     "unpaired": test.leans_on_baselines
-                    and not all(row.get("paired", True) for row in judgement.rows),
+                    and not all(row.get("paired", True) for row in result.rows),
                 }
             )
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows)
 
 
 def _ways(analysis: Analysis) -> list[tuple[str, str]]:
@@ -153,7 +147,7 @@ def _ways(analysis: Analysis) -> list[tuple[str, str]]:
 
 
 def _of_way(analysis: Analysis, protocol: str, engine: str) -> Analysis:
-    """Return an analysis with the rows of one way alone, in all tables that tell them apart."""
+    """Return an analysis with the rows of one way alone, in all tables that name the way."""
     parts = {}
     for field in fields(analysis):
         frame = getattr(analysis, field.name)
@@ -162,23 +156,21 @@ def _of_way(analysis: Analysis, protocol: str, engine: str) -> Analysis:
     return replace(analysis, **parts)
 
 
-def _support(judgement: Judgement, analysis: Analysis) -> dict[str, Any]:
-    """Return how many runs a judgement rests on, and how many of them are marked."""
+def _support(result: ClaimResult, analysis: Analysis) -> dict[str, int]:
+    """Return how many runs a result rests on, and how many of them are marked."""
     marked = table(analysis, "marked")
-    used = reduce(or_, (_runs_of(row, marked) for row in judgement.rows), marked["runs"] < 0)
-    return {
-        "runs": int(marked.loc[used, "runs"].sum()),
-        "marked": int(marked.loc[used, "marked"].sum()),
-    }
+    used = pd.Series(False, index=marked.index)
+    for row in result.rows:
+        used |= _runs_of(row, marked)
+    return {count: int(marked.loc[used, count].sum()) for count in ("runs", "marked")}
 
 
-def _runs_of(row: Row, marked: pd.DataFrame) -> "pd.Series[bool]":
+def _runs_of(row: TableRow, marked: pd.DataFrame) -> "pd.Series[bool]":
     wanted = {key: row[key] for key in _KEYS if key in row}
     own = (marked[list(wanted)] == pd.Series(wanted)).all(axis=1)
-    return own if "draft" in row else own & _of_baselines(marked)
-
-
-def _of_baselines(marked: pd.DataFrame) -> "pd.Series[bool]":
-    """Return which runs the rates without a draft are made of, see `summarise_baselines`."""
+    if "draft" in row:
+        return own
+    # A rate without a draft is made of these runs, see `summarise_baselines`.
     speculative = marked.loc[marked["draft"] != NO_DRAFT, "suite"]
-    return ~marked["suite"].isin(speculative) & marked["prompt"].str.startswith(PASSAGE_PREFIX)
+    of_length = marked["prompt"].str.startswith(PASSAGE_PREFIX)
+    return own & ~marked["suite"].isin(speculative) & of_length

@@ -1,29 +1,28 @@
-"""Notes on a method: what rows, prompts and models say of how a campaign was measured.
+"""Notes on a method: how a campaign was measured, by its rows, prompts and models.
 
-Each note is a question that can be put to any campaign, such as whether its speedups are against
-baselines of their own prompts. It applies or it does not; its finding has the numbers either way.
+Each note is a question about any campaign, such as whether its speedups are against baselines of
+their own prompts. The note applies or not; its finding has the numbers either way.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from math import sqrt
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
-from specmoe.analysis.summaries import unpaired_baselines, with_speedups
+from specmoe.analysis.build import Analysis
+from specmoe.analysis.labelled import records
 from specmoe.claims.printed_numbers import Stated
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, WAY, Protocol
-from specmoe.engine.identity import without_digits
+from specmoe.config.engines import without_digits
+from specmoe.models.card import ModelCard
 
-# A spread of tokens per round that no spread between blocks (a few percent) hides in the rates.
+# A ratio of tokens per round that the spread between blocks (a few percent) cannot hide.
 MIN_CONTRAST = 1.5
-
-# What the finding of the models says of each of their facts.
-_FACTS = {"experts": "experts", "experts_used": "experts a token", "type": "type"}
 
 
 class Note(NamedTuple):
-    """A note: its words, whether it applies, a sentence with the numbers, what that rests on."""
+    """A note: its words, whether it applies, a sentence with the numbers, and their basis."""
 
     note: str
     applies: bool
@@ -33,28 +32,28 @@ class Note(NamedTuple):
 
 def method_notes(
     runs: pd.DataFrame,
-    baselines: pd.DataFrame,
-    cards: Mapping[str, Mapping[str, Any]],
-    labels: Mapping[str, str],
+    compared: pd.DataFrame,
+    analysis: Analysis,
+    cards: Mapping[str, ModelCard],
     passage_words: int,
     stated: Stated | None,
 ) -> pd.DataFrame:
     """Return every note on a campaign, one a row, with `Note`'s columns.
 
-    `runs` is `schema.read_runs`'s frame, `baselines` is `summaries.summarise_baselines`'s of it,
-    `cards` and `labels` are the models' by id, `passage_words` is how many words the study's text
-    for prompts of stated length has. `stated` is what the study prints of the campaign, if the
-    campaign's rows are the study's own.
+    `runs` is `schema.read_runs`'s frame, `compared` is `with_speedups(runs)`, `analysis` has the
+    baselines and models, `cards` are the models' by id, `passage_words` is the number of words in
+    the study's text for prompts of stated length. `stated` is what the study prints of the
+    campaign, if the campaign's rows are the study's own.
     """
-    good = runs[runs["status"] == "ok"]
-    drafted = good[good["draft"] != NO_DRAFT]
+    drafted = runs[runs["draft"] != NO_DRAFT]
+    labels = dict(zip(analysis.models["model"], analysis.models["label"], strict=True))
     notes = [
         note_lengths(drafted, passage_words),
         note_full_acceptance(drafted, stated),
-        note_baselines(good, baselines, labels),
+        note_baselines(compared, analysis.baselines, labels),
         note_length_unit(drafted, recorded=stated is not None),
         note_constant_rate(drafted, labels),
-        note_models({name: cards[name] for name in _models_of(good, cards)}, labels, stated),
+        note_models({name: cards[name] for name in labels}, labels, stated),
     ]
     return pd.DataFrame(notes, columns=list(Note._fields))
 
@@ -84,42 +83,46 @@ def note_full_acceptance(drafted: pd.DataFrame, stated: Stated | None) -> Note:
     """Say whether some suite accepts everything that another model drafted."""
     note = "Every drafted token of a suite is accepted"
     basis = "drafted and accepted tokens of the rows"
-    counted = drafted[drafted["drafted"].gt(0).fillna(False) & ~_drafts_for_itself(drafted)]
+    same_file = (drafted["target_sha256"] == drafted["draft_sha256"]).fillna(False).astype(bool)
+    drafts_for_itself = (drafted["draft"] == drafted["target"]) | same_file
+    counted = drafted[drafted["drafted"].gt(0).fillna(False) & ~drafts_for_itself]
     if counted.empty:
         return Note(note, False, "No run has tokens that another model drafted.", basis)
     full = (counted["accepted"] == counted["drafted"]).groupby(counted["suite"])
     shares = [f"{members.sum()} of {len(members)} runs of suite {suite}" for suite, members in full]
-    finding = f"All drafted tokens are accepted in {_listed(shares)}"
+    finding = f"The target accepts every drafted token in {_listed(shares)}"
     if stated is not None:
         finding += f"; the text says below {stated.acceptance_below} % everywhere"
     return Note(note, bool(full.all().any()), f"{finding}.", basis)
 
 
-def note_baselines(good: pd.DataFrame, baselines: pd.DataFrame, labels: Mapping[str, str]) -> Note:
+def note_baselines(
+    compared: pd.DataFrame, baselines: pd.DataFrame, labels: Mapping[str, str]
+) -> Note:
     """Say whether speedups divide by something else than a baseline of the run's own prompt.
 
-    A baseline of protocol `published` never is: llama-bench generates from an empty context. `good`
-    are all runs that gave a measurement, `baselines` the table of those without a draft.
+    A baseline of protocol `published` never has the run's prompt: llama-bench generates from an
+    empty context. `compared` is `with_speedups`'s frame, `baselines` is `summarise_baselines`'s.
     """
     note = "Speedups divide by baselines of other prompts"
     basis = "the rows' baselines and their protocol; rates in tok/s"
-    compared = with_speedups(good)
     if compared.empty:
         return Note(note, False, "No run is compared with a baseline.", basis)
     linked = compared["paired"]
-    empty = linked & (compared["protocol"] == Protocol.PUBLISHED)
     counts = {
         "their target's mean rate over prompts of stated length": int((~linked).sum()),
-        "llama-bench's of an empty context": int(empty.sum()),
+        "llama-bench's rate for an empty context": int(
+            (linked & (compared["protocol"] == Protocol.PUBLISHED)).sum()
+        ),
     }
     without = sum(counts.values())
     finding = f"{without} of {len(compared)} runs with a draft have no baseline of their own prompt"
-    parts = [f"{count} are compared with {words}" for words, count in counts.items() if count]
+    parts = [f"{count} divide by {words}" for words, count in counts.items() if count]
     finding += f": {_listed(parts)}." if parts else "."
-    means = _two_means(baselines, unpaired_baselines(good), compared, labels)
+    means = _two_means(baselines, compared, labels)
     if means:
-        finding += " Mean rates without a draft, in the table of baselines and over the suites with"
-        finding += f" drafts too: {'; '.join(means)}."
+        finding += " Mean rates without a draft in suites without drafts, then in all suites:"
+        finding += f" {'; '.join(means)}."
     return Note(note, without > 0, finding, basis)
 
 
@@ -130,122 +133,111 @@ def note_length_unit(drafted: pd.DataFrame, *, recorded: bool) -> Note:
     the study's own rows; in rows measured here the engine counts it in tokens.
     """
     note = "Prompt lengths count words instead of tokens"
-    basis = "protocol and method of the rows"
     passages = _passages(drafted)
     in_words = int((passages["protocol"] == Protocol.PUBLISHED).sum())
-    finding = f"{in_words} of {len(passages)} runs with a draft and a prompt of stated length have"
-    finding += " it in words."
     counting = drafted[(drafted["protocol"] == Protocol.PUBLISHED) & recorded]
-    finding += f" The recorded n_prompt counts words in {len(counting)} of {len(drafted)} runs with"
-    finding += " a draft"
+    finding = (
+        f"{in_words} of {len(passages)} runs with a draft and a prompt of stated length state it in"
+        f" words. n_prompt counts words in {len(counting)} of {len(drafted)} runs with a draft"
+    )
     if not counting.empty:
         least = counting.sort_values("n_prompt").iloc[0]
-        finding += f"; the least is {least['n_prompt']}, of prompt {least['prompt']}"
-    return Note(note, in_words + len(counting) > 0, f"{finding}.", basis)
+        finding += f"; its lowest value is {least['n_prompt']}, of prompt {least['prompt']}"
+    applies = in_words + len(counting) > 0
+    return Note(note, applies, f"{finding}.", "protocol and method of the rows")
 
 
 def note_constant_rate(drafted: pd.DataFrame, labels: Mapping[str, str]) -> Note:
     """Say whether the rate stays where the acceptance rate changes.
 
     At one draft length rounds take the same passes, so the rate goes with the tokens a round gives:
-    1 + accepted / rounds. The runs of each target, draft and draft length are parted at the middle
-    of their acceptance rates; of the pair of parts whose tokens per round differ most, the rates
-    must differ by the square root of that factor at least, halfway between all of it and nothing.
+    1 + accepted / rounds. The runs of each target, draft and draft length are split at the middle
+    of their acceptance rates. For the two parts whose tokens per round differ most, the rates must
+    differ by at least the square root of that factor, halfway between all of it and nothing.
     """
     note = "The rate does not depend on the acceptance rate"
     basis = "rows of the same target, draft and draft length; rate against tokens per round"
     contrasts = _contrasts(drafted)
-    steepest = max(contrasts, key=lambda contrast: contrast.tokens_ratio, default=None)
-    if steepest is None:
+    if contrasts.empty:
         return Note(note, False, "No two runs differ in their acceptance rate alone.", basis)
-    target, draft, gamma = steepest.cell
-    low, high = steepest.low, steepest.high
+    [most] = records(contrasts.nlargest(1, "tokens_ratio"))
+    target, draft = (labels.get(most[model], most[model]) for model in ("target", "draft"))
     finding = (
-        f"Acceptance rates differ most for {labels.get(target, target)} with draft"
-        f" {labels.get(draft, draft)} at draft length {gamma}, one of {len(contrasts)} groups:"
-        f" {low.runs} runs at {low.percent:.1f} % give {low.rate:.1f} tok/s, {high.runs} at"
-        f" {high.percent:.1f} % give {high.rate:.1f}. With {steepest.tokens_ratio:.2f} times the"
-        f" tokens a round the rate is {steepest.rate_ratio:.2f} times as high"
+        f"Of {len(contrasts)} groups, acceptance rates differ most for {target} with draft {draft}"
+        f" at draft length {most['gamma']}: {most['runs_low']} runs at {most['percent_low']:.1f} %"
+        f" give {most['rate_low']:.1f} tok/s, {most['runs_high']} at {most['percent_high']:.1f} %"
+        f" give {most['rate_high']:.1f}. With {most['tokens_ratio']:.2f} times the tokens a round"
+        f" the rate is {most['rate_ratio']:.2f} times as high"
     )
-    if steepest.tokens_ratio < MIN_CONTRAST:
+    if most["tokens_ratio"] < MIN_CONTRAST:
         return Note(note, False, f"{finding}, too little to tell.", basis)
-    constant = steepest.rate_ratio < sqrt(steepest.tokens_ratio)
+    constant = most["rate_ratio"] < sqrt(most["tokens_ratio"])
     return Note(note, constant, f"{finding}.", basis)
 
 
 def note_models(
-    cards: Mapping[str, Mapping[str, Any]], labels: Mapping[str, str], stated: Stated | None
+    cards: Mapping[str, ModelCard], labels: Mapping[str, str], stated: Stated | None
 ) -> Note:
     """Say whether the models are what the text says of them.
 
-    Without a text that was written apart from the rows, the finding is what the cards say.
+    Where the study has no text about these models, the finding is what the cards say.
     """
     note = "Models are not what the text says"
+    # A card without a digest was made without a file.
+    files = any(card.sha256 for card in cards.values())
+    basis = "the models' files" if files else "the files' names and families in the configuration"
     if stated is None:
-        facts = [_facts_of_card(labels.get(name, name), card) for name, card in cards.items()]
-        finding = f"Nothing is said of the models but what their files say: {'; '.join(facts)}."
-        return Note(note, False, finding, _source_of(cards))
+        facts = []
+        for name, card in cards.items():
+            experts = f", {card.experts_used} of {card.experts} experts" if card.experts else ""
+            facts.append(f"{labels.get(name, name)} {card.type}{experts}")
+        finding = "The study's text does not describe these models. Their files say: "
+        return Note(note, False, f"{finding}{'; '.join(facts)}.", basis)
     known = stated.models[stated.models["model"].isin(list(cards))]
     differences: dict[str, list[str]] = {}
     for model, quantity, printed, _ in known.itertuples(index=False):
-        held = cards[model][quantity]
+        held = getattr(cards[model], quantity)
         if str(held) != printed:
-            words = f"{_FACTS[quantity]} {held}, not {printed}"
-            differences.setdefault(model, []).append(words)
+            fact = quantity.replace("experts_used", "experts a token")
+            differences.setdefault(model, []).append(f"{fact} {held}, not {printed}")
     count = sum(map(len, differences.values()))
-    finding = f"{count} of {len(known)} facts that the text states differ"
+    finding = f"The models differ from the text in {count} of {len(known)} facts"
     listed = [f"{labels.get(name, name)}: {_listed(words)}" for name, words in differences.items()]
-    finding += f": {'; '.join(listed)}." if listed else "."
+    finding += f". {'; '.join(listed)}." if listed else "."
     places = _listed(known["source"].unique())
-    return Note(note, count > 0, finding, f"{places} of the study, against {_source_of(cards)}")
+    return Note(note, count > 0, finding, f"{places} of the study, against {basis}")
 
 
-class _Part(NamedTuple):
-    """Runs of like acceptance: how many, their mean acceptance and rate, and tokens per round."""
+def _contrasts(drafted: pd.DataFrame) -> pd.DataFrame:
+    """Return each way, target, draft and γ whose runs have low and high acceptance, one a row.
 
-    runs: int
-    percent: float
-    rate: float
-    tokens_per_round: float
-
-
-class _Contrast(NamedTuple):
-    """Two parts of the runs of one (target, draft, gamma), the low acceptance rates first."""
-
-    cell: tuple[str, str, int]
-    low: _Part
-    high: _Part
-
-    @property
-    def tokens_ratio(self) -> float:
-        return self.high.tokens_per_round / self.low.tokens_per_round
-
-    @property
-    def rate_ratio(self) -> float:
-        return self.high.rate / self.low.rate
-
-
-def _contrasts(drafted: pd.DataFrame) -> list[_Contrast]:
+    Columns beside those: for each part (`_low`, `_high`) runs, percent (mean acceptance rate), rate
+    (mean, in tok/s) and tokens (a round); tokens_ratio and rate_ratio, high over low.
+    """
+    keys = [*WAY, "target", "draft", "gamma"]
     known = drafted.dropna(subset=["accepted", "drafted", "rounds", "tokens_per_second"])
     known = known[(known["drafted"] > 0) & (known["rounds"] > 0)]
-    known = known.assign(acceptance=known["accepted"].astype(float) / known["drafted"])
-    found = []
-    for _, members in known.groupby([*WAY, "target", "draft", "gamma"]):
-        rates, first = members["acceptance"], members.iloc[0]
-        upper = rates > (rates.min() + rates.max()) / 2
-        if upper.any():
-            cell = (str(first["target"]), str(first["draft"]), int(first["gamma"]))
-            found.append(_Contrast(cell, _part(members[~upper]), _part(members[upper])))
-    return found
-
-
-def _part(members: pd.DataFrame) -> _Part:
-    return _Part(
-        len(members),
-        100 * float(members["acceptance"].mean()),
-        float(members["tokens_per_second"].mean()),
-        1 + float(members["accepted"].sum() / members["rounds"].sum()),
+    known = known.assign(percent=100 * known["accepted"].astype(float) / known["drafted"])
+    rates = known.groupby(keys)["percent"]
+    upper = known["percent"] > (rates.transform("min") + rates.transform("max")) / 2
+    low, high = (_means(known[part], keys) for part in (~upper, upper))
+    both = low.merge(high, on=keys, suffixes=("_low", "_high"))
+    return both.assign(
+        tokens_ratio=both["tokens_high"] / both["tokens_low"],
+        rate_ratio=both["rate_high"] / both["rate_low"],
     )
+
+
+def _means(runs: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    means = runs.groupby(keys, as_index=False).agg(
+        runs=("percent", "size"),
+        percent=("percent", "mean"),
+        rate=("tokens_per_second", "mean"),
+        accepted=("accepted", "sum"),
+        rounds=("rounds", "sum"),
+    )
+    tokens = 1 + (means["accepted"] / means["rounds"]).astype(float)
+    return means.drop(columns=["accepted", "rounds"]).assign(tokens=tokens)
 
 
 def _passages(runs: pd.DataFrame) -> pd.DataFrame:
@@ -258,61 +250,32 @@ def _lengths_of_suite(suite: str, rows: pd.DataFrame) -> str:
     unit = "words" if (rows["protocol"] == Protocol.PUBLISHED).all() else "tokens"
     short = rows[rows["sent"] < rows["length"]]
     if short.empty:
-        return f"Suite {suite} sends {_listed(_distinct(rows['sent']))} {unit}, as it says."
-    lengths, sent = _distinct(short["length"]), _distinct(short["sent"])
-    same = ": they are one text" if len(sent) == 1 < len(lengths) else ""
+        return f"Suite {suite} sends {_listed(sorted(set(rows['sent'])))} {unit}, as it says."
+    lengths, sent = sorted(set(short["length"])), sorted(set(short["sent"]))
+    same = ", so they are the same text" if len(sent) == 1 < len(lengths) else ""
     return (
-        f"In suite {suite} the prompts of {_listed(lengths)} {unit} have {_listed(sent)}, in"
+        f"In suite {suite}, prompts of {_listed(lengths)} {unit} have only {_listed(sent)} in"
         f" {len(short)} of {len(rows)} runs with a draft{same}."
     )
 
 
-def _drafts_for_itself(runs: pd.DataFrame) -> pd.Series:
-    same_file = (runs["target_sha256"] == runs["draft_sha256"]).fillna(False).astype(bool)
-    return (runs["draft"] == runs["target"]) | same_file
-
-
 def _two_means(
-    baselines: pd.DataFrame,
-    everywhere: pd.Series,
-    compared: pd.DataFrame,
-    labels: Mapping[str, str],
+    baselines: pd.DataFrame, compared: pd.DataFrame, labels: Mapping[str, str]
 ) -> list[str]:
     """Return, for each target with a draft, its mean over suites without any and over all."""
     keys = [*WAY, "target"]
     alone = baselines.set_index(keys)["tokens_per_second"]
+    everywhere = compared.groupby(keys)["mean_baseline_tokens_per_second"].first()
     several = len(compared[WAY].drop_duplicates()) > 1
-    with_draft = set(compared[keys].itertuples(index=False, name=None))
     found = []
-    for protocol, engine, target in sorted(with_draft & set(alone.index)):
-        told = f" ({protocol}, {without_digits(engine)})" if several else ""
+    for protocol, engine, target in sorted(set(everywhere.index) & set(alone.index)):
+        way = f" ({protocol}, {without_digits(engine)})" if several else ""
         rates = [f"{means[protocol, engine, target]:.5g}" for means in (alone, everywhere)]
-        found.append(f"{labels.get(target, target)}{told} {_listed(rates)}")
+        found.append(f"{labels.get(target, target)}{way} {_listed(rates)}")
     return found
 
 
-def _models_of(good: pd.DataFrame, cards: Mapping[str, Any]) -> list[str]:
-    measured = {*good["target"], *good["draft"]}
-    return [name for name in cards if name in measured]
-
-
-def _facts_of_card(label: str, card: Mapping[str, Any]) -> str:
-    experts = f", {card['experts_used']} of {card['experts']} experts" if card["experts"] else ""
-    return f"{label} {card['type']}{experts}"
-
-
-def _source_of(cards: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return where facts of models come from: a card without a digest was made without a file."""
-    if all(card["sha256"] is None for card in cards.values()):
-        return "the files' names and families in the configuration"
-    return "the models' files"
-
-
-def _distinct(values: pd.Series) -> Sequence[str]:
-    return [str(value) for value in sorted(set(values.astype(int)))]
-
-
-def _listed(words: Iterable[str]) -> str:
+def _listed(words: Iterable[object]) -> str:
     """Return words joined as in a sentence."""
-    *first, last = words
+    *first, last = map(str, words)
     return f"{', '.join(first)} and {last}" if first else last

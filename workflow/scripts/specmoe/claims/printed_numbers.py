@@ -1,7 +1,7 @@
 """The numbers a study printed, each beside the same number computed from an analysis.
 
-A number is known by words: a quantity and the ids it is of, such as `speedup moe_q4 draft_0.8b 16`.
-`recompute` gives the numbers of an analysis by those words, `resources/reported/` the printed ones.
+A number has words for a name: a quantity and its ids, such as `speedup moe_q4 draft_0.8b 16`.
+`recompute` returns the numbers of an analysis by name, `resources/reported/` has the printed ones.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,36 +12,29 @@ from pathlib import Path
 import pandas as pd
 
 from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import length_cells, table, text_cells, usual_cells
+from specmoe.analysis.labelled import length_cells, records, table, text_cells, usual_cells
 from specmoe.config.study import CELLS
 from specmoe.errors import SchemaError
 
-CLAIMS = "claims"
-MODELS = "models"
 TABLES = {"table3": "Table 3", "table4": "Table 4", "table5": "Table 5", "table6": "Table 6"}
 _IDS = ("suite", "target", "draft", "gamma")
 _COLUMNS = ["what", "source", "relation", "printed"]
-_MODEL_COLUMNS = ["model", "quantity", "printed", "source"]
-_ACCEPTANCE_BOUND = "acceptance_percent in any suite, highest"
-"""The study's table of every cell."""
 
-# What the study says first and last: the claims of these places are its headline.
+# The places of the study's headline claims.
 _HEADLINE = ("Abstract", "Contribution", "Conclusion")
-
 # The study's suites of texts with a draft.
 _SUITES = ("B", "D")
-
-# Section 5.2 of the study reckons with this cell.
+# Section 5.2 of the study estimates times of this cell.
 _ESTIMATED = "moe_q4 draft_0.8b 16"
-# And this one is all that its sweep of prompt lengths has.
+# The only cell of its sweep of prompt lengths.
 _SWEPT = {"target": "moe_q4", "draft": "draft_0.8b", "gamma": 8}
 
 
 @dataclass(frozen=True)
 class Stated:
-    """What the study's text says of how it was measured, as printed.
+    """How the study was measured according to its text, as printed.
 
-    - acceptance_below: percent that no acceptance rate reaches.
+    - acceptance_below: a percentage above every acceptance rate.
     - models: facts of its models, one a row: model, quantity (a column of the models' cards),
       printed, source.
     """
@@ -51,22 +44,19 @@ class Stated:
 
 
 def read_stated(folder: Path) -> Stated:
-    """Return what the study's text says of its method; raises SchemaError as `read_reported`."""
-    models = _read(folder / f"{MODELS}.csv")
-    _require_columns(models, _MODEL_COLUMNS, folder / f"{MODELS}.csv")
-    claims = read_reported(folder).set_index("what")
-    return Stated(str(claims.loc[_ACCEPTANCE_BOUND, "printed"]), models)
+    """Read what the study's text states of its method; raises SchemaError as `read_reported`."""
+    models = _read(folder / "models.csv", ["model", "quantity", "printed", "source"])
+    printed = read_reported(folder).set_index("what")["printed"]
+    return Stated(str(printed["acceptance_percent in any suite, highest"]), models)
 
 
 def read_reported(folder: Path) -> pd.DataFrame:
     """Return the printed numbers, one a row: what, source, relation (`=` or `<`), printed (text).
 
-    Raises SchemaError for a file that has not the columns it should have.
+    Raises SchemaError for a file with other columns.
     """
     parts = [_cells_of_table(folder / f"{name}.csv", title) for name, title in TABLES.items()]
-    claims = _read(folder / f"{CLAIMS}.csv")
-    _require_columns(claims, _COLUMNS, folder / f"{CLAIMS}.csv")
-    return pd.concat([*parts, claims], ignore_index=True)
+    return pd.concat([*parts, _read(folder / "claims.csv", _COLUMNS)], ignore_index=True)
 
 
 def compare(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
@@ -75,19 +65,12 @@ def compare(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
     Added columns: digits (decimals printed), recomputed (NaN where the analysis has no such
     number), equal: whether it is the printed number at its digits; for `<`, whether it is below.
     """
-    values = recompute(analysis)
-    compared = reported.copy()
-    compared["digits"] = compared["printed"].map(_decimals)
-    compared["recomputed"] = [values.get(what, nan) for what in compared["what"]]
+    compared = _with_digits(reported).assign(recomputed=_numbers(reported, analysis))
     compared["equal"] = [
-        value < float(printed) if relation == "<" else f"{value:.{digits}f}" == printed
-        for relation, printed, digits, value in zip(
-            compared["relation"],
-            compared["printed"],
-            compared["digits"],
-            compared["recomputed"],
-            strict=True,
-        )
+        row["recomputed"] < float(row["printed"])
+        if row["relation"] == "<"
+        else f"{row['recomputed']:.{row['digits']}f}" == row["printed"]
+        for row in records(compared)
     ]
     return compared
 
@@ -99,17 +82,29 @@ def compare_printed(
 
     Columns: those of `read_reported`, digits (decimals printed), recomputed (from the campaign of
     the study's own rows, if it is this one or one of `others`) and measured (from this campaign, if
-    it is another); NaN where there is none, or it has no such number. All are the study's
+    it is another). Both are NaN where there is no such campaign or number. All are the study's
     quantities, see `recompute`.
     """
     headline = reported["source"].str.contains("|".join(_HEADLINE))
     chosen = reported[(reported["source"] == CELLS) | headline].reset_index(drop=True)
     study = next((one for one in [own, *others] if _is_study(one)), None)
-    for column, found in [("recomputed", study), ("measured", None if own is study else own)]:
-        values = {} if found is None else recompute(found)
-        chosen[column] = [values.get(what, nan) for what in chosen["what"]]
-    chosen["digits"] = chosen["printed"].map(_decimals)
-    return chosen
+    return _with_digits(
+        chosen.assign(
+            recomputed=_numbers(chosen, study),
+            measured=_numbers(chosen, None if own is study else own),
+        )
+    )
+
+
+def _with_digits(numbers: pd.DataFrame) -> pd.DataFrame:
+    """Add the decimals of the printed numbers."""
+    return numbers.assign(digits=numbers["printed"].str.partition(".")[2].str.len())
+
+
+def _numbers(reported: pd.DataFrame, analysis: Analysis | None) -> "pd.Series[float]":
+    """Return an analysis's numbers for printed ones; NaN where it has none, or for no analysis."""
+    values = recompute(analysis) if analysis else {}
+    return reported["what"].map(values).astype(float)
 
 
 def _is_study(analysis: Analysis) -> bool:
@@ -122,7 +117,8 @@ def recompute(analysis: Analysis) -> dict[str, float]:
     Speedups and acceptance rates are the study's: a cell's mean rate over the target's mean rate
     without a draft, and the mean of the runs' own acceptance rates. By prompt length, speedups are
     against the runs without a draft of that length. Where the study's own suites measured a cell,
-    its numbers are theirs; one that several other suites give is none.
+    its numbers are from these suites. A cell that only other suites measured, several of them, has
+    no number.
     """
     cells, key = text_cells(analysis), ["target", "draft", "gamma"]
     own = cells["suite"].isin(_SUITES)
@@ -130,6 +126,7 @@ def recompute(analysis: Analysis) -> dict[str, float]:
         pd.MultiIndex.from_frame(cells.loc[own, key])
     )
     cells = cells[own | ~measured_there].drop_duplicates(key, keep=False)
+    cells = cells.assign(speedup=cells["speedup_unpaired"])
     values = {
         **_runs(analysis),
         **_baselines(analysis),
@@ -141,17 +138,11 @@ def recompute(analysis: Analysis) -> dict[str, float]:
     return {**values, **_estimates(values, analysis)}
 
 
-def _read(path: Path) -> pd.DataFrame:
-    return pd.read_csv(path, dtype=str, keep_default_na=False)
-
-
-def _decimals(printed: str) -> int:
-    return len(printed.partition(".")[2])
-
-
-def _require_columns(frame: pd.DataFrame, columns: list[str], path: Path) -> None:
-    if list(frame.columns) != columns:
+def _read(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
+    frame = pd.read_csv(path, dtype=str, keep_default_na=False)
+    if columns and list(frame.columns) != columns:
         raise SchemaError(f"{path}: columns are not {', '.join(columns)}")
+    return frame
 
 
 def _cells_of_table(path: Path, title: str) -> pd.DataFrame:
@@ -186,8 +177,8 @@ def _cells(cells: pd.DataFrame) -> dict[str, float]:
     for row in cells.to_dict("records"):
         cell = f"{row['target']} {row['draft']} {row['gamma']}"
         values[f"tokens_per_second {cell}"] = row["tokens_per_second"]
-        values[f"speedup {cell}"] = row["speedup_unpaired"]
-        values[f"gain_percent {cell}"] = 100 * (row["speedup_unpaired"] - 1)
+        values[f"speedup {cell}"] = row["speedup"]
+        values[f"gain_percent {cell}"] = 100 * (row["speedup"] - 1)
         values[f"acceptance_percent {cell}"] = 100 * row["acceptance_rate_mean"]
         values[f"tokens a round {cell}"] = row["mean_accepted_length"]
     return values
@@ -196,28 +187,21 @@ def _cells(cells: pd.DataFrame) -> dict[str, float]:
 def _speedup_ranges(cells: pd.DataFrame) -> dict[str, float]:
     moe = cells[cells["family"] == "moe"]
     chosen = moe[(moe["draft"] == "draft_0.8b") & moe["gamma"].isin([8, 16])]
-    by_draft = {
-        draft: moe[moe["draft"] == draft].set_index(["target", "gamma"])["speedup_unpaired"]
-        for draft in ("draft_0.8b", "draft_2b")
-    }
-    lead = by_draft["draft_0.8b"] - by_draft["draft_2b"]
+    by_draft = moe.set_index(["target", "gamma"])[["draft", "speedup"]]
+    small, large = (
+        by_draft.loc[by_draft["draft"] == draft, "speedup"] for draft in ("draft_0.8b", "draft_2b")
+    )
     rising = [
-        members.sort_values("gamma")["speedup_unpaired"].is_monotonic_increasing
+        members.sort_values("gamma")["speedup"].is_monotonic_increasing
         for _, members in cells.groupby(["target", "draft"])
     ]
+    best = cells.groupby("target")["speedup"].max()
     return {
-        "speedup of MoE, lowest": moe["speedup_unpaired"].min(),
-        "speedup of MoE, highest": moe["speedup_unpaired"].max(),
-        "speedup of MoE with draft_0.8b at gamma 8 and 16, lowest": chosen[
-            "speedup_unpaired"
-        ].min(),
-        "speedup of draft_0.8b less that of draft_2b, lowest": lead.min(),
-        "speedup of draft_0.8b less that of draft_2b, highest": lead.max(),
+        **_range("speedup of MoE", moe["speedup"]),
+        "speedup of MoE with draft_0.8b at gamma 8 and 16, lowest": chosen["speedup"].min(),
+        **_range("speedup of draft_0.8b less that of draft_2b", small - large),
         "speedup curves that rise with gamma": float(sum(rising)) if rising else nan,
-        **{
-            f"speedup of {target}, highest": members["speedup_unpaired"].max()
-            for target, members in cells.groupby("target")
-        },
+        **{f"speedup of {target}, highest": value for target, value in best.items()},
     }
 
 
@@ -239,13 +223,15 @@ def _lengths(analysis: Analysis) -> dict[str, float]:
     of_study = (cells[list(_SWEPT)] == pd.Series(_SWEPT)).all(axis=1)
     cells = cells[of_study].drop_duplicates("n_prompt", keep=False)
     speedups = cells.set_index("n_prompt")["speedup"]
-    low, high = speedups.min(), speedups.max()
     return {
-        "speedup by prompt length, lowest": low,
-        "speedup by prompt length, highest": high,
-        "speedup by prompt length, highest less lowest": high - low,
+        **_range("speedup by prompt length", speedups),
+        "speedup by prompt length, highest less lowest": speedups.max() - speedups.min(),
         **{f"speedup by prompt length {length}": value for length, value in speedups.items()},
     }
+
+
+def _range(name: str, values: "pd.Series[float]") -> dict[str, float]:
+    return {f"{name}, lowest": values.min(), f"{name}, highest": values.max()}
 
 
 def _estimates(values: Mapping[str, float], analysis: Analysis) -> dict[str, float]:

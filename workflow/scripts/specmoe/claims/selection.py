@@ -1,7 +1,8 @@
-"""Which cells of a campaign a claim is about, and their numbers with their intervals."""
+"""The models and cells that a claim is about, and their numbers with intervals."""
 
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Sequence
+from math import inf
+from typing import ClassVar, Literal
 
 import pandas as pd
 from pydantic import Field
@@ -15,73 +16,91 @@ from specmoe.analysis.labelled import (
     text_cells,
     usual_cells,
 )
-from specmoe.claims.verdicts import Judgement, Quantity, Row
+from specmoe.claims.verdicts import ClaimResult, Comparison, Estimate, Share, TableRow, conclude
 from specmoe.config.base import Name, Positive, Strict
 
-Family = Literal["moe", "dense"]
+FamilyName = Literal["moe", "dense"]
 _ARTICLES = {"moe": "an MoE", "dense": "a dense"}
-Digits = int | None
 
 
 class Predicate(Strict):
     """A kind of claim: its parameters, and how an analysis decides it."""
 
-    def judge(self, analysis: Analysis) -> Judgement:
+    def judge(self, analysis: Analysis) -> ClaimResult:
         """Return what an analysis, all measured in one way, says of it."""
         raise NotImplementedError
 
     @property
     def leans_on_baselines(self) -> bool:
-        """Whether how the baselines of its cells vary could change the verdict."""
+        """Whether the spread of its cells' baselines could change the verdict."""
         return False
 
 
 class OfModels(Predicate):
-    """A claim about models; what is not said is not restricted."""
+    """A claim that comparisons decide, about the models of a family, some targets, or all.
 
-    family: Family | None = None
+    A subclass yields its comparisons in `_compare`, and says in `_missing` what a campaign without
+    any lacks. `agree` follows the count of the comparisons that hold.
+    """
+
+    family: FamilyName | None = None
     targets: list[Name] = Field(default=[])
+    agree: ClassVar[str] = "targets agree"
 
-    def of_models(self) -> str:
-        """Return the models in words."""
+    @property
+    def share(self) -> Share:
+        """How many of the comparisons must hold."""
+        return Share.EVERY
+
+    def judge(self, analysis: Analysis) -> ClaimResult:
+        """Return what its comparisons say."""
+        found = list(self._compare(analysis))
+        return conclude(found, self.agree, self._missing(analysis), self.share)
+
+    def _compare(self, analysis: Analysis) -> Iterable[Comparison]:
+        raise NotImplementedError
+
+    def _missing(self, analysis: Analysis) -> str:
+        raise NotImplementedError
+
+    def _of_models(self) -> str:
         named = " and ".join(self.targets)
         return named or (f"{_ARTICLES[self.family]} target" if self.family else "any target")
 
-    def _among(self, frame: pd.DataFrame, column: str) -> pd.DataFrame:
-        chosen = pd.Series(True, index=frame.index)
+    def _among(self, frame: pd.DataFrame) -> pd.DataFrame:
         if self.family:
-            chosen &= frame["family"] == self.family
-        if self.targets:
-            chosen &= frame[column].isin(self.targets)
-        return frame[chosen]
+            frame = frame[frame["family"] == self.family]
+        return frame[frame["target"].isin(self.targets)] if self.targets else frame
 
-    def baselines(self, analysis: Analysis) -> Sequence[Row]:
+    def baselines(self, analysis: Analysis) -> Sequence[TableRow]:
         """Return the rates without a draft of these models, with the models' columns."""
-        return self._among(ordered_baselines(analysis), "target").to_dict("records")
+        return self._among(ordered_baselines(analysis)).to_dict("records")
 
 
 class OfCells(OfModels):
-    """A claim about cells with a draft.
+    """A claim about cells with a draft; controls are left out.
 
-    `cells`: `texts` are those of suites that send whole texts (all, where a campaign has none),
-    `lengths` those of each exact length, `prompts` those of each text, `all` those of every suite.
-    `draft`: `smallest` is, of the drafts that a target was measured with, the one of fewest
-    parameters. Controls are left out.
+    - cells: `texts` are those of suites that send whole texts (of all suites, where a campaign has
+      none), `lengths` those of each exact length, `prompts` those of each text, `all` those of
+      every suite.
+    - draft: `smallest` is the one of fewest parameters of those that a target was measured with.
     """
 
     cells: Literal["texts", "lengths", "prompts", "all"] = "texts"
     draft: Literal["smallest"] | None = None
-    draft_family: Family | None = None
+    draft_family: FamilyName | None = None
     gamma: Positive | None = None
+    agree: ClassVar[str] = "cells agree"
+    several: ClassVar[str] = ""  # follows "a draft" in `_missing`
 
     @property
     def needed(self) -> str:
-        """The column that the claim is decided by; cells where it is not known are left out."""
+        """The column that decides the claim; cells where it is null are left out."""
         return "speedup"
 
     @property
     def leans_on_baselines(self) -> bool:
-        """What a speedup is compared with matters as much as itself."""
+        """True for speedups: the baseline counts as much as the run."""
         return self.needed == "speedup"
 
     def select(self, analysis: Analysis) -> pd.DataFrame:
@@ -89,11 +108,10 @@ class OfCells(OfModels):
 
         Added: draft_parameters, draft_family.
         """
-        cells = _TABLES[self.cells](analysis)
         drafts = table(analysis, "models")[["model", "parameters_total", "family"]]
         drafts.columns = pd.Index(["draft", "draft_parameters", "draft_family"])
-        cells = cells.merge(drafts, how="left", on="draft", validate="m:1")
-        cells = self._among(cells[cells[self.needed].notna()], "target")
+        cells = _TABLES[self.cells](analysis).merge(drafts, how="left", on="draft", validate="m:1")
+        cells = self._among(cells[cells[self.needed].notna()])
         if self.draft_family:
             cells = cells[cells["draft_family"] == self.draft_family]
         if self.draft:
@@ -101,21 +119,20 @@ class OfCells(OfModels):
             cells = cells[cells["draft_parameters"] == least]
         return cells if self.gamma is None else cells[cells["gamma"] == self.gamma]
 
-    def rows(self, analysis: Analysis) -> Sequence[Row]:
+    def rows(self, analysis: Analysis) -> Sequence[TableRow]:
         """Return the cells as rows."""
         return self.select(analysis).to_dict("records")
 
-    def groups(self, analysis: Analysis, *keys: str) -> list[Sequence[Row]]:
+    def groups(self, analysis: Analysis, *keys: str) -> list[Sequence[TableRow]]:
         """Return the cells in groups of equal values of `keys`, each in order of γ."""
         cells = self.select(analysis).sort_values("gamma", kind="stable")
         return [members.to_dict("records") for _, members in cells.groupby(list(keys), sort=False)]
 
-    def missing(self) -> str:
-        """Return the sentence for a campaign without such cells."""
+    def _missing(self, analysis: Analysis) -> str:
         draft = f"{_ARTICLES[self.draft_family]} draft" if self.draft_family else "a draft"
         gamma = f" at γ = {self.gamma}" if self.gamma else ""
-        words = f"no runs of {self.of_models()} with {draft}{gamma}{_PROMPTS[self.cells]}"
-        return words + _KNOWN[self.needed]
+        what = f"{self._of_models()} with {draft}{gamma}{self.several}"
+        return f"no runs of {what}{_PROMPTS.get(self.cells, '')}{_KNOWN[self.needed]}"
 
 
 class OfWholeCells(OfCells):
@@ -125,12 +142,25 @@ class OfWholeCells(OfCells):
 
 
 class WithinTargets(OfWholeCells):
-    """A claim that sets cells of one target against each other: a common baseline cancels."""
+    """A claim that compares cells of one target with each other: a common baseline cancels."""
 
-    @property
-    def leans_on_baselines(self) -> bool:
-        """It does not."""
-        return False
+    leans_on_baselines: ClassVar[bool] = False
+
+
+class Bounded(OfCells):
+    """A claim that a number is between `low` and `high`.
+
+    With `digits`, the bounds were printed with so many decimals and stand for all numbers that
+    round to them.
+    """
+
+    low: float = -inf
+    high: float = inf
+    digits: int | None = None
+
+    def _inside(self, found: Estimate) -> Estimate:
+        half = 0.0 if self.digits is None else 0.5 * 10.0**-self.digits
+        return found.within(self.low - half, self.high + half)
 
 
 def _text_cells(analysis: Analysis) -> pd.DataFrame:
@@ -144,12 +174,7 @@ _TABLES: dict[str, Callable[[Analysis], pd.DataFrame]] = {
     "lengths": length_cells,
     "prompts": prompt_cells,
 }
-_PROMPTS = {
-    "texts": "",
-    "all": "",
-    "lengths": " on prompts of exact length",
-    "prompts": " on texts",
-}
+_PROMPTS = {"lengths": " on prompts of exact length", "prompts": " on texts"}
 _KNOWN = {
     "speedup": "",
     "acceptance_rate_mean": " whose acceptance rate is known",
@@ -157,39 +182,35 @@ _KNOWN = {
 }
 
 
-def speedup(row: Row) -> Quantity:
+def speedup(row: TableRow) -> Estimate:
     """Return a cell's speedup."""
-    return Quantity(row["speedup"], row["speedup_low"], row["speedup_high"])
+    return Estimate(row["speedup"], row["speedup_low"], row["speedup_high"])
 
 
-def acceptance(row: Row) -> Quantity:
+def acceptance(row: TableRow) -> Estimate:
     """Return a cell's acceptance rate in percent as the study has it, the mean over its runs."""
-    return Quantity.exact(100 * row["acceptance_rate_mean"])
+    return Estimate.exact(100 * row["acceptance_rate_mean"])
 
 
-def rate(row: Row) -> Quantity:
+def rate(row: TableRow) -> Estimate:
     """Return a baseline's rate, in tokens a second."""
-    keys = ("tokens_per_second", "tokens_per_second_low", "tokens_per_second_high")
-    return Quantity(*(row[key] for key in keys))
+    return Estimate(*(row[f"tokens_per_second{end}"] for end in ("", "_low", "_high")))
 
 
-def cell_words(row: Row) -> str:
+def cell_words(row: TableRow) -> str:
     """Return a cell's name."""
-    if "n_prompt" in row:
-        where = f", length {row['n_prompt']}"
-    else:
-        where = f", {row['prompt']}" if "prompt" in row else ""
+    where = f", {prompt_words(row)}" if "prompt" in row else ""
     return f"{row['label']}, {row['draft_label']}, γ = {row['gamma']}{where}"
 
 
-def best_of(rows: Sequence[Row]) -> Row:
+def prompt_words(row: TableRow) -> str:
+    """Return the name of the prompt of a cell that has a single one."""
+    return f"length {row['n_prompt']}" if "n_prompt" in row else str(row["prompt"])
+
+
+def best_of(rows: Iterable[TableRow]) -> TableRow:
     """Return the cell of highest speedup.
 
-    The best of several is in part the luckiest, and its interval does not know of the others.
+    The best of several is partly the luckiest, and its interval does not allow for the choice.
     """
     return max(rows, key=lambda row: float(row["speedup"]))
-
-
-def rounded(bound: float, digits: Digits, sign: int) -> float:
-    """Return a printed bound, moved out (`sign` -1 down, 1 up) by half of its last digit."""
-    return bound if digits is None else bound + sign * 0.5 * 10.0**-digits

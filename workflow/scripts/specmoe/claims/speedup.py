@@ -1,29 +1,23 @@
-"""Claims about speedups and acceptance rates: what a campaign says of them."""
+"""Claims about speedups and acceptance rates."""
 
+from collections.abc import Iterable, Iterator
 from itertools import combinations, pairwise, product
-from math import inf
-from typing import Literal
+from typing import ClassVar, Literal
 
 from specmoe.analysis.build import Analysis
 from specmoe.claims.selection import (
-    Digits,
+    Bounded,
     OfCells,
     OfWholeCells,
     WithinTargets,
     acceptance,
     best_of,
     cell_words,
-    rounded,
+    prompt_words,
     speedup,
 )
-from specmoe.claims.verdicts import Comparison, Judgement, Quantity, Row, Share, conclude
+from specmoe.claims.verdicts import Comparison, Estimate, Share, TableRow
 from specmoe.config.base import Name, Positive
-
-# By what a claim may be of: the number, the column that it is from.
-_NUMBERS = {
-    "speedup": (speedup, "speedup"),
-    "acceptance": (acceptance, "acceptance_rate_mean"),
-}
 
 
 class OfNumber(OfCells):
@@ -34,134 +28,107 @@ class OfNumber(OfCells):
     @property
     def needed(self) -> str:
         """The number's column."""
-        return _NUMBERS[self.of][1]
+        return "speedup" if self.of == "speedup" else "acceptance_rate_mean"
 
-    def number(self, row: Row) -> Quantity:
-        """Return it for a cell."""
-        return _NUMBERS[self.of][0](row)
+    def _number(self, row: TableRow) -> Estimate:
+        return speedup(row) if self.of == "speedup" else acceptance(row)
 
-    def shown(self, row: Row) -> str:
-        """Return it for a cell, in words."""
-        return self.number(row).words() + (" %" if self.of == "acceptance" else "")
+    def _shown(self, row: TableRow) -> str:
+        return self._number(row).words() + (" %" if self.of == "acceptance" else "")
 
 
-class Within(OfNumber):
-    """The number of every cell lies between `low` and `high`.
+class Within(OfNumber, Bounded):
+    """The number of every cell is within the bounds."""
 
-    With `digits`, the bounds were printed with so many and stand for all that rounds to them.
-    """
-
-    low: float = -inf
-    high: float = inf
-    digits: Digits = None
-
-    def judge(self, analysis: Analysis) -> Judgement:
-        """Compare each cell with the bounds."""
-        return conclude([self._inside(row) for row in self.rows(analysis)], "cells", self.missing())
-
-    def _inside(self, row: Row) -> Comparison:
-        found = self.number(row)
-        margin = found.within(
-            rounded(self.low, self.digits, -1), rounded(self.high, self.digits, 1)
-        )
-        return Comparison(margin, f"{cell_words(row)}: {self.shown(row)}", (row,))
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        for row in self.rows(analysis):
+            words = f"{cell_words(row)}: {self._shown(row)}"
+            yield Comparison(self._inside(self._number(row)), words, (row,))
 
 
 class ChangesWithGamma(OfNumber, WithinTargets):
-    """Along every curve of a target and a draft, each step to a larger γ goes one way."""
+    """Along every curve of a target and a draft, each step to a larger γ changes it one way."""
 
     rises: bool
+    agree: ClassVar[str] = "steps to a larger γ agree"
+    several: ClassVar[str] = " at two γ"
 
-    def judge(self, analysis: Analysis) -> Judgement:
-        """Compare the neighbours of each curve."""
-        steps = [
-            self._step(*pair)
-            for curve in self.groups(analysis, "series", "draft")
-            for pair in pairwise(curve)
-        ]
-        return conclude(steps, "steps to a larger γ", f"{self.missing()} at two γ")
-
-    def _step(self, before: Row, after: Row) -> Comparison:
-        first, then = self.number(before), self.number(after)
-        margin = then.minus(first) if self.rises else first.minus(then)
-        words = (
-            f"{cell_words(before)}: {self.shown(before)}, γ = {after['gamma']}: {self.shown(after)}"
-        )
-        return Comparison(margin, words, (before, after))
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        for curve in self.groups(analysis, "series", "draft"):
+            for before, after in pairwise(curve):
+                first, then = self._number(before), self._number(after)
+                margin = then.minus(first) if self.rises else first.minus(then)
+                words = f"{cell_words(before)}: {self._shown(before)}, γ = {after['gamma']}:"
+                yield Comparison(margin, f"{words} {self._shown(after)}", (before, after))
 
 
 class GainsBeyondGamma(WithinTargets):
-    """On every curve that goes on beyond `beyond`, some larger γ gains more than it."""
+    """On every curve that extends beyond γ = `beyond`, some larger γ gains more."""
 
     beyond: Positive
+    agree: ClassVar[str] = "curves agree"
 
-    def judge(self, analysis: Analysis) -> Judgement:
-        """Compare the best of the larger γ with the one that is named."""
-        found = []
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for curve in self.groups(analysis, "series", "draft"):
-            start = [row for row in curve if row["gamma"] == self.beyond]
             larger = [row for row in curve if row["gamma"] > self.beyond]
-            found += [_more(best_of(larger), row) for row in start if larger]
-        missing = f"{self.missing()} both at γ = {self.beyond} and beyond"
-        return conclude(found, "curves", missing)
+            for row in curve:
+                if row["gamma"] == self.beyond and larger:
+                    yield _more(best_of(larger), row)
+
+    def _missing(self, analysis: Analysis) -> str:
+        return f"{super()._missing(analysis)} both at γ = {self.beyond} and beyond"
 
 
 class SmallestDraftAndLargestGammaAreBest(WithinTargets):
     """No cell of a target gains more than its smallest draft at its largest γ.
 
-    Asked of targets that were measured with several drafts and several γ.
+    Only targets that were measured with several drafts and several γ count.
     """
 
-    def judge(self, analysis: Analysis) -> Judgement:
-        """Compare that cell with all others of its target."""
-        found = []
+    agree: ClassVar[str] = "other cells gain less"
+    several: ClassVar[str] = " and a second one, both at two γ"
+
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for cells in self.groups(analysis, "series"):
-            if min(len({row[key] for row in cells}) for key in ("draft", "gamma")) < 2:
-                continue
-            corner = min(cells, key=lambda row: (row["draft_parameters"], -row["gamma"]))
-            found += [_more(corner, row) for row in cells if row is not corner]
-        missing = f"{self.missing()} with two drafts at two γ"
-        return conclude(found, "other cells gain less", missing)
+            if min(len({row[key] for row in cells}) for key in ("draft", "gamma")) > 1:
+                corner = min(cells, key=lambda row: (row["draft_parameters"], -row["gamma"]))
+                yield from (_more(corner, row) for row in cells if row is not corner)
 
 
-class SmallerDraftGainsMore(OfWholeCells):
+class OfDraftPairs(OfWholeCells):
+    """A claim that compares two drafts of a target at the same γ."""
+
+    agree: ClassVar[str] = "pairs of drafts agree"
+    several: ClassVar[str] = " and a second one at the same γ"
+
+    def _pairs(self, analysis: Analysis) -> Iterator[tuple[TableRow, TableRow]]:
+        for cells in self.groups(analysis, "series", "gamma"):
+            yield from _ordered_pairs(cells, "draft_parameters")
+
+
+class SmallerDraftGainsMore(OfDraftPairs, Bounded):
     """Of two drafts of a target at the same γ, the smaller one gains more, by `low` to `high`."""
 
     low: float = 0.0
-    high: float = inf
-    digits: Digits = None
 
-    def judge(self, analysis: Analysis) -> Judgement:
-        """Compare the drafts in pairs."""
-        found = []
-        for smaller, larger in _draft_pairs(self, analysis):
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        for smaller, larger in self._pairs(analysis):
             lead = speedup(smaller).minus(speedup(larger))
-            low, high = rounded(self.low, self.digits, -1), rounded(self.high, self.digits, 1)
-            words = f"{cell_words(smaller)} less {larger['draft_label']}: {lead.words(3)}"
-            found.append(Comparison(lead.within(low, high), words, (smaller, larger)))
-        return conclude(found, "pairs of drafts", f"{self.missing()}: two drafts at the same γ")
+            words = f"{cell_words(smaller)}: {lead.words(3)} more than with {larger['draft_label']}"
+            yield Comparison(self._inside(lead), words, (smaller, larger))
 
 
-class LargerDraftIsAcceptedMore(OfWholeCells):
+class LargerDraftIsAcceptedMore(OfDraftPairs):
     """Of two drafts of a target at the same γ, mostly the larger one is accepted more."""
 
-    @property
-    def needed(self) -> str:
-        """The column of acceptance rates."""
-        return "acceptance_rate_mean"
+    needed: ClassVar[str] = "acceptance_rate_mean"
+    share: ClassVar[Share] = Share.MOST
 
-    def judge(self, analysis: Analysis) -> Judgement:
-        """Compare the drafts in pairs."""
-        found = []
-        for smaller, larger in _draft_pairs(self, analysis):
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        for smaller, larger in self._pairs(analysis):
             less, more = acceptance(smaller), acceptance(larger)
-            words = (
-                f"{cell_words(smaller)}: {less.words()} %, {larger['draft_label']}:"
-                f" {more.words()} %"
-            )
-            found.append(Comparison(more.minus(less), words, (smaller, larger)))
-        missing = f"{self.missing()}: two drafts at the same γ"
-        return conclude(found, "pairs of drafts", missing, Share.MOST)
+            words = f"{cell_words(smaller)}: {less.words()} %, {larger['draft_label']}:"
+            yield Comparison(more.minus(less), f"{words} {more.words()} %", (smaller, larger))
 
 
 class GainLiesBetween(OfWholeCells):
@@ -173,26 +140,27 @@ class GainLiesBetween(OfWholeCells):
     above: Name
     below: Name
     at: Literal["best", "each"]
+    agree: ClassVar[str] = "comparisons agree"
 
-    def judge(self, analysis: Analysis) -> Judgement:
-        """Compare each target's cell with those of the two."""
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         keys = ["series"] if self.at == "best" else ["series", "draft", "gamma"]
         own = [best_of(cells) for cells in self.groups(analysis, *keys)]
-        anyone = self.model_copy(update={"family": None})
-        ends = [best_of(cells) for cells in anyone.groups(analysis, *keys)]
-        measured = {row["target"] for row in ends}
-        if lacking := [name for name in (self.above, self.below) if name not in measured]:
-            missing = f"no runs of {' or of '.join(lacking)} with a draft"
-            return conclude([], "comparisons", missing)
-        found = [
-            _more(row, end) if end["target"] == self.above else _more(end, row)
-            for row, end in product(own, ends)
-            if end["target"] in (self.above, self.below) and self._comparable(row, end)
-        ]
-        return conclude(found, "comparisons", self.missing())
+        ends = [best_of(cells) for cells in self._ends().groups(analysis, *keys)]
+        if len({end["target"] for end in ends}) < 2:
+            return
+        for row, end in product(own, ends):
+            if self.at == "best" or all(row[key] == end[key] for key in ("draft", "gamma")):
+                yield _more(row, end) if end["target"] == self.above else _more(end, row)
 
-    def _comparable(self, one: Row, other: Row) -> bool:
-        return self.at == "best" or all(one[key] == other[key] for key in ("draft", "gamma"))
+    def _missing(self, analysis: Analysis) -> str:
+        measured = {row["target"] for row in self._ends().rows(analysis)}
+        lacking = [name for name in (self.above, self.below) if name not in measured]
+        if lacking:
+            return f"no runs of {' or of '.join(lacking)} with a draft"
+        return super()._missing(analysis)
+
+    def _ends(self) -> OfWholeCells:
+        return self.model_copy(update={"family": None, "targets": [self.above, self.below]})
 
 
 class GainFollows(OfWholeCells):
@@ -204,79 +172,66 @@ class GainFollows(OfWholeCells):
 
     column: Literal["parameters_total", "parameters_active", "size_bytes"]
     follows: bool = True
+    agree: ClassVar[str] = "pairs of an MoE and a dense target agree"
 
-    def judge(self, analysis: Analysis) -> Judgement:
-        """Compare the targets in pairs of one of each family, in the order of the column."""
+    @property
+    def share(self) -> Share:
+        """One pair out of order is enough."""
+        return Share.EVERY if self.follows else Share.SOME
+
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         best = [best_of(cells) for cells in self.groups(analysis, "series")]
-        pairs = [
-            sorted(pair, key=lambda row: row[self.column])
-            for pair in combinations(best, 2)
-            if pair[0]["family"] != pair[1]["family"]
-            and pair[0][self.column] != pair[1][self.column]
-        ]
-        found = [_more(more, less) if self.follows else _more(less, more) for less, more in pairs]
-        what = "pairs of an MoE and a dense target are" + (" not" if not self.follows else "")
-        missing = "no runs of both an MoE and a dense target with a draft"
-        share = Share.EVERY if self.follows else Share.SOME
-        return conclude(found, f"{what} in this order", missing, share)
+        for less, more in _ordered_pairs(best, self.column):
+            if less["family"] != more["family"]:
+                yield _more(more, less) if self.follows else _more(less, more)
+
+    def _missing(self, analysis: Analysis) -> str:
+        return "no runs of both an MoE and a dense target with a draft"
 
 
 class LargerFileGainsMore(OfWholeCells):
     """Of two files of one network, with the same draft and γ, the larger one gains more."""
 
-    def judge(self, analysis: Analysis) -> Judgement:
-        """Compare targets of equal parameters and unequal size in pairs."""
-        found = []
+    agree: ClassVar[str] = "pairs of files agree"
+    several: ClassVar[str] = " from two files of one network"
+
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for cells in self.groups(analysis, "family", "parameters_total", "draft", "gamma"):
-            for pair in combinations(cells, 2):
-                small, large = sorted(pair, key=lambda row: row["size_bytes"])
-                if small["size_bytes"] < large["size_bytes"]:
-                    found.append(_more(large, small))
-        missing = f"{self.missing()}: two files of one network"
-        return conclude(found, "pairs of files", missing)
+            yield from (_more(large, small) for small, large in _ordered_pairs(cells, "size_bytes"))
 
 
-class VariesAtMost(OfCells):
-    """Over the prompts of a cell, the highest speedup is at most `most` above the lowest.
+class VariesAtMost(Bounded):
+    """Over the prompts of a cell, the highest speedup is at most `high` above the lowest.
 
     The difference of extremes grows with the spread and the number of prompts, so it overstates
     how much the prompts alone make.
     """
 
-    most: float
-    digits: Digits = None
+    high: float
 
-    def judge(self, analysis: Analysis) -> Judgement:
-        """Take the extremes of each cell."""
-        found = []
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for prompts in self.groups(analysis, "series", "draft", "gamma"):
-            if len(prompts) < 2:
-                continue
-            top, bottom = best_of(prompts), min(prompts, key=lambda row: float(row["speedup"]))
-            spread = speedup(top).minus(speedup(bottom)).at_least(0)
-            words = f"{cell_words(top)}, less {_prompt(bottom)}: {spread.words(3)}"
-            bound = Quantity.exact(rounded(self.most, self.digits, 1))
-            found.append(Comparison(bound.minus(spread), words, tuple(prompts)))
-        return conclude(found, "cells", f"{self.missing()}: two prompts")
+            if len(prompts) > 1:
+                top, bottom = best_of(prompts), min(prompts, key=lambda row: float(row["speedup"]))
+                spread = speedup(top).minus(speedup(bottom)).at_least(0)
+                words = f"{cell_words(top)}: {spread.words(3)} more than with"
+                words = f"{words} {prompt_words(bottom)}"
+                yield Comparison(self._inside(spread), words, tuple(prompts))
+
+    def _missing(self, analysis: Analysis) -> str:
+        return f"{super()._missing(analysis)}, two in a cell"
 
 
-def _draft_pairs(wanted: OfWholeCells, analysis: Analysis) -> list[tuple[Row, Row]]:
-    """Return a target's cells at the same γ in pairs of a smaller and a larger draft."""
-    pairs = []
-    for cells in wanted.groups(analysis, "series", "gamma"):
-        for pair in combinations(cells, 2):
-            smaller, larger = sorted(pair, key=lambda row: row["draft_parameters"])
-            if smaller["draft_parameters"] < larger["draft_parameters"]:
-                pairs.append((smaller, larger))
-    return pairs
+def _ordered_pairs(rows: Iterable[TableRow], key: str) -> Iterator[tuple[TableRow, TableRow]]:
+    """Return the pairs of rows that differ in `key`, the smaller first."""
+    for pair in combinations(rows, 2):
+        less, more = sorted(pair, key=lambda row: row[key])
+        if less[key] < more[key]:
+            yield less, more
 
 
-def _more(gains: Row, than: Row) -> Comparison:
+def _more(gains: TableRow, than: TableRow) -> Comparison:
     """Compare two cells' speedups: the first should be higher."""
     one, other = speedup(gains), speedup(than)
     words = f"{cell_words(gains)}: {one.words()}, {cell_words(than)}: {other.words()}"
     return Comparison(one.minus(other), words, (gains, than))
-
-
-def _prompt(row: Row) -> str:
-    return f"length {row['n_prompt']}" if "n_prompt" in row else str(row["prompt"])

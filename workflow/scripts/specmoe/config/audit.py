@@ -1,4 +1,4 @@
-"""What the audit allows for: the tolerances of its bounds, each with its reason."""
+"""The tolerances of the audit, each with its reason."""
 
 from typing import Annotated
 
@@ -10,38 +10,55 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class AuditSettings(Strict):
-    """Tolerances of the audit, and what it must be told about drafts."""
+    """Tolerances of the audit, and what it cannot know about drafts."""
 
-    # A single-token time is that of a model's fastest run; other runs of an idle machine come
-    # within a few percent of it, and one with a draft may be the first that nothing slowed.
-    # Artefacts are far away: the mildest row known to break this bound took 0.68 of the time it
+    # The bound uses a model's fastest single-token time. Other runs on an idle machine come within
+    # a few percent of it, and a run with a draft may be the first that nothing slowed down.
+    # Artefacts are far away: the mildest row known to break the bound took 0.68 of the time it
     # needs.
-    time_tolerance: Share = 0.1
-
-    # A bandwidth that was probed may lie 9 percent below what compiled loops reach (see
-    # `bandwidth_probe.probe`). One that is stated is a peak, which nothing exceeds.
-    bandwidth_tolerance: Share = 0.1
-
-    # The largest last-level cache of one common socket (AMD EPYC 9755: 512 MB). A model within it
-    # may be read faster than memory allows; Apple's M2 Ultra has 96 MB, an NVIDIA H200 50 MB.
-    cache_bytes: Positive = 512 * 10**6
-
-    # A divergence is a tie if its gap is within so many times the widest move that batches alone
-    # make at the places where a target's runs diverged. Those places are few, and the widest of few
-    # falls short of the widest there is: of one 4-bit MoE it was 0.18 and 0.26 nats at the places
-    # of two campaigns, 0.31 over 4500 contexts. Errors of the state give gaps of nats: of 306
-    # planted ones 2 lie within once the widest move, 5 within twice (tests/benchmarks/tie_gaps.py).
-    tie_factor: Annotated[float, Field(ge=1)] = 2.0
-
-    # By which model a draft is timed that was not measured alone: the same network in a file of
-    # another type, or the same file under another id.
-    draft_stand_ins: dict[Name, Name] = Field(
-        default={"draft_0.8b": "dense_0.8b", "draft_2b": "dense_2b"}
+    time_tolerance: Share = Field(
+        default=0.1, description="share by which a run may undercut the time its draft needs"
     )
 
-    # A target that drafts for itself disagrees with itself in near ties alone.
-    self_acceptance: Share = 0.95
+    # A probed bandwidth can be 9 percent below what compiled loops reach (see
+    # `bandwidth_probe.probe`). A stated bandwidth is a peak, which nothing exceeds.
+    bandwidth_tolerance: Share = Field(
+        default=0.1, description="share by which a run may exceed the memory bandwidth"
+    )
 
-    # Drafts that know nothing of the target. They agree by chance, or where any text repeats.
-    unrelated_drafts: list[Name] = Field(default=[])
-    unrelated_acceptance: Share = 0.05
+    # The largest last-level cache of a common socket (AMD EPYC 9755) has 512 MB; Apple's M2 Ultra
+    # has 96 MB, an NVIDIA H200 50 MB.
+    cache_bytes: Positive = Field(
+        default=512 * 10**6,
+        description="a model of at most so many bytes may be read from the cache, faster than from"
+        " memory",
+    )
+
+    # The diverging places of a target are few, and the widest move among few is smaller than the
+    # widest of all: for one 4-bit MoE it was 0.18 and 0.26 nats in two campaigns, and 0.31 over
+    # 4500 contexts. Errors of the state give gaps of nats: of 306 planted ones, 2 are within the
+    # widest move and 5 within twice the widest move (tests/benchmarks/tie_gaps.py).
+    tie_factor: Annotated[float, Field(ge=1)] = Field(
+        default=2.0,
+        description="a divergence is a tie if its gap is at most this many times the widest move"
+        " that batches alone cause at the places where the target's runs diverge",
+    )
+
+    draft_stand_ins: dict[Name, Name] = Field(
+        default={"draft_0.8b": "dense_0.8b", "draft_2b": "dense_2b"},
+        description="for a draft that is not measured alone, the model that times it: the same"
+        " network in a file of another type, or the same file under another id",
+    )
+
+    # A target disagrees with itself in near ties alone.
+    self_acceptance: Share = Field(
+        default=0.95, description="the least acceptance rate of a target that drafts for itself"
+    )
+
+    # Unrelated drafts agree by chance, or where a text repeats itself.
+    unrelated_drafts: list[Name] = Field(
+        default=[], description="drafts that have nothing in common with any target"
+    )
+    unrelated_acceptance: Share = Field(
+        default=0.05, description="the highest acceptance rate of an unrelated draft"
+    )

@@ -1,4 +1,4 @@
-"""What llama.cpp computes on."""
+"""The backends of llama.cpp, and the one this machine has."""
 
 import platform
 import shutil
@@ -22,12 +22,12 @@ CMAKE_FLAGS = {
 
 
 def detect_backend(asked: Backend) -> Backend:
-    """Return the backend asked for, or for `auto` the best one this machine has."""
+    """Return the configured backend, or for `auto` the best one of this machine."""
     if asked != Backend.AUTO:
         return asked
     if platform.system() == "Darwin" and platform.machine() == "arm64":
         return Backend.METAL
-    # The driver alone runs CUDA programs; building them takes the toolkit too.
+    # Running CUDA programs needs the driver; building them needs the toolkit as well.
     if shutil.which("nvcc") and shutil.which("nvidia-smi"):
         return Backend.CUDA
     return Backend.CPU

@@ -1,4 +1,4 @@
-"""What all sections of the configuration are made of."""
+"""The types that all sections of the configuration share."""
 
 import os.path
 from collections.abc import Mapping, Sequence
@@ -16,17 +16,22 @@ from pydantic_core import ErrorDetails
 
 from specmoe.errors import nearest
 
-# Names become file names and command-line words: no separators, no shell or LaTeX surprises inside.
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+# Names become file names and command-line words: they hold nothing that a shell, a path or LaTeX
+# reads as its own.
+NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+Name = Annotated[str, StringConstraints(pattern=NAME)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+COMMIT = r"^[0-9a-f]{7,40}$"
 Positive = Annotated[int, Field(gt=0)]
-# A file or folder of the user's: `~` is their home, a relative path starts where snakemake is
+AboveZero = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+# A file or folder of the user: `~` is the home folder, and relative paths start where snakemake is
 # called.
 UserPath = Annotated[str, AfterValidator(os.path.expanduser)]
 
 
 class Strict(BaseModel):
-    """A section of the configuration that refuses keys it does not know, naming the nearest."""
+    """A section of the configuration; it refuses unknown keys and names the nearest known one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -41,7 +46,7 @@ class Strict(BaseModel):
 
 
 def describe_fault(fault: ErrorDetails, keys: Sequence[str]) -> str:
-    """Return one line for what pydantic found wrong at the place that `keys` lead to."""
+    """Return one line on a fault that pydantic found at the place `keys`."""
     place = ".".join(keys) or "top level"
     message = fault["msg"].removeprefix("Value error, ")
     shown = f" (got {fault['input']!r})" if fault["type"] not in {"value_error", "missing"} else ""

@@ -1,26 +1,25 @@
-"""A block: what one engine process is asked to do, as plain data that travels to its job."""
+"""A block: what one engine process measures, as plain data that its job receives."""
 
 import json
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Self
 
 NO_DRAFT = "none"
 ITSELF = "itself"  # among a suite's drafts: every target drafts for itself
-# How a suite is measured, as columns of its rows; rates of two ways are never mixed.
+# How a suite is measured, as columns of its rows. Rates of two ways are not comparable.
 WAY = ["protocol", "engine"]
 PASSAGE_PREFIX = "passage-"  # of the ids of prompts that are cut to an exact length
 
 
 class Protocol(StrEnum):
-    """How a run is measured: both sides by llama-server, or by the study's own commands."""
+    """How a run is measured: by llama-server (both sides), or by the study's own commands."""
 
     PAIRED = "paired"
     PUBLISHED = "published"
 
 
 class Method(StrEnum):
-    """How tokens are proposed; the values are llama-server's `--spec-type` but for `none`."""
+    """How tokens are proposed; the values are llama-server's `--spec-type`, except `none`."""
 
     NONE = "none"
     DRAFT = "draft-simple"
@@ -40,10 +39,7 @@ class PromptSource:
 
 @dataclass(frozen=True)
 class Block:
-    """All runs of one (suite, target, method, draft, gamma, repeat), in the order they are done.
-
-    There is one run for each prompt.
-    """
+    """All runs of one (suite, target, method, draft, gamma, repeat), one a prompt, in order."""
 
     block: str
     suite: str
@@ -61,9 +57,9 @@ class Block:
     threads: int
     gpu_layers: int
     protocol: Protocol = Protocol.PAIRED
-    # Share of the drafted tokens that the engine accepts whatever they are; None: those that match.
+    # Share of the drafted tokens that the engine accepts unseen; None: it accepts those that match.
     imposed_acceptance: float | None = None
-    # Variables of the engine's processes, beside those every engine process has.
+    # Variables of the engine's processes, in addition to those that every engine process has.
     environment: dict[str, str] = field(default_factory=dict, hash=False)
 
     @property
@@ -78,12 +74,3 @@ class Block:
     def to_json(self) -> str:
         """Return the block as JSON on one line."""
         return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the block that `to_json` wrote."""
-        data = json.loads(text)
-        data["method"] = Method(data["method"])
-        data["protocol"] = Protocol(data["protocol"])
-        data["prompts"] = tuple(PromptSource(**prompt) for prompt in data["prompts"])
-        return cls(**data)

@@ -1,7 +1,7 @@
-"""The environment of the engine's processes: made for them, not inherited.
+"""The environment of the engine's processes, which do not inherit the user's.
 
-llama.cpp takes every flag from an environment variable too (`LLAMA_ARG_SPEC_TYPE` lets a baseline
-speculate), and its backends and OpenMP take more. A variable that a user exports for a server of
+llama.cpp reads every flag from an environment variable too (`LLAMA_ARG_SPEC_TYPE` lets a baseline
+speculate), and its backends and OpenMP read more. A variable that a user exports for a server of
 their own must not reach a measurement.
 """
 
@@ -10,26 +10,24 @@ from collections.abc import Iterable, Mapping
 
 from specmoe.errors import MeasurementError
 
-# What the engine finds its libraries, drivers and temporary files by; none changes what it
+# The engine finds its libraries, drivers and temporary files by these. They do not change what it
 # computes.
-PASSED = (
-    *("PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR"),
-    *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"),
-    *("CUDA_CACHE_PATH", "ROCM_PATH", "HIP_PATH", "VK_DRIVER_FILES", "VK_ICD_FILENAMES"),
-)
+PASSED = ["PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_RUNTIME_DIR"]
+PASSED += ["LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_CACHE_PATH", "ROCM_PATH", "HIP_PATH"]
+PASSED += ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"]
 # Some locales write numbers with a comma.
 LOCALE = {"LC_ALL": "C.UTF-8"}
 
 _COMPILER_FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "CUDAFLAGS", "HIPFLAGS")
 
-# Variables by which people set up llama.cpp, its backends and its threads. Others, such as those of
-# BLAS libraries, are left out in silence: systems set them for programs of all kinds.
+# Variables that set up llama.cpp, its backends and its threads. Others, such as those of BLAS
+# libraries, are dropped without a message, because systems set them for programs of all kinds.
 _STEERING = re.compile(
     r"(LLAMA|GGML|OMP|GOMP|KMP|CUDA|HIP|ROCR|HSA|MTL|METAL|VK|SYCL|ONEAPI|ZE)_\w+"
 )
-# They say where something is installed or stored; left out in silence if not in PASSED.
+# They give a place or version of something installed; dropped silently unless they are in PASSED.
 _PLACE = re.compile(r"\w+_(HOME|PATH|ROOT|DIR|DIRS|CACHE|FILES|FILENAMES|VERSION)")
-# These would contradict the command line, which the configuration decides, or the server's trace.
+# These would override the command line, which the configuration decides, or the server's trace.
 _REFUSED = re.compile(r"LLAMA_ARG_\w+|LLAMA_TRACE")
 
 
@@ -37,17 +35,17 @@ def engine_environment(given: Mapping[str, str], exported: Mapping[str, str]) ->
     """Return the whole environment of an engine process.
 
     `given` is `measurement.environment` of the configuration, `exported` the environment of this
-    process, of which only `PASSED` is taken.
+    process, from which only `PASSED` is taken.
     """
     passed = {name: exported[name] for name in PASSED if name in exported}
     return passed | LOCALE | dict(given)
 
 
 def build_environment(exported: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment that an engine is fetched and built in.
+    """Return the environment in which an engine is fetched and built.
 
-    Flags of compilers come from the engine's `cmake` definitions, which its id stands for, and not
-    from variables. Which compiler it is may be exported; `engine.json` records it.
+    Compiler flags come from the engine's `cmake` definitions only, because its id covers them.
+    Variables may name the compiler; `engine.json` records it.
     """
     return {name: value for name, value in exported.items() if name not in _COMPILER_FLAGS}
 
@@ -58,14 +56,14 @@ def steers(name: str) -> bool:
 
 
 def may_be_given(name: str) -> bool:
-    """Return whether `measurement.environment` may hold a variable."""
+    """Return whether `measurement.environment` may contain a variable."""
     return steers(name) and not _REFUSED.fullmatch(name)
 
 
 def refuse_exported(given: Iterable[str], exported: Iterable[str]) -> None:
     """Raise MeasurementError if variables that steer the engine are exported and not given.
 
-    They would not reach the engine. The user who exports them expects otherwise.
+    They would not reach the engine, although their user expects it.
     """
     known = set(given)
     strange = sorted(name for name in exported if steers(name) and name not in known)
@@ -77,7 +75,7 @@ def refuse_exported(given: Iterable[str], exported: Iterable[str]) -> None:
         f" {'it' if len(strange) == 1 else 'them'} (env {unset} snakemake ...)"
     )
     if any(may_be_given(name) for name in strange):
-        message += ", or name what is meant, with its value, in measurement.environment"
+        message += ", or set what you need in measurement.environment"
     if any(_REFUSED.fullmatch(name) for name in strange):
         message += "; flags of llama-server follow from the configuration alone"
     raise MeasurementError(message)

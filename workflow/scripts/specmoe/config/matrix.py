@@ -1,4 +1,4 @@
-"""From the configuration to the blocks of a campaign, and so to its runs."""
+"""The blocks of a campaign and their order, from its configuration."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -13,15 +13,16 @@ from specmoe.config.block import (
     PromptSource,
     Protocol,
 )
-from specmoe.config.schema import Config, Order, Suite
+from specmoe.config.measurement import Order
+from specmoe.config.schema import Config, Suite
 
-# The text of the study's suite F (its repository, commit 4a72d16), which takes n words of it:
+# The text of the study's suite F (its repository, commit 4a72d16), which sends its first n words:
 # "Please write a detailed analysis of " and 50 times "the following topic. ", 156 in all.
 PUBLISHED_PASSAGE = "resources/prompts/published_topic.txt"
 
 
 def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
-    """Return every block of the campaign, suite after suite; `gpu`: the backend has one."""
+    """Return every block of the campaign, suite after suite; `gpu`: the backend uses one."""
     return [
         block
         for name, suite in config.selected_suites.items()
@@ -30,31 +31,31 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
 
 
 def cell_of(block: str) -> str:
-    """Return a block's id without its repeat: what all blocks of its cell have in common."""
+    """Return the id of a block's cell: the block's id without its repeat."""
     return block.rpartition("/")[0]
 
 
 def schedule(
     blocks: Iterable[Block], baselines: Mapping[str, str], seed: int, order: Order = Order.MIXED
 ) -> list[Block]:
-    """Return the blocks in the order they are measured.
+    """Return the blocks in the order of measurement.
 
-    `baselines` names the suite that holds a suite's baselines, if it is another.
+    `baselines` names the suite that has the baselines of a suite, where that is another one.
 
-    Repeat after repeat; in each, blocks of one target that share their baselines stay together, so
-    that a run and its baseline lie close in time, and are shuffled among themselves. These groups
-    are shuffled too: drift of the machine meets all suites alike. Which of two blocks comes first
-    depends on the two alone, so adding blocks reorders nothing. By target, the groups of a target
-    follow each other, so that memory which holds the weights of one at a time reads them once a
-    repeat.
+    Repeats follow one another. Within a repeat, the blocks of a target that share their baselines
+    form a group, so that a run and its baseline are close in time. Groups are shuffled, and so are
+    the blocks in each: drift of the machine affects all suites alike. The order of two blocks
+    depends on those two alone, so adding blocks reorders nothing. With `Order.BY_TARGET` the groups
+    of a target follow one another: a machine whose memory holds only one target's weights then
+    reads them once a repeat.
     """
 
-    def place(block: Block) -> tuple[int, bytes, bytes, bytes]:
+    def sort_key(block: Block) -> tuple[int, bytes, bytes, bytes]:
         stretch = _shuffle_key(seed, block.target) if order == Order.BY_TARGET else b""
         group = f"{block.target}/{baselines.get(block.suite, block.suite)}"
         return block.repeat, stretch, _shuffle_key(seed, group), _shuffle_key(seed, block.block)
 
-    return sorted(blocks, key=place)
+    return sorted(blocks, key=sort_key)
 
 
 def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Block]:
@@ -95,7 +96,7 @@ def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Bl
                         prompts=_shuffled(prompts, block, measurement.order_seed),
                         n_predict=measurement.n_predict,
                         temperature=temperature,
-                        # Greedy repeats must agree; sampled ones are samples.
+                        # Greedy repeats must agree; repeats at a temperature are samples.
                         seed=measurement.seed + (repeat if temperature > 0 else 0),
                         warmups=measurement.warmups,
                         context=measurement.context,

@@ -1,10 +1,10 @@
-"""Where a model comes from: the entries of the configuration's model sets."""
+"""Where models come from: the entries of `model_sets`."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
-from specmoe.config.base import Digest, Name, Positive, Strict, UserPath
+from specmoe.config.base import AboveZero, Digest, Name, Positive, Strict, UserPath
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.files import parts_of
 
@@ -13,46 +13,69 @@ UNVERIFIED: Literal["unverified"] = "unverified"
 Repository = Annotated[str, StringConstraints(pattern=r"^[^/\s]+/[^/\s]+$")]
 Revision = Annotated[str, StringConstraints(pattern=r"^\S+$")]
 
+# Of models of the hub, ready-made or to convert.
+_REPOSITORY = Field(description="repository on Hugging Face")
+_REVISION = Field(default="main", description="commit, tag or branch of the repository")
+_SIZE_GB = Field(default=None, description="size of the download in GB, rounded, for the plan")
+
 
 class Family(Strict):
-    """A trained network of which models are files; what is known of it before any is there."""
+    """A trained network: what is known of it before one of its files is here.
 
-    architecture: str  # as GGUF names it
-    vocabulary: Positive  # tokens
-    layers: Positive
-    parameters: Annotated[float, Field(gt=0)]
-    parameters_active: Annotated[float, Field(gt=0)]  # multiplied for one token
-    experts: Annotated[int, Field(ge=0)] = 0  # routed experts of a layer; 0 if dense
-    experts_used: Annotated[int, Field(ge=0)] = 0  # of those, visited by one token
-    tensors: Positive | None = None  # None: not known
+    Every file that names the family is checked against it, and the plan estimates with it.
+    """
+
+    architecture: str = Field(description="as GGUF names it")
+    vocabulary: Positive = Field(description="tokens of the vocabulary")
+    layers: Positive = Field(description="number of layers")
+    parameters: AboveZero = Field(description="number of parameters")
+    parameters_active: AboveZero = Field(
+        description="number of parameters that are multiplied for one token"
+    )
+    experts: int = Field(default=0, ge=0, description="routed experts of a layer; 0 if dense")
+    experts_used: int = Field(default=0, ge=0, description="routed experts that one token visits")
+    tensors: Positive | None = Field(
+        default=None, description="number of tensors; without it they are not counted"
+    )
 
 
 class ModelBase(Strict):
-    """What every model has: a label for tables and figures (default: its id), maybe a family."""
+    """The keys that all models have."""
 
-    label: str = ""
-    family: Name | None = None
+    label: str = Field(
+        default="",
+        description="its name in tables and figures; without it the name of a `path` or `hub`"
+        " model's file, and the id of any other",
+    )
+    family: Name | None = Field(default=None, description="one of `families`")
 
 
 class HubModel(ModelBase):
-    """A GGUF file of a Hugging Face repository; of a split one, the first part."""
+    """A GGUF file of a Hugging Face repository; of a split model, name the first part."""
 
     kind: Literal["hub"]
-    repository: Repository
-    revision: Revision = "main"
-    file: Annotated[str, StringConstraints(pattern=r"\.gguf$")]
-    size_bytes: Positive | None = None  # of all parts, exact: checked
-    size_gb: Annotated[float, Field(gt=0)] | None = None  # as published, rounded: for the plan
-    sha256: Digest | list[Digest] | Literal["unverified"] = UNVERIFIED
+    repository: Repository = _REPOSITORY
+    revision: Revision = _REVISION
+    file: str = Field(
+        pattern=r"\.gguf$",
+        description="path in the repository; of a split model `…-00001-of-0000n.gguf`",
+    )
+    size_bytes: Positive | None = Field(
+        default=None, description="exact size of all parts in bytes, checked after the download"
+    )
+    size_gb: AboveZero | None = _SIZE_GB
+    sha256: Digest | list[Digest] | Literal["unverified"] = Field(
+        default=UNVERIFIED, description="SHA-256 of the file; of a split model a list"
+    )
 
     @property
     def files(self) -> list[str]:
-        """Every part of the model, in order."""
+        """The paths of the model's parts, in order."""
         return parts_of(self.file)
 
     @property
     def digests(self) -> list[str | None]:
-        """The SHA-256 of every part; None where the configuration does not know it."""
+        """The SHA-256 of each part, or None if the configuration does not give it."""
         if self.sha256 == UNVERIFIED:
             return [None] * len(self.files)
         return [self.sha256] if isinstance(self.sha256, str) else list(self.sha256)
@@ -65,22 +88,24 @@ class HubModel(ModelBase):
 
 
 class ConvertModel(ModelBase):
-    """A model made from the safetensors of a Hugging Face repository by llama.cpp's converter."""
+    """A model that llama.cpp's converter makes from the safetensors of a repository."""
 
     kind: Literal["convert"]
-    repository: Repository
-    revision: Revision = "main"
-    type: Literal["BF16", "F16", "F32"] = "BF16"
-    size_gb: Annotated[float, Field(gt=0)] | None = None  # of the safetensors: for the plan
+    repository: Repository = _REPOSITORY
+    revision: Revision = _REVISION
+    type: Literal["BF16", "F16", "F32"] = Field(
+        default="BF16", description="type of the matrices that the converter writes"
+    )
+    size_gb: AboveZero | None = _SIZE_GB
 
 
 class QuantizeModel(ModelBase):
-    """A model made from another one of the set by llama-quantize."""
+    """A model that llama-quantize makes from another model of the set."""
 
     kind: Literal["quantize"]
-    source: Name
-    type: Annotated[str, StringConstraints(pattern=r"^[A-Z0-9_]+$")]
-    imatrix: UserPath | None = None  # file of an importance matrix
+    source: Name = Field(description="id of the model to quantize")
+    type: str = Field(pattern=r"^[A-Z0-9_]+$", description="as llama-quantize names it")
+    imatrix: UserPath | None = Field(default=None, description="path of an importance matrix")
 
 
 class SyntheticModel(ModelBase):
@@ -91,10 +116,10 @@ class SyntheticModel(ModelBase):
 
 
 class PathModel(ModelBase):
-    """A GGUF file the user has."""
+    """A GGUF file that you have; of a split model, name the first part."""
 
     kind: Literal["path"]
-    path: UserPath
+    path: UserPath = Field(description="path of the file; `~` is your home folder")
 
 
 AnyModel = HubModel | ConvertModel | QuantizeModel | SyntheticModel | PathModel

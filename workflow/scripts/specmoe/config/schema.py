@@ -1,158 +1,126 @@
-"""The configuration's types: what each key may hold, and its default.
+"""The configuration's types: what each key may hold, its default and its description.
 
-Everything a campaign measures is said in `config/`; config/README.md explains each key, and
-`specmoe.config.load` holds one part against another.
+`specmoe.config.reference` documents the keys from these classes: docstrings and descriptions are
+written for users. `specmoe.config.load` checks what relates one key to another.
 """
 
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import PurePath
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints
+from pydantic import Field
 
 from specmoe.config.audit import AuditSettings
 from specmoe.config.backend import Backend
-from specmoe.config.base import Digest, Name, Positive, Strict, UserPath
+from specmoe.config.base import (
+    COMMIT,
+    AboveZero,
+    Digest,
+    Name,
+    NotNegative,
+    Positive,
+    Strict,
+    UserPath,
+)
 from specmoe.config.block import NO_DRAFT, Protocol
-from specmoe.config.environment import may_be_given
+from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
+from specmoe.config.measurement import Measurement
 from specmoe.config.models import AnyModel, Family, HubModel, Model, PathModel, QuantizeModel
 
 
-def _engine_variable(name: str) -> str:
-    if not may_be_given(name):
-        raise ValueError(
-            f"{name!r} is no variable that sets up how an engine computes (such as"
-            " CUDA_VISIBLE_DEVICES, OMP_NUM_THREADS or GGML_CUDA_FORCE_MMQ), or one that other keys"
-            " decide (LLAMA_ARG_...)"
-        )
-    return name
-
-
-EngineVariable = Annotated[str, AfterValidator(_engine_variable)]
-
-
 class Campaign(Strict):
-    """One machine, one engine, one model set, one matrix."""
+    """What is measured: one machine, one engine, one model set, some suites."""
 
-    name: Name
-    engine: Name
-    backend: Backend = Backend.AUTO
-    models: Name
-    suites: list[Name] = Field(min_length=1)
-    source: Literal["measured", "cached", "published"] = "measured"  # of its runs
-
-
-class Order(StrEnum):
-    """How the blocks of a repeat follow one another; either way seeded."""
-
-    MIXED = "mixed"
-    BY_TARGET = "by_target"
-
-
-class Measurement(Strict):
-    """What every run of the campaign has in common."""
-
-    protocol: Protocol = Protocol.PAIRED
-    n_predict: Annotated[int, Field(gt=1)] = 256
-    temperature: Annotated[float, Field(ge=0)] = 0.0
-    seed: Annotated[int, Field(ge=0)] = 42
-    repeats: Positive = 3
-    more_repeats: dict[str, Positive] = {}  # by cell, a block's id without its repeat
-    warmups: Annotated[int, Field(ge=0)] = 2
-    order_seed: int = 1
-    order: Order = Order.MIXED
-    context: Positive = 2048
-    threads: Annotated[int, Field(ge=0)] = 0
-    gpu_layers: Annotated[int, Field(ge=0)] = 99
-    environment: dict[EngineVariable, str] = {}  # of the engine's processes
-    start_limit_s: Positive = 600
-    run_limit_s: Positive = 600
+    name: Name = Field(description="results go to `results/<name>/`")
+    engine: Name = Field(
+        description="one of `engines`: the llama.cpp that measures, quantizes and converts"
+    )
+    backend: Backend = Field(
+        default=Backend.AUTO,
+        description="what llama.cpp computes on. `auto` takes Metal on Apple silicon, CUDA where"
+        " its compiler and a GPU are present, and the CPU elsewhere",
+    )
+    models: Name = Field(description="one of `model_sets`")
+    suites: list[Name] = Field(min_length=1, description="the experiments: names in `suites`")
+    source: Literal["measured", "cached", "published"] = Field(
+        default="measured",
+        description="where the runs come from: measured here, read from"
+        " `resources/campaigns/<name>/`, or the published study's own rows",
+    )
 
 
 class Statistics(Strict):
     """How intervals are computed from repeats, and how narrow they should be."""
 
-    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
-    resamples: Positive = 10_000
-    seed: Annotated[int, Field(ge=0)] = 1
-    precision: Annotated[float, Field(gt=0, lt=1)] = 0.02  # half an interval, as share of a speedup
-    repeats_limit: Positive = 30  # of what `more_repeats` asks for
-
-
-class EngineBuild(Strict):
-    """What all engines built from source share."""
-
-    commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,40}$")]
-    cmake: dict[str, str] = {}
-    fallbacks: list[dict[str, str]] = []
-
-
-class PypiEngine(EngineBuild):
-    """The llama.cpp inside a source distribution of llama-cpp-python."""
-
-    source: Literal["pypi"]
-    version: Annotated[str, StringConstraints(pattern=r"^[0-9][0-9A-Za-z.]*$")]
-    sha256: Digest
-
-
-class GitEngine(EngineBuild):
-    """A tag of a git repository, checked to be the commit it should be."""
-
-    source: Literal["git"]
-    url: str
-    tag: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")]
-
-
-class PathEngine(Strict):
-    """Binaries the user has already: a folder with llama-server and llama-quantize in it.
-
-    `converter` is a folder of llama.cpp's source, for models of kind `convert`.
-    """
-
-    source: Literal["path"]
-    path: UserPath
-    converter: UserPath | None = None
-    commit: str = "unknown"
-
-
-Engine = Annotated[PypiEngine | GitEngine | PathEngine, Field(discriminator="source")]
+    confidence: float = Field(default=0.95, gt=0, lt=1, description="level of every interval")
+    resamples: Positive = Field(default=10_000, description="resamples of the bootstrap")
+    seed: int = Field(default=1, ge=0, description="seed of the bootstrap")
+    precision: float = Field(
+        default=0.02,
+        gt=0,
+        lt=1,
+        description="half-width that intervals should reach, as a share of the speedup",
+    )
+    repeats_limit: Positive = Field(
+        default=30, description="the most repeats that the target `more_repeats` asks for"
+    )
 
 
 class Prompt(Strict):
-    """A text sent whole; `file` is relative to the workflow's folder."""
+    """A text that is sent whole."""
 
-    label: str
-    file: str
+    label: str = Field(description="its name in tables and figures")
+    file: str = Field(description="path relative to the workflow's folder")
 
 
 class Prompts(Strict):
-    """The texts a suite can name, and the passage that prompts of exact length are cut from."""
+    """The texts that suites name, and the passage that prompts of exact length are cut from."""
 
     texts: dict[Name, Prompt]
-    passage: str
+    passage: str = Field(description="path relative to the workflow's folder")
 
 
 class Suite(Strict):
-    """One experiment: the product of its lists, repeated.
+    """One experiment: the product of its lists, times `measurement.repeats`."""
 
-    A draft may be `itself`, the target. Without temperatures it has the campaign's; acceptance is
-    what it comes to unless it is imposed.
-
-    It is measured by the campaign's protocol and engine unless it names others.
-    """
-
-    title: str
-    targets: list[Name] = Field(min_length=1)
-    drafts: list[Name] = Field(min_length=1)
-    gammas: list[Positive] = []
-    prompts: list[Name] = []
-    prompt_lengths: list[Positive] = []
-    baseline: Name | None = None
-    temperatures: list[Annotated[float, Field(ge=0)]] = []
-    imposed_acceptance: list[Annotated[float, Field(ge=0, le=1)]] = []
-    protocol: Protocol | None = None
-    engine: Name | None = None
+    title: str = Field(description="its name in tables")
+    targets: list[Name] = Field(min_length=1, description="models of the campaign's set")
+    drafts: list[Name] = Field(
+        min_length=1,
+        description="models of the set; `none` measures without a draft (γ does not count there),"
+        " `itself` lets each target draft for itself",
+    )
+    gammas: list[Positive] = Field(
+        default=[], description="draft lengths γ: the most tokens drafted in a round"
+    )
+    prompts: list[Name] = Field(default=[], description="names in `prompts.texts`, sent whole")
+    prompt_lengths: list[Positive] = Field(
+        default=[],
+        description="prompts of so many tokens, cut from `prompts.passage`; protocol `published`"
+        " counts words of the study's text",
+    )
+    baseline: Name | None = Field(
+        default=None,
+        description="the suite that measures the same targets and prompts without a draft",
+    )
+    temperatures: list[NotNegative] = Field(
+        default=[],
+        description="temperatures in place of `measurement.temperature`; the baseline needs them"
+        " too. Above 0 each repeat has its own seed, `seed` + repeat, and texts are compared as"
+        " distributions",
+    )
+    imposed_acceptance: list[Annotated[float, Field(ge=0, le=1)]] = Field(
+        default=[],
+        description="shares of drafted tokens that the engine accepts whatever they are. Such runs"
+        " time drafting, verifying and replaying; no table of speedups has them",
+    )
+    protocol: Protocol | None = Field(
+        default=None, description="replaces the campaign's protocol for this suite"
+    )
+    engine: Name | None = Field(
+        default=None,
+        description="replaces the campaign's engine for this suite, under protocol `published`",
+    )
 
     @property
     def has_speculation(self) -> bool:
@@ -161,37 +129,58 @@ class Suite(Strict):
 
 
 class Published(Strict):
-    """Where the published study's own rows are; they are its authors' and not shipped here."""
+    """Where the published study's rows are; they belong to its authors and do not ship here."""
 
-    repository: str  # on GitHub
-    commit: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{7,40}$")]
-    path: str
-    sha256: Digest
-    file: UserPath | None = None  # the same file, if it is here already
+    repository: str = Field(description="repository on GitHub")
+    commit: str = Field(pattern=COMMIT, description="commit of the repository")
+    path: str = Field(description="path of the CSV in the repository")
+    sha256: Digest = Field(description="SHA-256 of the CSV")
+    file: UserPath | None = Field(
+        default=None, description="path of a copy that you already have; nothing is downloaded then"
+    )
 
 
 class TraceSettings(Strict):
-    """What `demo_trace` decodes; what is not named is the campaign's first of its kind."""
+    """What the target `demo_trace` decodes, greedily; no measurement depends on it."""
 
-    target: Name | None = None
-    draft: Name | None = None
-    gamma: Positive = 4
-    prompt: Name | None = None  # None: the first that the campaign sends to the pair
-    n_predict: Annotated[int, Field(gt=2)] = 64  # the fewest that leave room for a draft
+    target: Name | None = Field(
+        default=None,
+        description="the model that verifies. Without target and draft, the campaign's first pair;"
+        " with one of them, its first pair with that one",
+    )
+    draft: Name | None = Field(default=None, description="the model that drafts, likewise")
+    gamma: Positive = Field(default=4, description="the most tokens drafted in a round")
+    prompt: Name | None = Field(
+        default=None,
+        description="name in `prompts.texts`; without it the first that the pair's suite sends",
+    )
+    # Fewer leave no room for a draft.
+    n_predict: int = Field(default=64, gt=2, description="tokens to generate")
 
 
 class Host(Strict):
-    """What the user says of the machine, where it is not found or found wrong."""
+    """Facts about the machine that specmoe does not find, or finds wrong."""
 
-    chip: str | None = None
-    memory_gb: Annotated[float, Field(gt=0)] | None = None
-    memory_bandwidth_gb_s: Annotated[float, Field(gt=0)] | None = None
-    gpu: str | None = None
-    gpu_memory_gb: Annotated[float, Field(gt=0)] | None = None
+    chip: str | None = Field(
+        default=None,
+        description="name of the processor; it decides the bandwidth if the table of"
+        " `resources/hardware/` has it",
+    )
+    memory_gb: AboveZero | None = Field(default=None, description="memory in GiB, as it is sold")
+    memory_bandwidth_gb_s: AboveZero | None = Field(
+        default=None,
+        description="peak bandwidth of the memory that the backend uses, in 10⁹ bytes a second."
+        " Without it the table of chips decides; a chip that is not in the table is probed for two"
+        " seconds before each repeat, and the highest value counts",
+    )
+    gpu: str | None = Field(default=None, description="name of the GPU")
+    gpu_memory_gb: AboveZero | None = Field(
+        default=None, description="memory of the GPU in GiB, as it is sold"
+    )
 
     @property
     def given(self) -> Mapping[str, str | float]:
-        """What is said, by key."""
+        """The facts that the user gives, by key."""
         return self.model_dump(exclude_none=True)
 
 
@@ -202,12 +191,22 @@ class Config(Strict):
     measurement: Measurement = Measurement()
     statistics: Statistics = Statistics()
     host: Host = Host()
-    trust: Literal["config", "first-use"] = "config"  # of files whose digest nobody knows
-    room: Literal["checked", "ignored"] = "checked"  # whether what does not fit is downloaded
-    compare_with: list[Name] = []  # campaigns whose results are set beside this one's
+    trust: Literal["config", "first-use"] = Field(
+        default="config",
+        description="a file whose digest the configuration lacks is checked against the one that"
+        " the hub announces; `first-use` also records it in `config/models.lock.json`, and later"
+        " downloads must match",
+    )
+    room: Literal["checked", "ignored"] = Field(
+        default="checked",
+        description="`ignored` downloads and measures what does not seem to fit disk or memory",
+    )
+    compare_with: list[Name] = Field(
+        default=[], description="campaigns, rendered before in this folder, to compare with"
+    )
     trace: TraceSettings = TraceSettings()
     engines: dict[Name, Engine]
-    families: dict[Name, Family] = {}
+    families: dict[Name, Family] = Field(default={})
     published: Published
     audit: AuditSettings = AuditSettings()
     model_sets: dict[Name, dict[Name, Model]]
@@ -226,14 +225,14 @@ class Config(Strict):
 
     @property
     def measured_models(self) -> list[str]:
-        """The ids of the models that some selected suite runs, in the order of the set."""
+        """The ids of the models that the selected suites run, in the order of the set."""
         suites = self.selected_suites.values()
         named = {name for suite in suites for name in [*suite.targets, *suite.drafts]}
         return [name for name in self.models if name in named]
 
     @property
     def needed_models(self) -> list[str]:
-        """The ids of the measured models and of all that they are made from."""
+        """The ids of the measured models and of the models they are made from."""
         needed = set(self.measured_models)
         for name in self.measured_models:
             while isinstance(model := self.models[name], QuantizeModel):
@@ -248,7 +247,7 @@ class Config(Strict):
 
     @property
     def baseline_suites(self) -> dict[str, str]:
-        """Which suite holds the runs without a draft, for each suite that has some with one."""
+        """The suite of the runs without a draft, by the suite that is compared with it."""
         return {
             name: suite.baseline
             for name, suite in self.selected_suites.items()
@@ -257,7 +256,7 @@ class Config(Strict):
 
     @property
     def used_engines(self) -> list[str]:
-        """The ids of the campaign's engine, and of those that its suites name."""
+        """The ids of the campaign's engine and of the engines that its suites name."""
         named = (self.engine_of(suite) for suite in self.campaign.suites)
         return list(dict.fromkeys([self.campaign.engine, *named]))
 
@@ -270,7 +269,7 @@ class Config(Strict):
         return self.suites[suite].protocol or self.measurement.protocol
 
     def of_campaign(self) -> Self:
-        """Return this configuration without what the campaign does not use."""
+        """Return the part of this configuration that the campaign uses."""
         return self.model_copy(
             update={
                 "engines": {name: self.engines[name] for name in self.used_engines},
@@ -280,42 +279,42 @@ class Config(Strict):
         )
 
     def family(self, model: str) -> Family | None:
-        """Return what is known of a model's family; a quantized model has its source's."""
+        """Return the family of a model; a quantized model has that of its source."""
         entry = self.models[model]
         if entry.family is None and isinstance(entry, QuantizeModel):
             return self.family(entry.source)
         return None if entry.family is None else self.families[entry.family]
 
     def network(self, model: str) -> str:
-        """Return the family a model is a file of, or lacking one the model it was made from."""
+        """Return the id of a model's family, or without one of the model it is made from."""
         entry = self.models[model]
         if entry.family is None and isinstance(entry, QuantizeModel):
             return self.network(entry.source)
         return entry.family or model
 
     def is_synthetic(self, model: str) -> bool:
-        """Return whether a model's weights are random, or quantized from such."""
+        """Return whether a model's weights are random, or quantized from random ones."""
         entry = self.models[model]
         if isinstance(entry, QuantizeModel):
             return self.is_synthetic(entry.source)
         return entry.kind == "synthetic"
 
     def prompt_label(self, prompt: str) -> str:
-        """Return the reader's word for a text's id; a text that has gone keeps its id."""
+        """Return the label of a prompt, or its id if the configuration no longer has the text."""
         text = self.prompts.texts.get(prompt)
         return text.label if text else prompt
 
     def label(self, model: str) -> str:
-        """Return the reader's word for a model id: without a label, the name of the user's file.
+        """Return the label of a model; without one, the name of the user's file.
 
-        Models whose files have one name in different folders are told apart by their ids.
+        Models whose files have the same name in different folders keep their ids.
         """
         name = self._file_name(model)
         shared = sum(self._file_name(other) == name for other in self.models) > 1
         return self.models[model].label or (model if shared else name)
 
     def _file_name(self, model: str) -> str:
-        """Return the name that a model's file has where it comes from, or lacking one its id."""
+        """Return the name of a model's file at its source, or the id of a model made here."""
         entry = self.models[model]
         if isinstance(entry, PathModel):
             return PurePath(entry.path).stem

@@ -1,7 +1,7 @@
-"""Which campaigns are about the published study, and which about models of one's own.
+"""Which campaigns are about the published study.
 
-Claims, questions to the method and numbers of the study are of interest where its models are
-measured, in whatever size and by whatever suites, and of none where they are not.
+A campaign that measures the study's models, in any size and by any suites, reports its claims and
+numbers and the questions to its method. A campaign on other models does not.
 """
 
 from collections.abc import Iterable
@@ -14,5 +14,5 @@ CELLS = "Table 5"
 
 
 def is_of_study(targets: Iterable[str]) -> bool:
-    """Return whether a campaign of these targets is about the study: one of them is the study's."""
+    """Return whether one of a campaign's targets is a target of the study."""
     return not TARGETS.isdisjoint(targets)

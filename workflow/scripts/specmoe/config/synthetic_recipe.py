@@ -1,47 +1,69 @@
-"""What a synthetic model is made of: the part of it that stands in the configuration."""
+"""The recipe of a synthetic model, as the configuration gives it."""
 
 import json
 from dataclasses import asdict, dataclass
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """What one synthetic model is made of; sizes are counts of elements, not bytes.
+    """The recipe of a synthetic model; sizes are counts of elements, not bytes.
 
-    Members of one family differ in `layers`, `experts`, `experts_used`, `expert_ffn` and `dtype`
-    alone. For llama-quantize's K-quants `hidden`, `ffn`, `expert_ffn`, `heads * head_size` and
+    Members of one family differ only in `layers`, `experts`, `experts_used`, `expert_ffn` and
+    `dtype`. For llama-quantize's K-quants `hidden`, `ffn`, `expert_ffn`, `heads * head_size` and
     `gdn_value_heads * gdn_head_size` must be multiples of 256.
     """
 
-    # Read by pydantic, for which this is a section of the configuration.
+    # pydantic reads this: for it the recipe is a section of the configuration.
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
-    layers: int  # blocks; every fourth has full attention, and llama.cpp aborts without any
-    hidden: int  # width of the residual stream
-    heads: int  # query heads of full attention
-    kv_heads: int  # key and value heads of full attention; divides heads
-    head_size: int  # elements of one attention head; a multiple of 4
-    ffn: int  # inner width of the dense FFN, and of the shared expert of an MoE
-    gdn_value_heads: int  # heads of the Gated DeltaNet's values
-    gdn_key_heads: int  # heads of its queries and keys; divides gdn_value_heads
-    gdn_head_size: int  # elements of one of its heads; its state holds the square of this per head
-    experts: int = 0  # routed experts of each layer; 0 makes a dense model
-    experts_used: int = 0  # routed experts that one token visits
-    expert_ffn: int = 0  # inner width of one routed expert
-    core_layers: int = 4  # layers at full strength, counted from the first
-    epsilon: float = 0.15  # strength of the first later layer's updates, relative to the core's
-    routed_epsilon: float = 0.1  # strength of the routed experts, in every layer
-    vocabulary: int = 384  # tokens; what byte-level BPE does not use is padding
-    context_length: int = 4096  # tokens
-    seed: int = 0
-    # Of the matrices; vectors are F32. Q4_K is of routed experts, embedding and output, all else
-    # is Q8_0 then; both are written as they are, nothing is quantized.
-    dtype: Literal["F16", "BF16", "Q8_0", "Q4_K"] = "F16"
-    tied: bool = False  # whether the embedding table is the output matrix too
+    layers: Annotated[
+        int, Field(description="layers; every fourth has full attention, and 4 are the least")
+    ]
+    hidden: Annotated[int, Field(description="width of the residual stream")]
+    heads: Annotated[int, Field(description="query heads of full attention")]
+    kv_heads: Annotated[
+        int, Field(description="key and value heads of full attention; divides `heads`")
+    ]
+    head_size: Annotated[int, Field(description="size of an attention head; a multiple of 4")]
+    ffn: Annotated[
+        int, Field(description="inner width of the dense FFN, or of an MoE's shared expert")
+    ]
+    gdn_value_heads: Annotated[int, Field(description="value heads of the Gated DeltaNet")]
+    gdn_key_heads: Annotated[
+        int, Field(description="query and key heads of the DeltaNet; divides `gdn_value_heads`")
+    ]
+    gdn_head_size: Annotated[
+        int, Field(description="size of a DeltaNet head; a head's state has its square")
+    ]
+    experts: Annotated[int, Field(description="routed experts of a layer; 0 if dense")] = 0
+    experts_used: Annotated[int, Field(description="routed experts that one token visits")] = 0
+    expert_ffn: Annotated[int, Field(description="inner width of a routed expert")] = 0
+    core_layers: Annotated[int, Field(description="first layers, which have full strength")] = 4
+    epsilon: Annotated[
+        float, Field(description="strength of the first later layer, relative to the core")
+    ] = 0.15
+    routed_epsilon: Annotated[
+        float, Field(description="strength of the routed experts, in every layer")
+    ] = 0.1
+    # Byte-level BPE leaves the rest of a larger vocabulary unused.
+    vocabulary: Annotated[int, Field(description="tokens of the vocabulary")] = 384
+    context_length: Annotated[int, Field(description="longest context in tokens")] = 4096
+    seed: Annotated[int, Field(description="seed of the weights")] = 0
+    dtype: Annotated[
+        Literal["F16", "BF16", "Q8_0", "Q4_K"],
+        Field(
+            description="type of the matrices; vectors are F32. `Q4_K` is the type of routed"
+            " experts, embedding and output, and all else is Q8_0 then. Quantized weights are"
+            " written directly"
+        ),
+    ] = "F16"
+    tied: Annotated[bool, Field(description="the embedding is the output matrix too")] = False
 
     def __post_init__(self) -> None:
-        """Refuse shapes that llama.cpp would refuse later, and less clearly."""
+        """Refuse shapes that llama.cpp would refuse later with a less clear message."""
         k_quant = self.dtype == "Q4_K"
         quantized = k_quant or self.dtype == "Q8_0"
         faults = {
@@ -77,8 +99,3 @@ class Recipe:
     def to_json(self) -> str:
         """Return the recipe as JSON on one line."""
         return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> Self:
-        """Return the recipe that `to_json` wrote."""
-        return cls(**json.loads(text))

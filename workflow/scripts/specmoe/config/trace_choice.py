@@ -1,4 +1,4 @@
-"""Which prompt the demonstration decodes, with which target and draft: from the configuration."""
+"""The prompt, target and draft of the demonstration, chosen from the configuration."""
 
 from dataclasses import replace
 
@@ -9,10 +9,10 @@ from specmoe.config.trace import Demonstration
 
 
 def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
-    """Return what is decoded: the first pair and prompt of the campaign that `trace` leaves open.
+    """Return what the demonstration decodes; the campaign's first pair and prompt by default.
 
-    None if the campaign pairs no such target and draft and `trace` does not name both, or if its
-    runs are others' and only known by their rows. `gpu`: the backend has one.
+    The result is None if no suite pairs the target and draft, unless `trace` names both. It is also
+    None for the published rows, which come without models. `gpu`: the backend uses one.
     """
     if config.campaign.source == "published":
         return None
@@ -26,7 +26,7 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
     name = asked.prompt or _first_prompt(config, paired)
     prompt = config.prompts.texts[name]
     block = replace(
-        blocks[0],  # for what all blocks of a campaign have in common
+        blocks[0],  # for the settings that all blocks of a campaign share
         block=f"trace/{target}/{draft}/g{asked.gamma}",
         suite="trace",
         target=target,
@@ -36,7 +36,7 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
         repeat=0,
         prompts=(PromptSource(name, prompt.file),),
         n_predict=asked.n_predict,
-        temperature=0.0,  # both sides are to give the same text
+        temperature=0.0,  # both sides should give the same text
         seed=config.measurement.seed,
         warmups=0,
         protocol=Protocol.PAIRED,
@@ -52,13 +52,13 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
 
 
 def _first_prompt(config: Config, paired: Block | None) -> str:
-    """Return the first text of the suite that pairs target and draft, or else of all there are."""
+    """Return the first text of the suite that pairs target and draft, or else of the config."""
     sent = config.suites[paired.suite].prompts if paired else []
-    return next(iter([*sent, *config.prompts.texts]))
+    return sent[0] if sent else next(iter(config.prompts.texts))
 
 
 def _pairs(block: Block, target: str | None, draft: str | None) -> bool:
-    """Return whether a block speculates, with this target and draft where they are named."""
+    """Return whether a block speculates with this target and draft; None stands for any."""
     return (
         block.has_draft
         and block.protocol == Protocol.PAIRED

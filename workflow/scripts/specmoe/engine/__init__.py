@@ -1,1 +1,1 @@
-"""llama.cpp: built, identified, its processes run and ended, its logs read."""
+"""llama.cpp: its build, its identity, its processes and their logs."""

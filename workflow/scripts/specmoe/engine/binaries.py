@@ -1,4 +1,4 @@
-"""The files of an engine: its programs, and what they load from beside them."""
+"""The files of an engine: its programs, and the libraries that they load from their folder."""
 
 import shutil
 from pathlib import Path
@@ -6,18 +6,18 @@ from pathlib import Path
 from specmoe.errors import EngineError
 
 BINARIES = ("llama-server", "llama-quantize", "llama-bench")
-# An engine built elsewhere may lack it, and then cannot do protocol `published`.
+# Only protocol `published` needs it; an engine built elsewhere may lack it.
 EXTRA_BINARIES = ("llama-speculative",)
 ALL_BINARIES = (*BINARIES, *EXTRA_BINARIES)
-# Shared libraries (RPATH $ORIGIN), and on a Mac the GPU's kernels: compiled, or as their source
-# with the headers it includes.
+# Shared libraries (RPATH $ORIGIN), and on a Mac the GPU's kernels: compiled, or as source with its
+# headers.
 _LIBRARIES = ("lib*.so*", "*.dylib", "*.metallib", "ggml-metal*", "ggml-common.h")
 
 
 def engine_files(folder: Path) -> list[Path]:
-    """Return the programs of an engine that are in a folder, and the libraries beside them.
+    """Return the engine's programs and libraries in a folder.
 
-    A link from one name of a library to another is among them, see `is_alias`.
+    They include links from one name of a library to another, see `is_alias`.
     """
     programs = [folder / name for name in ALL_BINARIES]
     libraries = {file for pattern in _LIBRARIES for file in folder.glob(pattern)}
@@ -25,7 +25,7 @@ def engine_files(folder: Path) -> list[Path]:
 
 
 def is_alias(file: Path) -> bool:
-    """Return whether a file of an engine is another name of a library beside it."""
+    """Return whether a file of an engine is a link to a library in the same folder."""
     return (
         file.name not in ALL_BINARIES
         and file.is_symlink()
@@ -34,16 +34,16 @@ def is_alias(file: Path) -> bool:
 
 
 def install(built: Path, binaries: Path) -> None:
-    """Make `binaries` a folder with copies of the engine's files in `built`.
+    """Copy the engine's files from `built` to the folder `binaries`, and delete what it had.
 
-    Raises EngineError if a program is missing that every engine has.
+    Raises EngineError if one of `BINARIES` is missing.
     """
     for name in BINARIES:
         if not (built / name).is_file():
             raise EngineError(
                 f"no {name} in {built}; give the folder of a complete llama.cpp build"
             )
-    # Libraries of an earlier build must not be loaded by this one's programs.
+    # The programs must not load libraries of an earlier build.
     shutil.rmtree(binaries, ignore_errors=True)
     binaries.mkdir(parents=True)
     for file in engine_files(built):

@@ -1,4 +1,4 @@
-"""What llama-server counts, by the names of its metrics, and the rate of an answer."""
+"""The names of llama-server's counters, and the rate of an answer."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,6 +11,6 @@ DECODES = "n_decode_total"
 
 
 def tokens_per_second(answer: Mapping[str, Any]) -> float:
-    """Return the decoding rate of an answer: its first token comes from the prompt's pass."""
+    """Return the decoding rate of an answer; its first token comes from the prompt's pass."""
     rate: float = (len(answer["tokens"]) - 1) / answer["timings"]["predicted_ms"] * 1000
     return rate

@@ -1,13 +1,12 @@
 """What each round of one decoding drafted, and what became of it, from llama-server's debug log.
 
-The log says what was drafted and how much of it every pass accepted; which tokens were generated
-the server's answer says. Each is held against the other: the drafted tokens that the log calls
-accepted must be those that the answer holds at their place. What does not fit is an error, never a
-record.
+The log gives the drafted tokens and how many of them every pass accepted; the server's answer gives
+the generated tokens. The two are checked against each other: the drafted tokens that the log calls
+accepted must stand at their place in the answer. A contradiction is an error, never a record.
 
-Source of the lines: llama.cpp, common/speculative.cpp, "draft candidate"; for the token that a pass
-begins with tools/server/server-context.cpp, "slot decode token" and "generate_draft"; for the rest
-see `specmoe.engine.server_log`.
+Source of the lines: llama.cpp, common/speculative.cpp, "draft candidate"; for the first token of a
+pass tools/server/server-context.cpp, "slot decode token" and "generate_draft"; for the rest see
+`specmoe.engine.server_log`.
 """
 
 import re
@@ -28,16 +27,16 @@ _BEGIN = re.compile(r"[\d.]+ D slot .*?\| (slot decode token,|generate_draft:) i
 
 
 class Fate(StrEnum):
-    """What a pass made of a token that it read."""
+    """What a pass did with a token that it read."""
 
     ACCEPTED = "accepted"
-    REJECTED = "rejected"  # the first that is not the target's own choice
-    DROPPED = "dropped"  # after a rejected one, so nothing was asked of it
+    REJECTED = "rejected"  # the first that differs from the target's own choice
+    DROPPED = "dropped"  # after a rejected one
 
 
 @dataclass(frozen=True)
 class Guess:
-    """A drafted token, and its probability among the ten that the draft holds likeliest."""
+    """A drafted token, and its probability among the draft's ten likeliest."""
 
     token: int
     probability: float
@@ -45,11 +44,11 @@ class Guess:
 
 @dataclass(frozen=True)
 class Pass:
-    """One pass of the target over some tokens: the draft's, or in a replay those that stand.
+    """One pass of the target over some tokens: the drafted ones, or in a replay the accepted ones.
 
-    `own` is the token that it chose itself after the `accepted` ones. A `restored` pass was undone
-    and its own token read by the next, a replay; of one whose replay rejected that token again the
-    log does not tell which it was: None.
+    `own` is the token that the target chose after the `accepted` ones. A `restored` pass was
+    undone, and the next pass, a replay, read its own token. If that replay rejected the token
+    again, the log does not name it, and `own` is None.
     """
 
     read: tuple[int | None, ...]
@@ -59,15 +58,17 @@ class Pass:
 
     @property
     def fates(self) -> list[Fate]:
-        """What became of each token that was read."""
-        rest = len(self.read) - self.accepted
+        """The fate of each token that the pass read."""
         fates = [Fate.ACCEPTED] * self.accepted
-        return [*fates, Fate.REJECTED, *([Fate.DROPPED] * (rest - 1))] if rest else fates
+        rest = len(self.read) - self.accepted
+        if rest:
+            fates += [Fate.REJECTED] + [Fate.DROPPED] * (rest - 1)
+        return fates
 
 
 @dataclass(frozen=True)
 class Round:
-    """One draft and the passes that verify it; without a draft one pass that gives one token."""
+    """One draft and the passes that verify it; or no draft, and one pass that gives one token."""
 
     drafted: tuple[Guess, ...]
     passes: tuple[Pass, ...]
@@ -82,13 +83,13 @@ class Round:
 
     @property
     def accepted(self) -> int:
-        """How many of the drafted tokens are among them; a replay may drop what a pass accepted."""
+        """How many drafted tokens were added; a replay may drop what an earlier pass accepted."""
         return min(one.accepted for one in self.passes)
 
 
 @dataclass(frozen=True)
-class Counts:
-    """What some rounds come to; `rounds` are those with a draft, `passes` those of the target."""
+class RoundCounts:
+    """Totals of some rounds; `rounds` counts those with a draft, `passes` those of the target."""
 
     rounds: int
     drafted: int
@@ -99,7 +100,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class _Begin:
-    """A pass begins, after a token that is known already, over a draft or without one."""
+    """A pass begins after a known token, over a draft or without one."""
 
     after: int
     over_draft: bool
@@ -110,7 +111,7 @@ _Event = Guess | _Begin | Verification
 
 @dataclass(frozen=True)
 class _Logged:
-    """What the log says of one round."""
+    """The events of one round in the log."""
 
     drafted: tuple[Guess, ...]
     begun: tuple[_Begin, ...]
@@ -118,10 +119,10 @@ class _Logged:
 
 
 def read_rounds(log: str, tokens: Sequence[int]) -> list[Round]:
-    """Return the rounds that gave `tokens`, from the debug log of a server that did nothing else.
+    """Return the rounds that gave `tokens`, from the debug log of a server with one request.
 
-    The first token is the prompt's own and of no round. Raises MeasurementError where the log and
-    the tokens do not fit.
+    The first token comes from the prompt's pass and belongs to no round. Raises MeasurementError
+    if the log contradicts the tokens.
     """
     rounds: list[Round] = []
     given = 1
@@ -132,15 +133,15 @@ def read_rounds(log: str, tokens: Sequence[int]) -> list[Round]:
         given += len(rounds[-1].tokens)
     if given != len(tokens):
         raise MeasurementError(
-            f"the server's log tells of {given} tokens and its answer holds {len(tokens)}; it may"
-            " be of an engine that logs its rounds otherwise"
+            f"the server's log has {given} tokens and its answer {len(tokens)}; this engine may"
+            " log its rounds in another way"
         )
     return rounds
 
 
-def count(rounds: Sequence[Round]) -> Counts:
-    """Return what some rounds come to."""
-    return Counts(
+def count(rounds: Sequence[Round]) -> RoundCounts:
+    """Return the totals of some rounds."""
+    return RoundCounts(
         rounds=sum(bool(one.drafted) for one in rounds),
         drafted=sum(len(one.drafted) for one in rounds),
         accepted=sum(one.accepted for one in rounds),
@@ -149,18 +150,18 @@ def count(rounds: Sequence[Round]) -> Counts:
     )
 
 
-def hold_against(counts: Counts, counters: Mapping[str, float]) -> None:
-    """Raise MeasurementError unless the server's own counters, by what they count, say the same."""
+def check_counters(counts: RoundCounts, counters: Mapping[str, float]) -> None:
+    """Raise MeasurementError unless the server's counters equal the totals of the same names."""
     for name, counter in counters.items():
         if getattr(counts, name) != counter:
             raise MeasurementError(
-                f"the server's log does not fit its counters: {name} {getattr(counts, name)} by the"
+                f"the server's log contradicts its counters: {name} {getattr(counts, name)} by the"
                 f" log, {counter:g} by the counter"
             )
 
 
 def _logged_rounds(log: str) -> Iterator[_Logged]:
-    """Yield what the log says, round by round; a round ends with the first pass that stands."""
+    """Yield the log round by round; a round ends with the first pass that is not undone."""
     events: list[_Event] = []
     for line in log.splitlines():
         for event in _events(line):
@@ -178,18 +179,18 @@ def _logged_rounds(log: str) -> Iterator[_Logged]:
 
 def _events(line: str) -> Sequence[_Event]:
     if found := _CANDIDATE.match(line):
-        # The likeliest is drafted, the others are told beside it.
+        # The likeliest candidate is the drafted token; the others are only logged.
         return [Guess(int(found[2]), float(found[3]))] if found[1] == "0" else []
     if found := _BEGIN.match(line):
         return [_Begin(after=int(found[2]), over_draft=found[1] == "generate_draft:")]
-    # At the debug level the server says of a pass that stands a second time what it accepted.
+    # At the debug level the server logs a second time what a pass accepted.
     if _DEBUG.match(line):
         return []
     return [verification for request in read_trace(line) for verification in request]
 
 
 def _stands(event: _Event) -> bool:
-    """Return whether a pass ends here that is not undone; one without a draft has no other end."""
+    """Return whether a pass ends here that is not undone; without a draft its begin is its end."""
     if isinstance(event, _Begin):
         return not event.over_draft
     return isinstance(event, Verification) and not event.restored
@@ -210,7 +211,7 @@ def _passes(number: int, logged: _Logged, tokens: Sequence[int]) -> tuple[Pass, 
     passes: list[Pass] = []
     read: tuple[int | None, ...] = tuple(guess.token for guess in logged.drafted)
     for verification, replay in zip_longest(logged.verifications, logged.verifications[1:]):
-        # A replay that accepts all it reads has accepted the own token of the pass before it.
+        # A replay that accepts all it reads accepts the own token of the pass before it.
         stands = replay is None or replay.accepted == replay.drafted
         own = tokens[verification.accepted] if stands else None
         passes.append(Pass(read, verification.accepted, own, verification.restored))
@@ -220,11 +221,11 @@ def _passes(number: int, logged: _Logged, tokens: Sequence[int]) -> tuple[Pass, 
 
 
 def _refuse_other_widths(number: int, logged: _Logged) -> None:
-    """Check that the first pass read the draft, and each other what stood of the one before."""
+    """Check that the first pass read the draft, and each replay what the pass before accepted."""
     width = len(logged.drafted)
     for one in logged.verifications:
-        taken_back_whole = one.restored and one.accepted == width
-        if one.drafted != width or one.accepted > width or taken_back_whole:
+        undone_though_accepted = one.restored and one.accepted == width
+        if one.drafted != width or one.accepted > width or undone_though_accepted:
             raise _misfit(
                 number, f"{one.accepted} of {one.drafted} tokens were accepted, of {width} to read"
             )
@@ -242,4 +243,4 @@ def _refuse_other_tokens(number: int, passes: Sequence[Pass], tokens: Sequence[i
 
 
 def _misfit(number: int, what: str) -> MeasurementError:
-    return MeasurementError(f"the server's log does not fit its answer in round {number}: {what}")
+    return MeasurementError(f"the server's log contradicts its answer in round {number}: {what}")

@@ -1,14 +1,14 @@
-"""The id of an engine: its name, its backend and a digest of what it is.
+"""The id of an engine: its name, its backend and a digest of its config entry and files.
 
-Two configurations may give one name to two engines. Each has an id of its own, and so a folder of
-its own, and neither makes a campaign stale that was measured with the other.
+Two configurations may give two engines one name. The engines have different ids and folders, so a
+campaign measured with one does not become stale because of the other.
 
-The Snakefile asks for ids whenever it is parsed, so digests of an engine's files are remembered.
+The Snakefile needs the ids whenever it is parsed, so digests of an engine's files are kept in a
+file.
 """
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -17,15 +17,14 @@ from typing import NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from specmoe.config.backend import Backend
-from specmoe.config.schema import Config, GitEngine, PathEngine, PypiEngine
+from specmoe.config.engines import ID_DIGITS, GitEngine, PathEngine, PypiEngine
+from specmoe.config.schema import Config
 from specmoe.engine.binaries import ALL_BINARIES, engine_files, is_alias
 from specmoe.files import replace_text, sha256_of
 
-DIGITS = 8
-
 
 class Seen(NamedTuple):
-    """A file as it was when it was hashed."""
+    """The state of a file when it was hashed."""
 
     size: int
     mtime_ns: int
@@ -38,10 +37,10 @@ _MEMORY = TypeAdapter(dict[str, dict[str, Seen]])
 
 
 def engine_ids(config: Config, backend: Backend, memory: Path) -> dict[str, str]:
-    """Return the ids of a campaign's engines by their names; the campaign's own is first.
+    """Return the ids of a campaign's engines by their names; the campaign's own engine is first.
 
-    `memory` is the file that digests are remembered in. A campaign that others measured needs no
-    engine: nobody looks for the files of one.
+    `memory` is the file that keeps the digests. A campaign that is not measured here needs no
+    engine, so no engine's files are read for it.
     """
     measured = config.campaign.source == "measured"
     ids = {}
@@ -60,29 +59,24 @@ def engine_id(
     entry: PypiEngine | GitEngine | PathEngine,
     files: Mapping[str, str],
 ) -> str:
-    """Return `<name>-<backend>-<digits>`; the digits stand for the config entry and its files.
+    """Return `<name>-<backend>-<digits>`; the digits are a digest of the config entry and files.
 
-    `files` are digests by name, of an engine built elsewhere. Where they are known it does not
-    matter what folder they are in. What has its default value is left out of the digest, so that
-    a new key of the configuration changes no id.
+    `files` holds the digests, by name, of an engine built elsewhere. If it has any, the engine's
+    folder does not count. Keys with their default value do not count either, so that a new key of
+    the configuration changes no id.
     """
     passive = {"converter", "path"} if files else {"converter"}
     facts = entry.model_dump(exclude_defaults=True, exclude=passive) | {"files": dict(files)}
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-    return f"{name}-{backend}-{digest[:DIGITS]}"
-
-
-def without_digits(identity: str) -> str:
-    """Return an id's name and backend: in one campaign, they tell its engines apart."""
-    return re.sub(rf"-[0-9a-f]{{{DIGITS}}}$", "", identity)
+    return f"{name}-{backend}-{digest[:ID_DIGITS]}"
 
 
 def file_digests(folder: Path, memory: Path) -> dict[str, str]:
     """Return the SHA-256 of each file of the engine in a folder, by name.
 
-    A file is hashed if it has changed since `memory` was written. Of a folder without any program,
-    such as one on a disk that is not mounted, what was seen there last is returned: campaigns that
-    were measured with it stay as they are.
+    A file is hashed only if it changed since `memory` was written. For a folder without programs,
+    such as one on a disk that is not mounted, the digests are the last known ones, so that
+    campaigns measured with that engine do not become stale.
     """
     known = _read(memory)
     place = str(folder.absolute())
@@ -96,9 +90,9 @@ def file_digests(folder: Path, memory: Path) -> dict[str, str]:
 
 
 def maker_of(card: Path, engines: Path, own: str) -> str:
-    """Return the id of the engine that made a model, by the card of it that was left beside.
+    """Return the id of the engine that made a model, from the engine card beside the model.
 
-    If there is no card yet, or that engine is gone from the folder `engines`, it is `own`.
+    If there is no card, or the folder `engines` no longer has that engine, the id is `own`.
     """
     try:
         maker = str(json.loads(card.read_bytes())["id"])
@@ -108,7 +102,7 @@ def maker_of(card: Path, engines: Path, own: str) -> str:
 
 
 def _look(folder: Path, before: Mapping[str, Seen]) -> dict[str, Seen]:
-    """Return the files of the engine in a folder, as far as they can be read."""
+    """Return the readable files of the engine in a folder."""
     hashed = {seen[:3]: seen.sha256 for seen in before.values()}
     found: dict[str, Seen] = {}
     with suppress(OSError):
@@ -122,7 +116,7 @@ def _look(folder: Path, before: Mapping[str, Seen]) -> dict[str, Seen]:
 
 
 def _read(memory: Path) -> dict[str, dict[str, Seen]]:
-    """Return what is remembered: nothing if the file is missing or damaged."""
+    """Return the remembered digests; empty if the file is missing or damaged."""
     try:
         return _MEMORY.validate_json(memory.read_bytes())
     except (OSError, ValidationError):

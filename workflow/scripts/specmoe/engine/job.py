@@ -1,63 +1,128 @@
-"""What the jobs that measure with an engine share: their command line, and their manners."""
+"""What the jobs that measure with an engine share: command line, needs, log, and precautions."""
 
+import json
+import logging
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from specmoe.config.block import Block
 from specmoe.config.environment import refuse_exported
-from specmoe.engine.machine_id import refuse_other_host
+from specmoe.engine.machine_id import physical_cores, refuse_other_host
 from specmoe.engine.measuring_lock import alone
+from specmoe.engine.server import Server, server_command
 from specmoe.engine.supervise import end_with
 from specmoe.errors import SpecmoeError
+from specmoe.files import engine_path
+from specmoe.progress_lines import lines_to
 
-# For every job (snakemake/shell.py). The Snakefile looks for the user's own before it starts jobs.
+# For every job (snakemake/shell.py). The Snakefile refuses the user's own before it starts jobs.
 SET_BY_SNAKEMAKE = "OMP_NUM_THREADS"
 
 
+@dataclass(frozen=True)
+class Job:
+    """What a measuring job needs besides what it measures."""
+
+    root: Path  # prompt files are relative to this folder
+    binaries: Path  # folder of the engine's programs
+    target: Path  # GGUF
+    draft: Path | None  # GGUF
+    server_log: Path  # receives the engine's output
+    start_limit_s: float
+    run_limit_s: float
+
+    def command(self, block: Block, draft: Path | None) -> list[str]:
+        """Return llama-server's command line for a block with a draft, or for its target alone."""
+        return server_command(
+            self.binaries / "llama-server",
+            engine_path(self.target),
+            context=block.context,
+            threads=block.threads or physical_cores(),
+            gpu_layers=block.gpu_layers,
+            draft=engine_path(draft) if draft else None,
+            method=block.method,
+            gamma=block.gamma,
+            imposed_acceptance=block.imposed_acceptance,
+        )
+
+    def server(self, command: list[str], block: Block) -> Server:
+        """Return a server, not yet started, in the environment of a block."""
+        return Server(
+            command, self.server_log, self.start_limit_s, self.run_limit_s, block.environment
+        )
+
+
 def engine_job(description: str | None) -> ArgumentParser:
-    """Return a parser of what every such job is told."""
+    """Return a parser of the arguments that every measuring job has."""
     parser = ArgumentParser(description=description)
     parser.add_argument("--root", required=True, type=Path, help="folder of the prompt files")
     parser.add_argument("--engine", required=True, type=Path, help="engine.json")
-    parser.add_argument("--host", required=True, type=Path, help="the machine, if it is described")
+    parser.add_argument("--host", required=True, type=Path, help="host.json, if it exists")
     parser.add_argument("--target", required=True, type=Path, help="GGUF")
     parser.add_argument("--start-limit-s", required=True, type=float)
     parser.add_argument("--run-limit-s", required=True, type=float)
-    parser.add_argument("--workflow-pid", type=int, help="end when this process does")
+    parser.add_argument("--workflow-pid", type=int, help="end when this process ends")
     parser.add_argument("--server-log", required=True, type=Path)
     parser.add_argument("--out", required=True, type=Path)
     return parser
 
 
+def job_of(args: Namespace, draft: Path | None = None) -> Job:
+    """Return the job that the arguments of `engine_job` describe."""
+    return Job(
+        root=args.root,
+        binaries=args.engine.parent / "bin",
+        target=args.target,
+        draft=draft,
+        server_log=args.server_log,
+        start_limit_s=args.start_limit_s,
+        run_limit_s=args.run_limit_s,
+    )
+
+
+def provenance(engine: Path, target_card: Path, draft_card: Path | None) -> dict[str, Any]:
+    """Return the engine and the digests of the models that made a record, for the record."""
+    made_by = json.loads(engine.read_text())
+    draft = json.loads(draft_card.read_text()) if draft_card else {}
+    return {
+        "engine": made_by["id"],
+        "engine_commit": made_by["commit"],
+        "backend": made_by["backend"],
+        "target_sha256": json.loads(target_card.read_text())["sha256"],
+        "draft_sha256": draft.get("sha256"),
+    }
+
+
 @contextmanager
-def alone_on_its_host(
-    args: Namespace, environment: Iterable[str], say: Callable[[str], None]
-) -> Iterator[None]:
-    """Work on no machine but the campaign's, beside no other measurement, only while wanted.
+def alone_on_its_host(args: Namespace, environment: Iterable[str]) -> Iterator[None]:
+    """Measure only on the campaign's machine, alone, and only while the workflow runs.
 
     `environment` names the variables that the configuration gives the engine. Raises
-    MeasurementError on another machine, or if others that steer the engine are exported.
+    MeasurementError on another machine, or if other variables that steer the engine are exported.
     """
     if args.workflow_pid:
         end_with(args.workflow_pid)
     refuse_exported(environment, os.environ.keys() - {SET_BY_SNAKEMAKE})
     refuse_other_host(args.host)
-    with alone(say):
+    with alone():
         yield
 
 
 @contextmanager
-def log_of_job(path: Path) -> Iterator[Callable[[str], None]]:
-    """Give a function that writes lines to a job's log, which a fault is written to as well."""
+def log_of_job(path: Path) -> Iterator[None]:
+    """Write what the room `measure` logs to a job's own log: every run, and the job's fault.
+
+    Runs are logged at level DEBUG, which the console leaves out.
+    """
     with path.open("w", encoding="utf-8") as file:
-
-        def note(line: str) -> None:
-            print(line, file=file, flush=True)
-
         try:
-            yield note
+            with lines_to(file, "specmoe.measure", logging.DEBUG):
+                yield
         except (SpecmoeError, OSError) as error:
-            note(f"{type(error).__name__}: {error}")
+            print(f"{type(error).__name__}: {error}", file=file, flush=True)
             raise

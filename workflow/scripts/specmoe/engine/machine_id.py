@@ -1,6 +1,6 @@
-"""What every measurement says of its machine; `specmoe.plan.hardware` describes it in full.
+"""What every measurement records of its machine; `specmoe.plan.hardware` describes it in full.
 
-What macOS and Arm Linux say is parsed from recorded output; it has not run on either.
+The parsers for macOS and Arm Linux were tested on recorded output only.
 """
 
 import hashlib
@@ -20,24 +20,24 @@ TOOL_LIMIT_S = 20
 
 
 def host_id() -> str:
-    """Return 12 hex digits that tell this machine from others and say nothing else about it.
+    """Return 12 hex digits that identify this machine and reveal nothing else about it.
 
-    They outlast a new host name, network or kernel. A machine id alone would not do: machines set
-    up from one image share it.
+    They survive a new host name, network or kernel. The system's machine id alone is not enough:
+    machines set up from one image share it.
     """
     facts = [
         machine_id(Path("/")),
         processor_name(),
         platform.machine(),
         str(psutil.cpu_count()),
-        # To the GiB, as a kernel keeps a few MB more or less to itself than the one before.
+        # In whole GiB, because kernels reserve a few MB more or less.
         str(round(psutil.virtual_memory().total / 2**30)),
     ]
     return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
 
 
 def refuse_other_host(description: Path) -> None:
-    """Raise MeasurementError if a campaign's description is there and is of another machine."""
+    """Raise MeasurementError if the campaign's host.json exists and describes another machine."""
     if not description.exists():
         return
     host = json.loads(description.read_text())
@@ -49,22 +49,16 @@ def refuse_other_host(description: Path) -> None:
 
 
 def machine_id(root: Path) -> str:
-    """Return what the system under `root` is identified by, or the node's name if by nothing."""
-    return (
-        text_of(root / "etc/machine-id")
-        or platform_uuid(output_of("ioreg", "-rd1", "-c", "IOPlatformExpertDevice"))
-        or platform.node()
-    )
-
-
-def platform_uuid(ioreg: str) -> str:
-    """Return the UUID of a Mac, from what `ioreg` prints; empty if there is none."""
-    found = re.search(r'"IOPlatformUUID" = "([^"]+)"', ioreg)
-    return found[1] if found else ""
+    """Return the id of the system under `root`, or the node's name if it has none."""
+    if known := text_of(root / "etc/machine-id"):
+        return known
+    ioreg = output_of("ioreg", "-rd1", "-c", "IOPlatformExpertDevice")
+    uuid = re.search(r'"IOPlatformUUID" = "([^"]+)"', ioreg)
+    return uuid[1] if uuid else platform.node()
 
 
 def processor_name() -> str:
-    """Return the processor's name as the system gives it, or the architecture's."""
+    """Return the processor's name, or its architecture if the system does not name it."""
     if platform.system() == "Darwin":
         name = output_of("sysctl", "-n", "machdep.cpu.brand_string")
     else:
@@ -73,10 +67,10 @@ def processor_name() -> str:
 
 
 def linux_processor_name(root: Path) -> str:
-    """Return the name of the processor, or else of the board, of a Linux system; or nothing.
+    """Return the name of a Linux system's processor, or of its board or cores; empty if unknown.
 
-    The kernel names x86 processors. On Arm it knows the board of small computers (`Raspberry Pi 5
-    Model B Rev 1.0`); of servers lscpu at least knows the cores (`Neoverse-V1`).
+    The kernel names x86 processors. On Arm it names the board of small computers (`Raspberry Pi 5
+    Model B Rev 1.0`); for servers, lscpu names the cores (`Neoverse-V1`).
     """
     return (
         _field("model name", text_of(root / "proc/cpuinfo"))
@@ -86,7 +80,7 @@ def linux_processor_name(root: Path) -> str:
 
 
 def physical_cores() -> int:
-    """Return the number of physical cores, or of logical ones where the system does not tell."""
+    """Return the number of physical cores, or of logical ones if that is unknown."""
     return psutil.cpu_count(logical=False) or os.cpu_count() or 1
 
 
@@ -96,7 +90,7 @@ def load_average() -> float:
 
 
 def text_of(file: Path) -> str:
-    """Return what is in a file of the system, or nothing if it cannot be read."""
+    """Return the text of a system file; empty if it cannot be read."""
     try:
         # Strings of a device tree end in a null character.
         return file.read_text(encoding="utf-8", errors="replace").strip("\0 \n")
@@ -105,7 +99,7 @@ def text_of(file: Path) -> str:
 
 
 def output_of(*command: str) -> str:
-    """Return what a tool prints, or nothing if it is absent, fails or hangs."""
+    """Return what a tool prints; empty if it is absent, fails or hangs."""
     try:
         done = subprocess.run(
             command,

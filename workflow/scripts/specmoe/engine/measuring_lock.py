@@ -1,23 +1,13 @@
-"""One measurement at a time on a machine, whoever started it."""
+"""One measurement at a time on a machine, whichever user or campaign started it."""
 
-import fcntl
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 
+from specmoe.waiting_lock import held
 
-@contextmanager
-def alone(say: Callable[[str], None]) -> Iterator[None]:
-    """Hold the machine's measuring lock, waiting for it if another measurement has it.
 
-    The kernel frees the lock when the process ends, however it ends.
-    """
+def alone() -> AbstractContextManager[None]:
+    """Hold the machine's measuring lock, after waiting for any other measurement to end."""
     path = Path(tempfile.gettempdir(), "specmoe-measuring.lock")
-    with path.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"waiting for another measurement on this machine to end ({path} is locked)")
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    return held(path, f"waiting for another measurement on this machine to end ({path} is locked)")

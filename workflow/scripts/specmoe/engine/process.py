@@ -1,5 +1,7 @@
-"""The engine's processes: how they end, what they log of themselves, and a tool run to its end."""
+"""Processes of the engine and of its build: run, logged, and their ends explained."""
 
+import logging
+import os
 import re
 import resource
 import shlex
@@ -11,11 +13,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from specmoe.config.environment import build_environment
 from specmoe.engine.supervise import guarded
-from specmoe.errors import MeasurementError
+from specmoe.errors import EngineError, MeasurementError
 
 LOG_LINES_SHOWN = 15
-# llama_decode logs that it failed; llama_process, which later engines call, leaves it at the cause
+# llama_decode logs that it failed; llama_process, which later engines call, logs only the cause
 # (llama.cpp, src/llama-context.cpp).
 _FAILURE = re.compile(r"failed to decode")
 _CAUSE = re.compile(
@@ -23,9 +26,11 @@ _CAUSE = re.compile(
     r"|compute failed while preparing batch|could not reserve space|n_tokens == 0)"
 )
 
+_logger = logging.getLogger(__name__)
+
 
 class Output(NamedTuple):
-    """What a tool printed to its standard output, and to its standard error."""
+    """What a tool printed to standard output, and to standard error."""
 
     text: str
     log: str
@@ -34,10 +39,10 @@ class Output(NamedTuple):
 def run_tool(
     command: list[str], log: Path, limit_s: float, environment: Mapping[str, str]
 ) -> Output:
-    """Run a tool of the engine to its end; its command and standard error are added to `log`.
+    """Run a tool of the engine; its command and standard error are appended to `log`.
 
-    `environment` is all that the tool's holds, see `environment.engine_environment`. The tool ends
-    when this process does. Raises MeasurementError, with the end of what the tool logged, if it
+    `environment` is the tool's whole environment, see `environment.engine_environment`. The tool
+    ends when this process ends. Raises MeasurementError, with the end of the tool's log, if it
     fails or takes longer than `limit_s`.
     """
     name = Path(command[0]).name
@@ -72,17 +77,53 @@ def run_tool(
     return Output(text, logged)
 
 
-def count_decode_failures(log: str) -> int:
-    """Return how many calls of the engine's decode have failed, by what it logged.
+def run_build_tool(command: list[str], output: int, fault: str, progress: str = "") -> None:
+    """Run a tool that fetches or builds; the file `output` receives what it prints.
 
-    An engine logs a failure, its cause, or both; there are as many as of the line logged more
-    often.
+    With `progress`, a name of the work, every tenth of it is logged. Raises EngineError with
+    `fault` as its reason if the tool fails.
+    """
+    tenths_logged = -1
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=build_environment(os.environ),
+        text=True,
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            os.write(output, line.encode())
+            share = share_done(line) if progress else None
+            if share is not None and int(share * 10) > tenths_logged:
+                tenths_logged = int(share * 10)
+                _logger.info("%s: %d %%", progress, tenths_logged * 10)
+    if process.returncode != 0:
+        raise EngineError(
+            f"{fault}: {command[0]} ended with code {process.returncode}; see its log"
+        )
+
+
+def share_done(line: str) -> float | None:
+    """Return the share of a build done, from Ninja's `[3/216] ...` or Make's `[ 12%] ...`."""
+    if match := re.match(r"\[(\d+)/(\d+)\]", line):
+        return int(match[1]) / int(match[2])
+    if match := re.match(r"\[ *(\d+)%\]", line):
+        return int(match[1]) / 100
+    return None
+
+
+def count_decode_failures(log: str) -> int:
+    """Return how many decodes of the engine failed, from its log.
+
+    An engine logs a failure, its cause, or both, so the number is that of the more frequent line.
     """
     return max(len(_FAILURE.findall(log)), len(_CAUSE.findall(log)))
 
 
 def with_end_of_log(reason: str, text: str, log: Path) -> MeasurementError:
-    """Return an error that says `reason` and shows the end of `text`, which stands in `log`."""
+    """Return an error with `reason` and the end of `text`, which is in the file `log`."""
     lines = text.splitlines()[-LOG_LINES_SHOWN:]
     return MeasurementError(
         f"{reason}; the end of {log}:\n" + "\n".join(f"  | {line}" for line in lines)
@@ -90,14 +131,14 @@ def with_end_of_log(reason: str, text: str, log: Path) -> MeasurementError:
 
 
 def peak_rss_bytes() -> int:
-    """Return the most memory that any process started and ended so far has had in use."""
-    # A guard and, through it, its command are the only children waited for.
+    """Return the largest peak memory of the processes that have ended so far, in bytes."""
+    # The only children are guards and, through them, their commands.
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 
 def exit_words(code: int) -> str:
-    """Say an exit code in words; above 128 it is the number of a signal plus 128."""
+    """Return an exit code as text; above 128 it is the number of a signal plus 128."""
     try:
         return f"killed by {signal.Signals(code - 128).name}"
     except ValueError:

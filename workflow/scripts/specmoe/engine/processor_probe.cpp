@@ -1,5 +1,5 @@
-// Touches the instruction sets that virtual machines list and yet trap, as far as the compiler's
-// flags turn them on. Where this program dies, so would a llama.cpp compiled with the same flags.
+// Uses the instruction sets that virtual machines list and yet trap, if the compiler's flags turn
+// them on. Where this program crashes, a llama.cpp compiled with the same flags crashes too.
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -14,7 +14,7 @@ static volatile int sink = 1;
 
 #if defined(__linux__) && defined(__AMX_TILE__) && defined(__AMX_INT8__) && defined(__AVX512VNNI__)
 static void use_amx() {
-    // llama.cpp asks the same and uses no AMX if it is refused (ggml_amx_init in
+    // llama.cpp makes the same request, and uses no AMX if it is refused (ggml_amx_init in
     // ggml/src/ggml-cpu/amx/amx.cpp): ARCH_REQ_XCOMP_PERM of XFEATURE_XTILEDATA.
     if (syscall(SYS_arch_prctl, 0x1023, 18) != 0) {
         return;

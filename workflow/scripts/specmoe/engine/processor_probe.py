@@ -1,7 +1,7 @@
-"""Whether the processor runs what a build of llama.cpp would make of it.
+"""Whether the processor runs the instructions that a build of llama.cpp would use.
 
-Some virtual machines list instruction sets that they trap. Building for them takes many minutes and
-ends in an engine that dies; a program of a few lines, compiled with the same flags, says so in a
+Some virtual machines list instruction sets that they trap. A build for those takes many minutes and
+gives an engine that crashes; a probe of a few lines, compiled with the same flags, crashes within a
 second.
 """
 
@@ -25,9 +25,9 @@ LIMIT_S = 60.0
 _COMPILERS = ("c++", "g++", "clang++")
 _X86 = ("x86_64", "amd64", "i386", "i686")
 _OFF = ("OFF", "NO", "FALSE", "N", "0", "")
-# What other signals end, an interrupt among them, says nothing of the processor.
+# Other signals, such as an interrupt, say nothing about the processor.
 _TRAPS = (signal.SIGILL, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGTRAP)
-# Without GGML_NATIVE, by definition: its default and its flags (ggml/CMakeLists.txt,
+# Default and flags of each definition, used without GGML_NATIVE (ggml/CMakeLists.txt,
 # ggml/src/ggml-cpu/CMakeLists.txt).
 _X86_SETS = {
     "GGML_SSE42": ("ON", "-msse4.2"),
@@ -44,52 +44,54 @@ _X86_SETS = {
 
 
 class Outcome(StrEnum):
-    """What became of the probe."""
+    """How the probe ended."""
 
     RAN = "ran"
     TRAPPED = "trapped"
-    UNKNOWN = "unknown"  # it was not compiled, or ended for another reason
+    UNKNOWN = "unknown"  # it did not compile, or ended for another reason
 
 
-class Answer(NamedTuple):
-    """What became of the probe, and the name of the signal that ended it, if it trapped."""
+class ProbeResult(NamedTuple):
+    """How the probe ended, and the signal's name if the processor trapped it."""
 
     outcome: Outcome
     signal: str = ""
 
 
-def ask_processor(definitions: Mapping[str, str], folder: Path, output: int) -> Answer:
-    """Compile the probe with what CMake's definitions amount to, run it, and say how it ended.
+def probe_processor(definitions: Mapping[str, str], folder: Path, output: int) -> ProbeResult:
+    """Compile the probe with the flags that CMake's definitions give, and run it.
 
-    It is compiled and run in a folder of its own in `folder`; what the compiler says goes to the
-    file `output`.
+    Both happen in a temporary folder in `folder`; the file `output` receives what they print.
     """
     with tempfile.TemporaryDirectory(prefix="probe-", dir=folder) as scratch:
         program = Path(scratch, "probe").absolute()
         command = [*compiler_command(definitions), *compiler_flags(definitions)]
         if _run([*command, str(PROBE), "-o", str(program)], scratch, output) != 0:
-            return Answer(Outcome.UNKNOWN)
+            return ProbeResult(Outcome.UNKNOWN)
         code = _run([str(program)], scratch, output)
     if code == 0:
-        return Answer(Outcome.RAN)
+        return ProbeResult(Outcome.RAN)
     if code is not None and -code in _TRAPS:
-        return Answer(Outcome.TRAPPED, signal.Signals(-code).name)
-    return Answer(Outcome.UNKNOWN)
+        return ProbeResult(Outcome.TRAPPED, signal.Signals(-code).name)
+    return ProbeResult(Outcome.UNKNOWN)
 
 
 def compiler_command(definitions: Mapping[str, str]) -> list[str]:
-    """Return the C++ compiler that CMake would take, with its arguments; nothing if it has none."""
+    """Return the C++ compiler that CMake would take, with its arguments; empty if there is none."""
     if "CMAKE_CXX_COMPILER" in definitions:
         return [definitions["CMAKE_CXX_COMPILER"]]
     if os.environ.get("CXX"):
         return shlex.split(os.environ["CXX"])
-    return [found for found in map(shutil.which, _COMPILERS) if found][:1]
+    for name in _COMPILERS:
+        if found := shutil.which(name):
+            return [found]
+    return []
 
 
 def compiler_flags(definitions: Mapping[str, str], machine: str | None = None) -> list[str]:
-    """Return the flags that llama.cpp is compiled with, as far as they choose instructions.
+    """Return the flags of llama.cpp's build that choose instructions.
 
-    `machine` is the kind of processor, by default this one's.
+    `machine` is the processor's architecture, by default this machine's.
     """
     flags = shlex.split(definitions.get("CMAKE_CXX_FLAGS", ""))
     is_x86 = (machine or platform.machine()).lower() in _X86
@@ -107,7 +109,7 @@ def _is_on(value: str) -> bool:
 
 
 def _run(command: list[str], folder: str, output: int) -> int | None:
-    """Run a command in a folder; return its exit code, or nothing if it did not start or end."""
+    """Return a command's exit code; None if it did not start, or did not end in time."""
     try:
         done = subprocess.run(
             command,

@@ -7,7 +7,6 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 import httpx
@@ -24,21 +23,21 @@ from specmoe.engine.process import (
 from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
 
-TRACED = {"LLAMA_TRACE": "1"}  # a line of log for every verification, see specmoe.trace
+TRACED = {"LLAMA_TRACE": "1"}  # logs a line for every verification, see engine.server_log
 HEALTH_POLL_S = 0.02
-# The socket's name counts against the kernel's limit of about 100 bytes for a socket path.
+# Short, because the kernel limits a socket's path to about 100 bytes.
 SOCKET_NAME = "s.sock"
 # llama.cpp, src/llama-kv-cache.cpp; a model without attention has no such line.
 _CACHE_TYPES = re.compile(r"llama_kv_cache: size = .*\bK \((\w+)\).*\bV \((\w+)\)")
 
 
 class Settings(NamedTuple):
-    """What a running server says of itself."""
+    """The settings that a running server reports."""
 
     slots: int
-    context: int  # tokens of each slot; llama.cpp rounds what it is asked for up
+    context: int  # tokens of each slot; llama.cpp rounds it up
     speculative: bool
-    cache_types: tuple[str, ...]  # of all key and value caches, target's and draft's; sorted
+    cache_types: tuple[str, ...]  # of the target's and the draft's key and value caches; sorted
     build: str
 
 
@@ -56,12 +55,12 @@ def server_command(
 ) -> list[str]:
     """Return llama-server's command line, without the address it listens on.
 
-    One slot, no reuse of earlier prompts, counters on. The flags after the common ones are all
-    that tells a speculative run from its baseline. `gpu_layers` 0 means a backend without GPU.
-    `imposed_acceptance` is the share of the drafted tokens that is accepted whatever they are; what
-    is generated is then not the target's text. `--spec-draft-p-min 0` lets the draft propose
-    `gamma` tokens however unsure it is. `--no-webui` is the one name of the flag that engines of
-    March and of November 2026 both know.
+    The server has one slot, reuses no earlier prompt, and counts. The flags after the common ones
+    are the only difference between a speculative run and its baseline. `gpu_layers` 0 means a
+    backend without GPU. `imposed_acceptance` is the share of the drafted tokens that the server
+    accepts unseen; the generated text is then not the target's. With `--spec-draft-p-min 0` the
+    draft proposes `gamma` tokens even where it is unsure. The engines of March and of November 2026
+    both know the flag `--no-webui`, and no other name of it.
     """
     command = [str(binary), "--model", str(target), "--ctx-size", str(context)]
     command += ["--parallel", "1", "--threads", str(threads)]
@@ -72,7 +71,7 @@ def server_command(
         command += ["--model-draft", str(draft)]
         command += speculation_flags(method, gamma, gpu_layers)
         if imposed_acceptance is not None:
-            # The mean length counts the target's own token.
+            # This length includes the target's own token.
             command += ["--spec-synth-len", f"{1 + gamma * imposed_acceptance:g}"]
     return command
 
@@ -80,8 +79,8 @@ def server_command(
 class Server:
     """A running llama-server, reached over a Unix socket in a private folder.
 
-    Use as a context manager; the process is gone when the block is left, whatever the reason.
-    Every fault raises MeasurementError with the end of the server's log.
+    Use it as a context manager: the process always ends with the block. Every fault raises
+    MeasurementError with the end of the server's log.
     """
 
     def __init__(
@@ -94,7 +93,7 @@ class Server:
     ):
         """Prepare `command` (from `server_command`) to run with its output in `log`.
 
-        `environment` is `measurement.environment`, what the configuration adds to the process's.
+        `environment` is `measurement.environment`, which is added to the process's environment.
         """
         self._folder = tempfile.TemporaryDirectory(prefix="specmoe-")
         self._socket = Path(self._folder.name, SOCKET_NAME)
@@ -129,17 +128,12 @@ class Server:
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the process."""
         self.stop()
 
     def stop(self) -> None:
-        """End the process and wait for it; calling it again does nothing."""
+        """End the process and wait for it; a second call does nothing."""
         if self._process is None:
             return
         assert self._process.stdin is not None
@@ -151,7 +145,7 @@ class Server:
         self._folder.cleanup()
 
     def tokenize(self, text: str) -> list[int]:
-        """Return the token ids of `text` as the target's vocabulary has it."""
+        """Return the token ids of `text` in the target's vocabulary."""
         ids: list[int] = self._post("/tokenize", {"content": text, "add_special": True})["tokens"]
         return ids
 
@@ -172,9 +166,9 @@ class Server:
     ) -> dict[str, Any]:
         """Generate exactly `n_predict` tokens after `prompt` and return the server's answer.
 
-        With it come the `n_probs` most probable candidates for each token, by the model alone,
-        whatever the sampling: `completion_probabilities[i].top_logprobs`, best first. With `reuse`,
-        a beginning of `prompt` that the request before has left read is not read again.
+        The answer has the `n_probs` most probable candidates for each token, by the model alone
+        whatever the sampling: `completion_probabilities[i].top_logprobs`, best first. With `reuse`
+        the server does not read again what `prompt` shares with the request before.
         """
         greedy = {"top_k": 1} if temperature == 0 else {}
         return self._post(
@@ -205,7 +199,7 @@ class Server:
         }
 
     def settings(self) -> Settings:
-        """Return what the server says of itself, over its socket and in its log."""
+        """Return the settings that the server reports over its socket and in its log."""
         slots: list[dict[str, Any]] = self._request("GET", "/slots").json()
         properties: dict[str, Any] = self._request("GET", "/props").json()
         found = _CACHE_TYPES.findall(self.log_text())
@@ -218,7 +212,7 @@ class Server:
         )
 
     def fault(self, reason: str) -> MeasurementError:
-        """Return an error that says `reason` and shows the end of the server's log."""
+        """Return an error with `reason` and the end of the server's log."""
         return with_end_of_log(reason, self.log_text(), self._log)
 
     def decode_failures(self) -> int:

@@ -1,13 +1,13 @@
-"""What llama-server's log says of speculation, when it runs with LLAMA_TRACE=1.
+"""The log lines about speculation that llama-server writes with LLAMA_TRACE=1.
 
-A hybrid target cannot take back part of a verification: when some drafted tokens are rejected the
-server restores the state from before the round and decodes the accepted ones again, a *replay*.
-A replay is a smaller batch than the verification it repeats, so a near tie may fall the other way
-in it; it is then rejected in part itself and replayed once more.
+A hybrid target cannot undo part of a verification. When it rejects some drafted tokens, the server
+restores the state from before the round and decodes the accepted tokens again, a *replay*. A replay
+is a smaller batch than the verification it repeats, so a near tie may fall the other way; the
+replay is then rejected in part and replayed once more.
 
 Source of the lines: llama.cpp, tools/server/server-context.cpp, "accepted %2zu/%2zu draft tokens",
-and common/speculative.cpp, "dur(b,g,a)": milliseconds since the server started that went into
-beginning requests, generating drafts, and accepting, once after every request.
+and common/speculative.cpp, "dur(b,g,a)", written after every request: the milliseconds, summed
+since the server started, of beginning requests, generating drafts, and accepting.
 """
 
 import re
@@ -24,7 +24,7 @@ _DURATIONS = re.compile(r"statistics +draft-simple: .*dur\(b,g,a\) = [\d.]+, ([\
 
 @dataclass(frozen=True)
 class Verification:
-    """One pass of the target over drafted tokens; `restored`: it was undone and replayed."""
+    """One pass of the target over drafted tokens; a `restored` one was undone and replayed."""
 
     accepted: int
     drafted: int
@@ -32,7 +32,7 @@ class Verification:
 
 
 def read_trace(log: str) -> list[list[Verification]]:
-    """Return the verifications of each request that speculated, in the order of the requests."""
+    """Return the verifications of each speculative request, in the order of the requests."""
     requests: dict[str, list[Verification]] = {}
     for task, accepted, drafted, restored in _LINE.findall(log):
         requests.setdefault(task, []).append(
@@ -42,16 +42,16 @@ def read_trace(log: str) -> list[list[Verification]]:
 
 
 def read_draft_times(log: str) -> list[float]:
-    """Return the time that drafting took in each request that speculated, in ms, in their order."""
+    """Return the drafting time of each speculative request in ms, in the order of the requests."""
     since_start = [0.0, *map(float, _DURATIONS.findall(log))]
     return [after - before for before, after in pairwise(since_start)]
 
 
 def count_replays(verifications: Iterable[Verification]) -> int:
-    """Return how many passes repeated an earlier one."""
+    """Return how many passes repeated an earlier pass."""
     return sum(verification.restored for verification in verifications)
 
 
 def count_rejected_replays(verifications: Iterable[Verification]) -> int:
-    """Return how many replays were rejected in part themselves; they gave no token."""
+    """Return how many replays were rejected in part; these gave no token."""
     return sum(one.restored and next_.restored for one, next_ in pairwise(verifications))

@@ -1,9 +1,8 @@
-"""Processes that must not outlive the one that started them.
+"""Processes that must not outlive the process that started them.
 
-Two links of one chain. `end_with` lets a block end with the workflow that started it, even when
-that was killed with no chance to say so. Run as a program, this file is the block's grip on its
-server: it starts a command and ends it when its own standard input, a pipe held by the block,
-closes, which the kernel does however the block ends.
+`end_with` ends a block's job when the workflow that started it ends, even if that was killed.
+Run as a program, this file guards the job's server: it starts a command, and ends it when its own
+standard input closes. That is a pipe from the job, which the kernel closes however the job ends.
 """
 
 import os
@@ -13,18 +12,18 @@ import sys
 import threading
 import time
 
-GRACE_S = 5.0  # what a server gets to close its log before it is killed
+GRACE_S = 5.0  # time for a server to close its log before it is killed
 POLL_S = 0.2
 
 
 def guarded(command: list[str]) -> list[str]:
-    """Return the command line that runs `command` for as long as its standard input is open."""
-    # -I -S: neither site-packages nor the environment matter to the guard, and it starts faster.
+    """Return a command line that runs `command` as long as its standard input is open."""
+    # -I -S: the guard needs neither site-packages nor the environment, and starts faster.
     return [sys.executable, "-I", "-S", __file__, *command]
 
 
 def end_with(pid: int) -> None:
-    """End this process, at once and from a thread of its own, when process `pid` is gone."""
+    """End this process, at once and from another thread, when process `pid` has ended."""
 
     def watch() -> None:
         while _exists(pid):
@@ -45,7 +44,7 @@ def _exists(pid: int) -> bool:
 
 
 def _main() -> None:
-    # Ctrl-C reaches the whole terminal; the block decides what it means for its server.
+    # Ctrl-C reaches every process of the terminal; the job decides when its server ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
 
@@ -59,7 +58,7 @@ def _main() -> None:
 
     threading.Thread(target=end_when_orphaned, daemon=True).start()
     code = child.wait()
-    # A shell's convention, so that the block can name the signal.
+    # The convention of shells; it lets the job name the signal.
     os._exit(code if code >= 0 else 128 - code)
 
 

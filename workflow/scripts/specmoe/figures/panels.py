@@ -1,16 +1,18 @@
-"""What figures are drawn with: panels, lines of cells with their intervals, axes, legends."""
+"""Building blocks of the figures: panels, points with their intervals, axes, legends."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite, nan
 from typing import Any
 
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation, Transform
 
 from specmoe.figures.style import (
@@ -19,18 +21,23 @@ from specmoe.figures.style import (
     REFERENCE_COLOUR,
     WIDTH_IN,
     Look,
-    legend_columns,
+    short,
 )
 
 MAX_COLUMNS = 3
 LINE_DODGE_PT = 3.0
+POINT_DODGE = 0.1
+"""Space between two points of one category, as a share of the space between categories."""
+
+# How seaborn finds value and interval in the rows of `interval_rows`.
+INTERVAL: Any = {"estimator": "median", "errorbar": ("pi", 100)}
 # Beyond this ratio of largest to smallest, a linear axis would crowd the small values.
 LOG_RATIO = 5
 
 
 @dataclass(frozen=True)
-class Quantity:
-    """What a vertical axis shows: a column, its words, the columns of its interval's ends."""
+class PlottedColumn:
+    """A column for a vertical axis, its words, and the columns of its interval's ends."""
 
     column: str
     words: str
@@ -38,9 +45,31 @@ class Quantity:
     high: str | None = None
 
 
-def make_panels(count: int, *, sharey: bool = True) -> tuple[Figure, list[Axes]]:
-    """Return a figure with that many axes, at most MAX_COLUMNS side by side."""
-    rows = ceil(count / MAX_COLUMNS)
+ACCEPTANCE = PlottedColumn("acceptance_rate", "acceptance rate")
+SPEEDUP = PlottedColumn("speedup", "speedup over no draft", "speedup_low", "speedup_high")
+# How a reference is drawn, and the words beside it.
+REFERENCE_LINE: Any = {"color": REFERENCE_COLOUR, "linestyle": (0, (6, 2)), "linewidth": 0.9}
+REFERENCE_WORDS: Any = {
+    **{"ha": "right", "fontsize": 7, "style": "italic"},
+    "color": REFERENCE_COLOUR,
+}
+GAMMA_WORDS = "draft length γ (tokens)"
+
+
+def panel_for_each(
+    groups: Iterable[Any], most_columns: int = MAX_COLUMNS
+) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
+    """Return a figure with axes for each group of a `groupby`, and each axes with its cells."""
+    listed = [members for _, members in groups]
+    figure, panels = make_panels(len(listed), most_columns=most_columns)
+    return figure, list(zip(panels, listed, strict=True))
+
+
+def make_panels(
+    count: int, *, sharey: bool = True, most_columns: int = MAX_COLUMNS
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with that many axes, at most `most_columns` side by side."""
+    rows = ceil(count / most_columns)
     columns = ceil(count / rows)
     width = WIDTH_IN if columns > 1 else 0.6 * WIDTH_IN
     figure = Figure(figsize=(width, min(0.5 + PANEL_HEIGHT_IN * rows, MAX_HEIGHT_IN)))
@@ -50,8 +79,70 @@ def make_panels(count: int, *, sharey: bool = True) -> tuple[Figure, list[Axes]]
     return figure, panels[:count]
 
 
+def interval_rows(cells: pd.DataFrame, plotted: PlottedColumn) -> pd.DataFrame:
+    """Return each cell up to three times: with its value and with both ends of its interval.
+
+    Seaborn computes intervals from rows. The median of these rows is the value, and the range of
+    them (`INTERVAL`) is the interval that the analysis computed.
+    """
+    cells = cells.dropna(subset=plotted.column)
+    value = cells[plotted.column].astype(float)
+    ends = [value]
+    if plotted.low and plotted.high:
+        # Blocks that agree to the last digit give ends a rounding error beyond the value.
+        ends.append(cells[plotted.low].astype(float).clip(upper=value))
+        ends.append(cells[plotted.high].astype(float).clip(lower=value))
+    rows = pd.concat([cells.assign(**{plotted.column: end}) for end in ends])
+    return rows.dropna(subset=plotted.column)
+
+
+def draw_points(
+    axes: Axes,
+    cells: pd.DataFrame,
+    x: str,
+    plotted: PlottedColumn,
+    looks: Mapping[str, Look],
+    *,
+    categories: Iterable[float],
+    hollow: bool = False,
+) -> None:
+    """Draw points with their intervals over a categorical axis, a line for each series of `looks`.
+
+    Points of one category stand side by side in the order of `looks`. A line has a gap at a
+    category that its series did not measure. `categories` holds the values of x of all panels.
+    """
+    rows = interval_rows(cells, plotted)
+    filling = {"markerfacecolor": "white"} if hollow else {"markeredgecolor": "white"}
+    sns.pointplot(
+        rows.assign(**{x: rows[x].map(_category)}),
+        x=x,
+        y=plotted.column,
+        order=[_category(value) for value in sorted(set(categories))],
+        hue="series",
+        hue_order=list(looks),
+        palette=[look.colour for look in looks.values()],
+        markers=[look.marker for look in looks.values()],
+        linestyles=[look.line for look in looks.values()],
+        dodge=POINT_DODGE * (len(looks) - 1),
+        capsize=0.05,
+        err_kws={"linewidth": 0.8},
+        linewidth=1.2,
+        markersize=5,
+        markeredgewidth=0.8 if hollow else 0.4,
+        legend=False,
+        ax=axes,
+        **filling,
+        **INTERVAL,
+    )
+    axes.set(xlabel="", ylabel="")
+
+
+def _category(value: float) -> str:
+    return f"{value:g}"
+
+
 def dodged(groups: Iterable[Any], step: float = LINE_DODGE_PT) -> list[tuple[Any, float]]:
-    """Return the groups, each with its shift in points, so that equal values stay apart."""
+    """Return the groups, each with a shift in points that keeps equal values apart."""
     listed = list(groups)
     middle = (len(listed) - 1) / 2
     return [(group, step * (index - middle)) for index, group in enumerate(listed)]
@@ -61,15 +152,15 @@ def draw(
     axes: Axes,
     cells: pd.DataFrame,
     x: str,
-    quantity: Quantity,
+    plotted: PlottedColumn,
     look: Look,
     dodge: float,
     *,
     hollow: bool = False,
 ) -> None:
     """Draw one line of cells with its intervals, shifted sideways by `dodge` points."""
-    column = quantity.column
-    columns = [x, column, quantity.low or column, quantity.high or column]
+    column = plotted.column
+    columns = [x, column, plotted.low or column, plotted.high or column]
     shown = cells[columns].to_numpy(float, na_value=nan)
     at, values, lows, highs = shown.T
     axes.errorbar(
@@ -82,11 +173,19 @@ def draw(
         transform=_shifted(axes, dodge),
         **_line(look, hollow=hollow),
     )
-    # Of a shifted line matplotlib does not ask how far it reaches.
+    # Matplotlib ignores a shifted line when it chooses the limits of the axes.
     reach = [(place, end) for place, *ends in shown for end in ends if isfinite(end)]
     if reach:
         axes.update_datalim(reach)
         axes.autoscale_view()
+
+
+def draw_series(
+    axes: Axes, cells: pd.DataFrame, x: str, plotted: PlottedColumn, looks: Mapping[str, Look]
+) -> None:
+    """Draw a line for each series of cells with its intervals, side by side."""
+    for (series, members), dodge in dodged(cells.groupby("series", sort=False)):
+        draw(axes, members, x, plotted, looks[series], dodge)
 
 
 def _shifted(axes: Axes, points: float) -> Transform:
@@ -110,22 +209,30 @@ def handle(look: Look, label: str, *, hollow: bool = False) -> Line2D:
     return Line2D([], [], label=label, **_line(look, hollow=hollow))
 
 
+def series_handles(cells: pd.DataFrame, looks: Mapping[str, Look]) -> list[Line2D]:
+    """Return the legend's sample of each series of cells (columns series and label), in order."""
+    named = cells.drop_duplicates("series")[["series", "label"]]
+    return [handle(looks[series], short(label)) for series, label in named.itertuples(index=False)]
+
+
 def add_legend(figure: Figure, handles: Sequence[Line2D | Patch]) -> None:
-    """Put one legend over all panels; under them it would hide the figure's own x label."""
+    """Put one legend over all panels; below them it would hide the figure's x label."""
     labels = [str(sample.get_label()) for sample in handles]
-    columns = legend_columns(labels, figure.get_figwidth())
+    # An entry takes its letters and about eight more for its sample and the gap; at 7 points
+    # there are 17 letters to the inch.
+    columns = max(1, int(17 * figure.get_figwidth()) // (max(map(len, labels), default=1) + 8))
     figure.legend(handles, labels, loc="outside upper center", ncols=columns)
 
 
 def mark_no_change(axes: Axes) -> None:
     """Draw the line above which a draft pays."""
-    axes.axhline(1, color=REFERENCE_COLOUR, linewidth=0.9, linestyle=(0, (6, 2)), zorder=1)
+    axes.axhline(1, **REFERENCE_LINE, zorder=1)
 
 
 def start_at_zero(axes: Axes) -> None:
-    """Let the vertical axis start at zero, with some room at its other end."""
+    """Start the vertical axis at zero, with some room at its other end."""
     low, high = axes.get_ylim()
-    if low != 0:  # else done already for a panel that shares this axis
+    if low != 0:  # zero: a panel that shares this axis has set it already
         axes.set_ylim(0, 1.04 * high)
 
 
@@ -136,7 +243,7 @@ def powers_of_two(axes: Axes, values: Iterable[int]) -> None:
     axes.set_xlim(ticks[0] / 1.3, ticks[-1] * 1.3)
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
+    axes.xaxis.set_major_formatter("{x:.0f}")
 
 
 def size_axis(axes: Axes, values: pd.Series) -> None:
@@ -145,10 +252,32 @@ def size_axis(axes: Axes, values: pd.Series) -> None:
     if high > LOG_RATIO * low:
         axes.set_xscale("log")
         axes.set_xlim(low / 1.4, high * 1.4)
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        plain_logarithm(axes.xaxis)
     else:
         margin = 0.15 * (high - low) or 0.15 * high
         axes.set_xlim(low - margin, high + margin)
         axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_major_formatter("{x:g}")
+
+
+def plain_logarithm(axis: Axis) -> None:
+    """Label a logarithmic axis at 1, 2, 5, 10, ... and without powers."""
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter("{x:g}")
+
+
+def alike_logarithms(axes: Axes, values: pd.DataFrame, margin: float) -> tuple[float, float]:
+    """Make both axes logarithmic and alike; return their limits, beyond all values by a factor."""
+    limits = (float(values.min().min()) / margin, float(values.max().max()) * margin)
+    axes.set(xscale="log", yscale="log", xlim=limits, ylim=limits)
+    for axis in (axes.xaxis, axes.yaxis):
+        plain_logarithm(axis)
+    axes.plot(limits, limits, **REFERENCE_LINE)
+    return limits
+
+
+def scatter(axes: Axes, x: pd.Series, y: pd.Series, look: Look, *, hollow: bool = False) -> None:
+    """Draw many small dots without intervals."""
+    small = {"markersize": 4, "markeredgewidth": 0.8 if hollow else 0.3, "linestyle": "none"}
+    axes.plot(x, y, **(_line(look, hollow=hollow) | small), zorder=2)

@@ -1,4 +1,4 @@
-"""The figure of one matrix that was measured in several ways: by two protocols, or two engines."""
+"""The figure of cells that several protocols or engines measured."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -8,53 +8,52 @@ from matplotlib.ticker import FuncFormatter
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.labelled import cells_by_way
 from specmoe.figures.panels import (
-    Quantity,
+    ACCEPTANCE,
+    GAMMA_WORDS,
+    PlottedColumn,
     add_legend,
-    dodged,
-    draw,
+    draw_points,
     handle,
     mark_no_change,
-    powers_of_two,
     start_at_zero,
 )
-from specmoe.figures.style import WIDTH_IN, applied, short, way_looks
+from specmoe.figures.style import WIDTH_IN, short, way_looks
 
 ROW_HEIGHT_IN = 1.7
-# Below these the axes are linear, so that zero has a place.
+# The axes are linear below these, so that they can show zero.
 LEAST_ACCEPTANCE, LEAST_FAILURES = 1e-3, 1.0
 
-_ACCEPTANCE = Quantity("acceptance_rate", "acceptance rate")
-_SPEEDUP = Quantity("speedup", "speedup it reports", "speedup_low", "speedup_high")
-_FAILURES = Quantity("decode_failures", "failed decodes a run")
+_SPEEDUP = PlottedColumn("speedup", "speedup it reports", "speedup_low", "speedup_high")
+_FAILURES = PlottedColumn("decode_failures", "failed decodes a run")
+_COLUMNS = (ACCEPTANCE, _SPEEDUP, _FAILURES)
 
 
-@applied()
 def plot_protocols(analysis: Analysis) -> Figure | None:
-    """Show what each way of measuring gives for the same cells, or None with a single way.
+    """Show the results of each way of measuring the same cells, or None with a single way.
 
     A row of panels for each target and draft, a line for each way, over draft length.
     """
     cells = cells_by_way(analysis)
     if cells.empty:
         return None
+    cells["series"] = cells["way"]
     rows = [members for _, members in cells.groupby(["target_rank", "draft_rank"])]
     figure = Figure(figsize=(WIDTH_IN, 0.7 + ROW_HEIGHT_IN * len(rows)))
     grid = figure.subplots(len(rows), 3, squeeze=False, sharex=True, sharey="col")
     looks = way_looks(cells["way"].unique())
     for panels, members in zip(grid, rows, strict=True):
-        for axes, quantity in zip(panels, (_ACCEPTANCE, _SPEEDUP, _FAILURES), strict=True):
-            for (way, line), dodge in dodged(members.groupby("way", sort=False)):
-                draw(axes, line, "gamma", quantity, looks[way], dodge)
-            powers_of_two(axes, cells["gamma"])
+        here = {way: looks[way] for way in members["series"].unique()}
+        for axes, plotted in zip(panels, _COLUMNS, strict=True):
+            draw_points(axes, members, "gamma", plotted, here, categories=cells["gamma"])
         panels[0].set_ylabel(_words(members))
-    for axes, quantity in zip(grid[0], (_ACCEPTANCE, _SPEEDUP, _FAILURES), strict=True):
-        axes.set_title(quantity.words)
+    for axes, plotted in zip(grid[0], _COLUMNS, strict=True):
+        axes.set_title(plotted.words)
     for acceptance, speedup, failures in grid:
         _show_shares(acceptance)
         mark_no_change(speedup)
         _show_counts(failures, cells["decode_failures"].max())
     start_at_zero(grid[0][1])
-    figure.supxlabel("draft length γ (tokens)")
+    figure.supxlabel(GAMMA_WORDS)
     add_legend(figure, [handle(look, way) for way, look in looks.items()])
     return figure
 
@@ -75,5 +74,5 @@ def _show_shares(axes: Axes) -> None:
 def _show_counts(axes: Axes, most: float) -> None:
     axes.set_yscale("symlog", linthresh=LEAST_FAILURES)
     axes.set_ylim(-0.4, 3 * max(float(most), LEAST_FAILURES))  # room for the markers of both ends
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda count, _: f"{count:g}"))
+    axes.yaxis.set_major_formatter("{x:g}")
     axes.minorticks_off()

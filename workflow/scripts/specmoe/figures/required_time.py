@@ -1,33 +1,29 @@
-"""The figure of the draft-time bound: what decoding took, against what its passes need."""
+"""The figure of the draft-time bound: decode time against the time that the passes need."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from specmoe.figures.panels import add_legend, handle
-from specmoe.figures.style import REFERENCE_COLOUR, WIDTH_IN, Look, applied, short, target_looks
+from specmoe.analysis.build import Analysis
+from specmoe.analysis.labelled import table
+from specmoe.figures.panels import REFERENCE_WORDS, add_legend, alike_logarithms, handle, scatter
+from specmoe.figures.style import WIDTH_IN, short, target_looks
 
 HEIGHT_IN = 3.6
 MARGIN = 1.3
 FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
-NOTHING_DRAFTED = "not measured in this campaign"
 
 
-@applied()
-def plot_required_time(frames: Mapping[str, pd.DataFrame]) -> Figure:
-    """Show every row of each campaign as a dot; below the diagonal no run can be.
+def plot_required_time(analysis: Analysis) -> Figure | None:
+    """Show every run with a draft of each campaign as a dot, or None if there are none.
 
-    `frames` are `bounds.required_time`'s, by the campaign's words in the legend.
+    No run can be below the diagonal.
     """
-    rows = _rows(frames)
+    rows = _rows(table(analysis, "required_time"))
     if rows.empty:
-        figure = Figure(figsize=(WIDTH_IN / 2, 1))
-        figure.text(0.5, 0.5, NOTHING_DRAFTED, ha="center", va="center", style="italic")
-        return figure
+        return None
     figure = Figure(figsize=(0.75 * WIDTH_IN, HEIGHT_IN))
     axes = figure.subplots()
     _mark_bound(axes, rows)
@@ -35,7 +31,7 @@ def plot_required_time(frames: Mapping[str, pd.DataFrame]) -> Figure:
     for series, look in target_looks(rows).items():
         members = rows[rows["series"] == series]
         dots = replace(look, line="none")
-        _scatter(axes, members, dots)
+        scatter(axes, members["required_s"], members["decode_s"], dots)
         first = members.iloc[0]
         words = f"{short(first['campaign'])}, {FAMILY_WORDS[first['family']]} ({len(members)})"
         handles.append(handle(dots, words))
@@ -45,59 +41,18 @@ def plot_required_time(frames: Mapping[str, pd.DataFrame]) -> Figure:
     return figure
 
 
-def _rows(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Return the rows of all campaigns with both times in seconds; a series is one family's."""
-    columns = ["campaign", "family", "series", "decode_s", "required_s"]
-    listed = [
-        frame.assign(
-            campaign=campaign,
-            series=campaign + " " + frame["family"],
-            decode_s=frame["decode_ms"].astype(float) / 1000,
-            required_s=frame["required_ms"].astype(float) / 1000,
-        )[columns]
-        for campaign, frame in frames.items()
-        if not frame.empty
-    ]
-    return pd.concat(listed, ignore_index=True) if listed else pd.DataFrame(columns=columns)
-
-
-def _scatter(axes: Axes, members: pd.DataFrame, look: Look) -> None:
-    axes.plot(
-        members["required_s"],
-        members["decode_s"],
-        linestyle="none",
-        marker=look.marker,
-        markersize=4,
-        color=look.colour,
-        markeredgecolor="white",
-        markeredgewidth=0.3,
-        zorder=2,
+def _rows(times: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows with both times in seconds; a series is a family of one campaign."""
+    return times.assign(
+        series=times["campaign"] + " " + times["family"],
+        decode_s=times["decode_ms"].astype(float) / 1000,
+        required_s=times["required_ms"].astype(float) / 1000,
     )
 
 
 def _mark_bound(axes: Axes, rows: pd.DataFrame) -> None:
-    """Make both axes logarithmic and alike, and grey the part that no run can be in."""
-    times = rows[["required_s", "decode_s"]]
-    low, high = float(times.min().min()) / MARGIN, float(times.max().max()) * MARGIN
-    diagonal = [low, high]
-    axes.fill_between(diagonal, low, diagonal, color="#EFEFEF", linewidth=0, zorder=0)
-    axes.plot(diagonal, diagonal, color=REFERENCE_COLOUR, linestyle=(0, (6, 2)), linewidth=0.9)
-    axes.annotate(
-        "faster than its own passes",
-        xy=(0.98, 0.03),
-        xycoords="axes fraction",
-        ha="right",
-        va="bottom",
-        fontsize=7,
-        style="italic",
-        color=REFERENCE_COLOUR,
-    )
-    for axis, scale, limit in (
-        (axes.xaxis, axes.set_xscale, axes.set_xlim),
-        (axes.yaxis, axes.set_yscale, axes.set_ylim),
-    ):
-        scale("log")
-        limit(low, high)
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    """Draw the diagonal, and grey the part where no run can be."""
+    diagonal = alike_logarithms(axes, rows[["required_s", "decode_s"]], MARGIN)
+    axes.fill_between(diagonal, diagonal[0], diagonal, color="#EFEFEF", linewidth=0, zorder=0)
+    words = "faster than its own passes"
+    axes.annotate(words, (0.98, 0.03), xycoords="axes fraction", va="bottom", **REFERENCE_WORDS)

@@ -1,5 +1,6 @@
-"""The figure of campaigns side by side: speedup against draft length, a colour for each of them."""
+"""The figure of campaigns side by side: speedup against draft length, a colour a campaign."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import pandas as pd
@@ -9,29 +10,25 @@ from matplotlib.figure import Figure
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.labelled import drawn_side_by_side, table
 from specmoe.figures.panels import (
-    Quantity,
+    GAMMA_WORDS,
+    SPEEDUP,
     add_legend,
-    dodged,
-    draw,
+    draw_points,
     handle,
-    make_panels,
     mark_no_change,
-    powers_of_two,
+    panel_for_each,
     start_at_zero,
 )
-from specmoe.figures.style import REFERENCE_COLOUR, Look, applied, compared_looks, short
+from specmoe.figures.style import REFERENCE_COLOUR, Look, compared_looks, short
 
-LINE_DODGE_PT = 4.5
-
-_SPEEDUP = Quantity("speedup", "speedup over no draft", "speedup_low", "speedup_high")
+_BETWEEN = "\n"  # in no heading and no label
 
 
-@applied()
 def plot_side_by_side(analysis: Analysis) -> Figure | None:
     """Show the speedups of several campaigns against draft length, or None if only one has any.
 
-    The panels are those of `drawn_side_by_side`. A line for each campaign and draft; hollow dots
-    have runs that the audit marks.
+    The panels are those of `drawn_side_by_side`. A line for each campaign and draft. The audit
+    marks runs of hollow dots.
     """
     cells = drawn_side_by_side(analysis)
     if cells.empty:
@@ -39,38 +36,40 @@ def plot_side_by_side(analysis: Analysis) -> Figure | None:
     listed = table(analysis, "compared_campaigns")["heading"]
     headings = listed[listed.isin(cells["heading"])].tolist()
     drafts = cells["draft_label"].drop_duplicates().tolist()
-    looks = compared_looks(headings, drafts)
-    groups = [members for _, members in cells.groupby("panel")]
-    figure, panels = make_panels(len(groups))
-    for axes, members in zip(panels, groups, strict=True):
-        lines = members.groupby(["heading", "draft_label"], sort=False)
-        for (key, line), dodge in dodged(lines, LINE_DODGE_PT):
-            _draw_line(axes, line, looks[key], dodge)
-        powers_of_two(axes, cells["gamma"])
+    pairs = compared_looks(headings, drafts)
+    looks = {f"{heading}{_BETWEEN}{draft}": look for (heading, draft), look in pairs.items()}
+    cells["series"] = cells["heading"] + _BETWEEN + cells["draft_label"]
+    figure, panels = panel_for_each(cells.groupby("panel"))
+    for axes, members in panels:
+        here = {series: looks[series] for series in members["series"].unique()}
+        _draw_cells(axes, members, here, cells["gamma"])
         axes.set_title(_title(members, cells))
-    for axes in panels:
+    for axes, _ in panels:
         start_at_zero(axes)
         mark_no_change(axes)
-    figure.supxlabel("draft length γ (tokens)")
-    figure.supylabel(_SPEEDUP.words)
+    figure.supxlabel(GAMMA_WORDS)
+    figure.supylabel(SPEEDUP.words)
     campaigns = [
-        handle(replace(looks[heading, drafts[0]], marker="", line="-"), short(heading))
+        handle(replace(pairs[heading, drafts[0]], marker="", line="-"), short(heading))
         for heading in headings
     ]
     of_drafts = [
-        handle(replace(looks[headings[0], draft], colour=REFERENCE_COLOUR), f"draft {short(draft)}")
+        handle(replace(pairs[headings[0], draft], colour=REFERENCE_COLOUR), f"draft {short(draft)}")
         for draft in drafts
     ]
     add_legend(figure, [*campaigns, *of_drafts])
     return figure
 
 
-def _draw_line(axes: Axes, line: pd.DataFrame, look: Look, dodge: float) -> None:
-    """Draw a campaign's cells of one draft, those with marked runs hollow."""
-    draw(axes, line, "gamma", _SPEEDUP, look, dodge)
-    marked = line[line["marked"] > 0]
+def _draw_cells(
+    axes: Axes, cells: pd.DataFrame, looks: Mapping[str, Look], gammas: Iterable[int]
+) -> None:
+    """Draw the cells of a panel, those with marked runs hollow."""
+    draw_points(axes, cells, "gamma", SPEEDUP, looks, categories=gammas)
+    marked = cells[cells["marked"] > 0]
     if not marked.empty:
-        draw(axes, marked, "gamma", _SPEEDUP, replace(look, line="none"), dodge, hollow=True)
+        dots = {series: replace(look, line="none") for series, look in looks.items()}
+        draw_points(axes, marked, "gamma", SPEEDUP, dots, categories=gammas, hollow=True)
 
 
 def _title(members: pd.DataFrame, cells: pd.DataFrame) -> str:

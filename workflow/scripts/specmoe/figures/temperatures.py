@@ -1,27 +1,23 @@
 """The figure of suites that sample: acceptance rate and speedup against temperature."""
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FormatStrFormatter, PercentFormatter
+from matplotlib.ticker import PercentFormatter
 
 from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import temperature_cells
+from specmoe.analysis.labelled import records, temperature_cells
 from specmoe.figures.panels import (
-    Quantity,
+    ACCEPTANCE,
+    SPEEDUP,
     add_legend,
-    dodged,
-    draw,
+    draw_points,
     handle,
     make_panels,
     mark_no_change,
     start_at_zero,
 )
-from specmoe.figures.style import applied, short, target_looks
-
-_ACCEPTANCE = Quantity("acceptance_rate", "acceptance rate")
-_SPEEDUP = Quantity("speedup", "speedup over no draft", "speedup_low", "speedup_high")
+from specmoe.figures.style import short, target_looks
 
 
-@applied()
 def plot_temperatures(analysis: Analysis) -> Figure | None:
     """Show what temperature does, or None if nothing was sampled.
 
@@ -33,21 +29,16 @@ def plot_temperatures(analysis: Analysis) -> Figure | None:
     cells["series"] = cells["series"] + " " + cells["draft"] + " " + cells["gamma"].astype(str)
     looks = target_looks(cells)
     figure, (left, right) = make_panels(2, sharey=False)
-    handles = []
-    for (series, members), dodge in dodged(cells.groupby("series", sort=False)):
-        first = members.iloc[0]
-        for axes, quantity in [(left, _ACCEPTANCE), (right, _SPEEDUP)]:
-            draw(axes, members, "temperature", quantity, looks[series], dodge)
-        words = f"draft {short(first['draft_label'])}, γ = {first['gamma']}"
-        handles.append(handle(looks[series], f"{short(first['label'])}, {words}"))
-    for axes, quantity in [(left, _ACCEPTANCE), (right, _SPEEDUP)]:
-        axes.xaxis.set_major_locator(FixedLocator(sorted(set(cells["temperature"]))))
-        axes.xaxis.set_major_formatter(FormatStrFormatter("%g"))
-        axes.set_ylabel(quantity.words)
-    mark_no_change(right)
-    start_at_zero(left)
-    start_at_zero(right)
+    for axes, plotted in [(left, ACCEPTANCE), (right, SPEEDUP)]:
+        draw_points(axes, cells, "temperature", plotted, looks, categories=cells["temperature"])
+        axes.set_ylabel(plotted.words)
+        start_at_zero(axes)
     left.yaxis.set_major_formatter(PercentFormatter(1.0))
+    mark_no_change(right)
     figure.supxlabel("temperature")
+    handles = []
+    for row in records(cells.drop_duplicates("series")):
+        words = f"{short(row['label'])}, draft {short(row['draft_label'])}, γ = {row['gamma']}"
+        handles.append(handle(looks[row["series"]], words))
     add_legend(figure, handles)
     return figure

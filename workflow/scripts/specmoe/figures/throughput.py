@@ -1,120 +1,110 @@
-"""The bars of the throughput figure: which there are, how they break into rows, how they look."""
+"""The figure of rates: bars over draft length, a panel for each target and way of measuring."""
 
 import textwrap
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 
-from specmoe.figures.style import BASELINE_COLOUR, draft_fills, shade, short
+from specmoe.analysis.build import Analysis
+from specmoe.analysis.labelled import ordered_baselines, text_cells
+from specmoe.config.block import NO_DRAFT, WAY
+from specmoe.figures.panels import (
+    GAMMA_WORDS,
+    INTERVAL,
+    PlottedColumn,
+    add_legend,
+    interval_rows,
+    panel_for_each,
+)
+from specmoe.figures.style import BASELINE_FILL, Fill, draft_fills, short
 
 MAX_BARS = 28
+"""How many bars fit side by side on the page."""
+
+MAX_COLUMNS = 4
+LEAST_CATEGORIES = 4
+"""Bars of a panel with fewer categories are as narrow as if it had so many."""
+
+ALONE = "–"
+"""Stands for γ where there is no draft."""
+
+_RATE = PlottedColumn("tokens_per_second", "tokens per second", "low", "high")
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A bar of `throughput`: rate and deviation in tok/s, the tick under it, its look."""
+def plot_throughput(analysis: Analysis) -> Figure | None:
+    """Show the rate of each target without a draft, and with each draft and γ; ± sd.
 
-    rate: float
-    deviation: float
-    tick: str
-    colour: Any
-    hatch: str
-
-
-@dataclass(frozen=True)
-class BarGroup:
-    """The bars of one target."""
-
-    label: str
-    bars: list[Bar]
-
-
-def group_bars(cells: pd.DataFrame, baselines: pd.DataFrame) -> list[BarGroup]:
-    """Return the bars of every target measured with a draft, or else of every baseline."""
-    if cells.empty:
-        rows = baselines.to_dict("records")
-        return [BarGroup(row["label"], [_baseline_bar(row)]) for row in rows]
-    fills = draft_fills(cells.sort_values("draft_rank")["draft"].unique())
-    gammas = sorted(cells["gamma"].unique())
-    plain = {row["target"]: row for row in baselines.to_dict("records")}
-    groups = []
-    for _, members in cells.groupby("series", sort=False):
-        first = members.iloc[0]
-        bars = [_baseline_bar(plain[first["target"]])] if first["target"] in plain else []
-        for row in members.to_dict("records"):
-            fill, step = fills[row["draft"]], gammas.index(row["gamma"])
-            colour = shade(fill.colour, step, len(gammas))
-            rate, deviation = row["tokens_per_second"], row["tokens_per_second_sd"]
-            bars.append(Bar(rate, deviation, str(row["gamma"]), colour, fill.hatch))
-        groups.append(BarGroup(first["label"], bars))
-    return groups
+    A campaign without drafts shows its baselines alone. None if it has none.
+    """
+    baselines = _with_deviation(ordered_baselines(analysis)).assign(gamma=ALONE, draft=NO_DRAFT)
+    cells = _with_deviation(text_cells(analysis))
+    shown = baselines.assign(series=baselines["target"]) if cells.empty else cells
+    if shown.empty:
+        return None
+    groups = shown.groupby(["series", *WAY], sort=False)
+    widest = int(groups.size().max()) + 1
+    columns = min(MAX_COLUMNS, max(1, MAX_BARS // widest))
+    figure, panels = panel_for_each(groups, columns)
+    drafts = cells.sort_values("draft_rank").drop_duplicates("draft")
+    fills = draft_fills(drafts["draft"])
+    for axes, members in panels:
+        measured = [*WAY, "target"]
+        of_panel = baselines[measured].eq(members[measured].iloc[0]).all(axis=1)
+        gammas = [] if cells.empty else sorted(members["gamma"].unique())
+        categories = [ALONE, *map(str, gammas)]
+        _draw_bars(axes, baselines[of_panel], {NO_DRAFT: BASELINE_FILL}, categories)
+        here = {draft: fill for draft, fill in fills.items() if draft in set(members["draft"])}
+        _draw_bars(axes, members.assign(gamma=members["gamma"].astype(str)), here, categories)
+        axes.set_title(textwrap.fill(short(members["label"].iloc[0]), 60 // columns))
+    figure.supxlabel(GAMMA_WORDS)
+    figure.supylabel(_RATE.words)
+    labels = {NO_DRAFT: "without draft"}
+    labels |= dict(zip(drafts["draft"], "draft " + drafts["draft_label"].map(short), strict=True))
+    handles = [
+        Patch(facecolor=fill.colour, edgecolor="black", hatch=fill.hatch, label=labels[draft])
+        for draft, fill in {NO_DRAFT: BASELINE_FILL, **fills}.items()
+    ]
+    add_legend(figure, handles)
+    return figure
 
 
-def _baseline_bar(row: dict[Any, Any]) -> Bar:
-    rate, deviation = row["tokens_per_second"], row["tokens_per_second_sd"]
-    return Bar(rate, deviation, "–", BASELINE_COLOUR, "")
+def _with_deviation(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with the ends of one standard deviation around their rate."""
+    rate, deviation = rows["tokens_per_second"], rows["tokens_per_second_sd"]
+    return rows.assign(low=rate - deviation, high=rate + deviation)
 
 
-def break_rows(groups: Iterable[BarGroup]) -> list[list[BarGroup]]:
-    """Return the groups in rows of at most MAX_BARS bars, gaps between groups included."""
-    rows: list[list[BarGroup]] = []
-    room = 0
-    for group in groups:
-        if not rows or len(group.bars) > room:
-            rows.append([])
-            room = MAX_BARS
-        rows[-1].append(group)
-        room -= len(group.bars) + 1
-    return rows
-
-
-def draw_bars(axes: Axes, groups: Sequence[BarGroup]) -> None:
-    """Draw groups side by side, γ under each bar and the target under its group."""
-    ticks: dict[float, str] = {}
-    start = 0
-    for group in groups:
-        for x, bar in enumerate(group.bars, start):
-            ticks[x] = bar.tick
-            axes.bar(
-                x,
-                bar.rate,
-                width=0.9,
-                yerr=None if pd.isna(bar.deviation) else bar.deviation,
-                error_kw={"elinewidth": 0.8, "capsize": 1.5},
-                color=bar.colour,
-                hatch=bar.hatch,
-                edgecolor="black",
-                linewidth=0.5,
-                zorder=2,
-            )
-        _name_group(axes, start, group)
-        start += len(group.bars) + 1
-    axes.set_xlim(-0.8, max(start - 1.2, 8))
-    axes.set_xticks(list(ticks), list(ticks.values()))
-    axes.tick_params(axis="x", length=0)
-    axes.grid(visible=False, axis="x")
-    below: dict[str, Any] = {
-        "xycoords": "axes fraction",
-        "textcoords": "offset points",
-        "fontsize": 7,
-    }
-    axes.annotate("γ", xy=(0, 0), xytext=(-10, -10), **below)
-
-
-def _name_group(axes: Axes, start: int, group: BarGroup) -> None:
-    width = len(group.bars)
-    lines = textwrap.wrap(short(group.label), max(8, 3 * width + 2))
-    axes.annotate(
-        "\n".join(lines),
-        xy=(start + (width - 1) / 2, 0),
-        xycoords=axes.get_xaxis_transform(),
-        xytext=(0, -16),
-        textcoords="offset points",
-        ha="center",
-        va="top",
-        fontsize=7,
-        annotation_clip=False,
+def _draw_bars(
+    axes: Axes, rows: pd.DataFrame, fills: Mapping[str, Fill], categories: Sequence[str]
+) -> None:
+    """Draw a bar for each row over its γ, those of several drafts side by side."""
+    if not fills or rows.empty:
+        return
+    before = len(axes.containers)
+    sns.barplot(
+        interval_rows(rows, _RATE),
+        x="gamma",
+        y=_RATE.column,
+        order=categories,
+        hue="draft",
+        hue_order=list(fills),
+        palette=[fill.colour for fill in fills.values()],
+        saturation=1,
+        capsize=0.2,
+        err_kws={"color": "black", "linewidth": 0.8},
+        edgecolor="black",
+        linewidth=0.5,
+        legend=False,
+        ax=axes,
+        **INTERVAL,
     )
+    for bars, fill in zip(axes.containers[before:], fills.values(), strict=True):
+        for bar in bars:
+            bar.set_hatch(fill.hatch)
+    axes.set(xlabel="", ylabel="")
+    missing = max(0, LEAST_CATEGORIES - len(categories))
+    axes.set_xlim(-0.6 - missing / 2, len(categories) - 0.4 + missing / 2)

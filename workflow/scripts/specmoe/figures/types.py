@@ -1,26 +1,22 @@
-"""The figure of networks measured in files of several types: speedup against bytes read."""
+"""The figure of networks in files of several types: speedup against bytes read."""
 
 from matplotlib.figure import Figure
 
 from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import cells_by_type
+from specmoe.analysis.labelled import cells_by_type, records
 from specmoe.figures.panels import (
-    Quantity,
+    SPEEDUP,
     add_legend,
-    dodged,
-    draw,
+    draw_series,
     handle,
-    make_panels,
     mark_no_change,
+    panel_for_each,
     size_axis,
     start_at_zero,
 )
-from specmoe.figures.style import applied, short, target_looks
-
-_SPEEDUP = Quantity("speedup", "speedup over no draft", "speedup_low", "speedup_high")
+from specmoe.figures.style import short, target_looks
 
 
-@applied()
 def plot_types(analysis: Analysis) -> Figure | None:
     """Show speedup against the bytes a pass reads, or None if no network has several files.
 
@@ -33,24 +29,19 @@ def plot_types(analysis: Analysis) -> Figure | None:
     cells["read"] = cells["pass_bytes"] / divisor
     cells["series"] = cells["label"] + " " + cells["gamma"].astype(str)
     looks = target_looks(cells)
-    groups = [members for _, members in cells.groupby("draft_rank")]
-    figure, panels = make_panels(len(groups))
-    for axes, of_draft in zip(panels, groups, strict=True):
-        for (series, members), dodge in dodged(of_draft.groupby("series", sort=False)):
-            draw(axes, members, "read", _SPEEDUP, looks[series], dodge)
+    figure, panels = panel_for_each(cells.groupby("draft_rank"))
+    for axes, of_draft in panels:
+        draw_series(axes, of_draft, "read", SPEEDUP, looks)
         size_axis(axes, cells["read"])
         axes.set_title(f"draft {short(of_draft['draft_label'].iloc[0])}")
-    for axes in panels:
+    for axes, _ in panels:
         start_at_zero(axes)
         mark_no_change(axes)
     figure.supxlabel(f"read by a pass over one token ({unit})")
-    figure.supylabel(_SPEEDUP.words)
-    named = cells.drop_duplicates("series")[["series", "label", "gamma"]]
-    add_legend(
-        figure,
-        [
-            handle(looks[series], f"{short(label)}, γ = {gamma}")
-            for series, label, gamma in named.itertuples(index=False)
-        ],
-    )
+    figure.supylabel(SPEEDUP.words)
+    handles = [
+        handle(looks[row["series"]], f"{short(row['label'])}, γ = {row['gamma']}")
+        for row in records(cells.drop_duplicates("series"))
+    ]
+    add_legend(figure, handles)
     return figure

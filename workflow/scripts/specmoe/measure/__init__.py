@@ -1,1 +1,1 @@
-"""Measuring: the protocols, what is asked about divergences, one prompt round by round."""
+"""Measurements: the two protocols, the check of divergences, and the trace of one prompt."""

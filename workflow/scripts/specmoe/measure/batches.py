@@ -1,7 +1,7 @@
-"""What a model holds likely after a context, by the batches in which the context was read.
+"""A model's likeliest next tokens, by the batches in which it read the context.
 
 A batch of several rows takes other kernels than a single row, and their rounding differs. Reading
-a context in batches of another width, with no draft about, shows what that alone does to it.
+a context in batches of another width, without a draft, shows the effect of the batches alone.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,9 +19,10 @@ class Candidate:
 
 
 def batches(count: int, width: int) -> list[int]:
-    """Return the sizes of full batches of `width` that end at `count`; the first may be smaller."""
-    first = count % width
-    return [first] * bool(first) + [width] * (count // width)
+    """Return the sizes of batches of `width` for `count` tokens; only the first may be smaller."""
+    full, rest = divmod(count, width)
+    sizes = [width] * full
+    return [rest, *sizes] if rest else sizes
 
 
 def read_in_batches(
@@ -29,8 +30,8 @@ def read_in_batches(
 ) -> Iterator[list[Candidate]]:
     """Yield the `asked` likeliest next tokens, best first, after a prompt and after each batch.
 
-    The prompt is read as every run reads it, `tokens` after it in batches of `sizes`; sizes of 1
-    are what generating without a draft does. Raises MeasurementError if the server reads otherwise.
+    The server reads the prompt as in every run, then `tokens` in batches of `sizes`. With sizes of
+    1 it reads as it generates without a draft. Raises MeasurementError if it reads otherwise.
     """
     read = 0
     for size in (0, *sizes):

@@ -1,13 +1,14 @@
-"""Why a speculative run left its baseline's tokens: a near tie of the target's own, or not.
+"""Why a speculative run's tokens differ from its baseline's: a near tie of the target, or not.
 
-A verification is a batch of several rows and takes other kernels than a single row, so that of two
-tokens that the target holds about equally likely the other may win. The target itself is asked,
-without a draft: given the tokens both runs share, how far is the baseline's token ahead of the one
-the speculative run took, when those tokens are read one by one as the baseline read them, and when
-they are read in batches as wide as that run's? If batches alone close the gap, they are the cause.
+A verification is a batch of several rows and takes other kernels than a single row. Where two
+tokens are about equally likely, the batch may therefore pick the other one. The target answers
+without a draft: after the tokens that both runs share, by how much does the baseline's token lead
+the speculative run's, if it reads these tokens one by one as the baseline did, and if it reads them
+in batches as wide as that run's? If batches alone close the gap, they are the cause.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,22 +16,25 @@ from typing import Any
 import pandas as pd
 
 from specmoe.config.block import Block
-from specmoe.engine.machine_id import host_id, physical_cores
-from specmoe.engine.server import Server, server_command
+from specmoe.engine.job import Job
+from specmoe.engine.machine_id import host_id
+from specmoe.engine.server import Server
 from specmoe.errors import MeasurementError
-from specmoe.files import engine_path
 from specmoe.measure.batches import Candidate, batches, read_in_batches
 from specmoe.measure.paired import prompt_ids
 
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
 CANDIDATES_KEPT = 5
 
-_Answers = dict[tuple[str, tuple[int, ...], int], list[Candidate]]
+# Candidates after a prompt and a prefix that was read in batches of a width.
+_Readings = dict[tuple[str, tuple[int, ...], int], list[Candidate]]
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Divergence:
-    """The first token, counted from 0, that a run and its baseline do not share."""
+    """The first token at which a run and its baseline differ; positions count from 0."""
 
     run: str
     baseline: str
@@ -40,25 +44,25 @@ class Divergence:
     position: int
     token: int
     baseline_token: int
-    prefix: tuple[int, ...]  # what both generated before it
+    prefix: tuple[int, ...]  # the tokens before it, the same in both
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """How far the baseline's token is ahead of the one that was taken, in nats.
+class TokenGap:
+    """By how many nats the baseline's token leads the one that the run took.
 
-    Of a token that is not among the candidates asked for, the gap is `at least` what it says; a
-    reading in batches that does not list both tokens is left out.
+    If one of the two is not among the candidates, the gap is a lower bound; a reading in batches
+    without both tokens is left out.
     """
 
-    gap_nats: float  # read one by one, so below zero only if the baseline does not repeat itself
+    gap_nats: float  # read one by one: negative only if the baseline does not repeat itself
     gap_is_at_least: bool
-    gap_nats_by_width: dict[int, float]  # read in batches of so many tokens
+    gap_nats_by_width: dict[int, float]  # read in batches of that width
     best: tuple[Candidate, ...]  # read one by one
 
 
 def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Divergence]:
-    """Return where the runs of a target left their baselines, among the rows of `runs.parquet`."""
+    """Return where runs of a target differ from their baselines, from rows of `runs.parquet`."""
     rows = [row for row in rows if row["target"] == target]
     by_run = {row["run"]: row for row in rows}
     return [
@@ -69,22 +73,25 @@ def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Div
 
 
 def widths(gamma: int) -> list[int]:
-    """Return the widths of batches to ask about: some that a run meets, up to a full verification.
+    """Return the widths of batches to ask about, up to a full verification.
 
-    Kernels change at powers of two, and take the rows that are left over one by one.
+    Kernels change at powers of two, and take the remaining rows one by one.
     """
     return sorted({2**power for power in range(1, (gamma + 1).bit_length())} | {gamma + 1})
 
 
-def judge(divergence: Divergence, readings: Mapping[int, list[Candidate]]) -> Judgement:
-    """Return what the target's candidates after the common prefix say of a divergence.
+def judge(divergence: Divergence, readings: Mapping[int, list[Candidate]]) -> TokenGap:
+    """Return the gap at a divergence from the target's candidates after the common prefix.
 
-    They are best first, by the width of the batches in which the prefix was read; 1 is among them.
+    `readings` holds the candidates, best first, by the width of the batches in which the target
+    read the prefix; it has width 1.
     """
-    pair = divergence.baseline_token, divergence.token
-    gaps = {width: _gap(candidates, *pair) for width, candidates in readings.items()}
+    gaps = {
+        width: _gap(candidates, divergence.baseline_token, divergence.token)
+        for width, candidates in readings.items()
+    }
     ahead, missing = gaps.pop(1)
-    return Judgement(
+    return TokenGap(
         gap_nats=ahead,
         gap_is_at_least=missing,
         gap_nats_by_width={width: gap for width, (gap, least) in gaps.items() if not least},
@@ -93,23 +100,13 @@ def judge(divergence: Divergence, readings: Mapping[int, list[Candidate]]) -> Ju
 
 
 def judge_all(
-    divergences: Iterable[Divergence],
-    blocks: Mapping[str, Block],
-    *,
-    root: Path,
-    binary: Path,
-    target: Path,
-    log: Path,
-    start_limit_s: float,
-    run_limit_s: float,
-    say: Callable[[str], None],
+    divergences: list[Divergence], blocks: Mapping[str, Block], job: Job
 ) -> dict[str, Any]:
     """Judge the divergences of one target in one server with the baseline's command line.
 
-    `blocks` holds the baselines' blocks by id; the rest is as in `paired.measure`. Raises
-    MeasurementError when a baseline's block is missing or the server fails.
+    `blocks` holds the baselines' blocks by id. Raises MeasurementError when a baseline's block is
+    missing or the server fails.
     """
-    divergences = list(divergences)
     if not divergences:
         return {"host": host_id(), "command": None, "divergences": []}
     for divergence in divergences:
@@ -118,27 +115,21 @@ def judge_all(
                 f"no record of block {divergence.baseline_block}, the baseline of {divergence.run}"
             )
     some_block = blocks[divergences[0].baseline_block]
-    command = server_command(
-        binary,
-        engine_path(target),
-        context=some_block.context,
-        threads=some_block.threads or physical_cores(),
-        gpu_layers=some_block.gpu_layers,
-    )
-    asked: _Answers = {}
-    with Server(command, log, start_limit_s, run_limit_s, some_block.environment) as server:
-        say(f"asking the baseline of {some_block.target} about {len(divergences)} divergences")
+    known: _Readings = {}
+    judged = []
+    with job.server(job.command(some_block, None), some_block) as server:
+        _logger.info(
+            "asking the baseline of %s about %d divergences", some_block.target, len(divergences)
+        )
         for divergence in divergences:
-            _ask(server, divergence, blocks[divergence.baseline_block], root, asked)
-    judged = [
-        asdict(divergence) | asdict(judge(divergence, _readings(divergence, asked)))
-        for divergence in divergences
-    ]
+            block = blocks[divergence.baseline_block]
+            readings = _readings(server, divergence, block, job.root, known)
+            judged.append(asdict(divergence) | asdict(judge(divergence, readings)))
     return {"host": host_id(), "command": server.command, "divergences": judged}
 
 
 def _diverges(row: Mapping[str, Any], baseline: Mapping[str, Any]) -> bool:
-    if pd.isna(row["common_prefix"]):  # tokens that are not known, or not to be the same
+    if pd.isna(row["common_prefix"]):  # the tokens are unknown, or expected to differ
         return False
     return bool(row["common_prefix"] < min(len(row["tokens"]), len(baseline["tokens"])))
 
@@ -160,28 +151,30 @@ def _divergence(row: Mapping[str, Any], baseline: Mapping[str, Any]) -> Divergen
 
 
 def _gap(candidates: list[Candidate], ahead: int, behind: int) -> tuple[float, bool]:
-    """Return by how many nats one token leads another, and whether one of them is not listed."""
+    """Return by how many nats one token leads another, and whether a token is not listed."""
     logprobs = {candidate.token: candidate.logprob for candidate in candidates}
     least = candidates[-1].logprob
     gap = logprobs.get(ahead, least) - logprobs.get(behind, least)
     return gap, not {ahead, behind} <= set(logprobs)
 
 
-def _readings(divergence: Divergence, asked: _Answers) -> dict[int, list[Candidate]]:
-    return {
-        width: asked[divergence.prompt, divergence.prefix, width]
-        for width in (1, *widths(divergence.gamma))
-    }
+def _readings(
+    server: Server, divergence: Divergence, block: Block, root: Path, known: _Readings
+) -> dict[int, list[Candidate]]:
+    """Return the target's candidates after the prefix, by the width of the batches of reading.
 
-
-def _ask(server: Server, divergence: Divergence, block: Block, root: Path, asked: _Answers) -> None:
-    """Add what the target says to `asked`, where no run with the same tokens has asked it."""
+    `known` keeps them for further runs with the same prefix.
+    """
     [source] = [one for one in block.prompts if one.prompt == divergence.prompt]
     prompt = prompt_ids(server, source, block, root)
+    readings = {}
     for width in (1, *widths(divergence.gamma)):
         question = divergence.prompt, divergence.prefix, width
-        if question not in asked:
+        if question not in known:
             sizes = batches(divergence.position, width)
-            *_, asked[question] = read_in_batches(
-                server, prompt, divergence.prefix, sizes, CANDIDATES_ASKED
+            after_each_batch = list(
+                read_in_batches(server, prompt, divergence.prefix, sizes, CANDIDATES_ASKED)
             )
+            known[question] = after_each_batch[-1]
+        readings[width] = known[question]
+    return readings

@@ -1,12 +1,13 @@
 """The paired protocol: every run of a block in one llama-server process.
 
-The baseline of a speculative run is the same request to the same command line without the
-speculation flags, so that nothing but speculation tells the two apart.
+The baseline of a speculative run is the same request to a server with the same command line less
+the speculation flags, so that speculation is the only difference.
 """
 
+import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,65 +15,43 @@ from typing import Any
 
 from specmoe.config.block import Block, PromptSource
 from specmoe.engine.counters import ACCEPTED, DRAFTED, tokens_per_second
-from specmoe.engine.machine_id import host_id, load_average, physical_cores
-from specmoe.engine.server import Server, Settings, server_command
+from specmoe.engine.job import Job
+from specmoe.engine.machine_id import host_id, load_average
+from specmoe.engine.server import Server, Settings
 from specmoe.engine.server_log import read_draft_times, read_trace
 from specmoe.errors import MeasurementError
-from specmoe.files import engine_path
 
 CONTEXT_STEP = 256  # llama.cpp rounds the context up (src/llama-context.cpp)
-CACHE_TYPES = ("f16",)  # what llama.cpp takes without a flag
+CACHE_TYPES = ("f16",)  # llama.cpp's default
 VOCABULARY_FAULT = "the target and draft vocabs are not compatible"
 
+_logger = logging.getLogger(__name__)
 
-def measure(
-    block: Block,
-    *,
-    root: Path,
-    binary: Path,
-    target: Path,
-    draft: Path | None,
-    log: Path,
-    start_limit_s: float,
-    run_limit_s: float,
-    say: Callable[[str], None],
-) -> dict[str, Any]:
+
+def measure(block: Block, job: Job) -> dict[str, Any]:
     """Do all runs of a block and return its record: the block, the command, the raw answers.
 
-    `root` is the folder that prompt files are relative to, `binary` is llama-server; `log` receives
-    its output, `say` is told of every run. Raises MeasurementError, with the end of that log, when
-    any run is not a measurement.
+    Raises MeasurementError, with the end of the server's log, if any run is not a measurement.
     """
-    command = server_command(
-        binary,
-        engine_path(target),
-        context=block.context,
-        threads=block.threads or physical_cores(),
-        gpu_layers=block.gpu_layers,
-        draft=engine_path(draft) if draft else None,
-        method=block.method,
-        gamma=block.gamma,
-        imposed_acceptance=block.imposed_acceptance,
-    )
+    command = job.command(block, job.draft)
     clock = time.perf_counter()
-    with Server(command, log, start_limit_s, run_limit_s, block.environment) as server:
+    with job.server(command, block) as server:
         started_s = time.perf_counter() - clock
         _refuse_unlike_vocabularies(server, block)
         settings = server.settings()
         _refuse_other_settings(server, block, settings)
         prompts = {
-            source.prompt: prompt_ids(server, source, block, root) for source in block.prompts
+            source.prompt: prompt_ids(server, source, block, job.root) for source in block.prompts
         }
         longest = max(prompts.values(), key=len)
         clock = time.perf_counter()
         for _ in range(block.warmups):
             generate(server, block, longest)
         warmed_up_s = time.perf_counter() - clock
-        runs = []
-        for order, source in enumerate(block.prompts):
-            run = _measure_run(server, block, source.prompt, prompts[source.prompt], order)
-            runs.append(run)
-            say(_progress(block, run))
+        runs = [
+            _measure_run(server, block, source.prompt, prompts[source.prompt], order)
+            for order, source in enumerate(block.prompts)
+        ]
     _add_traces(server, block, runs)
     return {
         "protocol": "paired",
@@ -89,21 +68,21 @@ def measure(
 
 
 def summary(runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return the rate and acceptance of a block's runs together, in words."""
+    """Return the rate and the acceptance rate of a block's runs together, as text."""
     answers = [run["answer"] for run in runs]
     tokens = sum(len(answer["tokens"]) - 1 for answer in answers)
     seconds = sum(answer["timings"]["predicted_ms"] for answer in answers) / 1000
-    drafted, accepted = (
-        sum(run["metrics"].get(name, 0) for run in runs) for name in (DRAFTED, ACCEPTED)
-    )
+    drafted = sum(run["metrics"].get(DRAFTED, 0) for run in runs)
+    accepted = sum(run["metrics"].get(ACCEPTED, 0) for run in runs)
     text = f"{tokens / seconds:.1f} tok/s"
     return f"{text}, acceptance {accepted / drafted:.0%}" if drafted else text
 
 
 def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -> list[int]:
-    """Return a prompt of a block in the vocabulary of its target, cut to its length if it has one.
+    """Return the token ids of a prompt in the target's vocabulary, cut to the prompt's length.
 
-    Raises MeasurementError if the text is too short, or the context for what is to be generated.
+    Raises MeasurementError if the text is shorter than that, or the context too small for the
+    prompt and what the block generates.
     """
     ids = server.tokenize((root / source.file).read_text(encoding="utf-8").rstrip("\n"))
     if source.length is not None:
@@ -136,7 +115,7 @@ def _measure_run(
         raise server.fault(
             f"run {block.run_id(prompt)}: the server drafted nothing; its draft is not in use"
         )
-    return {
+    run = {
         "run": block.run_id(prompt),
         "prompt": prompt,
         "order": order,
@@ -147,28 +126,29 @@ def _measure_run(
         "decode_failures": server.decode_failures() - failures,
         "answer": answer,
     }
+    _logger.debug(_progress(block, run))
+    return run
 
 
 def _add_traces(server: Server, block: Block, runs: list[dict[str, Any]]) -> None:
-    """Give each run the verifications, and the time of drafting, that the ended server logged."""
+    """Add to each run its verifications and drafting time from the log of the ended server."""
     if not block.has_draft:
         return
     log = server.log_text()
     traces, draft_times = read_trace(log), read_draft_times(log)
-    for logged, words in ((traces, "traces"), (draft_times, "times drafting in")):
-        if len(logged) != block.warmups + len(runs):
-            raise server.fault(f"the log {words} {len(logged)} requests that speculated, not all")
-    for run, trace, draft_ms in zip(
-        runs, traces[block.warmups :], draft_times[block.warmups :], strict=True
-    ):
-        run["verifications"] = [astuple(verification) for verification in trace]
-        run["draft_ms"] = draft_ms
+    requests = block.warmups + len(runs)
+    for what, logged in (("verifications", traces), ("drafting times", draft_times)):
+        if len(logged) != requests:
+            raise server.fault(f"the log has {what} of {len(logged)} of {requests} requests")
+    for request, run in enumerate(runs, start=block.warmups):
+        run["verifications"] = [astuple(verification) for verification in traces[request]]
+        run["draft_ms"] = draft_times[request]
 
 
 def generate(server: Server, block: Block, ids: list[int]) -> dict[str, Any]:
-    """Return the server's answer to a prompt of a block, as `Server.complete` does.
+    """Return the server's answer to a prompt of a block, see `Server.complete`.
 
-    Raises MeasurementError unless it read the whole prompt and generated all tokens asked for.
+    Raises MeasurementError unless it read the whole prompt and generated `n_predict` tokens.
     """
     answer = server.complete(
         ids, n_predict=block.n_predict, temperature=block.temperature, seed=block.seed
@@ -184,7 +164,7 @@ def generate(server: Server, block: Block, ids: list[int]) -> dict[str, Any]:
 
 
 def _refuse_unlike_vocabularies(server: Server, block: Block) -> None:
-    # llama-server logs this and runs on without speculation.
+    # llama-server logs this fault and continues without speculation.
     if block.has_draft and VOCABULARY_FAULT in server.log_text():
         raise server.fault(
             f"draft {block.draft} and target {block.target} have different vocabularies;"
@@ -192,21 +172,21 @@ def _refuse_unlike_vocabularies(server: Server, block: Block) -> None:
         )
 
 
-def _refuse_other_settings(server: Server, block: Block, said: Settings) -> None:
-    """Raise MeasurementError unless the server is set up as the block asks."""
+def _refuse_other_settings(server: Server, block: Block, settings: Settings) -> None:
+    """Raise MeasurementError unless the server's settings are those of the block."""
     rounded_up = math.ceil(block.context / CONTEXT_STEP) * CONTEXT_STEP
     checks: list[tuple[str, object, list[object]]] = [
-        ("slots", said.slots, [1]),
-        ("tokens of context", said.context, [block.context, rounded_up]),
-        ("speculative", said.speculative, [block.has_draft]),
+        ("slots", settings.slots, [1]),
+        ("tokens of context", settings.context, [block.context, rounded_up]),
+        ("speculative", settings.speculative, [block.has_draft]),
         # A model without attention has no cache.
-        ("types of the cache", said.cache_types, [CACHE_TYPES, ()]),
+        ("types of the cache", settings.cache_types, [CACHE_TYPES, ()]),
     ]
-    for what, found, asked in checks:
-        if found not in asked:
+    for what, found, allowed in checks:
+        if found not in allowed:
             raise server.fault(
                 f"block {block.block} is not measured: llama-server reports {what} = {found},"
-                f" asked was {asked[0]}"
+                f" the block asks for {allowed[0]}"
             )
 
 

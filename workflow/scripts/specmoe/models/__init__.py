@@ -1,1 +1,1 @@
-"""Model files: what is in them, and how they are fetched, converted, quantized or made."""
+"""Model files: read, fetched, converted, and made from random weights."""

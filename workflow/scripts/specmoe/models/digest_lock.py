@@ -1,24 +1,23 @@
-"""The digests of files whose digest the configuration does not know, recorded at first use.
+"""The digests of files whose digest the configuration does not have, recorded at first use.
 
-The file is JSON, sorted, and meant to be committed: what it names is enforced from then on.
+The lock file is sorted JSON, and users commit it: its digests are enforced from then on.
 """
 
-import fcntl
 import json
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
+from filelock import FileLock
 from pydantic import TypeAdapter, ValidationError
 
 from specmoe.config.base import Digest, Positive, Strict
+from specmoe.config.parse import first_fault
 from specmoe.errors import ModelError
 from specmoe.files import replace_text
 
 
 class Locked(Strict):
-    """What is recorded of one file."""
+    """The digest and the size of one file."""
 
     sha256: Digest
     size_bytes: Positive
@@ -28,9 +27,9 @@ _LOCK = TypeAdapter(dict[str, Locked])
 
 
 def read(lock: Path) -> Mapping[str, Locked]:
-    """Return what a lock file records, by `<repository>/<file>@<revision>`; nothing if it is not.
+    """Return the entries of a lock file by `<repository>/<file>@<revision>`.
 
-    Raises ModelError if it is damaged.
+    A file that does not exist has none. Raises ModelError if the file is damaged.
     """
     text = lock.read_text(encoding="utf-8") if lock.exists() else ""
     if not text:
@@ -38,29 +37,17 @@ def read(lock: Path) -> Mapping[str, Locked]:
     try:
         return _LOCK.validate_json(text)
     except ValidationError as error:
-        fault = error.errors()[0]
-        place = ".".join(map(str, fault["loc"])) or "all of it"
         raise ModelError(
-            f"{lock}: damaged ({place}: {fault['msg']}); restore it, or delete it to record anew"
+            f"{lock}: damaged ({first_fault(error)}); restore it, or delete it to record anew"
         ) from error
 
 
 def record(lock: Path, key: str, locked: Locked) -> None:
-    """Add one file to a lock file, made if there is none; of several processes none loses."""
-    with _alone(lock):
+    """Add an entry to a lock file, which is made if missing; processes may do so at once."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    # The entries' own file is locked, so that no lock file stays in the user's folder. filelock
+    # checks st_nlink, so a process that waited locks the file that replaced the one it opened.
+    with FileLock(lock):
         entries = {**read(lock), key: locked}
         content = {key: entries[key].model_dump() for key in sorted(entries)}
         replace_text(lock, json.dumps(content, indent=1) + "\n")
-
-
-@contextmanager
-def _alone(lock: Path) -> Iterator[None]:
-    """Hold the lock file itself; the kernel frees it when the process ends, however it ends."""
-    lock.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        with lock.open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            # Whoever held it before may have put another file in its place.
-            if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
-                yield
-                return

@@ -1,5 +1,6 @@
-"""Models from Hugging Face: in the user's own hub cache, verified, or refused in one line."""
+"""Models from Hugging Face, downloaded to the user's hub cache and verified."""
 
+import logging
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -8,7 +9,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
-# Read by the hub's client when it is imported.
+# The hub's client reads it when it is imported.
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
 from huggingface_hub import get_cached_repo_tree, snapshot_download
@@ -23,7 +24,6 @@ from specmoe.models.hub_errors import one_line
 from specmoe.models.hub_file import (
     HubFile,
     Located,
-    Say,
     add_to_snapshot,
     alone,
     ask,
@@ -37,13 +37,15 @@ from specmoe.models.hub_file import (
 __all__ = ["Fetched", "ask_size", "cache_folder", "cached", "fetch", "fetch_repository"]
 
 FIRST_USE: Final = "first-use"
-# What the converter reads, all of it in the repository's top folder.
+# The files that the converter reads, all in the repository's top folder.
 CONVERTED: Final = ("*.safetensors", "*.json", "tokenizer.model", "*.txt", "*.jinja")
+
+_logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Fetched:
-    """A file in the user's cache, verified."""
+    """A verified file in the user's cache."""
 
     path: Path
     sha256: str
@@ -51,62 +53,63 @@ class Fetched:
 
 @dataclass(frozen=True)
 class _Expected:
-    """The digest that a file must have, and who says so; None if nobody does."""
+    """The digest that a file must have, None if unknown, and its source."""
 
     sha256: str | None
-    by: str
+    source: str
 
 
-def fetch(model: HubModel, lock: Path, trust: str, say: Say) -> list[Fetched]:
-    """Return every part of a model, downloaded if it is not in the cache, and verified.
+def fetch(model: HubModel, lock: Path, trust: str) -> list[Fetched]:
+    """Return every part of a model, verified, and downloaded unless it is cached.
 
-    A part's digest must be the config's; where that knows none, the lock file's; else the hub's
-    own, and that nobody else vouches for it is said. With `trust` "first-use" it is recorded in the
-    lock file. Raises ModelError if a part cannot be had or is not the one described.
+    A part must have the digest of the config, else of the lock file, else of the hub. A digest that
+    only the hub knows is logged; with `trust` "first-use" it is recorded in the lock file. Raises
+    ModelError if a part cannot be downloaded or has another digest or size.
     """
     located: list[Located] = []
-    for name in model.files:
-        # All of one commit, though the revision may be a branch that moves meanwhile.
-        commit = located[0].commit if located else None
-        file = HubFile(model.repository, model.revision, name)
-        located.append(locate(file, say, commit))
+    for file in _files(model):
+        # All parts come from one commit, even if the revision is a branch that moves meanwhile.
+        located.append(locate(file, located[0].commit if located else None))
     if not any(part.cached for part in located):
         _check_size(model, [part.size for part in located])
-    fetched = _fetch(located, model.digests, lock, trust, say)
+    fetched = _fetch(located, model.digests, lock, trust)
     _check_size(model, [part.path.stat().st_size for part in fetched])
     return fetched
 
 
-def fetch_repository(model: ConvertModel, lock: Path, trust: str, say: Say) -> Path:
-    """Return the folder with all files of a repository that the converter needs, verified.
+def fetch_repository(model: ConvertModel, lock: Path, trust: str) -> Path:
+    """Return a folder with the files of a repository that the converter needs, verified.
 
-    Digests are those of the lock file or the hub's own, as for `fetch`. Raises ModelError.
+    Their digests are those of the lock file or of the hub, as for `fetch`. Raises ModelError.
     """
     folder = _list(model)
     located = [
-        locate(HubFile(model.repository, model.revision, file.path), say, folder.name)
+        locate(HubFile(model.repository, model.revision, file.path), folder.name)
         for file in get_cached_repo_tree(model.repository, revision=folder.name)
         if "/" not in file.path and any(fnmatch(file.path, kind) for kind in CONVERTED)
     ]
     if not any(part.file.name.endswith(".safetensors") for part in located):
-        raise ModelError(f"{_place(model)}: no safetensors there; name another repository")
-    _fetch(located, [None] * len(located), lock, trust, say)
+        raise ModelError(f"{_place(model)}: has no safetensors; name another repository")
+    _fetch(located, [None] * len(located), lock, trust)
     return folder
 
 
 def cached(model: HubModel) -> Path | None:
-    """Return the first part of a model whose parts are all in the cache, without asking the hub."""
-    paths = [find(HubFile(model.repository, model.revision, name)) for name in model.files]
+    """Return the first part of a model if all parts are cached; the hub is not asked."""
+    paths = [find(file) for file in _files(model)]
     return paths[0] if all(paths) else None
 
 
 def ask_size(model: HubModel) -> int | None:
-    """Return the bytes of all parts of a model, as the hub says; None if it does not."""
-    files = [HubFile(model.repository, model.revision, name) for name in model.files]
+    """Return the size of all parts of a model in bytes, from the hub; None if it is unknown."""
     try:
-        return sum(ask(file, patient=False).size for file in files)
+        return sum(ask(file, patient=False).size for file in _files(model))
     except ModelError:
         return None
+
+
+def _files(model: HubModel) -> list[HubFile]:
+    return [HubFile(model.repository, model.revision, name) for name in model.files]
 
 
 def _place(model: HubModel | ConvertModel) -> str:
@@ -114,10 +117,10 @@ def _place(model: HubModel | ConvertModel) -> str:
 
 
 def _list(model: ConvertModel) -> Path:
-    """Return the folder of a repository's commit, when the client has noted what belongs there."""
+    """Return the folder of a repository's commit, after the client has listed its files."""
     try:
         with one_line(_place(model)):
-            # Lists the repository; of its files no more than the one that every model has.
+            # This lists the repository, and downloads only the file that every model has.
             folder = snapshot_download(
                 model.repository, revision=model.revision, allow_patterns=["config.json"]
             )
@@ -128,42 +131,39 @@ def _list(model: ConvertModel) -> Path:
 
 
 def _fetch(
-    located: Sequence[Located], digests: Sequence[str | None], lock: Path, trust: str, say: Say
+    located: Sequence[Located], digests: Sequence[str | None], lock: Path, trust: str
 ) -> list[Fetched]:
     recorded = digest_lock.read(lock)
     expected = [
         _expected(part, digest, recorded, lock)
         for part, digest in zip(located, digests, strict=True)
     ]
-    for part, digest in zip(located, expected, strict=True):
-        _refuse_another(part, digest)
-    _check_room(located, say)
+    _check_room(located)
     fetched = []
     for part, config, digest in zip(located, digests, expected, strict=True):
-        fetched.append(_obtain(part, digest, say))
+        fetched.append(_obtain(part, digest))
         if config is None and part.file.key not in recorded:
-            _record(part, fetched[-1], lock, trust, say)
+            _record(part, fetched[-1], lock, trust)
     return fetched
 
 
 def _expected(
     part: Located, config: str | None, recorded: Mapping[str, Locked], lock: Path
 ) -> _Expected:
-    if config is not None:
-        return _Expected(config, "the config")
-    if part.file.key in recorded:
-        return _Expected(recorded[part.file.key].sha256, f"the lock file {lock}")
-    return _Expected(part.announced_sha256, "the hub")
-
-
-def _refuse_another(part: Located, expected: _Expected) -> None:
-    """Refuse a file that the hub itself calls another one, before it is downloaded."""
+    """Return the digest of a file; refuse one for which the hub announces another digest."""
     announced = part.announced_sha256
-    if announced and expected.sha256 not in (None, announced):
+    if config is not None:
+        expected = _Expected(config, "the config")
+    elif part.file.key in recorded:
+        expected = _Expected(recorded[part.file.key].sha256, f"the lock file {lock}")
+    else:
+        return _Expected(announced, "the hub")
+    if announced not in (None, expected.sha256):
         raise ModelError(
-            f"{part.file}: another file: {expected.by} says SHA-256 {expected.sha256}, the hub"
+            f"{part.file}: another file: {expected.source} says SHA-256 {expected.sha256}, the hub"
             f" announces {announced}; correct the one, or the revision"
         )
+    return expected
 
 
 def _check_size(model: HubModel, sizes: Sequence[int]) -> None:
@@ -174,8 +174,8 @@ def _check_size(model: HubModel, sizes: Sequence[int]) -> None:
         )
 
 
-def _check_room(located: Sequence[Located], say: Say) -> None:
-    """Refuse a model for which the disk has no room, before its first byte is downloaded."""
+def _check_room(located: Sequence[Located]) -> None:
+    """Refuse a model for which the disk has no room, before the download."""
     missing = sum(part.missing_bytes for part in located)
     free = free_bytes(cache_folder())
     first = located[0].file
@@ -185,33 +185,35 @@ def _check_room(located: Sequence[Located], say: Say) -> None:
             f" {gigabytes(free)} free; make room, or set HF_HOME to a folder on a larger disk"
         )
     if missing:
-        say(f"{first}: {gigabytes(missing)} to download into {cache_folder()}")
+        _logger.info("%s: %s to download into %s", first, gigabytes(missing), cache_folder())
 
 
-def _obtain(part: Located, expected: _Expected, say: Say) -> Fetched:
-    # A file that is there is only read, in a cache that may be read-only.
-    with nullcontext() if part.cached else alone(part, say):
-        source = part.blob if part.blob.exists() else download(part, say)
+def _obtain(part: Located, expected: _Expected) -> Fetched:
+    # A cached file is only read: its cache may be read-only, and take no lock.
+    with nullcontext() if part.cached else alone(part):
+        source = part.blob if part.blob.exists() else download(part)
         digest = sha256_of(source)
         if expected.sha256 not in (None, digest):
             aside = set_aside(part, source, digest)
             raise ModelError(
-                f"{part.file}: damaged: SHA-256 {digest}, {expected.by} says {expected.sha256};"
-                f" it is not used and lies at {aside}; delete that and run again"
+                f"{part.file}: damaged: SHA-256 {digest}, {expected.source} says"
+                f" {expected.sha256}; it is not used and is now {aside}; delete that and run again"
             )
         if source != part.blob:
             source.replace(part.blob)
         return Fetched(add_to_snapshot(part), digest)
 
 
-def _record(part: Located, fetched: Fetched, lock: Path, trust: str, say: Say) -> None:
+def _record(part: Located, fetched: Fetched, lock: Path, trust: str) -> None:
     if trust == FIRST_USE:
         size = fetched.path.stat().st_size
         digest_lock.record(lock, part.file.key, Locked(sha256=fetched.sha256, size_bytes=size))
-        say(f"recorded: {part.file}: sha256 {fetched.sha256} in {lock}; commit that file")
+        _logger.info(
+            "recorded: %s: sha256 %s in %s; commit that file", part.file, fetched.sha256, lock
+        )
     else:
         word = "matches what the hub announces" if part.announced_sha256 else "the hub has none"
-        say(
-            f"unverified: {part.file}: the config knows no digest; got sha256 {fetched.sha256}"
+        _logger.info(
+            f"unverified: {part.file}: the config has no digest; got sha256 {fetched.sha256}"
             f" ({word}); --config trust={FIRST_USE} records it in {lock}"
         )

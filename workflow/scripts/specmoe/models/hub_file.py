@@ -1,18 +1,17 @@
-"""One file of the hub: what is announced of it, its download, and its place in the user's cache.
+"""One file of the hub: its announced digest and size, its download, its place in the user's cache.
 
-The hub's own client (huggingface_hub 2.4) writes to a file of a random name and throws it away when
-it is interrupted; here what has come is kept and continued, for files are tens of gigabytes.
+The hub's client (huggingface_hub 2.4) downloads to a file of a random name and deletes that if it
+is interrupted. Files are tens of gigabytes, so here an interrupted download is kept and continued.
 """
 
+import logging
 import re
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from filelock import FileLock, Timeout
 from httpx2 import HTTPError, TransportError
 from huggingface_hub import (
     constants,
@@ -28,14 +27,15 @@ from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 from specmoe.errors import ModelError
 from specmoe.files import replace_text
 from specmoe.models.hub_errors import one_line, reason
+from specmoe.waiting_lock import held
 
-Say = Callable[[str], None]
+_logger = logging.getLogger(__name__)
 
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
-# Before each further attempt that follows one that brought nothing.
+# Before each new attempt, after attempts that brought no byte.
 PAUSES_S: Final = (1, 2, 4)
-_PASSING: Final = (408, 416, 429, 500, 502, 503, 504)  # answers that another attempt may not get
+_PASSING: Final = (408, 416, 429, 500, 502, 503, 504)  # answers that may not come again
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,12 @@ class HubFile:
     name: str
 
     def __str__(self) -> str:
-        """Return it as messages name it."""
+        """Return the name for messages."""
         return f"{self.repository}, revision {self.revision}, file {self.name}"
 
     @property
     def key(self) -> str:
-        """Its name in a lock file."""
+        """The file's key in a lock file."""
         return f"{self.repository}/{self.name}@{self.revision}"
 
     @property
@@ -63,46 +63,46 @@ class HubFile:
 
 @dataclass(frozen=True)
 class Located:
-    """What is known of a file before it is there, or of one that is."""
+    """What is known of a file, downloaded or not."""
 
     file: HubFile
     commit: str
-    blob: Path  # where its bytes lie, or will
+    blob: Path  # its place in the cache
     size: int  # bytes
     cached: bool
 
     @property
     def announced_sha256(self) -> str | None:
-        """The hub's own word: the ETag of a large file is its SHA-256, and names the blob."""
+        """The SHA-256 that the hub announces: the ETag of a large file, which names the blob."""
         return self.blob.name if _SHA256.fullmatch(self.blob.name) else None
 
     @property
     def partial(self) -> Path:
-        """Where the download is as far as it has come."""
+        """The file with the bytes downloaded so far."""
         return self.blob.with_name(f"{self.blob.name}.specmoe.incomplete")
 
     @property
     def missing_bytes(self) -> int:
-        """What is still to come."""
+        """How many bytes are still to download."""
         return 0 if self.blob.exists() else max(self.size - _size(self.partial), 0)
 
 
 def cache_folder() -> Path:
-    """Return the user's own hub cache."""
+    """Return the user's hub cache."""
     return Path(constants.HF_HUB_CACHE)
 
 
 def find(file: HubFile, commit: str | None = None) -> Path | None:
-    """Return a file in the user's cache, without asking the hub; None if it is not there."""
+    """Return a file in the user's cache without asking the hub; None if it is not cached."""
     with one_line(file):
         found = try_to_load_from_cache(file.repository, file.name, revision=commit or file.revision)
     return Path(found) if isinstance(found, str) else None
 
 
-def locate(file: HubFile, say: Say, commit: str | None = None) -> Located:
-    """Find out what a file is, asking the hub unless a commit's file is in the cache already.
+def locate(file: HubFile, commit: str | None = None) -> Located:
+    """Return what is known of a file, from the cache (of a known commit) or from the hub.
 
-    Where the hub cannot be asked, what the cache has of the revision is taken. Raises ModelError.
+    If the hub cannot be reached, the cached file of the revision is taken. Raises ModelError.
     """
     cached = find(file, commit)
     if cached and _COMMIT.fullmatch(commit or file.revision):
@@ -112,12 +112,12 @@ def locate(file: HubFile, say: Say, commit: str | None = None) -> Located:
     except ModelError as error:
         if cached is None:
             raise
-        say(f"{error}; taking what the cache has of that revision")
+        _logger.info("%s; taking the cached file of that revision", error)
         return _located_in_cache(file, cached)
 
 
 def ask(file: HubFile, commit: str | None = None, *, patient: bool) -> Located:
-    """Ask the hub what a file is; if patient, several times. Raises ModelError."""
+    """Ask the hub about a file, several times if `patient`. Raises ModelError."""
     url = hf_hub_url(file.repository, file.name, revision=commit or file.revision)
     with one_line(file):
         metadata = get_hf_file_metadata(url, retry_on_errors=patient)
@@ -132,44 +132,37 @@ def ask(file: HubFile, commit: str | None = None, *, patient: bool) -> Located:
     return Located(file, commit, file.repository_folder / "blobs" / etag, size, cached=False)
 
 
-@contextmanager
-def alone(located: Located, say: Say) -> Iterator[None]:
-    """Let no other process download the same file; it waits, and finds the file there."""
+def alone(located: Located) -> AbstractContextManager[None]:
+    """Let no other process download the same file; a process that waits finds the file there."""
     folder = cache_folder() / ".locks" / located.file.repository_folder.name
     folder.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(folder / f"{located.blob.name}.specmoe.lock")
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        say(f"{located.file}: waiting for another process that downloads it")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
+    lock = folder / f"{located.blob.name}.specmoe.lock"
+    return held(lock, f"{located.file}: waiting for another process that downloads it")
 
 
-def download(located: Located, say: Say) -> Path:
-    """Return the file with all of a file's bytes, unchecked, going on where the last time ended.
+def download(located: Located) -> Path:
+    """Download a file, continuing an earlier download, and return the path of its unchecked bytes.
 
-    Raises ModelError if they do not come; what has come is kept.
+    Raises ModelError if bytes are missing; those that came are kept.
     """
     with one_line(located.file):
         if located.size > constants.MAX_HTTP_DOWNLOAD_SIZE:
-            say(f"{located.file}: too large for plain HTTP; Xet starts anew if interrupted")
+            _logger.info(
+                "%s: too large for plain HTTP; Xet starts anew if interrupted", located.file
+            )
             add_to_snapshot(located)
             return located.blob
         located.blob.parent.mkdir(parents=True, exist_ok=True)
-        _attempt_until_whole(located, say)
+        _attempt_until_whole(located)
     return located.partial
 
 
 def add_to_snapshot(located: Located) -> Path:
-    """Return the path of a file among its commit's others; it is downloaded if there is no blob."""
+    """Return the path of a file in its commit's folder; it is downloaded if there is no blob."""
     file = located.file
     with one_line(file):
         path = Path(hf_hub_download(file.repository, file.name, revision=located.commit))
-    # Where the client looks a branch up when the hub cannot be asked.
+    # The client reads a branch's commit here when it cannot reach the hub.
     reference = file.repository_folder / "refs" / file.revision
     if file.revision != located.commit and not _says(reference, located.commit):
         replace_text(reference, located.commit)
@@ -177,7 +170,7 @@ def add_to_snapshot(located: Located) -> Path:
 
 
 def set_aside(located: Located, source: Path, digest: str) -> Path:
-    """Move wrong bytes to where no client of the hub finds them, and return where they lie."""
+    """Move wrong bytes to a path that no client of the hub reads, and return it."""
     aside = located.blob.with_name(f"{located.blob.name}.bad-{digest[:8]}")
     link = find(located.file, located.commit)
     source.replace(aside)
@@ -193,14 +186,14 @@ def _located_in_cache(file: HubFile, path: Path) -> Located:
     return Located(file, path.parents[depth - 1].name, blob, path.stat().st_size, cached=True)
 
 
-def _attempt_until_whole(located: Located, say: Say) -> None:
+def _attempt_until_whole(located: Located) -> None:
     pauses = iter(PAUSES_S)
     while True:
         before = _size(located.partial)
         if before > located.size:
             located.partial.unlink()
         elif 0 < before < located.size:
-            say(f"{located.file}: going on after {before} of {located.size} bytes")
+            _logger.info("%s: going on after %d of %d bytes", located.file, before, located.size)
         try:
             return _attempt(located)
         except (HTTPError, OSError) as error:
@@ -215,14 +208,14 @@ def _attempt_until_whole(located: Located, say: Say) -> None:
                     f"{located.file}: {reason(error)}; {kept} of {located.size} bytes are kept,"
                     " run again to go on"
                 ) from error
-            say(f"{located.file}: {reason(error)}; trying again in {pause} s")
+            _logger.info("%s: %s; trying again in %d s", located.file, reason(error), pause)
             time.sleep(pause)
 
 
 def _attempt(located: Located) -> None:
     file = located.file
-    # A redirect's address expires, so each attempt gets a new one; the client that follows it
-    # sends no authorization to another host.
+    # The address of a redirect expires, so each attempt starts from the hub's. The client sends no
+    # authorization to the host of a redirect.
     url = hf_hub_url(file.repository, file.name, revision=located.commit)
     headers = {"Accept-Encoding": "identity"}
     with located.partial.open("ab") as partial:
@@ -239,7 +232,7 @@ def _attempt(located: Located) -> None:
 def _may_pass(error: Exception) -> bool:
     if isinstance(error, HfHubHTTPError):
         return error.response.status_code in _PASSING
-    # The client's complaint about a body of another size than announced has no error number.
+    # The client's error about a body of the wrong size has no error number.
     return isinstance(error, TransportError) or (isinstance(error, OSError) and not error.errno)
 
 

@@ -1,9 +1,9 @@
 """Weights of sixteen evenly spaced values as GGML's quantized blocks, without a float copy.
 
 A weight is a level from 0 to 15 and stands for (level - 7.5) * step, with one step a row. Both
-types hold that exactly, but for the rounding of the step to half precision. Blocks of silent rows
-keep their random levels under a scale of zero: a page of zeros might be shared or compressed by
-the memory it is read from, and the time of reading it would not be that of weights.
+types represent that exactly, except that the step is rounded to half precision. Blocks of silent
+rows keep their random levels and have a scale of zero: the system might share or compress pages of
+zeros, which would then be faster to read than weights.
 
 Layouts: llama.cpp, block_q8_0 and block_q4_K in ggml/src/ggml-common.h, get_scale_min_k4 and
 dequantize_row_q4_K in ggml/src/ggml-quants.c.
@@ -15,16 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 # Few enough for four-bit quantization to represent. A model then accepts 78 to 90 % of what its
-# own Q4_K_M drafts, against 67 to 69 % with continuous weights, where quantization drowns the
-# differences between the members of a family.
+# own Q4_K_M drafts. With continuous weights it accepts 67 to 69 %, because quantization errors are
+# larger than the differences between the members of a family.
 LEVELS: Final = 16
 
 _Q8_0: Final = np.dtype([("d", "<f2"), ("quants", "i1", 32)])
 _Q4_K: Final = np.dtype(
     [("d", "<f2"), ("minimum", "<f2"), ("scales", "u1", 12), ("quants", "u1", 128)]
 )
-# A Q4_K weight is d * scale * level - minimum * offset; with d = minimum = step / 2 this scale
-# and this offset, the same in all eight sub-blocks, put the middle of the levels at zero.
+# A Q4_K weight is d * scale * level - minimum * offset. With d = minimum = step / 2, this scale
+# and offset in all eight sub-blocks put the middle of the levels at zero.
 _SCALE: Final = 2
 _OFFSET: Final = LEVELS - 1
 # Scales and offsets of the first four sub-blocks, then both nibbles of each of the other four.

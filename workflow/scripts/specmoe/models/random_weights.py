@@ -1,7 +1,7 @@
-"""Draw a tensor's random weights, and turn them into the bytes that a GGUF file has of them.
+"""Draw a tensor's random weights, and encode them as a GGUF file stores them.
 
-A type stores a network, it does not choose it: Q8_0 and Q4_K hold the levels that F16 holds. They
-are made some rows at a time, so that a model of true shape takes little memory.
+The type does not change the network: Q8_0 and Q4_K store the same levels as F16. These two are
+encoded some rows at a time, so that a model of true shape needs little memory.
 """
 
 import hashlib
@@ -16,31 +16,31 @@ import numpy.typing as npt
 from specmoe.models.quant_blocks import LEVELS, q4_k, q8_0
 
 LEVEL_DEVIATION = sqrt((LEVELS**2 - 1) / 12)
-"""Standard deviation of levels that are all equally likely."""
+"""Standard deviation of uniformly drawn levels."""
 
 _ENCODERS = {"Q8_0": q8_0, "Q4_K": q4_k}
-# Weights encoded at a time; the work on them stays within a processor's caches.
+# Weights encoded at a time; they fit a processor's caches.
 _PIECE = 2**20
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """One tensor before its weights are drawn: uniform with this mean and standard deviation."""
+    """One tensor to draw: its weights are uniform with this mean and standard deviation."""
 
     name: str  # as llama.cpp looks it up
     shape: tuple[int, ...]  # numpy order: the row, contiguous in memory, comes last
     mean: float  # 0 if quantized
     deviation: float
     dtype: Literal["F32", "F16", "BF16", "Q8_0", "Q4_K"]
-    drawn_as: str  # what the random numbers depend on, beside the seed and the shape
+    drawn_as: str  # with the seed and the shape it determines the random numbers
     silent_rows: tuple[int, ...] = ()  # rows set to zero
 
 
 def draw(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
-    """Draw the weights of one tensor; they depend on nothing but the arguments.
+    """Draw the weights of one tensor; they depend only on the arguments.
 
-    The random bits are shaped here, not by numpy's distributions, whose streams may change
-    between numpy versions (NEP 19): a model's digest must not depend on the version installed.
+    The random bits are shaped here, because numpy's distributions may change between its versions
+    (NEP 19), and a model's digest must not depend on the installed version.
     """
     weights = np.full(tensor.shape, tensor.mean, dtype=np.float32)
     if tensor.deviation:
@@ -52,7 +52,7 @@ def draw(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
 
 
 def stored(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[np.generic]]:
-    """Yield the tensor's weights as a file has them, in pieces that follow each other."""
+    """Yield the tensor's weights as a file stores them, in consecutive pieces."""
     if tensor.dtype in _ENCODERS:
         yield from _blocks(tensor, seed)
         return
@@ -64,13 +64,13 @@ def stored(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[np.generic]]:
 
 
 def bfloat16(weights: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
-    """Round to nearest even, as ggml does; numpy has no type for the result."""
+    """Return BF16 bits, rounded to nearest even as ggml does; numpy has no BF16 type."""
     bits = weights.view(np.uint32)
     return ((bits + np.uint32(0x7FFF) + ((bits >> 16) & np.uint32(1))) >> 16).astype(np.uint16)
 
 
 def _blocks(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[np.uint8]]:
-    """Encode the weights that `draw` would give, without drawing all of them at once."""
+    """Encode the weights that `draw` would return, without drawing all of them at once."""
     *outer, columns = tensor.shape
     steps = np.full(prod(outer), tensor.deviation / LEVEL_DEVIATION, dtype=np.float32)
     steps[list(tensor.silent_rows)] = 0
@@ -89,6 +89,6 @@ def _stream(tensor: Tensor, seed: int) -> np.random.SFC64:
 
 
 def _levels(stream: np.random.SFC64, count: int) -> npt.NDArray[np.uint8]:
-    """Draw the next numbers from 0 to 15; what a count leaves of eight is lost to the stream."""
+    """Draw the next numbers from 0 to 15; the stream advances by a multiple of eight."""
     words = stream.random_raw(-(-count // 8))
     return words.astype("<u8", copy=False).view(np.uint8)[:count] & np.uint8(LEVELS - 1)

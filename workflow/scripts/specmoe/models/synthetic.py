@@ -1,9 +1,9 @@
 """Qwen3.5-shaped models with random weights, nested in each other, for runs without downloads.
 
 A family shares one seed and one width. Its smallest member is the *core*: every larger member
-starts with the same layers, and each layer that follows adds only a small update to the residual
-stream. A small member therefore drafts for a large one with an acceptance rate between 0 and 1
-that nobody imposed: it comes from the argmax of two networks that nearly agree.
+starts with the same layers, and each further layer adds only a small update to the residual stream.
+A small member therefore drafts for a large one with a real acceptance rate between 0 and 1: it
+comes from the argmax of two networks that nearly agree.
 
 Tensor names, shapes and metadata: llama.cpp, src/models/qwen35.cpp and qwen35moe.cpp.
 """
@@ -24,40 +24,40 @@ from specmoe.models.random_weights import Tensor, stored
 from specmoe.models.vocabulary import Vocabulary, byte_level_vocabulary
 
 ATTENTION_INTERVAL = 4
-"""One layer in four has full attention, the others a Gated DeltaNet, as in Qwen3.5."""
+"""Every fourth layer has full attention, the others a Gated DeltaNet, as in Qwen3.5."""
 
 CONVOLUTION = 4
-"""Positions the causal convolution before a Gated DeltaNet looks at."""
+"""Positions that the causal convolution before a Gated DeltaNet reads."""
 
-# Gains of the random projections, relative to unit variance of the input. Updates must be strong
-# enough for the next token to depend on the whole context, or greedy decoding walks a map from
-# token to token and may loop (seen at gains up to 0.6, for some seeds and prompts), and weak
-# enough that rounding is not amplified from layer to layer (from 1.5 on, Q8_0's own error flips
-# one drafted token in ten).
+# Gains of the random projections, relative to unit variance of the input. If updates are too weak,
+# the next token depends only on the last one, and greedy decoding may loop (seen at gains up to 0.6
+# for some seeds and prompts). If they are too strong, the layers amplify rounding (from 1.5 on, the
+# error of Q8_0 flips one drafted token in ten).
 _UPDATE_GAIN = 0.8
-# Full attention averages over the context and halves the result in its sigmoid gate.
+# Full attention averages over the context, and its sigmoid gate halves the result.
 _ATTENTION_GAIN = 2.0
-# Sharpens random attention somewhat: it would average the context away.
+# Sharpens random attention, which would otherwise average over the whole context.
 _QUERY_GAIN = 1.5
-# Logits with a standard deviation of 4 give the best of the tokens a probability near one half,
-# as in trained models, so that a near tie means the same in nats as it does there.
+# With a standard deviation of 4 the best token has a probability near one half, as in trained
+# models, so that a near tie means the same in nats.
 _LOGIT_GAIN = 4.0
-_FILE_TYPES = {
-    "F16": gguf.LlamaFileType.MOSTLY_F16,
-    "BF16": gguf.LlamaFileType.MOSTLY_BF16,
-    "Q8_0": gguf.LlamaFileType.MOSTLY_Q8_0,
-    "Q4_K": gguf.LlamaFileType.MOSTLY_Q4_K_S,  # S: no routed expert has more bits than others
-}
 
 
 def write_model(path: Path, recipe: Recipe) -> None:
-    """Write the model to `path`, whole or not at all; the same recipe gives the same bytes.
+    """Write the model to `path` atomically; the same recipe gives the same bytes.
 
-    Raises ModelError when the disk does not take it.
+    Raises ModelError if the disk is full or fails.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    plan = list(tensors(recipe))
     try:
-        _write(part, recipe)
+        _write_header(part, recipe, plan)
+        with part.open("ab") as file:
+            _pad(file)
+            for tensor in plan:
+                for piece in stored(tensor, recipe.seed):
+                    file.write(piece.data)
+                _pad(file)
         part.replace(path)
     except OSError as error:
         free = shutil.disk_usage(path.parent).free
@@ -70,7 +70,7 @@ def tensors(recipe: Recipe) -> Iterator[Tensor]:
     """Yield every tensor of the model, in file order."""
     hidden, table = recipe.hidden, (recipe.vocabulary, recipe.hidden)
     vocabulary = byte_level_vocabulary(recipe.vocabulary)
-    # What a prompt may hold cannot be silent in a tied table, printable or not.
+    # In a tied table, rows of tokens that a prompt may have cannot be silent.
     silent = vocabulary.padding if recipe.tied else ()
     yield _matrix(recipe, "token_embd", table, gain=sqrt(hidden), silent_rows=silent)
     for layer in range(recipe.layers):
@@ -84,8 +84,8 @@ def tensors(recipe: Recipe) -> Iterator[Tensor]:
         yield _vector(f"{block}post_attention_norm.weight", hidden, 1.0)
         yield from _feed_forward(recipe, block, strength * _UPDATE_GAIN)
     if recipe.tied:
-        # With a norm of ones, a random network whose head is its embedding mostly repeats its last
-        # token. Random signs make the head as good as another one, at the same gain.
+        # With a norm of ones, a random network with a tied head mostly repeats its last token.
+        # Random signs make the head independent of the embedding, at the same gain.
         yield _random("output_norm.weight", (hidden,), 0.0, _LOGIT_GAIN / sqrt(hidden))
     else:
         yield _vector("output_norm.weight", hidden, 1.0)
@@ -94,10 +94,10 @@ def tensors(recipe: Recipe) -> Iterator[Tensor]:
 
 
 def _strength(recipe: Recipe, layer: int) -> float:
-    """Return how strong a layer's updates are: 1 in the core, then falling as 1 / layer.
+    """Return the strength of a layer's updates: 1 in the core, then falling as 1 / layer.
 
-    Were all later layers equally strong, those that a draft of middle size adds to the core would
-    be few among the target's many, and it would draft no better than the core alone.
+    With equally strong later layers, a draft of medium size would have so few of the target's that
+    it would draft no better than the core alone.
     """
     if layer < recipe.core_layers:
         return 1.0
@@ -106,15 +106,14 @@ def _strength(recipe: Recipe, layer: int) -> float:
 
 def _attention(recipe: Recipe, block: str, gain: float) -> Iterator[Tensor]:
     width, kv_width = recipe.heads * recipe.head_size, recipe.kv_heads * recipe.head_size
-    # Twice the width: queries and the gate of the output, head by head.
+    # Twice the width: each head has its queries and the gate of its output.
     yield _matrix(recipe, f"{block}attn_q", (2 * width, recipe.hidden))
     yield _matrix(recipe, f"{block}attn_k", (kv_width, recipe.hidden))
     yield _matrix(recipe, f"{block}attn_v", (kv_width, recipe.hidden))
     yield _vector(f"{block}attn_q_norm.weight", recipe.head_size, _QUERY_GAIN)
     yield _vector(f"{block}attn_k_norm.weight", recipe.head_size, 1.0)
-    yield _matrix(
-        recipe, f"{block}attn_output", (recipe.hidden, width), gain=_ATTENTION_GAIN * gain
-    )
+    gain *= _ATTENTION_GAIN
+    yield _matrix(recipe, f"{block}attn_output", (recipe.hidden, width), gain=gain)
 
 
 def _delta_net(recipe: Recipe, block: str, gain: float) -> Iterator[Tensor]:
@@ -124,7 +123,7 @@ def _delta_net(recipe: Recipe, block: str, gain: float) -> Iterator[Tensor]:
     yield _matrix(recipe, f"{block}attn_qkv", (mixed, recipe.hidden))
     yield _matrix(recipe, f"{block}attn_gate", (value_width, recipe.hidden))
     yield _random(f"{block}ssm_conv1d.weight", (mixed, CONVOLUTION), 0.0, 1 / sqrt(CONVOLUTION))
-    # A head forgets at rate softplus(alpha + dt) per token: here a few to a hundred tokens.
+    # A head forgets at rate softplus(alpha + dt) per token: here within a few to a hundred tokens.
     yield _random(f"{block}ssm_dt.bias", (heads,), -3.0, 1.0)
     yield _vector(f"{block}ssm_a", heads, -1.0)
     yield _matrix(recipe, f"{block}ssm_beta", (heads, recipe.hidden))
@@ -140,8 +139,8 @@ def _feed_forward(recipe: Recipe, block: str, gain: float) -> Iterator[Tensor]:
         yield _matrix(recipe, f"{block}ffn_up", (ffn, hidden))
         yield _matrix(recipe, f"{block}ffn_down", (hidden, ffn), gain=gain)
         return
-    # The shared expert is drawn as the dense FFN. llama.cpp multiplies it by the sigmoid of its
-    # gate; a zero gate makes that one half, for every token, and the doubled matrix undoes it.
+    # The shared expert has the weights of the dense FFN. llama.cpp multiplies it by the sigmoid of
+    # its gate; a gate of zeros gives one half for every token, and the doubled matrix undoes that.
     yield _vector(f"{block}ffn_gate_inp_shexp.weight", hidden, 0.0)
     for name, shape, strength in (
         ("ffn_gate", (ffn, hidden), 1.0),
@@ -172,7 +171,7 @@ def _matrix(
 
 
 def _type_of_matrix(recipe: Recipe, name: str) -> Literal["F16", "BF16", "Q8_0", "Q4_K"]:
-    """Return the recipe's type, but for Q4_K: that has most weights, and what is left Q8_0."""
+    """Return the recipe's type; with Q4_K, small matrices have Q8_0."""
     if recipe.dtype == "Q4_K" and not (name in ("token_embd", "output") or name.endswith("_exps")):
         return "Q8_0"
     return recipe.dtype
@@ -186,19 +185,8 @@ def _vector(name: str, size: int, value: float) -> Tensor:
     return Tensor(name, (size,), value, 0.0, "F32", name)
 
 
-def _write(path: Path, recipe: Recipe) -> None:
-    plan = list(tensors(recipe))
-    _write_header(path, recipe, plan)
-    with path.open("ab") as file:
-        _pad(file)
-        for tensor in plan:
-            for piece in stored(tensor, recipe.seed):
-                file.write(piece.data)
-            _pad(file)
-
-
 def _write_header(path: Path, recipe: Recipe, plan: list[Tensor]) -> None:
-    """Write all that comes before the weights."""
+    """Write everything before the weights."""
     writer = gguf.GGUFWriter(path, recipe.architecture)
     _add_metadata(writer, recipe)
     add_vocabulary(writer, byte_level_vocabulary(recipe.vocabulary))
@@ -206,7 +194,7 @@ def _write_header(path: Path, recipe: Recipe, plan: list[Tensor]) -> None:
         kind = gguf.GGMLQuantizationType[tensor.dtype]
         per_block, block_bytes = gguf.GGML_QUANT_SIZES[kind]
         size = prod(tensor.shape) // per_block * block_bytes
-        # The writer wants a numpy type as well, and ignores it where the GGUF type is given.
+        # The writer requires a numpy type too, and ignores it because the GGUF type is given.
         writer.add_tensor_info(tensor.name, tensor.shape, np.dtype(np.uint16), size, kind)
     try:
         writer.write_header_to_file()
@@ -241,7 +229,9 @@ def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
     writer.add_ssm_time_step_rank(recipe.gdn_value_heads)
     writer.add_ssm_group_count(recipe.gdn_key_heads)
     writer.add_full_attention_interval(ATTENTION_INTERVAL)
-    writer.add_file_type(int(_FILE_TYPES[recipe.dtype]))
+    # S: all routed experts have the same number of bits.
+    file_type = "Q4_K_S" if recipe.dtype == "Q4_K" else recipe.dtype
+    writer.add_file_type(int(gguf.LlamaFileType[f"MOSTLY_{file_type}"]))
     if recipe.experts:
         writer.add_expert_count(recipe.experts)
         writer.add_expert_used_count(recipe.experts_used)
@@ -250,7 +240,7 @@ def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
 
 
 def add_vocabulary(writer: gguf.GGUFWriter, vocabulary: Vocabulary) -> None:
-    """Write what llama.cpp needs to know of a model's tokens."""
+    """Write the metadata that llama.cpp needs to tokenize."""
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("qwen35")
     writer.add_token_list(list(vocabulary.tokens))

@@ -8,8 +8,8 @@ from specmoe.errors import ModelError
 
 END_OF_TEXT = "<|endoftext|>"
 
-# Whole words and word parts; each becomes a chain of merges, so that prompts of the usual kinds
-# (English, code) take fewer tokens than bytes. Any text can be tokenized without them.
+# Whole words and word parts. Each becomes a chain of merges, so that usual prompts (English, code)
+# have fewer tokens than bytes. Other text is tokenized byte by byte.
 _FRAGMENTS = (
     "Ġthe Ġof Ġand Ġin Ġto Ġis Ġa Ġthat Ġfor Ġit Ġas Ġwas Ġwith Ġbe Ġby Ġon Ġnot Ġhe Ġthis Ġare "
     "Ġor Ġfrom Ġhave Ġan Ġwhich Ġone Ġwe Ġcan Ġreturn Ġself ing ion ed er es en al re in on at "
@@ -28,27 +28,26 @@ class Vocabulary:
     @property
     def types(self) -> list[int]:
         """GGUF's token type of every token: normal, control or unused."""
-        normal, control, unused = (
-            int(kind)
-            for kind in (gguf.TokenType.NORMAL, gguf.TokenType.CONTROL, gguf.TokenType.UNUSED)
-        )
-        return [normal] * self.end_of_text + [control] + [unused] * (len(self.padding) - 1)
+        normal, unused = int(gguf.TokenType.NORMAL), int(gguf.TokenType.UNUSED)
+        types = [normal] * self.end_of_text + [unused] * len(self.padding)
+        types[self.end_of_text] = int(gguf.TokenType.CONTROL)
+        return types
 
     @property
     def padding(self) -> tuple[int, ...]:
-        """The ids no text is encoded with: end of text and all that follow it."""
+        """The ids that no text is encoded with: end of text and all that follow it."""
         return tuple(range(self.end_of_text, len(self.tokens)))
 
     @property
     def unprintable(self) -> tuple[int, ...]:
-        """The ids no model should write: never end of text, nor half a UTF-8 character."""
+        """The ids that no model should generate: end of text, and parts of UTF-8 characters."""
         writable = {chr(code) for code in range(0x21, 0x7F)} | {"Ġ", "Ċ"}
         encoded = enumerate(self.tokens[: self.end_of_text])
         return tuple(i for i, text in encoded if not writable.issuperset(text)) + self.padding
 
 
 def byte_level_vocabulary(size: int) -> Vocabulary:
-    """Return a vocabulary of `size` tokens that can encode any byte, padded at its end."""
+    """Return a vocabulary of `size` tokens that encodes any byte; unused tokens pad its end."""
     tokens = byte_symbols()
     merges = []
     for fragment in _FRAGMENTS.split():
@@ -65,7 +64,7 @@ def byte_level_vocabulary(size: int) -> Vocabulary:
 
 
 def byte_symbols() -> list[str]:
-    """Return GPT-2's printable stand-in for each byte, in the order of its vocabulary."""
+    """Return GPT-2's printable symbol for each byte, in the order of its vocabulary."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in printable]
     return [chr(byte) for byte in printable] + [chr(256 + i) for i in range(len(others))]

@@ -10,9 +10,9 @@ import pandas as pd
 
 from specmoe.analysis.build import Analysis
 from specmoe.measure.trace_record import Recording
-from specmoe.page.tables import page_tables
+from specmoe.tables.tables import page_tables
 
-# What a spreadsheet takes for a formula, and runs.
+# The first characters of what a spreadsheet runs as a formula.
 _FORMULA = re.compile(r"[=+\-@\t\r]")
 
 
@@ -32,12 +32,12 @@ def write_data(analysis: Analysis, recording: Recording | None, folder: Path) ->
         harmless.to_csv(folder / f"{name}.csv", index=False, lineterminator="\n")
 
 
-def write_tables(analysis: Analysis, folder: Path) -> None:
-    """Write `<table>.csv` for each of `tables.page_tables`, its cells as they are shown."""
+def write_tables(analysis: Analysis, specifications: Path, folder: Path) -> None:
+    """Write `<table>.csv` for each of `tables.page_tables`, its cells as the page shows them."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, table in page_tables(analysis).items():
-        heads = [": ".join(filter(None, (column.of, column.head))) for column in table.columns]
-        rows = [[_harmless(cell.text) for cell in row] for row in [*table.rows, *table.totals]]
+    for name, table in page_tables(analysis, specifications).items():
+        heads = [column.full_head.en for column in table.columns]
+        rows = [[_harmless(cell.whole) for cell in row] for row in [*table.rows, *table.totals]]
         with (folder / f"{name}.csv").open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows([heads, *rows])
 

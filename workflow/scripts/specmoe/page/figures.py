@@ -1,4 +1,4 @@
-"""The paper's figures for the page: as SVG inside it, those that have something to show."""
+"""The paper's figures for the page, as SVG inside it; figures that show nothing are left out."""
 
 from base64 import b64encode
 from io import BytesIO
@@ -15,7 +15,7 @@ PIXELS_AN_INCH = 120
 
 
 class Picture(NamedTuple):
-    """A figure as an address that holds the picture itself, and its size in pixels."""
+    """A figure as a data URL, and its size in pixels."""
 
     address: str
     width: int

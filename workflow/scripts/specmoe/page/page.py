@@ -1,4 +1,4 @@
-"""The page: one file of HTML that says of a campaign what its paper says, in two languages.
+"""The page: one HTML file with the content of the paper, in two languages.
 
 The words are in `paper/site/`, the numbers are those of the paper's tables, figures and macros.
 """
@@ -11,14 +11,16 @@ import yaml
 from markupsafe import Markup, escape
 
 from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import advised_targets, ordered_models, records, table, whole_audit
+from specmoe.analysis.labelled import advised_targets, ordered_models, records, whole_audit
 from specmoe.measure.trace_record import Recording
 from specmoe.page.data import data_names
 from specmoe.page.figures import Picture
-from specmoe.page.tables import page_tables
-from specmoe.page.templates import environment, plain
+from specmoe.page.templates import environment
 from specmoe.page.trace import trace_context
-from specmoe.paper.macros import named_macros, switches
+from specmoe.paper.macro_list import all_macros, of_family, printed_by_study
+from specmoe.paper.macros import switches
+from specmoe.tables.number_text import shown
+from specmoe.tables.tables import page_tables
 
 
 def render_page(
@@ -26,17 +28,16 @@ def render_page(
     figures: Mapping[str, Picture],
     recording: Recording | None,
     *,
-    sources: Path,
-    captions: Path,
+    paper: Path,
     citation: Path,
 ) -> str:
     """Return the page as HTML; the same input gives the same page.
 
     `figures` are those of `figures.page_figures`, `recording` is the demonstration's, if the
-    campaign has one, `sources` is `paper/site`, `captions` the folder of the figures' captions,
-    `citation` the file CITATION.cff.
+    campaign has one, `paper` is the folder of the words and templates, `citation` the file
+    CITATION.cff.
     """
-    translate = translator(_read(sources / "chinese.yaml"))
+    sources = paper / "site"
     return (
         environment(sources)
         .get_template("index.html.j2")
@@ -46,20 +47,20 @@ def render_page(
             trace=trace_context(recording) if recording else None,
             pair=pair,
             span=span,
-            t=translate,
+            t=translator(_read(sources / "chinese.yaml")),
             kind=kind_of(analysis),
-            n={name: plain(macro.value) for name, macro in named_macros(analysis).items()},
+            n={macro.name: shown(macro.value) for macro in all_macros(analysis)},
             on=switches(analysis),
             counts=whole_audit(analysis),
             advised=records(advised_targets(analysis)),
-            mixtures=_mixtures(analysis),
-            printed=_printed(analysis),
-            wording=_read(sources / "captions.yaml"),
+            mixtures=records(of_family(ordered_models(analysis), "moe")),
+            printed=printed_by_study(analysis),
+            wording=_read(sources / "figures.yaml"),
             captions={
                 path.stem: " ".join(path.read_text(encoding="utf-8").split())
-                for path in sorted(captions.glob("*.rst"))
+                for path in sorted((paper / "captions").glob("*.rst"))
             },
-            tables=page_tables(analysis),
+            tables=page_tables(analysis, paper / "tables.yaml"),
             figures=figures,
             data=data_names(analysis),
             citation=_read(citation),
@@ -68,7 +69,7 @@ def render_page(
 
 
 def kind_of(analysis: Analysis) -> str:
-    """Return what sort of campaign it is, as the page's words tell them apart.
+    """Return the kind of a campaign, which selects words of the page.
 
     `published`: the study's own rows; `synthetic`: small models with random weights; `shape`:
     random weights in the sizes of real models; `real`: any other models.
@@ -93,26 +94,15 @@ def span(low: str, high: str, between: str) -> str:
 
 
 def translator(chinese: Mapping[str, str]) -> Callable[[str], Markup]:
-    """Return what gives words in both languages, or as they are where there is no Chinese for them.
+    """Return a function that gives words in both languages; words without Chinese stay English.
 
-    What it is given may come from a configuration.
+    It escapes the words, which may come from a configuration.
     """
 
     def translate(words: str) -> Markup:
         return pair(words, chinese[words]) if words in chinese else escape(words)
 
     return translate
-
-
-def _mixtures(analysis: Analysis) -> list[dict[str, Any]]:
-    models = ordered_models(analysis)
-    return records(models[models["family"] == "moe"])
-
-
-def _printed(analysis: Analysis) -> dict[str, str]:
-    """Return the study's numbers as printed, by their words in `resources/reported/`."""
-    compared = table(analysis, "comparison")
-    return dict(zip(compared["what"], compared["printed"], strict=True))
 
 
 def _joined(*files: Path) -> Markup:

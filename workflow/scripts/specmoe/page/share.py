@@ -1,7 +1,7 @@
-"""What one pastes elsewhere: a picture that says itself what it is of, and a table in Markdown.
+"""Files to share: a picture with its caption in it, and a table in Markdown.
 
-Both name the machine, the models, the engine, the day and what the audit says, since the page that
-says so is not there where they are pasted.
+Both name the machine, the models, the engine, the day and the audit's result, because people read
+them without the page.
 """
 
 import re
@@ -30,18 +30,20 @@ from specmoe.analysis.labelled import (
 from specmoe.config.backend import Backend
 from specmoe.figures.figures import FIGURES, PNG_DPI, drawn
 from specmoe.figures.style import WIDTH_IN, applied
-from specmoe.page.templates import plain
-from specmoe.paper import latex
 from specmoe.paper.macro_list import day, listed
-from specmoe.paper.tables import short_commits
+from specmoe.tables.columns import Kind, TableColumn
+from specmoe.tables.number_text import fixed, interval, percent
+from specmoe.tables.rows import mark_unpaired, short_commits
+from specmoe.tables.tables import read_columns
 
-# The first of them that has anything to show is the picture.
+# The picture is the first of them that shows anything.
 PICTURES = ("speedup_by_gamma", "prompt_lengths", "break_even", "verification_cost", "throughput")
 _CAPTION_PT = 7
 _LETTERS_AN_INCH = 19  # at that size
 _LINE_IN = 0.14
-_HEADS = ["Target", "Draft", "γ", "Speedup", "Accepted", "tok/s with draft", "tok/s without"]
-# What Markdown, or a site that shows it, takes for a mark, a link or a mention.
+# The table's columns, by their names in `paper/tables.yaml`.
+_COLUMNS = ("target", "draft", "gamma", "any_speedup", "accepted", "rate", "baseline")
+# Characters that Markdown, or a site that shows it, reads as a mark, a link or a mention.
 _MARKS = re.compile(r"[\\`*_\[\]<>|~&$#@^]|:(?=//)")
 _ANSWERS = {
     Answer.ON: "switch it on",
@@ -51,12 +53,12 @@ _ANSWERS = {
 
 
 def caption(analysis: Analysis) -> str:
-    """Return in a few sentences what the numbers are of, and what the audit says of them."""
+    """Return a few sentences: what was measured, on which machine, and what the audit found."""
     campaign = records(analysis.campaign)[0]
     days = dict.fromkeys(day(campaign[key]) for key in ("started_at", "ended_at"))
     machine = str(campaign["host_chip"])
     if campaign["backend"] != Backend.CPU and pd.notna(gpu := campaign.get("host_gpu")):
-        # On one chip the GPU is named by it.
+        # The GPU's name contains the chip's if both are on one chip.
         machine = str(gpu) if machine in str(gpu) else f"{machine}, {gpu}"
     sentences = [
         f"Campaign {analysis.name}: {_models(analysis)}.",
@@ -71,7 +73,7 @@ def caption(analysis: Analysis) -> str:
 
 @applied()
 def picture(analysis: Analysis) -> Figure:
-    """Return the campaign's figure of speedups, or what it has in its place, over its caption."""
+    """Return the first of `PICTURES` that shows anything, over the campaign's caption."""
     figures = (FIGURES[name](analysis) for name in PICTURES)
     shown = next(filter(drawn, figures), None) or Figure(figsize=(WIDTH_IN, _LINE_IN))
     rows, columns = (pixels := _pixels(shown)).shape[:2]
@@ -86,7 +88,7 @@ def picture(analysis: Analysis) -> Figure:
 
 
 def _pixels(figure: Figure) -> NDArray[np.float32]:
-    """Return a figure as it is printed: a caption beside its axes would move them."""
+    """Return a figure's pixels as printed; a caption in the same figure would move its axes."""
     printed = BytesIO()
     figure.savefig(printed, format="png", dpi=PNG_DPI)
     printed.seek(0)
@@ -101,19 +103,22 @@ def save_picture(figure: Figure, path: Path) -> None:
         figure.savefig(path, dpi=PNG_DPI)
 
 
-def markdown(analysis: Analysis) -> str:
-    """Return the answer for each target, and a row for each target, draft and γ."""
-    cells = records(usual_cells(analysis))
-    level = plain(latex.percent(analysis.campaign["confidence"].iloc[0], 0))
+def markdown(analysis: Analysis, specifications: Path) -> str:
+    """Return the answer for each target, and a row for each target, draft and γ.
+
+    `specifications` is `paper/tables.yaml`.
+    """
+    rows = mark_unpaired(usual_cells(analysis))
     lines = [escape(caption(analysis))]
     for row in records(advised_targets(analysis)):
         lines += ["", *_answer(row)]
-    if cells:
-        lines += ["", _row(_HEADS), _row(["---", "---", *["---:"] * (len(_HEADS) - 2)])]
-        lines += [_row(_cells(cell)) for cell in cells]
+    if rows:
+        shared = read_columns(specifications)
+        level = percent(analysis.campaign["confidence"].iloc[0], 0)
+        lines += ["", *_table([shared[name] for name in _COLUMNS], rows)]
         lines += ["", f"Brackets: {level} % intervals of the speedup over blocks of runs."]
-        if not all(cell["paired"] for cell in cells):
-            lines[-1] += " †: compared with a mean rate, for want of a baseline of its own."
+        if any(row["unpaired"] for row in rows):
+            lines[-1] += " †: compared with a mean rate, as it has no baseline of its own."
     return "\n".join(lines) + "\n"
 
 
@@ -130,16 +135,13 @@ def fenced(code: str) -> list[str]:
 
 
 def _models(analysis: Analysis) -> str:
-    """Return the words for who is measured with whose drafts."""
-    cells = usual_cells(analysis)
+    """Return words for the targets and drafts that were measured."""
+    cells, models = usual_cells(analysis), ordered_models(analysis)
     if cells.empty:
-        return listed(ordered_models(analysis)["label"])
-    labels = ordered_models(analysis).set_index("model")["label"]
-    targets, drafts = (
-        listed(label for model, label in labels.items() if model in set(cells[role]))
-        for role in ("target", "draft")
-    )
-    return f"{targets} with draft {drafts}"
+        return listed(models["label"])
+    targets = models.loc[models["model"].isin(cells["target"]), "label"]
+    drafts = models.loc[models["model"].isin(cells["draft"]), "label"]
+    return f"{listed(targets)} with draft {listed(drafts)}"
 
 
 def _warnings(campaign: Record) -> list[str]:
@@ -155,44 +157,38 @@ def _audit(analysis: Analysis) -> str:
     if not whole:
         return "Not audited."
     marked = int(whole["marked"])
-    told = f"{marked:,}" if marked else "none"
+    broken = f"{marked:,}" if marked else "none"
     controls = count_check(whole, "controls")
-    known = f"{controls['runs'] - controls['failed']} of {controls['runs']} as they must be"
+    known = controls["runs"] - controls["failed"]
+    passed = f"{known} of {controls['runs']} have their known outcome"
     return (
-        f"Audit: {told} of {int(whole['runs']):,} runs {'breaks' if marked == 0 else 'break'} a"
-        f" check; controls: {known if controls['runs'] else 'not measured'}."
+        f"Audit: {broken} of {int(whole['runs']):,} runs {'break' if marked else 'breaks'} a"
+        f" check; controls: {passed if controls['runs'] else 'not measured'}."
     )
 
 
 def _answer(row: Record) -> list[str]:
-    best = (
-        f" Fastest of {row['settings']}: draft {escape(str(row['draft_label']))},"
-        f" γ = {row['gamma']}, speedup {plain(latex.fixed(row['speedup'], 2))}"
-        f" {plain(latex.interval(row['joint_low'], row['joint_high']))}".rstrip()
-        + "."
-        if row["settings"]
-        else ""
-    )
-    reason = escape(str(row["reason"]))
-    words = _ANSWERS[Answer(row["answer"])]
-    lines = [f"**{escape(str(row['label']))}: {words}** ({reason}).{best}"]
-    return [*lines, "", *fenced(row["command"])] if isinstance(row["command"], str) else lines
+    label, reason = escape(str(row["label"])), escape(str(row["reason"]))
+    answer = f"**{label}: {_ANSWERS[Answer(row['answer'])]}** ({reason})."
+    if row["settings"]:
+        reach = interval(row["joint_low"], row["joint_high"])
+        answer += (
+            f" Fastest of {row['settings']}: draft {escape(str(row['draft_label']))},"
+            f" γ = {row['gamma']}, speedup {fixed(row['speedup'], 2)} {reach}".rstrip()
+            + "."
+        )
+    return [answer, "", *fenced(row["command"])] if isinstance(row["command"], str) else [answer]
 
 
-def _cells(cell: Record) -> list[str]:
-    reach = plain(latex.interval(cell["speedup_low"], cell["speedup_high"]))
-    dagger = "" if cell["paired"] else "†"
-    shown = f"{plain(latex.fixed(cell['speedup'], 2))}{dagger} {reach}".rstrip()
-    return [
-        escape(str(cell["label"])),
-        escape(str(cell["draft_label"])),
-        str(cell["gamma"]),
-        shown,
-        f"{plain(latex.percent(cell['acceptance_rate']))} %",
-        plain(latex.fixed(cell["tokens_per_second"])),
-        plain(latex.fixed(cell["baseline_tokens_per_second"])),
-    ]
+def _table(columns: Sequence[TableColumn], rows: Sequence[Record]) -> list[str]:
+    """Return the lines of a table in Markdown."""
+    heads = [escape(column.head.en) for column in columns]
+    rules = ["---:" if column.kind == Kind.NUMBER else "---" for column in columns]
+    lines = [heads, rules, *([_cell(column, row) for column in columns] for row in rows)]
+    return [f"| {' | '.join(line)} |" for line in lines]
 
 
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+def _cell(column: TableColumn, row: Record) -> str:
+    cell = column.show(row)
+    text = cell.text if column.kind == Kind.NUMBER else escape(cell.text)
+    return f"{text}{cell.mark} {cell.reach}".rstrip()

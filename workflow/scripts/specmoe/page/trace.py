@@ -1,4 +1,4 @@
-"""The record of a demonstration as the page's stepper shows it: `paper/site/trace.html.j2`.
+"""The record of a demonstration, step by step, as `paper/site/trace.html.j2` shows it.
 
 A step is one part of a round: the draft, the pass that verifies it, or a replay.
 """
@@ -10,12 +10,16 @@ from typing import Any
 
 from specmoe.engine.debug_log import Fate, Pass, Round
 from specmoe.measure.trace_record import Recording
-from specmoe.page.trace_text import MARKS, OWN, prompt_shown
+
+MARKS = {Fate.ACCEPTED: "✓", Fate.REJECTED: "✗", Fate.DROPPED: "·"}
+OWN = "→"
+# The first characters of the prompt are shown, since prompts may be long.
+_PROMPT_SHOWN = 300
 
 
 @dataclass(frozen=True)
 class Chip:
-    """A token as it is drawn: its sign, its word, and what the sign says."""
+    """A token as it is drawn: its sign, its word, and its fate."""
 
     sign: str
     word: str
@@ -25,7 +29,7 @@ class Chip:
 
 @dataclass(frozen=True)
 class Part:
-    """One step: its kind ("draft", "target" or "replay"), its tokens, and what came of it."""
+    """One step: its kind ("draft", "target" or "replay"), its tokens, and its result."""
 
     kind: str
     chips: tuple[Chip, ...]
@@ -54,7 +58,7 @@ class Word:
 
 
 def trace_context(recording: Recording) -> dict[str, Any]:
-    """Return what the stepper's template needs: every number of it computed from the record."""
+    """Return the variables of the stepper's template, all computed from the record."""
     what, counts, tokens = recording.demonstration, recording.counts, len(recording.tokens)
     same = recording.common_prefix
     return {
@@ -64,7 +68,7 @@ def trace_context(recording: Recording) -> dict[str, Any]:
         "prompt": prompt_shown(recording),
         "prompt_tokens": recording.prompt_tokens,
         "synthetic": what.synthetic,
-        "rounds": list(_rounds(recording)),
+        "rounds": list(rounds(recording)),
         "words": list(_words(recording)),
         "counts": counts,
         "singles": len(recording.rounds) - counts.rounds,
@@ -78,12 +82,24 @@ def trace_context(recording: Recording) -> dict[str, Any]:
             else None
         ),
         "marks": {fate.value: mark for fate, mark in MARKS.items()} | {"own": OWN},
-        "wordless": any("⟨" in recording.word(token) for token in recording.token_texts),
+        "wordless": wordless(recording),
         "untold": any(one.own is None for round_ in recording.rounds for one in round_.passes),
     }
 
 
-def _rounds(recording: Recording) -> Iterator[RoundParts]:
+def prompt_shown(recording: Recording) -> str:
+    """Return the prompt's text, or its beginning if it is long."""
+    text = recording.prompt_text
+    return text if len(text) <= _PROMPT_SHOWN else f"{text[:_PROMPT_SHOWN]}…"
+
+
+def wordless(recording: Recording) -> bool:
+    """Return whether the record has tokens that are no text by themselves."""
+    return any("⟨" in recording.word(token) for token in recording.token_texts)
+
+
+def rounds(recording: Recording) -> Iterator[RoundParts]:
+    """Yield the steps of each round."""
     numbers = count(1)
     for one in recording.rounds:
         yield RoundParts(

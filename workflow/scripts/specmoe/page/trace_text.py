@@ -3,14 +3,11 @@
 from collections.abc import Iterable
 from textwrap import wrap
 
-from specmoe.engine.debug_log import Fate, Pass, Round
+from specmoe.engine.debug_log import Fate
 from specmoe.measure.trace_record import UNKNOWN, Recording, visible
+from specmoe.page.trace import MARKS, OWN, Part, prompt_shown, rounds, wordless
 
 WIDTH = 100
-MARKS = {Fate.ACCEPTED: "✓", Fate.REJECTED: "✗", Fate.DROPPED: "·"}
-OWN = "→"
-# Of the prompt's text, which may be long, so many characters are shown.
-_PROMPT_SHOWN = 300
 _INDENT = " " * 20
 # Select Graphic Rendition: what ECMA-48 calls colours and weights.
 _COLOURS = {
@@ -22,21 +19,17 @@ _COLOURS = {
 
 
 def describe(recording: Recording, *, colour: bool) -> str:
-    """Return the rounds of a record, and what they come to; coloured for terminals that can."""
+    """Return the rounds of a record and their totals, coloured if the terminal can show it."""
     lines = [*_head(recording), "", *_legend(recording), ""]
     lines += _row("prompt", "target", [f"{OWN} {recording.word(recording.tokens[0])}"], colour)
-    number = 0
-    for one in recording.rounds:
-        number += bool(one.drafted)
-        lines += _round(recording, one, f"round {number}" if one.drafted else "no draft", colour)
+    for one in rounds(recording):
+        label = f"round {one.number}" if one.number else "no draft"
+        for part in one.parts:
+            who = "↺ replay" if part.kind == "replay" else part.kind
+            lines += _row(label, who, _cells(part), colour)
+            label = ""
     lines += ["", *_wrapped(f"Text: {visible(recording.text)}"), "", *_totals(recording)]
     return "\n".join(lines) + "\n"
-
-
-def prompt_shown(recording: Recording) -> str:
-    """Return the prompt's text, or its beginning if it is long."""
-    text = recording.prompt_text
-    return text if len(text) <= _PROMPT_SHOWN else f"{text[:_PROMPT_SHOWN]}…"
 
 
 def _head(recording: Recording) -> list[str]:
@@ -48,7 +41,7 @@ def _head(recording: Recording) -> list[str]:
     )
     if what.synthetic:
         lines += _wrapped(
-            "Models with random weights: the text means nothing, the rounds are the engine's own."
+            "The models have random weights: the text is meaningless, but the rounds are real."
         )
     words = " ".join(map(visible, prompt_shown(recording).split()))
     lines += _wrapped(f"Prompt: {what.prompt_label}, {recording.prompt_tokens} tokens: {words}")
@@ -56,48 +49,29 @@ def _head(recording: Recording) -> list[str]:
 
 
 def _legend(recording: Recording) -> list[str]:
-    """Return what the signs mean, of those that occur."""
+    """Return the meaning of each sign that occurs."""
     lines = [
-        f"{MARKS[Fate.ACCEPTED]} drafted, and what the target would have chosen: accepted",
-        f"{MARKS[Fate.REJECTED]} drafted, and not what the target chooses: rejected",
-        f"{MARKS[Fate.DROPPED]} drafted after a rejected token: dropped unasked",
+        f"{MARKS[Fate.ACCEPTED]} accepted: drafted, and the target would have chosen it",
+        f"{MARKS[Fate.REJECTED]} rejected: drafted, but the target chooses another token",
+        f"{MARKS[Fate.DROPPED]} dropped: drafted after a rejected token, and not checked",
         f"{OWN} the target's own choice: in place of the rejected token, or after the last one",
     ]
     if recording.counts.replays:
         lines += [
-            "↺ replay: a hybrid target cannot take back half a pass, so its state from before the",
-            "  round is restored and the tokens that stand are read again, for one more token",
+            "↺ replay: a hybrid target cannot undo half a pass, so the engine restores the state",
+            "  from before the round and reads the remaining tokens again, for one more token",
         ]
     if any(one.own is None for round_ in recording.rounds for one in round_.passes):
-        lines.append(f"{UNKNOWN} a token that a replay rejected again; the log does not tell it")
-    if any("⟨" in recording.word(token) for token in recording.token_texts):
-        lines.append("⟨n⟩ token n, which is no text by itself")
+        lines.append(f"{UNKNOWN} a token that a replay rejected again; the log does not record it")
+    if wordless(recording):
+        lines.append("⟨n⟩ token n, which is not text by itself")
     return [f"  {line}" for line in lines]
 
 
-def _round(recording: Recording, one: Round, label: str, colour: bool) -> list[str]:
-    lines = []
-    if one.drafted:
-        words = [recording.word(guess.token) for guess in one.drafted]
-        lines += _row(label, "draft", words, colour)
-    for number, pass_ in enumerate(one.passes):
-        lines += _row(
-            "" if one.drafted else label,
-            "↺ replay" if number else "target",
-            _cells(recording, pass_),
-            colour,
-        )
-    return lines
-
-
-def _cells(recording: Recording, one: Pass) -> list[str]:
-    cells = [
-        f"{MARKS[fate]} {recording.word(token)}"
-        for fate, token in zip(one.fates, one.read, strict=True)
-    ]
-    cells.append(f"{OWN} {recording.word(one.own)}")
-    if one.read:
-        cells.append(f"({one.accepted} of {len(one.read)} accepted)")
+def _cells(part: Part) -> list[str]:
+    cells = [f"{chip.sign} {chip.word}" if chip.sign else chip.word for chip in part.chips]
+    if part.kind != "draft" and part.read:
+        cells.append(f"({part.accepted} of {part.read} accepted)")
     return cells
 
 
@@ -123,7 +97,8 @@ def _totals(recording: Recording) -> list[str]:
     counts, tokens = recording.counts, len(recording.tokens)
     steps = len(recording.rounds) - counts.rounds
     parts = [f"{counts.rounds} verifications", f"{counts.replays} replays"]
-    parts += [f"{steps} without a draft"] * bool(steps)
+    if steps:
+        parts.append(f"{steps} without a draft")
     same = recording.common_prefix
     if same == tokens:
         identity = f"Without a draft the target gives the same {tokens} tokens."
@@ -132,14 +107,14 @@ def _totals(recording: Recording) -> list[str]:
             f"Without a draft the target gives the same {same} tokens and then"
             f" {recording.word(recording.plain_tokens[same])} instead of"
             f" {recording.word(recording.tokens[same])}. A pass over several tokens rounds"
-            " otherwise than a pass over one, which decides near ties; of a campaign's runs"
-            " the audit asks whether it was one."
+            " differently from a pass over one, which can decide near ties. For a campaign's runs,"
+            " the audit checks whether a divergence is a near tie."
         )
     return [
         *_wrapped(
             f"{tokens} tokens: the first from the prompt's pass, {tokens - 1} from {counts.passes}"
-            f" passes of the target ({', '.join(parts)}): {recording.tokens_per_pass:.2f} tokens a"
-            f" pass. Without a draft they take {tokens - 1} passes."
+            f" passes of the target ({', '.join(parts)}): {recording.tokens_per_pass:.2f} tokens"
+            f" per pass. Without a draft they take {tokens - 1} passes."
         ),
         *_wrapped(
             f"Accepted: {counts.accepted} of {counts.drafted} drafted tokens"
@@ -147,8 +122,9 @@ def _totals(recording: Recording) -> list[str]:
         ),
         *_wrapped(identity),
         *_wrapped(
-            "One prompt, once, and no time was taken: a demonstration, no measurement. Passes over"
-            " many tokens cost more than passes over one; what is gained, `snakemake advise` tells."
+            "This is one prompt, decoded once and not timed: a demonstration, not a measurement. A"
+            " pass over many tokens costs more than a pass over one; `snakemake advise` measures"
+            " the gain."
         ),
     ]
 

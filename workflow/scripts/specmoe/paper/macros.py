@@ -1,6 +1,6 @@
-r"""The numbers a text can cite, as LaTeX commands: `\SpeedupBestMoeQFourDraftTwoB` and the like.
+r"""The numbers that a text cites, as LaTeX commands like `\SpeedupMaxMoe`, and switches.
 
-What each says stands beside it in `paper/macros.tex`. A value that was not measured is a dash.
+A comment in `paper/macros.tex` explains each. A value that was not measured is a dash.
 """
 
 from collections.abc import Mapping
@@ -17,11 +17,10 @@ from specmoe.analysis.labelled import (
     whole_audit,
 )
 from specmoe.config.block import Protocol
-from specmoe.errors import ConfigError
 from specmoe.paper.latex import command_name, to_latex
 from specmoe.paper.macro_list import (
     FAMILIES,
-    Macro,
+    OF_TARGETS,
     all_macros,
     compared,
     imposed_cells,
@@ -29,66 +28,43 @@ from specmoe.paper.macro_list import (
     predicted,
     widest_passes,
 )
-from specmoe.paper.tables import TABLES, has_rows, rows_of
+from specmoe.tables.tables import ROWS
 
 HEADER = "% Made by specmoe from the campaign's analysis; changes are lost when it runs again.\n"
 
-# What leaves room for little else on a page is left to the supplement.
+# The paper leaves these tables to the supplement where they would fill most of a page.
+_MAY_BE_LONG = ("speculation", "prompts", "break_even")
 LONG_ROWS = 30
 
 
 def macros(analysis: Analysis) -> str:
     r"""Return `macros.tex`: a `\newcommand` a line, after switches like `\ifCampaignSynthetic`."""
     lines = [HEADER, *(_switch(name, on) for name, on in switches(analysis).items())]
-    for name, macro in named_macros(analysis).items():
+    for macro in all_macros(analysis):
         comment = " ".join(macro.meaning.split())
-        lines.append(f"\\newcommand{{\\{name}}}{{{to_latex(macro.value)}}} % {comment}\n")
+        lines.append(f"\\newcommand{{\\{macro.name}}}{{{to_latex(macro.value)}}} % {comment}\n")
     return "".join(lines)
 
 
-def named_macros(analysis: Analysis) -> dict[str, Macro]:
-    """Return the numbers a text can cite by the names of their commands.
-
-    Raises ConfigError when two ids would give one command.
-    """
-    taken: dict[str, Macro] = {}
-    for macro in all_macros(analysis):
-        name = command_name(*macro.words)
-        if name in taken:
-            raise ConfigError(
-                f"ids {_ids(taken[name])} and {_ids(macro)} both give the LaTeX command \\{name};"
-                " rename one of them"
-            )
-        taken[name] = macro
-    return taken
-
-
 def switches(analysis: Analysis) -> dict[str, bool]:
-    r"""Return what a text asks of a campaign, by the names of `\ifCampaignSynthetic` and so on."""
+    r"""Return whether each switch is on; `CampaignSynthetic` is `\ifCampaignSynthetic` in TeX."""
     cells = text_cells(analysis)
     campaign = records(analysis.campaign)[0]
     controls = count_check(whole_audit(analysis), "controls")
     widest, imposed = widest_passes(analysis), imposed_cells(analysis)
-    contexts = {name: make(analysis) for name, make in TABLES.items()}
+    lengths = {name: len(make(analysis).rows) for name, make in ROWS.items()}
+    answers, protocols = set(advised_targets(analysis)["answer"]), campaign["protocol"].split(", ")
+    repeats = table(analysis, "spread")["blocks"].max()
     return {
         "CampaignOfStudy": analysis.of_study,
         "CampaignSynthetic": bool(campaign["synthetic"]),
         "CampaignTrueShape": bool(campaign["true_shape"]),
         "CampaignPublished": campaign["source"] == "published",
         "CampaignPaired": bool(table(analysis, "cells")["paired"].all()),
-        "CampaignMoreRepeats": bool(
-            table(analysis, "spread")["blocks"].max() > campaign["repeats"]
-        ),
+        "CampaignMoreRepeats": bool(repeats > campaign["repeats"]),
         "SettingsSeveral": len(cells) > 1,
         "CampaignCompared": bool(compared(analysis)),
-        **{
-            command_name("advised", word): answer in set(advised_targets(analysis)["answer"])
-            for word, answer in [
-                ("on", Answer.ON),
-                ("off", Answer.OFF),
-                ("unknown", Answer.UNKNOWN),
-            ]
-        },
+        **{f"Advised{answer.name.title()}": answer in answers for answer in Answer},
         "CostsMeasured": not table(analysis, "verification").empty,
         "CostsPredicted": not predicted(analysis).empty,
         "ImposedMeasured": not imposed.empty,
@@ -96,34 +72,18 @@ def switches(analysis: Analysis) -> dict[str, bool]:
         "ControlsMeasured": bool(controls["runs"]),
         "ControlsPassed": bool(controls["runs"]) and not controls["failed"],
         "ControlsOfBothKinds": control_cells(analysis)["control"].nunique() > 1,
-        **{command_name("table", name): has_rows(context) for name, context in contexts.items()},
-        **{
-            command_name("long", name): len(rows_of(context)) > LONG_ROWS
-            for name, context in contexts.items()
-        },
-        **{
-            command_name("widest", family): not of_family(widest, family).empty
-            for family in FAMILIES
-        },
-        **{
-            command_name("protocol", protocol): protocol in campaign["protocol"].split(", ")
-            for protocol in Protocol
-        },
-        **{
-            command_name("measured", family): not of_family(cells, family).empty
-            for family in FAMILIES
-        },
+        **{command_name("table", name): rows > 0 for name, rows in lengths.items()},
+        **{command_name("long", name): lengths[name] > LONG_ROWS for name in _MAY_BE_LONG},
+        **{command_name("widest", of): not of_family(widest, of).empty for of in FAMILIES},
+        **{command_name("protocol", name): name in protocols for name in Protocol},
+        **{command_name("measured", of): not of_family(cells, of).empty for of in OF_TARGETS},
     }
 
 
 def switch_file(on: Mapping[str, bool]) -> str:
-    r"""Return a file of nothing but switches, like `\ifFigureThroughput`, by their names."""
+    r"""Return a TeX file with these switches, e.g. `\ifFigureThroughput`."""
     return "".join([HEADER, *(_switch(name, state) for name, state in on.items())])
 
 
 def _switch(name: str, on: bool) -> str:
     return f"\\newif\\if{name} \\{name}{'true' if on else 'false'}\n"
-
-
-def _ids(macro: Macro) -> str:
-    return " ".join(repr(word) for word in macro.words)

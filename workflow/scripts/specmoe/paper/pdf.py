@@ -1,4 +1,4 @@
-"""Compiling the paper: what TeX needs, what it may touch, and what its log complains of."""
+"""Compile the paper with TeX, confined to its folder, and read the complaints in its log."""
 
 import os
 import re
@@ -12,20 +12,20 @@ from specmoe.errors import PaperError
 
 INSTALL_TEX = (
     "on Debian or Ubuntu `apt-get install latexmk texlive-latex-recommended"
-    " texlive-fonts-recommended texlive-science`, on macOS install MacTeX"
+    " texlive-fonts-recommended`, on macOS install MacTeX"
 )
-# Of all that the preamble loads, what small installations lack.
-_PACKAGES = ("siunitx.sty", "natbib.sty", "mathpazo.sty", "microtype.sty")
-# Strings of a campaign are escaped on their way into tables; should one get through all the same,
-# it can run nothing, and read and write nothing outside of the folder.
+# Packages of the preamble that small installations lack.
+_PACKAGES = ("natbib.sty", "mathpazo.sty", "microtype.sty")
+# Tables escape a campaign's strings. Should one get through, TeX runs no command, and reads and
+# writes nothing outside of its folder.
 _CONFINED = {"shell_escape": "f", "openin_any": "p", "openout_any": "p"}
-# TeX's lines end after this many characters otherwise, in the midst of words.
+# By default TeX breaks the lines of its log inside words.
 _UNBROKEN_LOG = {"max_print_line": "1000"}
 _SLIGHT_PT = 5.0
 
 
 def missing_tex() -> list[str]:
-    """Return what the paper is compiled with and this machine lacks; empty if nothing."""
+    """Return the TeX programs and packages that this machine lacks to compile the paper."""
     if not (shutil.which("latexmk") and shutil.which("kpsewhich")):
         return ["latexmk"]
     done = subprocess.run(["kpsewhich", *_PACKAGES], capture_output=True, text=True, check=False)
@@ -34,10 +34,10 @@ def missing_tex() -> list[str]:
 
 
 def compile_pdf(document: Path, parts: Iterable[Path], out: Path, log: Path) -> list[str]:
-    """Compile a document into `out` and return what TeX complains of, see `complaints`.
+    """Compile a document into `out` and return TeX's `complaints`.
 
-    `parts` are files and folders that it includes by their bare names. TeX's own log is left in
-    `log`. Raises PaperError with TeX's first error, or what is to be installed.
+    `parts` are files and folders that it includes by their bare names. `log` gets TeX's own log.
+    Raises PaperError with TeX's first error, or with what to install.
     """
     if missing := missing_tex():
         raise PaperError(f"{out} needs {', '.join(missing)}; {INSTALL_TEX}")
@@ -67,9 +67,9 @@ def compile_pdf(document: Path, parts: Iterable[Path], out: Path, log: Path) -> 
 
 
 def complaints(log: str) -> list[str]:
-    """Return the lines of TeX's log that a reader would see the reason of.
+    """Return the lines of TeX's log about faults that a reader sees.
 
-    These are references and citations without an aim, labels that are there twice, and boxes that
+    These are undefined references and citations, labels that are defined twice, and boxes that
     stand out by more than 5 pt.
     """
     lines = re.findall(r"^.*Warning: .*(?:undefined|multiply defined).*$", log, re.MULTILINE)

@@ -1,9 +1,9 @@
-"""Whose paper lies in `paper/`: one campaign's at a time."""
+"""`paper/` holds what is rendered of one campaign at a time."""
 
 import shutil
 from pathlib import Path
 
-# What is rendered into `paper/`, beside the sources that lie there.
+# What is rendered into `paper/`, beside the sources.
 RENDERED = ("tables", "figures", "macros.tex", "main.pdf", "supplement.pdf")
 
 
@@ -17,17 +17,12 @@ def claim(owner: Path, campaign: str, results: Path) -> Path | None:
     kept = None
     if before != campaign and (results / before).is_dir():
         kept = results / before / "paper"
-        _copy(owner.parent, kept)
+        shutil.rmtree(kept, ignore_errors=True)
+        kept.mkdir(parents=True)
+        for part in (owner.parent / name for name in RENDERED):
+            if part.is_dir():
+                shutil.copytree(part, kept / part.name)
+            elif part.is_file():
+                shutil.copy2(part, kept / part.name)
     owner.write_text(f"{campaign}\n", encoding="utf-8")
     return kept
-
-
-def _copy(paper: Path, kept: Path) -> None:
-    shutil.rmtree(kept, ignore_errors=True)
-    kept.mkdir(parents=True)
-    for name in RENDERED:
-        part = paper / name
-        if part.is_dir():
-            shutil.copytree(part, kept / name)
-        elif part.is_file():
-            shutil.copy2(part, kept / name)

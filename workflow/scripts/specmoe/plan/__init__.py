@@ -1,1 +1,1 @@
-"""Before anything is measured: the machine, what is there, what is needed, how long it takes."""
+"""Before measuring: the machine, what a campaign has and needs, and how long it may take."""

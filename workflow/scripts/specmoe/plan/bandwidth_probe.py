@@ -1,4 +1,4 @@
-"""How fast all cores together read memory: the bandwidth that bounds decoding on the CPU."""
+"""The memory bandwidth of all cores together, which bounds decoding on the CPU."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,19 +13,19 @@ from specmoe.engine.machine_id import physical_cores
 MOST_BYTES = 2**30
 PASSES = 5
 PASS_S = 0.25
-START_LIMIT_S = 60  # for all threads to fill their parts; without it, one that fails stops the rest
+START_LIMIT_S = 60  # for all threads to fill their parts; the others stop if one fails
 
 
 def probe() -> float:
-    """Measure the sustained bandwidth of reading the system's memory, in bytes a second.
+    """Measure the sustained read bandwidth of the system's memory, in bytes a second.
 
-    One thread per physical core reads its own part of up to 1 GiB, over and over; the best of
-    five passes counts, after one to warm up. Takes about two seconds.
+    One thread per physical core reads its own part of up to 1 GiB repeatedly. The best of five
+    passes counts, after a shorter one to warm up. The probe takes about two seconds.
 
-    The figure is what programs get, which is less than the peak that memory is sold by. On a
-    two-core virtual machine (EPYC, Zen 5) it lay between 9 percent below and 8 percent above
-    compiled loops that only read. It errs low while other programs use the memory, and high where
-    caches hold a good part of 1 GiB.
+    It measures what programs get, which is less than the advertised peak. On a two-core virtual
+    machine (EPYC, Zen 5) it was between 9 percent below and 8 percent above compiled loops that
+    only read. It is low while other programs use the memory, and high where caches hold a large
+    part of 1 GiB.
     """
     threads = physical_cores()
     part = min(MOST_BYTES, psutil.virtual_memory().available // 8) // threads
@@ -37,8 +37,8 @@ def probe() -> float:
 
 
 def _read_in_step(part: int, start: Barrier) -> list[float]:
-    """Return this thread's rate in each pass, begun with the other threads of the barrier."""
-    # Filled by the thread that reads it, so that it lies in the memory nearest to its core.
+    """Return this thread's rate in each pass; all threads of the barrier start a pass together."""
+    # The reading thread fills its part, so that the kernel places it nearest to the thread's core.
     numbers = np.ones(part // 4, np.int32)
     rates = []
     for seconds in [PASS_S / 2, *[PASS_S] * PASSES]:
@@ -50,8 +50,8 @@ def _read_in_step(part: int, start: Barrier) -> list[float]:
 def _rate(numbers: npt.NDArray[np.int32], seconds: float) -> float:
     began, count = time.perf_counter(), 0
     while (elapsed := time.perf_counter() - began) < seconds:
-        # Of numpy's reductions, the one nearest to compiled code that only reads: others take
-        # longer for arithmetic, and `dot` starts threads of its own.
+        # Of numpy's reductions, `max` is nearest to compiled code that only reads: others spend
+        # time on arithmetic, and `dot` starts threads of its own.
         numbers.max()
         count += numbers.nbytes
     return count / elapsed

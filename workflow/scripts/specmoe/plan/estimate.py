@@ -1,9 +1,9 @@
-"""How long a campaign may take, before anything of it is measured.
+"""How long a campaign may take, estimated before anything is measured.
 
-A pass over a model takes the bytes it reads over the memory's bandwidth, and a fixed time a layer.
-On GPUs the latter is what the published baselines of the study leave beyond bandwidth on an M2
-Ultra (its Table 4: 0.22 to 0.29 ms a layer for the dense models, 0.40 ms for the MoE). How many
-drafted tokens are accepted is assumed, where it is not imposed: nobody knows it before.
+A pass over a model takes the bytes it reads divided by the memory's bandwidth, plus a fixed time
+per layer. The fixed time on GPUs is the rest that bandwidth does not explain in the published
+baselines on an M2 Ultra (the study's Table 4: 0.22 to 0.29 ms a layer for the dense models, 0.40 ms
+for the MoE). The acceptance rate is assumed unless it is imposed.
 """
 
 from dataclasses import dataclass
@@ -15,16 +15,30 @@ ACCEPTANCE = 0.6  # of each drafted token, independently
 START_S = 0.5  # of a process, without loading
 LOAD_BYTES_PER_SECOND = 3e9  # from disk or page cache
 BYTES_PER_TOKEN = 4  # of prompt texts
-
-
-# A CPU core gets through so many bytes of weights a second, whatever the memory could give: 6 and
-# 16 GB were seen on two machines of two cores (0.8B in Q8_0: 64 and 26 ms a token).
+# A CPU core computes on so many bytes of weights a second, however fast the memory is. Two machines
+# of two cores computed on 6 and 16 GB (0.8B in Q8_0: 64 and 26 ms a token).
 CORE_BYTES_PER_SECOND = 8e9
 
 
 @dataclass(frozen=True)
+class Costs:
+    """What a pass costs beside reading and computing on weights."""
+
+    layer_s: float  # fixed time of a dense layer
+    moe_layer_s: float  # and of an MoE layer
+    # The time that each further position adds to a pass, as a share of one position's time. On a
+    # CPU, 17 positions took 3.1 times as long as one (0.8B, Q8_0).
+    position_share: float
+    prompt_share: float  # the time of a token of a long prompt, as a share of a generated token's
+
+
+GPU = Costs(0.25e-3, 0.40e-3, 0.02, 0.05)
+CPU = Costs(0.03e-3, 0.06e-3, 0.13, 0.15)
+
+
+@dataclass(frozen=True)
 class Machine:
-    """What an estimate takes of a machine."""
+    """What an estimate needs to know of a machine."""
 
     bandwidth: float  # bytes a second
     gpu: bool
@@ -32,41 +46,23 @@ class Machine:
 
     @property
     def rate(self) -> float:
-        """Bytes of weights that a pass gets through in a second."""
-        return (
-            self.bandwidth if self.gpu else min(self.bandwidth, self.cores * CORE_BYTES_PER_SECOND)
-        )
+        """Bytes of weights that a pass reads and computes on in a second."""
+        computed = self.cores * CORE_BYTES_PER_SECOND
+        return self.bandwidth if self.gpu else min(self.bandwidth, computed)
 
     @property
-    def layer_s(self) -> float:
-        """Fixed time of a dense layer in a pass."""
-        return 0.25e-3 if self.gpu else 0.03e-3
-
-    @property
-    def moe_layer_s(self) -> float:
-        """Fixed time of an MoE layer in a pass."""
-        return 0.40e-3 if self.gpu else 0.06e-3
-
-    @property
-    def position_share(self) -> float:
-        """What each further position adds to a pass, as a share of a single one's time.
-
-        A CPU computes nearly as long as it reads: 3.1 times as long for 17 positions (0.8B, Q8_0).
-        """
-        return 0.02 if self.gpu else 0.13
-
-    @property
-    def prompt_share(self) -> float:
-        """What a token of a long prompt costs, as a share of a generated one's time."""
-        return 0.05 if self.gpu else 0.15
+    def costs(self) -> Costs:
+        """The costs of passes on its kind of processor."""
+        return GPU if self.gpu else CPU
 
 
 def pass_seconds(size: Size, width: float, machine: Machine) -> float:
     """Return the time of one pass over `width` positions."""
-    fixed = size.layers * (machine.moe_layer_s if size.experts else machine.layer_s)
+    costs = machine.costs
+    fixed = size.layers * (costs.moe_layer_s if size.experts else costs.layer_s)
     single = size.pass_bytes(1) / machine.rate + fixed
     read = size.pass_bytes(width) / machine.rate + fixed
-    return max(read, single * (1 + machine.position_share * (width - 1)))
+    return max(read, single * (1 + costs.position_share * (width - 1)))
 
 
 def seconds_per_token(
@@ -74,10 +70,9 @@ def seconds_per_token(
 ) -> float:
     """Return the time of one generated token, with a draft or without.
 
-    With a draft, a round is `gamma` passes of the draft, one verification and, as on the hybrid
-    models of the study, unless everything was accepted a second pass over what was, which gives a
-    token more. `imposed` is the share of drafted tokens that is accepted whatever they are, if any
-    is.
+    With a draft, a round has `gamma` passes of the draft and one verification. After a rejection, a
+    second pass of the target over the accepted tokens follows, as on the hybrid models of the
+    study; it gives one more token. `imposed` is the imposed share of accepted tokens, if any.
     """
     if draft is None:
         return pass_seconds(size, 1, machine)
@@ -102,7 +97,7 @@ def block_seconds(
     token_s = seconds_per_token(size, machine, draft, gamma, block.imposed_acceptance)
     read = sum(prompt_tokens) + block.warmups * max(prompt_tokens)
     runs = len(prompt_tokens) + block.warmups
-    prompt_s = pass_seconds(size, 1, machine) * machine.prompt_share
+    prompt_s = pass_seconds(size, 1, machine) * machine.costs.prompt_share
     return (
         START_S
         + loaded / LOAD_BYTES_PER_SECOND
@@ -112,10 +107,11 @@ def block_seconds(
 
 
 def assumptions(machine: Machine) -> str:
-    """Say what an estimate rests on."""
+    """Say what an estimate assumes."""
+    costs = machine.costs
     return (
-        f"Assumed: every pass goes through {machine.rate / 1e9:.0f} GB of weights a second, and"
-        f" {machine.layer_s * 1e3:.2g} ms a layer ({machine.moe_layer_s * 1e3:.2g} MoE);"
-        f" {ACCEPTANCE:.0%} of drafted tokens accepted, and a replay after each rejection;"
+        f"Assumed: a pass reads {machine.rate / 1e9:.0f} GB of weights a second and takes another"
+        f" {costs.layer_s * 1e3:.2g} ms a layer ({costs.moe_layer_s * 1e3:.2g} MoE);"
+        f" {ACCEPTANCE:.0%} of drafted tokens accepted, a replay after each rejection;"
         f" loading at {LOAD_BYTES_PER_SECOND / 1e9:.0f} GB/s."
     )

@@ -1,8 +1,8 @@
-"""What of a campaign is there already, and what room there is for the rest."""
+"""What a campaign has already, and how much room there is for the rest."""
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from specmoe.config.block import Block
@@ -11,11 +11,12 @@ from specmoe.config.schema import Config
 from specmoe.errors import ModelError
 from specmoe.files import existing, free_bytes
 from specmoe.models import hub
-from specmoe.models.gguf import ModelCard, read_card
+from specmoe.models.card import ModelCard, load_card
+from specmoe.models.gguf import read_card
 from specmoe.plan.estimate import BYTES_PER_TOKEN
-from specmoe.plan.progress import changed_blocks, measured_seconds
+from specmoe.plan.progress import changed_blocks, read_measured
 
-NOT_HASHED = "not hashed: only its sizes are asked"
+NOT_HASHED = "not hashed: the plan needs sizes only"
 
 
 @dataclass(frozen=True)
@@ -28,51 +29,49 @@ class Folder:
 
 
 @dataclass(frozen=True)
-class Survey:
+class Inventory:
     """What is known before anything is done."""
 
-    made: frozenset[str]  # models that lie where blocks look for them
+    made: frozenset[str]  # models in the folder where blocks look for them
     cards: Mapping[str, ModelCard]  # of all models whose files can be read now
-    cached: frozenset[str]  # hub models that are in the user's cache, whole
+    cached: frozenset[str]  # complete hub models in the user's cache
     asked: Mapping[str, int]  # bytes of hub models, as the hub says
-    absent: Mapping[str, Path]  # files that the configuration names and that are not there
+    absent: Mapping[str, Path]  # files that the configuration names and that do not exist
     hub_folder: Folder
     models_folder: Folder
-    measured_s: Mapping[str, float]  # of the blocks that are measured, as they are asked now
-    changed: Mapping[str, str]  # what is changed of blocks that were measured otherwise
-    prompt_tokens: Mapping[str, int]  # about how many a prompt's file holds
+    measured_s: Mapping[str, float]  # of the measured blocks that the configuration still asks for
+    changed: Mapping[str, str]  # how the configuration of a measured block has changed
+    prompt_tokens: Mapping[str, int]  # estimated from the size of a prompt's file
 
 
-def survey(config: Config, blocks: list[Block], models: Path, campaign: Path, root: Path) -> Survey:
-    """Look at the disk, and ask the hub for sizes that nobody here knows.
+def take_inventory(
+    config: Config, blocks: list[Block], models: Path, campaign: Path, root: Path
+) -> Inventory:
+    """Look at the disk, and ask the hub for the sizes that the configuration does not give.
 
     `models` and `campaign` are the folders of the model set and of the campaign's results, `root`
     is what prompt files are relative to.
     """
     made = frozenset(name for name in config.needed_models if (models / f"{name}.gguf").exists())
-    files = {name: models / f"{name}.gguf" for name in made}
-    for name in set(config.needed_models) - made:
-        entry = config.models[name]
-        if isinstance(entry, PathModel):
-            files[name] = Path(entry.path)
-        elif isinstance(entry, HubModel) and (cached := hub.cached(entry)):
-            files[name] = cached
+    files = _model_files(config, made, models)
     cards = {
         name: card for name, file in files.items() if (card := _card(file, models / f"{name}.json"))
     }
-    records = campaign / "blocks"
-    changed = changed_blocks(blocks, records)
-    return Survey(
+    measured = read_measured((block.block for block in blocks), campaign / "blocks")
+    changed = changed_blocks(blocks, measured)
+    return Inventory(
         made=made,
         cards=cards,
         cached=frozenset(files) - made,
         asked=_ask(config, frozenset(files)),
-        absent=_absent(config, files),
+        absent={
+            name: file
+            for name, file in files.items()
+            if isinstance(config.models[name], PathModel) and not file.exists()
+        },
         hub_folder=_folder(hub.cache_folder()),
         models_folder=_folder(models),
-        measured_s=measured_seconds(
-            (block.block for block in blocks if block.block not in changed), records
-        ),
+        measured_s={name: block.seconds for name, block in measured.items() if name not in changed},
         changed=changed,
         prompt_tokens={
             source.file: (root / source.file).stat().st_size // BYTES_PER_TOKEN
@@ -82,35 +81,37 @@ def survey(config: Config, blocks: list[Block], models: Path, campaign: Path, ro
     )
 
 
+def _model_files(config: Config, made: frozenset[str], models: Path) -> dict[str, Path]:
+    """Return the files of the models that are made, the user's own, or in the hub's cache."""
+    files = {name: models / f"{name}.gguf" for name in made}
+    for name in config.needed_models:
+        entry = config.models[name]
+        if name in made:
+            continue
+        if isinstance(entry, PathModel):
+            files[name] = Path(entry.path)
+        elif isinstance(entry, HubModel) and (cached := hub.cached(entry)):
+            files[name] = cached
+    return files
+
+
 def _card(file: Path, written: Path) -> ModelCard | None:
-    """Return the card that was written of a model, or read it: a vocabulary takes a second."""
-    try:
-        known = json.loads(written.read_text()) if written.exists() else {}
-        if known.keys() == {field.name for field in fields(ModelCard)}:  # else an older release's
-            return ModelCard(**known)
+    """Return the card beside a model, or read the model: its vocabulary takes a second."""
+    with suppress(ModelError):  # not written yet, or by an older release
+        return load_card(written)
+    with suppress(ModelError):  # the model's own rule reports the fault
         return read_card(file, NOT_HASHED)
-    except ModelError:
-        return None  # its own rule says what is wrong with it
+    return None
 
 
-def _absent(config: Config, files: Mapping[str, Path]) -> dict[str, Path]:
-    """Return the models of files that the user has, whose files are not there."""
-    return {
-        name: file
-        for name, file in files.items()
-        if isinstance(config.models[name], PathModel) and not file.exists()
-    }
-
-
-def _ask(config: Config, there: frozenset[str]) -> dict[str, int]:
+def _ask(config: Config, known: frozenset[str]) -> dict[str, int]:
+    """Return the sizes that the hub gives of models without a file here or a configured size."""
     asked = {}
     for name in config.needed_models:
         entry = config.models[name]
-        if isinstance(entry, HubModel) and name not in there and not entry.size_bytes:
-            size = hub.ask_size(entry)
-            if size is not None:
-                asked[name] = size
-    return asked
+        if isinstance(entry, HubModel) and name not in known and not entry.size_bytes:
+            asked[name] = hub.ask_size(entry)
+    return {name: size for name, size in asked.items() if size is not None}
 
 
 def _folder(path: Path) -> Folder:

@@ -8,24 +8,25 @@ from specmoe.config.block import Block
 from specmoe.config.models import UNVERIFIED, ConvertModel, HubModel, PathModel
 from specmoe.config.schema import Config
 from specmoe.files import gigabytes
-from specmoe.models.sizes import Size, size_of
+from specmoe.models.expected_sizes import size_of
+from specmoe.models.sizes import Size
 from specmoe.plan.estimate import Machine, block_seconds
-from specmoe.plan.inventory import Folder, Survey
-from specmoe.plan.progress import seconds_left
+from specmoe.plan.inventory import Inventory
+from specmoe.plan.progress import seconds_left, total_seconds
 
 # Beside the weights: context, recurrent states, compute buffers.
 WORKING_BYTES = 10**9
-# macOS lets a GPU wire about three quarters of the memory; a driver and a desktop take their part.
+# macOS lets a GPU wire about three quarters of the memory; drivers and the desktop need the rest.
 USABLE_MEMORY = {Backend.METAL: 0.75, Backend.CUDA: 0.95, Backend.CPU: 0.9}
 
 
 @dataclass(frozen=True)
 class Item:
-    """One model that has to come from somewhere."""
+    """A model to download or to make."""
 
     model: str
     source: str  # in words
-    size_bytes: int | None  # None: not known
+    size_bytes: int | None  # None: unknown
     basis: str
 
 
@@ -37,7 +38,7 @@ class SuitePlan:
     blocks: int
     runs: int
     measured: int  # blocks
-    estimated_s: float | None  # of all blocks; None: a size is not known
+    estimated_s: float | None  # of all blocks; None: a size is unknown
     estimated_measured_s: float | None  # of the measured ones
     measured_s: float
 
@@ -50,8 +51,8 @@ def total(suites: Iterable[SuitePlan]) -> SuitePlan:
         sum(suite.blocks for suite in suites),
         sum(suite.runs for suite in suites),
         sum(suite.measured for suite in suites),
-        _sum(suite.estimated_s for suite in suites),
-        _sum(suite.estimated_measured_s for suite in suites),
+        total_seconds(suite.estimated_s for suite in suites),
+        total_seconds(suite.estimated_measured_s for suite in suites),
         sum(suite.measured_s for suite in suites),
     )
 
@@ -61,25 +62,37 @@ class Plan:
     """What a campaign needs and how long it may take."""
 
     campaign: str
-    host: Mapping[str, object]  # as `hardware.describe` says it
+    host: Mapping[str, object]  # see `hardware.describe`
     backend: Backend
-    machine: Machine | None  # None: its bandwidth is not known
-    hub_folder: Folder
-    models_folder: Folder
+    machine: Machine | None  # None: its bandwidth is unknown
+    found: Inventory
     downloads: list[Item]
     made: list[Item]
     memory: tuple[str, int] | None  # the largest pair of models, and its bytes
     memory_usable: int
     suites: list[SuitePlan]
-    estimated_s: Mapping[str, float | None]  # of every block; None: a size is not known
-    left_s: float | None  # of the blocks that are not measured, at the pace so far
-    again: Mapping[str, str]  # blocks that are measured again, and what is changed of them
+    estimated_s: Mapping[str, float | None]  # of every block; None: a size is unknown
+    left_s: float | None  # for the blocks that are not measured, at the pace so far
     unverified: list[str]
-    shortfalls: list[str]  # what does not fit; empty if all does
+    shortfalls: list[str]  # what does not fit; empty if everything does
+
+    @property
+    def facts(self) -> dict[str, object]:
+        """What later jobs read of the plan, as plan.json holds it."""
+        return {
+            "shortfalls": self.shortfalls,
+            "estimated_s": self.estimated_s,
+            "measured_s": self.found.measured_s,
+            "again": list(self.found.changed),
+        }
 
 
 def make_plan(
-    config: Config, blocks: list[Block], host: Mapping[str, object], backend: Backend, found: Survey
+    config: Config,
+    blocks: list[Block],
+    host: Mapping[str, object],
+    backend: Backend,
+    found: Inventory,
 ) -> Plan:
     """Return the plan of all blocks, measured or not, on a host."""
     sizes = {
@@ -99,8 +112,7 @@ def make_plan(
         host=host,
         backend=backend,
         machine=machine,
-        hub_folder=found.hub_folder,
-        models_folder=found.models_folder,
+        found=found,
         downloads=downloads,
         made=made,
         memory=max(needs.items(), key=lambda need: need[1], default=None),
@@ -108,10 +120,12 @@ def make_plan(
         suites=_suites(config, blocks, estimated_s, found.measured_s),
         estimated_s=estimated_s,
         left_s=seconds_left(estimated_s, found.measured_s),
-        again=found.changed,
         unverified=[item.model for item in downloads if _unverified(config, item.model)],
         shortfalls=[
-            *_absent(found),
+            *(
+                f"model {name}: no file {file}; correct its path in the config"
+                for name, file in found.absent.items()
+            ),
             *_disk_shortfalls(downloads, made, found),
             *_memory_shortfalls(needs, usable),
         ],
@@ -119,15 +133,15 @@ def make_plan(
 
 
 def _machine(host: Mapping[str, object], backend: Backend) -> Machine | None:
-    """Return what an estimate needs of the machine; None if nobody knows its bandwidth."""
+    """Return what an estimate needs of the machine; None if its bandwidth is unknown."""
     bandwidth = host["memory_bandwidth_bytes_per_second"]
     if not isinstance(bandwidth, int | float):
         return None
     return Machine(bandwidth, backend != Backend.CPU, round(_number(host, "physical_cores")))
 
 
-def _to_download(config: Config, sizes: Mapping[str, Size], found: Survey) -> list[Item]:
-    """Return what has to be downloaded; a file that two models share comes once."""
+def _to_download(config: Config, sizes: Mapping[str, Size], found: Inventory) -> list[Item]:
+    """Return what has to be downloaded; a file that two models share counts once."""
     items: dict[str, Item] = {}
     for name in config.needed_models:
         entry = config.models[name]
@@ -140,27 +154,26 @@ def _to_download(config: Config, sizes: Mapping[str, Size], found: Survey) -> li
     return list(items.values())
 
 
-def _to_make(config: Config, sizes: Mapping[str, Size], found: Survey) -> list[Item]:
-    """Return what is written here: everything but links to files that are elsewhere."""
+def _to_make(config: Config, sizes: Mapping[str, Size], found: Inventory) -> list[Item]:
+    """Return the models to write here: all except links to the user's and the hub's files."""
     return [
-        _item(name, entry.kind, sizes)
+        _item(name, config.models[name].kind, sizes)
         for name in config.needed_models
-        for entry in [config.models[name]]
-        if name not in found.made and not isinstance(entry, HubModel | PathModel)
+        if name not in found.made and not isinstance(config.models[name], HubModel | PathModel)
     ]
 
 
 def _item(name: str, source: str, sizes: Mapping[str, Size]) -> Item:
     size = sizes.get(name)
-    return Item(
-        name, source, size.file_bytes if size else None, size.basis if size else "size not known"
-    )
+    if size is None:
+        return Item(name, source, None, "size unknown")
+    return Item(name, source, size.file_bytes, size.basis)
 
 
 def _memory_needs(
     config: Config, blocks: Iterable[Block], sizes: Mapping[str, Size]
 ) -> dict[str, int]:
-    """Return the bytes that each combination of target and draft needs, by its name in words."""
+    """Return the bytes that each combination of target and draft needs, by their labels."""
     needs = {}
     for block in blocks:
         loaded = [block.target, block.draft] if block.has_draft else [block.target]
@@ -171,7 +184,7 @@ def _memory_needs(
 
 
 def _usable_memory(host: Mapping[str, object], backend: Backend) -> int:
-    """Return the bytes that models can take."""
+    """Return the bytes of memory that models can use."""
     own = host.get("gpu_memory_bytes") if backend == Backend.CUDA else None
     memory = own if isinstance(own, int) else _number(host, "memory_bytes")
     return round(memory * USABLE_MEMORY[backend])
@@ -184,13 +197,6 @@ def _unverified(config: Config, model: str) -> bool:
     )
 
 
-def _absent(found: Survey) -> list[str]:
-    return [
-        f"model {name}: no file {file}; correct its path in the config"
-        for name, file in found.absent.items()
-    ]
-
-
 def _memory_shortfalls(needs: Mapping[str, int], usable: int) -> list[str]:
     return [
         f"memory: {words}: {gigabytes(needed)} needed, {gigabytes(usable)} usable"
@@ -199,8 +205,11 @@ def _memory_shortfalls(needs: Mapping[str, int], usable: int) -> list[str]:
     ]
 
 
-def _disk_shortfalls(downloads: list[Item], made: list[Item], found: Survey) -> list[str]:
-    """Return what is short on the disks that downloads and made models go to, often the same."""
+def _disk_shortfalls(downloads: list[Item], made: list[Item], found: Inventory) -> list[str]:
+    """Return which disks are too full for the downloads and the made models.
+
+    Both often go to the same disk.
+    """
     wanted: dict[int, list[tuple[int, str]]] = {}
     for folder, items in ((found.hub_folder, downloads), (found.models_folder, made)):
         needed = sum(item.size_bytes or 0 for item in items)
@@ -230,8 +239,8 @@ def _suites(
                 blocks=len(members),
                 runs=sum(len(block.prompts) for block in members),
                 measured=len(measured),
-                estimated_s=_sum(estimated_s[block.block] for block in members),
-                estimated_measured_s=_sum(estimated_s[block] for block in measured),
+                estimated_s=total_seconds(estimated_s[block.block] for block in members),
+                estimated_measured_s=total_seconds(estimated_s[block] for block in measured),
                 measured_s=sum(measured_s[block] for block in measured),
             )
         )
@@ -249,15 +258,6 @@ def _estimate(
         return None
     tokens = [source.length or prompt_tokens[source.file] for source in block.prompts]
     return block_seconds(block, tokens, sizes[block.target], sizes.get(block.draft), machine)
-
-
-def _sum(values: Iterable[float | None]) -> float | None:
-    total = 0.0
-    for value in values:
-        if value is None:
-            return None
-        total += value
-    return total
 
 
 def _number(host: Mapping[str, object], key: str) -> float:

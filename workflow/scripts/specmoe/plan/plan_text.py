@@ -8,29 +8,37 @@ from specmoe.plan.plan import Item, Plan, SuitePlan, total
 from specmoe.plan.progress import duration, seconds_left
 
 NO_BANDWIDTH = (
-    "No estimate: the memory bandwidth of this GPU is not known; say host.memory_bandwidth_gb_s"
+    "No estimate: the memory bandwidth of this GPU is unknown; set host.memory_bandwidth_gb_s"
 )
 
 
 def describe(plan: Plan) -> str:
     """Return the whole plan as text."""
-    return "\n".join(
-        [
-            *_head(plan),
-            "",
-            *_items("To download", plan.downloads, plan.hub_folder),
-            *_items("To make", plan.made, plan.models_folder),
-            *_memory(plan),
-            *_unverified(plan),
-            "",
-            *_times(plan.suites),
-            *_left(plan),
-            *_again(plan),
-            "",
-            assumptions(plan.machine) if plan.machine else NO_BANDWIDTH,
-            *(["", refusal(plan.shortfalls)] if plan.shortfalls else []),
-        ]
-    )
+    lines = [
+        *_head(plan),
+        "",
+        *_items("To download", plan.downloads, plan.found.hub_folder),
+        *_items("To make", plan.made, plan.found.models_folder),
+    ]
+    if plan.memory:
+        models, needed = plan.memory
+        usable = gigabytes(plan.memory_usable)
+        lines.append(f"Memory: at most {gigabytes(needed)} ({models}); {usable} are usable")
+    if plan.unverified:
+        lines.append(
+            f"Unverified: the config has no SHA-256 for {', '.join(plan.unverified)};"
+            " --config trust=first-use records them"
+        )
+    lines += ["", *_times(plan.suites)]
+    whole = total(plan.suites)
+    if 0 < whole.measured < whole.blocks:
+        missing = whole.blocks - whole.measured
+        left = duration(plan.left_s)
+        lines.append(f"Left: {left} for {missing} blocks, at the pace of the measured ones")
+    lines += [*_again(plan), "", assumptions(plan.machine) if plan.machine else NO_BANDWIDTH]
+    if plan.shortfalls:
+        lines += ["", refusal(plan.shortfalls)]
+    return "\n".join(lines)
 
 
 def _head(plan: Plan) -> list[str]:
@@ -63,25 +71,6 @@ def _items(title: str, items: list[Item], folder: Folder) -> list[str]:
     return lines
 
 
-def _memory(plan: Plan) -> list[str]:
-    if plan.memory is None:
-        return []
-    models, needed = plan.memory
-    return [
-        f"Memory: at most {gigabytes(needed)} ({models});"
-        f" {gigabytes(plan.memory_usable)} are usable"
-    ]
-
-
-def _unverified(plan: Plan) -> list[str]:
-    if not plan.unverified:
-        return []
-    return [
-        f"Unverified: the config knows no SHA-256 of {', '.join(plan.unverified)};"
-        " --config trust=first-use records them"
-    ]
-
-
 def _times(suites: list[SuitePlan]) -> list[str]:
     """Return the table of estimated and measured times, with a line for the whole."""
     width = max(6, *(len(suite.suite) for suite in suites))
@@ -99,21 +88,10 @@ def _times(suites: list[SuitePlan]) -> list[str]:
     return lines
 
 
-def _left(plan: Plan) -> list[str]:
-    """Return what is left of a campaign that is measured in part, at the pace so far."""
-    whole = total(plan.suites)
-    if not 0 < whole.measured < whole.blocks:
-        return []
-    return [
-        f"Left: {duration(plan.left_s)} for {whole.blocks - whole.measured} blocks, at the pace of"
-        " those that are measured"
-    ]
-
-
 def _again(plan: Plan) -> list[str]:
-    """Return which measured blocks are measured again, why, and how long that may take."""
+    """Say which measured blocks are measured again, why, and how long that may take."""
     groups: dict[tuple[str, str], list[str]] = {}
-    for block, reason in plan.again.items():
+    for block, reason in plan.found.changed.items():
         groups.setdefault((block.partition("/")[0], reason), []).append(block)
     lines = []
     for (suite, reason), blocks in groups.items():
@@ -123,5 +101,5 @@ def _again(plan: Plan) -> list[str]:
             f" ({duration(seconds_left(times, {}))} by estimate): {reason}"
         )
     if lines:
-        lines.append("All prompts of a block are measured by one process, so that they compare.")
+        lines.append("One process measures all prompts of a block, so that they are comparable.")
     return lines

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,39 @@ from specmoe.config.block import Block
 NAMED = 5
 
 
-def describe_missing(blocks: Iterable[str], records: Path, logs: Path) -> str:
-    """Say which blocks failed and how many were not reached; empty if all are measured.
+@dataclass(frozen=True)
+class MeasuredBlock:
+    """What a plan takes from the record of a block."""
 
-    `records` holds `<block>.json` of what is measured, `logs` `<block>.log` of what was tried.
+    asked: Mapping[str, Any]  # the block as it was measured
+    seconds: float
+
+
+def read_measured(blocks: Iterable[str], records: Path) -> dict[str, MeasuredBlock]:
+    """Return the measured ones of the blocks by id; `records` holds `<block>.json`."""
+    measured = {}
+    for block in blocks:
+        file = records / f"{block}.json"
+        if file.exists():
+            record = json.loads(file.read_text(encoding="utf-8"))
+            measured[block] = MeasuredBlock(record["block"], _seconds(record))
+    return measured
+
+
+def _seconds(record: Mapping[str, Any]) -> float:
+    """Return how long the measurement of a block took, from its record."""
+    if "elapsed_s" in record:
+        return float(record["elapsed_s"])
+    # Older releases recorded the parts instead; protocol `published` has no start and no warm-up.
+    runs = sum(run["wall_ms"] for run in record["runs"]) / 1000
+    return float(record.get("start_s", 0) + record.get("warm_up_s", 0) + runs)
+
+
+def describe_missing(blocks: Iterable[str], records: Path, logs: Path) -> str:
+    """Say which blocks failed and how many were not started; empty if all are measured.
+
+    `records` holds `<block>.json` of every measured block, `logs` `<block>.log` of every started
+    one.
     """
     blocks = list(blocks)
     missing = [block for block in blocks if not (records / f"{block}.json").exists()]
@@ -21,41 +51,25 @@ def describe_missing(blocks: Iterable[str], records: Path, logs: Path) -> str:
     if not missing:
         return ""
     lines = [
-        f"{len(missing)} of {len(blocks)} blocks are not measured, and what needs them is not made:"
-        f" {len(failed)} failed or were interrupted, {len(missing) - len(failed)} were not started."
+        f"{len(missing)} of {len(blocks)} blocks are not measured, and nothing that needs them is"
+        f" made: {len(failed)} failed or were interrupted, {len(missing) - len(failed)} were not"
+        " started."
     ]
     lines += [f"  {block}: see {logs / block}.log" for block in failed[:NAMED]]
     if len(failed) > NAMED:
         lines.append(f"  and {len(failed) - NAMED} more")
-    lines.append("What is measured is kept; the same command with --rerun-incomplete goes on.")
+    lines.append("Measured blocks are kept; the same command with --rerun-incomplete goes on.")
     return "\n".join(lines)
 
 
-def seconds_of(record: Mapping[str, Any]) -> float:
-    """Return how long a block was measured, from its record."""
-    if "elapsed_s" in record:
-        return float(record["elapsed_s"])
-    # Records of older releases have the parts; protocol `published` had no start and no warm-up.
-    runs = sum(run["wall_ms"] for run in record["runs"]) / 1000
-    return float(record.get("start_s", 0) + record.get("warm_up_s", 0) + runs)
-
-
-def measured_seconds(blocks: Iterable[str], records: Path) -> dict[str, float]:
-    """Return how long each measured block took, by its id; `records` holds `<block>.json`."""
-    files = {block: records / f"{block}.json" for block in blocks}
-    return {
-        block: seconds_of(json.loads(file.read_text(encoding="utf-8")))
-        for block, file in files.items()
-        if file.exists()
-    }
-
-
-def pace(estimated: Mapping[str, float | None], measured: Mapping[str, float]) -> float:
-    """Return how many times its estimate a block has taken so far; 1 if none is measured."""
-    expected = {block: estimated.get(block) for block in measured}
-    known = {block: seconds for block, seconds in expected.items() if seconds is not None}
-    total = sum(known.values())
-    return sum(measured[block] for block in known) / total if total else 1.0
+def total_seconds(parts: Iterable[float | None]) -> float | None:
+    """Return the sum of times; None if one is unknown."""
+    known: list[float] = []
+    for seconds in parts:
+        if seconds is None:
+            return None
+        known.append(seconds)
+    return sum(known)
 
 
 def seconds_left(
@@ -63,19 +77,14 @@ def seconds_left(
 ) -> float | None:
     """Return how long the blocks that are not measured may take, at the pace so far.
 
-    `estimated` has every block of the campaign. Without an estimate a block takes as long as the
-    mean of the measured ones; None if there are neither.
+    `estimated` has every block of the campaign. A block without an estimate counts as the mean of
+    the measured ones. The result is None if a block has no estimate and none is measured.
     """
-    missing = [seconds for block, seconds in estimated.items() if block not in measured]
+    known = {name: seconds for name, seconds in estimated.items() if seconds and name in measured}
+    rate = sum(measured[name] for name in known) / sum(known.values()) if known else 1.0
     guess = sum(measured.values()) / len(measured) if measured else None
-    rate = pace(estimated, measured)
-    left = 0.0
-    for seconds in missing:
-        expected = guess if seconds is None else seconds * rate
-        if expected is None:
-            return None
-        left += expected
-    return left
+    missing = [seconds for name, seconds in estimated.items() if name not in measured]
+    return total_seconds(guess if seconds is None else seconds * rate for seconds in missing)
 
 
 def duration(seconds: float | None) -> str:
@@ -88,21 +97,21 @@ def duration(seconds: float | None) -> str:
     return f"{minutes:.0f} min" if minutes < 100 else f"{minutes / 60:.1f} h"
 
 
-def changed_blocks(blocks: Iterable[Block], records: Path) -> dict[str, str]:
-    """Return the measured blocks that the configuration now asks otherwise, and what is changed."""
+def changed_blocks(
+    blocks: Iterable[Block], measured: Mapping[str, MeasuredBlock]
+) -> dict[str, str]:
+    """Return the measured blocks that the configuration has changed since, and how."""
     reasons = {}
     for block in blocks:
-        file = records / f"{block.block}.json"
-        if file.exists():
-            recorded = json.loads(file.read_text(encoding="utf-8"))["block"]
-            reason = _change(recorded, json.loads(block.to_json()))
+        if block.block in measured:
+            reason = _change(measured[block.block].asked, json.loads(block.to_json()))
             if reason:
                 reasons[block.block] = reason
     return reasons
 
 
 def _change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Return how a block as recorded differs from what is asked now; empty if it does not."""
+    """Return how a block as recorded differs from the configured one; empty if it does not."""
     parts = []
     for key, value in now.items():
         # A key that an older release did not know has not changed.
@@ -118,28 +127,29 @@ def _change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
 def _change_of_prompts(
     before: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]]
 ) -> list[str]:
-    old, new = ({prompt["prompt"]: prompt for prompt in prompts} for prompts in (before, now))
+    old = {prompt["prompt"]: prompt for prompt in before}
+    new = {prompt["prompt"]: prompt for prompt in now}
     added = [f"prompt added: {name}" for name in new if name not in old]
-    left = [f"prompt left out: {name}" for name in old if name not in new]
+    removed = [f"prompt left out: {name}" for name in old if name not in new]
     other = [f"prompt changed: {name}" for name in new if name in old and old[name] != new[name]]
-    return added + left + other or ["prompts in another order"]
+    return added + removed + other or ["prompts in another order"]
 
 
 def describe_progress(plan: Path, records: Path) -> str:
     """Say how many blocks of a campaign are measured, and how long the rest may take.
 
     `plan` is `plan.json`, which the workflow writes when it starts; `records` holds `<block>.json`.
+    Only the records written since then are read.
     """
     if not plan.exists():
         return "measured"
     planned = json.loads(plan.read_text(encoding="utf-8"))
-    estimated, again = planned["estimated_s"], planned["again"]
+    estimated, measured = planned["estimated_s"], planned["measured_s"]
     began = plan.stat().st_mtime
-    measured = {
-        block: seconds
-        for block, seconds in measured_seconds(estimated, records).items()
-        if block not in again or (records / f"{block}.json").stat().st_mtime > began
-    }
+    new = read_measured((block for block in estimated if block not in measured), records)
+    for block, found in new.items():
+        if block not in planned["again"] or (records / f"{block}.json").stat().st_mtime > began:
+            measured[block] = found.seconds
     counts = f"{len(measured)} of {len(estimated)} blocks"
     left = seconds_left(estimated, measured)
     if left is None or len(measured) == len(estimated):

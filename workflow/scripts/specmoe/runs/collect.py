@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from specmoe.config.block import NO_DRAFT
+from specmoe.config.block import NO_DRAFT, Protocol
 from specmoe.engine.counters import (
     ACCEPTED,
     ACCEPTED_AT,
@@ -17,16 +17,17 @@ from specmoe.engine.counters import (
 from specmoe.engine.server_log import Verification, count_rejected_replays, count_replays
 from specmoe.errors import MeasurementError
 from specmoe.measure.common_prefix import common_prefix
+from specmoe.runs.schema import COLUMNS
 
-Row = dict[str, Any]
+RunRow = dict[str, Any]
 
 
-def rows_of_record(record: Mapping[str, Any], campaign: str) -> list[Row]:
-    """Return the rows of one block of protocol `paired`, not yet linked to their baselines."""
+def rows_of_record(record: Mapping[str, Any], campaign: str) -> list[RunRow]:
+    """Return the rows of one block, not yet linked to their baselines."""
     return [_row(record, run, campaign) for run in record["runs"]]
 
 
-def refuse_mixed_hosts(rows: Iterable[Row]) -> None:
+def refuse_mixed_hosts(rows: Iterable[RunRow]) -> None:
     """Raise MeasurementError if rows of one campaign were measured on more than one machine."""
     blocks = {row["host"]: row["block"] for row in rows}
     if len(blocks) > 1:
@@ -37,13 +38,13 @@ def refuse_mixed_hosts(rows: Iterable[Row]) -> None:
         )
 
 
-def link_baselines(rows: list[Row], baseline_suites: Mapping[str, str]) -> None:
+def link_baselines(rows: list[RunRow], baseline_suites: Mapping[str, str]) -> None:
     """Give every speculative row its baseline's id, and the length of the prefix they share.
 
     `baseline_suites` maps a suite to the one that holds its runs without a draft. The baseline of
-    a row has the same target, temperature, prompt and repeat. A row whose baseline was not measured
-    stays null, and so does the prefix where the tokens of one of them are not known, or were not
-    to be the same.
+    a row has the same target, temperature, prompt and repeat. The id stays null where the baseline
+    was not measured. The prefix stays null where tokens are not known, and where they need not be
+    the same: at a temperature above zero, and with imposed acceptance.
     """
     baselines = {_same(row["suite"], row): row for row in rows if row["draft"] == NO_DRAFT}
     for row in rows:
@@ -57,71 +58,70 @@ def link_baselines(rows: list[Row], baseline_suites: Mapping[str, str]) -> None:
                 row["common_prefix"] = common_prefix(row["tokens"], baseline["tokens"])
 
 
-def _same(suite: str | None, row: Row) -> tuple[Any, ...]:
+def _same(suite: str | None, row: RunRow) -> tuple[Any, ...]:
     return suite, *(row[key] for key in ("target", "temperature", "prompt", "repeat"))
 
 
-def _row(record: Mapping[str, Any], run: Mapping[str, Any], campaign: str) -> Row:
-    block, provenance = record["block"], record["provenance"]
-    timings, metrics = run["answer"]["timings"], run["metrics"]
-    speculative = block["draft"] != NO_DRAFT
-    trace = [Verification(*verification) for verification in run.get("verifications", [])]
-    return {
+def _row(record: Mapping[str, Any], run: Mapping[str, Any], campaign: str) -> RunRow:
+    block = record["block"]
+    paired = record["protocol"] == Protocol.PAIRED
+    known = {
+        **block,
+        **record["provenance"],
+        **run,
         "campaign": campaign,
         "protocol": record["protocol"],
-        **{
-            key: block[key]
-            for key in (
-                "suite",
-                "block",
-                "target",
-                "method",
-                "draft",
-                "gamma",
-                "n_predict",
-                "temperature",
-                "seed",
-                "repeat",
-            )
-        },
-        **{key: run[key] for key in ("run", "prompt", "order", "load_average", "decode_failures")},
+        "host": record["host"],
+        "peak_rss_bytes": record["peak_rss_bytes"],
+        "started_at": datetime.fromisoformat(run["started_at"]),
+        "recovered": [],
+        **(_read_from_server(block, run) if paired else _read_from_output(run)),
+    }
+    return {name: known.get(name) for name in COLUMNS}
+
+
+def _read_from_server(block: Mapping[str, Any], run: Mapping[str, Any]) -> RunRow:
+    answer, metrics = run["answer"], run["metrics"]
+    timings = answer["timings"]
+    read = {
         "n_prompt": timings["prompt_n"],
         "prompt_ms": timings["prompt_ms"],
         "decode_ms": timings["predicted_ms"],
-        "tokens_per_second": tokens_per_second(run["answer"]),
-        "generated": len(run["answer"]["tokens"]),
-        "imposed_acceptance": block["imposed_acceptance"],
-        "draft_ms": run["draft_ms"] if speculative else None,
-        "rounds": _count(metrics, ROUNDS) if speculative else None,
-        "drafted": _count(metrics, DRAFTED) if speculative else None,
-        "accepted": _count(metrics, ACCEPTED) if speculative else None,
+        "tokens_per_second": tokens_per_second(answer),
+        "generated": len(answer["tokens"]),
+        "tokens": answer["tokens"],
+        "decodes": _count(metrics, DECODES),
+    }
+    if block["draft"] == NO_DRAFT:
+        return read
+    trace = [Verification(*verification) for verification in run.get("verifications", [])]
+    return read | {
+        "rounds": _count(metrics, ROUNDS),
+        "drafted": _count(metrics, DRAFTED),
+        "accepted": _count(metrics, ACCEPTED),
         "accepted_per_position": [
             _count(metrics, ACCEPTED_AT.format(position=position))
             for position in range(block["gamma"])
-        ]
-        if speculative
-        else None,
-        "replays": count_replays(trace) if speculative else None,
-        "replays_rejected": count_rejected_replays(trace) if speculative else None,
-        "decodes": _count(metrics, DECODES),
-        "tokens": run["answer"]["tokens"],
-        "baseline": None,
-        "common_prefix": None,
-        "recovered": [],
-        "peak_rss_bytes": record["peak_rss_bytes"],
-        "started_at": datetime.fromisoformat(run["started_at"]),
-        "host": record["host"],
-        **{
-            key: provenance[key]
-            for key in ("engine", "engine_commit", "backend", "target_sha256", "draft_sha256")
-        },
-        "status": "ok",
-        "error": None,
+        ],
+        "replays": count_replays(trace),
+        "replays_rejected": count_rejected_replays(trace),
+    }
+
+
+def _read_from_output(run: Mapping[str, Any]) -> RunRow:
+    """Return what the study's tools print; it has neither tokens nor rounds, and needs no seed."""
+    reading = run["reading"]
+    return {
+        **reading,
+        "seed": None,
+        # Less than a millisecond is printed as 0.000 s.
+        "prompt_ms": reading["prompt_ms"] or None,
+        "decode_ms": reading["decode_ms"] or None,
     }
 
 
 def _count(metrics: Mapping[str, float], name: str) -> int:
-    # A counter that never moved is not among the server's answers.
+    # The server leaves out a counter that never moved.
     value = metrics.get(name, 0.0)
     if not math.isclose(value, round(value)):
         raise ValueError(f"counter {name} is {value}")

@@ -1,4 +1,4 @@
-"""A small file from the web or from the disk, checked to be the one it should be."""
+"""Get a small file from the web or the disk, and check its digest."""
 
 import hashlib
 from pathlib import Path
@@ -13,7 +13,7 @@ LIMIT_S = 60
 def download(source: str, sha256: str, out: Path) -> None:
     """Write the file at `source`, an address or a path, to `out`, if it has this SHA-256.
 
-    Raises DownloadError if it cannot be had or is another file; then nothing is written.
+    Raises DownloadError, and writes nothing, if the file cannot be read or is another one.
     """
     content = _content(source)
     digest = hashlib.sha256(content).hexdigest()
@@ -32,6 +32,6 @@ def _content(source: str) -> bytes:
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DownloadError(
-            f"{source}: not to be had ({reason}); check the network, or say published.file, the"
+            f"{source}: cannot be read ({reason}); check the network, or set published.file to the"
             " path of a copy"
         ) from error

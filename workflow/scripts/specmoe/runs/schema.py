@@ -1,7 +1,8 @@
 """The row of `runs.parquet`: its schema, its version, and reading and writing that check both.
 
-A row is one run. Units are in the column's name; a value that the protocol does not give is null,
-never zero.
+A row is one run that was measured. A block that fails ends its job with an error and has no rows;
+the job's error and log name it. Units are in the column's name. A value that the protocol does not
+give is null, never zero.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 
 from specmoe.errors import SchemaError
 
-SCHEMA_VERSION = "3"
+SCHEMA_VERSION = "4"
 _VERSION_KEY = b"specmoe_schema"
 
 TEXT = pyarrow.string()
@@ -26,7 +27,7 @@ TEXTS = pyarrow.list_(pyarrow.string())
 TIME = pyarrow.timestamp("us", tz="UTC")
 
 
-class Column(NamedTuple):
+class RunColumn(NamedTuple):
     """A column's type, whether it may be null, and the checks its values must pass."""
 
     type: pyarrow.DataType
@@ -37,71 +38,68 @@ class Column(NamedTuple):
 _COUNT = (pa.Check.ge(0),)
 _POSITIVE = (pa.Check.gt(0),)
 
-COLUMNS: dict[str, Column] = {
+COLUMNS: dict[str, RunColumn] = {
     # Identity.
-    "campaign": Column(TEXT),
-    "protocol": Column(TEXT, checks=(pa.Check.isin(["paired", "published"]),)),
-    "suite": Column(TEXT),
-    "block": Column(TEXT),
-    "run": Column(TEXT),
-    "target": Column(TEXT),
-    "method": Column(TEXT),
-    "draft": Column(TEXT),
-    "gamma": Column(INTEGER, checks=_COUNT),
-    "prompt": Column(TEXT),
+    "campaign": RunColumn(TEXT),
+    "protocol": RunColumn(TEXT, checks=(pa.Check.isin(["paired", "published"]),)),
+    "suite": RunColumn(TEXT),
+    "block": RunColumn(TEXT),
+    "run": RunColumn(TEXT),
+    "target": RunColumn(TEXT),
+    "method": RunColumn(TEXT),
+    "draft": RunColumn(TEXT),
+    "gamma": RunColumn(INTEGER, checks=_COUNT),
+    "prompt": RunColumn(TEXT),
     # Tokens of the prompt as the engine read it; words of it in the published study's own rows
     # with a draft.
-    "n_prompt": Column(INTEGER, checks=_POSITIVE),
-    "n_predict": Column(INTEGER, checks=_POSITIVE),
-    "temperature": Column(REAL, checks=_COUNT),
-    # Share of the drafted tokens that was accepted whatever they were; the text is then nobody's.
-    "imposed_acceptance": Column(REAL, nullable=True, checks=(pa.Check.in_range(0, 1),)),
-    "seed": Column(INTEGER, nullable=True),
-    "repeat": Column(INTEGER, checks=_COUNT),
-    "order": Column(INTEGER, checks=_COUNT),
+    "n_prompt": RunColumn(INTEGER, checks=_POSITIVE),
+    "n_predict": RunColumn(INTEGER, checks=_POSITIVE),
+    "temperature": RunColumn(REAL, checks=_COUNT),
+    # Share of the drafted tokens that the server was made to accept; the text is then no model's.
+    "imposed_acceptance": RunColumn(REAL, nullable=True, checks=(pa.Check.in_range(0, 1),)),
+    "seed": RunColumn(INTEGER, nullable=True),
+    "repeat": RunColumn(INTEGER, checks=_COUNT),
+    "order": RunColumn(INTEGER, checks=_COUNT),
     # Measured. Under protocol `paired`, `decode_ms` starts after the first token, which the
     # prompt's pass gives, so `tokens_per_second` is (generated - 1) / decode time. Under protocol
     # `published` the rate is what the tools print, and is generated / decode time: of
     # llama-speculative its "decoded N tokens in T seconds", all N counted; of llama-bench its rate
     # of a generation from an empty context. There `generated` can exceed `n_predict`, as the last
     # round is not cut.
-    "prompt_ms": Column(REAL, nullable=True, checks=_POSITIVE),
-    "decode_ms": Column(REAL, nullable=True, checks=_POSITIVE),
-    "tokens_per_second": Column(REAL, nullable=True, checks=_POSITIVE),
+    "prompt_ms": RunColumn(REAL, nullable=True, checks=_POSITIVE),
+    "decode_ms": RunColumn(REAL, nullable=True, checks=_POSITIVE),
+    "tokens_per_second": RunColumn(REAL, nullable=True, checks=_POSITIVE),
     # The part of `decode_ms` in which the draft drafted.
-    "draft_ms": Column(REAL, nullable=True, checks=_COUNT),
-    "generated": Column(INTEGER, nullable=True, checks=_POSITIVE),
+    "draft_ms": RunColumn(REAL, nullable=True, checks=_COUNT),
+    "generated": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
     # Rounds of speculation, tokens drafted and accepted in them; passes of a hybrid target that
     # repeated a verification, and how many of those gave no token (see `trace`); calls of the
     # target's decode (the prompt's included) and how many of those failed. Under protocol `paired`
     # always decodes - calls for the prompt = n_predict - 1 - accepted + replays_rejected.
-    "rounds": Column(INTEGER, nullable=True, checks=_COUNT),
-    "drafted": Column(INTEGER, nullable=True, checks=_COUNT),
-    "accepted": Column(INTEGER, nullable=True, checks=_COUNT),
-    "accepted_per_position": Column(INTEGERS, nullable=True),
-    "replays": Column(INTEGER, nullable=True, checks=_COUNT),
-    "replays_rejected": Column(INTEGER, nullable=True, checks=_COUNT),
-    "decodes": Column(INTEGER, nullable=True, checks=_COUNT),
-    "decode_failures": Column(INTEGER, nullable=True, checks=_COUNT),
+    "rounds": RunColumn(INTEGER, nullable=True, checks=_COUNT),
+    "drafted": RunColumn(INTEGER, nullable=True, checks=_COUNT),
+    "accepted": RunColumn(INTEGER, nullable=True, checks=_COUNT),
+    "accepted_per_position": RunColumn(INTEGERS, nullable=True),
+    "replays": RunColumn(INTEGER, nullable=True, checks=_COUNT),
+    "replays_rejected": RunColumn(INTEGER, nullable=True, checks=_COUNT),
+    "decodes": RunColumn(INTEGER, nullable=True, checks=_COUNT),
+    "decode_failures": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     # The ids of the generated tokens, and how many of them from the start equal the baseline's.
-    "tokens": Column(INTEGERS, nullable=True),
-    "baseline": Column(TEXT, nullable=True),
-    "common_prefix": Column(INTEGER, nullable=True, checks=_COUNT),
+    "tokens": RunColumn(INTEGERS, nullable=True),
+    "baseline": RunColumn(TEXT, nullable=True),
+    "common_prefix": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     # The columns above whose values were not recorded but follow from others by arithmetic.
-    "recovered": Column(TEXTS),
-    "peak_rss_bytes": Column(INTEGER, nullable=True, checks=_POSITIVE),
-    "load_average": Column(REAL, nullable=True, checks=_COUNT),
-    "started_at": Column(TIME),
+    "recovered": RunColumn(TEXTS),
+    "peak_rss_bytes": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
+    "load_average": RunColumn(REAL, nullable=True, checks=_COUNT),
+    "started_at": RunColumn(TIME),
     # Provenance.
-    "engine": Column(TEXT),
-    "engine_commit": Column(TEXT),
-    "backend": Column(TEXT),
-    "host": Column(TEXT),
-    "target_sha256": Column(TEXT, nullable=True),
-    "draft_sha256": Column(TEXT, nullable=True),
-    # Outcome.
-    "status": Column(TEXT, checks=(pa.Check.isin(["ok", "failed", "timeout"]),)),
-    "error": Column(TEXT, nullable=True),
+    "engine": RunColumn(TEXT),
+    "engine_commit": RunColumn(TEXT),
+    "backend": RunColumn(TEXT),
+    "host": RunColumn(TEXT),
+    "target_sha256": RunColumn(TEXT, nullable=True),
+    "draft_sha256": RunColumn(TEXT, nullable=True),
 }
 
 _ARROW_SCHEMA = pyarrow.schema(
@@ -149,7 +147,8 @@ def read_runs(path: Path) -> pd.DataFrame:
     if version != SCHEMA_VERSION:
         raise SchemaError(
             f"{path} has schema version {version}, this specmoe needs {SCHEMA_VERSION};"
-            " measure it again, or use the release that wrote it"
+            " collect its blocks again (`snakemake --forcerun collect_runs`), or use the release"
+            " that wrote it"
         )
     frame = _to_frame(table)
     _check(frame, path)

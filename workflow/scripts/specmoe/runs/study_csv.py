@@ -1,9 +1,8 @@
 """The published study's own rows, as rows of ours.
 
-The authors kept one line of CSV a run: of runs without a draft what llama-bench printed, of runs
-with one what llama-speculative printed. The latter's counters were not kept, but three of the
-numbers that were, each at the digits its tool prints, leave one possibility for all of them; see
-`recover`.
+The authors' CSV has one line per run: what llama-bench printed of a run without a draft, what
+llama-speculative printed of a run with one. It lacks the counters of llama-speculative, but three
+of the numbers it has, each at the digits its tool prints, determine them; see `recover`.
 """
 
 import csv
@@ -20,7 +19,8 @@ from specmoe.config.base import Positive, Strict
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Method
 from specmoe.errors import SchemaError
 from specmoe.files import sha256_of
-from specmoe.runs.collect import Row, link_baselines
+from specmoe.runs.collect import RunRow, link_baselines
+from specmoe.runs.schema import COLUMNS
 
 PUBLISHED = "published"  # campaign, protocol and host of all rows
 ENGINE = "llama.cpp b8240 or b8280"  # its Table 1; which row came from which is not recorded
@@ -42,7 +42,7 @@ _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class Recorded(Strict):
-    """One line of the authors' CSV; which columns are null depends on the tool that ran."""
+    """One line of the authors' CSV; the tool that ran decides which columns are null."""
 
     job_id: Annotated[str, StringConstraints(pattern=r"^[ABCDF]_")]
     timestamp: datetime
@@ -77,7 +77,7 @@ class Recorded(Strict):
 
     @property
     def block(self) -> str:
-        """The block this run would be of here; the study started an engine for every run."""
+        """The block that this run would belong to here; the study started an engine for each."""
         models = f"{self.target_model}/{self.draft_model}"
         return f"{self.suite}/{models}/g{self.draft_len}/r{self.repeat}"
 
@@ -96,7 +96,7 @@ class Counters(NamedTuple):
     decode_ms: int
 
 
-def rows_of_csv(path: Path, sha256: str) -> list[Row]:
+def rows_of_csv(path: Path, sha256: str) -> list[RunRow]:
     """Return the rows of the authors' `runs.csv`; see `rows_of`.
 
     Raises SchemaError when the file's SHA-256 is not `sha256`.
@@ -110,22 +110,22 @@ def rows_of_csv(path: Path, sha256: str) -> list[Row]:
         return rows_of(csv.DictReader(file))
 
 
-def rows_of(lines: Iterable[Mapping[str, Any]]) -> list[Row]:
+def rows_of(lines: Iterable[Mapping[str, Any]]) -> list[RunRow]:
     """Return the rows of the lines of the authors' CSV.
 
-    What differs from rows of our own:
+    Differences from rows measured here:
 
     - `passage-<n>` is a nominal length. llama-bench generates from an empty context whatever n is;
       the runs of suite F with a draft sent the first n words of a text of at most 156.
     - `n_prompt` is as recorded: tokens of llama-bench, words of llama-speculative.
     - Runs of suite F with a draft have as baseline the run without one of the same nominal length
       and repeat. No other suite has runs of both kinds.
-    - `started_at` is the recorded time, taken as UTC as it has no zone. By the distances between
-      runs of unlike length it was taken when a run had ended.
+    - `started_at` is the recorded time, read as UTC since it has no zone. The intervals between
+      runs of different length show that it was taken at the end of a run.
     - The seed is null: greedy decoding needs none, and none was set.
 
-    Raises SchemaError, naming the job, for a line that is not of that CSV, and for one whose
-    numbers do not belong to exactly one set of counters.
+    Raises SchemaError, naming the job, for a line that breaks the format of that CSV, and for one
+    whose numbers do not fit exactly one set of counters.
     """
     recorded = [_recorded(line) for line in lines]
     orders = _orders(recorded)
@@ -142,7 +142,7 @@ def recover(
     gamma: int,
     n_predict: int,
 ) -> list[Counters]:
-    """Return all counters that a run of llama-speculative can have had; one, unless by chance.
+    """Return all counters that a run of llama-speculative can have had: one, but for chance.
 
     With N tokens in V rounds of γ drafted tokens, of which A were accepted, after a first token
     from the prompt (llama.cpp, examples/speculative/speculative.cpp):
@@ -207,9 +207,10 @@ def _orders(recorded: Iterable[Recorded]) -> dict[str, int]:
     return {job: order for jobs in blocks.values() for order, job in enumerate(jobs)}
 
 
-def _row(record: Recorded, order: int) -> Row:
+def _row(record: Recorded, order: int) -> RunRow:
     measured = _without_draft(record) if record.draft_model == NO_DRAFT else _with_draft(record)
     return {
+        **dict.fromkeys(COLUMNS),
         "campaign": PUBLISHED,
         "protocol": PUBLISHED,
         "suite": record.suite,
@@ -222,55 +223,30 @@ def _row(record: Recorded, order: int) -> Row:
         "n_prompt": record.n_prompt,
         "n_predict": record.n_predict,
         "temperature": 0.0,
-        "imposed_acceptance": None,
-        "draft_ms": None,
-        "seed": None,
         "repeat": record.repeat,
         "order": order,
         "prompt_ms": record.prompt_eval_ms,
         "tokens_per_second": record.tokens_per_sec,
         **measured,
-        **dict.fromkeys(_UNKNOWN),
         "started_at": record.timestamp.replace(tzinfo=UTC),
         "engine": ENGINE,
         "engine_commit": "unknown",
         "backend": "metal",
         "host": PUBLISHED,
-        "status": record.status,
     }
 
 
-_UNKNOWN = (
-    "accepted_per_position",
-    "replays",
-    "replays_rejected",
-    "decodes",
-    "decode_failures",
-    "tokens",
-    "baseline",
-    "common_prefix",
-    "peak_rss_bytes",
-    "load_average",
-    "target_sha256",
-    "draft_sha256",
-    "error",
-)
-
-
-def _without_draft(record: Recorded) -> Row:
-    # llama-bench generates what it is told to; the CSV has its time divided by that.
+def _without_draft(record: Recorded) -> RunRow:
+    # llama-bench generates n_predict tokens, and the CSV has its time divided by that number.
     return {
         "method": Method.NONE,
         "generated": record.n_predict,
         "decode_ms": record.eval_ms_per_token * record.n_predict,
-        "rounds": None,
-        "drafted": None,
-        "accepted": None,
         "recovered": ["generated", "decode_ms"],
     }
 
 
-def _with_draft(record: Recorded) -> Row:
+def _with_draft(record: Recorded) -> RunRow:
     if record.draft_acceptance_rate is None or not record.draft_len:
         raise SchemaError(
             f"published runs: job {record.job_id!r}: a run with a draft needs its draft_len and"
@@ -285,8 +261,8 @@ def _with_draft(record: Recorded) -> Row:
     )
     if len(found) != 1:
         raise SchemaError(
-            f"published runs: job {record.job_id!r}: its numbers belong to {len(found)} sets of"
-            " tokens, rounds and accepted tokens, and not to exactly one"
+            f"published runs: job {record.job_id!r}: its numbers fit {len(found)} sets of"
+            " tokens, rounds and accepted tokens instead of exactly one"
         )
     [counters] = found
     return {
@@ -301,7 +277,7 @@ def _with_draft(record: Recorded) -> Row:
 
 
 def _rate_fits(rate: float, generated: int, decode_ms: int) -> bool:
-    """Return whether the rate, which comes from the time before rounding, is of this time."""
+    """Return whether the rate, computed before the time was rounded, fits this time."""
     slowest = generated / (decode_ms + 0.5) * 1000 - HALF_RATE
     fastest = generated / (decode_ms - 0.5) * 1000 + HALF_RATE
     return slowest <= rate <= fastest

@@ -1,0 +1,57 @@
+"""The audit of a campaign as tables, and the folder of tables that a step writes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Self
+
+import pandas as pd
+
+from specmoe.audit.bounds import required_time
+from specmoe.audit.checks import audit_runs, summarise_audit
+from specmoe.audit.ties import Gap
+from specmoe.config.audit import AuditSettings
+from specmoe.errors import SchemaError
+from specmoe.models.sizes import Size
+
+
+@dataclass(frozen=True)
+class TableFolder:
+    """Tables that a later step reads: each field is a frame, `<name>.parquet` of their folder."""
+
+    def write(self, folder: Path) -> None:
+        """Write each table."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for table in fields(self):
+            getattr(self, table.name).to_parquet(folder / f"{table.name}.parquet", index=False)
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Read what `write` wrote; raises SchemaError for a folder that lacks a table."""
+        tables = {table.name: folder / f"{table.name}.parquet" for table in fields(cls)}
+        for path in tables.values():
+            if not path.is_file():
+                raise SchemaError(f"{path} is not there; render that campaign again")
+        return cls(**{name: pd.read_parquet(path) for name, path in tables.items()})
+
+
+@dataclass(frozen=True)
+class Audit(TableFolder):
+    """What the audit found: `audit_runs`, `summarise_audit` and `required_time`."""
+
+    audit: pd.DataFrame
+    summary: pd.DataFrame
+    required_time: pd.DataFrame
+
+    @classmethod
+    def of(
+        cls,
+        runs: pd.DataFrame,
+        sizes: Mapping[str, Size],
+        bandwidth: float | None,
+        settings: AuditSettings,
+        divergences: Mapping[str, Gap],
+    ) -> Self:
+        """Audit the runs of a campaign; see `checks.audit_runs` for the parameters."""
+        audit = audit_runs(runs, sizes, bandwidth, settings, divergences)
+        return cls(audit, summarise_audit(audit), required_time(runs, sizes, settings))

@@ -1,0 +1,63 @@
+"""Where llama.cpp comes from: the entries of `engines`."""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from specmoe.config.base import COMMIT, Digest, Strict, UserPath
+
+ID_DIGITS = 8  # at the end of an engine's id, see specmoe/engine/identity.py
+
+
+def without_digits(engine_id: str) -> str:
+    """Return an id's name and backend, which identify an engine within one campaign."""
+    return re.sub(rf"-[0-9a-f]{{{ID_DIGITS}}}$", "", engine_id)
+
+
+class EngineBuild(Strict):
+    """An engine that is built from source."""
+
+    commit: str = Field(
+        pattern=COMMIT, description="commit of llama.cpp; of a git repository it is checked"
+    )
+    cmake: dict[str, str] = Field(default={}, description="CMake definitions, all strings")
+    fallbacks: list[dict[str, str]] = Field(
+        default=[],
+        description="definitions to add to `cmake`, tried in turn when the processor traps an"
+        " instruction or the finished engine fails its self-test",
+    )
+
+
+class PypiEngine(EngineBuild):
+    """The llama.cpp in a source distribution of llama-cpp-python."""
+
+    source: Literal["pypi"]
+    version: str = Field(pattern=r"^[0-9][0-9A-Za-z.]*$", description="version of llama-cpp-python")
+    sha256: Digest = Field(description="SHA-256 of the source distribution")
+
+
+class GitEngine(EngineBuild):
+    """A tag of a git repository; specmoe checks its commit."""
+
+    source: Literal["git"]
+    url: str = Field(description="the repository")
+    tag: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", description="tag to check out")
+
+
+class PathEngine(Strict):
+    """Binaries that you already have."""
+
+    source: Literal["path"]
+    path: UserPath = Field(
+        description="folder of `llama-server`, `llama-quantize` and `llama-bench` (for protocol"
+        " `published` also `llama-speculative`), with the shared libraries they load, if any"
+    )
+    converter: UserPath | None = Field(
+        default=None,
+        description="folder of llama.cpp's source; only models of kind `convert` need it",
+    )
+    commit: str = Field(default="unknown", description="commit of llama.cpp, as rows record it")
+
+
+Engine = Annotated[PypiEngine | GitEngine | PathEngine, Field(discriminator="source")]

@@ -1,0 +1,31 @@
+"""Data that a job receives, read as the type it was written from.
+
+It imports nothing of the configuration: an edit there must not make measured blocks stale.
+"""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from specmoe.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def parse(kind: type[T], data: str | Mapping[str, Any]) -> T:
+    """Return a value of a type from JSON, or from what JSON holds; raises ConfigError."""
+    adapter = TypeAdapter(kind)
+    try:
+        if isinstance(data, str):
+            return adapter.validate_json(data)
+        return adapter.validate_python(data)
+    except ValidationError as error:
+        raise ConfigError(f"{kind.__name__}: {first_fault(error)}") from error
+
+
+def first_fault(error: ValidationError) -> str:
+    """Return one line for the first fault that pydantic found."""
+    fault = error.errors(include_url=False)[0]
+    place = ".".join(str(key) for key in fault["loc"]) or "top level"
+    return f"{place}: {fault['msg'].removeprefix('Value error, ')}"

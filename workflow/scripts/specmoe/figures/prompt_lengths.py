@@ -1,0 +1,55 @@
+"""The figure of the sweep: rate and speedup against prompt length."""
+
+from dataclasses import replace
+
+from matplotlib.figure import Figure
+
+from specmoe.analysis.build import Analysis
+from specmoe.analysis.labelled import length_cells, records
+from specmoe.figures.panels import (
+    SPEEDUP,
+    PlottedColumn,
+    add_legend,
+    draw_points,
+    handle,
+    make_panels,
+    mark_no_change,
+    start_at_zero,
+)
+from specmoe.figures.style import short, target_looks
+
+_RATE = PlottedColumn("tokens_per_second", "tokens per second")
+_BASELINE_RATE = PlottedColumn("baseline_tokens_per_second", _RATE.words)
+
+
+def plot_prompt_lengths(analysis: Analysis) -> Figure | None:
+    """Show rate and speedup, a line for each target, draft and γ, or None without a sweep."""
+    cells = length_cells(analysis)
+    if cells.empty:
+        return None
+    cells["alone"] = cells["series"]
+    cells["series"] = cells["series"] + " " + cells["draft"] + " " + cells["gamma"].astype(str)
+    looks = target_looks(cells)
+    # The lines of a target share its baselines, which the first of them shows.
+    firsts = cells.drop_duplicates("alone")["series"]
+    plain = {series: replace(looks[series], line=":") for series in firsts}
+    baselines = cells[cells["series"].isin(firsts)]
+    lengths = cells["n_prompt"]
+    figure, (left, right) = make_panels(2, sharey=False)
+    draw_points(left, baselines, "n_prompt", _BASELINE_RATE, plain, categories=lengths, hollow=True)
+    draw_points(left, cells, "n_prompt", _RATE, looks, categories=lengths)
+    draw_points(right, cells, "n_prompt", SPEEDUP, looks, categories=lengths)
+    left.set_ylabel(_RATE.words)
+    right.set_ylabel(SPEEDUP.words)
+    figure.supxlabel(f"prompt length ({analysis.campaign['length_unit'].iloc[0]})")
+    start_at_zero(left)
+    mark_no_change(right)
+    handles = []
+    for row in records(cells.drop_duplicates("series")):
+        label = short(row["label"])
+        if row["series"] in plain:
+            handles.append(handle(plain[row["series"]], f"{label}, without draft", hollow=True))
+        words = f"{label}, draft {short(row['draft_label'])}, γ = {row['gamma']}"
+        handles.append(handle(looks[row["series"]], words))
+    add_legend(figure, handles)
+    return figure

@@ -1,0 +1,77 @@
+"""What a model is, as its card says: `<model>.json`, and `models.json` of a whole campaign."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from specmoe.errors import ModelError
+
+
+@dataclass(frozen=True)
+class ModelCard:
+    """What one model is, as far as a measurement depends on it; all parts of a split one.
+
+    Null is what only the file tells and a card without a file does not know, see
+    `sizes.card_of_entry`.
+    """
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    size_bytes: int
+    sha256: str | None  # of a split model, see `files.digest_of_parts`
+    architecture: str
+    type: str | None  # as llama-quantize names it, e.g. Q4_K_M
+    parameters_total: int
+    parameters_active: int  # multiplied for one token; see `gguf.active_parameters`
+    tensor_count: int | None
+    tensor_types: dict[str, int] | None  # GGML type name -> number of tensors
+    always_read_bytes: int  # weights that every pass reads, whatever its tokens
+    routed_bytes: int  # weights of all routed experts, of which a pass reads some; 0 if dense
+    vocabulary_size: int
+    vocabulary_sha256: str | None  # of all tokens in order; models with the same one share them
+    context_length: int | None  # tokens
+    layers: int  # decoder blocks, without multi-token-prediction blocks
+    experts: int  # routed experts of a layer; 0 if dense
+    experts_used: int  # of those, visited by one token
+
+
+T = TypeVar("T")
+
+_CARD = TypeAdapter(ModelCard)
+_CARDS = TypeAdapter(dict[str, ModelCard])
+
+
+def load_card(path: Path) -> ModelCard:
+    """Read one model's card; raises ModelError for a file that is missing or not a card."""
+    return _load(_CARD, path)
+
+
+def load_cards(path: Path) -> dict[str, ModelCard]:
+    """Read the cards of a campaign by model id; raises ModelError as `load_card` does."""
+    return _load(_CARDS, path)
+
+
+def save_card(card: ModelCard, path: Path) -> None:
+    """Write one model's card."""
+    path.write_bytes(_CARD.dump_json(card, indent=1) + b"\n")
+
+
+def save_cards(cards: Mapping[str, ModelCard], path: Path) -> None:
+    """Write the cards of a campaign."""
+    path.write_bytes(_CARDS.dump_json(dict(cards), indent=1) + b"\n")
+
+
+def _load(adapter: TypeAdapter[T], path: Path) -> T:
+    try:
+        return adapter.validate_json(path.read_bytes())
+    except OSError as error:
+        raise ModelError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        place = ".".join(map(str, fault["loc"]))
+        raise ModelError(
+            f"{path}: not a model's card ({place or 'file'}: {fault['msg']}); make it again"
+        ) from error

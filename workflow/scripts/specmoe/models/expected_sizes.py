@@ -1,0 +1,158 @@
+"""The size of a model whose file may not exist yet, from its config entry or its source."""
+
+import re
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+
+from specmoe.config.models import (
+    AnyModel,
+    ConvertModel,
+    Family,
+    HubModel,
+    QuantizeModel,
+    SyntheticModel,
+)
+from specmoe.config.schema import Config
+from specmoe.errors import ConfigError
+from specmoe.models.card import ModelCard
+from specmoe.models.sizes import Size, size_of_card
+from specmoe.models.synthetic import tensors
+
+# Bits a weight takes in a whole file, from llama.cpp's tools/quantize/README.md (Llama 3.1 8B);
+# types that are not listed count as 16, which is too much rather than too little.
+BITS = {
+    "F32": 32.0,
+    "BF16": 16.0,
+    "F16": 16.0,
+    "Q8_0": 8.5,
+    "Q6_K": 6.56,
+    "Q5_K_M": 5.7,
+    "Q5_K_S": 5.57,
+    "Q4_K": 4.5,
+    "Q4_K_M": 4.89,
+    "Q4_K_S": 4.67,
+    "Q4_0": 4.66,
+    "IQ4_XS": 4.46,
+    "Q3_K_M": 4.0,
+    "Q2_K": 3.16,
+}
+FULL_BITS = 16.0
+TYPICAL_LAYERS = 32
+
+# The type at the end of a GGUF's name: Q4_K_M, BF16, UD-Q4_K_XL, …
+_TYPE_IN_NAME = re.compile(r"-((?:UD-)?(?:I?Q\d\w*|BF16|F16|F32))(?:-\d{5}-of-\d{5})?\.gguf$")
+
+
+def size_of(
+    model: str, config: Config, cards: Mapping[str, ModelCard], asked: Mapping[str, int]
+) -> Size | None:
+    """Return what is known of a model's size; None if nothing is.
+
+    `cards` are those of models whose files are there, `asked` what the hub says of others, in
+    bytes.
+    """
+    if model in cards:
+        return size_of_card(cards[model])
+    known = _file_bytes(config.models[model], model, config, cards, asked)
+    if known is None:
+        return None
+    file_bytes, basis = known
+    family = config.family(model)
+    if family is None:
+        basis += "; taken for dense"
+        return Size(file_bytes, file_bytes, 0, 0, 0, TYPICAL_LAYERS, basis)
+    return _of_family(file_bytes, family, basis)
+
+
+def card_of_entry(model: str, config: Config) -> ModelCard:
+    """Return the card of a hub model whose file is not there.
+
+    It has what the entry and its family say: sizes as rounded there, the type as in the file's
+    name. What only the file tells (digests, types of tensors, the context's length) is null.
+    Raises ConfigError for a model of another kind, or without a family or a size.
+    """
+    entry, family, size = config.models[model], config.family(model), size_of(model, config, {}, {})
+    if not isinstance(entry, HubModel) or family is None or size is None:
+        raise ConfigError(
+            f"config: model {model!r}: without its file, only a model of kind 'hub' with a family"
+            " and a size can be described"
+        )
+    type_in_name = _TYPE_IN_NAME.search(entry.file)
+    return ModelCard(
+        size_bytes=size.file_bytes,
+        sha256=None,
+        architecture=family.architecture,
+        type=type_in_name[1] if type_in_name else None,
+        parameters_total=round(family.parameters),
+        parameters_active=round(family.parameters_active),
+        tensor_count=family.tensors,
+        tensor_types=None,
+        always_read_bytes=round(size.always_read_bytes),
+        routed_bytes=round(size.routed_bytes),
+        vocabulary_size=family.vocabulary,
+        vocabulary_sha256=None,
+        context_length=None,
+        layers=family.layers,
+        experts=family.experts,
+        experts_used=family.experts_used,
+    )
+
+
+def _file_bytes(
+    entry: AnyModel,
+    model: str,
+    config: Config,
+    cards: Mapping[str, ModelCard],
+    asked: Mapping[str, int],
+) -> tuple[int, str] | None:
+    if model in asked:
+        return asked[model], "the hub"
+    if isinstance(entry, HubModel) and entry.size_bytes:
+        return entry.size_bytes, "the config"
+    if isinstance(entry, HubModel) and entry.size_gb:
+        return round(entry.size_gb * 1e9), "the config, rounded"
+    if isinstance(entry, SyntheticModel):
+        plan = tensors(entry.recipe)
+        bits = sum(prod(one.shape) * BITS.get(one.dtype, FULL_BITS) for one in plan)
+        return round(bits / 8), "its recipe"
+    family = config.family(model)
+    bits = _bits(entry)
+    if family is not None:
+        return round(family.parameters * bits / 8), "its family and type"
+    if isinstance(entry, QuantizeModel):
+        source = size_of(entry.source, config, cards, asked)
+        if source is not None:
+            return round(source.file_bytes * bits / FULL_BITS), "its source and type"
+    return None
+
+
+def _of_family(file_bytes: int, family: Family, basis: str) -> Size:
+    """Split a file's bytes by the family's parameters, as if all had the same type."""
+    scale = file_bytes / family.parameters
+    if not family.experts:
+        always, routed = family.parameters_active, 0.0
+    else:
+        # All = always + routed, active = always + the routed share that a token visits.
+        unvisited = 1 - family.experts_used / family.experts
+        routed = (family.parameters - family.parameters_active) / unvisited
+        always = family.parameters - routed
+    return Size(
+        file_bytes,
+        always * scale,
+        routed * scale,
+        family.experts,
+        family.experts_used,
+        family.layers,
+        basis,
+    )
+
+
+def _bits(entry: AnyModel) -> float:
+    """Return the bits that a weight takes by the type in a model's entry or its file's name."""
+    if isinstance(entry, QuantizeModel | ConvertModel):
+        return BITS.get(entry.type, FULL_BITS)
+    if isinstance(entry, HubModel):
+        stem = Path(entry.file).stem
+        return next((bits for kind, bits in BITS.items() if kind in stem), FULL_BITS)
+    return FULL_BITS

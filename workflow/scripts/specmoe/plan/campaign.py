@@ -1,0 +1,205 @@
+"""A campaign as the rules see it: its configuration, schedule, engines and paths.
+
+The Snakefile makes this object whenever it is parsed, so nothing heavy is imported here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from specmoe.config.backend import Backend, detect_backend
+from specmoe.config.block import Block, Protocol
+from specmoe.config.engines import PathEngine
+from specmoe.config.load import check_compare_with, load
+from specmoe.config.matrix import list_blocks, schedule
+from specmoe.config.schema import Config
+from specmoe.config.trace import Demonstration
+from specmoe.config.trace_choice import choose_demonstration
+from specmoe.engine.identity import engine_ids, maker_of
+
+
+@dataclass(frozen=True)
+class LoadedCampaign:
+    """A checked configuration and what follows from it on this machine.
+
+    `root` is the workflow's folder, `results` the folder of all campaigns' results.
+    """
+
+    config: Config
+    root: Path
+    results: Path
+
+    @property
+    def measured(self) -> bool:
+        """Whether this workflow measures the runs; the rows of other campaigns are given."""
+        return self.config.campaign.source == "measured"
+
+    @property
+    def folder(self) -> Path:
+        """The folder of this campaign's results."""
+        return self.results / self.config.campaign.name
+
+    @property
+    def data(self) -> Path:
+        """The folder of the campaign's runs and of the facts about its machine and models."""
+        cached = self.root / "resources/campaigns" / self.config.campaign.name
+        folders = {"measured": self.folder, "cached": cached, "published": self.folder / "imported"}
+        return folders[self.config.campaign.source]
+
+    @property
+    def models_folder(self) -> Path:
+        """The folder of the campaign's model set."""
+        return self.results / "models" / self.config.campaign.models
+
+    @property
+    def host_file(self) -> Path:
+        """The description of the machine before the first repeat; every block checks it."""
+        return self.folder / "hosts/r0.json"
+
+    @cached_property
+    def backend(self) -> Backend:
+        """The backend that every engine is built for."""
+        return detect_backend(self.config.campaign.backend)
+
+    @property
+    def gpu(self) -> bool:
+        """Whether the backend computes on a GPU."""
+        return self.backend != Backend.CPU
+
+    @cached_property
+    def engine_ids(self) -> dict[str, str]:
+        """The ids of the campaign's engines by their names in the config, its own first."""
+        return engine_ids(self.config, self.backend, self.results / "engines/digests.json")
+
+    @property
+    def engine_names(self) -> dict[str, str]:
+        """The names that the config gives the campaign's engines, by id."""
+        return {engine_id: name for name, engine_id in self.engine_ids.items()}
+
+    @property
+    def engine_id(self) -> str:
+        """The id of the campaign's own engine."""
+        return self.engine_ids[self.config.campaign.engine]
+
+    def engine_of_block(self, block: str) -> str:
+        """Return the id of the engine that measures a block."""
+        return self.engine_ids[self.config.engine_of(self.blocks[block].suite)]
+
+    def engine_of_model(self, model: str) -> str:
+        """Return the id of the engine that made a model, or of the campaign's if none has.
+
+        An existing model stays as it is when a campaign with another engine uses it.
+        """
+        card = self.models_folder / "makers" / f"{model}.json"
+        return maker_of(card, self.results / "engines", self.engine_id)
+
+    @property
+    def converter_folder(self) -> str:
+        """The folder of llama.cpp's converter: the user's own, or that of the built engine."""
+        engine = self.config.engine
+        own = engine.converter if isinstance(engine, PathEngine) else None
+        return own or str(self.results / "engines" / self.engine_id / "converter")
+
+    @cached_property
+    def blocks(self) -> dict[str, Block]:
+        """Every block of the campaign by id, in the order of measurement."""
+        ordered = schedule(
+            list_blocks(self.config, gpu=self.gpu),
+            self.config.baseline_suites,
+            self.config.measurement.order_seed,
+            self.config.measurement.order,
+        )
+        return {block.block: block for block in ordered}
+
+    @cached_property
+    def priorities(self) -> dict[str, float]:
+        """The priority of each block's job, falling from 1 towards 0; other jobs have more."""
+        count = len(self.blocks)
+        return {block: 1 - position / count for position, block in enumerate(self.blocks)}
+
+    @cached_property
+    def first_blocks(self) -> dict[int, str]:
+        """The first block of each repeat."""
+        first: dict[int, str] = {}
+        for name, block in self.blocks.items():
+            first.setdefault(block.repeat, name)
+        return first
+
+    def host_priority(self, repeat: int) -> float:
+        """Return the priority of describing the machine: just above the repeat's first block."""
+        return self.priorities[self.first_blocks[repeat]] + 0.5 / len(self.blocks)
+
+    def block_before(self, repeat: int) -> list[str]:
+        """Return the last block before a repeat, in a list; the first repeat has none."""
+        earlier = [name for name, block in self.blocks.items() if block.repeat < repeat]
+        return [earlier[-1]] if earlier else []
+
+    @cached_property
+    def judged_targets(self) -> list[str]:
+        """The targets whose greedy runs with a draft must give their baselines' tokens, or a tie.
+
+        The published rows hold no tokens, so a published campaign has no such targets.
+        """
+        if self.config.campaign.source == "published":
+            return []
+        judged = {
+            block.target
+            for block in self.blocks.values()
+            if block.has_draft and block.protocol == Protocol.PAIRED and block.temperature == 0
+        }
+        return sorted(judged)
+
+    def baselines_of_target(self, target: str) -> list[str]:
+        """Return the blocks without a draft that hold a target's tokens."""
+        return [
+            name
+            for name, block in self.blocks.items()
+            if block.target == target and not block.has_draft and block.protocol == Protocol.PAIRED
+        ]
+
+    def blocks_of_suite(self, name: str) -> list[str]:
+        """Return the blocks of a suite and those of the baselines it is compared with."""
+        suite = self.config.suites[name]
+        return [
+            block.block
+            for block in self.blocks.values()
+            if block.suite == name
+            or (block.suite == suite.baseline and block.target in suite.targets)
+        ]
+
+    def prompt_files(self, target: str) -> list[str]:
+        """Return the files of all prompts that a target gets, relative to the workflow's folder."""
+        blocks = [block for block in self.blocks.values() if block.target == target]
+        return sorted({source.file for block in blocks for source in block.prompts})
+
+    @cached_property
+    def demonstration(self) -> Demonstration | None:
+        """What the demonstration decodes; None if the campaign pairs no target with a draft."""
+        return choose_demonstration(self.config, gpu=self.gpu)
+
+    @property
+    def ships_trace(self) -> bool:
+        """Whether a cached campaign ships the record of the demonstration that the user wants.
+
+        A config that has a `trace` section may want another prompt or pair than the record's.
+        """
+        named = "trace" in self.config.model_fields_set
+        return not self.measured and not named and (self.data / "trace.json").exists()
+
+    @property
+    def trace_file(self) -> Path:
+        """The record of the demonstration: shipped with a cached campaign, or made here."""
+        return (self.data if self.ships_trace else self.folder) / "trace.json"
+
+
+def load_campaign(data: Mapping[str, Any], root: Path, results: Path) -> LoadedCampaign:
+    """Check the configuration and return its campaign.
+
+    `data` is the merged mapping that Snakemake read, `root` the workflow's folder and `results` the
+    folder of all campaigns' results. Raises ConfigError with the place of the first fault.
+    """
+    config = load(data, root)
+    check_compare_with(config, results, root)
+    return LoadedCampaign(config, root, results)

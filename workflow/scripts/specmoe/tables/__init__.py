@@ -1,0 +1,1 @@
+"""What tables show: their columns, their rows, and their cells as neutral text."""

@@ -1,0 +1,194 @@
+"""The columns of a table: what each shows of a row, and how it is headed, set and sorted."""
+
+import re
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from math import nan
+from typing import Any, Literal, NamedTuple, Self
+
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, field_validator, model_validator
+
+from specmoe.analysis.labelled import Record
+from specmoe.tables import number_text
+from specmoe.tables.number_text import DASH
+
+
+class Words(NamedTuple):
+    """The same words in both languages."""
+
+    en: str
+    zh: str
+
+
+Medium = Literal["paper", "page"]
+
+
+class Kind(StrEnum):
+    """How a column is set and sorted."""
+
+    NUMBER = "number"
+    TEXT = "text"
+    PROSE = "prose"  # sentences
+
+
+class Cell(NamedTuple):
+    """The neutral text of a cell, and what sets it apart.
+
+    `reach` is the deviation or the interval of the number in `text`. Rows are sorted by `key`, or
+    by the text where it is None. The table's note explains the `mark`.
+    """
+
+    text: str
+    key: float | None = None
+    reach: str = ""
+    mark: str = ""
+    strong: bool = False
+
+    @property
+    def whole(self) -> str:
+        """The text with its deviation or interval."""
+        return f"{self.text} {self.reach}" if self.reach else self.text
+
+
+class TableColumn(BaseModel):
+    """A column as `paper/tables.yaml` specifies it; the file explains the fields.
+
+    Two fields are set by the program: `of` is the draft or the campaign that a repeated column
+    belongs to, and `place` is its position among them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    key: str
+    head: Words
+    print: str | None = None
+    form: str = "text"
+    ends: str = ""
+    out_of: str = ""
+    mark: tuple[str, str] = ("", "")
+    strong: str = ""
+    aside: str = ""
+    optional: bool = False
+    only: Medium | None = None
+    align: str = ""
+    of: str = ""
+    place: int | None = None
+
+    @field_validator("form")
+    @classmethod
+    def _is_known(cls, form: str) -> str:
+        if form.split()[0] not in FORMS:
+            raise ValueError(f"form {form!r} is none of {', '.join(FORMS)}")
+        return form
+
+    @model_validator(mode="after")
+    def _has_what_its_form_needs(self) -> Self:
+        if (self.form == "ratio") != bool(self.out_of):
+            raise ValueError(f"column {self.key!r}: `ratio` and `out_of` need each other")
+        return self
+
+    @property
+    def kind(self) -> Kind:
+        """How the page sets and sorts the column."""
+        return {"prose": Kind.PROSE, "text": Kind.TEXT, "yes_no": Kind.TEXT}.get(
+            self.form, Kind.NUMBER
+        )
+
+    @property
+    def full_head(self) -> Words:
+        """The heading with the draft or the campaign that the column belongs to."""
+        return Words(*(f"{self.of}: {head}" for head in self.head)) if self.of else self.head
+
+    def show(self, row: Record) -> Cell:
+        """Return the cell of a row."""
+        if self.place is not None:
+            row = row["cells"][self.place]
+            if row is None:
+                return Cell(DASH)
+        name, *digits = self.form.split()
+        cell = FORMS[name](self, row, *map(int, digits))
+        mark, marked = self.mark
+        return cell._replace(
+            mark=mark if mark and row[marked] else "",
+            strong=bool(self.strong and row[self.strong]),
+        )
+
+
+def _text(column: TableColumn, row: Record) -> Cell:
+    return Cell(number_text.shown(row[column.key]))
+
+
+def _written(column: TableColumn, row: Record) -> Cell:
+    """Show text that holds a number, and sort it by the number."""
+    words = number_text.shown(row[column.key])
+    found = re.search(r"-?\d+(\.\d+)?", words.replace("−", "-"))
+    return Cell(words, float(found[0]) if found else None)
+
+
+def _number(form: Callable[..., str]) -> Callable[..., Cell]:
+    def show(column: TableColumn, row: Record, *digits: int) -> Cell:
+        return Cell(form(row[column.key], *digits), sort_key(row[column.key]))
+
+    return show
+
+
+def _mean(column: TableColumn, row: Record) -> Cell:
+    """Show a mean with its standard deviation, in `<key>_sd`."""
+    value, deviation = row[column.key], row[f"{column.key}_sd"]
+    return Cell(number_text.fixed(value), sort_key(value), number_text.plus_minus(deviation))
+
+
+def _measured(column: TableColumn, row: Record, digits: int = 2, scale: int = 1) -> Cell:
+    """Show a number with its interval, from `<ends>_low` to `<ends>_high`."""
+    ends = column.ends or column.key
+    keys = (column.key, f"{ends}_low", f"{ends}_high")
+    value, low, high = (_scaled(row[key], scale) for key in keys)
+    reach = number_text.interval(low, high, digits)
+    return Cell(number_text.fixed(value, digits), sort_key(value), reach)
+
+
+def _scaled(value: Any, scale: int) -> float:
+    return nan if pd.isna(value) else scale * float(value)
+
+
+def _measured_percent(column: TableColumn, row: Record, digits: int = 0) -> Cell:
+    return _measured(column, row, digits, scale=100)
+
+
+def _interval(column: TableColumn, row: Record) -> Cell:
+    low, high = row[f"{column.key}_low"], row[f"{column.key}_high"]
+    return Cell(number_text.interval(low, high) or DASH, sort_key(low))
+
+
+def _ratio(column: TableColumn, row: Record) -> Cell:
+    """Show a count out of another one; a dash if that is not known."""
+    part, whole = row[column.key], row[column.out_of]
+    if pd.isna(whole):
+        return Cell(DASH)
+    return Cell(f"{number_text.thousands(part)} / {number_text.thousands(whole)}", sort_key(part))
+
+
+FORMS: dict[str, Callable[..., Cell]] = {
+    "text": _text,
+    "prose": _text,
+    "written": _written,
+    "yes_no": lambda column, row: Cell("yes" if row[column.key] else "no"),
+    "number": _number(number_text.fixed),
+    "percent": _number(number_text.percent),
+    "count": _number(number_text.thousands),
+    "size": _number(number_text.size),
+    "parameters": _number(number_text.parameters),
+    "mean": _mean,
+    "measured": _measured,
+    "measured_percent": _measured_percent,
+    "interval": _interval,
+    "ratio": _ratio,
+}
+
+
+def sort_key(value: Any) -> float | None:
+    """Return the number by which a browser sorts a value; None for null."""
+    # Infinity has no name that both Python writes and a browser reads.
+    return None if pd.isna(value) else min(float(value), sys.float_info.max)

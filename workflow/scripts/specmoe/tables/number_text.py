@@ -1,0 +1,75 @@
+"""Numbers as text with the signs of print, neither LaTeX nor HTML: `−1.3`, `±`, `[0.50, 1.50]`."""
+
+from math import inf
+from typing import Any
+
+import pandas as pd
+
+DASH = "–"
+"""The text of a value that was not measured."""
+
+THIN = "\N{NARROW NO-BREAK SPACE}"
+
+
+def shown(value: Any) -> str:
+    """Return the text of any value, a dash for null."""
+    # `str` comes first, because an undefined template variable must raise and not count as null.
+    text = str(value)
+    return DASH if pd.isna(value) else text
+
+
+def fixed(value: float | None, digits: int = 1) -> str:
+    """Return a number with that many decimals."""
+    if pd.isna(value):
+        return DASH
+    return "∞" if value == inf else f"{value:.{digits}f}".replace("-", "−")
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """Return a share (0..1) in percent, without the sign, which the table's heading has."""
+    return fixed(value if pd.isna(value) else 100 * value, digits)
+
+
+def thousands(value: int | None) -> str:
+    """Return a count with thin spaces between groups of three digits."""
+    return DASH if pd.isna(value) else f"{int(value):,}".replace(",", THIN)
+
+
+def parameters(count: int | None) -> str:
+    """Return a number of parameters in billions (B), or below half a billion in millions (M)."""
+    return _scaled(count, 1e9, "B") if _at_least(count, 5e8) else _scaled(count, 1e6, "M")
+
+
+def size(count: int | None) -> str:
+    """Return a file's number of bytes in gigabytes or megabytes (powers of ten)."""
+    return _scaled(count, 1e9, "GB") if _at_least(count, 1e9) else _scaled(count, 1e6, "MB")
+
+
+def memory(count: int | None) -> str:
+    """Return a machine's number of bytes in gibibytes, as memory is sold."""
+    return _scaled(count, 2**30, "GiB")
+
+
+def bandwidth(rate: float | None) -> str:
+    """Return bytes a second in powers of ten, as vendors state memory bandwidth."""
+    return _scaled(rate, 10**9, "GB/s")
+
+
+def plus_minus(deviation: float | None, digits: int = 1) -> str:
+    """Return `± deviation`, or nothing for null."""
+    return "" if pd.isna(deviation) else f"±{THIN}{fixed(deviation, digits)}"
+
+
+def interval(low: float | None, high: float | None, digits: int = 2) -> str:
+    """Return `[low, high]`, with a dash for an open end, or nothing if both are null."""
+    if pd.isna(low) and pd.isna(high):
+        return ""
+    return f"[{fixed(low, digits)}, {fixed(high, digits)}]"
+
+
+def _at_least(count: int | None, bound: float) -> bool:
+    return bool(pd.notna(count) and count >= bound)
+
+
+def _scaled(count: float | None, divisor: float, unit: str) -> str:
+    return DASH if pd.isna(count) else f"{count / divisor:.1f}{THIN}{unit}"

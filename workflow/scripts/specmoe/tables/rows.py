@@ -1,0 +1,302 @@
+"""The rows of the tables about a campaign itself, in order, as values that columns format.
+
+`paper/tables.yaml` names the columns. `series` marks the rows that belong together.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from specmoe.analysis.advice import Answer
+from specmoe.analysis.build import Analysis
+from specmoe.analysis.controls import Control
+from specmoe.analysis.cost_tables import WHOLE
+from specmoe.analysis.labelled import (
+    Record,
+    advised_targets,
+    cells_by_type,
+    cells_by_way,
+    control_cells,
+    count_check,
+    describe_cells,
+    length_cells,
+    ordered_audit,
+    ordered_baselines,
+    ordered_models,
+    prompt_cells,
+    records,
+    spread_cells,
+    table,
+    temperature_cells,
+    text_cells,
+    usual_cells,
+    whole_audit,
+)
+from specmoe.analysis.labelled_costs import (
+    break_even_cells,
+    cells_below_ceilings,
+    pass_costs,
+    prediction_error_rows,
+)
+from specmoe.audit.checks import ALL, CHECKS
+from specmoe.config.block import NO_DRAFT
+from specmoe.tables.number_text import bandwidth, fixed, memory, percent
+
+FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
+
+CONDITIONS = {
+    "host_chip": "Processor",
+    "host_performance_cores": "Performance cores",
+    "host_efficiency_cores": "Efficiency cores",
+    "host_physical_cores": "Physical cores",
+    "host_logical_cores": "Logical cores",
+    "host_memory_bytes": "Memory",
+    "host_gpu": "GPU",
+    "host_gpu_count": "GPUs",
+    "host_gpu_memory_bytes": "GPU memory",
+    "host_memory_bandwidth_bytes_per_second": "Memory bandwidth",
+    "host_memory_bandwidth_source": "Bandwidth from",
+    "host_power_source": "Power",
+    "host_thermal_state": "Thermal state",
+    "host_given": "Stated by hand",
+    "host_system": "System",
+    "host_id": "Machine",
+    "engine": "Engine (llama.cpp)",
+    "engine_commit": "Engine commit",
+    "backend": "Backend",
+    "protocol": "Protocol",
+    "load_average_max": "Highest load average",
+}
+"""The campaign's columns in the table of conditions, and their names there."""
+
+CONTROLS = {
+    Control.ITSELF: ("drafts for itself", "≥"),
+    Control.UNRELATED: ("unrelated draft", "≤"),
+}
+"""The name of a control, and on which side of the due acceptance it must be."""
+
+_COMMIT_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a table by column, then its totals.
+
+    `of` names the drafts, or campaigns, that the table sets side by side; each row then has one
+    record (or None) for each of them in `cells`.
+    """
+
+    rows: list[Record]
+    totals: list[Record] = field(default_factory=list)
+    of: Sequence[str] = ()
+
+
+def short_commits(commits: str) -> str:
+    """Return the first digits of each commit; a campaign of several engines has several."""
+    return ", ".join(commit[:_COMMIT_DIGITS] for commit in commits.split(", "))
+
+
+def _rows_of(frame: Callable[[Analysis], pd.DataFrame]) -> Callable[[Analysis], Rows]:
+    """Return the function of a table that shows the rows of a frame as they are."""
+
+    def rows(analysis: Analysis) -> Rows:
+        return Rows(records(frame(analysis)))
+
+    return rows
+
+
+baselines = _rows_of(ordered_baselines)
+prompt_lengths = _rows_of(length_cells)
+temperatures = _rows_of(temperature_cells)
+types = _rows_of(cells_by_type)
+spread = _rows_of(spread_cells)
+protocols = _rows_of(cells_by_way)
+ceilings = _rows_of(cells_below_ceilings)
+
+
+def suites(analysis: Analysis) -> Rows:
+    """Return the suites, and their sums."""
+    frame = table(analysis, "suites")
+    sums = {key: frame[key].sum() for key in ("blocks", "runs", "measured")}
+    return Rows(records(frame), [{"suite": "", "title": "Total"} | sums])
+
+
+def models(analysis: Analysis) -> Rows:
+    """Return the models with their roles in the campaign; a dense one has no experts."""
+    frame = ordered_models(analysis)
+    cells, controls = usual_cells(analysis), control_cells(analysis)
+    imposed = table(analysis, "verification")  # pairs whose acceptance was imposed
+    members = {
+        "target": {*cells["target"], *imposed["target"]},
+        "draft": {*cells["draft"], *imposed["draft"]},
+        "control": set(controls.loc[controls["control"] == Control.UNRELATED, "draft"]),
+    }
+    rows = []
+    for model in records(frame):
+        roles = [role for role, names in members.items() if model["model"] in names]
+        row = model | {
+            "family": FAMILY_WORDS[model["family"]],
+            "role": ", ".join(roles) or "baseline",
+        }
+        if model["family"] != "moe":
+            row["experts"] = None
+        rows.append(row)
+    return Rows(rows)
+
+
+def hardware(analysis: Analysis) -> Rows:
+    """Return what the campaign ran on, one row per condition that is known."""
+    campaign = records(analysis.campaign)[0]
+    formats: dict[str, Callable[[Any], str]] = {
+        "host_memory_bytes": memory,
+        "host_gpu_memory_bytes": memory,
+        "host_memory_bandwidth_bytes_per_second": bandwidth,
+        "engine_commit": short_commits,
+        "load_average_max": fixed,
+    }
+    rows = []
+    for key, condition in CONDITIONS.items():
+        value = campaign.get(key)
+        if not pd.isna(value) and value != "":
+            rows.append({"condition": condition, "value": formats.get(key, str)(value)})
+    return Rows(rows)
+
+
+def speculation(analysis: Analysis) -> Rows:
+    """Return the cells of each target; the one of highest speedup is marked `best`."""
+    cells = text_cells(analysis)
+    cells["best"] = cells["speedup"] == cells.groupby("series")["speedup"].transform("max")
+    return Rows(mark_unpaired(cells))
+
+
+def drafts(analysis: Analysis) -> Rows:
+    """Return the cells of targets with several drafts: for each γ, one cell (or None) per draft."""
+    cells = text_cells(analysis)
+    cells = cells[cells.groupby("series")["draft"].transform("nunique").gt(1)]
+    names = cells.sort_values("draft_rank").drop_duplicates("draft").set_index("draft")
+    rows = []
+    for _, members in cells.groupby("series", sort=False):
+        for gamma, measured in members.groupby("gamma"):
+            by_draft = {cell["draft"]: cell for cell in records(measured)}
+            rows.append(
+                {
+                    "label": members["label"].iloc[0],
+                    "gamma": gamma,
+                    "cells": [by_draft.get(draft) for draft in names.index],
+                }
+            )
+    return Rows(rows, of=names["draft_label"].tolist())
+
+
+def prompts(analysis: Analysis) -> Rows:
+    """Return the cells of each target by text, if the campaign sends several."""
+    cells = prompt_cells(analysis)
+    return Rows(mark_unpaired(cells) if cells["prompt"].nunique() > 1 else [])
+
+
+def controls(analysis: Analysis) -> Rows:
+    """Return the controls, with the acceptance that is due and the runs that fail."""
+    rows = []
+    for cell in records(control_cells(analysis)):
+        name, side = CONTROLS[cell["control"]]
+        due = f"{side} {percent(cell['due'], 0)}"
+        rows.append(cell | {"control": name, "due": due} | _counted(cell, "controls"))
+    return Rows(rows)
+
+
+def advice(analysis: Analysis) -> Rows:
+    """Return what to switch on, one row per target that was measured with a draft."""
+    rows = []
+    for row in records(advised_targets(analysis)):
+        on = row["answer"] == Answer.ON
+        rows.append(row | {"advised": on, "reason_against": None if on else row["reason"]})
+    return Rows(rows)
+
+
+def identity(analysis: Analysis) -> Rows:
+    """Return, per target and draft over all suites and γ, how many runs' tokens are the baseline's.
+
+    Columns: label, draft_label, runs (whose tokens are known), identical (runs), common_prefix_min
+    (tokens).
+    """
+    cells = describe_cells(table(analysis, "cells"), analysis)
+    cells = cells[cells["identical"].notna()]
+    cells = cells.assign(identical=(cells["identical"] * cells["runs"]).astype(float).round())
+    frame = (
+        cells.groupby(["target_rank", "draft_rank"])
+        .agg(
+            target=("target", "first"),
+            draft_label=("draft_label", "first"),
+            runs=("runs", "sum"),
+            identical=("identical", "sum"),
+            common_prefix_min=("common_prefix_min", "min"),
+        )
+        .reset_index(drop=True)
+    )
+    labels = ordered_models(analysis).set_index("model")["label"]
+    return Rows(records(frame.assign(label=frame["target"].map(labels))))
+
+
+def verification(analysis: Analysis) -> Rows:
+    """Return what passes and rounds cost, by target and width; one token makes no round."""
+    costs = pass_costs(analysis)
+    return Rows(records(costs.assign(gamma=costs["gamma"].where(costs["gamma"] != 0))))
+
+
+def prediction_errors(analysis: Analysis) -> Rows:
+    """Return how far the cost model's predictions are off, by suite and in all."""
+    rows: list[Record] = []
+    totals: list[Record] = []
+    for row in records(prediction_error_rows(analysis)):
+        row["worst_cell"] = (
+            f"{row['worst_suite']}: {row['worst_target_label']}, {row['worst_draft_label']},"
+            f" γ = {row['worst_gamma']}"
+        )
+        (totals if row["suite"] == WHOLE else rows).append(row)
+    return Rows(rows, totals)
+
+
+def break_even(analysis: Analysis) -> Rows:
+    """Return the speedup of each cell between its floor and ceiling, by target."""
+    cells = break_even_cells(analysis)
+    return Rows(records(cells.assign(imposed=cells["imposed_acceptance"].notna())))
+
+
+def audit(analysis: Analysis) -> Rows:
+    """Return how many runs break each check, per target, draft and γ, and in all."""
+    labels = table(analysis, "models").set_index("model")["label"].to_dict()
+    words = labels | {NO_DRAFT: None}
+    rows: list[Record] = []
+    totals: list[Record] = []
+    for row in records(ordered_audit(analysis)):
+        row["label"] = words.get(row["target"], row["target"])
+        row["draft_label"] = words.get(row["draft"], row["draft"])
+        for check in CHECKS:
+            row |= _counted(row, check)
+        (totals if row["target"] == ALL else rows).append(row)
+    return Rows(rows, totals)
+
+
+def findings(analysis: Analysis) -> Rows:
+    """Return what each check of the audit that applies to any run found in all of them."""
+    whole = whole_audit(analysis)
+    rows = []
+    for name, check in CHECKS.items():
+        counted = count_check(whole, name)
+        if counted["runs"]:
+            rows.append(counted | {"check": check.words, "meaning": check.meaning})
+    return Rows(rows)
+
+
+def mark_unpaired(cells: pd.DataFrame) -> list[Record]:
+    """Return cells with a column `unpaired`: their runs have no baselines of their own."""
+    return [row | {"unpaired": not row["paired"]} for row in records(cells)]
+
+
+def _counted(row: Record, check: str) -> Record:
+    """Return `<check>_failed` and `<check>_runs`, both null if the check applies to no run."""
+    counted = count_check(row, check)
+    known = counted["runs"] > 0
+    return {f"{check}_{key}": counted[key] if known else None for key in ("failed", "runs")}

@@ -1,0 +1,145 @@
+"""The rows of the tables that compare a campaign with the published study or other campaigns."""
+
+import pandas as pd
+
+from specmoe.analysis.build import Analysis
+from specmoe.analysis.labelled import Record, judged_claims, records, table, way_words
+from specmoe.claims.verdicts import Verdict
+from specmoe.config.study import CELLS
+from specmoe.tables.number_text import fixed
+from specmoe.tables.rows import Rows, short_commits
+
+
+def reported(analysis: Analysis) -> Rows:
+    """Return, for each place of the published study, how many of its numbers its rows give."""
+    frame = table(analysis, "reported")
+    counted = frame.groupby("source", sort=False).agg(
+        cells=("equal", "size"), equal=("equal", "sum")
+    )
+    return Rows(records(counted.reset_index()))
+
+
+def differences(analysis: Analysis) -> Rows:
+    """Return the numbers of the published study that its rows do not give."""
+    frame = table(analysis, "reported")
+    rows = records(frame[~frame["equal"].astype(bool)])
+    for row in rows:
+        row["recomputed"] = fixed(row["recomputed"], max(int(row["digits"]), 2))
+    return Rows(rows)
+
+
+def claims(analysis: Analysis) -> Rows:
+    """Return the study's claims with the campaign's verdicts.
+
+    Those that it cannot test come last. A campaign that measured in several ways has each claim
+    once for each way; `way` is null in others.
+    """
+    judged = judged_claims(analysis)
+    several = judged["way"].nunique() > 1
+    rows = []
+    for way, members in judged.groupby("way", sort=False):
+        ordered = members.sort_values("verdict", key=_is_untested, kind="stable")
+        rows += records(ordered.assign(way=way if several else None))
+    return Rows(rows)
+
+
+def _is_untested(verdicts: "pd.Series[str]") -> "pd.Series[bool]":
+    return verdicts == Verdict.NOT_TESTABLE
+
+
+def method_notes(analysis: Analysis) -> Rows:
+    """Return the notes on the method, each with its finding."""
+    return Rows(records(table(analysis, "method_notes")))
+
+
+def comparison(analysis: Analysis) -> Rows:
+    """Return the study's cells as printed, from its rows, and measured here.
+
+    Cells that no campaign has a number for are left out.
+    """
+    frame = table(analysis, "comparison")
+    labels = table(analysis, "models").set_index("model")["label"].to_dict()
+    cells: dict[str, Record] = {}
+    known = set()
+    for number in records(frame[frame["source"] == CELLS]):
+        quantity, cell = number["what"].split(" ", 1)
+        target, draft, gamma = cell.split()
+        row = cells.setdefault(
+            cell,
+            {
+                "label": labels.get(target, target),
+                "draft_label": labels.get(draft, draft),
+                "gamma": int(gamma),
+            },
+        )
+        for key, text in _compared(number).items():
+            row[f"{quantity}_{key}"] = text
+        if _is_known(number):
+            known.add(cell)
+    return Rows([row for cell, row in cells.items() if cell in known])
+
+
+def headline(analysis: Analysis) -> Rows:
+    """Return the study's headline numbers as printed, from its rows, and measured here.
+
+    Numbers that no campaign has are left out.
+    """
+    frame = table(analysis, "comparison")
+    rows = []
+    for number in records(frame[frame["source"] != CELLS]):
+        if _is_known(number):
+            what = number["what"].replace("acceptance_percent", "acceptance rate (%)")
+            rows.append({"what": what} | _compared(number))
+    return Rows(rows)
+
+
+def compared_campaigns(analysis: Analysis) -> Rows:
+    """Return the campaigns that are set side by side, each with what it ran on."""
+    frame = table(analysis, "compared_campaigns")
+    commits = frame["engine_commit"].map(short_commits)
+    return Rows(records(frame.assign(way=way_words(frame), engine_commit=commits)))
+
+
+def side_by_side(analysis: Analysis) -> Rows:
+    """Return the settings of all campaigns compared: for each, one cell (or None) per campaign.
+
+    `other_files` says that the campaigns are not known to have the same files of its models.
+    """
+    frame = table(analysis, "side_by_side")
+    headings = table(analysis, "compared_campaigns")["heading"].tolist()
+    place = ["target_label", "prompts", "suite"]
+    rows = []
+    for (label, prompts, suite), members in frame.groupby(place, sort=False):
+        for (draft, gamma), cells in members.groupby(["draft_label", "gamma"], sort=False):
+            by_heading = {cell["heading"]: cell for cell in reversed(records(cells))}
+            rows.append(
+                {
+                    "setting": f"{label}, suite {suite}: {prompts}",
+                    "label": label,
+                    "suite": suite,
+                    "prompts": prompts,
+                    "draft_label": draft,
+                    "gamma": gamma,
+                    "other_files": bool(cells["same_files"].eq(False).any()),
+                    "cells": [by_heading.get(heading) for heading in headings],
+                }
+            )
+    return Rows(rows, of=headings)
+
+
+def _is_known(number: Record) -> bool:
+    return bool(pd.notna(number["recomputed"]) or pd.notna(number["measured"]))
+
+
+def _compared(number: Record) -> Record:
+    """Return a number as printed, and from both campaigns at the printed digits.
+
+    A bound's number has two digits, so that one just below it does not print as the bound.
+    """
+    bound = number["relation"] == "<"
+    digits = 2 if bound else int(number["digits"])
+    return {
+        "printed": f"< {number['printed']}" if bound else number["printed"],
+        "recomputed": fixed(number["recomputed"], digits),
+        "measured": fixed(number["measured"], digits),
+    }

@@ -1,0 +1,122 @@
+"""Tables as `paper/tables.yaml` specifies them, filled with the rows of a campaign."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from specmoe.analysis.build import Analysis
+from specmoe.analysis.labelled import Record
+from specmoe.tables import rows, study_rows
+from specmoe.tables.columns import Cell, Medium, TableColumn, Words
+from specmoe.tables.number_text import DASH
+from specmoe.tables.rows import Rows
+
+ROWS: dict[str, Callable[[Analysis], Rows]] = {
+    name: value
+    for module in (rows, study_rows)
+    for name, value in vars(module).items()
+    if getattr(value, "__annotations__", {}).get("return") is Rows
+}
+"""The rows of each table, by its name: the functions of these modules that return `Rows`."""
+
+
+class Specification(BaseModel):
+    """A table as `paper/tables.yaml` specifies it; the file explains the fields."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    title: Words
+    note: Words
+    data: list[str]
+    columns: list[TableColumn]
+    each: list[TableColumn] = []
+    group: str = ""
+    once: int = 0
+    section: str = ""
+    below: str = ""
+    spaced: bool = False
+    long: bool = False
+    transposed: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a campaign: its columns, and its rows as records and as cells.
+
+    `totals` are the rows that stay at the end, however the others are sorted.
+    """
+
+    about: Specification
+    columns: list[TableColumn]
+    records: list[Record]
+    rows: list[list[Cell]]
+    totals: list[list[Cell]]
+
+
+@cache
+def read_tables(path: Path) -> dict[str, Specification]:
+    """Return the specifications of all tables by name.
+
+    Raises pydantic.ValidationError where one has a field that is unknown or wrong.
+    """
+    read = _read(path)
+    for about in read["tables"].values():
+        for part in ("columns", "each"):
+            about[part] = [_column(entry, read["columns"]) for entry in about.get(part, [])]
+    return {name: Specification(**about) for name, about in read["tables"].items()}
+
+
+def read_columns(path: Path) -> dict[str, TableColumn]:
+    """Return the columns that tables share, by name."""
+    shared = _read(path)["columns"]
+    return {name: TableColumn(**_column(name, shared)) for name in shared}
+
+
+def table_of(about: Specification, content: Rows, medium: Medium) -> Table:
+    """Return a table with the columns that a medium shows of it."""
+    repeated = [
+        column.model_copy(update={"of": name, "place": place})
+        for place, name in enumerate(content.of)
+        for column in about.each
+    ]
+    columns = [
+        column
+        for column in [*about.columns, *repeated]
+        if column.only in (None, medium)
+        and not (column.optional and {column.show(row).text for row in content.rows} <= {"", DASH})
+    ]
+    shown, totals = _cells(columns, content.rows), _cells(columns, content.totals)
+    return Table(about, columns, content.rows, shown, totals)
+
+
+def page_tables(analysis: Analysis, path: Path) -> dict[str, Table]:
+    """Return the tables that the campaign has rows for, as the page shows them."""
+    tables = {}
+    for name, about in read_tables(path).items():
+        content = ROWS[name](analysis)
+        if content.rows:
+            tables[name] = table_of(about, content, "page")
+    return tables
+
+
+def _read(path: Path) -> Any:
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def _column(entry: Any, shared: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """Return a column's fields: its own, over those of the shared column that it names."""
+    if isinstance(entry, str):
+        entry = {"use": entry}
+    own = dict(entry)
+    name = own.pop("use", None)
+    fields = {"key": name} | shared[name] if name else {}
+    return fields | own
+
+
+def _cells(columns: Sequence[TableColumn], rows: Sequence[Record]) -> list[list[Cell]]:
+    return [[column.show(row) for column in columns] for row in rows]
