@@ -1,22 +1,24 @@
-# The two commands of the README, and the set-up both need.
+# The two commands of the README, and their set-up.
 PYTHON ?= python3
 VENV ?= .venv
 SNAKEMAKE := $(VENV)/bin/snakemake
 
-.PHONY: demo test smoke setup
+.PHONY: demo test lint smoke setup
 
 demo: setup ## Measure the whole matrix on small synthetic models; render paper and page from it.
 	$(SNAKEMAKE) paper site --configfile config/demo.yaml
 
-test: setup ## Lint, then run every test, with a real llama.cpp.
+test: lint ## Lint, then run every test, with a real llama.cpp.
+	$(VENV)/bin/pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+lint: setup ## Check style, types and rules.
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/snakefmt --check Snakefile rules
 	$(VENV)/bin/mypy workflow/scripts/specmoe
 	$(SNAKEMAKE) --lint
-	$(VENV)/bin/pytest
 
-smoke: setup ## Plan the study, and render a cached campaign: whether a Python will do.
+smoke: setup ## Plan the study and render a cached campaign, to try a Python.
 	$(SNAKEMAKE) -n
 	scratch=$$(mktemp -d) && \
 	$(SNAKEMAKE) tables figures --directory "$$scratch" \

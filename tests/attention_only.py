@@ -1,7 +1,7 @@
-"""A small model of full attention alone: a target that can take back part of a pass.
+"""A small model with full attention only: a target that can undo part of a pass.
 
-The models that specmoe writes are hybrids, as Qwen3.5 is. This one is a Llama with random weights
-and their vocabulary; of two that share a seed, the one with fewer layers drafts for the other.
+The models that specmoe writes are hybrids like Qwen3.5. This one is a Llama with random weights and
+their vocabulary. Of two with one seed, the one with fewer layers drafts for the other.
 """
 
 from math import sqrt
@@ -13,13 +13,15 @@ import numpy as np
 from specmoe.models.synthetic import add_vocabulary
 from specmoe.models.vocabulary import byte_level_vocabulary
 
+from .splitting import finish
+
 HIDDEN, FFN, HEADS = 128, 256, 4
 CORE_LAYERS = 2
 LATER_STRENGTH = 0.35  # of layers after the core, relative to it
 
 
 def write_attention_only(path: Path, layers: int, seed: int = 5) -> None:
-    """Write a model of so many layers."""
+    """Write a model with `layers` layers."""
     vocabulary = byte_level_vocabulary(384)
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_block_count(layers)
@@ -43,7 +45,7 @@ def write_attention_only(path: Path, layers: int, seed: int = 5) -> None:
     def ones(name: str) -> None:
         writer.add_tensor(f"{name}.weight", np.ones(HIDDEN, dtype=np.float32))
 
-    # The ends come first, so that they do not depend on the number of layers.
+    # The embedding and the head come first, so that they do not depend on the number of layers.
     matrix("token_embd", len(vocabulary.tokens), HIDDEN, sqrt(HIDDEN))
     matrix("output", len(vocabulary.tokens), HIDDEN, 4.0)
     ones("output_norm")
@@ -58,9 +60,4 @@ def write_attention_only(path: Path, layers: int, seed: int = 5) -> None:
         matrix(f"{block}ffn_gate", FFN, HIDDEN, 1.0)
         matrix(f"{block}ffn_up", FFN, HIDDEN, 1.0)
         matrix(f"{block}ffn_down", HIDDEN, FFN, strength)
-    try:
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_tensors_to_file()
-    finally:
-        writer.close()
+    finish(writer)

@@ -1,4 +1,4 @@
-"""Small blocks that several tests measure, and what a record of one is provided with."""
+"""Small blocks that several tests measure, and the provenance of their records."""
 
 from dataclasses import replace
 from typing import Any
@@ -15,7 +15,7 @@ PROVENANCE = {
 
 
 def baseline(**more: Any) -> Block:
-    """Return a block without a draft, of a text and of a prompt of exact length."""
+    """Return a block without a draft; its prompts are a text and a passage of exact length."""
     block = Block(
         block="",
         suite="P",
@@ -37,7 +37,7 @@ def baseline(**more: Any) -> Block:
 
 
 def speculative(of: Block, **more: Any) -> Block:
-    """Return the block of the same runs with a draft."""
+    """Return a block with the same runs and a draft."""
     given = {"method": Method.DRAFT, "draft": "draft", "gamma": 4} | more
     return _named(replace(of, **given))
 

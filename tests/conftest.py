@@ -1,9 +1,10 @@
-"""What several kinds of test share: the workflow's folder, its configuration, a built engine."""
+"""Fixtures of all tests: the workflow's folder, its configuration, a built engine."""
 
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from copy import deepcopy
 from pathlib import Path
@@ -11,29 +12,36 @@ from typing import Any
 
 import pytest
 import yaml
+from filelock import FileLock
+from hypothesis import settings
 from pydantic import TypeAdapter
+from snakemake.utils import update_config
 
 from specmoe.config.backend import Backend
-from specmoe.config.schema import Engine
+from specmoe.config.engines import Engine
 from specmoe.engine.identity import engine_id
 
 ROOT = Path(__file__).resolve().parents[1]
 CATALOGS = ["engines", "models", "prompts", "suites", "config"]
 
-# A shell's background jobs ignore Ctrl-C, and so would every process that a test starts and
-# interrupts.
+# A shell's background jobs ignore Ctrl-C, and the processes that a test starts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-Snakemake = Callable[..., subprocess.CompletedProcess[str]]
+# Test processes that run side by side measure side by side: the lock of the machine is in TMPDIR.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    OWN_TMPDIR = tempfile.TemporaryDirectory(prefix="specmoe-tests-")
+    os.environ["TMPDIR"] = OWN_TMPDIR.name
+
+# No test relies on a time.
+settings.register_profile("specmoe", settings(), deadline=None)
+settings.load_profile("specmoe")
+
+Snakemake = Callable[..., str]
 
 
 def merge(into: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
     """Merge mappings key by key, as snakemake merges its config files."""
-    for key, value in overlay.items():
-        if isinstance(value, dict) and isinstance(into.get(key), dict):
-            merge(into[key], value)
-        else:
-            into[key] = value
+    update_config(into, overlay)
     return into
 
 
@@ -53,7 +61,7 @@ def _study() -> dict[str, Any]:
 
 @pytest.fixture
 def study(_study: dict[str, Any]) -> dict[str, Any]:
-    """The default configuration as snakemake would hand it over; the test's to change."""
+    """The default configuration as snakemake passes it; a test may change it."""
     return deepcopy(_study)
 
 
@@ -65,45 +73,42 @@ def demo(study: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def snakemake() -> Snakemake:
-    """Run snakemake on the real Snakefile; `folder` is where its results go."""
+    """Run snakemake on the real Snakefile, with results in `folder`; return what it prints."""
 
-    def run(*args: str, folder: Path, **options: Any) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [
-                *(sys.executable, "-m", "snakemake", "--cores", "2"),
-                *("--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder), *args),
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-            **options,
-        )
+    def run(*args: str, folder: Path, fails: bool = False, **options: Any) -> str:
+        command = [sys.executable, "-m", "snakemake", "--cores", "2"]
+        command += ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(folder), *args]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+        assert (done.returncode != 0) == fails, done.stdout + done.stderr
+        return done.stdout + done.stderr
 
     return run
 
 
-def built_binaries(study: dict[str, Any], name: str) -> Path:
-    """Return the folder of the binaries that the workflow builds of an engine of the study."""
+def build_engine(snakemake: Snakemake, study: dict[str, Any], name: str) -> Path:
+    """Return the folder of an engine's binaries, built by the workflow's own rule: minutes, once.
+
+    Test processes that run side by side share the build: the later one waits.
+    """
+    demo = ("--configfile", str(ROOT / "config/demo.yaml"))
+    (ROOT / "results").mkdir(exist_ok=True)
+    with FileLock(ROOT / "results/test_engines.lock"):
+        snakemake("engine", *demo, "--config", f"campaign={{engine: {name}}}", folder=ROOT)
     entry = TypeAdapter(Engine).validate_python(study["engines"][name])
     return ROOT / "results/engines" / engine_id(name, Backend.CPU, entry, {}) / "bin"
 
 
 @pytest.fixture(scope="session")
 def engine_bin(snakemake: Snakemake, _study: dict[str, Any]) -> Path:
-    """The folder of llama.cpp's binaries, built by the workflow's own rule; minutes, once."""
+    """The folder of llama.cpp's binaries."""
     built = os.environ.get("SPECMOE_TEST_ENGINE")
-    if built:
-        return Path(built)
-    done = snakemake("engine", "--configfile", str(ROOT / "config/demo.yaml"), folder=ROOT)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return built_binaries(_study, "current")
+    return Path(built) if built else build_engine(snakemake, _study, "current")
 
 
 @pytest.fixture(scope="session")
 def demo_site(snakemake: Snakemake, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which the page of the shipped demo campaign is rendered."""
+    """The folder with the rendered page of the shipped demo campaign."""
     folder = tmp_path_factory.mktemp("demo_site")
     overlay = str(ROOT / "resources/campaigns/demo/campaign.yaml")
-    done = snakemake("site", "--configfile", overlay, folder=folder)
-    assert done.returncode == 0, done.stdout + done.stderr
+    snakemake("site", "--configfile", overlay, folder=folder)
     return folder

@@ -1,4 +1,4 @@
-"""Twenty variables that users export for servers of their own, each of which alters an engine."""
+"""Twenty variables that users export for their own servers; each changes an engine."""
 
 HOSTILE = {
     "LLAMA_ARG_CACHE_TYPE_K": "q8_0",

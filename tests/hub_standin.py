@@ -1,7 +1,7 @@
-"""A stand-in of the hub on loopback: repositories from a folder, and faults where they are wanted.
+"""A stand-in for the hub on loopback: it serves repositories from a folder, with planned faults.
 
-It answers what huggingface_hub 2.4 asks for when it downloads a model: HEAD and GET of a file, with
-ranges, and the two listings of a repository. Headers and error codes are the real one's.
+It answers the requests that huggingface_hub 2.4 makes to download a model: HEAD and GET of a file,
+with ranges, and the two listings of a repository. Headers and error codes are those of the hub.
 """
 
 import hashlib
@@ -22,28 +22,26 @@ PIECE = 1 << 20
 
 @dataclass
 class Fault:
-    """What goes wrong with a file; after `times` requests, nothing any more."""
+    """A fault of a file, for its first `times` requests."""
 
     method: str = "GET"
     times: float = float("inf")
     status: int | None = None  # answered instead of the file
-    code: str | None = None  # X-Error-Code beside it
     after: int | None = None  # bytes of the body that are sent
     then: str = "close"  # the connection then: close, reset, or stall until the hub closes
-    length: int | None = None  # the file is this short when it is read, and complete when announced
-    wrong: bool = False  # every byte is another one
+    length: int | None = None  # the bytes served; the announced length is the file's
+    wrong: bool = False  # every byte is wrong
 
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked, and answered."""
+    """A request and its answer."""
 
     method: str
     path: str
     host: str
     range: str | None
     authorized: bool
-    status: int
     sent: int  # bytes of the body
 
 
@@ -66,6 +64,7 @@ class StandIn:
         if redirect:
             self._servers.append(_Server((STORE, 0), self))
         self.endpoint = f"http://{HUB}:{self._servers[0].server_address[1]}"
+        self.store = f"http://{STORE}:{self._servers[-1].server_address[1]}"
 
     def __enter__(self) -> "StandIn":
         for server in self._servers:
@@ -77,12 +76,6 @@ class StandIn:
         for server in self._servers:
             server.shutdown()
             server.server_close()
-
-    @property
-    def store(self) -> str:
-        """The address of the second host."""
-        host, port = self._servers[-1].server_address[:2]
-        return f"http://{host}:{port}"
 
     def add(self, repository: str, revision: str, name: str, content: bytes | Path) -> Path:
         """Put a file, or a link to one, into a repository."""
@@ -96,15 +89,15 @@ class StandIn:
         return path
 
     def fail(self, file: str, **fault: Any) -> None:
-        """Let something go wrong with `<repository>/<file>`, after what was planned before."""
+        """Plan a fault of `<repository>/<file>`, after those planned before."""
         self.faults.setdefault(file, []).append(Fault(**fault))
 
     def asked(self, method: str, end: str = "") -> list[Request]:
-        """Return the requests of a method whose path ends so."""
+        """Return the requests of a method whose path has an end."""
         return [r for r in self.requests if r.method == method and r.path.endswith(end)]
 
     def sha256(self, path: Path) -> str:
-        """Return a file's digest, computed once as long as it does not change."""
+        """Return a file's digest, computed again only if the file changes."""
         status = path.stat()
         key = (path, status.st_mtime_ns, status.st_size)
         if key not in self._digests:
@@ -132,7 +125,7 @@ class StandIn:
         return None
 
     def due(self, file: str, method: str) -> Fault:
-        """Return the fault that meets this request, one that changes nothing if there is none."""
+        """Return the planned fault of a request, or one without effect."""
         for fault in self.faults.get(file, []):
             if fault.method == method and fault.times > 0:
                 fault.times -= 1
@@ -148,17 +141,16 @@ class _Server(ThreadingHTTPServer):
         self.hub = hub
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that were killed."""
+        """Print no traceback for clients that were killed."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Server
     protocol_version = "HTTP/1.1"
     sent = 0
-    status = 0
 
     def log_message(self, *_: object) -> None:
-        """Say nothing; requests are recorded."""
+        """Print nothing; requests are recorded."""
 
     def do_HEAD(self) -> None:
         self._answer()
@@ -166,12 +158,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer()
 
-    def send_response(self, code: int, message: str | None = None) -> None:
-        self.status = code
-        super().send_response(code, message)
-
     def _answer(self) -> None:
-        self.sent, self.status = 0, 0
+        self.sent = 0
         path = unquote(urlsplit(self.path).path)
         try:
             if path.startswith("/api/models/"):
@@ -180,21 +168,14 @@ class _Handler(BaseHTTPRequestHandler):
                 owner, name, _, revision, file = path.lstrip("/").split("/", 4)
                 self._give(f"{owner}/{name}", revision, file)
         finally:
-            host = self.server.server_address[0]
+            host, asked = str(self.server.server_address[0]), self.headers.get("Range")
+            authorized = "Authorization" in self.headers
             self.server.hub.requests.append(
-                Request(
-                    self.command,
-                    path,
-                    str(host),
-                    self.headers.get("Range"),
-                    "Authorization" in self.headers,
-                    self.status,
-                    self.sent,
-                )
+                Request(self.command, path, host, asked, authorized, self.sent)
             )
 
     def _folder(self, repository: str, revision: str) -> Path | None:
-        """Return a revision's folder, or answer why there is none."""
+        """Return a revision's folder, or None after an answer that says why there is none."""
         hub = self.server.hub
         token = hub.tokens.get(repository)
         if not (hub.root / repository).is_dir():
@@ -209,10 +190,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     @property
     def _stored(self) -> bool:
-        """Whether this is the second host, which asks nobody who they are."""
+        """Whether this is the second host, which asks for no token."""
         return self.server.server_address[0] == STORE
 
-    def _refuse(self, status: int, code: str | None) -> None:
+    def _refuse(self, status: int, code: str | None = None) -> None:
         self.send_response(status)
         if code:
             self.send_header("X-Error-Code", code)
@@ -226,13 +207,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         files = hub.files(folder)
         if what == "revision":
-            self._json(
-                {
-                    "id": f"{owner}/{name}",
-                    "sha": hub.commit(folder),
-                    "siblings": [{"rfilename": file} for file in files],
-                }
-            )
+            siblings = [{"rfilename": file} for file in files]
+            sha = hub.commit(folder)
+            self._json({"id": f"{owner}/{name}", "sha": sha, "siblings": siblings})
         else:
             self._json([self._entry(file, path) for file, path in files.items()])
 
@@ -260,17 +237,14 @@ class _Handler(BaseHTTPRequestHandler):
         if path is None:
             self._refuse(404, "EntryNotFound")
             return
-        elsewhere = hub.redirect and _is_large(file) and not self._stored
-        if elsewhere and self.command == "GET":
+        if hub.redirect and _is_large(file) and not self._stored:
             self._head(302, folder, file, path, 0)
             return
         fault = hub.due(f"{repository}/{file}", self.command)
         if fault.status is not None:
-            self._refuse(fault.status, fault.code)
+            self._refuse(fault.status)
         elif self.command == "GET":
             self._body(fault, folder, file, path)
-        elif elsewhere:
-            self._head(302, folder, file, path, 0)
         else:
             self._head(200, folder, file, path, path.stat().st_size)
 
@@ -295,7 +269,7 @@ class _Handler(BaseHTTPRequestHandler):
         asked = self.headers.get("Range")
         start = int(asked.removeprefix("bytes=").partition("-")[0]) if asked else 0
         if asked and start >= size:
-            self._refuse(416, None)
+            self._refuse(416)
             return
         self._head(206 if asked else 200, folder, file, path, size - start)
         if asked:
@@ -320,7 +294,7 @@ class _Handler(BaseHTTPRequestHandler):
         if how == "stall":
             self.server.hub.closing.wait()
         elif how == "reset":
-            # Closing with a linger time of zero sends a reset instead of an end.
+            # With a linger time of zero, closing sends a reset.
             linger = struct.pack("ii", 1, 0)
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             os.close(self.connection.detach())
@@ -329,12 +303,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _is_large(name: str) -> bool:
-    """Whether the real hub would keep a file apart from the repository, under its SHA-256."""
+    """Whether the real hub would store a file under its SHA-256, outside the repository."""
     return name.endswith((".gguf", ".safetensors"))
 
 
 def environment(hub: StandIn | str, folder: Path, **more: str) -> dict[str, str]:
-    """Return the environment of a process whose hub is the stand-in, with a cache of its own."""
+    """Return the environment of a process with the stand-in as its hub, and its own cache."""
     mine = {key: value for key, value in os.environ.items() if not key.startswith("HF_")}
     endpoint = hub if isinstance(hub, str) else hub.endpoint
     return mine | {"HF_ENDPOINT": endpoint, "HF_HOME": str(folder), "NO_PROXY": "*"} | more

@@ -1,18 +1,15 @@
-"""Watching processes in tests: what is alive, and waiting without a clock that decides."""
+"""Processes in tests: whether they are alive, and waiting for a condition."""
 
-import os
 import time
-from pathlib import Path
+
+import psutil
 
 
 def alive(pid: int) -> bool:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
         return False
-    stat = Path(f"/proc/{pid}/stat")
-    # An orphan nobody has reaped yet is no longer running.
-    return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
 def eventually(condition, patience_s: float = 60):

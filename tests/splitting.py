@@ -1,12 +1,20 @@
-"""Split a model as llama-gguf-split does, for tests of split models."""
+"""Write GGUF files: one model in parts, as llama-gguf-split does, or tensors by hand."""
 
 from pathlib import Path
 
 import gguf
 
 
+def finish(writer: gguf.GGUFWriter) -> None:
+    """Write what was added to a writer, and close its files."""
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 def split_model(whole: Path, folder: Path, name: str, parts: int) -> list[Path]:
-    """Write a model again, in parts of about as many tensors each; returns the parts in order."""
+    """Write a model in parts with about equally many tensors; returns the parts in order."""
     reader = gguf.GGUFReader(whole)
     folder.mkdir(parents=True, exist_ok=True)
     fields = {key: field for key, field in reader.fields.items() if not key.startswith("GGUF.")}
@@ -19,10 +27,7 @@ def split_model(whole: Path, folder: Path, name: str, parts: int) -> list[Path]:
         writer.add_key_value(key, field.contents(), field.types[0], sub_type=item)
     for tensor in reader.tensors:
         writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     written = sorted(folder.glob(f"{name}-*-of-{parts:05}.gguf"))
     assert len(written) == parts
     return written

@@ -1,4 +1,4 @@
-"""A mark for tests that compile the paper: skipped without TeX, but never in CI."""
+"""A mark for tests that compile the paper: skipped without TeX, except in CI."""
 
 import os
 

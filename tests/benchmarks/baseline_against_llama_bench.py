@@ -1,9 +1,9 @@
-"""Print a campaign's way of measuring a baseline beside llama-bench on the same model and depth.
+"""Compare a campaign's baseline with llama-bench on the same model and depth.
 
 Usage: python tests/benchmarks/baseline_against_llama_bench.py results/engines/ID MODEL.gguf ...
 
-A benchmark, not a test. Both sides take turns, so that drift of the machine meets them alike, and
-the ratio counts. llama-bench times passes alone; the server samples and detokenizes as well.
+A benchmark, not a test. Both sides take turns, so that a drift of the machine affects both; their
+ratio counts. llama-bench times only passes; the server also samples and detokenizes.
 """
 
 import argparse
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def by_server(binaries: Path, model: Path) -> float:
-    """Return the rate a block of the paired protocol gives, in tokens per second."""
+    """Return the rate of the paired protocol, in tokens per second."""
     command = server_command(
         binaries / "llama-server", model, context=2048, threads=physical_cores(), gpu_layers=0
     )
@@ -60,7 +60,7 @@ def by_server(binaries: Path, model: Path) -> float:
 
 
 def by_bench(binaries: Path, model: Path) -> float:
-    """Return the rate llama-bench gives at the same depth, in tokens per second."""
+    """Return the rate of llama-bench at the same depth, in tokens per second."""
     command = [str(binaries / "llama-bench"), "-m", str(model), "-p", "0", "-n", str(GENERATED)]
     command += ["-d", str(DEPTH), "-t", str(physical_cores()), "-r", "1", "-o", "csv"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -1,9 +1,9 @@
-"""Print how much of a campaign's wall time the engine was working, and what a block costs beyond.
+"""Print the share of a campaign's wall time in which the engine worked, and a block's overhead.
 
 Usage: python tests/benchmarks/campaign_overhead.py results/demo
 
-A benchmark, not a test: it reads what a finished campaign recorded and judges nothing. Seconds are
-of that one campaign on that one machine; compare shares, not seconds.
+A benchmark, not a test: it reads the records of a finished campaign and judges nothing. Seconds
+belong to one campaign on one machine; compare shares.
 """
 
 import argparse
@@ -67,7 +67,7 @@ def end(record: dict[str, Any]) -> datetime:
 
 
 def job_seconds(benchmarks: Path) -> float:
-    """Return the wall time of all jobs, as snakemake's benchmark files have it."""
+    """Return the wall time of all jobs from snakemake's benchmark files, in seconds."""
     return sum(
         float(row["s"])
         for path in benchmarks.rglob("*.tsv")

@@ -1,9 +1,9 @@
-"""Print what downloading and verifying a model costs, from a stand-in of the hub on loopback.
+"""Print the cost of downloading and verifying a model from a stand-in for the hub on loopback.
 
 Usage: python tests/benchmarks/fetch_and_verify.py [--gigabytes 2] [--folder FOLDER]
 
-A benchmark, not a test. The script runs twice: the second time the file is in the cache and only
-hashed. Twice the disk space of the file is needed, in `--folder`.
+A benchmark, not a test. The script runs twice; the second time the file is cached and only hashed.
+`--folder` needs room for the file twice.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def fetch(hub: StandIn, folder: Path, digest: str) -> float:
-    """Run the script and return its seconds, those of starting Python among them."""
+    """Run the script and return its seconds, with the start of Python."""
     entry = {"kind": "hub", "repository": "a/b", "revision": REVISION, "file": "c.gguf"}
     started = time.monotonic()
     subprocess.run(

@@ -1,12 +1,11 @@
 """Print the time and memory from a cached campaign's rows to paper and page, stage by stage.
 
-Usage: python tests/benchmarks/render_cached.py [--times 1 10 100] [--published runs.csv]
+Usage: python tests/benchmarks/render_cached.py [--times 1 10 100]
 
-A benchmark, not a test: it judges nothing. The shipped demo campaign is rendered in a scratch copy
-of the workflow, and so are campaigns of many times its rows, which are made of it: each block of a
-new repeat is a block of the same cell drawn from the campaign's repeats. Seconds are wall time, so
-the load of the machine is printed with them; memory is the peak resident size of a stage's
-processes.
+A benchmark, not a test: it judges nothing. It renders the shipped demo campaign in a scratch copy
+of the workflow, and campaigns with many times its rows: each block of a new repeat is drawn from
+the repeats of the same cell. Seconds are wall time, so the machine's load is printed too; memory is
+the peak resident size of a stage's processes.
 """
 
 import argparse
@@ -54,7 +53,6 @@ def main() -> None:
     """Parse the command line, render each size, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, nargs="+", default=[1, 10, 100])
-    parser.add_argument("--published", type=Path, help="a copy of the published study's rows")
     args = parser.parse_args()
     sizes: dict[int, Costs] = {}
     for times in args.times:
@@ -63,19 +61,11 @@ def main() -> None:
             sizes[rows] = render(folder, overlay)
     for line in table(sizes):
         print(line)
-    if args.published:
-        with scratch() as folder:
-            given = folder / "given.yaml"
-            given.write_text(yaml.safe_dump({"published": {"file": str(args.published.resolve())}}))
-            costs = render(folder, folder / "config/published.yaml", given)
-        print("the published study's own rows")
-        for line in table({306: costs}):
-            print(line)
 
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """Give a copy of the workflow, in which the paper is rendered as well."""
+    """Yield a copy of the workflow, in which the paper is rendered too."""
     with TemporaryDirectory() as name:
         for part in SHIPPED:
             copy: Callable[..., Any] = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
@@ -112,7 +102,7 @@ def enlarge(folder: Path, times: int) -> tuple[Path, int]:
 
 
 def resampled(rows: list[Row], repeats: int) -> tuple[list[Row], dict[str, list[str]]]:
-    """Return rows of `repeats` repeats, and the runs that each run of `rows` has become."""
+    """Return rows of `repeats` repeats, and the new runs of each run of `rows`."""
     generator = random.Random(SEED)
     blocks: dict[str, dict[str, list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
@@ -128,13 +118,13 @@ def resampled(rows: list[Row], repeats: int) -> tuple[list[Row], dict[str, list[
     return many, origins
 
 
-def render(folder: Path, *overlays: Path) -> Costs:
-    """Render paper and page, and return what each stage took, and all together."""
+def render(folder: Path, overlay: Path) -> Costs:
+    """Render paper and page; return the costs of each stage and of all together."""
     command = [sys.executable, "-m", "snakemake", "--cores", "1", "paper", "site", "--configfile"]
     began, load = time.perf_counter(), os.getloadavg()[0]
     with (folder / "log").open("wb") as log:
         process = psutil.Popen(
-            [*command, *map(str, overlays)], cwd=folder, stdout=log, stderr=subprocess.STDOUT
+            [*command, str(overlay)], cwd=folder, stdout=log, stderr=subprocess.STDOUT
         )
         peaks: Counter[str] = Counter()
         watch = threading.Thread(target=watch_memory, args=(process, peaks))
@@ -147,25 +137,22 @@ def render(folder: Path, *overlays: Path) -> Costs:
     print(f"load before {load:.1f}, after {os.getloadavg()[0]:.1f}", flush=True)
     seconds = {
         path.stem: float(next(csv.DictReader(path.open(), delimiter="\t"))["s"])
-        for path in sorted((folder / "results").glob("*/benchmarks/*.tsv"), key=when)
+        for path in sorted(
+            (folder / "results").glob("*/benchmarks/*.tsv"), key=lambda path: path.stat().st_mtime
+        )
     }
     return {stage: (s, peaks[stage]) for stage, s in seconds.items()} | {
         WHOLE: (whole, peaks[WHOLE])
     }
 
 
-def when(path: Path) -> float:
-    """Return when a job ended."""
-    return path.stat().st_mtime
-
-
 def watch_memory(process: psutil.Popen, peaks: Counter[str]) -> None:
     """Keep the peak resident bytes of each stage, by its script, and of all processes together."""
-    with suppress(psutil.NoSuchProcess):  # once all has ended
+    with suppress(psutil.NoSuchProcess):  # after the end of all
         while process.status() != psutil.STATUS_ZOMBIE:
             now: Counter[str] = Counter()
             for one in [process, *process.children(recursive=True)]:
-                with suppress(psutil.Error):  # ended since it was listed
+                with suppress(psutil.Error):  # the process ended after it was listed
                     size, words = one.memory_info().rss, one.cmdline()
                     now[WHOLE] += size
                     if len(words) > 1 and words[1].endswith(".py"):

@@ -1,19 +1,19 @@
-"""Print what tells a near tie from a wrong token: how far batches alone move a target, and errors.
+"""Compare near ties with wrong tokens: how far batches alone move a target, and how far errors do.
 
 Usage: python tests/benchmarks/tie_gaps.py results/engines/ID results/models/demo/draft_0.8b.gguf \
     results/models/demo/moe_q4.gguf ...
 
-A benchmark, not a test: it judges nothing. Of each target it prints
+A benchmark, not a test: it judges nothing. For each target it prints
 
-- noise: the same tokens read in batches of some width instead of one by one, with no draft about:
-  by how many nats the difference of the two likeliest next tokens changes, and how often they
-  change places, with which gap at most;
-- departures: where runs leave the baseline's tokens for the first time, and how far behind the
-  baseline's token, read one by one, theirs lies. `ties` are runs with the draft, true ones; the
-  others have an error planted in what the target has read: a rejected draft left in it, as of a
-  recurrent state that is not rolled back, a token lost, a token replaced. Beside the gaps: the
-  share that a fixed tolerance lets pass; of which reading in batches closes the gap (`closed`),
-  moves it by as much (`own`), or moves that of some departure of its line by as much (`widest`).
+- noise: the same tokens, without a draft, read in batches of some width instead of one by one: by
+  how many nats the difference of the two likeliest next tokens changes, how often they change
+  places, and the largest gap at which they do;
+- departures: where runs first differ from the baseline's tokens, and by how many nats their token
+  is behind the baseline's, read one by one. `ties` are real runs with the draft. The others have an
+  error planted in the tokens that the target read: a rejected draft left in (as with a recurrent
+  state that is not rolled back), a token lost, a token replaced. The other columns are shares:
+  those that a fixed tolerance accepts, and those for which reading in batches closes the gap
+  (`closed`), moves it by as much (`own`), or moves another gap of the line by as much (`widest`).
 
 Nothing is timed, so the machine may be busy.
 """
@@ -40,7 +40,7 @@ from specmoe.measure.batches import Candidate, batches, read_in_batches  # noqa:
 from specmoe.measure.common_prefix import common_prefix  # noqa: E402
 from specmoe.measure.divergence import widths  # noqa: E402
 
-PROMPTS = (48, 256)  # tokens; attention takes other ways through longer contexts
+PROMPTS = (48, 256)  # tokens; longer contexts take other kernels of attention
 STRIDE = 37
 GENERATED = 64
 GAMMAS = (4, 8, 16)
@@ -54,7 +54,7 @@ QUANTILES = (0.5, 0.9, 0.99, 1.0)
 
 @dataclass(frozen=True)
 class Text:
-    """A prompt, and what the target generates after it without a draft."""
+    """A prompt, and the tokens that the target generates after it without a draft."""
 
     prompt: list[int]
     tokens: list[int]
@@ -62,7 +62,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Place:
-    """The first token that is not the baseline's: in which text, after how many tokens."""
+    """The first token that differs from the baseline's: its text, and its position."""
 
     kind: str
     gamma: int
@@ -73,18 +73,18 @@ class Place:
 
 @dataclass(frozen=True)
 class Departure(Place):
-    """A place, and how far its token is behind the baseline's, by width of batch."""
+    """A place, and by how many nats its token is behind the baseline's, by width of batch."""
 
     gaps: dict[int, float]
 
     @property
     def gap(self) -> float:
-        """How many nats behind the baseline's token this one is, read one by one."""
+        """The gap in nats when the target reads one by one."""
         return self.gaps[1]
 
     @property
     def swayed(self) -> float:
-        """By how much batches move the gap, at most."""
+        """The largest change of the gap by batches, in nats."""
         return max(abs(gap - self.gap) for gap in self.gaps.values())
 
 
@@ -114,13 +114,13 @@ def main() -> None:
 
 
 class Asker:
-    """Servers of one engine, started one after the other."""
+    """Consecutive servers of one engine."""
 
     def __init__(self, binary: Path, log: Path, gpu_layers: int):
         self.binary, self.log, self.gpu_layers = binary, log, gpu_layers
 
     def server(self, target: Path, draft: Path | None = None, gamma: int = 0) -> Server:
-        """Return a server, to be entered, with the command line of a run."""
+        """Return a server, not yet started, with the command line of a run."""
         command = server_command(
             self.binary,
             target,
@@ -154,7 +154,7 @@ class Asker:
         return pairs
 
     def departures(self, target: Path, draft: Path, texts: list[Text]) -> list[Departure]:
-        """Return where true runs with a draft, and runs with errors, leave the texts' tokens."""
+        """Return where runs with a draft, and runs with errors, differ from the texts' tokens."""
         places = [
             place for gamma in GAMMAS for place in self.left_by_runs(target, draft, gamma, texts)
         ]
@@ -172,7 +172,7 @@ class Asker:
     def left_by_runs(
         self, target: Path, draft: Path, gamma: int, texts: list[Text]
     ) -> Iterator[Place]:
-        """Yield where runs with the draft leave the texts' tokens."""
+        """Yield where runs with the draft differ from the texts' tokens."""
         with self.server(target, draft, gamma) as server:
             for number, text in enumerate(texts):
                 tokens = generate(server, text.prompt)
@@ -182,7 +182,7 @@ class Asker:
 
 
 def generate(server: Server, prompt: list[int], count: int = GENERATED) -> list[int]:
-    """Return what greedy generation gives after a prompt."""
+    """Return the tokens that greedy generation gives after a prompt."""
     tokens: list[int] = server.complete(prompt, n_predict=count, temperature=0, seed=0)["tokens"]
     return tokens
 
@@ -198,7 +198,9 @@ def compared(
     server: Server, text: Text, one_by_one: list[list[Candidate]], first: int, width: int
 ) -> Iterator[tuple[float, float]]:
     """Yield the gap of the two likeliest tokens one by one, and after each full batch."""
-    sizes = [first] * bool(first) + [width] * ((GENERATED - 1 - first) // width)
+    sizes = [width] * ((GENERATED - 1 - first) // width)
+    if first:
+        sizes = [first, *sizes]
     answers = read(server, text, text.tokens, sizes)
     for position, answer in zip(accumulate([0, *sizes]), answers, strict=True):
         if position > first:
@@ -207,20 +209,20 @@ def compared(
 
 
 def difference(answer: list[Candidate], token: int, other: int) -> float:
-    """Return by how many nats a token is ahead of another; one not listed counts as the last."""
+    """Return by how many nats a token leads another; an unlisted one counts as the last."""
     logprobs = {one.token: one.logprob for one in answer}
     least = answer[-1].logprob
     return logprobs.get(token, least) - logprobs.get(other, least)
 
 
 def rejected(draft: Server, text: Text, at: int) -> list[int]:
-    """Return the tokens of a draft of four that the target rejects at a place; perhaps none."""
+    """Return the tokens of a draft of four that the target rejects at a place."""
     drafted = generate(draft, [*text.prompt, *text.tokens[:at]], min(GAMMAS))
     return drafted[common_prefix(drafted, text.tokens[at:]) :]
 
 
 def errors(text: Text, at: int, draft: list[int]) -> dict[str, list[int]]:
-    """Return, by kind, what a target in error has read in place of a text's first `at` tokens."""
+    """Return, by kind of error, what a target reads instead of a text's first `at` tokens."""
     right = text.tokens[:at]
     return {
         **({"rejected draft left in": [*right, *draft]} if draft else {}),
@@ -232,7 +234,7 @@ def errors(text: Text, at: int, draft: list[int]) -> dict[str, list[int]]:
 def left_in_error(
     server: Server, number: int, text: Text, drafts: dict[int, list[int]]
 ) -> Iterator[Place]:
-    """Yield where a target leaves a text that has read it wrong up to some place, if it does."""
+    """Yield where a target differs from a text after reading it with an error."""
     for at, draft in drafts.items():
         rest = text.tokens[at:-1]
         for kind, wrong in errors(text, at, draft).items():
@@ -244,7 +246,7 @@ def left_in_error(
 
 
 def ask(server: Server, text: Text, place: Place) -> dict[int, float]:
-    """Return how far a token is behind the baseline's, by the width of batches read before it."""
+    """Return a token's gap in nats to the baseline's, by the width of the batches read before."""
     gaps = {}
     for width in (1, *widths(place.gamma)):
         *_, answer = read(server, text, text.tokens, batches(place.position, width))

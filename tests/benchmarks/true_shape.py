@@ -1,10 +1,10 @@
-"""Write a model of true shape, and print its speed beside what the memory's bandwidth allows.
+"""Write a model of true shape, and print its speed and the bound by the memory's bandwidth.
 
 Usage: python tests/benchmarks/true_shape.py --engine results/engines/ID/bin --folder SCRATCH
 
-A benchmark, not a test: it judges nothing. The model stays in the folder. Run it on a machine that
-does nothing else, or the engine's threads wait for each other, and with room for the whole model
-in memory, or it is read from disk again and again.
+A benchmark, not a test: it judges nothing. The model stays in the folder. The machine must do
+nothing else, or the engine's threads wait for each other, and its memory must hold the model, or
+every pass reads it from disk.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from specmoe.plan.bandwidth_probe import probe  # noqa: E402
 GENERATED = 32
 BATCHES = (1, 2, 5, 9, 17)
 REPETITIONS = 5
-# ru_maxrss counts these (getrusage(2); on macOS single bytes).
+# Bytes of one unit of ru_maxrss (getrusage(2)).
 RSS_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
@@ -42,11 +42,8 @@ def main() -> None:
     parser.add_argument("--engine", required=True, type=Path, help="folder of llama-bench")
     parser.add_argument("--folder", required=True, type=Path, help="where the model is written")
     parser.add_argument("--model", default="dense_0.8b", help="of the set true_shape")
-    parser.add_argument(
-        "--models", type=Path, default=ROOT / "config/models.yaml", help="file of the model sets"
-    )
     args = parser.parse_args()
-    sets = yaml.safe_load(args.models.read_text(encoding="utf-8"))["model_sets"]
+    sets = yaml.safe_load((ROOT / "config/models.yaml").read_text())["model_sets"]
     recipe = Recipe(**sets["true_shape"][args.model]["recipe"])
     path = args.folder / f"{args.model}.gguf"
     args.folder.mkdir(parents=True, exist_ok=True)
@@ -56,14 +53,14 @@ def main() -> None:
     before = probe()
     rows = run(bench, path, BATCHES, GENERATED, REPETITIONS)
     after = probe()
-    # Apart by much, they say that the machine was shared, and its memory with it.
+    # A large difference means that something else used the memory.
     print(f"memory gave {before / 1e9:.1f} GB/s before and {after / 1e9:.1f} after")
     for line in table(rows, size_of_card(read_card(path, "not hashed")), max(before, after)):
         print(line)
 
 
 def write(path: Path, recipe: Recipe) -> str:
-    """Write the model in a process of its own, and return what that took."""
+    """Write the model in a process of its own, and return its size, time and memory."""
     script = SCRIPTS / "write_synthetic_model.py"
     command = [sys.executable, str(script), "--recipe", recipe.to_json(), "--out", str(path)]
     began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""A real browser that sees the page as a reader does, and notes everything it asks for."""
+"""A real browser that records every request and fault of the page it opens."""
 
 import os
 import shutil
@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, sync_playwright
 
 CHROMIUM = shutil.which("chromium")
@@ -15,11 +16,26 @@ SIZES = {"phone": (390, 844), "desk": (1440, 900)}
 
 @dataclass
 class Visit:
-    """A page that is open, what it asked the network for, and what went wrong."""
+    """An open page, its requests, and its faults."""
 
     page: Page
     requests: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+
+
+def serious_faults(page: Page) -> list[tuple[str, list[str]]]:
+    """Return what keeps some readers from a page: each fault with the elements that have it."""
+    return [
+        (fault["id"], [node["html"][:200] for node in fault["nodes"][:3]])
+        for fault in Axe().run(page).response["violations"]
+        if fault["impact"] in ("serious", "critical")
+    ]
+
+
+def overflow(page: Page) -> int:
+    """Return by how many pixels a page is wider than the screen."""
+    root = "document.documentElement"
+    return int(page.evaluate(f"{root}.scrollWidth - {root}.clientWidth"))
 
 
 @pytest.fixture(scope="session")
@@ -40,15 +56,20 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def visit(browser):
-    """Open a file as a reader with that screen, language and light would."""
+    """Open a file as a reader with that screen, language and light would.
+
+    `start` is a script that runs before those of the page.
+    """
     contexts = []
 
-    def open_page(path: Path, size="desk", locale="en-GB", light="light") -> Visit:
+    def open_page(
+        path: Path, size="desk", locale="en-GB", light="light", start="", **options
+    ) -> Visit:
         width, height = SIZES[size]
-        context = browser.new_context(
-            viewport={"width": width, "height": height}, locale=locale, color_scheme=light
-        )
+        screen = {"viewport": {"width": width, "height": height}, "color_scheme": light}
+        context = browser.new_context(locale=locale, **screen, **options)
         contexts.append(context)
+        context.add_init_script(start)
         visited = Visit(context.new_page())
         page = visited.page
         page.on("request", lambda request: visited.requests.append(request.url))

@@ -1,13 +1,13 @@
 """What a reader does with the page, in a real browser, on the shipped demo campaign."""
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from specmoe.page.figures import page_figures
 
 from ..unit.page.test_page import HOSTILE, of_campaign, ones_own, page_of
 from ..unit.page.test_share import advised
 from ..unit.paper_analyses import full, relabelled
+from .conftest import overflow, serious_faults
 
 WIDTHS = ["phone", "desk"]
 LANGUAGES = {"en-GB": "en", "zh-CN": "zh-CN"}
@@ -24,39 +24,19 @@ def column(page, table, place):
     )
 
 
-def overflow(page):
-    """Return by how many pixels the page is wider than the screen."""
-    return page.evaluate(
-        "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    )
-
-
 @pytest.mark.parametrize("light", ["light", "dark"])
 @pytest.mark.parametrize("locale", LANGUAGES)
 @pytest.mark.parametrize("size", WIDTHS)
-def test_the_page_has_no_serious_fault_of_access_and_asks_nobody_for_anything(
+def test_the_page_has_no_serious_fault_of_access_and_requests_nothing(
     visit, demo_page, size, locale, light
 ):
     visited = visit(demo_page, size, locale, light)
     assert language(visited.page) == LANGUAGES[locale]
     assert overflow(visited.page) == 0
-    violations = Axe().run(visited.page).response["violations"]
-    serious = [
-        (fault["id"], [node["html"][:200] for node in fault["nodes"][:3]])
-        for fault in violations
-        if fault["impact"] in ("serious", "critical")
-    ]
-    assert serious == []
+    assert serious_faults(visited.page) == []
     foreign = [url for url in visited.requests if not url.startswith("data:")]
     assert foreign == [demo_page.as_uri()]
     assert visited.faults == []
-
-
-def test_the_larger_view_has_no_serious_fault_of_access(visit, demo_page):
-    page = visit(demo_page, "phone").page
-    page.locator("#figure-speedup_by_gamma button").click()
-    violations = Axe().run(page).response["violations"]
-    assert [fault for fault in violations if fault["impact"] in ("serious", "critical")] == []
 
 
 def test_the_switch_changes_the_language_and_the_page_remembers(visit, demo_page):
@@ -86,26 +66,19 @@ def test_each_language_hides_the_other(visit, demo_page):
     assert "The answer" not in text
 
 
-def test_a_page_that_may_not_remember_still_changes_its_language(visit, demo_page, browser):
-    context = browser.new_context()
-    context.add_init_script(
-        "Object.defineProperty(window, 'localStorage', {get() { throw new Error('forbidden') }})"
-    )
-    page = context.new_page()
-    page.goto(demo_page.as_uri())
+def test_the_language_changes_without_local_storage(visit, demo_page):
+    refused = "{get() { throw new Error('forbidden') }}"
+    start = f"Object.defineProperty(window, 'localStorage', {refused})"
+    page = visit(demo_page, start=start).page
     page.locator("#language").click()
     assert language(page) == "zh-CN"
-    context.close()
 
 
-def test_without_a_script_the_page_is_whole_and_english(browser, demo_page):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(demo_page.as_uri())
+def test_without_a_script_the_page_is_whole_and_english(visit, demo_page):
+    page = visit(demo_page, java_script_enabled=False).page
     assert page.locator("#table-speculation tbody tr").count() > 0
     assert page.locator("#language").is_hidden()
     assert page.get_by_text("The answer").first.is_visible()
-    context.close()
 
 
 def test_a_table_is_sorted_by_numbers_and_goes_back(visit, demo_page):
@@ -138,7 +111,7 @@ def test_words_are_sorted_in_the_language_that_is_shown_and_dashes_come_last(vis
         assert column(page, "models", 4)[0] != "–"
 
 
-def test_the_line_of_all_stays_at_the_end(visit, demo_page):
+def test_totals_stay_at_the_end(visit, demo_page):
     page = visit(demo_page).page
     page.locator("#table-audit thead th").nth(3).get_by_role("button").click()
     assert page.locator("#table-audit tfoot th").inner_text() == "all"
@@ -155,6 +128,7 @@ def test_a_figure_opens_larger_and_closes_by_button_and_by_key(visit, demo_page)
     large = dialog.locator("img")
     assert large.get_attribute("alt") == small.get_attribute("alt")
     assert large.bounding_box()["width"] > 1.5 * small.bounding_box()["width"]
+    assert serious_faults(page) == []
     dialog.get_by_role("button", name="Close").click()
     assert dialog.is_hidden()
     opener.press("Enter")
@@ -231,8 +205,7 @@ def test_the_answer_for_ones_own_models_is_on_the_first_screen(visit, root, tmp_
         box = page.locator(".answers").get_by_text(words).first.bounding_box()
         assert box["y"] + box["height"] < page.viewport_size["height"], words
     assert overflow(page) == 0
-    violations = Axe().run(page).response["violations"]
-    assert [fault for fault in violations if fault["impact"] in ("serious", "critical")] == []
+    assert serious_faults(page) == []
 
 
 def test_words_stand_beside_a_figure_where_there_is_room_and_above_it_where_not(visit, demo_page):

@@ -1,13 +1,13 @@
 """The stepper in a real browser: by pointer and keys, playing, printed, without its script."""
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 
 from specmoe.page.page import pair
 from specmoe.page.templates import environment
 from specmoe.page.trace import trace_context
 
 from ..unit.made_recording import recording
+from .conftest import overflow, serious_faults
 
 STEPS = 14
 PAGE = """<!doctype html>
@@ -89,8 +89,7 @@ def test_keys_do_what_the_buttons_do_and_buttons_answer_to_keys(page):
     assert place(page) == "3"
 
 
-def test_it_plays_until_it_is_stopped_and_again_from_the_start_at_its_end(visit, stepper):
-    page = visit(stepper).page
+def test_it_plays_until_it_is_stopped_and_again_from_the_start_at_its_end(page):
     page.clock.install()
     page.reload()
     page.get_by_role("button", name="Play").click()
@@ -110,8 +109,7 @@ def test_it_plays_until_it_is_stopped_and_again_from_the_start_at_its_end(visit,
     assert page.locator(".trace-rounds").get_attribute("aria-live") == "polite"
 
 
-def test_nothing_moves_for_those_who_asked_for_no_motion(visit, stepper):
-    page = visit(stepper).page
+def test_nothing_moves_with_reduced_motion(page):
     name = "getComputedStyle(document.querySelector('[aria-current] .trace-chip')).animationName"
     page.emulate_media(reduced_motion="reduce")
     assert page.evaluate(name) == "none"
@@ -119,16 +117,13 @@ def test_nothing_moves_for_those_who_asked_for_no_motion(visit, stepper):
     assert page.evaluate(name) == "trace-appear"
 
 
-def test_printed_or_without_its_script_all_rounds_are_there(page, stepper, browser):
+def test_printed_or_without_its_script_all_rounds_are_there(page, stepper, visit):
     page.emulate_media(media="print")
     assert (shown(page, "round"), shown(page, "part"), shown(page, "word")) == (6, STEPS, 17)
     assert shown(page, "controls") == 0
-    context = browser.new_context(java_script_enabled=False)
-    bare = context.new_page()
-    bare.goto(stepper.as_uri())
+    bare = visit(stepper, java_script_enabled=False).page
     assert (shown(bare, "round"), shown(bare, "part"), shown(bare, "word")) == (6, STEPS, 17)
     assert shown(bare, "controls") == 0
-    context.close()
 
 
 def test_it_speaks_chinese(page):
@@ -147,9 +142,7 @@ def test_it_has_no_serious_fault_of_access_and_fits_the_screen(visit, stepper, s
     visited.page.keyboard.press("End")
     for key in ("End", "ArrowLeft", "ArrowLeft", "ArrowLeft"):
         visited.page.keyboard.press(key)
-        violations = Axe().run(visited.page).response["violations"]
-        assert [one["id"] for one in violations if one["impact"] in ("serious", "critical")] == []
-    wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-    assert visited.page.evaluate(wider) == 0
+        assert serious_faults(visited.page) == []
+    assert overflow(visited.page) == 0
     assert visited.faults == []
     assert visited.requests == [stepper.as_uri()]

@@ -1,4 +1,4 @@
-"""Small models that tests of the engine share."""
+"""Small models, and the job of measuring them, for the tests of the engine."""
 
 import os
 from dataclasses import replace
@@ -6,32 +6,42 @@ from pathlib import Path
 
 import pytest
 
+from specmoe.engine.job import Job
 from specmoe.models.synthetic import write_model
 
-from ..conftest import built_binaries
+from ..conftest import build_engine
 from ..recipes import SMALL
 
 
 @pytest.fixture(scope="session")
-def march_bin(snakemake, root, _study) -> Path:
-    """The binaries of the engine of March 2026, built by the workflow's own rule; minutes, once."""
+def march_bin(snakemake, _study) -> Path:
+    """The binaries of the engine of March 2026."""
     built = os.environ.get("SPECMOE_TEST_MARCH_ENGINE")
-    if built:
-        return Path(built)
-    demo = ("--configfile", str(root / "config/demo.yaml"))
-    done = snakemake("engine", *demo, "--config", "campaign={engine: march}", folder=root)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return built_binaries(_study, "march")
+    return Path(built) if built else build_engine(snakemake, _study, "march")
 
 
 @pytest.fixture(scope="session")
 def family(tmp_path_factory) -> dict[str, Path]:
-    """A draft, and a target of twice its layers that it is nested in."""
+    """A draft, and a target that begins with its layers and has twice as many."""
     folder = tmp_path_factory.mktemp("family")
     recipes = {"draft": SMALL, "target": replace(SMALL, layers=8)}
     for name, recipe in recipes.items():
         write_model(folder / f"{name}.gguf", recipe)
     return {name: folder / f"{name}.gguf" for name in recipes}
+
+
+@pytest.fixture
+def job(engine_bin, family, prompt_folder, tmp_path) -> Job:
+    """The job of measuring the small family."""
+    return Job(
+        root=prompt_folder,
+        binaries=engine_bin,
+        target=family["target"],
+        draft=family["draft"],
+        server_log=tmp_path / "server.log",
+        start_limit_s=60,
+        run_limit_s=120,
+    )
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The demonstration on a real llama-server: what its log tells gives exactly what it generated."""
+"""The demonstration on a real llama-server: the rounds in its log give its generated tokens."""
 
 from dataclasses import replace
 
@@ -19,7 +19,7 @@ TOKENS = 40
 
 @pytest.fixture(scope="session")
 def mixture(tmp_path_factory):
-    """A small MoE that the small draft is nested in."""
+    """A small MoE that begins with the small draft's layers."""
     path = tmp_path_factory.mktemp("mixture") / "moe.gguf"
     write_model(path, replace(SMALL, layers=8, experts=8, experts_used=2, expert_ffn=256))
     return path
@@ -35,7 +35,7 @@ def attention_only(tmp_path_factory):
 
 
 @pytest.fixture
-def do(engine_bin, prompt_folder, tmp_path):
+def do(job, tmp_path):
     """Record the demonstration with a target and a draft."""
 
     def run(target, draft, **changes):
@@ -48,15 +48,9 @@ def do(engine_bin, prompt_folder, tmp_path):
                 prompt_label="Code",
                 synthetic=True,
             ),
-            root=prompt_folder,
-            binary=engine_bin / "llama-server",
-            target=target,
-            draft=draft,
-            logs=(tmp_path / "server.log", tmp_path / "plain.log"),
-            start_limit_s=60,
-            run_limit_s=60,
-            provenance=Provenance("e", "c", "cpu", "h", "t", "d"),
-            say=lambda words: None,
+            replace(job, target=target, draft=draft),
+            tmp_path / "plain.log",
+            Provenance("e", "c", "cpu", "h", "t", "d"),
         )
 
     return run
@@ -75,7 +69,7 @@ def test_the_rounds_of_a_hybrid_mixture_give_its_tokens_and_replay(do, mixture, 
     counts = made.counts
     assert 0 < counts.accepted < counts.drafted
     assert counts.replays > 0
-    # Every pass that is not undone twice gives one token of the target's own.
+    # Every pass gives one token of the target's own, unless it is undone twice.
     assert counts.accepted + counts.passes == TOKENS - 1
     for one in made.rounds:
         assert len(one.drafted) <= gamma
@@ -83,9 +77,7 @@ def test_the_rounds_of_a_hybrid_mixture_give_its_tokens_and_replay(do, mixture, 
     assert set(made.token_texts) >= {*made.tokens, *made.plain_tokens}
 
 
-def test_a_target_of_attention_alone_takes_back_what_was_rejected_and_replays_nothing(
-    do, attention_only
-):
+def test_a_target_with_attention_only_needs_no_replay(do, attention_only):
     made = do(attention_only["target"], attention_only["draft"])
     assert generated(made) == list(made.tokens)
     assert made.plain_tokens == made.tokens
@@ -110,6 +102,6 @@ def test_drafts_have_their_probabilities(do, mixture, family):
     assert all(0.1 <= guess.probability <= 1 for guess in guesses)  # the best of ten
 
 
-def test_a_draft_of_another_vocabulary_is_not_shown_as_one(do, family, stranger):
+def test_a_draft_of_another_vocabulary_is_refused(do, family, stranger):
     with pytest.raises(MeasurementError, match="drafted nothing; its draft is not in use"):
         do(family["target"], stranger)

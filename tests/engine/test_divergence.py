@@ -1,4 +1,4 @@
-"""The baseline judges runs that left its tokens: a token planted is no near tie."""
+"""The baseline judges runs with other tokens: a planted token is no near tie."""
 
 import re
 from copy import deepcopy
@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from specmoe.engine.server import Server, server_command
 from specmoe.errors import MeasurementError
 from specmoe.measure.batches import Candidate, read_in_batches
 from specmoe.measure.divergence import find_divergences, judge_all
@@ -20,27 +19,13 @@ POSITION = 5
 
 
 @pytest.fixture
-def surroundings(engine_bin, family, prompt_folder, tmp_path):
-    """What measuring and judging need alike."""
-    return {
-        "root": prompt_folder,
-        "binary": engine_bin / "llama-server",
-        "target": family["target"],
-        "log": tmp_path / "server.log",
-        "start_limit_s": 60,
-        "run_limit_s": 60,
-        "say": print,
-    }
-
-
-@pytest.fixture
-def record(surroundings):
+def record(job):
     """The record of a baseline's block."""
-    return measure(BASELINE, draft=None, **surroundings) | {"provenance": PROVENANCE}
+    return measure(BASELINE, replace(job, draft=None)) | {"provenance": PROVENANCE}
 
 
 def planted(record, token_of):
-    """Return a copy of a baseline's record as of a speculative block, with one token replaced."""
+    """Return a baseline's record as a speculative block's, with one token replaced."""
     copy = deepcopy(record)
     copy["block"] |= {"block": "B/target/d/g4/r0", "suite": "B", "draft": "d", "gamma": 4}
     for run in copy["runs"]:
@@ -56,9 +41,9 @@ def divergences(record, token_of):
     return find_divergences(rows, "target")
 
 
-def test_a_planted_token_is_far_behind_the_baselines_own(record, surroundings):
+def test_a_planted_token_is_far_behind_the_baselines_own(record, job):
     found = divergences(record, lambda token: (token + 100) % 256)
-    judged = judge_all(found, {BASELINE.block: BASELINE}, **surroundings)["divergences"]
+    judged = judge_all(found, {BASELINE.block: BASELINE}, job)["divergences"]
     assert [one["position"] for one in judged] == [POSITION] * 2
     for one in judged:
         assert one["best"][0]["token"] == one["baseline_token"]
@@ -68,34 +53,31 @@ def test_a_planted_token_is_far_behind_the_baselines_own(record, surroundings):
         assert not one["gap_is_at_least"]  # the vocabulary is smaller than what is asked for
 
 
-def test_the_baselines_own_token_has_no_gap(record, surroundings):
+def test_the_baselines_own_token_has_no_gap(record, job):
     [first, *_] = divergences(record, lambda token: (token + 100) % 256)
     own = replace(first, token=first.baseline_token)
-    [judged] = judge_all([own], {BASELINE.block: BASELINE}, **surroundings)["divergences"]
+    [judged] = judge_all([own], {BASELINE.block: BASELINE}, job)["divergences"]
     assert judged["gap_nats"] == 0
 
 
-def test_a_prefix_shared_by_several_runs_is_asked_about_once(record, surroundings):
+def test_a_prefix_shared_by_several_runs_is_asked_about_once(record, job):
     [first, *_] = divergences(record, lambda token: (token + 100) % 256)
     requests = []
     for asked in ([first], [first, replace(first, run="another")]):
-        judged = judge_all(asked, {BASELINE.block: BASELINE}, **surroundings)
+        judged = judge_all(asked, {BASELINE.block: BASELINE}, job)
         assert len(judged["divergences"]) == len(asked)
-        requests.append(surroundings["log"].read_text().count("prompt eval time"))
+        requests.append(job.server_log.read_text().count("prompt eval time"))
     assert requests[0] == requests[1] > 0
 
 
 @pytest.fixture
-def server(surroundings, family):
+def server(job):
     """The target, without a draft."""
-    command = server_command(
-        surroundings["binary"], family["target"], context=512, threads=1, gpu_layers=0
-    )
-    with Server(command, surroundings["log"], start_limit_s=60, run_limit_s=60) as running:
+    with job.server(job.command(BASELINE, None), BASELINE) as running:
         yield running
 
 
-def test_reading_one_by_one_is_what_generating_does(server):
+def test_reading_one_by_one_equals_generating(server):
     prompt = list(range(1, 40))
     answer = server.complete(prompt, n_predict=8, temperature=0, seed=1, n_probs=5)
     generated = [
@@ -105,19 +87,19 @@ def test_reading_one_by_one_is_what_generating_does(server):
     assert list(read_in_batches(server, prompt, answer["tokens"], [1] * 7, 5)) == generated
 
 
-def test_tokens_are_read_in_the_batches_asked_for(server, surroundings):
+def test_tokens_are_read_in_the_given_batches(server, job):
     tokens = list(range(40, 51))
     assert len(list(read_in_batches(server, [1, 2, 3], tokens, [2, 4, 5], 5))) == 4
-    read = re.findall(r"prompt eval time = .* / +(\d+) tokens", surroundings["log"].read_text())
+    read = re.findall(r"prompt eval time = .* / +(\d+) tokens", job.server_log.read_text())
     assert read == ["3", "2", "4", "5"]
 
 
-def test_a_server_that_reads_otherwise_is_told_of(server):
+def test_a_server_that_reads_other_batches_is_refused(server):
     with pytest.raises(MeasurementError, match="the server read 3 tokens at once instead of 4"):
         list(read_in_batches(server, [1, 2], [3, 4, 5], [4], 5))
 
 
-def test_candidates_come_by_their_probability_and_best_first(server):
+def test_candidates_are_sorted_by_probability(server):
     answer = server.complete([1, 2, 3], n_predict=1, temperature=0, seed=1, n_probs=5)
     [first] = answer["completion_probabilities"]
     logprobs = [candidate["logprob"] for candidate in first["top_logprobs"]]

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from specmoe.config.block import Block, PromptSource
-from specmoe.engine.server import Server, server_command
 from specmoe.errors import MeasurementError
 from specmoe.measure.paired import measure
 from specmoe.runs.collect import rows_of_record
@@ -23,22 +22,12 @@ SPECULATIVE = speculative(BASELINE, suite="B")
 
 
 @pytest.fixture
-def do(engine_bin, family, prompt_folder, tmp_path):
-    """Measure a block of the small family; returns its record and what was said."""
+def do(job):
+    """Measure a block of the small family; returns its record."""
 
-    def run(block: Block, **overrides):
-        said: list[str] = []
-        arguments = {
-            "root": prompt_folder,
-            "binary": engine_bin / "llama-server",
-            "target": family["target"],
-            "draft": family["draft"] if block.has_draft else None,
-            "log": tmp_path / "server.log",
-            "start_limit_s": 60,
-            "run_limit_s": 60,
-            "say": said.append,
-        } | overrides
-        return measure(block, **arguments), said
+    def run(block: Block, **other_models):
+        draft = job.draft if block.has_draft else None
+        return measure(block, replace(job, **{"draft": draft} | other_models))
 
     return run
 
@@ -47,25 +36,21 @@ def rows(record):
     return rows_of_record(record | {"provenance": PROVENANCE}, "c")
 
 
-def test_a_prompt_of_exact_length_has_exactly_its_tokens(do):
-    record, _ = do(BASELINE)
-    assert {row["prompt"]: row["n_prompt"] for row in rows(record)}["passage-32"] == 32
-
-
-def test_every_run_is_told_with_its_place_and_rate(do):
-    _, said = do(SPECULATIVE)
-    assert [line.split(": ")[0] for line in said] == ["run 1 of 2", "run 2 of 2"]
-    assert all("tok/s, acceptance" in line for line in said)
+def test_every_run_is_logged_with_its_place_and_rate(do, caplog):
+    caplog.set_level("DEBUG", "specmoe")
+    do(SPECULATIVE)
+    assert [line.split(": ")[0] for line in caplog.messages] == ["run 1 of 2", "run 2 of 2"]
+    assert all("tok/s, acceptance" in line for line in caplog.messages)
 
 
 def test_speculation_gives_the_baselines_tokens_on_unquantized_models(do):
-    plain, speculative = rows(do(BASELINE)[0]), rows(do(SPECULATIVE)[0])
+    plain, speculative = rows(do(BASELINE)), rows(do(SPECULATIVE))
     assert [row["tokens"] for row in plain] == [row["tokens"] for row in speculative]
 
 
 def test_counters_obey_the_servers_arithmetic(do):
-    for row in rows(do(SPECULATIVE)[0]):
-        # The prompt's pass gives the first token; every other decode gives one and what it accepts.
+    for row in rows(do(SPECULATIVE)):
+        # The prompt's pass gives the first token; each other decode gives one and those it accepts.
         passes = row["decodes"] - 1
         assert passes == row["n_predict"] - 1 - row["accepted"] + row["replays_rejected"]
         assert row["rounds"] + row["replays"] <= passes
@@ -75,22 +60,16 @@ def test_counters_obey_the_servers_arithmetic(do):
         assert row["decode_failures"] == 0
 
 
-def test_a_baseline_decodes_once_for_each_token(do):
-    for row in rows(do(BASELINE)[0]):
-        assert row["decodes"] == row["n_predict"]
+def test_a_baseline_reads_its_prompt_of_exact_length_and_decodes_once_for_each_token(do):
+    found = rows(do(BASELINE))
+    assert {row["prompt"]: row["n_prompt"] for row in found}["passage-32"] == 32
+    assert all(row["decodes"] == row["n_predict"] for row in found)
 
 
-def test_the_record_keeps_the_command_line_and_the_raw_answer(do):
-    record, _ = do(SPECULATIVE)
-    assert record["command"][record["command"].index("--spec-draft-n-max") + 1] == "4"
-    assert record["runs"][0]["answer"]["timings"]["draft_n"] > 0
-    assert record["peak_rss_bytes"] > 0
-
-
-# Everything of a row that does not hang on time or on the load of the machine.
+# The columns of a row that do not depend on time or on the machine's load.
 IDENTITY = (
     *("run", "n_prompt", "n_predict", "rounds", "drafted", "accepted", "accepted_per_position"),
-    *("replays", "replays_rejected", "decodes", "decode_failures", "tokens", "status"),
+    *("replays", "replays_rejected", "decodes", "decode_failures", "tokens"),
 )
 
 
@@ -98,34 +77,37 @@ def identity(record):
     return [{name: row[name] for name in IDENTITY} for row in rows(record)]
 
 
-def test_twenty_hostile_variables_change_nothing_of_the_rows(do, monkeypatch):
-    clean = [do(block)[0] for block in (BASELINE, SPECULATIVE)]
+def test_twenty_hostile_variables_do_not_change_the_rows(do, monkeypatch):
+    clean = [do(block) for block in (BASELINE, SPECULATIVE)]
     for name, value in HOSTILE.items():
         monkeypatch.setenv(name, value)
-    hostile = [do(block)[0] for block in (BASELINE, SPECULATIVE)]
+    hostile = [do(block) for block in (BASELINE, SPECULATIVE)]
     assert [*map(identity, hostile)] == [*map(identity, clean)]
     for one, other in zip(hostile, clean, strict=True):
         assert one["environment"] == other["environment"]
         assert one["server"] == other["server"]
 
 
-def test_the_record_holds_the_environment_and_what_the_server_says_of_itself(do):
-    record, _ = do(SPECULATIVE)
+def test_the_record_has_command_line_environment_settings_and_raw_answers(do):
+    record = do(SPECULATIVE)
+    assert record["command"][record["command"].index("--spec-draft-n-max") + 1] == "4"
+    assert record["runs"][0]["answer"]["timings"]["draft_n"] > 0
+    assert record["peak_rss_bytes"] > 0
     assert record["environment"]["LC_ALL"] == "C.UTF-8"
     assert record["server"]["speculative"] is True
     assert record["server"]["cache_types"] == ("f16",)
-    assert do(BASELINE)[0]["server"]["speculative"] is False
+    assert do(BASELINE)["server"]["speculative"] is False
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "reported"),
     [
-        ("LLAMA_ARG_SPEC_TYPE", "ngram-simple", "speculative = True, asked was False"),
+        ("LLAMA_ARG_SPEC_TYPE", "ngram-simple", "speculative = True, the block asks for False"),
         ("LLAMA_ARG_CACHE_TYPE_K", "q8_0", r"types of the cache = \('f16', 'q8_0'\)"),
     ],
 )
-def test_a_server_that_is_set_up_otherwise_than_asked_is_not_measured(do, name, value, told):
-    with pytest.raises(MeasurementError, match=f"llama-server reports {told}"):
+def test_a_server_with_other_settings_is_not_measured(do, name, value, reported):
+    with pytest.raises(MeasurementError, match=f"llama-server reports {reported}"):
         do(replace(BASELINE, environment={name: value}))
 
 
@@ -154,7 +136,7 @@ def test_a_file_that_is_no_model_fails_with_the_end_of_the_log(do, tmp_path):
 
 
 def server_pid(log_folder: Path) -> int:
-    """Return the process that has the server's log open as its output and is llama-server."""
+    """Return the id of the llama-server process that writes to a log in a folder; 0 if none."""
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
             try:
@@ -168,12 +150,10 @@ def server_pid(log_folder: Path) -> int:
 
 
 @pytest.fixture
-def long_run(engine_bin, family, tmp_path):
-    """A server that is generating for long, for faults to be planted in."""
-    command = server_command(
-        engine_bin / "llama-server", family["target"], context=4096, threads=1, gpu_layers=0
-    )
-    with Server(command, tmp_path / "server.log", start_limit_s=60, run_limit_s=3) as server:
+def long_run(job):
+    """A server with time for a long request, in which a test plants a fault."""
+    block = baseline(context=4096)
+    with replace(job, run_limit_s=3).server(job.command(block, None), block) as server:
         yield server
 
 
@@ -181,7 +161,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc").exists(), reason="finds proces
 
 
 @needs_proc
-def test_a_crash_is_told_with_its_signal(long_run, tmp_path):
+def test_a_crash_is_named_by_its_signal(long_run, tmp_path):
     pid = server_pid(tmp_path)
     threading.Timer(0.5, os.kill, (pid, signal.SIGKILL)).start()
     with pytest.raises(MeasurementError, match=r"crashed \(killed by SIGKILL\)"):
@@ -190,13 +170,10 @@ def test_a_crash_is_told_with_its_signal(long_run, tmp_path):
 
 
 @needs_proc
-def test_a_hang_ends_at_the_time_limit_and_leaves_no_server(engine_bin, family, tmp_path):
-    command = server_command(
-        engine_bin / "llama-server", family["target"], context=512, threads=1, gpu_layers=0
-    )
+def test_a_hang_ends_at_the_time_limit_and_leaves_no_server(job, tmp_path):
     with (
         pytest.raises(MeasurementError, match=r"timeout: /completion took longer than 1 s"),
-        Server(command, tmp_path / "server.log", start_limit_s=60, run_limit_s=1) as server,
+        replace(job, run_limit_s=1).server(job.command(BASELINE, None), BASELINE) as server,
     ):
         pid = server_pid(tmp_path)
         os.kill(pid, signal.SIGSTOP)

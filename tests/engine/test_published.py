@@ -1,4 +1,6 @@
-"""The published protocol on real engines: what their tools do to a model with a recurrent state."""
+"""The published protocol on real engines: their tools on a model with a recurrent state."""
+
+from dataclasses import replace
 
 import pytest
 
@@ -7,7 +9,7 @@ from specmoe.config.block import Block, PromptSource, Protocol
 from specmoe.engine.build import self_test
 from specmoe.errors import MeasurementError
 from specmoe.measure.study_commands import measure
-from specmoe.runs.published_rows import rows_of_published_record
+from specmoe.runs.collect import rows_of_record
 
 from ..blocks import PROVENANCE, baseline, speculative
 
@@ -26,21 +28,13 @@ def binaries(request):
 
 
 @pytest.fixture
-def row(binaries, family, prompt_folder, tmp_path):
+def row(job, binaries):
     """Measure a block of one run of the small family; returns its row."""
 
-    def run(block: Block, **overrides):
-        arguments = {
-            "root": prompt_folder,
-            "binaries": binaries,
-            "target": family["target"],
-            "draft": family["draft"] if block.has_draft else None,
-            "log": tmp_path / "log",
-            "run_limit_s": 120,
-            "say": print,
-        } | overrides
-        record = measure(block, **arguments)
-        [only] = rows_of_published_record(record | {"provenance": PROVENANCE}, "c")
+    def run(block: Block, **other_models):
+        given = {"binaries": binaries, "draft": job.draft if block.has_draft else None}
+        record = measure(block, replace(job, **given | other_models))
+        [only] = rows_of_record(record | {"provenance": PROVENANCE}, "c")
         return only
 
     return run
@@ -53,23 +47,18 @@ def test_the_engine_of_march_passes_the_self_test(march_bin, tmp_path):
 def test_a_baseline_is_timed_at_the_length_of_its_prompt(row):
     baseline = row(BASELINE)
     assert (baseline["n_prompt"], baseline["generated"]) == (16, 32)
-    assert baseline["tokens_per_second"] * baseline["decode_ms"] / 1000 == pytest.approx(
-        32, rel=1e-4
-    )
+    generated = baseline["tokens_per_second"] * baseline["decode_ms"] / 1000
+    assert generated == pytest.approx(32, rel=1e-4)
     assert baseline["decode_failures"] == 0
 
 
-def test_the_tools_counters_are_consistent_however_many_decodes_fail(row):
+def test_the_tools_counters_are_consistent_although_decodes_fail(row):
     speculative = row(SPECULATIVE)
     rounds = speculative["drafted"] // speculative["gamma"]
     assert speculative["drafted"] == rounds * speculative["gamma"]
     assert speculative["generated"] == speculative["accepted"] + rounds + 1
     assert speculative["generated"] > speculative["n_predict"]
-
-
-def test_more_decodes_fail_than_there_are_rounds_as_the_state_cannot_be_taken_back(row):
-    speculative = row(SPECULATIVE)
-    rounds = speculative["drafted"] // speculative["gamma"]
+    # The recurrent state cannot be undone.
     assert speculative["decode_failures"] > rounds
 
 

@@ -1,4 +1,4 @@
-"""The self-test tells an engine that works from one that does not."""
+"""The self-test passes with a working engine only."""
 
 import shutil
 
@@ -13,7 +13,7 @@ def test_a_working_engine_passes(engine_bin, tmp_path):
     self_test(engine_bin, Backend.CPU, tmp_path / "log")
 
 
-def test_an_engine_that_dies_while_it_computes_fails(engine_bin, tmp_path):
+def test_an_engine_that_crashes_fails(engine_bin, tmp_path):
     for binary in ("llama-quantize", "llama-server"):
         shutil.copy(engine_bin / binary, tmp_path / binary)
     dies = tmp_path / "llama-server"

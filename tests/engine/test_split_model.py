@@ -15,7 +15,7 @@ def generate(engine_bin, model, log):
         return server.complete([1] * 8, n_predict=8, temperature=0, seed=1)["tokens"]
 
 
-def test_a_split_model_says_what_the_whole_one_says(engine_bin, family, tmp_path):
+def test_a_split_model_generates_what_the_whole_one_generates(engine_bin, family, tmp_path):
     whole = family["draft"]
     parts = split_model(whole, tmp_path / "hub", "named-otherwise", 3)
     model = tmp_path / "model.gguf"

@@ -43,15 +43,15 @@ class Decoding:
         """
         self._draft(drafted)
         read: list[int] = list(drafted)
-        told: list[int | None] = list(drafted)
+        known: list[int | None] = list(drafted)
         passes = []
         for place, (accepted, own) in enumerate(verdicts):
             restored = place + 1 < len(verdicts)
-            stands = not restored or verdicts[place + 1][0] == accepted + 1
+            kept = not restored or verdicts[place + 1][0] == accepted + 1
             self._pass(accepted, len(read), restored=restored)
-            known = own if stands else None
-            passes.append(Pass(tuple(told), accepted, known, restored))
-            read, told = [*read[:accepted], own], [*told[:accepted], known]
+            chosen = own if kept else None
+            passes.append(Pass(tuple(known), accepted, chosen, restored))
+            read, known = [*read[:accepted], own], [*known[:accepted], chosen]
         self.rounds.append(Round(tuple(Guess(token, 0.25) for token in drafted), tuple(passes)))
         self.tokens += read
 

@@ -1,11 +1,12 @@
 """Small analyses for the tests of tables and figures, made from a few rows computed by hand.
 
 Rates are round numbers: the baseline of every target runs at 50 tok/s, so a run at 60 tok/s has a
-speedup of 1.20.
+speedup of 1.20. Each analysis is made once: a test that wants another one replaces its tables.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -20,8 +21,6 @@ from specmoe.analysis.summaries import (
     WAY,
     summarise_baselines,
     summarise_cells,
-    unpaired_baselines,
-    with_intervals,
     with_speedups,
 )
 from specmoe.analysis.temperature import compare_temperatures
@@ -35,56 +34,17 @@ BASELINE_RATE = 50.0
 UNRELATED = "stranger"
 N_PREDICT = 100
 
+_BILLIONS = ["parameters_total", "parameters_active", "size_bytes"]
 MODELS = pd.DataFrame(
     [
-        # model, label, family, total, active, bytes, type, experts, experts used
-        (
-            "dense_4b",
-            "Dense 4B",
-            "dense",
-            4_000_000_000,
-            4_000_000_000,
-            4_400_000_000,
-            "Q8_0",
-            0,
-            0,
-        ),
-        (
-            "moe_q4",
-            "MoE Q4",
-            "moe",
-            35_000_000_000,
-            3_000_000_000,
-            20_600_000_000,
-            "Q4_K_M",
-            256,
-            8,
-        ),
-        ("draft_0.8b", "Draft 0.8B", "dense", 800_000_000, 800_000_000, 810_000_000, "Q8_0", 0, 0),
-        (
-            "draft_2b",
-            "Draft 2B",
-            "dense",
-            2_000_000_000,
-            2_000_000_000,
-            2_000_000_000,
-            "Q8_0",
-            0,
-            0,
-        ),
+        ("dense_4b", "Dense 4B", "dense", 4.0, 4.0, 4.4, "Q8_0", 0, 0),
+        ("moe_q4", "MoE Q4", "moe", 35.0, 3.0, 20.6, "Q4_K_M", 256, 8),
+        ("draft_0.8b", "Draft 0.8B", "dense", 0.8, 0.8, 0.81, "Q8_0", 0, 0),
+        ("draft_2b", "Draft 2B", "dense", 2.0, 2.0, 2.0, "Q8_0", 0, 0),
     ],
-    columns=[
-        "model",
-        "label",
-        "family",
-        "parameters_total",
-        "parameters_active",
-        "size_bytes",
-        "type",
-        "experts",
-        "experts_used",
-    ],
+    columns=["model", "label", "family", *_BILLIONS, "type", "experts", "experts_used"],
 ).assign(sha256="0" * 64)
+MODELS[_BILLIONS] = (MODELS[_BILLIONS] * 1e9).round().astype("int64")
 
 SIZES = {
     "moe_q4": Size(20_600_000_000, 1.5e9, 19e9, 256, 8, 40, "by hand"),
@@ -166,15 +126,11 @@ def analysis_of(rows: list[dict]) -> Analysis:
     """Return the analysis of runs, summarised as a campaign's are."""
     runs = pd.DataFrame(rows)
     settings = Statistics(resamples=200)
-    compared, baselines, unpaired = (
-        with_speedups(runs),
-        with_intervals(summarise_baselines(runs), runs, settings),
-        unpaired_baselines(runs),
-    )
+    compared = with_speedups(runs)
     of_length = compared["prompt"].str.startswith("passage-").astype(bool)
 
     def summarise(members: pd.DataFrame, *more: str) -> pd.DataFrame:
-        cells = summarise_cells(members, unpaired, settings, [*CELL, *more])
+        cells = summarise_cells(members, settings, [*CELL, *more])
         return with_controls(cells, [UNRELATED], {})
 
     sweep = summarise(compared[of_length], "prompt", "n_prompt")
@@ -183,9 +139,13 @@ def analysis_of(rows: list[dict]) -> Analysis:
     by_prompt = summarise(compared[~of_length], "prompt")
     if not by_prompt.empty:
         by_prompt["prompt_label"] = by_prompt["prompt"].str.capitalize()
-    tables = (baselines, summarise(compared), sweep, MODELS, SUITES, CAMPAIGN)
     return Analysis(
-        *tables,
+        baselines=summarise_baselines(runs, settings),
+        cells=summarise(compared),
+        sweep=sweep,
+        models=MODELS,
+        suites=SUITES,
+        campaign=CAMPAIGN,
         by_prompt=by_prompt,
         marked=unmarked(runs),
         required_time=needed_times(runs),
@@ -198,6 +158,7 @@ def unmarked(runs: pd.DataFrame) -> pd.DataFrame:
     return cells.size().reset_index(name="runs").assign(marked=0)
 
 
+@cache
 def full() -> Analysis:
     """Return two targets, two drafts, γ of 4 and 8, and a sweep of one target.
 
@@ -218,6 +179,7 @@ def full() -> Analysis:
     )
 
 
+@cache
 def single() -> Analysis:
     """Return one dense target, one draft, one γ, one repeat: no interval and no sweep."""
     return analysis_of(
@@ -228,6 +190,7 @@ def single() -> Analysis:
     )
 
 
+@cache
 def several_ways() -> Analysis:
     """Return one target, draft and γ = 4, 8, by llama-server and by the study's commands.
 
@@ -278,11 +241,13 @@ def compared_with(own: Analysis, *others: Analysis) -> Analysis:
     )
 
 
+@cache
 def compared() -> Analysis:
     """Return `full` beside `single`, in which the dense target has a speedup of 1.20 at γ = 4."""
     return compared_with(full(), named(single(), "other"))
 
 
+@cache
 def costed() -> Analysis:
     """Return two targets whose costs were measured, and cells that follow from them.
 
@@ -298,8 +263,9 @@ def costed() -> Analysis:
         ]
     )
     settings = Statistics(resamples=200)
-    fitted = cost_tables.fit_pairs(runs, settings)
-    predicted = cost_tables.predictions(fitted, runs, settings)
+    compared = with_speedups(runs)
+    fitted = cost_tables.fit_pairs(compared, runs, settings)
+    predicted = cost_tables.predictions(fitted, compared, settings)
     return replace(
         full(),
         verification=cost_tables.verification(fitted, SIZES, 400e9, 512e6),
@@ -310,30 +276,30 @@ def costed() -> Analysis:
     )
 
 
-def at_temperatures(rows: Iterable[dict], *temperatures: float) -> list[dict]:
-    """Return the rows once for each temperature; no two runs share a token."""
-    return [
-        row
-        | {"temperature": temperature, "tokens": [2 * index, 2 * index + 1]}
-        | {key: f"t{temperature:g}/{row[key]}" for key in ("block", "run")}
-        | {"baseline": row["baseline"] and f"t{temperature:g}/{row['baseline']}"}
-        for temperature in temperatures
-        for index, row in enumerate(rows)
-    ]
-
-
+@cache
 def sampled() -> Analysis:
     """Return one target and draft at temperatures 0 and 0.7, with a speedup of 1.20 at both."""
     rows = [
         *baseline_runs(["moe_q4"], ["code"], 2),
         *speculative_runs("P", "moe_q4", "draft_0.8b", 4, [60, 60]),
     ]
-    runs = pd.DataFrame(at_temperatures(rows, 0.0, 0.7))
-    return replace(
-        without_drafts(), temperatures=compare_temperatures(runs, Statistics(resamples=200))
+    runs = pd.DataFrame(
+        row
+        | {
+            "temperature": temperature,
+            "tokens": [2 * index, 2 * index + 1],
+        }  # no two runs share any
+        | {key: f"t{temperature:g}/{row[key]}" for key in ("block", "run")}
+        | {"baseline": row["baseline"] and f"t{temperature:g}/{row['baseline']}"}
+        for temperature in (0.0, 0.7)
+        for index, row in enumerate(rows)
     )
+    texts = runs.set_index("run")["tokens"]
+    temperatures = compare_temperatures(with_speedups(runs), texts, Statistics(resamples=200))
+    return replace(without_drafts(), temperatures=temperatures)
 
 
+@cache
 def several_types() -> Analysis:
     """Return two files of one MoE, of 1 and 2 GB a pass, with speedups of 1.20 and 1.50."""
     rows = [
@@ -383,6 +349,7 @@ def controlled(failed: int = 0) -> Analysis:
     )
 
 
+@cache
 def without_drafts() -> Analysis:
     """Return a campaign of baselines alone."""
     return analysis_of(baseline_runs(["moe_q4"], ["passage-64"], 2))
@@ -414,11 +381,8 @@ def _row(
         "prompt": prompt,
         "n_prompt": n_prompt,
         "n_predict": N_PREDICT,
+        "temperature": 0.0,
         "prompt_ms": n_prompt / 0.8,  # 800 tokens a second
         "tokens_per_second": rate,
-        "rounds": None,
-        "drafted": None,
-        "accepted": None,
-        "baseline": None,
-        "common_prefix": None,
+        **dict.fromkeys(["rounds", "drafted", "accepted", "baseline", "common_prefix"]),
     }

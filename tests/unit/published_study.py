@@ -1,5 +1,6 @@
 """The published study for tests: the place of the authors' rows, and their analysis."""
 
+from collections.abc import Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -8,9 +9,13 @@ import pytest
 import yaml
 
 from specmoe.analysis.build import Analysis, analyse
+from specmoe.analysis.summaries import with_speedups
+from specmoe.audit.tables import Audit
 from specmoe.config.load import load
 from specmoe.config.schema import Config
-from specmoe.models.sizes import card_of_entry
+from specmoe.models.card import ModelCard
+from specmoe.models.expected_sizes import card_of_entry
+from specmoe.models.sizes import sizes_of_cards
 from specmoe.runs.schema import read_runs, write_runs
 from specmoe.runs.study_csv import host_of_study, rows_of_csv
 
@@ -43,5 +48,14 @@ def analysis_of_study(study: dict[str, Any], folder: Path) -> Analysis:
     config = config_of_study(study)
     cards = {model: card_of_entry(model, config) for model in config.measured_models}
     host = host_of_study(config.host.given)
-    analyse(runs_of_study(config, folder), config, cards, host).write(folder / "analysis")
+    analysis_of_runs(runs_of_study(config, folder), config, cards, host).write(folder / "analysis")
     return Analysis.read(folder / "analysis")
+
+
+def analysis_of_runs(
+    runs: Any, config: Config, cards: Mapping[str, ModelCard], host: Mapping[str, Any]
+) -> Analysis:
+    """Return the analysis of runs, audited without judged divergences."""
+    bandwidth = host["memory_bandwidth_bytes_per_second"]
+    audit = Audit.of(runs, sizes_of_cards(cards), bandwidth, config.audit, {})
+    return analyse(runs, with_speedups(runs), config, cards, host, audit)

@@ -1,7 +1,7 @@
 """Runs made from known costs, as a server would make them: for the tests of the cost model.
 
 Times are in ms; a step of the target takes STEP_MS. The costs are straight lines from width 2 on,
-so that what lies between measured widths is known too.
+so those between measured widths are known too.
 """
 
 from collections.abc import Callable, Iterable
@@ -78,6 +78,7 @@ def row(
         "draft": draft,
         "gamma": gamma,
         "prompt": "passage-64",
+        "temperature": 0.0,
         "generated": N_PREDICT,
         "imposed_acceptance": imposed,
         "baseline": f"{suite}/{target}/none/g0/aNone/r{repeat}/passage-64",

@@ -76,7 +76,7 @@ def test_a_file_split_in_one_part_is_a_whole_model(user_files, out):
 def test_a_missing_part_is_named_and_nothing_is_linked(user_files, out, missing):
     first, *_ = files = user_files(*SPLIT)
     next(file for file in files if file.name == missing).unlink()
-    with pytest.raises(ModelError, match=f"no model file .*{missing}; the model is split in 3"):
+    with pytest.raises(ModelError, match=f"no model file .*{missing}; the model has 3 parts"):
         link(first, out)
     assert list(out.parent.iterdir()) == []
 

@@ -9,10 +9,10 @@ from ..conftest import ROOT
 PACKAGE = ROOT / "workflow/scripts/specmoe"
 ROOMS = [
     *("config", "models", "engine", "plan", "measure", "runs"),
-    *("audit", "analysis", "claims", "figures", "paper", "page"),
+    *("audit", "analysis", "claims", "figures", "tables", "paper", "page"),
 ]
 # Either may import all before both, and neither the other.
-APART = [{"plan", "measure"}, {"figures", "paper"}]
+APART = [{"plan", "measure"}, {"figures", "tables"}, {"figures", "paper"}]
 
 
 def imported_rooms(file):

@@ -1,4 +1,4 @@
-"""No cell can be faster than its own passes let it; the published study's cells are held to it."""
+"""No cell can be faster than its own passes allow, in made campaigns and in the published study."""
 
 import pandas as pd
 import pytest

@@ -4,14 +4,17 @@ import pandas as pd
 
 from specmoe.analysis.controls import with_controls
 
+from ..made_card import made_card
+
 CELLS = pd.DataFrame(
     [("t", "t"), ("t", "copy"), ("t", "stranger"), ("t", "d")], columns=["target", "draft"]
 )
 
 
 def kinds(digests):
-    """Return the kinds of `CELLS`, of which `stranger` is unrelated."""
-    return with_controls(CELLS, ["stranger"], digests)["control"].tolist()
+    """Return the kinds of `CELLS`; `stranger` is unrelated."""
+    cards = {model: made_card(sha256=digest) for model, digest in digests.items()}
+    return with_controls(CELLS, ["stranger"], cards)["control"].tolist()
 
 
 def test_a_target_its_copy_and_unrelated_drafts_are_controls():
@@ -19,9 +22,9 @@ def test_a_target_its_copy_and_unrelated_drafts_are_controls():
     assert kinds(digests) == ["itself", "itself", "unrelated", ""]
 
 
-def test_models_whose_digests_are_not_known_are_not_taken_for_copies():
+def test_models_of_unknown_digest_are_no_copies():
     assert kinds({"t": None, "copy": None}) == ["itself", "", "unrelated", ""]
 
 
-def test_no_cells_stay_none():
+def test_a_frame_without_rows_stays_as_it_is():
     assert with_controls(pd.DataFrame(), [], {}).empty

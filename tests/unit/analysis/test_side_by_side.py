@@ -11,13 +11,11 @@ from specmoe.errors import SchemaError
 from specmoe.figures import style
 from specmoe.figures.figures import FIGURES, NOT_MEASURED
 from specmoe.page.figures import page_figures
-from specmoe.page.tables import page_tables
 from specmoe.paper.macros import macros
-from specmoe.paper.tables import TABLES, render_table
+from specmoe.tables.tables import ROWS
 
 from ..figures.test_figures import drawn, legend, lines, words
 from ..page.test_page import page_of
-from ..page.test_tables import shown
 from ..paper_analyses import (
     MODELS,
     analysis_of,
@@ -34,6 +32,7 @@ from ..paper_analyses import (
     without_drafts,
 )
 from ..published_study import ROOT
+from ..rendered_tables import latex, page_tables, shown
 
 
 def settings(*analyses):
@@ -132,7 +131,7 @@ def test_a_campaign_that_measured_in_several_ways_has_a_column_for_each():
     assert both["speedup"].tolist() == pytest.approx([0.8, 1.2])
 
 
-def test_controls_stay_out():
+def test_controls_are_left_out():
     frame = side_by_side([controlled(), named(full(), "other")])
     assert "Stranger" not in set(frame["draft_label"])
     assert not (frame["target_label"] == frame["draft_label"]).any()
@@ -147,7 +146,7 @@ def test_models_are_matched_by_label_and_told_apart_where_two_share_one():
 
 
 @pytest.mark.parametrize(("digest", "same"), [("0" * 64, True), ("1" * 64, False), (None, False)])
-def test_whether_the_files_are_the_same_is_said_of_what_several_measured(digest, same):
+def test_shared_settings_say_whether_their_files_are_the_same(digest, same):
     models = MODELS.assign(sha256=digest)
     frame = side_by_side([full(), named(replace(single(), models=models), "other")])
     found = frame.groupby("campaigns")["same_files"].unique().map(list).to_dict()
@@ -172,24 +171,19 @@ def test_campaigns_that_drafted_nothing_are_named_and_have_no_setting():
 
 def test_a_table_of_an_older_release_is_refused_with_the_campaign():
     older = replace(single(), cells=single().cells.drop(columns="acceptance_rate"))
-    told = r"table 'cells' of campaign 'older' has no column 'acceptance_rate'; render that"
-    with pytest.raises(SchemaError, match=told):
+    message = r"table 'cells' of campaign 'older' has no column 'acceptance_rate'; render that"
+    with pytest.raises(SchemaError, match=message):
         side_by_side([full(), named(older, "older")])
 
 
 # What is shown.
 
 
-def paper(name, analysis):
-    """Return a table of the paper."""
-    return render_table(name, analysis, ROOT / "paper/templates")
-
-
-def test_the_papers_table_has_a_column_for_each_campaign_and_a_dash_where_nothing_is():
-    text = paper("side_by_side", compared())
-    assert r"\emph{Dense 4B}, suite B: code" in text
+def test_the_papers_table_has_a_column_for_each_campaign_and_a_dash_for_missing_cells():
+    text = latex("side_by_side", compared())
+    assert r"\emph{Dense 4B, suite B: code}" in text
     assert r"Draft & $\gamma$ & by\_hand & other \\" in text
-    assert r"Draft 0.8B & 4 & 0.90 [0.90, 0.90] & 1.20  \\" in text
+    assert r"Draft 0.8B & 4 & 0.90 [0.90, 0.90] & 1.20 \\" in text
     assert r"Draft 0.8B & 8 & 0.80 [0.80, 0.80] & -- \\" in text
 
 
@@ -208,23 +202,23 @@ def test_marks_say_which_files_differ_and_which_cells_have_marked_runs():
     analysis = compared_with(full(), named(other, "other"))
     row = page_tables(analysis)["side_by_side"].rows[0]
     assert [cell.mark for cell in row] == ["", "*", "", "", "", "", "†"]
-    assert r"Draft 0.8B$^*$ & 4 & 0.90 [0.90, 0.90] & 1.20 $^\dagger$ \\" in paper(
+    assert r"Draft 0.8B$^*$ & 4 & 0.90 [0.90, 0.90] & 1.20$^\dagger$ \\" in latex(
         "side_by_side", analysis
     )
 
 
-def test_what_the_campaigns_ran_on_is_said():
+def test_a_table_says_what_the_campaigns_ran_on():
     rows = shown(page_tables(compared())["compared_campaigns"])
     assert [row[:6] for row in rows] == [
         [name, "Processor & Sons", "–", "cpu", "llama-server, current-cpu", "0123456789ab"]
         for name in ("by_hand", "other")
     ]
-    text = paper("compared_campaigns", compared())
+    text = latex("compared_campaigns", compared())
     assert r"Campaign & by\_hand & other \\" in text
     assert r"Processor & Processor \& Sons & Processor \& Sons \\" in text
 
 
-def test_the_figure_has_a_panel_where_campaigns_meet_with_a_colour_for_each():
+def test_the_figure_has_a_panel_for_shared_settings_and_a_colour_for_each_campaign():
     figure = FIGURES["side_by_side"](compared())
     [axes] = figure.axes
     assert axes.get_title() == "Dense 4B"
@@ -234,7 +228,7 @@ def test_the_figure_has_a_panel_where_campaigns_meet_with_a_colour_for_each():
     assert len(colours) == 2
 
 
-def test_the_figure_shows_all_panels_where_campaigns_do_not_meet():
+def test_the_figure_shows_all_panels_where_campaigns_share_no_setting():
     other = named(relabelled(single(), "dense_4b", "Mine"), "other")
     figure = FIGURES["side_by_side"](compared_with(full(), other))
     titles = [axes.get_title() for axes in figure.axes]
@@ -286,7 +280,7 @@ def test_marked_runs_are_hollow():
     assert "white" in faces
 
 
-def test_a_campaign_compared_with_nothing_has_none_of_it(root):
+def test_a_campaign_compared_with_nothing_shows_no_comparison(root):
     analysis = full()
     assert words(FIGURES["side_by_side"](analysis)) == [NOT_MEASURED]
     page = page_of(analysis, root, page_figures(analysis))
@@ -299,7 +293,7 @@ def test_the_supplement_leaves_the_section_out_where_nothing_is_compared():
     text = (ROOT / "paper/supplement.tex").read_text()
     section = re.search(r"\\ifTableComparedCampaigns\n.*?\n\\fi\n\n\\end", text, re.DOTALL)[0]
     for name in ("compared_campaigns", "side_by_side"):
-        assert name in TABLES
+        assert name in ROWS
         assert f"{{{name}}}" in section
         assert f"{{{name}}}" not in text.replace(section, "")
 

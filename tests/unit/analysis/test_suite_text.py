@@ -8,7 +8,7 @@ from specmoe.config.load import load
 from .test_summaries import run
 
 
-def test_a_suite_is_told_by_rising_gamma_and_prompt_length(study, root):
+def test_a_summary_is_ordered_by_gamma_and_prompt_length(study, root):
     runs = pd.DataFrame(
         [
             run("a1", 10.0, suite="F", prompt="passage-128", n_prompt=128),

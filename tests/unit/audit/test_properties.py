@@ -17,8 +17,8 @@ counts = st.one_of(st.none(), st.integers(0, 100))
 def true_runs(draw):
     """Return what a server counts of a hybrid target, whatever it accepts and at any speed.
 
-    A partly accepted round is decoded again with the target's own token at its end, all of which
-    is accepted.
+    A partly accepted round is replayed with the target's own token at its end; the replay accepts
+    all of it.
     """
     gamma, n_predict = draw(st.integers(1, 16)), draw(st.integers(2, 120))
     left, rounds, drafted, replays, passes = n_predict - 1, 0, 0, 0, 0
@@ -66,13 +66,13 @@ def test_no_true_run_breaks_a_bound(row):
 
 
 @given(true_runs(), st.integers(1, 50))
-def test_accepted_tokens_that_do_not_exist_are_always_caught(row, more):
+def test_surplus_accepted_tokens_are_always_caught(row, more):
     row = row | {"accepted": row["accepted"] + more}
     assert "accounting" in failures(audited(campaign(row)))[RUN]
 
 
 @given(true_runs(), st.integers(1, 50))
-def test_decodes_that_were_not_needed_are_caught_against_the_baseline(row, more):
+def test_surplus_decodes_are_caught_against_the_baseline(row, more):
     row = row | {"baseline": "P/target/none/r1", "decodes": row["decodes"] + more}
     assert finding(audited(campaign(row)), "accounting")["verdict"] == "fail"
 
@@ -102,7 +102,7 @@ def test_a_longer_time_never_breaks_a_bound_that_held(decode_ms, factor):
         }
     )
 )
-def test_whatever_a_row_says_it_gets_a_verdict_that_its_ratio_explains(change):
+def test_every_row_gets_a_verdict_that_follows_from_its_ratio(change):
     row = speculative(1) | change
     audit = audited(campaign(row))
     assert len(audit) == 7 * len(CHECKS)

@@ -31,10 +31,10 @@ def test_batches_move_the_gaps_of_one_target_as_far_as_at_any_of_its_divergences
     assert {gap.closed_by for gap in found.values()} == {None}
 
 
-def test_a_token_that_no_batch_lists_was_moved_by_nothing():
+def test_a_gap_that_no_batch_measured_was_not_moved():
     assert gaps_of([answer(divergence("B", 9.0, {}))]) == {"B": Gap(5, 9.0, 0.0, None)}
 
 
-def test_answers_of_before_batches_were_asked_about_decide_nothing():
+def test_answers_without_gaps_by_batch_are_left_out():
     old = {"run": "B", "position": 5, "gap_nats": 0.01, "baseline_gap_nats": 0.0}
     assert gaps_of([answer(old)]) == {}

@@ -8,64 +8,44 @@ import pytest
 
 from specmoe.analysis.build import Analysis, required_times
 from specmoe.claims.printed_numbers import compare, compare_printed, read_reported, recompute
-from specmoe.config.load import RENAMED, check_compare_with, load
+from specmoe.config.load import check_compare_with, load
 from specmoe.errors import ConfigError, SchemaError
 from specmoe.figures.figures import FIGURES
 from specmoe.paper.macros import macros
-from specmoe.paper.tables import NOT_MEASURED, render_table
 
 from ..paper_analyses import compared_with, full, named, single, without_drafts
-from ..published_study import ROOT, analysis_of_study, needs_csv
+from ..published_study import ROOT, needs_csv
+from ..rendered_tables import page_tables, rows
 
 REPORTED = read_reported(ROOT / "resources/reported")
 CELL = "speedup moe_q4 draft_0.8b 4"
 
 
 def numbers(own, *others):
-    """Return the comparison's numbers of CELL: printed, recomputed, measured."""
+    """Return the comparison's numbers of CELL: recomputed, measured."""
     row = compare_printed(REPORTED, own, others).set_index("what").loc[CELL]
-    return tuple(row[["printed", "recomputed", "measured"]])
+    assert row["printed"] == "1.15"
+    return [None if isnan(row[key]) else round(row[key], 6) for key in ("recomputed", "measured")]
 
 
-def rows(analysis):
-    """Return the rows of the comparison as lists of cells."""
-    text = render_table("comparison", analysis, ROOT / "paper/templates")
-    return [
-        [cell.strip() for cell in line.removesuffix(r"\\").split(" & ")]
-        for line in text.splitlines()
-        if line.endswith(r"\\")
-    ]
+def with_speedup(speedup, name, source="measured"):
+    cells = full().cells.assign(speedup_unpaired=speedup)
+    return replace(named(full(), name, source), cells=cells)
 
 
 # Printed, recomputed, measured.
 
 
-def test_a_measured_campaign_alone_has_no_recomputed_numbers():
-    printed, recomputed, measured = numbers(full())
+def test_recomputed_is_of_the_studys_rows_and_measured_of_another_campaign():
+    study, other = with_speedup(1.15, "published", "published"), with_speedup(9.0, "other")
     # By hand: 60 tok/s with the draft, 50 without.
-    assert (printed, measured) == ("1.15", pytest.approx(1.2))
-    assert isnan(recomputed)
+    assert numbers(full()) == [None, 1.2]
+    assert numbers(study) == [1.15, None]
+    assert numbers(full(), other, study) == [1.15, 1.2]
+    assert numbers(study, other) == [1.15, None]
 
 
-def test_the_studys_own_rows_alone_have_no_measured_numbers():
-    _, recomputed, measured = numbers(named(full(), "published", "published"))
-    assert recomputed == pytest.approx(1.2)
-    assert isnan(measured)
-
-
-def test_the_studys_rows_are_found_among_the_campaigns_compared():
-    study = named(full(), "published", "published")
-    study = replace(study, cells=study.cells.assign(speedup_unpaired=1.15))
-    other = replace(full(), cells=full().cells.assign(speedup_unpaired=9.0))
-    assert numbers(full(), named(other, "other"), study) == ("1.15", 1.15, pytest.approx(1.2))
-
-
-def test_other_campaigns_than_this_one_are_not_its_measurement():
-    study = named(full(), "published", "published")
-    assert isnan(numbers(study, named(full(), "other"))[2])
-
-
-def test_the_comparison_has_every_cell_of_table_5_and_what_is_said_first_and_last():
+def test_the_comparison_has_every_cell_of_table_5_and_the_headline_numbers():
     compared = compare_printed(REPORTED, full(), [])
     assert (compared["source"] == "Table 5").sum() == 18 * 3
     headline = compared[compared["source"] != "Table 5"]
@@ -74,10 +54,9 @@ def test_the_comparison_has_every_cell_of_table_5_and_what_is_said_first_and_las
 
 
 @needs_csv
-def test_recomputed_are_the_numbers_that_the_study_is_checked_by(_study, tmp_path):
-    analysis = analysis_of_study(_study, tmp_path)
-    compared = compare_printed(REPORTED, analysis, [])
-    expected = compare(REPORTED, analysis).set_index(["source", "what"])["recomputed"]
+def test_recomputed_are_the_numbers_that_the_study_is_checked_by(published_analysis):
+    compared = compare_printed(REPORTED, published_analysis, [])
+    expected = compare(REPORTED, published_analysis).set_index(["source", "what"])["recomputed"]
     keys = pd.MultiIndex.from_frame(compared[["source", "what"]])
     assert compared["recomputed"].tolist() == expected.loc[keys].tolist()
     assert compared["measured"].isna().all()
@@ -111,31 +90,29 @@ def test_no_curve_is_not_a_count_of_rising_ones():
 
 def test_the_table_has_both_quantities_of_a_cell_then_the_headline():
     analysis = replace(full(), comparison=compare_printed(REPORTED, full(), []))
-    table = rows(analysis)
-    assert table[2] == ["MoE Q4", "Draft 0.8B", "4", "1.15", "--", "1.20", "2.6", "--", "50.0"]
-    highest = next(row for row in table if "speedup of MoE, highest" in row[0])
-    assert highest[1:] == ["1.30", "--", "1.40"]
+    first = rows("comparison", analysis)[0]
+    assert first == ["MoE Q4", "Draft 0.8B", "4", "1.15", "–", "1.20", "2.6", "–", "50.0"]
+    assert ["speedup of MoE, highest", "1.30", "–", "1.40"] in rows("headline", analysis)
 
 
-def test_a_bound_is_shown_as_one_with_the_digits_that_tell():
+def test_a_bound_is_shown_with_the_digits_that_decide():
     compared = compare_printed(REPORTED, full(), []).assign(measured=3.96)
-    shown = rows(replace(full(), comparison=compared))
+    shown = rows("headline", replace(full(), comparison=compared))
     [bound] = [row for row in shown if "in any suite" in row[0]]
-    assert bound[1:] == ["< 4", "--", "3.96"]
+    assert bound[1:] == ["< 4", "–", "3.96"]
 
 
-def test_cells_that_nobody_measured_are_left_out():
-    table = rows(replace(full(), comparison=compare_printed(REPORTED, full(), [])))
+def test_cells_without_measurements_are_left_out():
+    analysis = replace(full(), comparison=compare_printed(REPORTED, full(), []))
+    table = rows("comparison", analysis)
     assert not any("moe" in row[0] for row in table)  # Q8 is not in this campaign
     assert "MoE Q8" not in str(table)
 
 
 def test_a_campaign_of_other_models_has_no_cells_of_the_study():
     nothing = compare_printed(REPORTED, without_drafts(), []).assign(measured=float("nan"))
-    text = render_table(
-        "comparison", replace(without_drafts(), comparison=nothing), ROOT / "paper/templates"
-    )
-    assert text == NOT_MEASURED
+    tables = page_tables(replace(without_drafts(), comparison=nothing))
+    assert {"comparison", "headline"}.isdisjoint(tables)
 
 
 # The figure of required times.
@@ -194,14 +171,9 @@ def test_a_campaign_is_compared_with_others_once(study, names):
         load(study | {"compare_with": names}, ROOT)
 
 
-def test_a_key_of_an_earlier_release_is_refused_with_its_new_name(study, monkeypatch):
+def test_a_key_of_an_earlier_release_is_refused_with_its_new_name(study):
     with pytest.raises(ConfigError, match=r"^config: beside: this key is now compare_with$"):
         load(study | {"beside": []}, ROOT)
-    monkeypatch.setitem(RENAMED, "measurement.tokens", "measurement.n_predict")
-    load(study, ROOT)
-    measurement = study["measurement"] | {"tokens": 64}
-    with pytest.raises(ConfigError, match=r"tokens: this key is now measurement\.n_predict$"):
-        load(study | {"measurement": measurement}, ROOT)
 
 
 def test_an_analysis_that_lacks_a_table_is_refused_by_name(tmp_path):

@@ -1,16 +1,19 @@
-"""What the study prints, against what its own rows give; every difference is named with its reason.
+"""What the study prints beside what its own rows give; each difference has its reason.
 
 The project's page repeats the tables; neither it nor the paper prints numbers by prompt, so the
-means over the three repeats of a prompt have nothing to be held against.
+tests compare no means over the three repeats of a prompt.
 """
+
+import shutil
+from dataclasses import replace
 
 import pytest
 
-from specmoe.claims.printed_numbers import compare, read_reported
+from specmoe.claims.printed_numbers import compare, read_reported, read_stated
 from specmoe.errors import SchemaError
 
 from ..paper_analyses import full, without_drafts
-from ..published_study import ROOT, analysis_of_study, needs_csv
+from ..published_study import ROOT, needs_csv
 
 REPORTED = ROOT / "resources/reported"
 
@@ -49,8 +52,8 @@ def reported():
 
 
 @pytest.fixture(scope="module")
-def compared(_study, reported, tmp_path_factory):
-    return compare(reported, analysis_of_study(_study, tmp_path_factory.mktemp("study")))
+def compared(reported, published_analysis):
+    return compare(reported, published_analysis)
 
 
 def test_every_printed_cell_is_transcribed_as_printed(reported):
@@ -101,10 +104,10 @@ def test_of_the_claims_all_but_those_named_are_equal(compared):
 
 
 @needs_csv
-def test_acceptance_summed_over_runs_is_not_what_table_5_prints(_study, tmp_path, reported):
-    analysis = analysis_of_study(_study, tmp_path)
-    cells = analysis.cells.assign(acceptance_rate_mean=analysis.cells["acceptance_rate"])
-    summed = compare(reported, type(analysis)(**{**vars(analysis), "cells": cells}))
+def test_acceptance_summed_over_runs_is_not_what_table_5_prints(published_analysis, reported):
+    cells = published_analysis.cells
+    cells = cells.assign(acceptance_rate_mean=cells["acceptance_rate"])
+    summed = compare(reported, replace(published_analysis, cells=cells))
     rates = summed[
         (summed["source"] == "Table 5") & summed["what"].str.startswith("acceptance_percent")
     ]
@@ -125,12 +128,16 @@ def test_an_analysis_without_drafts_is_compared_too(reported):
     assert not compared.loc[compared["source"] == "Table 5", "equal"].any()
 
 
-def test_a_file_with_other_columns_is_refused_by_name(tmp_path):
-    for file in REPORTED.glob("*.csv"):
-        (tmp_path / file.name).write_text(file.read_text())
-    (tmp_path / "claims.csv").write_text("claim,printed\nx,1\n")
-    with pytest.raises(SchemaError, match=r"claims\.csv: columns are not what"):
-        read_reported(tmp_path)
-    (tmp_path / "table5.csv").write_text("speedup\n1\n")
-    with pytest.raises(SchemaError, match=r"table5\.csv: has none of the columns"):
-        read_reported(tmp_path)
+@pytest.mark.parametrize(
+    ("read", "file", "text", "message"),
+    [
+        (read_reported, "claims.csv", "claim,printed\nx,1\n", "columns are not what, source"),
+        (read_reported, "table5.csv", "speedup\n1\n", "has none of the columns suite, target"),
+        (read_stated, "models.csv", "model,printed\nx,1\n", "columns are not model, quantity"),
+    ],
+)
+def test_a_file_with_other_columns_is_refused_by_name(tmp_path, read, file, text, message):
+    shutil.copytree(REPORTED, tmp_path, dirs_exist_ok=True)
+    (tmp_path / file).write_text(text)
+    with pytest.raises(SchemaError, match=f"{file}: {message}"):
+        read(tmp_path)

@@ -1,4 +1,4 @@
-"""What reaches the engine's processes of what a user exports, and what is refused."""
+"""Which exported variables reach the engine's processes, and which are refused."""
 
 import pytest
 
@@ -16,21 +16,15 @@ from ...conftest import ROOT
 from ...hostile import HOSTILE
 
 
-def test_only_what_finds_libraries_and_files_is_passed_on():
+def test_only_variables_that_find_libraries_and_files_and_configured_ones_reach_the_engine():
     exported = HOSTILE | {"PATH": "/bin", "HOME": "/home/me", "HF_TOKEN": "secret", "LANG": "de_DE"}
-    assert engine_environment({}, exported) == {
-        "PATH": "/bin",
-        "HOME": "/home/me",
-        "LC_ALL": "C.UTF-8",
-    }
+    passed = {"PATH": "/bin", "HOME": "/home/me", "LC_ALL": "C.UTF-8"}
+    assert engine_environment({}, exported) == passed
+    given = {"OMP_NUM_THREADS": "2"}
+    assert engine_environment(given, exported) == passed | given
 
 
-def test_what_the_configuration_gives_is_the_engines():
-    made = engine_environment({"OMP_NUM_THREADS": "2"}, {"OMP_NUM_THREADS": "8"})
-    assert made["OMP_NUM_THREADS"] == "2"
-
-
-def test_flags_of_compilers_reach_no_build():
+def test_compiler_flags_do_not_reach_the_build():
     exported = {"PATH": "/bin", "CXX": "clang++", "CXXFLAGS": "-O0", "LDFLAGS": "-static"}
     assert build_environment(exported) == {"PATH": "/bin", "CXX": "clang++"}
 
@@ -46,19 +40,19 @@ def test_all_are_refused_at_once():
         refuse_exported({}, HOSTILE)
 
 
-def test_what_the_configuration_gives_may_be_exported_too():
+def test_variables_of_the_configuration_may_be_exported_too():
     refuse_exported({"CUDA_VISIBLE_DEVICES"}, {"CUDA_VISIBLE_DEVICES": "1", "PATH": "/bin"})
 
 
 @pytest.mark.parametrize(
     "name", ["PATH", "CUDA_HOME", "CUDA_PATH", "LLAMA_CACHE", "HF_HOME", "CUDA_VERSION", "LANG"]
 )
-def test_what_says_where_something_is_steers_nothing(name):
+def test_a_variable_that_names_a_place_steers_nothing(name):
     assert not steers(name)
     refuse_exported({}, {name: "x"})
 
 
-def test_flags_of_the_server_may_not_be_given():
+def test_flags_of_the_server_may_not_be_variables():
     assert may_be_given("GGML_CUDA_FORCE_MMQ")
     assert not may_be_given("LLAMA_ARG_SPEC_TYPE")
     with pytest.raises(MeasurementError) as fault:
@@ -70,7 +64,7 @@ def test_flags_of_the_server_may_not_be_given():
 @pytest.mark.parametrize("name", ["LLAMA_ARG_CTX_SIZE", "LLAMA_TRACE", "LD_PRELOAD", "PATH"])
 def test_the_configuration_refuses_variables_that_other_keys_decide(study, name):
     study["measurement"]["environment"] = {name: "1"}
-    with pytest.raises(ConfigError, match=rf"config: measurement\.environment\..*{name!r} is no"):
+    with pytest.raises(ConfigError, match=rf"config: measurement\.environment\..*{name!r} does"):
         load(study, ROOT)
 
 

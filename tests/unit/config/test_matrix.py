@@ -1,16 +1,20 @@
-"""The matrix follows from the configuration by construction."""
+"""The matrix of blocks and their order follow from the configuration."""
 
 from collections import Counter
+from dataclasses import replace
 from itertools import groupby
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.config.block import Block, Method, PromptSource
+from specmoe.config.block import Block, Method
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks, schedule
-from specmoe.config.schema import Order
+from specmoe.config.measurement import Order
+from specmoe.config.parse import parse
+
+from ...blocks import baseline
 
 
 @pytest.fixture
@@ -71,7 +75,7 @@ def test_the_order_takes_repeat_after_repeat_and_mixes_suites_within_each(blocks
 
 
 @pytest.mark.parametrize("order", Order)
-def test_runs_and_their_baselines_lie_close_in_time(order, blocks, study, root):
+def test_runs_and_their_baselines_are_close_in_time(order, blocks, study, root):
     suites = load(study, root).baseline_suites
     ordered = schedule(blocks, suites, 1, order)
     homes = [(one.repeat, one.target, suites.get(one.suite, one.suite)) for one in ordered]
@@ -93,15 +97,13 @@ def blocks_of(suite, study, root, **changes):
     return [block for block in list_blocks(load(study, root), gpu=False) if block.suite == suite]
 
 
-def test_itself_is_every_targets_own_name(study, root):
+def test_itself_stands_for_every_targets_own_name(study, root):
     blocks = blocks_of("D", study, root, drafts=["itself"])
-    assert {(block.target, block.draft) for block in blocks} == {
-        ("dense_4b", "dense_4b"),
-        ("dense_9b", "dense_9b"),
-    }
+    pairs = {(block.target, block.draft) for block in blocks}
+    assert pairs == {("dense_4b", "dense_4b"), ("dense_9b", "dense_9b")}
 
 
-def test_imposed_acceptance_multiplies_blocks_with_a_draft_alone(study, root):
+def test_imposed_acceptance_multiplies_only_blocks_with_a_draft(study, root):
     blocks = blocks_of("F", study, root, imposed_acceptance=[0, 0.5, 1])
     assert Counter(block.imposed_acceptance for block in blocks) == {None: 3, 0: 3, 0.5: 3, 1: 3}
     assert blocks[-1].block == "F/moe_q4/draft_0.8b/g8/a1/r2"
@@ -124,8 +126,8 @@ def test_another_gamma_adds_blocks_and_changes_no_other(study, root):
 
 
 @given(names=st.sets(st.text(min_size=1), min_size=2, max_size=30), seed=st.integers())
-def test_leaving_blocks_out_reorders_none_of_the_others(names, seed):
-    blocks = [block_named(name) for name in names]
+def test_removing_blocks_keeps_the_order_of_the_others(names, seed):
+    blocks = [replace(baseline(), block=name) for name in names]
     kept = blocks[::2]
     whole = [b.block for b in schedule(blocks, {}, seed) if b in kept]
     assert whole == [b.block for b in schedule(kept, {}, seed)]
@@ -133,37 +135,17 @@ def test_leaving_blocks_out_reorders_none_of_the_others(names, seed):
 
 @given(names=st.permutations([f"block-{i}" for i in range(12)]))
 def test_the_order_does_not_depend_on_the_order_of_the_config(names):
-    blocks = [block_named(name) for name in names]
+    blocks = [replace(baseline(), block=name) for name in names]
     assert [b.block for b in schedule(blocks, {}, 1)] == [
         b.block for b in schedule(sorted(blocks, key=lambda b: b.block), {}, 1)
     ]
 
 
-def test_a_gpu_backend_puts_layers_on_it_and_a_cpu_none(study, root):
+def test_only_a_gpu_backend_puts_layers_on_the_gpu(study, root):
     config = load(study, root)
     assert {block.gpu_layers for block in list_blocks(config, gpu=True)} == {99}
     assert {block.gpu_layers for block in list_blocks(config, gpu=False)} == {0}
 
 
-def test_a_block_survives_its_journey_as_json(blocks):
-    assert all(Block.from_json(block.to_json()) == block for block in blocks)
-
-
-def block_named(name: str) -> Block:
-    return Block(
-        block=name,
-        suite="A",
-        target="t",
-        method=Method.NONE,
-        draft="none",
-        gamma=0,
-        repeat=0,
-        prompts=(PromptSource("p", "p.txt"),),
-        n_predict=64,
-        temperature=0.0,
-        seed=1,
-        warmups=0,
-        context=512,
-        threads=1,
-        gpu_layers=0,
-    )
+def test_a_block_survives_a_round_trip_as_json(blocks):
+    assert all(parse(Block, block.to_json()) == block for block in blocks)

@@ -1,4 +1,4 @@
-"""What the demonstration decodes follows from the configuration; its record is whole or refused."""
+"""The demonstration follows from the configuration; a damaged record of it is refused."""
 
 import json
 
@@ -6,6 +6,7 @@ import pytest
 
 from specmoe.config.block import Method
 from specmoe.config.load import load
+from specmoe.config.parse import parse
 from specmoe.config.trace import Demonstration
 from specmoe.config.trace_choice import choose_demonstration
 from specmoe.errors import SchemaError
@@ -50,7 +51,7 @@ def test_a_pair_that_gets_no_text_decodes_the_first_of_all(demo, root):
     assert chosen(demo, root).block.prompts[0].prompt == next(iter(demo["prompts"]["texts"]))
 
 
-def test_what_is_named_is_taken_and_the_rest_is_the_first_pair_with_it(demo, root):
+def test_named_parts_are_taken_and_the_rest_is_the_first_pair_with_them(demo, root):
     demo["trace"] = {"target": "dense_9b", "gamma": 7, "prompt": "code", "n_predict": 20}
     block = chosen(demo, root).block
     assert (block.target, block.draft, block.gamma) == ("dense_9b", "draft_0.8b", 7)
@@ -84,7 +85,7 @@ def test_real_models_are_not_called_synthetic(study, root):
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("asked", "message"),
     [
         ({"target": "moe_q44"}, "trace.target: unknown model 'moe_q44'; did you mean 'moe_q4'?"),
         ({"draft": "draft_08b"}, "trace.draft: unknown model 'draft_08b'; did you mean"),
@@ -94,38 +95,36 @@ def test_real_models_are_not_called_synthetic(study, root):
         ({"n_predict": 2}, "trace.n_predict: "),
     ],
 )
-def test_a_wrong_name_or_value_is_told_with_its_place(demo, root, asked, told):
+def test_a_wrong_name_or_value_is_reported_with_its_place(demo, root, asked, message):
     demo["trace"] = asked
-    assert f"config: {told}" in fault(demo, root)
+    assert f"config: {message}" in fault(demo, root)
 
 
-def test_what_is_decoded_travels_as_json(demo, root):
+def test_the_choice_survives_a_round_trip_as_json(demo, root):
     what = chosen(demo, root)
     assert "\n" not in what.to_json()
-    assert Demonstration.from_json(what.to_json()) == what
+    assert parse(Demonstration, what.to_json()) == what
 
 
-def test_a_record_is_read_as_it_was_written(tmp_path):
+def test_a_record_survives_a_round_trip(tmp_path):
     path = tmp_path / "trace.json"
     path.write_text(recording().to_json(), encoding="utf-8")
     assert Recording.read(path) == recording()
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
-    [({"version": 0}, "version: "), ({"rounds": 3}, "rounds: "), ({"tokens": None}, "tokens: ")],
+    ("change", "message"),
+    [
+        ({"version": 0}, " version 1: version: "),
+        ({"rounds": 3}, " version 1: rounds: "),
+        ({"tokens": None}, " version 1: tokens: "),
+        (None, "decoding"),  # damaged
+    ],
 )
-def test_a_record_of_another_version_or_shape_is_refused(tmp_path, change, told):
-    path = tmp_path / "trace.json"
-    path.write_text(json.dumps(json.loads(recording().to_json()) | change))
-    with pytest.raises(SchemaError, match=rf"trace\.json is no record .* version 1: {told}"):
-        Recording.read(path)
-
-
-def test_a_damaged_record_is_refused(tmp_path):
-    path = tmp_path / "trace.json"
-    path.write_text(recording().to_json()[:-20])
-    with pytest.raises(SchemaError, match="is no record of a decoding"):
+def test_a_damaged_record_or_one_of_another_version_is_refused(tmp_path, change, message):
+    path, text = tmp_path / "trace.json", recording().to_json()
+    path.write_text(json.dumps(json.loads(text) | change) if change else text[:-20])
+    with pytest.raises(SchemaError, match=rf"trace\.json is no record .*{message}"):
         Recording.read(path)
 
 
@@ -139,7 +138,7 @@ def test_words_are_readable_and_harmless():
     assert visible("a\u202eb\x9bc 语言") == r"a\u202eb\u009bc␣语言"
 
 
-def test_what_a_record_comes_to_is_computed_from_its_rounds():
+def test_the_totals_of_a_record_follow_from_its_rounds():
     made = recording()
     assert made.counts.passes == 9
     assert made.tokens_per_pass == 16 / 9

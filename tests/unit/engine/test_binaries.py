@@ -1,4 +1,4 @@
-"""An engine is installed with the shared libraries its programs load from beside them."""
+"""An engine is installed with the shared libraries that its programs load from their folder."""
 
 import json
 import shutil
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from specmoe.config.backend import Backend
-from specmoe.config.schema import PathEngine
+from specmoe.config.engines import PathEngine
 from specmoe.engine import build
 from specmoe.engine.binaries import BINARIES, install
 from specmoe.engine.build import make_engine
@@ -22,7 +22,7 @@ ORIGIN = "@loader_path" if sys.platform == "darwin" else "$ORIGIN"
 
 @pytest.fixture
 def built(tmp_path) -> Path:
-    """A folder of programs that load a library from beside them, by another name of it."""
+    """A folder of programs that load a library in it by another of its names."""
     folder = tmp_path / "built"
     folder.mkdir()
     (tmp_path / "made.c").write_text("int made(void) { return 42; }\n")
@@ -65,6 +65,7 @@ def test_the_card_of_an_engine_has_the_digests_of_its_libraries(built, tmp_path,
     entry = PathEngine(source="path", path=str(built))
     folder = tmp_path / "engine"
     folder.mkdir()
-    make_engine(entry, "e-cpu-0", Backend.CPU, folder, tmp_path / "log", print)
+    make_engine(entry, "e-cpu-0", Backend.CPU, folder, tmp_path / "log")
     digests = json.loads((folder / "engine.json").read_text())["binaries_sha256"]
+    # An engine may lack llama-speculative, which only protocol `published` needs.
     assert digests == {name: sha256_of(built / name) for name in (*BINARIES, NAME)}

@@ -1,5 +1,6 @@
-"""Fetching and building llama.cpp: what goes wrong is named, with the way out."""
+"""Fetching and building llama.cpp: a fault is named, with its remedy."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -7,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from specmoe.config.backend import Backend, detect_backend
-from specmoe.config.schema import GitEngine, PathEngine, PypiEngine
-from specmoe.engine import binaries, build
-from specmoe.engine.build import make_engine, share_done
+from specmoe.config.engines import GitEngine, PathEngine, PypiEngine
+from specmoe.engine import build
+from specmoe.engine.build import make_engine
+from specmoe.engine.process import share_done
+from specmoe.engine.processor_probe import Outcome, ProbeResult
 from specmoe.errors import EngineError
 
 PYPI = PypiEngine(
@@ -17,33 +20,31 @@ PYPI = PypiEngine(
     version="0.0.1",
     sha256="0" * 64,
     commit="0123456",
-    cmake={"GGML_NATIVE": "ON"},
-    fallbacks=[{"GGML_NATIVE": "OFF"}],
+    fallbacks=[{"CMAKE_CXX_FLAGS": "-DA"}, {"CMAKE_CXX_FLAGS": "-DB"}],
 )
 
 
 @pytest.fixture
-def make(tmp_path):
-    """Make an engine in a folder of the test's own; returns what was said."""
+def make(tmp_path, caplog):
+    """Make an engine in a folder of the test's own."""
+    caplog.set_level("INFO")
 
-    def run(entry) -> list[str]:
-        said: list[str] = []
+    def run(entry) -> None:
         folder = tmp_path / "engine"
         folder.mkdir(exist_ok=True)
-        make_engine(entry, "e-cpu", Backend.CPU, folder, tmp_path / "log", said.append)
-        return said
+        make_engine(entry, "e-cpu", Backend.CPU, folder, tmp_path / "log")
 
     return run
 
 
-def test_without_a_compiler_it_says_what_to_install_where(make, monkeypatch, tmp_path):
+def test_a_missing_compiler_is_named_with_what_to_install(make, monkeypatch, tmp_path):
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EngineError, match=r"no C\+\+ compiler.*xcode-select.*build-essential"):
         make(PYPI)
 
 
-def test_without_cmake_it_says_what_to_install(make, monkeypatch, tmp_path):
+def test_a_missing_cmake_is_named_with_what_to_install(make, monkeypatch, tmp_path):
     compiler = tmp_path / "c++"
     compiler.write_text("#!/bin/sh\n")
     compiler.chmod(0o755)
@@ -55,17 +56,6 @@ def test_without_cmake_it_says_what_to_install(make, monkeypatch, tmp_path):
 def test_a_folder_without_binaries_is_named(make, tmp_path):
     with pytest.raises(EngineError, match=rf"no llama-server in {tmp_path}"):
         make(PathEngine(source="path", path=str(tmp_path)))
-
-
-def test_binaries_without_the_tool_of_protocol_published_are_an_engine_all_the_same(
-    make, monkeypatch, tmp_path
-):
-    monkeypatch.setattr(build, "self_test", lambda *args: None)
-    for name in binaries.BINARIES:
-        (tmp_path / name).write_text("binary")
-    make(PathEngine(source="path", path=str(tmp_path)))
-    assert "llama-server" in (tmp_path / "engine/engine.json").read_text()
-    assert not (tmp_path / "engine/bin/llama-speculative").exists()
 
 
 @pytest.fixture
@@ -106,40 +96,74 @@ def test_sources_that_do_not_compile_end_in_one_line(make, repository):
 
 
 @pytest.fixture
-def unreachable_tools(monkeypatch):
-    """Stand in for fetching and compiling; an instruction that traps cannot be had on demand."""
-    built: list[dict[str, str]] = []
-    monkeypatch.setattr(build, "_fetch", lambda *args: Path())
-    monkeypatch.setattr(build, "_compile", lambda source, build, flags, *rest: built.append(flags))
-    monkeypatch.setattr(build, "install", lambda *args: None)
-    monkeypatch.setattr(build, "_compiler", lambda build: "c++")
-    monkeypatch.setattr(build, "sha256_of", lambda path: "0" * 64)
-    return built
+def builds(make, monkeypatch):
+    """Make an engine with two fallbacks, without its tools; returns what each build adds.
 
+    The processor traps `trapped` additions, and the self-test of the first `failures` builds fails.
+    """
 
-def test_an_engine_that_fails_its_self_test_is_built_again_with_the_fallback(
-    make, unreachable_tools, monkeypatch, tmp_path
-):
-    def self_test(*args):
-        if unreachable_tools[-1]["GGML_NATIVE"] == "ON":
-            raise EngineError("killed by SIGSEGV")
+    def run(trapped=(), failures=0, otherwise=Outcome.RAN) -> list[str | None]:
+        built: list[str | None] = []
 
-    monkeypatch.setattr(build, "self_test", self_test)
-    said = make(PYPI)
-    assert [flags["GGML_NATIVE"] for flags in unreachable_tools] == ["ON", "OFF"]
-    assert any("self-test failed" in line for line in said)
-    assert '"GGML_NATIVE": "OFF"' in (tmp_path / "engine/engine.json").read_text()
+        def probe(definitions, *args):
+            if definitions.get("CMAKE_CXX_FLAGS") in trapped:
+                return ProbeResult(Outcome.TRAPPED, "SIGILL")
+            return ProbeResult(otherwise)
 
+        def self_test(*args):
+            if len(built) <= failures:
+                raise EngineError("killed by SIGSEGV")
 
-def test_an_engine_that_never_passes_its_self_test_is_no_engine(
-    make, unreachable_tools, monkeypatch, tmp_path
-):
-    def self_test(*args):
-        raise EngineError("killed by SIGSEGV")
-
-    monkeypatch.setattr(build, "self_test", self_test)
-    with pytest.raises(EngineError, match=r"no build passes the self-test, 2 tried.*SIGSEGV"):
+        monkeypatch.setattr(build, "fetch", lambda *args: Path())
+        monkeypatch.setattr(
+            build,
+            "_compile",
+            lambda source, folder, flags, output: built.append(flags.get("CMAKE_CXX_FLAGS")),
+        )
+        monkeypatch.setattr(build, "install", lambda *args: None)
+        monkeypatch.setattr(build, "_compiler", lambda folder: "c++")
+        monkeypatch.setattr(build, "self_test", self_test)
+        monkeypatch.setattr(build, "probe_processor", probe)
         make(PYPI)
+        return built
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("faults", "built"),
+    [
+        ({}, [None]),
+        ({"failures": 1}, [None, "-DA"]),
+        ({"failures": 1, "otherwise": Outcome.UNKNOWN}, [None, "-DA"]),
+        ({"trapped": (None, "-DA")}, ["-DB"]),
+        ({"trapped": (None, "-DA", "-DB")}, ["-DB"]),
+        ({"trapped": (None,), "failures": 1}, ["-DA", "-DB"]),
+    ],
+)
+def test_flags_are_built_in_turn_except_for_trapped_ones_until_the_self_test_passes(
+    builds, tmp_path, faults, built
+):
+    assert builds(**faults) == built
+    card = json.loads((tmp_path / "engine/engine.json").read_text())
+    assert card["flags"].get("CMAKE_CXX_FLAGS") == built[-1]
+
+
+def test_trapped_flags_and_failed_self_tests_are_logged(builds, caplog):
+    builds()
+    assert "traps" not in caplog.text
+    builds((None, "-DA"))
+    first, second = [line for line in caplog.messages if "traps" in line]
+    instead = "(SIGILL); building with {'CMAKE_CXX_FLAGS': '-DB'} instead"
+    assert first == f"this processor traps what the flags as configured turn on {instead}"
+    assert "-DA" in second
+    builds(failures=1)
+    assert "self-test failed" in caplog.text
+
+
+def test_an_engine_that_never_passes_its_self_test_is_refused(builds, tmp_path):
+    with pytest.raises(EngineError, match=r"no build passes the self-test, 3 tried.*SIGSEGV"):
+        builds(failures=3)
     assert not (tmp_path / "engine/engine.json").exists()
 
 

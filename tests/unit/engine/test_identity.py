@@ -1,4 +1,4 @@
-"""An engine's id: the same for the same engine, another for another, and cheap to ask for."""
+"""An engine's id: equal for equal engines, different for different ones, and cheap."""
 
 import json
 import re
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from specmoe.config.backend import Backend
+from specmoe.config.engines import GitEngine, PathEngine, PypiEngine, without_digits
 from specmoe.config.load import load
-from specmoe.config.schema import GitEngine, PathEngine, PypiEngine
 from specmoe.engine import identity as module
-from specmoe.engine.identity import engine_id, engine_ids, file_digests, maker_of, without_digits
+from specmoe.engine.identity import engine_id, engine_ids, file_digests, maker_of
 
 PYPI = PypiEngine(
     source="pypi",
@@ -30,7 +30,7 @@ def of(entry, files=None, backend=Backend.CPU) -> str:
 
 @pytest.fixture
 def binaries(tmp_path) -> Path:
-    """A folder with what stands for an engine."""
+    """A folder with stand-ins for the files of an engine."""
     return planted(tmp_path / "binaries", "one")
 
 
@@ -63,42 +63,32 @@ def test_an_id_is_name_backend_and_eight_digits():
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("entry", "change"),
     [
-        {"version": "0.0.2"},
-        {"sha256": "1" * 64},
-        {"commit": "0123457"},
-        {"cmake": {"GGML_NATIVE": "OFF", "LLAMA_CURL": "OFF"}},
-        {"fallbacks": [{"GGML_NATIVE": "OFF"}]},
+        (PYPI, {"version": "0.0.2"}),
+        (PYPI, {"sha256": "1" * 64}),
+        (PYPI, {"commit": "0123457"}),
+        (PYPI, {"cmake": {"GGML_NATIVE": "OFF", "LLAMA_CURL": "OFF"}}),
+        (PYPI, {"fallbacks": [{"GGML_NATIVE": "OFF"}]}),
+        (GIT, {"tag": "b2"}),
+        (HERE, {"path": "/there"}),  # while its files are unknown
     ],
 )
-def test_what_decides_what_is_built_makes_another_id(change):
-    assert of(PYPI.model_copy(update=change)) != of(PYPI)
+def test_a_change_of_the_build_makes_another_id(entry, change):
+    assert of(entry.model_copy(update=change)) != of(entry)
 
 
-def test_another_tag_makes_another_id():
-    assert of(GIT.model_copy(update={"tag": "b2"})) != of(GIT)
-
-
-def test_the_order_of_flags_and_what_is_default_make_no_other_id():
+def test_the_order_of_flags_default_values_and_the_converter_do_not_change_the_id():
     turned = {"LLAMA_CURL": "OFF", "GGML_NATIVE": "ON"}
     assert of(PYPI.model_copy(update={"cmake": turned, "fallbacks": []})) == of(PYPI)
+    assert of(HERE.model_copy(update={"converter": "/source"})) == of(HERE)
 
 
-def test_the_converter_makes_no_other_engine():
-    with_converter = HERE.model_copy(update={"converter": "/source"})
-    assert of(with_converter) == of(HERE)
-
-
-def test_of_an_engine_built_elsewhere_the_files_count_and_not_their_folder():
+def test_the_id_of_an_engine_built_elsewhere_depends_on_its_files_only():
     there = HERE.model_copy(update={"path": "/there"})
     assert of(HERE, {"llama-server": "a"}) == of(there, {"llama-server": "a"})
     assert of(HERE, {"llama-server": "a"}) != of(HERE, {"llama-server": "b"})
     assert of(HERE, {"llama-server": "a"}) != of(HERE, {"llama-server": "a", "libllama.so": "b"})
-
-
-def test_of_files_that_nobody_has_seen_the_folder_counts():
-    assert of(HERE) != of(HERE.model_copy(update={"path": "/there"}))
 
 
 def test_in_a_table_an_id_is_name_and_backend():
@@ -106,24 +96,19 @@ def test_in_a_table_an_id_is_name_and_backend():
     assert without_digits("current-cpu") == "current-cpu"  # of campaigns measured before
 
 
-def test_files_are_hashed_once(binaries, memory, hashed):
+def test_a_file_is_hashed_again_only_if_it_changed(binaries, memory, hashed):
     first = file_digests(binaries, memory)
-    assert set(first) == {"llama-server", "llama-quantize", "llama-bench"}
-    assert len(hashed) == 3
-    assert file_digests(binaries, memory) == first
-    assert len(hashed) == 3
-
-
-def test_a_file_that_changed_is_hashed_again_and_no_other(binaries, memory, hashed):
-    first = file_digests(binaries, memory)
-    (binaries / "llama-server").write_text("rebuilt, and longer")
+    assert set(first) == set(hashed) == {"llama-server", "llama-quantize", "llama-bench"}
     hashed.clear()
+    assert file_digests(binaries, memory) == first
+    assert hashed == []
+    (binaries / "llama-server").write_text("rebuilt, and longer")
     second = file_digests(binaries, memory)
     assert hashed == ["llama-server"]
     assert {name for name in first if first[name] != second[name]} == {"llama-server"}
 
 
-def test_libraries_beside_the_programs_count_and_their_other_names_do_not(binaries, memory):
+def test_libraries_are_hashed_and_links_to_them_are_not(binaries, memory):
     (binaries / "libllama.so.0.1").write_text("library")
     (binaries / "libllama.so").symlink_to("libllama.so.0.1")
     (binaries / "notes.txt").write_text("nothing of the engine")
@@ -131,15 +116,12 @@ def test_libraries_beside_the_programs_count_and_their_other_names_do_not(binari
     assert found.keys() - {"llama-server", "llama-quantize", "llama-bench"} == {"libllama.so.0.1"}
 
 
-def test_a_folder_that_is_gone_has_what_was_seen_there_last(binaries, memory):
+def test_a_missing_folder_has_its_last_known_digests_and_an_unknown_one_has_none(binaries, memory):
+    assert file_digests(binaries.with_name("none"), memory) == {}
+    assert not memory.exists()
     seen = file_digests(binaries, memory)
     shutil.rmtree(binaries)
     assert file_digests(binaries, memory) == seen
-
-
-def test_a_folder_that_never_was_has_nothing_and_leaves_nothing(tmp_path, memory):
-    assert file_digests(tmp_path / "none", memory) == {}
-    assert not memory.exists()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"/x": {"llama-server": [1]}}'])
@@ -151,7 +133,7 @@ def test_a_damaged_memory_is_written_anew(binaries, memory, text):
     assert json.loads(memory.read_text())[str(binaries)].keys() == digests.keys()
 
 
-def test_two_folders_are_remembered_side_by_side(binaries, memory, hashed, tmp_path):
+def test_two_folders_are_remembered(binaries, memory, hashed, tmp_path):
     other = planted(tmp_path / "other", "two")
     assert file_digests(binaries, memory) != file_digests(other, memory)
     hashed.clear()
@@ -172,20 +154,14 @@ def ids(study, root, memory):
     return run
 
 
-def test_one_name_and_two_folders_are_two_engines(ids, binaries, tmp_path):
-    other = planted(tmp_path / "other", "two")
-    assert ids(binaries) != ids(other)
-
-
-def test_the_same_binaries_in_two_folders_are_one_engine(ids, binaries, tmp_path):
+def test_two_folders_are_one_engine_if_they_have_the_same_binaries(ids, binaries, tmp_path):
     shutil.copytree(binaries, tmp_path / "copy")
     assert ids(binaries) == ids(tmp_path / "copy")
+    assert ids(binaries) != ids(planted(tmp_path / "other", "two"))
 
 
 @pytest.mark.parametrize("source", ["cached", "published"])
-def test_for_a_campaign_that_others_measured_no_file_is_looked_at(
-    ids, binaries, memory, hashed, source
-):
+def test_a_campaign_measured_elsewhere_reads_no_engine_files(ids, binaries, memory, hashed, source):
     assert ids(binaries, source)
     assert hashed == []
     assert not memory.exists()
@@ -200,14 +176,6 @@ def test_a_suite_with_an_engine_of_its_own_has_that_engines_id(study, root, memo
     assert found["march"].startswith("march-cpu-")
 
 
-@pytest.fixture
-def engines(tmp_path) -> Path:
-    """A folder with one engine, `there`."""
-    (tmp_path / "engines/there").mkdir(parents=True)
-    (tmp_path / "engines/there/engine.json").write_text("{}")
-    return tmp_path / "engines"
-
-
 @pytest.mark.parametrize(
     ("card", "maker"),
     [
@@ -219,7 +187,9 @@ def engines(tmp_path) -> Path:
         ("{}", "own"),
     ],
 )
-def test_a_model_keeps_the_engine_that_made_it_while_that_is_there(engines, tmp_path, card, maker):
+def test_a_model_keeps_the_engine_that_made_it_while_that_exists(tmp_path, card, maker):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there/engine.json").write_text("{}")
     if card is not None:
         (tmp_path / "card.json").write_text(card)
-    assert maker_of(tmp_path / "card.json", engines, "own") == maker
+    assert maker_of(tmp_path / "card.json", tmp_path, "own") == maker

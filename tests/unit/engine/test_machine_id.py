@@ -1,4 +1,4 @@
-"""What tells one machine from another, and what its processor is called."""
+"""The id of a machine, and the name of its processor."""
 
 import platform
 import re
@@ -48,18 +48,13 @@ Vendor ID:              ARM
 
 @pytest.fixture
 def put(tmp_path):
-    """Write a file of a system that lies in tmp_path."""
+    """Write a file of a system under tmp_path."""
 
     def put(path, text):
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
 
     return put
-
-
-@pytest.fixture
-def no_tools(monkeypatch):
-    monkeypatch.setattr(machine_id, "output_of", lambda *command: "")
 
 
 def test_a_machine_has_an_id_of_twelve_hex_digits_and_keeps_it():
@@ -75,7 +70,7 @@ def test_a_machine_with_an_id_of_its_own_keeps_it_under_another_name(monkeypatch
     assert machine_id.host_id() == before
 
 
-def test_machines_of_one_image_differ_by_what_they_have(monkeypatch):
+def test_machines_of_one_image_differ_by_their_hardware(monkeypatch):
     before = machine_id.host_id()
     monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: 1000)
     assert machine_id.host_id() != before
@@ -87,34 +82,31 @@ def test_linux_knows_itself_by_its_machine_id(put, tmp_path):
 
 
 def test_a_mac_knows_itself_by_its_platform_uuid(monkeypatch, tmp_path):
-    assert machine_id.platform_uuid("") == ""
     monkeypatch.setattr(machine_id, "output_of", lambda *command: IOREG)
     assert machine_id.machine_id(tmp_path) == "01234567-89AB-CDEF-0123-456789ABCDEF"
 
 
-def test_without_either_the_node_name_has_to_do(no_tools, tmp_path):
+def test_without_either_the_id_is_the_node_name(monkeypatch, tmp_path):
+    monkeypatch.setattr(machine_id, "output_of", lambda *command: "")
     assert machine_id.machine_id(tmp_path) == platform.node()
 
 
-def test_linux_names_x86_processors(put, tmp_path):
-    put("proc/cpuinfo", X86_CPUINFO)
-    assert machine_id.linux_processor_name(tmp_path) == "12th Gen Intel(R) Core(TM) i7-12700K"
-
-
-def test_linux_on_arm_names_the_board(put, tmp_path):
-    put("proc/cpuinfo", ARM_CPUINFO)
-    put("sys/firmware/devicetree/base/model", "Raspberry Pi 5 Model B Rev 1.0\0")
-    assert machine_id.linux_processor_name(tmp_path) == "Raspberry Pi 5 Model B Rev 1.0"
-
-
-def test_linux_on_arm_names_the_cores_where_there_is_no_board(put, tmp_path, monkeypatch):
-    put("proc/cpuinfo", ARM_CPUINFO)
-    monkeypatch.setattr(machine_id, "output_of", lambda *command: ARM_LSCPU)
-    assert machine_id.linux_processor_name(tmp_path) == "Neoverse-V1"
-
-
-def test_a_processor_that_nobody_names_is_called_by_its_architecture(no_tools, tmp_path):
-    assert machine_id.linux_processor_name(tmp_path) == ""
+@pytest.mark.parametrize(
+    ("cpuinfo", "board", "lscpu", "name"),
+    [
+        (X86_CPUINFO, "", "", "12th Gen Intel(R) Core(TM) i7-12700K"),
+        (ARM_CPUINFO, "Raspberry Pi 5 Model B Rev 1.0\0", "", "Raspberry Pi 5 Model B Rev 1.0"),
+        (ARM_CPUINFO, "", ARM_LSCPU, "Neoverse-V1"),
+        ("", "", "", ""),
+    ],
+)
+def test_linux_names_a_processor_its_board_or_its_cores(
+    put, tmp_path, monkeypatch, cpuinfo, board, lscpu, name
+):
+    put("proc/cpuinfo", cpuinfo)
+    put("sys/firmware/devicetree/base/model", board)
+    monkeypatch.setattr(machine_id, "output_of", lambda *command: lscpu)
+    assert machine_id.linux_processor_name(tmp_path) == name
 
 
 def test_a_mac_names_its_chip(monkeypatch):
@@ -130,20 +122,18 @@ def test_a_mac_names_its_chip(monkeypatch):
         [sys.executable, "-c", "print('half an answer'); raise SystemExit(1)"],
     ],
 )
-def test_a_tool_that_is_absent_or_fails_says_nothing(command):
+def test_an_absent_or_failing_tool_gives_no_text(command):
     assert machine_id.output_of(*command) == ""
 
 
-def test_a_tool_that_hangs_says_nothing(monkeypatch):
+def test_a_tool_that_hangs_gives_no_text(monkeypatch):
     monkeypatch.setattr(machine_id, "TOOL_LIMIT_S", 0.1)
     assert machine_id.output_of(sys.executable, "-c", "import time; time.sleep(60)") == ""
 
 
-def test_bytes_that_are_no_text_are_no_fault(tmp_path):
-    assert (
-        machine_id.output_of(sys.executable, "-c", r"import os; os.write(1, b'chip \xff')")
-        == "chip �"
-    )
+def test_invalid_bytes_are_no_fault(tmp_path):
+    said = machine_id.output_of(sys.executable, "-c", r"import os; os.write(1, b'chip \xff')")
+    assert said == "chip �"
     (tmp_path / "model").write_bytes(b"chip \xff\0")
     assert machine_id.text_of(tmp_path / "model") == "chip �"
     assert machine_id.text_of(tmp_path / "none") == ""

@@ -10,10 +10,11 @@ def test_a_second_measurement_waits_for_the_first(root, monkeypatch, tmp_path):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     code = (
-        "from specmoe.engine.measuring_lock import alone\n"
-        "with alone(lambda text: print(text, flush=True)): print('measuring', flush=True)"
+        "import sys; from specmoe.engine.measuring_lock import alone\n"
+        "from specmoe.progress_lines import lines_to\n"
+        "with lines_to(sys.stdout), alone(): print('measuring', flush=True)"
     )
-    with alone(lambda text: None):
+    with alone():
         second = subprocess.Popen(
             [sys.executable, "-c", code],
             cwd=root / "workflow/scripts",

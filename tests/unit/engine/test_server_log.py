@@ -1,4 +1,4 @@
-"""The server's log tells every verification; replays are counted from it."""
+"""The server's log has every verification; replays are counted from it."""
 
 import pytest
 

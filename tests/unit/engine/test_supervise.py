@@ -1,21 +1,19 @@
-"""A guarded process ends when its starter does, however that ends."""
+"""A guarded process ends when the process that started it ends."""
 
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from specmoe.engine.supervise import guarded
 
 from ...processes import alive, eventually
 
-SLEEP = [sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"]
-STUBBORN = [
-    sys.executable,
-    "-c",
-    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
-    "print('up', flush=True); time.sleep(600)",
-]
+UP = "import signal, time; {}; print('up', flush=True); time.sleep(600)"
+SLEEP = [sys.executable, "-c", UP.format("pass")]
+STUBBORN = [sys.executable, "-c", UP.format("signal.signal(signal.SIGTERM, signal.SIG_IGN)")]
 
 
 def start(command):
@@ -26,16 +24,11 @@ def start(command):
     return process
 
 
-def test_closing_the_pipe_ends_the_command():
-    process = start(SLEEP)
+@pytest.mark.parametrize(("command", "end"), [(SLEEP, signal.SIGTERM), (STUBBORN, signal.SIGKILL)])
+def test_closing_the_pipe_ends_the_command_and_kills_a_stubborn_one(command, end):
+    process = start(command)
     process.stdin.close()
-    assert process.wait(30) == 128 + signal.SIGTERM
-
-
-def test_a_command_that_ignores_the_request_is_killed():
-    process = start(STUBBORN)
-    process.stdin.close()
-    assert process.wait(30) == 128 + signal.SIGKILL
+    assert process.wait(30) == 128 + end
 
 
 def test_the_commands_own_exit_code_is_kept():
@@ -45,20 +38,15 @@ def test_the_commands_own_exit_code_is_kept():
 
 def test_killing_the_starter_ends_the_command(tmp_path: Path):
     pid_file = tmp_path / "pid"
-    command = [
-        sys.executable,
-        "-c",
+    code = (
         f"import os, pathlib, time; pathlib.Path({str(pid_file)!r}).write_text(str(os.getpid()));"
-        "time.sleep(600)",
-    ]
-    starter = subprocess.Popen(
-        [
-            sys.executable,
-            "-c",
-            f"import subprocess, time; subprocess.Popen({guarded(command)!r},"
-            " stdin=subprocess.PIPE); time.sleep(600)",
-        ]
+        "time.sleep(600)"
     )
+    start = (
+        f"import subprocess, time; subprocess.Popen({guarded([sys.executable, '-c', code])!r},"
+        " stdin=subprocess.PIPE); time.sleep(600)"
+    )
+    starter = subprocess.Popen([sys.executable, "-c", start])
     pid = int(eventually(lambda: pid_file.exists() and pid_file.read_text()))
     starter.kill()
     starter.wait()

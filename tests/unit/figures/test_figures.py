@@ -1,5 +1,6 @@
-"""The figures show the analysis's numbers, survive small campaigns, and never change by chance."""
+"""The figures show the analysis's numbers, allow small campaigns, and are reproducible."""
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
+from numpy import isfinite
 
 from specmoe.analysis.labelled import text_cells
 from specmoe.figures import style
@@ -30,7 +32,7 @@ from ..paper_analyses import (
 )
 
 PAPER = Path(__file__).parents[3] / "paper"
-# What has something to show in figures of which `full` has nothing.
+# Campaigns for the figures that show nothing of `full`.
 SHOWING = {
     "protocols": several_ways,
     "side_by_side": compared,
@@ -38,6 +40,7 @@ SHOWING = {
     "types": several_types,
     **dict.fromkeys(["verification_cost", "predicted_speedup", "break_even", "roofline"], costed),
 }
+CAMPAIGNS = list(dict.fromkeys([full, single, without_drafts, *SHOWING.values()]))
 
 
 def drawn(figure):
@@ -53,8 +56,19 @@ def words(figure):
 
 
 def lines(axes):
-    """Return the lines of an axes with markers, each as its list of y values."""
-    return [list(line.get_ydata()) for line in axes.get_lines() if line.get_marker() in "os^v"]
+    """Return the lines of an axes with markers, each as its list of y values, without gaps."""
+    return [y for line in axes.get_lines() if line.get_marker() in "os^v" and (y := values(line))]
+
+
+def values(line):
+    """Return the y values of a line, without gaps."""
+    return [y for y in line.get_ydata() if isfinite(y)]
+
+
+def intervals(axes):
+    """Return the ends of each interval that seaborn drew into an axes: (low, high)."""
+    unmarked = [values(line) for line in axes.get_lines() if line.get_marker() == "None"]
+    return [(min(ends), max(ends)) for ends in unmarked if ends]
 
 
 def legend(figure):
@@ -62,24 +76,35 @@ def legend(figure):
     return [text.get_text() for text in figure.legends[0].get_texts()]
 
 
-def test_every_figure_has_a_caption_and_every_caption_a_figure():
-    assert sorted(FIGURES) == sorted(path.stem for path in PAPER.glob("captions/*.rst"))
+def luminance(colour):
+    """Return how light a colour is in greyscale, 0..255."""
+    red, green, blue = (int(to_hex(colour)[at : at + 2], 16) for at in (1, 3, 5))
+    return 0.299 * red + 0.587 * green + 0.114 * blue
 
 
-@pytest.mark.parametrize("name", FIGURES)
-def test_the_supplement_includes_every_figure(name):
-    assert rf"\floatfigure{{{name}}}" in (PAPER / "supplement.tex").read_text()
-
-
-@pytest.mark.parametrize("name", FIGURES)
-@pytest.mark.parametrize("make", [full, single, without_drafts, *SHOWING.values()])
-def test_every_figure_fits_the_page_whatever_was_measured(name, make):
-    figure = drawn(FIGURES[name](make()))
+def assert_fits(figure):
+    """Assert that a figure is as wide as the page at most, and nothing is outside of it."""
+    figure = drawn(figure)
     assert figure.get_figwidth() <= style.WIDTH_IN
     left, bottom, right, top = figure.get_tightbbox().extents
     assert min(left, bottom) > -0.02
     assert right < figure.get_figwidth() + 0.02
     assert top < figure.get_figheight() + 0.02
+
+
+def test_every_figure_has_a_caption_and_every_caption_a_figure():
+    assert sorted(FIGURES) == sorted(path.stem for path in PAPER.glob("captions/*.rst"))
+
+
+def test_the_supplement_includes_every_figure():
+    included = re.findall(r"\\floatfigure\{(\w+)\}", (PAPER / "supplement.tex").read_text())
+    assert set(FIGURES) <= set(included)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("make", CAMPAIGNS)
+def test_every_figure_of_every_campaign_fits_the_page(name, make):
+    assert_fits(FIGURES[name](make()))
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -95,21 +120,20 @@ def test_legend_axes_and_labels_do_not_overlap(name):
 @pytest.mark.parametrize("name", FIGURES)
 def test_the_same_analysis_gives_the_same_bytes(name, tmp_path):
     for attempt in ("first", "second"):
-        save(FIGURES[name](SHOWING.get(name, full)()), tmp_path / attempt / name)
-    for suffix in (".pdf", ".png"):
-        first, second = (
-            (tmp_path / attempt / f"{name}{suffix}").read_bytes() for attempt in ("first", "second")
-        )
-        assert first == second
+        save(FIGURES[name](SHOWING.get(name, full)()), tmp_path / attempt)
+    for end in ("pdf", "png"):
+        first, second = (tmp_path / f"{attempt}.{end}" for attempt in ("first", "second"))
+        assert first.read_bytes() == second.read_bytes()
 
 
-@pytest.mark.parametrize("name", set(FIGURES) - {"throughput"})
+@pytest.mark.parametrize("name", sorted(FIGURES.keys() - {"throughput"}))
 def test_a_campaign_without_drafts_says_so(name):
     assert words(FIGURES[name](without_drafts())) == [NOT_MEASURED]
 
 
-def test_a_campaign_without_a_sweep_says_so():
-    assert words(FIGURES["prompt_lengths"](single())) == [NOT_MEASURED]
+@pytest.mark.parametrize(("name", "make"), [("prompt_lengths", single), ("protocols", full)])
+def test_a_campaign_without_a_sweep_or_with_one_way_of_measuring_says_so(name, make):
+    assert words(FIGURES[name](make())) == [NOT_MEASURED]
 
 
 def test_throughput_of_a_campaign_without_drafts_shows_the_baselines():
@@ -118,17 +142,36 @@ def test_throughput_of_a_campaign_without_drafts_shows_the_baselines():
 
 
 def test_throughput_shows_the_baseline_then_every_draft_and_gamma():
-    (axes,) = FIGURES["throughput"](full()).axes
-    assert [bar.get_height() for bar in axes.patches] == [50, 60, 70, 50, 50, 45, 40]
-    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["–", *"484", "–", *"48"]
+    moe, dense = FIGURES["throughput"](full()).axes
+    assert [axes.get_title() for axes in (moe, dense)] == ["MoE Q4", "Dense 4B"]
+    bars = [[bar.get_height() for bar in group] for group in moe.containers]
+    assert bars == [[50], [60, 70], [50]]
+    assert [bar.get_height() for bar in dense.patches] == [50, 45, 40]
+    for axes in (moe, dense):
+        assert [tick.get_text() for tick in axes.get_xticklabels()] == ["–", "4", "8"]
 
 
-def test_many_targets_wrap_into_rows():
+def test_bars_have_one_standard_deviation_around_their_rate():
+    analysis = full()
+    cells = analysis.cells.assign(tokens_per_second_sd=5.0)
+    moe, _ = FIGURES["throughput"](replace(analysis, cells=cells)).axes
+    assert intervals(moe)[-3:] == [(55, 65), (65, 75), (45, 55)]
+
+
+def test_every_way_of_measuring_has_its_own_baseline():
+    analysis = several_ways()
+    baselines = analysis.baselines.assign(tokens_per_second=[50.0, 30.0])
+    panels = FIGURES["throughput"](replace(analysis, baselines=baselines)).axes
+    assert [axes.containers[0][0].get_height() for axes in panels] == [50, 30]
+
+
+def test_many_bars_wrap_into_rows():
     rows = baseline_runs(["moe_q4", "dense_4b"], ["code", "passage-64"], 1)
     for target in ("moe_q4", "dense_4b"):
         for gamma in range(1, 19):
             rows += speculative_runs("B", target, "draft_2b", gamma, [60])
-    assert len(FIGURES["throughput"](analysis_of(rows)).axes) == 2
+    above, below = drawn(FIGURES["throughput"](analysis_of(rows))).axes
+    assert above.get_position().y0 > below.get_position().y1
 
 
 def test_speedup_by_gamma_has_a_panel_per_draft_and_a_line_per_target():
@@ -138,14 +181,33 @@ def test_speedup_by_gamma_has_a_panel_per_draft_and_a_line_per_target():
     assert [small.get_title(), large.get_title()] == ["draft Draft 0.8B", "draft Draft 2B"]
 
 
-def test_nothing_drawn_lies_outside_the_axes():
-    for name in ("speedup_by_gamma", "speedup_by_total_parameters", "acceptance_by_gamma"):
+def test_intervals_are_those_of_the_analysis():
+    analysis = full()
+    cells = analysis.cells.assign(speedup_low=0.1, speedup_high=analysis.cells["speedup"] + 1e-17)
+    for axes in FIGURES["speedup_by_gamma"](replace(analysis, cells=cells)).axes:
+        shown = [value for line in lines(axes) for value in line]
+        assert intervals(axes)[: len(shown)] == [(0.1, pytest.approx(value)) for value in shown]
+
+
+def test_a_gamma_that_was_not_measured_is_a_gap_in_its_line():
+    rows = baseline_runs(["moe_q4", "dense_4b"], ["code"], 1)
+    rows += speculative_runs("B", "dense_4b", "draft_2b", 8, [60])
+    for gamma in (4, 16):
+        rows += speculative_runs("B", "moe_q4", "draft_2b", gamma, [60])
+    (axes,) = FIGURES["acceptance_by_gamma"](analysis_of(rows)).axes
+    assert sorted(map(len, lines(axes))) == [1, 2]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["4", "8", "16"]
+
+
+def test_nothing_drawn_is_outside_the_axes():
+    by_gamma = ("speedup_by_gamma", "acceptance_by_gamma")
+    for name in (*by_gamma, "speedup_by_total_parameters", "required_time"):
         for axes in FIGURES[name](full()).axes:
             low, high = axes.get_ylim()
             assert all(low < value < high for line in lines(axes) for value in line)
 
 
-def test_what_was_measured_in_several_ways_has_a_line_for_each():
+def test_each_way_of_measuring_has_a_line():
     figure = FIGURES["protocols"](several_ways())
     acceptance, speedup, failures = figure.axes
     assert legend(figure) == ["llama-server, current-cpu", "the study's commands, march-cpu"]
@@ -154,17 +216,13 @@ def test_what_was_measured_in_several_ways_has_a_line_for_each():
     assert lines(failures) == [[0, 0], [100, 200]]
 
 
-def test_a_campaign_that_measured_one_way_says_so():
-    assert words(FIGURES["protocols"](full())) == [NOT_MEASURED]
-
-
 def test_temperature_has_a_line_for_acceptance_and_one_for_speedup():
     figure = FIGURES["temperatures"](sampled())
     acceptance, speedup = figure.axes
     assert legend(figure) == ["MoE Q4, draft Draft 0.8B, γ = 4"]
     assert lines(acceptance) == [[0.5, 0.5]]
     assert lines(speedup) == [pytest.approx([1.2, 1.2])]
-    assert list(speedup.get_xticks()) == [0, 0.7]
+    assert [tick.get_text() for tick in speedup.get_xticklabels()] == ["0", "0.7"]
 
 
 def test_types_are_drawn_over_the_bytes_that_a_pass_reads():
@@ -195,10 +253,10 @@ def test_prompt_lengths_show_rates_and_speedup_with_the_lengths_as_ticks():
     left, right = FIGURES["prompt_lengths"](full()).axes
     assert lines(left) == [[50, 50], [55, 65]]
     assert lines(right) == [pytest.approx([1.1, 1.3])]
-    assert list(right.get_xticks()) == [64, 1024]
+    assert [tick.get_text() for tick in right.get_xticklabels()] == ["64", "1024"]
 
 
-def test_prompt_lengths_show_the_baseline_of_a_suite_once_whatever_was_drafted():
+def test_prompt_lengths_show_the_baseline_of_a_suite_once():
     analysis = full()
     more = analysis.sweep.assign(gamma=4)
     figure = FIGURES["prompt_lengths"](replace(analysis, sweep=pd.concat([analysis.sweep, more])))
@@ -214,7 +272,7 @@ def test_prompt_lengths_show_the_baseline_of_a_suite_once_whatever_was_drafted()
 
 @pytest.mark.parametrize("label", ["$x^$ \\frac{", "_hidden", "a" * 300, "two\nlines", "%s {}"])
 @pytest.mark.parametrize("name", FIGURES)
-def test_a_label_is_shown_as_text_whatever_is_in_it(name, label):
+def test_any_label_is_shown_as_text(name, label):
     figure = drawn(FIGURES[name](relabelled(SHOWING.get(name, full)(), "moe_q4", label)))
     assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
     titled = {"protocols", "side_by_side", "types"}
@@ -229,23 +287,14 @@ def test_every_target_has_a_look_of_its_own_without_colour():
 
 
 def test_colours_of_families_differ_in_greyscale():
-    def luminance(colour):
-        red, green, blue = (int(to_hex(colour)[i : i + 2], 16) for i in (1, 3, 5))
-        return 0.299 * red + 0.587 * green + 0.114 * blue
-
     looks = style.target_looks(text_cells(full()))
     assert abs(luminance(looks["moe_q4"].colour) - luminance(looks["dense_4b"].colour)) > 40
 
 
-def test_importing_the_figures_chooses_no_backend_and_opens_no_window(root):
+def test_importing_the_figures_chooses_no_backend(root):
     code = (
         "import specmoe.figures.figures, matplotlib as m; print(m.rcParams._get_backend_or_none())"
     )
-    shown = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=root / "workflow/scripts",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert shown.stdout.strip() in {"None", "agg"}
+    command = [sys.executable, "-c", code]
+    shown = subprocess.check_output(command, cwd=root / "workflow/scripts", text=True)
+    assert shown.strip() in {"None", "agg"}

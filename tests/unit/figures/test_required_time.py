@@ -1,15 +1,18 @@
 """The figure of the draft-time bound shows every row, and reads without colour."""
 
+from dataclasses import replace
+
 import numpy as np
+import pandas as pd
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import to_hex
 
 from specmoe.audit.bounds import required_time
 from specmoe.figures import style
-from specmoe.figures.required_time import NOTHING_DRAFTED, plot_required_time
+from specmoe.figures.figures import FIGURES
 
 from ..audit.test_checks import SETTINGS, SIZES, campaign, stranger
+from ..paper_analyses import full
+from .test_figures import assert_fits, legend, luminance
 
 
 @pytest.fixture
@@ -17,6 +20,12 @@ def frames():
     frame = required_time(campaign(stranger()), SIZES, SETTINGS)
     moe = frame.assign(family=["moe", "moe", "dense", "dense"])
     return {"published": moe, "demo": moe.assign(decode_ms=moe["decode_ms"] / 5)}
+
+
+def plot_required_time(frames):
+    """Return the figure of campaigns, each with its rows of `bounds.required_time`."""
+    times = pd.concat(frame.assign(campaign=campaign) for campaign, frame in frames.items())
+    return FIGURES["required_time"](replace(full(), required_time=times))
 
 
 def dots(figure):
@@ -39,16 +48,8 @@ def test_the_diagonal_is_where_a_run_takes_what_its_passes_need(frames):
     assert axes.get_xlim() == axes.get_ylim() == pytest.approx(tuple(diagonal[:, 0]))
 
 
-def test_nothing_drawn_lies_outside_the_axes(frames):
-    figure = plot_required_time(frames)
-    low, high = figure.axes[0].get_xlim()
-    for series in dots(figure):
-        assert ((low < series) & (series < high)).all()
-
-
 def test_the_legend_names_campaign_family_and_number_of_rows(frames):
-    [legend] = plot_required_time(frames).legends
-    assert [text.get_text() for text in legend.get_texts()] == [
+    assert legend(plot_required_time(frames)) == [
         "published, MoE (2)",
         "published, dense (2)",
         "demo, MoE (2)",
@@ -57,33 +58,14 @@ def test_the_legend_names_campaign_family_and_number_of_rows(frames):
 
 
 def test_series_differ_by_marker_and_families_in_greyscale(frames):
-    def luminance(line):
-        red, green, blue = (int(to_hex(line.get_color())[at : at + 2], 16) for at in (1, 3, 5))
-        return 0.299 * red + 0.587 * green + 0.114 * blue
-
     lines = plot_required_time(frames).axes[0].get_lines()[1:]
     assert len({line.get_marker() for line in lines}) == 4
-    assert abs(luminance(lines[0]) - luminance(lines[1])) > 40
+    assert abs(luminance(lines[0].get_color()) - luminance(lines[1].get_color())) > 40
 
 
-def test_the_figure_fits_the_page(frames):
-    figure = plot_required_time({"a campaign of a long name " * 3: frames["demo"]} | frames)
-    with style.applied():
-        FigureCanvasAgg(figure).draw()
-    assert figure.get_figwidth() <= style.WIDTH_IN
-    left, bottom, right, top = figure.get_tightbbox().extents
-    assert min(left, bottom) > -0.02
-    assert right < figure.get_figwidth() + 0.02
-    assert top < figure.get_figheight() + 0.02
-
-
-def test_a_campaign_without_drafts_says_so(frames):
-    for empty in ({}, {"demo": frames["demo"].iloc[:0]}):
-        figure = plot_required_time(empty)
-        assert [text.get_text() for text in figure.texts] == [NOTHING_DRAFTED]
-
-
-def test_a_dollar_sign_in_a_campaigns_name_is_a_dollar_sign(frames):
-    [legend] = plot_required_time({"$x^$": frames["demo"]}).legends
-    assert legend.get_texts()[0].get_text() == "$x^$, MoE (2)"
-    assert not legend.get_texts()[0].get_parse_math()
+@pytest.mark.parametrize("name", ["a campaign of a long name " * 3, "$x^$"])
+def test_any_name_of_a_campaign_is_shown_as_text_and_fits(frames, name):
+    figure = plot_required_time({name: frames["demo"]} | frames)
+    assert legend(figure)[0] == f"{style.short(name)}, MoE (2)"
+    assert not figure.legends[0].get_texts()[0].get_parse_math()
+    assert_fits(figure)

@@ -9,5 +9,5 @@ from specmoe.measure.batches import batches
     ("count", "width", "sizes"),
     [(0, 4, []), (3, 1, [1, 1, 1]), (8, 4, [4, 4]), (9, 4, [1, 4, 4]), (3, 4, [3])],
 )
-def test_batches_end_where_the_context_does_and_only_the_first_may_be_smaller(count, width, sizes):
+def test_only_the_first_batch_may_be_smaller(count, width, sizes):
     assert batches(count, width) == sizes

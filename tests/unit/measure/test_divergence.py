@@ -1,7 +1,8 @@
-"""Which runs left their baselines where, and what the baseline's candidates say of it."""
+"""Where runs differ from their baselines, and the gap between the two tokens."""
 
 import pytest
 
+from specmoe.engine.job import Job
 from specmoe.errors import MeasurementError
 from specmoe.measure.batches import Candidate
 from specmoe.measure.divergence import Divergence, find_divergences, judge, judge_all, widths
@@ -23,7 +24,7 @@ def row(run, tokens, *, baseline=None, prefix=None, target="t"):
 PLAIN = row("P/t/none/g0/r0/p", [5, 6, 7, 8])
 
 
-def test_a_run_diverges_at_the_first_token_that_is_not_its_baselines():
+def test_a_run_diverges_at_the_first_token_that_differs():
     [found] = find_divergences(
         [PLAIN, row("B/p", [5, 6, 9, 8], baseline=PLAIN["run"], prefix=2)], "t"
     )
@@ -42,7 +43,7 @@ def test_a_run_diverges_at_the_first_token_that_is_not_its_baselines():
     ],
     ids=["the same tokens", "tokens not known", "no baseline", "another target"],
 )
-def test_no_other_run_is_asked_about(other):
+def test_other_runs_do_not_diverge(other):
     assert find_divergences([PLAIN, other], "t") == []
 
 
@@ -63,7 +64,7 @@ def listed(*pairs):
     return [Candidate(token, logprob) for token, logprob in pairs]
 
 
-def test_the_gap_is_how_far_the_token_taken_is_behind_the_baselines_by_width_of_batch():
+def test_a_gap_is_the_lead_of_the_baselines_token_by_width_of_batch():
     one_by_one = listed((7, -0.5), (9, -0.75), (1, -3.0))
     judged = judge(DIVERGENCE, {1: one_by_one, 2: listed((9, -0.5), (7, -0.625))})
     assert (judged.gap_nats, judged.gap_is_at_least) == (0.25, False)
@@ -71,7 +72,7 @@ def test_the_gap_is_how_far_the_token_taken_is_behind_the_baselines_by_width_of_
     assert judged.best == tuple(one_by_one)
 
 
-def test_of_a_token_that_is_not_listed_the_gap_is_a_lower_bound_and_no_batch_counts():
+def test_the_gap_of_an_unlisted_token_is_a_lower_bound_without_batches():
     judged = judge(DIVERGENCE, {1: listed((7, -0.5), (1, -8.5)), 2: listed((7, -0.5), (1, -8.0))})
     assert (judged.gap_nats, judged.gap_is_at_least) == (8.0, True)
     assert judged.gap_nats_by_width == {}
@@ -81,7 +82,7 @@ def test_of_a_token_that_is_not_listed_the_gap_is_a_lower_bound_and_no_batch_cou
     ("gamma", "asked"),
     [(1, [2]), (2, [2, 3]), (4, [2, 4, 5]), (7, [2, 4, 8]), (16, [2, 4, 8, 16, 17])],
 )
-def test_batches_are_powers_of_two_up_to_a_full_verification_and_that(gamma, asked):
+def test_widths_are_powers_of_two_and_a_full_verification(gamma, asked):
     assert widths(gamma) == asked
 
 
@@ -92,20 +93,11 @@ def test_the_five_best_candidates_are_kept():
 
 @pytest.fixture
 def ask(tmp_path):
-    """Judge divergences where there is no engine to ask."""
+    """Judge divergences without an engine."""
 
     def run(divergences):
-        return judge_all(
-            divergences,
-            {},
-            root=tmp_path,
-            binary=tmp_path / "none",
-            target=tmp_path / "t.gguf",
-            log=tmp_path / "log",
-            start_limit_s=1,
-            run_limit_s=1,
-            say=print,
-        )
+        none = tmp_path / "none"
+        return judge_all(divergences, {}, Job(none, none, none, None, none, 1, 1))
 
     return run
 

@@ -1,4 +1,4 @@
-"""The study's commands and what is read from them, held against recorded output of two engines."""
+"""The study's commands and their results, checked with recorded output of two engines."""
 
 import json
 from dataclasses import replace
@@ -9,10 +9,11 @@ import pytest
 from specmoe.config.block import Block, PromptSource, Protocol
 from specmoe.config.load import load
 from specmoe.config.matrix import PUBLISHED_PASSAGE, list_blocks
+from specmoe.engine.job import Job
 from specmoe.engine.process import count_decode_failures
 from specmoe.errors import ConfigError, MeasurementError
 from specmoe.measure.study_commands import Reading, measure, read_bench, read_speculative
-from specmoe.runs.published_rows import rows_of_published_record
+from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import COLUMNS, read_runs, write_runs
 
 from ...blocks import PROVENANCE, baseline, speculative
@@ -59,7 +60,7 @@ NOVEMBER_RESULT = """\
 0.18.383.810 I n_accept  = 12
 0.18.383.821 I accept    = 5.769%
 """
-# llama-bench's columns that nothing here reads are left out.
+# Without the columns of llama-bench that nothing here reads.
 BENCH = """\
 build_commit,n_threads,n_prompt,n_gen,avg_ns,stddev_ns,avg_ts,stddev_ts
 "unknown","2","64","0","234083553","0","273.406650","0.000000"
@@ -67,7 +68,7 @@ build_commit,n_threads,n_prompt,n_gen,avg_ns,stddev_ns,avg_ts,stddev_ts
 """
 
 
-def test_speed_acceptance_and_counters_are_read_as_the_engine_of_march_prints_them():
+def test_speed_acceptance_and_counters_are_read_from_the_engine_of_march():
     assert read_speculative(MARCH_FAILURE + MARCH_RESULT) == Reading(
         n_prompt=235,
         prompt_ms=1095,
@@ -80,21 +81,18 @@ def test_speed_acceptance_and_counters_are_read_as_the_engine_of_march_prints_th
     )
 
 
-def test_they_are_read_with_the_times_that_the_engine_of_november_adds():
+def test_they_are_read_from_the_engine_of_november_which_adds_times():
     reading = read_speculative(NOVEMBER_FAILURE + NOVEMBER_RESULT)
     assert (reading.tokens_per_second, reading.accepted) == (7.666, 12)
 
 
 @pytest.mark.parametrize("failure", [MARCH_FAILURE, NOVEMBER_FAILURE])
-def test_a_failed_decode_is_counted_once_whether_or_not_its_caller_logs_it(failure):
+def test_a_failed_decode_is_counted_once(failure):
     assert count_decode_failures(failure * 3 + MARCH_RESULT) == 3
-
-
-def test_a_result_without_failures_counts_none():
     assert count_decode_failures(NOVEMBER_RESULT) == 0
 
 
-def test_an_acceptance_of_nothing_drafted_is_not_known():
+def test_the_acceptance_of_an_empty_draft_is_unknown():
     nothing = MARCH_RESULT.replace("208", "0").replace(" 12", " 0").replace("5.769", "-nan")
     assert read_speculative(nothing).acceptance_percent is None
 
@@ -131,6 +129,11 @@ OLD_MANUAL = "--draft, --draft-n, --draft-max N   number of tokens to draft"
 NEW_MANUAL = "--spec-draft-n-max N   number of tokens to draft\n--draft N   has been removed"
 
 
+def job_in(folder, draft=Path("d.gguf"), run_limit_s=60.0):
+    """Return a job whose files are in one folder."""
+    return Job(folder, folder, Path("t.gguf"), draft, folder / "log", 60, run_limit_s)
+
+
 @pytest.fixture
 def do(tmp_path):
     """Measure a block with stand-ins for the engine's tools; returns its record."""
@@ -149,16 +152,8 @@ def do(tmp_path):
         (tmp_path / "bench").write_text(BENCH)
         tool("llama-bench", behaviour or f"cat {tmp_path}/bench", "")
         tool("llama-speculative", behaviour or f"echo text; cat {tmp_path}/result >&2", manual)
-        return measure(
-            block,
-            root=tmp_path,
-            binaries=tmp_path,
-            target=Path("t.gguf"),
-            draft=Path("d.gguf") if block.has_draft else None,
-            log=tmp_path / "log",
-            run_limit_s=limit_s,
-            say=lambda text: None,
-        )
+        draft = Path("d.gguf") if block.has_draft else None
+        return measure(block, job_in(tmp_path, draft, limit_s))
 
     return run
 
@@ -171,30 +166,24 @@ def test_a_baseline_is_the_studys_llama_bench(do):
     assert arguments(do(BASELINE)) == "-m t.gguf -n 64 -t 2 -r 1 -o csv -p 8"
 
 
-def test_a_speculative_run_is_the_studys_llama_speculative_on_so_many_words(do):
-    assert arguments(do(SPECULATIVE)) == (
-        "-m t.gguf -n 64 -t 2 -md d.gguf --draft 4 --temp 0.0"
-        " -p one two three four five six seven eight"
-    )
+def test_a_speculative_run_is_the_studys_llama_speculative_on_the_first_words_or_a_text(do):
+    record = do(SPECULATIVE)
+    common = "-m t.gguf -n 64 -t 2 -md d.gguf --draft 4 --temp 0.0 -p"
+    assert arguments(record) == f"{common} one two three four five six seven eight"
+    assert arguments(record, 1) == f"{common} write\ncode"
 
 
-def test_a_text_is_sent_whole(do):
-    assert do(SPECULATIVE)["runs"][1]["command"][-1] == "write\ncode"
-
-
-def test_a_prompt_of_more_words_than_there_are_is_the_whole_text_as_in_the_study(do):
+def test_a_prompt_longer_than_its_text_is_the_whole_text_as_in_the_study(do):
     block = replace(SPECULATIVE, prompts=(PromptSource("passage-512", "topic.txt", 512),))
     assert do(block)["runs"][0]["command"][-1].endswith("eight nine")
 
 
-def test_the_flag_is_called_as_the_engine_at_hand_calls_it(do):
+def test_the_flag_has_the_name_that_the_engine_knows(do):
     assert "--spec-draft-n-max 4" in arguments(do(SPECULATIVE, manual=NEW_MANUAL))
 
 
 def test_layers_on_a_gpu_are_those_of_both_models(do):
-    command = arguments(do(replace(SPECULATIVE, gpu_layers=99)))
-    assert "-ngl 99" in command
-    assert "-ngld 99" in command
+    assert "-ngl 99 -ngld 99" in arguments(do(replace(SPECULATIVE, gpu_layers=99)))
 
 
 def test_failed_decodes_are_counted_for_each_run_and_are_no_error(do, tmp_path):
@@ -204,24 +193,9 @@ def test_failed_decodes_are_counted_for_each_run_and_are_no_error(do, tmp_path):
     assert [run["output"] for run in record["runs"]] == ["text\n"] * 2
 
 
-def test_a_baseline_on_texts_is_refused_before_anything_runs(do):
-    block = replace(BASELINE, prompts=SPECULATIVE.prompts)
-    with pytest.raises(MeasurementError, match=r"block F/target/none/g0/r0: .* prompt_lengths"):
-        do(block, "false")
-
-
-def test_an_engine_without_the_tool_is_told_what_to_do(tmp_path):
+def test_an_engine_without_the_tool_is_reported_with_the_remedy(tmp_path):
     with pytest.raises(MeasurementError, match=r"no .*llama-speculative, .* build the engine"):
-        measure(
-            SPECULATIVE,
-            root=tmp_path,
-            binaries=tmp_path,
-            target=Path("t.gguf"),
-            draft=Path("d.gguf"),
-            log=tmp_path / "log",
-            run_limit_s=1,
-            say=print,
-        )
+        measure(SPECULATIVE, job_in(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -232,7 +206,7 @@ def test_an_engine_without_the_tool_is_told_what_to_do(tmp_path):
         ("echo done >&2", "g4/r0/passage-8: no result; the end of .*\n  \\| done"),
     ],
 )
-def test_a_tool_that_fails_or_says_nothing_ends_the_block_with_its_log(do, behaviour, fault):
+def test_a_tool_that_fails_or_prints_no_result_ends_the_block_with_its_log(do, behaviour, fault):
     with pytest.raises(MeasurementError, match=fault):
         do(SPECULATIVE, behaviour)
 
@@ -251,30 +225,24 @@ def test_a_tool_that_hangs_is_ended_at_the_limit(do):
 
 
 def rows(record):
-    # Through JSON, as records travel.
+    # Records are stored as JSON.
     read = json.loads(json.dumps(record | {"provenance": PROVENANCE}))
-    return rows_of_published_record(read, "c")
+    return rows_of_record(read, "c")
 
 
-def test_a_row_has_what_the_tools_print_and_null_for_what_they_do_not(do):
-    row = rows(do(SPECULATIVE))[0]
+def test_a_row_has_what_the_tools_print_and_null_for_what_they_do_not(do, tmp_path):
+    written = rows(do(SPECULATIVE))
+    row = written[0]
     assert set(row) == set(COLUMNS)
     assert (row["protocol"], row["generated"], row["decode_failures"]) == ("published", 65, 1)
     assert (row["drafted"], row["accepted"], row["decode_ms"]) == (208, 12, 15888)
     for column in ("rounds", "tokens", "replays", "decodes", "seed", "accepted_per_position"):
         assert row[column] is None
     assert row["recovered"] == []
-
-
-def test_a_baselines_row_has_no_counters_of_speculation(do):
-    [row] = rows(do(BASELINE))
-    assert (row["n_prompt"], row["tokens_per_second"]) == (8 * 8, 7.651418)
-    assert row["drafted"] is row["accepted"] is None
-
-
-def test_rows_pass_the_schema(do, tmp_path):
-    written = [*rows(do(BASELINE)), *rows(do(SPECULATIVE))]
-    write_runs(written, tmp_path / "runs.parquet")
+    [plain] = rows(do(BASELINE))
+    assert (plain["n_prompt"], plain["tokens_per_second"]) == (8 * 8, 7.651418)
+    assert plain["drafted"] is plain["accepted"] is None
+    write_runs([plain, *written], tmp_path / "runs.parquet")
     assert len(read_runs(tmp_path / "runs.parquet")) == 3
 
 
@@ -285,14 +253,11 @@ def test_prompts_of_a_length_are_cut_from_the_studys_text(study, root):
     files = {source.file for block in blocks for source in block.prompts if source.length}
     assert files == {PUBLISHED_PASSAGE}
     assert {block.protocol for block in blocks} == {Protocol.PUBLISHED}
-    assert Block.from_json(blocks[0].to_json()) == blocks[0]
 
 
 def test_a_suite_with_baselines_on_texts_is_refused_by_the_config(study, root):
     study["measurement"]["protocol"] = "published"
-    with pytest.raises(
-        ConfigError, match=r"suites\.P\.prompts: protocol published has no baselines"
-    ):
+    with pytest.raises(ConfigError, match=r"suites\.P\.prompts: protocol published has no base"):
         load(study, root)
 
 

@@ -1,4 +1,4 @@
-"""Recorded digests: sorted, readable, and none is lost."""
+"""Recorded digests: sorted, readable, and never lost."""
 
 import json
 import subprocess
@@ -13,11 +13,11 @@ from specmoe.models.digest_lock import Locked
 ENTRY = Locked(sha256="a" * 64, size_bytes=7)
 
 
-def test_a_lock_file_that_is_not_there_records_nothing(tmp_path):
+def test_a_missing_lock_file_has_no_entries(tmp_path):
     assert digest_lock.read(tmp_path / "lock.json") == {}
 
 
-def test_what_is_recorded_is_read_back_and_sorted(tmp_path):
+def test_entries_are_read_back_and_sorted(tmp_path):
     lock = tmp_path / "config" / "lock.json"
     for key in ("b/b/x.gguf@main", "a/b/x.gguf@main"):
         digest_lock.record(lock, key, ENTRY)

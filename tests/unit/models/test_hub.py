@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from specmoe.files import sha256_of as digest
 from specmoe.models.synthetic import write_model
 
 from ...hub_standin import StandIn, environment
@@ -27,7 +28,7 @@ from ...splitting import split_model
 FILE = "a/b/c.gguf"
 PLACE = "a/b, revision main, file c.gguf"
 COMMIT = "0123456789abcdef" * 2 + "01234567"
-# The client writes pieces of 10 MiB: what is smaller is lost when a connection breaks.
+# The client writes pieces of 10 MiB; a broken connection loses a smaller rest.
 PIECE = 10 << 20
 # Runs a script without the pauses between attempts; what stands before it may change an edge.
 RUN = (
@@ -37,23 +38,26 @@ RUN = (
 
 
 @pytest.fixture(scope="module")
-def small(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("small") / "small.gguf"
-    write_model(path, TINY)
-    return path
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("models")
 
 
 @pytest.fixture(scope="module")
-def large(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("large") / "large.gguf"
-    write_model(path, replace(TINY, hidden=256, ffn=4096))
-    assert path.stat().st_size > 2 * PIECE
-    return path
+def small(folder) -> Path:
+    write_model(folder / "small.gguf", TINY)
+    return folder / "small.gguf"
 
 
 @pytest.fixture(scope="module")
-def parts(small, tmp_path_factory) -> list[Path]:
-    return split_model(small, tmp_path_factory.mktemp("parts"), "c", 3)
+def large(folder) -> Path:
+    write_model(folder / "large.gguf", replace(TINY, hidden=256, ffn=4096))
+    assert (folder / "large.gguf").stat().st_size > 2 * PIECE
+    return folder / "large.gguf"
+
+
+@pytest.fixture(scope="module")
+def parts(small, folder) -> list[Path]:
+    return split_model(small, folder, "c", 3)
 
 
 @pytest.fixture
@@ -66,13 +70,9 @@ def os_error(number: int) -> str:
     return f"[Errno {number}] {os.strerror(number)}"
 
 
-def digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 @dataclass
 class User:
-    """Somebody with a cache and a folder of results, who runs the scripts."""
+    """A user with a cache and a folder of results, who runs the scripts."""
 
     folder: Path
     hub: StandIn | str
@@ -92,7 +92,7 @@ class User:
 
     @property
     def left(self) -> list[str]:
-        """What lies among the blobs, without the digests that are their names."""
+        """The ends of the blobs' names, after their digests."""
         names = sorted(path.name for path in self.blobs.iterdir()) if self.blobs.exists() else []
         return [name[64:] for name in names]
 
@@ -114,15 +114,23 @@ class User:
             text=True,
         )
 
+    def start_and_stall(self, large):
+        """Start a download of the large file, and return when it hangs after its first piece."""
+        self.hub.fail(FILE, after=PIECE + 1, then="stall", times=1)
+        process = self.start(env={"HF_HUB_DOWNLOAD_TIMEOUT": "600"})
+        partial = self.blobs / f"{digest(large)}.specmoe.incomplete"
+        eventually(lambda: partial.exists() and partial.stat().st_size == PIECE)
+        return process
+
     def fetch(self, **options) -> str:
-        """Run the script and return what it says; it must succeed."""
+        """Run the script and return what it prints; it must succeed."""
         process = self.start(**options)
         said, error = process.communicate()
         assert process.returncode == 0, error
         return said
 
     def fault(self, **options) -> str:
-        """Run the script and return its last words; it must fail in one line."""
+        """Run the script and return its last line; it must fail in one line."""
         process = self.start(**options)
         _, error = process.communicate()
         assert process.returncode == 1
@@ -138,20 +146,39 @@ def user(hub, tmp_path, root) -> User:
     return User(tmp_path, hub, root / "workflow/scripts")
 
 
-def test_a_file_is_downloaded_into_the_users_cache_and_linked(hub, user, small):
+@pytest.fixture
+def served(hub, small):
+    """The small file, which the hub serves."""
     hub.add("a/b", "main", "c.gguf", small)
-    said = user.fetch(sha256=digest(small), size_bytes=small.stat().st_size)
+    return small
+
+
+@pytest.fixture
+def served_parts(hub, parts):
+    """The small file in parts, which the hub serves."""
+    for part in parts:
+        hub.add("a/b", "main", part.name, part)
+    return parts
+
+
+@pytest.fixture
+def served_large(hub, large):
+    """The large file, which the hub serves."""
+    hub.add("a/b", "main", "c.gguf", large)
+    return large
+
+
+def test_a_file_is_downloaded_into_the_users_cache_and_linked(user, served):
+    said = user.fetch(sha256=digest(served), size_bytes=served.stat().st_size)
     assert said == f"{PLACE}: 0.1 MB to download into {user.folder}/home/hub\n"
-    assert user.out.resolve() == user.blobs / digest(small)
-    assert digest(user.out) == digest(small)
+    assert user.out.resolve() == user.blobs / digest(served)
+    assert digest(user.out) == digest(served)
     assert user.left == [""]
 
 
 @pytest.mark.skipif(not shutil.which("sha256sum"), reason="reads with sha256sum")
-def test_digests_are_written_as_sha256sum_reads_them(hub, user, parts):
-    for part in parts:
-        hub.add("a/b", "main", part.name, part)
-    user.fetch(file=parts[0].name)
+def test_digests_are_written_as_sha256sum_reads_them(user, served_parts):
+    user.fetch(file=served_parts[0].name)
     check = ["sha256sum", "--check", "m.sha256"]
     checked = subprocess.run(check, cwd=user.out.parent, capture_output=True, text=True, check=True)
     assert checked.stdout.splitlines() == [f"m-0000{part}-of-00003.gguf: OK" for part in (1, 2, 3)]
@@ -168,14 +195,12 @@ def test_a_split_model_gets_a_link_for_each_part(hub, user, parts):
     assert [link.readlink().name for link in links] == [part.name for part in parts]
 
 
-def test_a_wrong_part_of_a_split_model_is_named(hub, user, parts):
-    for part in parts:
-        hub.add("a/b", "main", part.name, part)
-    hub.fail(f"a/b/{parts[1].name}", wrong=True)
-    assert f"file {parts[1].name}: damaged" in user.fault(file=parts[0].name)
+def test_a_wrong_part_of_a_split_model_is_named(hub, user, served_parts):
+    hub.fail(f"a/b/{served_parts[1].name}", wrong=True)
+    assert f"file {served_parts[1].name}: damaged" in user.fault(file=served_parts[0].name)
 
 
-def test_a_part_that_is_not_there_is_named_before_anything_is_downloaded(hub, user, parts):
+def test_a_missing_part_is_named_before_the_download(hub, user, parts):
     for part in parts[:2]:
         hub.add("a/b", "main", part.name, part)
     assert user.fault(file=parts[0].name) == (
@@ -193,76 +218,63 @@ def test_a_file_in_the_cache_needs_no_network_if_the_revision_is_a_commit(hub, u
     assert hub.requests == []
 
 
-def test_a_warm_cache_is_enough_offline(hub, user, small):
-    hub.add("a/b", "main", "c.gguf", small)
+def test_a_warm_cache_is_enough_offline(user, served):
     user.fetch()
-    said = user.fetch(env={"HF_HUB_OFFLINE": "1"}, sha256=digest(small))
+    said = user.fetch(env={"HF_HUB_OFFLINE": "1"}, sha256=digest(served))
     assert said == (
-        f"{PLACE}: not in the cache {user.folder}/home/hub, and HF_HUB_OFFLINE forbids to download"
-        " it; unset that; taking what the cache has of that revision\n"
+        f"{PLACE}: not in the cache {user.folder}/home/hub, and HF_HUB_OFFLINE forbids the"
+        " download; unset it; taking the cached file of that revision\n"
     )
 
 
-def test_offline_mode_without_the_file_is_one_line(hub, user, small):
-    hub.add("a/b", "main", "c.gguf", small)
+def test_offline_mode_without_the_file_is_one_line(hub, user, served):
     assert user.fault(env={"HF_HUB_OFFLINE": "1"}).endswith(
-        "HF_HUB_OFFLINE forbids to download it; unset that"
+        "HF_HUB_OFFLINE forbids the download; unset it"
     )
     assert not hub.requests
 
 
-def test_an_unknown_digest_is_said_with_the_way_out(hub, user, small):
-    hub.add("a/b", "main", "c.gguf", small)
+def test_an_unknown_digest_is_printed_with_the_remedy(user, served):
     assert user.fetch().splitlines()[-1] == (
-        f"unverified: {PLACE}: the config knows no digest; got sha256 {digest(small)} (matches what"
+        f"unverified: {PLACE}: the config has no digest; got sha256 {digest(served)} (matches what"
         f" the hub announces); --config trust=first-use records it in {user.lock}"
     )
     assert not user.lock.exists()
 
 
-def test_trust_on_first_use_records_the_digest_and_enforces_it(hub, user, small, large):
-    hub.add("a/b", "main", "c.gguf", small)
+def test_trust_on_first_use_records_the_digest_and_enforces_it(hub, user, served, large):
     assert user.fetch(trust="first-use").splitlines()[-1] == (
-        f"recorded: {PLACE}: sha256 {digest(small)} in {user.lock}; commit that file"
+        f"recorded: {PLACE}: sha256 {digest(served)} in {user.lock}; commit that file"
     )
-    entry = {"sha256": digest(small), "size_bytes": small.stat().st_size}
+    entry = {"sha256": digest(served), "size_bytes": served.stat().st_size}
     assert json.loads(user.lock.read_text()) == {"a/b/c.gguf@main": entry}
     assert "unverified" not in user.fetch()
     user.out.unlink()
     hub.add("a/b", "main", "c.gguf", large)
     hub.requests.clear()
     assert user.fault(trust="first-use") == (
-        f"{PLACE}: another file: the lock file {user.lock} says SHA-256 {digest(small)}, the hub"
+        f"{PLACE}: another file: the lock file {user.lock} says SHA-256 {digest(served)}, the hub"
         f" announces {digest(large)}; correct the one, or the revision"
     )
     assert not hub.asked("GET")
     assert user.left == [""]
 
 
-def test_a_digest_of_the_config_is_not_recorded(hub, user, small):
-    hub.add("a/b", "main", "c.gguf", small)
-    user.fetch(trust="first-use", sha256=digest(small))
+def test_a_digest_of_the_config_is_not_recorded(user, served):
+    user.fetch(trust="first-use", sha256=digest(served))
     assert not user.lock.exists()
 
 
-def test_a_damaged_lock_file_is_named(hub, user, small):
-    hub.add("a/b", "main", "c.gguf", small)
-    user.lock.write_text('{"a/b/c.gguf@main": {"sha256": "beef"}}')
-    assert user.fault().startswith(f"{user.lock}: damaged (a/b/c.gguf@main.sha256: ")
-
-
-def test_another_digest_than_the_configs_is_refused_before_the_download(hub, user, small):
-    hub.add("a/b", "main", "c.gguf", small)
+def test_another_digest_than_the_configs_is_refused_before_the_download(hub, user, served):
     assert user.fault(sha256="0" * 64) == (
         f"{PLACE}: another file: the config says SHA-256 {'0' * 64}, the hub announces"
-        f" {digest(small)}; correct the one, or the revision"
+        f" {digest(served)}; correct the one, or the revision"
     )
     assert not hub.asked("GET")
 
 
-def test_another_size_than_the_configs_is_refused_before_the_download(hub, user, small):
-    hub.add("a/b", "main", "c.gguf", small)
-    size = small.stat().st_size
+def test_another_size_than_the_configs_is_refused_before_the_download(hub, user, served):
+    size = served.stat().st_size
     assert user.fault(size_bytes=5) == (
         f"{PLACE}: {size} bytes in 1 part(s), the config says 5; correct the one, or the revision"
     )
@@ -270,20 +282,19 @@ def test_another_size_than_the_configs_is_refused_before_the_download(hub, user,
 
 
 @pytest.mark.parametrize("said_by", ["the config", "the hub"])
-def test_wrong_bytes_of_the_right_number_are_moved_aside(hub, user, small, said_by):
-    hub.add("a/b", "main", "c.gguf", small)
+def test_wrong_bytes_of_the_right_number_are_moved_aside(hub, user, served, said_by):
     hub.fail(FILE, wrong=True, times=1)
-    entry = {"sha256": digest(small)} if said_by == "the config" else {}
-    bad = hashlib.sha256(bytes(255 - byte for byte in small.read_bytes())).hexdigest()
-    aside = user.blobs / f"{digest(small)}.bad-{bad[:8]}"
+    entry = {"sha256": digest(served)} if said_by == "the config" else {}
+    bad = hashlib.sha256(bytes(255 - byte for byte in served.read_bytes())).hexdigest()
+    aside = user.blobs / f"{digest(served)}.bad-{bad[:8]}"
     assert user.fault(**entry) == (
-        f"{PLACE}: damaged: SHA-256 {bad}, {said_by} says {digest(small)}; it is not used and lies"
-        f" at {aside}; delete that and run again"
+        f"{PLACE}: damaged: SHA-256 {bad}, {said_by} says {digest(served)}; it is not used and is"
+        f" now {aside}; delete that and run again"
     )
     assert digest(aside) == bad
     assert user.left == [f".bad-{bad[:8]}"]
     user.fetch(**entry)
-    assert digest(user.out) == digest(small)
+    assert digest(user.out) == digest(served)
 
 
 def test_a_file_damaged_in_the_cache_is_moved_aside_and_its_link_removed(hub, user, small):
@@ -297,64 +308,43 @@ def test_a_file_damaged_in_the_cache_is_moved_aside_and_its_link_removed(hub, us
     user.fetch(revision=COMMIT)
 
 
-def test_a_connection_that_ends_early_is_resumed(hub, user, large):
-    hub.add("a/b", "main", "c.gguf", large)
-    hub.fail(FILE, after=PIECE + 1, times=1)
-    user.fetch(sha256=digest(large))
-    first, second = hub.asked("GET", "c.gguf")
-    assert (first.range, second.range) == (None, f"bytes={PIECE}-")
-    assert second.sent == large.stat().st_size - PIECE
-    assert user.left == [""]
-
-
-def test_a_connection_that_is_reset_is_tried_again(hub, user, large):
-    # What had arrived and was not read yet is lost; how much that is depends on the machine.
-    hub.add("a/b", "main", "c.gguf", large)
+def test_a_connection_that_is_reset_is_tried_again(hub, user, served_large):
+    # Bytes that arrived and were not read yet are lost; their number depends on the machine.
     hub.fail(FILE, after=PIECE + 1, then="reset", times=1)
-    said = user.fetch(sha256=digest(large))
+    said = user.fetch(sha256=digest(served_large))
     assert f"{PLACE}: {os_error(errno.ECONNRESET)}; trying again in 1 s" in said
     assert len(hub.asked("GET", "c.gguf")) == 2
     assert user.left == [""]
 
 
-def test_a_connection_that_always_breaks_is_resumed_as_long_as_bytes_come(hub, user, large):
-    hub.add("a/b", "main", "c.gguf", large)
+def test_a_connection_that_always_breaks_is_resumed_as_long_as_bytes_come(hub, user, served_large):
     hub.fail(FILE, after=PIECE + 1)
-    user.fetch(sha256=digest(large))
-    assert [request.range for request in hub.asked("GET", "c.gguf")] == [
-        None,
-        f"bytes={PIECE}-",
-        f"bytes={2 * PIECE}-",
-    ]
+    user.fetch(sha256=digest(served_large))
+    requests = hub.asked("GET", "c.gguf")
+    ranges = [None, f"bytes={PIECE}-", f"bytes={2 * PIECE}-"]
+    assert [request.range for request in requests] == ranges
+    assert requests[-1].sent == served_large.stat().st_size - 2 * PIECE
+    assert user.left == [""]
 
 
-def test_a_killed_download_is_resumed_by_whoever_waited_for_it(hub, user, large):
-    hub.add("a/b", "main", "c.gguf", large)
-    hub.fail(FILE, after=PIECE + 1, then="stall", times=1)
-    patience = {"HF_HUB_DOWNLOAD_TIMEOUT": "600"}
-    first = user.start(env=patience)
-    partial = user.blobs / f"{digest(large)}.specmoe.incomplete"
-    eventually(lambda: partial.exists() and partial.stat().st_size == PIECE)
-    second = user.start(env=patience, sha256=digest(large))
+def test_a_killed_download_is_resumed_by_the_process_that_waited(hub, user, served_large):
+    first = user.start_and_stall(served_large)
+    second = user.start(sha256=digest(served_large))
     assert "MB to download" in second.stdout.readline()
     assert second.stdout.readline() == f"{PLACE}: waiting for another process that downloads it\n"
     os.kill(first.pid, signal.SIGKILL)
     first.communicate()
     said, error = second.communicate()
     assert second.returncode == 0, error
-    assert said == f"{PLACE}: going on after {PIECE} of {large.stat().st_size} bytes\n"
+    assert said == f"{PLACE}: going on after {PIECE} of {served_large.stat().st_size} bytes\n"
     last = hub.asked("GET", "c.gguf")[-1]
     assert last.range == f"bytes={PIECE}-"
-    assert last.sent == large.stat().st_size - PIECE
+    assert last.sent == served_large.stat().st_size - PIECE
     assert user.left == [""]
 
 
-def test_an_interrupted_download_is_resumed(hub, user, large):
-    hub.add("a/b", "main", "c.gguf", large)
-    hub.fail(FILE, after=PIECE + 1, then="stall", times=1)
-    first = user.start(env={"HF_HUB_DOWNLOAD_TIMEOUT": "600"})
-    partial = user.blobs / f"{digest(large)}.specmoe.incomplete"
-    eventually(lambda: partial.exists() and partial.stat().st_size == PIECE)
+def test_an_interrupted_download_is_resumed(hub, user, served_large):
+    first = user.start_and_stall(served_large)
     first.send_signal(signal.SIGINT)
     assert first.communicate()[1].endswith("interrupted\n")
     assert first.returncode == 1
@@ -362,9 +352,8 @@ def test_an_interrupted_download_is_resumed(hub, user, large):
     assert hub.asked("GET", "c.gguf")[-1].range == f"bytes={PIECE}-"
 
 
-def test_a_file_that_ends_too_early_is_told_and_kept(hub, user, large):
-    hub.add("a/b", "main", "c.gguf", large)
-    size, short = large.stat().st_size, PIECE + 5
+def test_a_file_that_ends_too_early_is_reported_and_kept(hub, user, served_large):
+    size, short = served_large.stat().st_size, PIECE + 5
     hub.fail(FILE, length=short)
     assert user.fault() == (
         f"{PLACE}: {hub.endpoint} answers 416 Requested Range Not Satisfiable; the file there ends"
@@ -373,31 +362,28 @@ def test_a_file_that_ends_too_early_is_told_and_kept(hub, user, large):
     assert user.left == [".specmoe.incomplete"]
 
 
-def test_more_bytes_than_announced_are_refused(hub, user, small):
-    hub.add("a/b", "main", "c.gguf", small)
+def test_more_bytes_than_announced_are_refused(user, served):
     user.blobs.mkdir(parents=True)
-    (user.blobs / f"{digest(small)}.specmoe.incomplete").write_bytes(bytes(1 << 20))
+    (user.blobs / f"{digest(served)}.specmoe.incomplete").write_bytes(bytes(1 << 20))
     user.fetch()
-    assert digest(user.out) == digest(small)
+    assert digest(user.out) == digest(served)
 
 
 @pytest.mark.parametrize("method", ["HEAD", "GET"])
-def test_a_server_error_is_tried_again(hub, user, small, method):
-    hub.add("a/b", "main", "c.gguf", small)
+def test_a_server_error_is_tried_again(hub, user, served, method):
     hub.fail(FILE, method=method, status=503, times=2)
     user.fetch()
-    assert digest(user.out) == digest(small)
+    assert digest(user.out) == digest(served)
 
 
 @pytest.mark.parametrize(
     ("method", "kept"), [("HEAD", ""), ("GET", "; 0 of {size} bytes are kept, run again to go on")]
 )
-def test_a_server_error_for_ever_is_one_line(hub, user, small, method, kept):
-    hub.add("a/b", "main", "c.gguf", small)
+def test_a_permanent_server_error_is_one_line(hub, user, served, method, kept):
     hub.fail(FILE, method=method, status=503)
     assert user.fault() == (
         f"{PLACE}: {hub.endpoint} answers 503 Service Unavailable; that may pass"
-        + kept.format(size=small.stat().st_size)
+        + kept.format(size=served.stat().st_size)
     )
 
 
@@ -424,43 +410,35 @@ def test_a_server_error_for_ever_is_one_line(hub, user, small, method, kept):
         ),
     ],
 )
-def test_what_is_not_there_is_named(hub, user, small, entry, message):
-    hub.add("a/b", "main", "c.gguf", small)
+def test_a_missing_repository_revision_or_file_is_named(hub, user, served, entry, message):
     assert user.fault(**entry) == message.format(hub=hub.endpoint)
     assert user.left == []
 
 
-def test_a_bare_403_says_what_may_help(hub, user, small):
-    hub.add("a/b", "main", "c.gguf", small)
-    hub.fail(FILE, method="HEAD", status=403)
-    assert user.fault() == (
-        f"{PLACE}: {hub.endpoint} answers 403 Forbidden; if it is gated, accept its terms on its"
-        " page there; set HF_TOKEN to a token of that account"
-    )
+GATED = (
+    "if it is gated, accept its terms on its page there; set HF_TOKEN to a token of that account"
+)
+NO_HUB = "it has no such thing, or is no hub; correct the names or HF_ENDPOINT"
 
 
-def test_a_bare_404_is_told_as_such(hub, user, small):
-    hub.add("a/b", "main", "c.gguf", small)
-    hub.fail(FILE, method="HEAD", status=404)
-    assert user.fault() == (
-        f"{PLACE}: {hub.endpoint} answers 404 Not Found; what is asked for is not there, or this is"
-        " no hub; correct the names or HF_ENDPOINT"
-    )
+@pytest.mark.parametrize(
+    ("status", "message"), [(403, f"403 Forbidden; {GATED}"), (404, f"404 Not Found; {NO_HUB}")]
+)
+def test_a_bare_refusal_has_a_hint(hub, user, served, status, message):
+    hub.fail(FILE, method="HEAD", status=status)
+    assert user.fault() == f"{PLACE}: {hub.endpoint} answers {message}"
 
 
 @pytest.mark.parametrize("token", [{}, {"HF_TOKEN": "hf_secret"}])
-def test_a_gated_repository_says_what_to_do_and_never_a_token(hub, user, small, token):
-    hub.add("a/b", "main", "c.gguf", small)
+def test_a_gated_repository_has_a_hint_without_a_token(hub, user, served, token):
     hub.tokens["a/b"] = "hf_right"
-    message = user.fault(env=token)
-    assert message == (
+    assert user.fault(env=token) == (
         f"{PLACE}: gated; accept its terms on {hub.endpoint}/a/b and set HF_TOKEN to a token of"
         " that account"
     )
 
 
-def test_a_token_that_is_none_is_not_printed(hub, user, small):
-    hub.add("a/b", "main", "c.gguf", small)
+def test_an_invalid_token_is_not_printed(user, served):
     message = user.fault(env={"HF_TOKEN": "hf_sécret"})
     assert message == f"{PLACE}: the request has a bad header; correct HF_TOKEN"
 
@@ -480,7 +458,7 @@ def test_a_token_opens_a_gated_repository_and_goes_to_no_other_host(tmp_path, ro
         assert all(request.authorized for request in hub.requests if request not in stored)
 
 
-def test_a_closed_port_is_told_with_its_address(user):
+def test_a_closed_port_is_reported_with_its_address(user):
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         user.hub = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -491,18 +469,19 @@ def test_a_closed_port_is_told_with_its_address(user):
     )
 
 
-def test_a_name_that_is_not_known_is_told(user):
-    user.hub = "http://hub.invalid"
-    assert f"{PLACE}: http://hub.invalid cannot be reached (" in user.fault()
+@pytest.mark.parametrize(
+    ("hub", "fault"),
+    [
+        ("http://hub.invalid", "http://hub.invalid cannot be reached ("),
+        ("hub", "hub is no address; correct HF_ENDPOINT"),
+    ],
+)
+def test_an_unknown_host_and_an_invalid_address_are_reported(user, hub, fault):
+    user.hub = hub
+    assert f"{PLACE}: {fault}" in user.fault()
 
 
-def test_an_address_that_is_none_is_told(user):
-    user.hub = "hub"
-    assert user.fault() == f"{PLACE}: hub is no address; correct HF_ENDPOINT"
-
-
-def test_a_server_that_is_no_hub_is_told(hub, user, small, monkeypatch):
-    hub.add("a/b", "main", "c.gguf", small)
+def test_a_server_that_is_no_hub_is_reported(hub, user, served, monkeypatch):
     monkeypatch.setattr(hub, "commit", lambda folder: "")
     assert user.fault() == (
         f"{PLACE}: {hub.endpoint} does not answer as a hub does (no commit, ETag or size); correct"
@@ -510,13 +489,12 @@ def test_a_server_that_is_no_hub_is_told(hub, user, small, monkeypatch):
     )
 
 
-def test_a_disk_that_is_too_small_is_told_before_the_first_byte(hub, user, parts):
-    for part in parts:
-        hub.add("a/b", "main", part.name, part)
+def test_a_disk_that_is_too_small_is_reported_before_the_download(hub, user, served_parts):
     edge = "from specmoe.models import hub; hub.free_bytes = lambda folder: 20_000"
-    needed = sum(part.stat().st_size for part in parts) / 1e6
-    assert user.fault(edge=edge, file=parts[0].name) == (
-        f"a/b, revision main, file {parts[0].name}: needs {needed:.1f} MB more in"
+    needed = sum(part.stat().st_size for part in served_parts) / 1e6
+    first = served_parts[0].name
+    assert user.fault(edge=edge, file=first) == (
+        f"a/b, revision main, file {first}: needs {needed:.1f} MB more in"
         f" {user.folder}/home/hub, 0.0 MB free; make room, or set HF_HOME to a folder on a larger"
         " disk"
     )
@@ -534,14 +512,12 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_small_disk_is_found_out(hub, user, large, small_disk):
-    hub.add("a/b", "main", "c.gguf", large)
+def test_a_small_disk_is_found(hub, user, served_large, small_disk):
     assert "12.6 MB free; make room" in user.fault()
     assert not hub.asked("GET")
 
 
-def test_a_disk_that_fills_up_is_one_line(hub, user, large, small_disk):
-    hub.add("a/b", "main", "c.gguf", large)
+def test_a_disk_that_fills_up_is_one_line(hub, user, served_large, small_disk):
     edge = "from specmoe.models import hub; hub.free_bytes = lambda folder: 10**12"
     assert user.fault(edge=edge) == (
         f"{PLACE}: the disk of {small_disk}/hub is full; make room and run again"
@@ -549,8 +525,7 @@ def test_a_disk_that_fills_up_is_one_line(hub, user, large, small_disk):
     assert user.left == [".specmoe.incomplete"]
 
 
-def test_a_file_too_large_for_plain_http_goes_another_way(hub, user, small):
-    hub.add("a/b", "main", "c.gguf", small)
+def test_a_file_too_large_for_plain_http_goes_another_way(user, served):
     edge = "from huggingface_hub import constants; constants.MAX_HTTP_DOWNLOAD_SIZE = 1000"
     process = user.start(edge=edge)
     said, error = process.communicate()
@@ -571,13 +546,13 @@ REPOSITORY = {
 
 @pytest.fixture
 def converted(user):
-    """Fetch a repository as the converter needs it; returns what was said and the folder."""
+    """Fetch the files of a repository that the converter needs; returns the finished process."""
     code = (
         "import sys; from pathlib import Path; from specmoe import errors;"
         "from specmoe.models import hub;"
         "from specmoe.config.models import ConvertModel as M;"
         "m = M(kind='convert', repository='a/b', revision=sys.argv[1]);"
-        "errors.run(lambda: print(hub.fetch_repository(m, Path(sys.argv[2]), sys.argv[3], print)))"
+        "errors.run(lambda: print(hub.fetch_repository(m, Path(sys.argv[2]), sys.argv[3])))"
     )
 
     def run(revision="main", trust="config", **env):
@@ -592,7 +567,7 @@ def converted(user):
     return run
 
 
-def test_a_repository_is_fetched_as_far_as_the_converter_needs_it(hub, converted):
+def test_the_files_that_the_converter_needs_are_fetched(hub, converted):
     for name, content in REPOSITORY.items():
         hub.add("a/b", COMMIT, name, content)
     done = converted(COMMIT)
@@ -622,7 +597,7 @@ def test_digests_of_a_repository_are_recorded(hub, user, converted):
     ("revision", "message"),
     [
         ("v9", "a/b, revision v9: the repository has no such revision; correct it"),
-        ("main", "a/b, revision main: no safetensors there; name another repository"),
+        ("main", "a/b, revision main: has no safetensors; name another repository"),
     ],
 )
 def test_a_repository_that_cannot_be_converted_is_named(hub, converted, revision, message):
@@ -643,6 +618,4 @@ def test_a_gated_repository_cannot_be_listed_without_a_token(hub, converted):
 def test_a_repository_that_is_not_in_the_cache_is_named_offline(hub, converted):
     done = converted(HF_HUB_OFFLINE="1")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].endswith(
-        "HF_HUB_OFFLINE forbids to download it; unset that"
-    )
+    assert done.stderr.splitlines()[-1].endswith("HF_HUB_OFFLINE forbids the download; unset it")

@@ -1,7 +1,4 @@
-"""Raw blocks: what they stand for, by the reference's own decoding."""
-
-from collections.abc import Callable
-from typing import Any
+"""Raw blocks: the weights that the reference decodes from them."""
 
 import gguf
 import numpy as np
@@ -22,11 +19,8 @@ TYPES = [(q8_0, gguf.GGMLQuantizationType.Q8_0), (q4_k, gguf.GGMLQuantizationTyp
     exponents=st.lists(st.integers(-12, 12), min_size=4, max_size=4),
 )
 def test_blocks_hold_every_weight_without_error_if_half_precision_holds_the_step(
-    encode: Callable[..., Any],
-    kind: gguf.GGMLQuantizationType,
-    octets: list[bytes],
-    exponents: list[int],
-) -> None:
+    encode, kind, octets, exponents
+):
     levels = np.array([np.frombuffer(row, np.uint8) % LEVELS for row in octets])
     steps = np.exp2(np.array(exponents[: len(octets)], np.float32))
     weights = dequantize(encode(levels, steps), kind)
@@ -34,9 +28,7 @@ def test_blocks_hold_every_weight_without_error_if_half_precision_holds_the_step
 
 
 @pytest.mark.parametrize(("encode", "kind"), TYPES)
-def test_a_row_takes_the_bytes_that_its_type_has(
-    encode: Callable[..., Any], kind: gguf.GGMLQuantizationType
-) -> None:
+def test_a_row_takes_the_bytes_that_its_type_has(encode, kind):
     blocks = encode(np.zeros((3, COLUMNS), np.uint8), np.ones(3, np.float32))
     per_block, block_bytes = gguf.GGML_QUANT_SIZES[kind]
     assert blocks.shape == (3, COLUMNS // per_block * block_bytes)

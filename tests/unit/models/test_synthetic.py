@@ -1,9 +1,9 @@
-"""Synthetic models: what is drawn, what nests in what, and what the file holds."""
+"""Synthetic models: their weights, how they nest, and their files."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import gguf
 import numpy as np
@@ -14,13 +14,13 @@ from gguf.quants import dequantize
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.errors import ModelError
 from specmoe.models import synthetic
-from specmoe.models.gguf import TensorInfo, active_parameters, read_card
+from specmoe.models.gguf import active_parameters, read_card
+from specmoe.models.gguf_header import TensorInfo
 from specmoe.models.random_weights import Tensor, draw
 from specmoe.models.synthetic import tensors, write_model
 from specmoe.models.vocabulary import byte_level_vocabulary
 
 from ...recipes import TINY as CORE
-from ...recipes import TRUE_SHAPES
 
 LARGE = replace(CORE, layers=6)
 MOE = replace(LARGE, experts=8, experts_used=2, expert_ffn=32)
@@ -28,13 +28,10 @@ Q8 = replace(MOE, dtype="Q8_0")
 Q4 = replace(MOE, hidden=256, expert_ffn=256, dtype="Q4_K")
 
 
-def content(path: Path) -> dict[str, npt.NDArray[Any]]:
-    return {tensor.name: np.array(tensor.data) for tensor in gguf.GGUFReader(path).tensors}
-
-
 def written(folder: Path, recipe: Recipe) -> dict[str, npt.NDArray[Any]]:
     write_model(folder / "model.gguf", recipe)
-    return content(folder / "model.gguf")
+    found = gguf.GGUFReader(folder / "model.gguf").tensors
+    return {tensor.name: np.array(tensor.data) for tensor in found}
 
 
 def planned(recipe: Recipe) -> dict[str, Tensor]:
@@ -42,21 +39,19 @@ def planned(recipe: Recipe) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize("recipe", [CORE, MOE, Q8, Q4])
-def test_the_same_recipe_gives_the_same_bytes(tmp_path: Path, recipe: Recipe) -> None:
+def test_the_same_recipe_gives_the_same_bytes(tmp_path, recipe):
     write_model(tmp_path / "one.gguf", recipe)
     write_model(tmp_path / "two.gguf", recipe)
     assert (tmp_path / "one.gguf").read_bytes() == (tmp_path / "two.gguf").read_bytes()
 
 
-def test_another_seed_gives_other_weights(tmp_path: Path) -> None:
+def test_another_seed_gives_other_weights(tmp_path):
     one, two = written(tmp_path, CORE), written(tmp_path, replace(CORE, seed=1))
     assert not np.array_equal(one["output.weight"], two["output.weight"])
 
 
 @pytest.mark.parametrize("dtype", ["F16", "BF16"])
-def test_a_small_model_is_exactly_the_first_layers_of_a_large_one(
-    tmp_path: Path, dtype: Literal["F16", "BF16"]
-) -> None:
+def test_a_small_model_is_exactly_the_first_layers_of_a_large_one(tmp_path, dtype):
     small = written(tmp_path, replace(CORE, dtype=dtype))
     large = written(tmp_path, replace(LARGE, dtype=dtype))
     assert small.keys() < large.keys()
@@ -64,9 +59,7 @@ def test_a_small_model_is_exactly_the_first_layers_of_a_large_one(
         np.testing.assert_array_equal(weights, large[name], err_msg=name)
 
 
-def test_the_shared_expert_is_the_dense_feed_forward_once_its_gate_has_halved_it(
-    tmp_path: Path,
-) -> None:
+def test_the_shared_expert_is_the_dense_feed_forward_once_its_gate_has_halved_it(tmp_path):
     dense, moe = written(tmp_path, LARGE), written(tmp_path, MOE)
     for layer in range(LARGE.layers):
         block = f"blk.{layer}"
@@ -78,35 +71,30 @@ def test_the_shared_expert_is_the_dense_feed_forward_once_its_gate_has_halved_it
             np.testing.assert_array_equal(shared, dense[f"{block}.{name}.weight"])
 
 
-def test_all_but_the_feed_forward_is_the_same_in_a_dense_model_and_in_a_moe(
-    tmp_path: Path,
-) -> None:
+def test_all_but_the_feed_forward_is_the_same_in_a_dense_model_and_in_a_moe(tmp_path):
     dense, moe = written(tmp_path, LARGE), written(tmp_path, MOE)
     for name in dense:
         if "ffn" not in name:
             np.testing.assert_array_equal(dense[name], moe[name], err_msg=name)
 
 
-def test_layers_after_the_core_write_ever_smaller_updates() -> None:
+def test_layers_after_the_core_write_ever_smaller_updates():
     plan = planned(replace(CORE, layers=9, epsilon=0.1))
     core = plan["blk.0.ffn_down.weight"].deviation
     strengths = [plan[f"blk.{layer}.ffn_down.weight"].deviation / core for layer in range(9)]
     assert strengths == pytest.approx([1, 1, 1, 1, 0.1, 0.1 * 4 / 5, 0.1 * 4 / 6, 0.4 / 7, 0.05])
-    for name in ("attn_output", "ffn_down"):
-        assert plan[f"blk.7.{name}.weight"].deviation == pytest.approx(
-            plan[f"blk.3.{name}.weight"].deviation * 0.4 / 7
-        )
-    ratio = plan["blk.4.ssm_out.weight"].deviation / plan["blk.0.ssm_out.weight"].deviation
-    assert ratio == pytest.approx(0.1)
+    for name, layer, strength in (("attn_output", 7, 0.4 / 7), ("ssm_out", 4, 0.1)):
+        later, in_core = plan[f"blk.{layer}.{name}.weight"], plan[f"blk.{layer - 4}.{name}.weight"]
+        assert later.deviation / in_core.deviation == pytest.approx(strength)
 
 
-def test_epsilon_zero_silences_every_layer_after_the_core() -> None:
+def test_epsilon_zero_silences_every_layer_after_the_core():
     plan = planned(replace(LARGE, epsilon=0.0))
     for name in ("blk.4.ssm_out.weight", "blk.5.ffn_down.weight"):
         assert not draw(plan[name], seed=0).any()
 
 
-def test_routed_experts_have_a_strength_of_their_own_in_every_layer() -> None:
+def test_routed_experts_have_a_strength_of_their_own_in_every_layer():
     plan = planned(replace(MOE, epsilon=0.5, routed_epsilon=0.01))
     full = planned(replace(MOE, epsilon=0.5, routed_epsilon=1.0))
     for layer in range(MOE.layers):
@@ -114,7 +102,7 @@ def test_routed_experts_have_a_strength_of_their_own_in_every_layer() -> None:
         assert plan[name].deviation == pytest.approx(0.01 * full[name].deviation)
 
 
-def test_the_last_of_every_four_layers_has_full_attention() -> None:
+def test_the_last_of_every_four_layers_has_full_attention():
     plan = planned(replace(CORE, layers=8))
     attention = {int(name.split(".")[1]) for name in plan if name.endswith("attn_q.weight")}
     recurrent = {int(name.split(".")[1]) for name in plan if name.endswith("ssm_out.weight")}
@@ -122,7 +110,7 @@ def test_the_last_of_every_four_layers_has_full_attention() -> None:
     assert recurrent == {0, 1, 2, 4, 5, 6}
 
 
-def test_sizes_that_are_multiples_of_256_give_rows_that_every_quantization_can_pack() -> None:
+def test_sizes_that_are_multiples_of_256_give_rows_that_every_quantization_can_pack():
     recipe = replace(
         MOE, hidden=256, heads=4, head_size=64, ffn=512, gdn_head_size=128, expert_ffn=256
     )
@@ -131,7 +119,7 @@ def test_sizes_that_are_multiples_of_256_give_rows_that_every_quantization_can_p
     assert all(tensor.shape[-1] % 256 == 0 for tensor in matrices)
 
 
-def test_a_model_writes_printable_ascii_and_never_the_end_of_text(tmp_path: Path) -> None:
+def test_a_model_writes_printable_ascii_and_never_the_end_of_text(tmp_path):
     vocabulary = byte_level_vocabulary(CORE.vocabulary)
     head = written(tmp_path, CORE)["output.weight"]
     can_be_written = {vocabulary.tokens[row] for row in np.flatnonzero(head.any(axis=1))}
@@ -142,21 +130,15 @@ def test_a_model_writes_printable_ascii_and_never_the_end_of_text(tmp_path: Path
 
 
 @pytest.mark.parametrize("dtype", ["F16", "BF16"])
-def test_matrices_are_stored_in_the_type_asked_for_and_vectors_in_single_precision(
-    tmp_path: Path, dtype: Literal["F16", "BF16"]
-) -> None:
+def test_matrices_are_stored_in_the_recipes_type_and_vectors_in_single_precision(tmp_path, dtype):
     write_model(tmp_path / "model.gguf", replace(CORE, dtype=dtype))
-    types = {
-        tensor.name: tensor.tensor_type.name
-        for tensor in gguf.GGUFReader(tmp_path / "model.gguf").tensors
-    }
+    found = gguf.GGUFReader(tmp_path / "model.gguf").tensors
+    types = {tensor.name: tensor.tensor_type.name for tensor in found}
     assert types["blk.0.ffn_up.weight"] == dtype
     assert types["blk.0.attn_norm.weight"] == "F32"
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
     path = tmp_path / "model.gguf"
     path.write_bytes(b"old")
 
@@ -188,15 +170,13 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(
         ),
     ],
 )
-def test_a_recipe_that_cannot_be_a_model_is_refused(change: dict[str, Any], message: str) -> None:
+def test_a_recipe_that_cannot_be_a_model_is_refused(change, message):
     with pytest.raises(ValueError, match=message):
         replace(CORE, **change)
 
 
 @pytest.mark.parametrize("recipe", [Q8, Q4])
-def test_a_quantized_model_is_the_network_that_half_precision_stores(
-    tmp_path: Path, recipe: Recipe
-) -> None:
+def test_a_quantized_model_is_the_network_that_half_precision_stores(tmp_path, recipe):
     full = written(tmp_path, replace(recipe, dtype="F16"))
     write_model(tmp_path / "quantized.gguf", recipe)
     for tensor in gguf.GGUFReader(tmp_path / "quantized.gguf").tensors:
@@ -204,7 +184,7 @@ def test_a_quantized_model_is_the_network_that_half_precision_stores(
         np.testing.assert_allclose(weights, full[tensor.name], rtol=2e-3, err_msg=tensor.name)
 
 
-def test_a_q8_0_model_has_every_matrix_in_that_type(tmp_path: Path) -> None:
+def test_a_q8_0_model_has_every_matrix_in_that_type(tmp_path):
     write_model(tmp_path / "model.gguf", Q8)
     card = read_card(tmp_path / "model.gguf")
     matrices = sum(tensor.dtype == "F16" for tensor in tensors(MOE))
@@ -212,9 +192,7 @@ def test_a_q8_0_model_has_every_matrix_in_that_type(tmp_path: Path) -> None:
     assert set(card.tensor_types) == {"F32", "Q8_0"}
 
 
-def test_a_q4_k_model_has_experts_embedding_and_output_in_that_type_and_the_rest_in_q8_0(
-    tmp_path: Path,
-) -> None:
+def test_a_q4_k_model_has_experts_embedding_and_output_in_that_type_and_the_rest_in_q8_0(tmp_path):
     write_model(tmp_path / "model.gguf", Q4)
     assert read_card(tmp_path / "model.gguf").type == "Q4_K_S"
     types = {tensor.name: tensor.dtype for tensor in tensors(Q4) if tensor.dtype != "F32"}
@@ -225,7 +203,7 @@ def test_a_q4_k_model_has_experts_embedding_and_output_in_that_type_and_the_rest
     assert {types[name] for name in types.keys() - four_bit} == {"Q8_0"}
 
 
-def test_a_tied_model_has_one_table_in_which_only_padding_is_silent(tmp_path: Path) -> None:
+def test_a_tied_model_has_one_table_in_which_only_padding_is_silent(tmp_path):
     vocabulary = byte_level_vocabulary(CORE.vocabulary)
     tied, untied = written(tmp_path, replace(CORE, tied=True)), written(tmp_path, CORE)
     assert untied.keys() - tied.keys() == {"output.weight"}
@@ -235,68 +213,53 @@ def test_a_tied_model_has_one_table_in_which_only_padding_is_silent(tmp_path: Pa
         np.testing.assert_array_equal(tied[name], untied[name], err_msg=name)
 
 
-def test_a_tied_head_is_as_strong_as_one_of_its_own_and_has_no_liking_for_the_last_token() -> None:
+def test_a_tied_head_is_as_strong_as_an_untied_one_and_does_not_favour_the_last_token():
     wide = replace(CORE, hidden=4096, tied=True)
-    head = draw(planned(wide)["output_norm.weight"], seed=0) * draw(
-        planned(wide)["token_embd.weight"], seed=0
-    )
+    embedding = draw(planned(wide)["token_embd.weight"], seed=0)[:300]
+    head = draw(planned(wide)["output_norm.weight"], seed=0) * embedding
     own = draw(planned(replace(wide, tied=False))["output.weight"], seed=0)
-    assert head[:300].std() == pytest.approx(own[own.any(axis=1)].std(), rel=0.05)
-    last_token = draw(planned(wide)["token_embd.weight"], seed=0)[:300]
-    logits = last_token @ head[:300].T
+    assert head.std() == pytest.approx(own[own.any(axis=1)].std(), rel=0.05)
+    logits = embedding @ head.T
     assert abs(np.diag(logits)).mean() < 3 * logits.std()
 
 
 def table(recipe: Recipe) -> list[TensorInfo]:
-    """Return what the file of a recipe would announce, without drawing a weight."""
+    """Return the tensor table of a recipe's file, without drawing a weight."""
     return [
         TensorInfo(t.name, int(np.prod(t.shape)), gguf.GGMLQuantizationType[t.dtype], 0)
         for t in tensors(recipe)
     ]
 
 
+def true_shape(study: dict[str, Any], model: str) -> Recipe:
+    return Recipe(**study["model_sets"]["true_shape"][model]["recipe"])
+
+
 @pytest.mark.parametrize(
-    ("name", "total", "active"),
+    ("model", "total", "active"),
     [
-        ("0.8b", 0.752, 0.752),
-        ("2b", 1.882, 1.882),
-        ("4b", 4.206, 4.206),
-        ("9b", 8.954, 7.937),
-        ("35b_a3b", 34.661, 2.946),
+        ("dense_0.8b", 0.752, 0.752),
+        ("dense_2b", 1.882, 1.882),
+        ("dense_4b", 4.206, 4.206),
+        ("dense_9b", 8.954, 7.937),
+        ("moe_q8", 34.661, 2.946),
     ],
 )
-def test_true_shapes_have_the_parameters_of_the_models_they_are_the_shapes_of(
-    name: str, total: float, active: float
-) -> None:
-    shape = TRUE_SHAPES[name]
+def test_a_true_shape_has_the_parameters_of_its_family(study, model, total, active):
+    shape = true_shape(study, model)
+    family = study["families"][study["model_sets"]["true_shape"][model]["family"]]
     announced = table(shape)
-    assert sum(tensor.elements for tensor in announced) / 1e9 == pytest.approx(total, abs=0.001)
+    parameters = sum(tensor.elements for tensor in announced)
     multiplied = active_parameters(announced, shape.layers, shape.experts, shape.experts_used)
-    assert multiplied / 1e9 == pytest.approx(active, abs=0.001)
-
-
-@pytest.mark.parametrize("name", TRUE_SHAPES)
-def test_the_families_of_the_config_are_those_of_the_true_shapes(
-    name: str, study: dict[str, Any]
-) -> None:
-    shape, family = TRUE_SHAPES[name], study["families"][f"qwen3.5-{name.replace('_', '-')}"]
-    announced = table(shape)
-    assert family["parameters"] == sum(tensor.elements for tensor in announced)
-    assert family["parameters_active"] == active_parameters(
-        announced, shape.layers, shape.experts, shape.experts_used
-    )
+    assert (parameters / 1e9, multiplied / 1e9) == pytest.approx((total, active), abs=0.001)
+    assert (family["parameters"], family["parameters_active"]) == (parameters, multiplied)
     assert family["tensors"] == len(announced)
     assert (family["layers"], family["vocabulary"]) == (shape.layers, shape.vocabulary)
-    assert (family.get("experts", 0), family.get("experts_used", 0)) == (
-        shape.experts,
-        shape.experts_used,
-    )
+    experts = family.get("experts", 0), family.get("experts_used", 0)
+    assert experts == (shape.experts, shape.experts_used)
 
 
-@pytest.mark.parametrize(("dtype", "size_gb"), [("Q8_0", 36.9), ("Q4_K", 20.3)])
-def test_the_35b_model_has_the_size_of_its_type(
-    dtype: Literal["Q8_0", "Q4_K"], size_gb: float
-) -> None:
-    announced = table(replace(TRUE_SHAPES["35b_a3b"], dtype=dtype))
-    size = sum(tensor.size_bytes for tensor in announced)
+@pytest.mark.parametrize(("model", "size_gb"), [("moe_q8", 36.9), ("moe_q4", 20.3)])
+def test_the_35b_model_has_the_size_of_its_type(study, model, size_gb):
+    size = sum(tensor.size_bytes for tensor in table(true_shape(study, model)))
     assert size / 1e9 == pytest.approx(size_gb, abs=0.1)

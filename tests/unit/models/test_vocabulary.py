@@ -1,4 +1,4 @@
-"""The synthetic vocabulary: any bytes can be encoded, whatever its size."""
+"""The synthetic vocabulary: it encodes any bytes, at every size."""
 
 import gguf
 import pytest
@@ -11,7 +11,7 @@ from specmoe.models.vocabulary import byte_level_vocabulary, byte_symbols
 TRUE_SIZE = 248_320
 
 
-def test_every_merge_makes_a_token_from_two_tokens() -> None:
+def test_every_merge_makes_a_token_from_two_tokens():
     vocabulary = byte_level_vocabulary(384)
     for merge in vocabulary.merges:
         left, right = merge.split(" ")
@@ -19,13 +19,13 @@ def test_every_merge_makes_a_token_from_two_tokens() -> None:
 
 
 @pytest.mark.parametrize("size", [500, TRUE_SIZE])
-def test_the_vocabulary_has_the_size_asked_for_and_no_token_twice(size: int) -> None:
+def test_the_vocabulary_has_the_size_asked_for_and_no_token_twice(size):
     vocabulary = byte_level_vocabulary(size)
     assert len(vocabulary.tokens) == len(set(vocabulary.tokens)) == len(vocabulary.types) == size
     assert vocabulary.types[vocabulary.end_of_text] == gguf.TokenType.CONTROL
 
 
-def test_a_larger_vocabulary_only_adds_tokens_that_nothing_is_encoded_with() -> None:
+def test_a_larger_vocabulary_only_adds_tokens_that_nothing_is_encoded_with():
     small, large = byte_level_vocabulary(384), byte_level_vocabulary(500)
     assert large.tokens[:384] == small.tokens
     assert large.merges == small.merges
@@ -33,18 +33,18 @@ def test_a_larger_vocabulary_only_adds_tokens_that_nothing_is_encoded_with() -> 
     assert set(large.unprintable) == {*small.unprintable, *large.padding}
 
 
-def test_a_vocabulary_too_small_for_all_bytes_is_refused() -> None:
+def test_a_vocabulary_too_small_for_all_bytes_is_refused():
     with pytest.raises(ModelError, match="vocabulary must be at least"):
         byte_level_vocabulary(200)
 
 
 @given(st.binary())
-def test_any_bytes_can_be_written_as_tokens(data: bytes) -> None:
+def test_any_bytes_can_be_written_as_tokens(data):
     symbols = sorted(byte_symbols(), key=_byte_of)
     assert {symbols[byte] for byte in data} <= set(byte_level_vocabulary(384).tokens)
 
 
 def _byte_of(symbol: str) -> int:
-    """Undo GPT-2's mapping: shifted code points stand for the bytes that do not print."""
+    """Undo GPT-2's mapping, in which shifted code points stand for bytes that do not print."""
     unprintable = [*range(0x21), *range(0x7F, 0xA1), 0xAD]
     return unprintable[ord(symbol) - 256] if ord(symbol) >= 256 else ord(symbol)

@@ -1,4 +1,4 @@
-"""The page is one harmless file: what a campaign is called runs nowhere, and loads nothing."""
+"""The page is one harmless file: it loads nothing, and no name of a campaign runs in it."""
 
 import re
 from base64 import b64encode
@@ -7,7 +7,6 @@ from hashlib import sha256
 from html.parser import HTMLParser
 
 import jinja2
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -15,19 +14,10 @@ from specmoe.measure.trace_record import Recording
 from specmoe.page.data import data_names, write_data
 from specmoe.page.figures import page_figures
 from specmoe.page.page import kind_of, render_page, span
-from specmoe.page.templates import environment, plain
-from specmoe.paper import latex
+from specmoe.page.templates import environment
 
 from ..made_recording import recording
-from ..paper_analyses import (
-    compared,
-    controlled,
-    costed,
-    full,
-    relabelled,
-    single,
-    without_drafts,
-)
+from ..paper_analyses import compared, controlled, costed, full, relabelled, single, without_drafts
 from .test_share import advised
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
@@ -40,8 +30,7 @@ def page_of(analysis, root, figures=None, recording=None):
         analysis,
         figures or {},
         recording,
-        sources=root / "paper/site",
-        captions=root / "paper/captions",
+        paper=root / "paper",
         citation=root / "CITATION.cff",
     )
 
@@ -91,9 +80,12 @@ def test_every_campaign_has_a_whole_page(make, root):
 
 
 def test_the_same_analysis_gives_the_same_page_and_pictures(root):
-    one, other = (page_of(full(), root, page_figures(full())) for _ in range(2))
-    assert one == other
-    assert one.count("data:image/svg+xml") == len(page_figures(full()))
+    figures, again = page_figures(full()), page_figures(full())
+    assert figures == again
+    page = page_of(full(), root, figures)
+    assert page == page_of(full(), root, again)
+    pictures = re.findall(r'"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+"', page)
+    assert len(pictures) == len(figures)
 
 
 def test_the_demonstration_is_on_the_page_of_a_campaign_that_has_one(root):
@@ -126,11 +118,8 @@ def test_the_page_loads_nothing_and_links_only_to_its_data_and_the_study(root):
 
 def test_the_policy_allows_this_script_and_this_style_and_nothing_else(root):
     text = page_of(full(), root)
-    [policy] = [
-        attrs["content"]
-        for tag, attrs in Reader(text).elements
-        if attrs.get("http-equiv") == "Content-Security-Policy"
-    ]
+    heads = [attrs for _, attrs in Reader(text).elements if "http-equiv" in attrs]
+    [policy] = [a["content"] for a in heads if a["http-equiv"] == "Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; img-src data:; ")
     for tag in ("script", "style"):
         [inline] = re.findall(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
@@ -141,33 +130,20 @@ def test_the_policy_allows_this_script_and_this_style_and_nothing_else(root):
 
 @pytest.mark.parametrize("place", ["label", "suite", "campaign", "chip", "claim"])
 def test_what_a_campaign_is_called_is_shown_and_does_nothing(place, root):
+    note = {"note": HOSTILE, "applies": True, "finding": HOSTILE, "basis": HOSTILE}
     analysis = {
-        "label": lambda: relabelled(full(), "moe_q4", HOSTILE),
-        "suite": lambda: replace(full(), suites=full().suites.assign(title=HOSTILE)),
-        "campaign": lambda: of_campaign(full(), campaign=HOSTILE),
-        "chip": lambda: of_campaign(full(), host_chip=HOSTILE),
-        "claim": lambda: replace(
-            full(),
-            method_notes=pd.DataFrame(
-                [{"note": HOSTILE, "applies": True, "finding": HOSTILE, "basis": HOSTILE}]
-            ),
-        ),
-    }[place]()
-    text = page_of(analysis, root)
-    harmless, planted = Reader(page_of(full(), root)), Reader(text)
+        "label": relabelled(full(), "moe_q4", HOSTILE),
+        "suite": replace(full(), suites=full().suites.assign(title=HOSTILE)),
+        "campaign": of_campaign(full(), campaign=HOSTILE),
+        "chip": of_campaign(full(), host_chip=HOSTILE),
+        "claim": replace(full(), method_notes=pd.DataFrame([note])),
+    }[place]
+    harmless, planted = Reader(page_of(full(), root)), Reader(page_of(analysis, root))
     assert HOSTILE in "".join(planted.words)
     assert sum(tag == "script" for tag, _ in planted.elements) == 1
     # No attribute that a page without it does not have.
     known = {name for _, attrs in harmless.elements for name in attrs}
     assert {name for _, attrs in planted.elements for name in attrs} <= known
-
-
-def test_a_label_in_a_picture_is_drawn_and_not_read(root):
-    figures = page_figures(relabelled(full(), "moe_q4", HOSTILE))
-    assert all(
-        re.fullmatch(r"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+", figure.address)
-        for figure in figures.values()
-    )
 
 
 @pytest.mark.parametrize(
@@ -176,23 +152,20 @@ def test_a_label_in_a_picture_is_drawn_and_not_read(root):
         ({"source": "published", "synthetic": False}, "published"),
         ({"synthetic": False}, "real"),
         ({"synthetic": True, "true_shape": True}, "shape"),
+        ({"synthetic": True}, "synthetic"),
     ],
 )
 def test_the_words_fit_the_campaign(columns, kind, root):
     analysis = of_campaign(full(), **columns)
     assert kind_of(analysis) == kind
     text = page_of(analysis, root)
-    told = {"published": "Measured by others", "shape": "Random weights in true shapes"}
-    assert {words in text for key, words in told.items() if key != kind} == {False}
-    assert kind == "real" or told[kind] in text
-
-
-def test_small_models_of_random_weights_are_called_synthetic(root):
-    analysis = of_campaign(full(), synthetic=True)
-    assert kind_of(analysis) == "synthetic"
-    text = page_of(analysis, root)
-    assert "Synthetic models." in text
-    assert "合成模型。" in text
+    shown = {
+        "published": "Measured by others",
+        "shape": "Random weights in true shapes",
+        "synthetic": "Synthetic models.",
+    }
+    assert {key for key, words in shown.items() if words in text} == {kind} - {"real"}
+    assert ("合成模型。" in text) == (kind == "synthetic")
 
 
 def ones_own(analysis):
@@ -250,23 +223,12 @@ def test_a_range_whose_ends_print_the_same_is_one_value(root):
     ("make", "words"),
     [
         (full, "No controls were measured"),
-        (controlled, "came out that way"),
+        (controlled, "with a known outcome had that outcome"),
         (lambda: controlled(failed=1), "Controls failed."),
     ],
 )
 def test_the_first_screen_says_whether_controls_passed(make, words, root):
     assert words in page_of(make(), root).partition('<section id="summary"')[0]
-
-
-def test_numbers_read_as_in_the_paper():
-    space = "\N{NARROW NO-BREAK SPACE}"
-    assert plain(latex.fixed(-1.26)) == "−1.3"
-    assert plain(latex.plus_minus(0.25)) == f"±{space}0.2"
-    assert plain(latex.size(20_600_000_000)) == f"20.6{space}GB"
-    assert plain(latex.thousands(1234)) == f"1{space}234"
-    assert plain(latex.interval(0.5, 1.5)) == "[0.50, 1.50]"
-    assert plain("a--b $-$") == "a--b $-$"
-    assert [plain(null) for null in (None, np.nan, pd.NA, latex.Raw("--"))] == ["–"] * 4
 
 
 def test_a_template_escapes_and_refuses_unknown_names(tmp_path):

@@ -1,4 +1,4 @@
-"""What is pasted elsewhere says itself what it is of, and its names do nothing there."""
+"""Files to share name what was measured, and its names are harmless where they are pasted."""
 
 import re
 from dataclasses import replace
@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.advice import ADVICE_COLUMNS
-from specmoe.page.share import caption, escape, fenced, markdown, picture
+from specmoe.page import share
+from specmoe.page.share import caption, escape, fenced, picture
 
 from ..paper_analyses import (
     controlled,
@@ -19,6 +20,7 @@ from ..paper_analyses import (
     single,
     without_drafts,
 )
+from ..rendered_tables import SPECIFICATIONS
 
 
 def drawn(analysis):
@@ -32,7 +34,7 @@ def advised(analysis, **columns):
     row = dict.fromkeys(ADVICE_COLUMNS) | {
         "target": "moe_q4",
         "answer": "switch on",
-        "reason": "the interval of the best setting lies above 1",
+        "reason": "the interval of the best setting is above 1",
         "settings": 3,
         "set_aside": 0,
         "draft": "draft_0.8b",
@@ -45,6 +47,10 @@ def advised(analysis, **columns):
     return replace(analysis, advice=pd.DataFrame([row | columns]))
 
 
+def markdown(analysis):
+    return share.markdown(analysis, SPECIFICATIONS)
+
+
 def table(text):
     return [line for line in text.splitlines() if line.startswith("|")]
 
@@ -54,7 +60,7 @@ def test_the_caption_names_machine_models_engine_date_and_the_audits_verdict():
         "Campaign by_hand: MoE Q4 with draft Draft 0.8B. Processor & Sons, backend cpu; llama.cpp"
         " 0123456789ab (current); 2026-01-02 to 2026-01-03 (UTC). The models have random weights:"
         " this is about the method, not about real models. Audit: none of 2 runs breaks a check;"
-        " controls: 3 of 4 as they must be."
+        " controls: 3 of 4 have their known outcome."
     )
     assert caption(full()).endswith("Not audited.")
 
@@ -62,17 +68,17 @@ def test_the_caption_names_machine_models_engine_date_and_the_audits_verdict():
 def test_there_is_a_row_for_each_target_draft_and_gamma():
     lines = table(markdown(full()))
     assert lines[0] == (
-        "| Target | Draft | γ | Speedup | Accepted | tok/s with draft | tok/s without |"
+        "| Target | Draft | γ | Speedup | Accepted (%) | tok/s | Without draft (tok/s) |"
     )
+    assert lines[1] == "| --- | --- | ---: | ---: | ---: | ---: | ---: |"
     assert (
-        lines[2]
-        == "| MoE Q4 (suite B) | Draft 0.8B | 4 | 1.20 [1.20, 1.20] | 50.0 % | 60.0 | 50.0 |"
+        lines[2] == "| MoE Q4 (suite B) | Draft 0.8B | 4 | 1.20 [1.20, 1.20] | 50.0 | 60.0 | 50.0 |"
     )
     assert len(lines) == 2 + len(full().cells)
     assert len({line.count("|") for line in lines}) == 1
 
 
-def test_the_answer_comes_with_its_line():
+def test_the_answer_comes_with_its_command():
     text = markdown(advised(full()))
     assert "**MoE Q4: switch it on**" in text
     assert "draft Draft 0.8B, γ = 8, speedup 1.40 [1.20, 1.60]." in text
@@ -80,13 +86,13 @@ def test_the_answer_comes_with_its_line():
     assert text.index("switch it on") < text.index("| Target")
 
 
-def test_an_answer_that_is_not_known_has_no_line():
+def test_an_answer_that_is_not_known_has_no_command():
     text = markdown(advised(full(), answer="not known", command=None))
     assert "**MoE Q4: not known**" in text
     assert "```" not in text
 
 
-def test_a_name_is_shown_and_does_nothing():
+def test_a_name_is_shown_as_text():
     hostile = "a|b `c` *d* _e_ [f](g) <script> &amp; @all #1 https://x\\ \n# h"
     text = markdown(relabelled(full(), "moe_q4", hostile))
     [*_, row] = [line for line in table(text) if "script" in line]

@@ -42,28 +42,28 @@ def test_every_round_says_what_was_drafted_accepted_replaced_and_replayed():
     ]
 
 
-def test_it_ends_with_what_the_rounds_come_to():
-    told = " ".join(describe(recording(), colour=False).split())
-    assert "17 tokens: the first from the prompt's pass, 16 from 9 passes of the target" in told
-    assert "(5 verifications, 3 replays, 1 without a draft): 1.78 tokens a pass." in told
-    assert "Without a draft they take 16 passes." in told
-    assert "Accepted: 8 of 14 drafted tokens (57.1%)." in told
-    assert "Without a draft the target gives the same 17 tokens." in told
-    assert "no time was taken: a demonstration, no measurement" in told
-    assert "Models with random weights: the text means nothing" in told
+def test_it_ends_with_the_totals():
+    text = " ".join(describe(recording(), colour=False).split())
+    assert "17 tokens: the first from the prompt's pass, 16 from 9 passes of the target" in text
+    assert "(5 verifications, 3 replays, 1 without a draft): 1.78 tokens per pass." in text
+    assert "Without a draft they take 16 passes." in text
+    assert "Accepted: 8 of 14 drafted tokens (57.1%)." in text
+    assert "Without a draft the target gives the same 17 tokens." in text
+    assert "not timed: a demonstration, not a measurement" in text
+    assert "The models have random weights: the text is meaningless" in text
 
 
-def test_a_text_that_differs_without_a_draft_is_said_to_differ_and_where():
+def test_it_says_where_the_text_differs_without_a_draft():
     made = recording()
     plain = (*made.tokens[:6], 2, *made.tokens[7:])
-    told = " ".join(describe(recording(plain_tokens=plain), colour=False).split())
-    assert "gives the same 6 tokens and then two instead of ␣one." in told
+    text = " ".join(describe(recording(plain_tokens=plain), colour=False).split())
+    assert "gives the same 6 tokens and then two instead of ␣one." in text
 
 
 def test_signs_that_do_not_occur_are_not_explained():
     decoding = Decoding()
     decoding.round([1, 2], [(1, 9)])
-    told = describe(
+    text = describe(
         recording(
             rounds=tuple(decoding.rounds),
             tokens=tuple(decoding.tokens),
@@ -72,9 +72,9 @@ def test_signs_that_do_not_occur_are_not_explained():
         ),
         colour=False,
     )
-    assert "replay:" not in told
-    assert "⟨n⟩" not in told
-    assert "? a token" not in told
+    assert "replay:" not in text
+    assert "⟨n⟩" not in text
+    assert "? a token" not in text
 
 
 @pytest.mark.parametrize("colour", [True, False])
@@ -117,7 +117,7 @@ def shown(root, tmp_path, **environment) -> str:
         try:
             while piece := os.read(ours, 4096):
                 text += piece
-        except OSError:  # how Linux says that nobody has the other side open any more
+        except OSError:  # Linux raises it once the other side is closed
             pass
         os.close(ours)
     assert process.returncode == 0

@@ -1,21 +1,20 @@
 """The page says everything in both languages, and no number of its own."""
 
 import re
+from pathlib import Path
 
 import pytest
 import yaml
 
 from specmoe.analysis import advice
 from specmoe.analysis.advice import Answer, Controls
-from specmoe.analysis.labelled import records
 from specmoe.audit.checks import CHECKS
 from specmoe.claims import judge, method_notes
 from specmoe.claims.verdicts import Verdict
 from specmoe.figures.figures import FIGURES
 from specmoe.page.page import pair, translator
-from specmoe.page.tables import COLUMNS, CONTROLS, MEANINGS
-from specmoe.page.templates import environment
-from specmoe.paper import tables
+from specmoe.tables import rows
+from specmoe.tables.tables import ROWS
 
 from ..paper_analyses import full
 
@@ -34,8 +33,8 @@ def chinese(sources):
 
 
 @pytest.fixture(scope="module")
-def captions(sources):
-    return yaml.safe_load((sources / "captions.yaml").read_text())
+def figures(sources):
+    return yaml.safe_load((sources / "figures.yaml").read_text())
 
 
 def passages(sources, language):
@@ -59,42 +58,30 @@ def test_a_passage_has_no_number_but_what_is_computed(sources, language):
     assert re.findall(r".{0,20}\d.{0,20}", re.sub(NAMES, "", prose)) == []
 
 
-def test_every_table_and_figure_has_its_words_and_its_place(sources, captions):
+def test_every_table_and_figure_has_its_words_and_its_place(sources, figures):
     index = (sources / "index.html.j2").read_text()
-    assert sorted(re.findall(r'table\("(\w+)"\)', index)) == sorted(COLUMNS)
+    assert sorted(re.findall(r'table\("(\w+)"\)', index)) == sorted(ROWS)
     assert sorted(re.findall(r'picture\("(\w+)"\)', index)) == sorted(FIGURES)
-    assert set(captions["tables"]) == set(COLUMNS)
-    assert set(captions["figures"]) == set(FIGURES)
+    assert set(figures) == set(FIGURES)
 
 
-def test_words_are_whole_in_both_languages_and_the_data_exists(captions):
+def test_words_of_figures_are_whole_without_numbers_and_the_data_exists(figures):
     analysis = full()
-    for about in captions["tables"].values():
-        assert set(about["en"]) == set(about["zh"]) == {"title", "note"}
-        assert all(hasattr(analysis, name) for name in about["data"])
-    for about in captions["figures"].values():
+    for about in figures.values():
         assert set(about["en"]) | {"caption"} == set(about["zh"]) == {"title", "alt", "caption"}
         assert all(hasattr(analysis, name) for name in about["data"])
-
-
-def test_a_note_or_alternative_text_has_no_number(captions):
-    for kind in captions.values():
-        for about in kind.values():
-            for language in ("en", "zh"):
-                assert not re.search(r"\d", " ".join(about[language].values()))
+        assert not re.search(r"\d", " ".join([*about["en"].values(), *about["zh"].values()]))
 
 
 def said():
     """Return what tables say in words of the program, and what templates look up."""
-    heads = {column.head for columns in COLUMNS.values() for column in columns}
     words = {
-        *heads,
         *(check.words for check in CHECKS.values()),
-        *MEANINGS.values(),
-        *(word for word, _ in CONTROLS.values()),
+        *(check.meaning for check in CHECKS.values()),
+        *(word for word, _ in rows.CONTROLS.values()),
         *map(str, [*Verdict, *Answer, *Controls]),
-        *tables._CONDITIONS.values(),
-        *tables._FAMILIES.values(),
+        *rows.CONDITIONS.values(),
+        *rows.FAMILY_WORDS.values(),
         *("Total", "all", "yes", "no"),
     }
     return sorted(words)
@@ -133,8 +120,6 @@ def test_every_suite_that_ships_has_a_chinese_title(root, chinese):
 
 @pytest.mark.parametrize("module", [advice, method_notes])
 def test_fixed_sentences_of_findings_have_their_chinese(module, chinese):
-    from pathlib import Path
-
     text = Path(module.__file__).read_text()
     pattern = {advice: r'Answer\.\w+, "([^"]+)"', method_notes: r' note = "([^"]+)"'}[module]
     sentences = set(re.findall(pattern, text))
@@ -143,8 +128,7 @@ def test_fixed_sentences_of_findings_have_their_chinese(module, chinese):
 
 
 def test_every_part_that_a_model_can_have_has_its_chinese(chinese):
-    assert {row["role"] for row in tables.models(full())["rows"]} <= set(chinese)
-    assert records(full().models)
+    assert {row["role"] for row in rows.models(full()).rows} <= set(chinese)
 
 
 def test_words_without_chinese_are_shown_as_they_are_and_escaped():
@@ -158,9 +142,3 @@ def test_both_languages_of_a_pair_are_escaped_and_say_which_they_are():
     assert pair("<i>", "&") == (
         '<span class="t" lang="en">&lt;i&gt;</span><span class="t" lang="zh-CN">&amp;</span>'
     )
-
-
-def test_every_template_can_be_read(sources):
-    env = environment(sources)
-    for name in env.list_templates(["j2"]):
-        env.get_template(name)

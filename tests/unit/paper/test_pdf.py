@@ -1,4 +1,4 @@
-"""What is read from TeX's log, and what the paper's text may not hold."""
+"""The paper compiles confined, its complaints are read, and its text has no number of its own."""
 
 import re
 from pathlib import Path
@@ -13,7 +13,7 @@ from ...tex import needs_tex
 PAPER = Path(__file__).parents[3] / "paper"
 NOTE = r"\documentclass{article}\begin{document}%s\end{document}"
 
-# What of a text's digits is no result: formulas, years, names and numbers of others' equations.
+# Digits that are no results: formulas, years, names and numbers of others' equations.
 _NO_RESULTS = [
     r"(?m)%.*$",
     r"\\begin\{equation\}.*?\\end\{equation\}",
@@ -98,7 +98,7 @@ def test_a_document_runs_no_command(tmp_path):
     assert not list(tmp_path.rglob("pwned"))
 
 
-def test_without_tex_the_way_out_is_told(tmp_path, monkeypatch):
+def test_without_tex_the_error_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(PaperError, match=r"note\.pdf needs latexmk; on Debian or Ubuntu `apt-get"):
         compiled(tmp_path, "Words.")

@@ -1,39 +1,20 @@
-"""The machine in full, from what systems and tools say."""
+"""The description of the machine, from what systems and tools report."""
 
 import json
 import os
 import platform
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import psutil
 import pytest
 import yaml
 
 from specmoe.config.backend import Backend
+from specmoe.engine.measuring_lock import alone
 from specmoe.errors import MeasurementError
 from specmoe.plan import hardware
-
-KEYS = [
-    "id",
-    "chip",
-    "architecture",
-    "performance_cores",
-    "efficiency_cores",
-    "physical_cores",
-    "logical_cores",
-    "memory_bytes",
-    "gpu",
-    "gpu_count",
-    "gpu_memory_bytes",
-    "system",
-    "memory_bandwidth_bytes_per_second",
-    "memory_bandwidth_source",
-    "power_source",
-    "thermal_state",
-    "load_average",
-    "given",
-]
 
 MAC_OUTPUT = {
     "sysctl": "hw.perflevel0.physicalcpu: 12\nhw.perflevel1.physicalcpu: 4",
@@ -58,6 +39,12 @@ THROTTLED = """\
 @pytest.fixture(scope="session")
 def chips(root):
     return root / "resources/hardware/memory_bandwidth.yaml"
+
+
+@pytest.fixture(scope="session")
+def keys(root):
+    """The keys of the descriptions that ship."""
+    return list(json.loads((root / "resources/campaigns/demo/host.json").read_text()))
 
 
 @pytest.fixture
@@ -91,27 +78,16 @@ def bandwidth_of(facts):
 
 @pytest.fixture
 def mac(monkeypatch):
-    """Let this machine pass for a MacBook Pro."""
+    """Make this machine look like a MacBook Pro."""
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     monkeypatch.setattr(platform, "mac_ver", lambda: ("15.5", ("", "", ""), "arm64"))
     monkeypatch.setattr(hardware, "processor_name", lambda: "Apple M3 Max")
     monkeypatch.setattr(hardware, "output_of", lambda tool, *_: MAC_OUTPUT[tool])
 
 
-@pytest.fixture
-def gpu(monkeypatch):
-    """Let this machine pass for a Linux where nvidia-smi answers this."""
-    monkeypatch.setattr(platform, "system", lambda: "Linux")
-
-    def answer(text):
-        monkeypatch.setattr(hardware, "output_of", lambda tool, *_: text)
-
-    return answer
-
-
-def test_this_machine_is_described_in_plain_values(chips):
+def test_this_machine_is_described_in_plain_values(chips, keys):
     facts = described(chips, probe=lambda: 5e10)
-    assert list(facts) == KEYS
+    assert list(facts) == keys
     assert all(isinstance(value, str | int | float | None) for value in facts.values())
     assert json.loads(json.dumps(facts)) == facts
     assert facts["memory_bytes"] == psutil.virtual_memory().total
@@ -122,13 +98,7 @@ def test_this_machine_is_described_in_plain_values(chips):
     assert facts["given"] == ""
 
 
-def test_an_unknown_chip_is_probed(chips):
-    given = {"chip": "Apple M2 Extreme"}
-    facts = described(chips, given=given, probe=lambda: 5e10)
-    assert bandwidth_of(facts) == (5e10, hardware.PROBED)
-
-
-def test_what_the_user_states_goes_before_what_is_found_and_is_listed(chips):
+def test_what_the_user_states_overrides_what_is_found_and_is_listed(chips):
     given = {
         "chip": "Apple M2 Ultra",
         "memory_gb": 192,
@@ -145,12 +115,6 @@ def test_what_the_user_states_goes_before_what_is_found_and_is_listed(chips):
     assert facts["given"] == "chip, gpu, gpu_memory_gb, memory_bandwidth_gb_s, memory_gb"
 
 
-def test_a_stated_chip_is_looked_up(chips):
-    facts = described(chips, given={"chip": "Apple M2 Ultra"})
-    source = "table: Apple M2 Ultra, Apple newsroom, M2 Ultra, June 2023"
-    assert bandwidth_of(facts) == (800e9, source)
-
-
 def test_a_mac_is_described_from_its_tools(chips, mac):
     facts = described(chips, Backend.METAL)
     assert (facts["performance_cores"], facts["efficiency_cores"]) == (12, 4)
@@ -162,41 +126,41 @@ def test_a_mac_is_described_from_its_tools(chips, mac):
     assert described(chips, Backend.CPU)["memory_bandwidth_bytes_per_second"] == 400e9
 
 
-def test_on_cuda_the_bandwidth_is_that_of_the_gpu(chips, gpu):
-    gpu("NVIDIA GeForce RTX 4090, 24564\n")
-    facts = described(chips, Backend.CUDA)
-    assert facts["gpu"] == "NVIDIA GeForce RTX 4090"
-    assert (facts["gpu_count"], facts["gpu_memory_bytes"]) == (1, 24564 * 2**20)
-    assert facts["memory_bandwidth_bytes_per_second"] == 1008e9
+RTX, SHARED = "NVIDIA GeForce RTX 4090, 24564\n", "NVIDIA GB10, [N/A]\n"
 
 
-def test_on_the_cpu_a_card_beside_it_does_not_matter(chips, gpu):
-    gpu("NVIDIA GeForce RTX 4090, 24564\n")
-    assert bandwidth_of(described(chips, probe=lambda: 5e10)) == (5e10, hardware.PROBED)
-
-
-@pytest.mark.parametrize("answer", ["NVIDIA GeForce RTX 4090 Laptop GPU, 16376\n", ""])
-def test_a_gpu_that_is_not_known_has_no_bandwidth_rather_than_that_of_the_cpu(chips, gpu, answer):
-    gpu(answer)
-    assert bandwidth_of(described(chips, Backend.CUDA)) == (None, None)
-
-
-def test_a_gpu_that_shares_the_memory_tells_its_bandwidth_to_the_cpu_too(chips, gpu):
-    gpu("NVIDIA GB10, [N/A]\n")
-    for backend in Backend.CUDA, Backend.CPU:
-        facts = described(chips, backend)
-        assert facts["gpu_memory_bytes"] is None
-        assert facts["memory_bandwidth_bytes_per_second"] == 273e9
-
-
-def test_a_board_is_known_by_its_model_where_the_gpu_has_no_telling_name(chips, gpu):
-    gpu("Orin (nvgpu), [N/A]\n")
-    given = {"chip": "NVIDIA Jetson AGX Orin Developer Kit"}
-    facts = described(chips, Backend.CUDA, given)
-    assert facts["memory_bandwidth_bytes_per_second"] == 204.8e9
+@pytest.mark.parametrize(
+    ("nvidia_smi", "backend", "chip", "bandwidth"),
+    [
+        ("", Backend.CPU, "Apple M2 Ultra", 800e9),
+        ("", Backend.CPU, "Apple M2 Extreme", 5e10),  # unknown, so it is probed
+        (RTX, Backend.CUDA, "EPYC", 1008e9),
+        (RTX, Backend.CPU, "EPYC", 5e10),
+        # An unknown GPU does not have the bandwidth of the CPU.
+        ("NVIDIA GeForce RTX 4090 Laptop GPU, 16376\n", Backend.CUDA, "Apple M2 Ultra", None),
+        ("", Backend.CUDA, "Apple M2 Ultra", None),
+        # A GPU that shares the memory gives the bandwidth of the CPU too.
+        (SHARED, Backend.CUDA, "EPYC", 273e9),
+        (SHARED, Backend.CPU, "EPYC", 273e9),
+        # A board is found by its model where its GPU has no specific name.
+        ("Orin (nvgpu), [N/A]\n", Backend.CUDA, "NVIDIA Jetson AGX Orin Developer Kit", 204.8e9),
+    ],
+)
+def test_the_bandwidth_is_that_of_the_memory_that_the_backend_reads(
+    monkeypatch, chips, nvidia_smi, backend, chip, bandwidth
+):
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(hardware, "output_of", lambda tool, *_: nvidia_smi)
+    facts = described(chips, backend, {"chip": chip}, lambda: 5e10)
+    assert (facts["gpu"] or "") == nvidia_smi.rpartition(", ")[0]
+    found, source = bandwidth_of(facts)
+    assert found == bandwidth
+    assert str(source).partition(":")[0] == {5e10: "probe", None: "None"}.get(bandwidth, "table")
 
 
 def test_several_gpus_are_counted_and_their_memory_added():
+    alone = hardware.nvidia_gpu("NVIDIA L4, 23034\n")
+    assert alone == {"gpu": "NVIDIA L4", "gpu_count": 1, "gpu_memory_bytes": 23034 * 2**20}
     alike = hardware.nvidia_gpu("NVIDIA L4, 23034\nNVIDIA L4, 23034\n")
     assert alike == {"gpu": "NVIDIA L4", "gpu_count": 2, "gpu_memory_bytes": 46068 * 2**20}
     assert hardware.nvidia_gpu("NVIDIA L4, 23034\nTesla T4, 15360")["gpu"] == "NVIDIA L4 + Tesla T4"
@@ -209,7 +173,7 @@ def test_no_gpu_is_null(text):
     assert hardware.apple_gpu("Intel(R) Core(TM) i9-9880H CPU @ 2.30GHz", "") == none
 
 
-def test_an_apple_gpu_whose_cores_are_not_told_is_the_chip():
+def test_an_apple_gpu_without_a_core_count_has_the_name_of_the_chip():
     assert hardware.apple_gpu("Apple M1", "")["gpu"] == "Apple M1"
 
 
@@ -229,11 +193,11 @@ def test_every_known_chip_is_named_once_and_has_a_figure_and_a_source(chips):
     "name",
     ["Apple M2 Ultr", "apple m2", "Apple M3 Max", "NVIDIA GeForce RTX 4090 Laptop GPU", "M2", ""],
 )
-def test_a_name_is_known_only_as_a_whole(chips, name):
+def test_a_name_matches_only_as_a_whole(chips, name):
     assert hardware.known_bandwidth(chips, [name]) is None
 
 
-def test_intel_tells_kinds_of_cores_by_thread(sysfs):
+def test_intel_reports_kinds_of_cores_by_thread(sysfs):
     files = {"devices/cpu_core/cpus": "0-3", "devices/cpu_atom/cpus": "4-5,7"}
     for cpu in range(4):
         pair = f"{cpu // 2 * 2}-{cpu // 2 * 2 + 1}"
@@ -250,11 +214,11 @@ def test_intel_tells_kinds_of_cores_by_thread(sysfs):
         ([718, 718, 997, 1024], (2, 2)),
     ],
 )
-def test_arm_tells_kinds_of_cores_by_their_capacity(sysfs, values, kinds):
+def test_arm_reports_kinds_of_cores_by_capacity(sysfs, values, kinds):
     assert hardware.linux_core_kinds(sysfs(capacities(*values))) == kinds
 
 
-def test_a_system_without_either_does_not_tell(tmp_path):
+def test_a_system_that_reports_neither_has_null_cores(tmp_path):
     assert hardware.linux_core_kinds(tmp_path) == (None, None)
     assert hardware.mac_core_kinds("hw.physicalcpu: 8") == (None, None)
 
@@ -274,12 +238,12 @@ def test_lists_of_the_kernel_are_read(text, numbers):
         ("", None),
     ],
 )
-def test_a_mac_tells_what_feeds_it(text, source):
+def test_a_mac_reports_its_power_source(text, source):
     assert hardware.mac_power_source(text) == source
 
 
 @pytest.mark.parametrize(("plugged", "source"), [(True, "mains"), (False, "battery"), (None, None)])
-def test_a_battery_tells_what_feeds_the_machine(monkeypatch, chips, plugged, source):
+def test_the_battery_reports_the_power_source(monkeypatch, chips, plugged, source):
     battery = type("Battery", (), {"power_plugged": plugged})
     monkeypatch.setattr(platform, "system", lambda: "Linux")
     monkeypatch.setattr(psutil, "sensors_battery", lambda: battery)
@@ -294,11 +258,11 @@ def test_a_battery_tells_what_feeds_the_machine(monkeypatch, chips, plugged, sou
         ("", None),
     ],
 )
-def test_a_mac_tells_whether_heat_slows_it(text, state):
+def test_a_mac_reports_whether_heat_slows_it(text, state):
     assert hardware.mac_thermal_state(text) == state
 
 
-def test_linux_tells_its_highest_temperature_and_its_throttling(sysfs, tmp_path):
+def test_linux_reports_its_highest_temperature_and_its_throttling(sysfs, tmp_path):
     assert hardware.linux_thermal_state(tmp_path) is None
     sysfs({"class/thermal/thermal_zone0/temp": 27800, "class/thermal/thermal_zone1/temp": 61400})
     assert hardware.linux_thermal_state(tmp_path) == "61 °C"
@@ -308,12 +272,9 @@ def test_linux_tells_its_highest_temperature_and_its_throttling(sysfs, tmp_path)
 
 
 def test_a_system_without_a_release_file_is_named_by_its_kernel(monkeypatch, chips):
-    def absent():
-        raise OSError("no os-release")
-
     monkeypatch.setattr(platform, "system", lambda: "Linux")
     monkeypatch.setattr(platform, "release", lambda: "6.1.0")
-    monkeypatch.setattr(platform, "freedesktop_os_release", absent)
+    monkeypatch.setattr(platform, "freedesktop_os_release", Mock(side_effect=OSError))
     assert described(chips, probe=lambda: 1e9)["system"] == "Linux 6.1.0"
 
 
@@ -326,19 +287,17 @@ def repeat(bandwidth=5e10, source=hardware.PROBED, machine="0" * 12):
     }
 
 
-def test_of_all_repeats_the_fastest_probe_counts():
+def test_the_fastest_probe_of_all_repeats_counts():
     facts = hardware.collect([repeat(2e10), repeat(5e10), repeat(3e10)])
     assert bandwidth_of(facts) == (5e10, f"{hardware.PROBED}; the highest of 3")
     assert facts["chip"] == "EPYC"
 
 
-def test_one_repeat_is_described_as_it_was():
-    assert hardware.collect([repeat()]) == repeat()
-
-
-@pytest.mark.parametrize(("bandwidth", "source"), [(8e11, "config"), (None, None)])
-def test_a_bandwidth_that_was_not_probed_stays(bandwidth, source):
-    assert hardware.collect([repeat(bandwidth, source)] * 3) == repeat(bandwidth, source)
+@pytest.mark.parametrize(
+    "repeats", [[repeat()], [repeat(8e11, "config")] * 3, [repeat(None, None)] * 3]
+)
+def test_a_single_probe_and_a_bandwidth_from_another_source_stay(repeats):
+    assert hardware.collect(repeats) == repeats[0]
 
 
 def test_repeats_on_two_machines_are_refused():
@@ -346,37 +305,32 @@ def test_repeats_on_two_machines_are_refused():
         hardware.collect([repeat(), repeat(machine="1" * 12)])
 
 
-def test_the_script_writes_the_description(root, chips, tmp_path):
-    out, given = tmp_path / "host.json", json.dumps({"memory_bandwidth_gb_s": 80})
-    subprocess.run(
-        [
-            *(sys.executable, root / "workflow/scripts/describe_host.py", "--backend", "cpu"),
-            *("--given", given, "--chips", chips, "--out", out),
-        ],
-        check=True,
-    )
-    facts = json.loads(out.read_text())
-    assert list(facts) == KEYS
+@pytest.fixture
+def script(root, chips, tmp_path):
+    """The command that describes the machine into `host.json`, but for what the user states."""
+    script = root / "workflow/scripts/describe_host.py"
+    command = [sys.executable, script, "--backend", "cpu", "--chips", chips]
+    return [*command, "--out", tmp_path / "host.json", "--given"]
+
+
+def test_the_script_writes_the_description(script, keys, tmp_path):
+    subprocess.run([*script, '{"memory_bandwidth_gb_s": 80}'], check=True)
+    facts = json.loads((tmp_path / "host.json").read_text())
+    assert list(facts) == keys
     assert bandwidth_of(facts) == (80e9, "config")
 
 
-def test_the_script_waits_for_a_measurement_before_it_probes(root, chips, tmp_path, monkeypatch):
-    from specmoe.engine.measuring_lock import alone
-
+def test_the_script_waits_for_a_measurement_before_it_probes(script, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with alone(lambda text: None):
-        script = subprocess.Popen(
-            [
-                *(sys.executable, root / "workflow/scripts/describe_host.py", "--backend", "cpu"),
-                *("--given", '{"chip": "unknown"}', "--chips", chips),
-                *("--out", tmp_path / "host.json"),
-            ],
+    with alone():
+        waiting = subprocess.Popen(
+            [*script, '{"chip": "unknown"}'],
             env=os.environ | {"TMPDIR": str(tmp_path)},
             stdout=subprocess.PIPE,
             text=True,
         )
-        assert "waiting for another measurement" in script.stdout.readline()
+        assert "waiting for another measurement" in waiting.stdout.readline()
         assert not (tmp_path / "host.json").exists()
-    assert script.wait(120) == 0
+    assert waiting.wait(120) == 0
     source = json.loads((tmp_path / "host.json").read_text())["memory_bandwidth_source"]
     assert source == hardware.PROBED

@@ -1,4 +1,4 @@
-"""The plan: what comes from where, what does not fit, and what it says."""
+"""The plan: where each model comes from, what does not fit, and how it is reported."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.errors import PlanError
 from specmoe.plan.fit import check_room, refusal
-from specmoe.plan.inventory import Folder, Survey
+from specmoe.plan.inventory import Folder, Inventory
 from specmoe.plan.plan import make_plan
 from specmoe.plan.plan_text import describe
 from specmoe.plan.progress import duration
@@ -29,7 +29,7 @@ M2_ULTRA = {
 
 @pytest.fixture
 def plan_of(root):
-    """Plan a configuration on a machine, with nothing of it there."""
+    """Plan a configuration on a machine that has no models and no records."""
 
     def plan(data, *, host=M2_ULTRA, backend=Backend.METAL, free=10**12, **known):
         config = load(data, root)
@@ -46,7 +46,7 @@ def plan_of(root):
             "absent": {},
             "prompt_tokens": {source.file: 50 for block in blocks for source in block.prompts},
         }
-        return make_plan(config, blocks, host, backend, Survey(**facts | known))
+        return make_plan(config, blocks, host, backend, Inventory(**facts | known))
 
     return plan
 
@@ -54,21 +54,16 @@ def plan_of(root):
 def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     plan = plan_of(study)
     assert plan.shortfalls == []
-    assert {suite.suite: suite.runs for suite in plan.suites} == {
-        "A": 18,
-        "B": 144,
-        "C": 36,
-        "D": 72,
-        "F": 36,
-        "P": 48,
-    }
+    runs = {suite.suite: suite.runs for suite in plan.suites}
+    assert runs == {"A": 18, "B": 144, "C": 36, "D": 72, "F": 36, "P": 48}
 
 
 def test_a_file_that_two_models_share_is_downloaded_once(plan_of, study):
     # draft_2b and dense_2b are one file.
-    assert [item.model for item in plan_of(study).downloads].count("dense_2b") == 0
-    assert len(plan_of(study).downloads) == 7
-    assert sum(item.size_bytes for item in plan_of(study).downloads) == pytest.approx(87.2e9)
+    sizes = {item.model: item.size_bytes for item in plan_of(study).downloads}
+    assert len(sizes) == 7
+    assert "dense_2b" not in sizes
+    assert sum(sizes.values()) == pytest.approx(87.2e9)
 
 
 def test_what_is_cached_or_made_is_not_downloaded(plan_of, study):
@@ -76,30 +71,18 @@ def test_what_is_cached_or_made_is_not_downloaded(plan_of, study):
     assert {"moe_q8", "moe_q4"}.isdisjoint(item.model for item in plan.downloads)
 
 
-def test_models_that_are_quantized_here_count_on_the_disk_twice(plan_of, study):
+def test_models_that_are_quantized_here_need_disk_space_for_their_sources_too(plan_of, study):
     study["campaign"]["models"] = "study_types"
     plan = plan_of(study)
-    assert {item.model for item in plan.downloads} == {
-        "dense_0.8b",
-        "dense_9b",
-        "2b_bf16",
-        "4b_bf16",
-        "35b_bf16",
-    }
-    assert {item.model for item in plan.made} == {
-        "draft_0.8b",
-        "draft_2b",
-        "dense_2b",
-        "dense_4b",
-        "moe_q4",
-        "moe_q8",
-    }
+    downloads, made = ({item.model for item in items} for items in (plan.downloads, plan.made))
+    assert downloads == {"dense_0.8b", "dense_9b", "2b_bf16", "4b_bf16", "35b_bf16"}
+    assert made == {"draft_0.8b", "draft_2b", "dense_2b", "dense_4b", "moe_q4", "moe_q8"}
     needed = sum(item.size_bytes for item in [*plan.downloads, *plan.made])
     assert plan_of(study, free=int(needed * 0.99)).shortfalls
     assert not plan_of(study, free=int(needed * 1.01)).shortfalls
 
 
-def test_a_laptop_is_told_what_does_not_fit(plan_of, study):
+def test_the_plan_for_a_laptop_lists_what_does_not_fit(plan_of, study):
     laptop = M2_ULTRA | {"chip": "Apple M2", "memory_bytes": 16 * 2**30}
     plan = plan_of(study, host=laptop, free=50 * 10**9)
     assert plan.shortfalls[0] == "disk: 87.2 GB needed in hub, 50.0 GB free"
@@ -110,7 +93,7 @@ def test_a_laptop_is_told_what_does_not_fit(plan_of, study):
     assert "The reviewer's path" in message
 
 
-def test_on_cuda_the_memory_that_counts_is_the_gpus(plan_of, study):
+def test_on_cuda_models_must_fit_the_memory_of_the_gpu(plan_of, study):
     box = M2_ULTRA | {"memory_bytes": 512 * 2**30, "gpu_memory_bytes": 24 * 2**30}
     plan = plan_of(study, host=box, backend=Backend.CUDA)
     assert any(shortfall.startswith("memory: MoE Q8") for shortfall in plan.shortfalls)
@@ -125,7 +108,7 @@ def test_a_campaign_without_the_large_models_fits_the_laptop(plan_of, study):
     assert "moe_q4" not in {item.model for item in plan.downloads}
 
 
-def test_a_model_of_unknown_size_is_said_to_be_unknown(plan_of, study):
+def test_a_model_of_unknown_size_is_reported_as_such(plan_of, study):
     entry = {"kind": "hub", "repository": "a/b", "file": "c.gguf"}
     study["model_sets"]["study"]["dense_4b"] = entry
     text = describe(plan_of(study))
@@ -133,29 +116,29 @@ def test_a_model_of_unknown_size_is_said_to_be_unknown(plan_of, study):
     assert "unknown" in text.split("measured")[-1]
 
 
-def test_the_real_time_stands_beside_the_estimate(plan_of, study):
+def test_the_measured_time_is_beside_the_estimate(plan_of, study):
     block = "A/moe_q4/none/g0/r0"
     text = describe(plan_of(study, measured_s={block: 59.0}))
     assert "1 blocks: 59 s (estimated: " in text
 
 
-def test_unverified_files_and_the_way_out_are_named(plan_of, study):
+def test_unverified_files_are_named_with_the_remedy(plan_of, study):
     study["model_sets"]["study"]["moe_q4"]["sha256"] = "0" * 64
     text = describe(plan_of(study))
-    assert "no SHA-256 of moe_q8, draft_0.8b, draft_2b, dense_0.8b, dense_4b, dense_9b" in text
+    assert "no SHA-256 for moe_q8, draft_0.8b, draft_2b, dense_0.8b, dense_4b, dense_9b" in text
     assert "--config trust=first-use" in text
 
 
-def test_without_a_bandwidth_there_is_no_estimate_but_the_way_to_one(plan_of, study):
+def test_without_a_bandwidth_the_plan_names_the_key_that_gives_it(plan_of, study):
     unknown = {"memory_bandwidth_bytes_per_second": None, "memory_bandwidth_source": None}
     text = describe(plan_of(study, host=M2_ULTRA | unknown))
-    assert "say host.memory_bandwidth_gb_s" in text
-    assert text.split("measured")[-1].count("unknown") == 7
+    assert "set host.memory_bandwidth_gb_s" in text
+    assert text.split("measured")[-1].count("unknown  -") == 7
 
 
-def test_nothing_is_downloaded_for_a_plan_that_does_not_fit_unless_told_to(tmp_path):
+def test_a_plan_that_does_not_fit_stops_downloads_unless_room_is_ignored(tmp_path):
     plan = tmp_path / "plan.json"
-    check_room(plan, "checked")  # no plan was made
+    check_room(plan, "checked")  # there is no plan
     plan.write_text('{"shortfalls": []}')
     check_room(plan, "checked")
     plan.write_text('{"shortfalls": ["disk: 87.2 GB needed in hub, 50.0 GB free"]}')
@@ -164,21 +147,19 @@ def test_nothing_is_downloaded_for_a_plan_that_does_not_fit_unless_told_to(tmp_p
     check_room(plan, "ignored")
 
 
-def test_durations_are_said_in_words():
+def test_durations_have_a_unit_that_suits_them():
     assert [duration(s) for s in (None, 7, 240, 9000)] == ["unknown", "7 s", "4 min", "2.5 h"]
 
 
-def test_a_model_file_that_is_missing_is_named_with_the_way_out(plan_of, study):
+def test_a_missing_model_file_is_named_with_the_remedy(plan_of, study):
     plan = plan_of(study, absent={"target": Path("/models/t.gguf")})
-    assert "  model target: no file /models/t.gguf; correct its path in the config" in describe(
-        plan
-    )
-    assert plan.shortfalls
+    assert plan.shortfalls == [
+        "model target: no file /models/t.gguf; correct its path in the config"
+    ]
+    assert f"  {plan.shortfalls[0]}" in describe(plan)
 
 
-def test_blocks_that_are_measured_again_are_counted_by_suite_and_reason_with_their_time(
-    plan_of, study
-):
+def test_blocks_to_measure_again_are_counted_by_suite_and_reason_with_their_time(plan_of, study):
     blocks = list_blocks(load(study, ROOT), gpu=True)
     members = [block.block for block in blocks if block.suite == "B"][:2]
     changed = dict.fromkeys(members, "prompt added: mine")
@@ -186,7 +167,7 @@ def test_blocks_that_are_measured_again_are_counted_by_suite_and_reason_with_the
     assert re.search(r"Measured again: 2 blocks of suite B \(\d+ \w+ by estimate\): prompt", text)
 
 
-def test_what_is_left_follows_the_pace_of_what_is_measured(plan_of, study):
+def test_the_time_left_follows_the_pace_of_the_measured_blocks(plan_of, study):
     nothing = plan_of(study)
     done = [block for block in nothing.estimated_s if block.startswith("A/")]
     twice = {block: 2 * nothing.estimated_s[block] for block in done}

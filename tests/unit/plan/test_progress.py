@@ -1,4 +1,4 @@
-"""What is missing is said, and where to look; and how long the rest may take."""
+"""Progress names what is missing and where to look, and says how long the rest may take."""
 
 import json
 import os
@@ -8,12 +8,12 @@ import pytest
 
 from specmoe.config.block import PromptSource
 from specmoe.plan.progress import (
+    MeasuredBlock,
     changed_blocks,
     describe_missing,
     describe_progress,
-    measured_seconds,
+    read_measured,
     seconds_left,
-    seconds_of,
 )
 
 from ...blocks import baseline
@@ -21,47 +21,42 @@ from ...blocks import baseline
 BLOCKS = ["A/t/none/g0/r0", "B/t/d/g4/r0", "B/t/d/g8/r0"]
 
 
-@pytest.fixture
-def folders(tmp_path):
-    def touch(folder, block, end):
-        path = tmp_path / folder / f"{block}.{end}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-
-    touch("blocks", BLOCKS[0], "json")
-    touch("logs", BLOCKS[0], "log")
-    touch("logs", BLOCKS[1], "log")
-    return tmp_path / "blocks", tmp_path / "logs"
-
-
-def test_failed_blocks_are_named_with_their_log_and_others_counted(folders):
-    text = describe_missing(BLOCKS, *folders)
+def test_failed_blocks_are_named_with_their_log_and_others_counted(tmp_path):
+    measured, failed, _ = BLOCKS
+    for file in f"blocks/{measured}.json", f"logs/{measured}.log", f"logs/{failed}.log":
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    text = describe_missing(BLOCKS, tmp_path / "blocks", tmp_path / "logs")
     assert text.startswith("2 of 3 blocks are not measured")
     assert "1 failed or were interrupted, 1 were not started" in text
-    assert f"B/t/d/g4/r0: see {folders[1]}/B/t/d/g4/r0.log" in text
+    assert f"{failed}: see {tmp_path}/logs/{failed}.log" in text
+    assert describe_missing([measured], tmp_path / "blocks", tmp_path / "logs") == ""
 
 
-def test_a_complete_campaign_lacks_nothing(folders):
-    assert describe_missing(BLOCKS[:1], *folders) == ""
-
-
-def test_the_pace_of_measured_blocks_revises_the_estimate():
+def test_the_pace_of_measured_blocks_scales_the_estimate():
     estimated = {"a": 10.0, "b": 20.0, "c": 30.0}
     assert seconds_left(estimated, {}) == 60
     assert seconds_left(estimated, {"a": 30.0}) == 150
     assert seconds_left(estimated, {"a": 30.0, "b": 0.0, "c": 5.0}) == 0
 
 
-def test_blocks_without_an_estimate_take_as_long_as_others():
+def test_blocks_without_an_estimate_count_as_the_mean_of_the_measured_ones():
     assert seconds_left({"a": None, "b": None}, {}) is None
     assert seconds_left({"a": None, "b": None, "c": None}, {"a": 7.0}) == 14
 
 
-def test_the_time_of_a_block_is_its_own_word_or_that_of_its_parts():
-    runs = [{"wall_ms": 500.0}, {"wall_ms": 1500.0}]
-    assert seconds_of({"elapsed_s": 9.0, "runs": runs}) == 9
-    assert seconds_of({"start_s": 1.0, "warm_up_s": 2.0, "runs": runs}) == 5
-    assert seconds_of({"runs": runs}) == 2  # of protocol `published`
+@pytest.mark.parametrize(
+    ("times", "seconds"),
+    [
+        ({"elapsed_s": 9.0}, 9),
+        ({"start_s": 1.0, "warm_up_s": 2.0}, 5),
+        ({}, 2),  # protocol `published` in an older release
+    ],
+)
+def test_the_time_of_a_block_is_recorded_as_a_whole_or_in_parts(tmp_path, times, seconds):
+    record = {"block": {}, "runs": [{"wall_ms": 500.0}, {"wall_ms": 1500.0}]}
+    (tmp_path / "r0.json").write_text(json.dumps(record | times))
+    assert read_measured(["r0"], tmp_path)["r0"].seconds == seconds
 
 
 @pytest.fixture
@@ -81,21 +76,37 @@ def records(tmp_path):
 
 def test_only_measured_blocks_have_a_time(records):
     folder = records(baseline())
-    assert measured_seconds([baseline().block, "B/other/r0"], folder) == {baseline().block: 5.0}
+    measured = read_measured([baseline().block, "B/other/r0"], folder)
+    assert {name: block.seconds for name, block in measured.items()} == {baseline().block: 5.0}
 
 
-def test_progress_counts_blocks_and_says_how_long_the_rest_takes(records, tmp_path):
+@pytest.fixture
+def planned(tmp_path):
+    """Write a plan; returns its file."""
+
+    def write(estimated, *, measured=None, again=()):
+        plan = tmp_path / "plan.json"
+        facts = {"estimated_s": estimated, "measured_s": measured or {}, "again": list(again)}
+        plan.write_text(json.dumps(facts))
+        return plan
+
+    return write
+
+
+def test_progress_counts_blocks_and_says_how_long_the_rest_takes(records, planned):
+    plan = planned({baseline().block: 10.0, "B/t/d/g4/r0": 60.0, "B/t/d/g8/r0": 60.0})
     folder = records(baseline(), seconds=20.0)
-    plan = tmp_path / "plan.json"
-    estimated = {baseline().block: 10.0, "B/t/d/g4/r0": 60.0, "B/t/d/g8/r0": 60.0}
-    plan.write_text(json.dumps({"estimated_s": estimated, "again": []}))
     assert describe_progress(plan, folder) == "1 of 3 blocks, 4 min left"
 
 
-def test_a_block_that_is_measured_again_counts_once_it_is(records, tmp_path):
-    folder, plan = records(baseline()), tmp_path / "plan.json"
-    estimated = {baseline().block: 10.0}
-    plan.write_text(json.dumps({"estimated_s": estimated, "again": [baseline().block]}))
+def test_blocks_that_the_plan_counts_as_measured_are_not_read_again(planned, tmp_path):
+    plan = planned({"a": 10.0, "b": 60.0}, measured={"a": 20.0})
+    assert describe_progress(plan, tmp_path / "blocks") == "1 of 2 blocks, 2 min left"
+
+
+def test_a_block_to_measure_again_counts_when_its_record_is_newer_than_the_plan(records, planned):
+    folder = records(baseline())
+    plan = planned({baseline().block: 10.0}, again=[baseline().block])
     os.utime(folder / f"{baseline().block}.json", (0, 0))
     assert describe_progress(plan, folder) == "0 of 1 blocks, 10 s left"
     later = plan.stat().st_mtime + 5
@@ -103,23 +114,31 @@ def test_a_block_that_is_measured_again_counts_once_it_is(records, tmp_path):
     assert describe_progress(plan, folder) == "1 of 1 blocks"
 
 
-def test_an_added_prompt_is_why_a_block_is_measured_again(records):
+@pytest.fixture
+def changes(records):
+    """Return what has changed of a block since its record was written."""
+
+    def compare(before, now):
+        return changed_blocks([now], read_measured([now.block], records(before)))
+
+    return compare
+
+
+def test_an_added_prompt_is_why_a_block_is_measured_again(changes):
     before = baseline()
     now = replace(before, prompts=(*before.prompts, PromptSource("mine", "mine.txt")))
-    assert changed_blocks([before], records(before)) == {}
-    assert changed_blocks([now], records(before)) == {now.block: "prompt added: mine"}
-    assert changed_blocks([before], records(now)) == {now.block: "prompt left out: mine"}
+    assert changes(before, before) == {}
+    assert changes(before, now) == {now.block: "prompt added: mine"}
+    assert changes(now, before) == {now.block: "prompt left out: mine"}
 
 
-def test_other_changes_are_told_with_both_values(records):
+def test_other_changes_are_given_with_both_values(changes):
     now = replace(baseline(), n_predict=64)
-    assert changed_blocks([now], records(baseline())) == {now.block: "n_predict: 32 before, 64 now"}
+    assert changes(baseline(), now) == {now.block: "n_predict: 32 before, 64 now"}
 
 
-def test_a_key_that_an_older_release_did_not_have_is_no_change(records):
-    folder = records(baseline())
-    file = folder / f"{baseline().block}.json"
-    record = json.loads(file.read_text())
-    del record["block"]["environment"]
-    file.write_text(json.dumps(record))
-    assert changed_blocks([baseline()], folder) == {}
+def test_a_key_that_an_older_release_did_not_have_is_no_change():
+    asked = json.loads(baseline().to_json())
+    del asked["environment"]
+    measured = {baseline().block: MeasuredBlock(asked, 5.0)}
+    assert changed_blocks([baseline()], measured) == {}

@@ -21,6 +21,10 @@ def record(draft="none", gamma=0, tokens=TOKENS, suite="B", repeat=0):
         "spec_decode_num_accepted_tokens_per_pos_total/0": 1.0,
         "spec_decode_num_accepted_tokens_per_pos_total/1": 1.0,
     }
+    from_log = {
+        "draft_ms": 12.5,
+        "verifications": [[1, 2, True], [1, 2, True], [2, 2, False]],
+    }
     return {
         "protocol": "paired",
         "host": "abc",
@@ -55,13 +59,12 @@ def record(draft="none", gamma=0, tokens=TOKENS, suite="B", repeat=0):
                 "decode_failures": 0,
                 "metrics": {"n_decode_total": 2.0 if speculative else 4.0}
                 | (counters if speculative else {}),
-                "draft_ms": 12.5,
-                "verifications": [[1, 2, True], [1, 2, True], [2, 2, False]],
                 "answer": {
                     "tokens": tokens,
                     "timings": {"prompt_n": 3, "prompt_ms": 1.0, "predicted_ms": 30.0},
                 },
             }
+            | (from_log if speculative else {})
         ],
     }
 
@@ -76,26 +79,14 @@ def test_a_row_has_exactly_the_columns_of_the_schema():
 
 
 def test_the_rate_leaves_out_the_first_token_which_the_prompt_gives():
-    assert row()["tokens_per_second"] == pytest.approx(3 / 0.030)
-
-
-def test_generated_tokens_are_counted_and_nothing_is_recovered():
     assert row()["generated"] == 4
-    assert row()["recovered"] == []
+    assert row()["tokens_per_second"] == pytest.approx(3 / 0.030)
 
 
 def test_a_baseline_has_no_speculation_counters_rather_than_zeros():
     baseline = row()
-    for column in (
-        "rounds",
-        "drafted",
-        "accepted",
-        "accepted_per_position",
-        "replays",
-        "draft_ms",
-        "draft_sha256",
-    ):
-        assert baseline[column] is None
+    counters = ["rounds", "drafted", "accepted", "accepted_per_position", "replays", "draft_ms"]
+    assert [baseline[column] for column in counters] == [None] * len(counters)
 
 
 def test_a_speculative_row_has_the_counters_of_its_own_run():
@@ -136,17 +127,13 @@ def test_runs_are_compared_at_their_own_temperature():
     assert rows[0]["common_prefix"] is None  # sampled texts differ
 
 
-def test_a_text_of_imposed_acceptance_shares_no_prefix_with_its_baseline():
+@pytest.mark.parametrize(
+    ("place", "change"),
+    [(0, {"imposed_acceptance": 0.5}), (0, {"tokens": None}), (1, {"tokens": None})],
+)
+def test_rows_of_imposed_acceptance_or_unknown_tokens_are_linked_without_a_prefix(place, change):
     rows = [row(draft="d", gamma=2), row(suite="P")]
-    rows[0]["imposed_acceptance"] = 0.5
-    link_baselines(rows, {"B": "P"})
-    assert rows[0]["baseline"] == rows[1]["run"]
-    assert rows[0]["common_prefix"] is None
-
-
-def test_where_tokens_are_not_known_a_row_is_linked_without_a_common_prefix():
-    rows = [row(draft="d", gamma=2), row(suite="P")]
-    rows[1]["tokens"] = None
+    rows[place] |= change
     link_baselines(rows, {"B": "P"})
     assert rows[0]["baseline"] == rows[1]["run"]
     assert rows[0]["common_prefix"] is None

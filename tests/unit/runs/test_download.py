@@ -37,24 +37,24 @@ def web():
 
 
 @pytest.mark.parametrize("path", ["/rows", "/moved"])
-def test_a_file_of_the_web_is_written_if_it_is_the_one(web, tmp_path, path):
+def test_a_download_with_the_right_digest_is_written(web, tmp_path, path):
     download(web + path, DIGEST, tmp_path / "out")
     assert (tmp_path / "out").read_bytes() == CONTENT
 
 
-def test_a_local_file_will_do(tmp_path):
+def test_a_local_file_is_copied(tmp_path):
     (tmp_path / "mine").write_bytes(CONTENT)
     download(str(tmp_path / "mine"), DIGEST, tmp_path / "out")
     assert (tmp_path / "out").read_bytes() == CONTENT
 
 
-def test_another_file_is_not_used(web, tmp_path):
+def test_a_file_with_another_digest_is_refused(web, tmp_path):
     with pytest.raises(DownloadError, match=f"SHA-256 {DIGEST}, the config says 0000"):
         download(f"{web}/rows", "0" * 64, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("source", ["{web}/absent", "http://127.0.0.1:9/rows", "absent.csv"])
-def test_what_cannot_be_had_is_named_with_the_way_out(web, tmp_path, source):
-    with pytest.raises(DownloadError, match=r"not to be had \(.+\); .*published\.file"):
+def test_an_unreadable_source_is_named_with_a_remedy(web, tmp_path, source):
+    with pytest.raises(DownloadError, match=r"cannot be read \(.+\); .*published\.file"):
         download(source.format(web=web), DIGEST, tmp_path / "out")

@@ -18,7 +18,7 @@ def rows():
     ]
 
 
-def test_what_is_written_is_read_back(rows, tmp_path):
+def test_written_rows_are_read_back(rows, tmp_path):
     write_runs(rows, tmp_path / "runs.parquet")
     frame = read_runs(tmp_path / "runs.parquet")
     assert frame["run"].tolist() == [row["run"] for row in rows]
@@ -36,7 +36,7 @@ def test_the_same_rows_give_the_same_bytes(rows, tmp_path):
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("tokens_per_second", -1.0), ("status", "good"), ("gamma", None), ("gamma", "four")],
+    [("tokens_per_second", -1.0), ("protocol", "good"), ("gamma", None), ("gamma", "four")],
 )
 def test_a_value_that_breaks_the_schema_is_refused_and_nothing_written(
     rows, tmp_path, column, value
@@ -47,12 +47,12 @@ def test_a_value_that_breaks_the_schema_is_refused_and_nothing_written(
     assert not (tmp_path / "runs.parquet").exists()
 
 
-def test_a_run_that_stands_twice_is_refused(rows, tmp_path):
+def test_a_repeated_run_is_refused(rows, tmp_path):
     with pytest.raises(SchemaError, match="run"):
         write_runs([rows[0], rows[0]], tmp_path / "runs.parquet")
 
 
-def test_a_column_too_many_or_too_few_is_named(rows, tmp_path):
+def test_a_missing_column_is_named(rows, tmp_path):
     del rows[1]["backend"]
     with pytest.raises(SchemaError, match="'backend'"):
         write_runs(rows, tmp_path / "runs.parquet")
@@ -70,5 +70,5 @@ def test_another_schema_version_is_refused_with_both_versions(rows, tmp_path):
     path = tmp_path / "runs.parquet"
     write_runs(rows, path)
     pq.write_table(pq.read_table(path).replace_schema_metadata({"specmoe_schema": "0"}), path)
-    with pytest.raises(SchemaError, match="has schema version 0, this specmoe needs 3"):
+    with pytest.raises(SchemaError, match="has schema version 0, this specmoe needs 4"):
         read_runs(path)

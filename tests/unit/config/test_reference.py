@@ -1,0 +1,75 @@
+"""What documents the configuration is what its types say, and editors refuse what specmoe does."""
+
+import json
+import re
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from specmoe.config.load import load
+from specmoe.config.reference import json_schema, key_tables, with_key_tables
+
+from ...conftest import ROOT, merge
+
+YAMLS = [
+    *(path for path in (ROOT / "config").glob("*.yaml") if path.name != "claims.yaml"),
+    *ROOT.glob("resources/campaigns/*/campaign.yaml"),
+]
+AGAIN = "run: python workflow/scripts/document_config.py"
+
+
+def faults(data):
+    validator = Draft202012Validator(json.loads(json_schema()))
+    return [error.message for error in validator.iter_errors(data)]
+
+
+def test_the_files_that_ship_are_those_that_are_generated(root):
+    assert (root / "config/schema.json").read_text() == json_schema(), AGAIN
+    readme = (root / "config/README.md").read_text()
+    assert readme == with_key_tables(readme), AGAIN
+
+
+@pytest.mark.parametrize("file", YAMLS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_shipped_file_names_the_schema_and_follows_it(file):
+    text = file.read_text()
+    [named] = re.findall(r"\A# yaml-language-server: \$schema=(\S+)\n", text)
+    assert (file.parent / named).resolve() == ROOT / "config/schema.json"
+    assert faults(yaml.safe_load(text)) == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"campain": {}},
+        {"suites": {"B": {"gamas": [4]}}},
+        {"engines": {"mine": {"source": "path", "paht": "/opt"}}},
+        {"model_sets": {"mine": {"target": {"kind": "path", "file": "a.gguf"}}}},
+        {"model_sets": {"demo": {"moe": {"recipe": {"layer": 4}}}}},
+        {"suites": {"no spaces": {}}},
+    ],
+)
+def test_a_misspelled_key_is_refused(wrong):
+    assert len(faults(wrong)) == 1
+
+
+def test_an_overlay_may_name_any_part_of_an_entry():
+    assert faults({"model_sets": {"study": {"moe_q4": {"label": "MoE"}}}}) == []
+
+
+def test_kinds_share_the_row_of_a_key_that_they_share():
+    tables = key_tables()
+    assert "| `revision` | `convert`, `hub` | text | `main` |" in tables
+    assert "| `gammas` | list of integers > 0 | – |" in tables
+    assert "| `baseline` | name | – |" in tables
+
+
+def worked_examples():
+    return re.findall(r"```yaml\n(.*?)```", (ROOT / "config/README.md").read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("example", worked_examples())
+def test_a_worked_example_is_valid(study, example):
+    overlay = yaml.safe_load(example)
+    assert faults(overlay) == []
+    load(merge(study, overlay), ROOT)

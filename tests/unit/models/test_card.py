@@ -1,0 +1,37 @@
+"""Cards are the same after they are written and read, and a damaged one is named."""
+
+import pytest
+
+from specmoe.errors import ModelError
+from specmoe.models.card import load_card, load_cards, save_card, save_cards
+
+from ..made_card import made_card
+
+
+def test_cards_are_read_as_they_were_written(tmp_path):
+    card = made_card(
+        architecture="llama",
+        sha256=None,
+        type="Q8_0",
+        tensor_types={"Q8_0": 2},
+        vocabulary_sha256="",
+    )
+    save_card(card, tmp_path / "one.json")
+    save_cards({"one": card}, tmp_path / "models.json")
+    assert load_card(tmp_path / "one.json") == card
+    assert load_cards(tmp_path / "models.json") == {"one": card}
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [("{", "file"), ("[]", "file"), ('{"one": {"size_bytes": 1}}', "one.sha256")],
+)
+def test_a_damaged_card_is_named_with_the_place_of_its_fault(tmp_path, text, place):
+    (tmp_path / "models.json").write_text(text)
+    with pytest.raises(ModelError, match=rf"models\.json: not a model's card \({place}: "):
+        load_cards(tmp_path / "models.json")
+
+
+def test_a_card_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(ModelError, match=r"absent\.json: cannot be read"):
+        load_card(tmp_path / "absent.json")

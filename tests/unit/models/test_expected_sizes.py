@@ -1,0 +1,101 @@
+"""The size of a model before its file exists: from the hub, the config, its family or recipe."""
+
+from dataclasses import asdict
+
+import pytest
+
+from specmoe.config.load import load
+from specmoe.errors import ConfigError
+from specmoe.models.expected_sizes import card_of_entry, size_of
+from specmoe.models.gguf import read_card
+from specmoe.models.sizes import size_of_card
+from specmoe.models.synthetic import write_model
+
+from ...recipes import SMALL, TINY
+
+
+@pytest.fixture
+def config(study, root):
+    return load(study, root)
+
+
+def test_the_exact_size_in_the_config_takes_precedence_over_the_rounded_one(study, root):
+    study["model_sets"]["study"]["moe_q4"]["size_bytes"] = 20_600_000_123
+    size = size_of("moe_q4", load(study, root), {}, {})
+    assert (size.file_bytes, size.basis) == (20_600_000_123, "the config")
+
+
+def test_the_size_on_the_hub_takes_precedence_over_the_one_in_the_config(config):
+    assert size_of("moe_q4", config, {}, {"moe_q4": 7}).file_bytes == 7
+
+
+def test_a_pass_of_one_token_reads_the_active_parameters_of_an_moe(config):
+    size = size_of("moe_q4", config, {}, {})
+    assert size.pass_bytes(1) == pytest.approx(20.6e9 * 2.946 / 34.66, rel=1e-3)
+
+
+def test_the_size_of_a_quantized_model_is_estimated_from_its_family(study, root):
+    study["campaign"]["models"] = "study_types"
+    config = load(study, root)
+    for model, size in (("moe_q8", 34.66e9 * 8.5 / 8), ("35b_bf16", 69.32e9)):
+        assert size_of(model, config, {}, {}).file_bytes == pytest.approx(size, rel=1e-3)
+
+
+def test_a_model_without_size_and_family_has_no_estimate(study, root):
+    entry = {"kind": "hub", "repository": "a/b", "file": "c.gguf"}
+    study["model_sets"]["study"]["moe_q4"] = entry
+    assert size_of("moe_q4", load(study, root), {}, {}) is None
+
+
+def test_a_model_without_family_is_assumed_to_be_dense(study, root):
+    entry = {"kind": "hub", "repository": "a/b", "file": "c.gguf", "size_gb": 2}
+    study["model_sets"]["study"]["moe_q4"] = entry
+    size = size_of("moe_q4", load(study, root), {}, {})
+    assert size.pass_bytes(9) == 2e9
+    assert "taken for dense" in size.basis
+
+
+@pytest.mark.parametrize("recipe", [TINY, SMALL])
+def test_the_size_of_a_synthetic_model_is_estimated_from_its_recipe(study, root, tmp_path, recipe):
+    study["model_sets"]["study"]["moe_q4"] = {"kind": "synthetic", "recipe": asdict(recipe)}
+    expected = size_of("moe_q4", load(study, root), {}, {}).file_bytes
+    write_model(tmp_path / "model.gguf", recipe)
+    assert expected == pytest.approx((tmp_path / "model.gguf").stat().st_size, rel=0.2)
+
+
+def test_the_card_of_a_file_takes_precedence_over_the_config(config, tmp_path):
+    write_model(tmp_path / "model.gguf", TINY)
+    card = read_card(tmp_path / "model.gguf")
+    assert size_of("moe_q4", config, {"moe_q4": card}, {}) == size_of_card(card)
+
+
+def test_the_card_of_an_entry_has_null_where_only_the_file_has_the_value(config):
+    card = card_of_entry("moe_q4", config)
+    assert card.size_bytes == 20_600_000_000
+    assert (card.experts, card.experts_used, card.layers) == (256, 8, 40)
+    assert card.sha256 is card.tensor_types is card.context_length is None
+    size = size_of("moe_q4", config, {}, {})
+    assert size_of_card(card).pass_bytes(5) == pytest.approx(size.pass_bytes(5))
+
+
+@pytest.mark.parametrize(
+    ("file", "type_"),
+    [
+        ("Qwen3.5-35B-A3B-UD-Q4_K_XL.gguf", "UD-Q4_K_XL"),
+        ("Qwen3.5-4B-Q8_0.gguf", "Q8_0"),
+        ("BF16/Qwen3.5-35B-A3B-BF16-00001-of-00002.gguf", "BF16"),
+        ("a-IQ4_XS.gguf", "IQ4_XS"),
+        ("Qwen3.5-4B.gguf", None),
+    ],
+)
+def test_the_type_of_a_model_comes_from_the_name_of_its_file(study, root, file, type_):
+    study["model_sets"]["study"]["moe_q4"]["file"] = file
+    if "-of-" in file:
+        study["model_sets"]["study"]["moe_q4"]["sha256"] = ["0" * 64, "1" * 64]
+    assert card_of_entry("moe_q4", load(study, root)).type == type_
+
+
+def test_a_model_without_file_and_family_has_no_card(study, root):
+    del study["model_sets"]["study"]["moe_q4"]["family"]
+    with pytest.raises(ConfigError, match="model 'moe_q4'"):
+        card_of_entry("moe_q4", load(study, root))

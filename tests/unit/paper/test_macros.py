@@ -1,0 +1,120 @@
+"""The numbers and switches of the text: those that it cites, and no others."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from specmoe.claims.printed_numbers import compare_printed, read_reported
+from specmoe.figures.figures import FIGURES
+from specmoe.paper.latex import command_name
+from specmoe.paper.macros import macros, switches
+
+from ...conftest import ROOT
+from ..paper_analyses import controlled, costed, full, single, without_drafts
+from .test_tables import with_ceilings
+
+PAPER = ROOT / "paper"
+DOCUMENTS = "".join(path.read_text() for path in sorted(PAPER.glob("*.tex")))
+PAGE = "".join(path.read_text() for path in sorted(PAPER.glob("site/*.j2")))
+# What the documents define, and TeX.
+TEX_COMMANDS = {"ControlsSentence", "DeclareUnicodeCharacter", "PagesCaption"}
+
+
+def commands(analysis):
+    """Return the macros as a dict from command to value."""
+    return dict(re.findall(r"^\\newcommand{\\(\w+)}{(.*)} %", macros(analysis), re.MULTILINE))
+
+
+def test_macros_hold_the_numbers_of_the_text():
+    values = commands(full())
+    expected = {
+        "CampaignName": r"by\_hand",
+        "CampaignRuns": r"1\,234",
+        "CampaignStarted": "2026-01-02",
+        "CampaignConfidence": "95",
+        "EngineCommit": "0123456789ab",
+        "HostChip": r"Processor \& Sons",
+        "HostMemory": r"16.0\,GiB",
+        "SpeedupMinAll": "0.80",
+        "SpeedupMaxAll": "1.40",
+        "SpeedupMaxDense": "0.90",
+        "AcceptanceMaxAll": "50.0",
+    }
+    assert {name: values[name] for name in expected} == expected
+
+
+def test_every_macro_and_switch_is_cited():
+    cited = set(re.findall(r"\\([A-Za-z]+)", DOCUMENTS))
+    cited |= set(re.findall(r"\bn\.([A-Za-z]+)", PAGE))
+    assert set(commands(costed())) <= cited
+    asked = cited | {f"if{name}" for name in re.findall(r"\bon\.([A-Za-z]+)", PAGE)}
+    assert {f"if{name}" for name in switches(full())} <= asked
+
+
+def test_every_macro_has_a_name_tex_accepts_and_says_what_it_is():
+    lines = macros(full()).splitlines()[1:]
+    definition = re.compile(
+        r"\\newif\\if([A-Za-z]+) \\\1(true|false)|\\newcommand{\\[A-Za-z]+}{.*} % \S.*"
+    )
+    assert all(definition.fullmatch(line) for line in lines)
+    assert len(set(lines)) == len(lines)
+
+
+def test_the_documents_use_only_macros_that_every_campaign_has():
+    asked = set(re.findall(r"\\((?:if)?[A-Z][a-z]+[A-Z]\w+)", DOCUMENTS)) - TEX_COMMANDS
+    analysis = without_drafts()
+    reported = read_reported(ROOT / "resources/reported")
+    analysis = replace(analysis, comparison=compare_printed(reported, analysis, []))
+    defined = {f"if{name}" for name in switches(analysis)}
+    defined |= {f"if{command_name('figure', name)}" for name in FIGURES}
+    # Where \ifCostsPredicted is off, the text cites no prediction.
+    lacking = asked - set(commands(analysis)) - defined
+    assert {name for name in lacking if not name.startswith("Prediction")} == set()
+
+
+def test_the_switches_say_what_was_measured():
+    text = macros(single())
+    assert r"\newif\ifCampaignSynthetic \CampaignSynthetictrue" in text
+    assert r"\newif\ifMeasuredMoe \MeasuredMoefalse" in text
+    assert r"\newif\ifMeasuredDense \MeasuredDensetrue" in text
+
+
+@pytest.mark.parametrize(
+    ("make", "measured", "passed"),
+    [
+        (full, "false", "false"),
+        (controlled, "true", "true"),
+        (lambda: controlled(failed=1), "true", "false"),
+    ],
+)
+def test_the_first_page_says_whether_controls_passed(make, measured, passed):
+    text = macros(make())
+    assert rf"\newif\ifControlsMeasured \ControlsMeasured{measured}" in text
+    assert rf"\newif\ifControlsPassed \ControlsPassed{passed}" in text
+    for document in ("main", "supplement"):
+        head = (PAPER / f"{document}.tex").read_text().partition(r"\section")[0]
+        assert r"\ControlsSentence" in head
+
+
+def test_ranges_of_what_was_not_measured_are_dashes():
+    assert commands(without_drafts())["SpeedupMaxAll"] == "--"
+
+
+def test_every_engine_of_a_campaign_is_named_by_the_head_of_its_commit():
+    commits = f"{'a' * 40}, {'b' * 7}"
+    analysis = replace(full(), campaign=full().campaign.assign(engine_commit=commits))
+    assert commands(analysis)["EngineCommit"] == f"{'a' * 12}, bbbbbbb"
+
+
+def test_the_text_gives_the_errors_of_all_cells():
+    analysis = costed()
+    shown = commands(analysis)
+    assert shown["PredictionCells"] == "3"
+    (whole,) = analysis.prediction_errors.query("suite == 'all'").to_dict("records")
+    assert shown["PredictionErrorWorst"] == f"{100 * whole['worst']:.1f}"
+    assert "PredictionCells" not in commands(full())
+
+
+def test_runs_above_their_ceilings_are_counted_over_all_cells():
+    assert commands(with_ceilings("measured"))["CeilingRunsAbove"] == "22"

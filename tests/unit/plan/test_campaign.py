@@ -1,0 +1,138 @@
+"""What the rules take from a campaign follows from its configuration."""
+
+import json
+from itertools import pairwise, product
+from pathlib import Path
+
+import pytest
+
+from specmoe.errors import ConfigError
+from specmoe.plan.campaign import load_campaign
+
+from ...conftest import ROOT
+
+
+@pytest.fixture
+def campaign_of(tmp_path):
+    """Load the campaign of a configuration for a CPU, with results in the test's own folder."""
+
+    def load(data, **campaign):
+        data["campaign"] |= {"backend": "cpu"} | campaign
+        return load_campaign(data, ROOT, tmp_path)
+
+    return load
+
+
+@pytest.mark.parametrize(
+    ("source", "folder"),
+    [
+        ("measured", "results/m2-ultra"),
+        ("cached", "resources/campaigns/m2-ultra"),
+        ("published", "results/m2-ultra/imported"),
+    ],
+)
+def test_runs_are_where_their_source_puts_them(study, source, folder):
+    study["campaign"]["source"] = source
+    campaign = load_campaign(study, ROOT, Path("results"))
+    assert campaign.data in (Path(folder), ROOT / folder)
+    assert campaign.measured == (source == "measured")
+    assert campaign.folder == Path("results/m2-ultra")
+    assert campaign.models_folder == Path("results/models/study")
+    assert campaign.host_file == Path("results/m2-ultra/hosts/r0.json")
+
+
+def test_a_campaign_to_compare_with_must_be_rendered(study, tmp_path, campaign_of):
+    study["compare_with"] = ["demo"]
+    with pytest.raises(ConfigError, match=r"paper --configfile \S*campaigns/demo/campaign\.yaml"):
+        campaign_of(study)
+    (tmp_path / "demo/analysis").mkdir(parents=True)
+    assert campaign_of(study).config.compare_with == ["demo"]
+
+
+def test_engines_have_ids_and_every_block_has_one_of_them(study, campaign_of):
+    study["suites"]["F"] |= {"protocol": "published", "engine": "march"}
+    campaign = campaign_of(study)
+    assert list(campaign.engine_ids) == ["current", "march"]
+    assert campaign.engine_id == campaign.engine_ids["current"]
+    assert campaign.engine_names[campaign.engine_id] == "current"
+    used = {block.suite: campaign.engine_of_block(name) for name, block in campaign.blocks.items()}
+    assert used == dict.fromkeys("ABCDP", campaign.engine_id) | {"F": campaign.engine_ids["march"]}
+
+
+def test_a_model_keeps_the_engine_that_made_it(study, tmp_path, campaign_of):
+    campaign = campaign_of(study)
+    assert campaign.engine_of_model("moe_q4") == campaign.engine_id
+    for file in ("models/study/makers/moe_q4.json", "engines/other-cpu-00000000/engine.json"):
+        (tmp_path / file).parent.mkdir(parents=True)
+        (tmp_path / file).write_text(json.dumps({"id": "other-cpu-00000000"}))
+    assert campaign.engine_of_model("moe_q4") == "other-cpu-00000000"
+
+
+def test_the_converter_is_the_users_own_or_that_of_the_built_engine(study, campaign_of):
+    campaign = campaign_of(study)
+    built = campaign.results / "engines" / campaign.engine_id / "converter"
+    assert campaign.converter_folder == str(built)
+    own = {"source": "path", "path": "/opt/bin", "converter": "/opt/llama.cpp"}
+    study["engines"]["current"] = own
+    assert campaign_of(study).converter_folder == "/opt/llama.cpp"
+
+
+def test_priorities_fall_in_the_order_of_blocks_and_the_machine_is_described_first(
+    study, campaign_of
+):
+    campaign = campaign_of(study)
+    falling = [campaign.priorities[block] for block in campaign.blocks]
+    assert all(one > other for one, other in pairwise([*falling, 0]))
+    assert falling[0] == 1
+    order = list(campaign.blocks)
+    for repeat, first in campaign.first_blocks.items():
+        assert campaign.blocks[first].repeat == repeat
+        assert campaign.host_priority(repeat) > campaign.priorities[first]
+        for before in campaign.block_before(repeat):
+            assert order.index(before) == order.index(first) - 1
+            assert campaign.host_priority(repeat) < campaign.priorities[before]
+    assert [len(campaign.block_before(repeat)) for repeat in range(3)] == [0, 1, 1]
+
+
+def test_targets_with_greedy_drafts_are_judged_and_published_rows_are_not(study, campaign_of):
+    targets = ["dense_4b", "dense_9b", "moe_q4", "moe_q8"]
+    assert campaign_of(study).judged_targets == targets
+    assert campaign_of(study, source="published").judged_targets == []
+    study["measurement"]["protocol"] = "published"
+    study["campaign"] |= {"suites": ["A", "C", "F"], "source": "measured"}
+    assert campaign_of(study).judged_targets == []
+
+
+def test_a_suite_has_its_blocks_and_those_of_its_baselines(study, campaign_of):
+    campaign = campaign_of(study)
+    blocks = [campaign.blocks[name] for name in campaign.blocks_of_suite("D")]
+    pairs = {(block.suite, block.target) for block in blocks}
+    assert pairs == set(product("DP", ["dense_4b", "dense_9b"]))
+
+
+def test_a_target_has_baselines_by_the_server_alone_and_the_files_of_its_prompts(
+    study, campaign_of
+):
+    campaign = campaign_of(study)
+    blocks = [campaign.blocks[name] for name in campaign.baselines_of_target("moe_q4")]
+    assert {block.suite for block in blocks} == {"A", "F", "P"}
+    assert not any(block.has_draft for block in blocks)
+    files = campaign.prompt_files("moe_q4")
+    assert files == sorted(set(files))
+    assert "resources/prompts/code.txt" in files
+    study["measurement"]["protocol"] = "published"
+    study["campaign"]["suites"] = ["A", "F"]
+    assert campaign_of(study).baselines_of_target("moe_q4") == []
+
+
+def test_a_cached_campaign_ships_its_trace_unless_another_is_named(demo, campaign_of):
+    shipped = campaign_of(demo, source="cached")
+    assert shipped.ships_trace
+    assert shipped.trace_file == ROOT / "resources/campaigns/demo/trace.json"
+    measured = campaign_of(demo, source="measured")
+    assert measured.trace_file == measured.folder / "trace.json"
+    demo["trace"] = {"prompt": "code"}
+    named = campaign_of(demo, source="cached")
+    assert not named.ships_trace
+    assert named.trace_file == named.folder / "trace.json"
+    assert named.demonstration.prompt_label == "Code"

@@ -1,0 +1,30 @@
+"""The tables of an analysis, as the page shows them and as LaTeX."""
+
+from specmoe.paper.tables import render_table
+from specmoe.tables import tables
+from specmoe.tables.number_text import THIN
+
+from ..conftest import ROOT
+
+SPECIFICATIONS = ROOT / "paper/tables.yaml"
+
+
+def page_tables(analysis):
+    """Return the page's tables by name."""
+    return tables.page_tables(analysis, SPECIFICATIONS)
+
+
+def shown(table):
+    """Return a table's rows, the totals last, as lists of texts."""
+    return [[cell.whole for cell in row] for row in [*table.rows, *table.totals]]
+
+
+def rows(name, analysis):
+    """Return the rows of one of the page's tables as lists of texts, thin spaces left out."""
+    table = page_tables(analysis)[name]
+    return [[text.replace(THIN, "") for text in row] for row in shown(table)]
+
+
+def latex(name, analysis):
+    """Return a table as LaTeX."""
+    return render_table(name, analysis, ROOT / "paper")

@@ -1,0 +1,207 @@
+"""The tables show the analysis's numbers, in order, and only what was measured."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from specmoe.analysis.labelled import ordered_audit
+from specmoe.audit.checks import CHECKS
+from specmoe.errors import SchemaError
+
+from ..paper_analyses import (
+    analysis_of,
+    baseline_runs,
+    controlled,
+    full,
+    sampled,
+    several_types,
+    several_ways,
+    single,
+    speculative_runs,
+    without_drafts,
+)
+from ..rendered_tables import page_tables, rows
+
+
+def test_suites_are_summed():
+    assert rows("suites", full()) == [
+        ["B", "Drafts_50%", "12", "1200", "1199"],
+        ["F", "Lengths", "5", "34", "34"],
+        ["", "Total", "17", "1234", "1233"],
+    ]
+
+
+def test_models_have_their_roles_and_moe_comes_first():
+    assert [(row[0], row[4], row[-1]) for row in rows("models", full())] == [
+        ("MoE Q4", "8 / 256", "target"),
+        ("Draft 0.8B", "–", "draft"),
+        ("Draft 2B", "–", "draft"),
+        ("Dense 4B", "–", "target"),
+    ]
+
+
+def test_a_model_in_no_run_with_a_draft_is_a_baseline():
+    assert {row[-1] for row in rows("models", without_drafts())} == {"baseline"}
+
+
+def test_hardware_has_units_and_leaves_out_what_is_not_known():
+    analysis = full()
+    campaign = analysis.campaign.assign(
+        host_gpu="GPU_1",
+        host_gpu_memory_bytes=None,
+        host_given="",
+        host_memory_bandwidth_bytes_per_second=8e11,
+    )
+    shown = dict(rows("hardware", replace(analysis, campaign=campaign)))
+    assert shown["Processor"] == "Processor & Sons"
+    assert shown["Memory"] == "16.0GiB"
+    assert shown["Engine commit"] == "0123456789ab"
+    assert shown["GPU"] == "GPU_1"
+    assert shown["Memory bandwidth"] == "800.0GB/s"
+    assert {"GPU memory", "Stated by hand"}.isdisjoint(shown)
+
+
+def test_baselines_show_rate_deviation_and_prompt_rate():
+    assert rows("baselines", full())[0] == ["MoE Q4", "3.0B", "35.0B", "50.0 ±0.0", "800.0", "4"]
+
+
+def test_the_best_speedup_of_each_target_is_bold_and_no_other():
+    cells = [row[4] for row in page_tables(full())["speculation"].rows]
+    assert [cell.text for cell in cells if cell.strong] == ["1.40", "0.90"]
+
+
+def test_speculation_shows_paired_and_unpaired_speedup_acceptance_and_accepted_length():
+    # 20 of 40 drafted tokens in 10 rounds are kept: 50 %, 1 + 20/10 tokens a round.
+    first, *others = rows("speculation", full())
+    assert len(others) == 4  # none of the suites of exact length
+    assert first == [
+        "MoE Q4", "Draft 0.8B", "4", "60.0 ±0.0", "1.20 [1.20, 1.20]", "1.20", "50.0", "3.00",
+    ]  # fmt: skip
+
+
+def test_a_single_repeat_has_neither_deviation_nor_interval():
+    assert rows("speculation", single())[0][3:5] == ["60.0", "1.20"]
+
+
+def test_two_suites_with_the_same_cell_are_told_apart():
+    runs = baseline_runs(["moe_q4"], ["code"], 1)
+    for suite, rate in [("B", 60), ("C", 70)]:
+        runs += speculative_runs(suite, "moe_q4", "draft_2b", 4, [rate])
+    names = [row[0] for row in rows("speculation", analysis_of(runs))]
+    assert names == ["MoE Q4 (suite B)", "MoE Q4 (suite C)"]
+
+
+def test_what_was_measured_in_several_ways_stands_side_by_side():
+    server, _, tools, _ = rows("protocols", several_ways())
+    assert server[:2] == ["MoE Q4", "llama-server, current-cpu"]
+    assert (server[6].split()[0], server[7]) == ("0.80", "0.0")
+    assert tools[1] == "the study's commands, march-cpu"
+    assert (tools[6].split()[0], tools[7]) == ("1.20", "100.0")
+
+
+def test_temperatures_stand_in_order_with_their_distance_and_what_could_be_found():
+    greedy, warm = rows("temperatures", sampled())
+    assert greedy[2:5] == ["4", "0.0", "50.0"]
+    assert greedy[9:] == ["–", "–", "–", "–"]
+    assert warm[2:6] == ["4", "0.7", "50.0", "60.0"]
+    # Of two pairs that share nothing, both swaps are as far apart; no difference could be found.
+    assert warm[7:] == ["2", "0", "1.00", "1.00", "1.000", "–"]
+
+
+def test_types_stand_by_the_bytes_of_a_pass_with_the_gain_over_the_smallest():
+    small, large = rows("types", several_types())
+    assert small == [
+        *("MoE", "Draft 0.8B", "4", "1.0GB", "MoE Q4", "Q4_K_M", "50.0", "1.20 [1.20, 1.20]"),
+        "1.00",
+    ]
+    assert large[3:] == [
+        "2.0GB", "MoE Q8", "Q8_0", "50.0", "1.50 [1.50, 1.50]", "1.25 [1.25, 1.25]",
+    ]  # fmt: skip
+
+
+def test_controls_have_what_is_due_and_the_runs_that_fail():
+    itself, unrelated, uncounted = rows("controls", controlled(failed=1))
+    assert itself[:6] == ["MoE Q4", "MoE Q4", "4", "drafts for itself", "50.0", "≥ 95"]
+    assert itself[-1] == "1 / 2"
+    assert unrelated[3:6] == ["unrelated draft", "50.0", "≤ 5"]
+    assert unrelated[-1] == "0 / 2"
+    assert uncounted[-1] == "–"
+
+
+def test_controls_are_in_no_other_table_of_speedups():
+    cells = [cell for row in rows("speculation", controlled()) for cell in row]
+    assert not {"Stranger", "2.10", "3.10"} & set(" ".join(cells).split())
+    assert {"drafts", "prompt_lengths"}.isdisjoint(page_tables(controlled()))
+
+
+def test_an_unrelated_draft_has_the_role_of_a_control():
+    roles = {row[0]: row[-1] for row in rows("models", controlled())}
+    assert roles["Stranger"] == "control"
+    assert roles["MoE Q4"] == "target"
+
+
+def test_each_text_has_its_own_row_where_a_campaign_sends_several():
+    runs = [
+        *baseline_runs(["moe_q4"], ["code", "chinese"], 2),
+        *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60, 60], "code"),
+        *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [40, 40], "chinese"),
+    ]
+    assert [row[3:7] for row in rows("prompts", analysis_of(runs))] == [
+        ["Chinese", "50.0", "40.0 ±0.0", "0.80 [0.80, 0.80]"],
+        ["Code", "50.0", "60.0 ±0.0", "1.20 [1.20, 1.20]"],
+    ]
+    assert "prompts" not in page_tables(full())  # one text alone
+
+
+def test_prompt_lengths_are_in_order_with_their_own_baseline():
+    shown = [(row[3], row[4], row[5]) for row in rows("prompt_lengths", full())]
+    assert shown == [("64", "50.0", "55.0 ±0.0"), ("1024", "50.0", "65.0 ±0.0")]
+
+
+def test_identity_counts_runs_over_suites_and_gammas():
+    # The second repeat of every cell leaves the baseline after 40 tokens.
+    assert rows("identity", full()) == [
+        ["MoE Q4", "Draft 0.8B", "8", "4", "40"],
+        ["MoE Q4", "Draft 2B", "2", "1", "40"],
+        ["Dense 4B", "Draft 0.8B", "4", "2", "40"],
+    ]
+
+
+def test_identity_counts_the_runs_whose_tokens_are_known():
+    analysis = full()
+    cells = analysis.cells
+    unknown = cells.assign(identical=float("nan"), common_prefix_min=float("nan"))
+    assert "identity" not in page_tables(replace(analysis, cells=unknown))
+    sparse = replace(analysis, cells=cells.where(cells["draft"].ne("draft_2b"), unknown))
+    assert [row[:3] for row in rows("identity", sparse)] == [
+        ["MoE Q4", "Draft 0.8B", "8"],
+        ["Dense 4B", "Draft 0.8B", "4"],
+    ]
+
+
+def test_the_checks_of_the_audit_are_explained_and_counted():
+    [row] = [row for row in rows("findings", controlled(failed=1)) if row[0] == "controls"]
+    assert row == ["controls", CHECKS["controls"].meaning, "1 / 4", "–"]
+
+
+def test_an_analysis_without_a_column_that_is_shown_is_refused_by_name():
+    analysis = full()
+    lacking = replace(analysis, cells=analysis.cells.drop(columns="acceptance_rate"))
+    with pytest.raises(SchemaError, match=r"'cells'.*'acceptance_rate'"):
+        page_tables(lacking)
+
+
+def test_the_audit_lists_a_target_alone_before_its_drafts_and_the_campaign_last():
+    cells = [("all", "all"), ("dense_4b", "draft_2b"), ("moe_q4", "draft_0.8b"), ("moe_q4", "none")]
+    audit = pd.DataFrame(cells, columns=["target", "draft"]).assign(
+        protocol=["all", "paired", "paired", "paired"],
+        engine=["all", "built", "built", "built"],
+        gamma=pd.array([None, 4, 4, 0], dtype="Int64"),
+        runs=1,
+        marked=0,
+    )
+    ordered = ordered_audit(replace(full(), audit=audit))
+    assert list(ordered[["target", "draft"]].itertuples(index=False, name=None)) == [
+        ("moe_q4", "none"), ("moe_q4", "draft_0.8b"), ("dense_4b", "draft_2b"), ("all", "all")
+    ]  # fmt: skip

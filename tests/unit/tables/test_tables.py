@@ -1,0 +1,111 @@
+"""Every table has one specification, whole rows, and columns that can be sorted."""
+
+import re
+from dataclasses import replace
+
+import pytest
+from pydantic import ValidationError
+
+from specmoe.tables.columns import TableColumn
+from specmoe.tables.tables import ROWS, read_columns, read_tables
+
+from ..paper_analyses import (
+    compared,
+    controlled,
+    costed,
+    full,
+    sampled,
+    several_types,
+    several_ways,
+    single,
+    without_drafts,
+)
+from ..rendered_tables import SPECIFICATIONS, page_tables, shown
+
+MAKERS = [
+    *(full, single, without_drafts, sampled, several_types),
+    *(several_ways, controlled, costed, compared),
+]
+
+
+def test_every_table_has_rows_and_a_specification():
+    assert set(read_tables(SPECIFICATIONS)) == set(ROWS)
+
+
+@pytest.mark.parametrize("about", read_tables(SPECIFICATIONS).values())
+def test_words_are_whole_in_both_languages_and_the_data_exists(about):
+    heads = [column.head for column in [*about.columns, *about.each]]
+    assert all(english and chinese for english, chinese in [about.title, about.note, *heads])
+    assert not re.search(r"\d", " ".join([*about.title, *about.note]))
+    assert all(hasattr(full(), name) for name in about.data)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"form": "procent"}, "'procent' is none of"),
+        ({"form": "ratio"}, "need each other"),
+        ({"colour": "red"}, "colour"),
+        ({"only": "screen"}, "'paper' or 'page'"),
+    ],
+)
+def test_a_wrong_column_is_refused(fields, message):
+    with pytest.raises(ValidationError, match=message):
+        TableColumn(key="runs", head=("Runs", "运行"), **fields)
+
+
+def test_a_shared_column_is_named_by_its_key_unless_it_says_another():
+    columns = read_columns(SPECIFICATIONS)
+    assert columns["runs"].key == "runs"
+    assert columns["draft"].key == "draft_label"
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_every_row_has_a_cell_for_each_column_and_none_is_null(make):
+    for table in page_tables(make()).values():
+        assert table.rows
+        for row in shown(table):
+            assert len(row) == len(table.columns)
+            assert not {"nan", "None", "<NA>", ""} & set(row[1:])
+
+
+def test_a_table_without_rows_is_left_out():
+    assert {"speculation", "drafts", "advice", "claims", "temperatures"}.isdisjoint(
+        page_tables(without_drafts())
+    )
+
+
+def test_a_column_without_values_is_left_out_if_it_is_optional():
+    analysis = full()
+    without = replace(analysis, cells=analysis.cells.assign(speedup_unpaired=None))
+    for given, there in [(analysis, True), (without, False)]:
+        columns = page_tables(given)["speculation"].columns
+        assert ("Unpaired" in [column.head.en for column in columns]) == there
+
+
+def test_numbers_are_sorted_by_their_values_and_not_by_their_texts():
+    row = page_tables(full())["models"].rows[0]
+    assert (row[2].text, row[2].key) == ("3.0\N{NARROW NO-BREAK SPACE}B", 3e9)
+    speedup = page_tables(full())["speculation"].rows[0][4]
+    assert speedup.whole == "1.20 [1.20, 1.20]"
+    assert speedup.key == pytest.approx(1.2)
+
+
+def test_what_was_not_measured_is_a_dash_and_has_nothing_to_be_sorted_by():
+    warm = page_tables(sampled())["temperatures"].rows[0]
+    assert [(cell.text, cell.key) for cell in warm[-2:]] == [("–", None)] * 2
+
+
+def test_sums_stay_where_they_are():
+    table = page_tables(full())["suites"]
+    assert [row[0].text for row in table.rows] == ["B", "F"]
+    assert table.totals[0][1].text == "Total"
+
+
+def test_drafts_stand_side_by_side_under_their_names():
+    table = page_tables(full())["drafts"]
+    assert [column.of for column in table.columns] == [
+        "", "", *["Draft 0.8B"] * 3, *["Draft 2B"] * 3
+    ]  # fmt: skip
+    assert table.columns[2].full_head == ("Draft 0.8B: Speedup", "Draft 0.8B: 加速比")
+    assert shown(table)[1] == ["MoE Q4", "8", "1.40", "50.0", "70.0", "–", "–", "–"]
