@@ -3,7 +3,7 @@
 
 
 rule measure_block:
-    """Measure all prompts of one block in one engine process, alone on the machine."""
+    """Measure the sides of one block on the same prompts, alone on the machine."""
     input:
         unpack(block_models),
         **program("measure_block"),
@@ -17,8 +17,7 @@ rule measure_block:
     output:
         ensure("<campaign>/blocks/{block}.json", non_empty=True),
     log:
-        block="<logs>/measure_block/{block}.log",
-        server="<logs>/measure_block/{block}.server.log",
+        "<logs>/measure_block/{block}.log",
     benchmark:
         "<benchmarks>/measure_block/{block}.tsv"
     # Blocks follow the schedule. They have the lowest priority, because a block that started
@@ -43,7 +42,11 @@ rule measure_block:
         # Not an input: a new description of the machine makes no block stale.
         host=str(CAMPAIGN.host_file),
         root=shipped("."),
-        runs=lambda wildcards: len(CAMPAIGN.blocks[wildcards.block].prompts),
+        runs=lambda wildcards: CAMPAIGN.blocks[wildcards.block].runs,
+        # Each side's server has a log of its own beside this one.
+        server_log=lambda wildcards: str(
+            CAMPAIGN.folder / f"logs/measure_block/{wildcards.block}.server.log"
+        ),
     message:
         "Measuring {wildcards.block}: {params.runs} runs"
     shell:
@@ -51,5 +54,5 @@ rule measure_block:
         " --engine {input.engine} --host {params.host} --target {input.target} --target-card {input.target_card}"
         " {params.draft} --start-limit-s {resources.start_limit_s}"
         " --run-limit-s {resources.run_limit_s} --workflow-pid $PPID"
-        " --server-log {log.server} --log {log.block} --plan {resources.plan}"
+        " --server-log {params.server_log} --log {log} --plan {resources.plan}"
         " --records {resources.records} --out {output}"

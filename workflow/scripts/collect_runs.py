@@ -6,7 +6,7 @@ from pathlib import Path
 
 from specmoe import errors
 from specmoe.config.schema import Config
-from specmoe.runs.collect import link_baselines, refuse_mixed_hosts, rows_of_record
+from specmoe.runs.collect import refuse_mixed_hosts, rows_of_record
 from specmoe.runs.schema import write_runs
 
 
@@ -21,7 +21,6 @@ def main() -> None:
     records = [json.loads(record.read_text()) for record in args.records]
     rows = [row for record in records for row in rows_of_record(record, config.campaign.name)]
     refuse_mixed_hosts(rows)
-    link_baselines(rows, config.baseline_suites)
     write_runs(rows, args.out)
 
 

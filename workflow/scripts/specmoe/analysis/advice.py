@@ -19,7 +19,7 @@ from specmoe.analysis.summaries import CELL
 from specmoe.audit.finding import CheckVerdict
 from specmoe.config.backend import Backend
 from specmoe.config.block import Protocol
-from specmoe.config.matrix import cell_of
+from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard
 
@@ -173,7 +173,7 @@ def _settings(
                 "prompts": own["prompt"].nunique(),
                 "other_prompts_low": low,
                 "other_prompts_high": high,
-                **spread.loc[cell_of(first["block"]), ["block_sd", "repeats_needed"]],
+                **spread.loc[comparison_of(first["block"]), ["block_sd", "repeats_needed"]],
                 "marked": int(own["marked"].sum()),
                 "draft_bytes": cards[first["draft"]].size_bytes,
                 "added_rss_bytes": own["peak_rss_bytes"].max() - own["baseline_rss_bytes"].max(),

@@ -12,7 +12,7 @@ from statistics import NormalDist
 import numpy as np
 import pandas as pd
 
-from specmoe.config.matrix import cell_of
+from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Statistics
 
 # The spread of two blocks says next to nothing: with one degree of freedom it is below a tenth of
@@ -40,7 +40,7 @@ def spread_of_cells(compared: pd.DataFrame, settings: Statistics) -> pd.DataFram
     - half_width: of the interval by planning_sd and Student's t, as a share of the speedup.
     - repeats_needed: see `repeats_for`, with planning_sd.
     """
-    named = compared.assign(cell=compared["block"].map(cell_of))
+    named = compared.assign(cell=compared["block"].map(comparison_of))
     rows = [_row(str(cell), members) for cell, members in named.groupby("cell")]
     if not rows:
         return pd.DataFrame()
@@ -111,8 +111,8 @@ def with_baselines(
     """
     blocks = runs.set_index("run")["block"]
     paired = runs[runs["baseline"].isin(blocks.index)]
-    cells = paired["block"].map(cell_of)
-    baselines = paired["baseline"].map(blocks).map(cell_of)
+    cells = paired["block"].map(comparison_of)
+    baselines = paired["baseline"].map(blocks).map(comparison_of)
     repeats = dict(before)
     for cell, count in wanted.items():
         for needed in {cell, *baselines[cells == cell]}:

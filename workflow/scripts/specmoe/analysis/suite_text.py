@@ -6,7 +6,7 @@ from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.spread_text import precise
 from specmoe.analysis.summaries import CELL, summarise_cells, with_speedups
 from specmoe.config.block import NO_DRAFT
-from specmoe.config.matrix import cell_of
+from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Config
 
 
@@ -22,7 +22,7 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
     spread = spread_of_cells(compared, config.statistics)
     # A cell's id also has what else a suite varies: temperature, or imposed acceptance.
     cells = summarise_cells(
-        compared.assign(cell=compared["block"].map(cell_of)),
+        compared.assign(cell=compared["block"].map(comparison_of)),
         config.statistics,
         [*CELL, "cell"],
     )

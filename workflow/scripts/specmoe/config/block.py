@@ -1,4 +1,4 @@
-"""A block: what one engine process measures, as plain data that its job receives."""
+"""A block: one comparison in one repeat, as plain data that its job receives."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -37,39 +37,79 @@ class PromptSource:
     length: int | None = None
 
 
+class Arrangement(StrEnum):
+    """How the sides of a block share the machine."""
+
+    AUTO = "auto"  # together where memory holds them
+    TOGETHER = "together"  # all processes live, taking turns prompt by prompt
+    IN_TURN = "in_turn"  # one process after the other
+
+
+@dataclass(frozen=True)
+class Side:
+    """One setting of a comparison, which one engine process measures."""
+
+    gamma: int = 0  # most tokens drafted in a round; 0: the target alone
+    # Share of the drafted tokens that the engine accepts unseen; None: it accepts those that match.
+    imposed_acceptance: float | None = None
+
+    @property
+    def speculates(self) -> bool:
+        """Whether the engine loads a draft."""
+        return self.gamma > 0
+
+    @property
+    def name(self) -> str:
+        """The side's id within its block."""
+        imposed = "" if self.imposed_acceptance is None else f"-a{self.imposed_acceptance:g}"
+        return f"g{self.gamma}{imposed}" if self.speculates else "alone"
+
+
 @dataclass(frozen=True)
 class Block:
-    """All runs of one (suite, target, method, draft, gamma, repeat), one a prompt, in order."""
+    """One comparison in one repeat: a target and a draft, with all sides on the same prompts."""
 
     block: str
     suite: str
     target: str
     method: Method
-    draft: str
-    gamma: int
+    draft: str  # NO_DRAFT: the target alone is measured
     repeat: int
+    sides: tuple[Side, ...]
     prompts: tuple[PromptSource, ...]
+    passes: int  # times through the prompts
     n_predict: int
     temperature: float
     seed: int
-    warmups: int
+    warmups: int  # at most, of each process
+    warmup_tokens: int
+    order_seed: int
     context: int
     threads: int
     gpu_layers: int
+    arrangement: Arrangement = Arrangement.AUTO
     protocol: Protocol = Protocol.PAIRED
-    # Share of the drafted tokens that the engine accepts unseen; None: it accepts those that match.
-    imposed_acceptance: float | None = None
     # Variables of the engine's processes, in addition to those that every engine process has.
     environment: dict[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def has_draft(self) -> bool:
-        """Whether the engine loads a second model."""
+        """Whether a side loads a second model."""
         return self.draft != NO_DRAFT
 
-    def run_id(self, prompt: str) -> str:
-        """Return the id, unique in the campaign, of this block's run of a prompt."""
-        return f"{self.block}/{prompt}"
+    @property
+    def measures_alone(self) -> bool:
+        """Whether the target alone is one of the sides."""
+        return any(not side.speculates for side in self.sides)
+
+    @property
+    def runs(self) -> int:
+        """How many runs the block has."""
+        return len(self.sides) * len(self.prompts) * self.passes
+
+    def run_id(self, side: Side, prompt: str, number: int) -> str:
+        """Return the id, unique in the campaign, of a side's run of a prompt in a pass."""
+        return f"{self.block}/{side.name}/{prompt}/p{number}"
 
     def to_json(self) -> str:
         """Return the block as JSON on one line."""

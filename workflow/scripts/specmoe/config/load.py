@@ -4,7 +4,7 @@ The Snakefile loads it before it defines any rule, so a wrong name never reaches
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from specmoe.config.base import describe_fault
 from specmoe.config.block import ITSELF, NO_DRAFT, Protocol
 from specmoe.config.engines import PathEngine
-from specmoe.config.matrix import cell_of, list_blocks
+from specmoe.config.matrix import comparison_of, list_blocks
 from specmoe.config.models import ConvertModel, QuantizeModel
 from specmoe.config.schema import Config, Suite
 from specmoe.config.synthetic_recipe import Recipe
@@ -22,6 +22,8 @@ from specmoe.errors import ConfigError, nearest
 
 # Top-level keys of earlier releases, and their present names.
 RENAMED = {"beside": "compare_with"}
+# Keys of a suite that are gone, and why.
+NO_BASELINE = "leave this key out: every block measures its target alone, beside the draft"
 
 # Where pydantic adds the branch of a tagged union to the place of a fault.
 _TAG_DEPTH = {"engines": 2, "model_sets": 3}
@@ -40,6 +42,9 @@ def load(data: Mapping[str, Any], root: Path) -> Config:
     for old, new in RENAMED.items():
         if old in data:
             _refuse(old, f"this key is now {new}")
+    for name, suite in data.get("suites", {}).items():
+        if isinstance(suite, Mapping) and "baseline" in suite:
+            _refuse(f"suites.{name}.baseline", NO_BASELINE)
     try:
         config = Config.model_validate(data)
     except ValidationError as error:
@@ -48,8 +53,6 @@ def load(data: Mapping[str, Any], root: Path) -> Config:
     _check_sources(config)
     for name, suite in config.selected_suites.items():
         _check_suite(config, name, suite)
-    for name, suite in config.selected_suites.items():
-        _check_baseline(config, name, suite)
     _check_more_repeats(config)
     _check_prompt_files(config, root)
     _check_trace(config)
@@ -177,27 +180,12 @@ def _check_engine(config: Config, name: str) -> None:
 
 
 def _check_more_repeats(config: Config) -> None:
-    """Check that the cells with more repeats exist, and that their baselines have as many."""
+    """Check that the comparisons with more repeats exist."""
     if not config.measurement.more_repeats:
         return
-    place = "measurement.more_repeats"
-    blocks = list_blocks(config, gpu=False)
-    for cell in config.measurement.more_repeats:
-        _require(cell, sorted({cell_of(block.block) for block in blocks}), place, "cell")
-    measured = {
-        (block.suite, block.target, block.temperature, block.repeat)
-        for block in blocks
-        if not block.has_draft
-    }
-    for block in blocks:
-        suite = config.suites[block.suite].baseline
-        needed = (suite, block.target, block.temperature, block.repeat)
-        if block.has_draft and suite is not None and needed not in measured:
-            _refuse(
-                place,
-                f"{cell_of(block.block)!r} has more repeats than its baseline in suite {suite!r},"
-                " and the last would have no baseline",
-            )
+    known = {comparison_of(block.block) for block in list_blocks(config, gpu=False)}
+    for name in config.measurement.more_repeats:
+        _require(name, sorted(known), "measurement.more_repeats", "comparison")
 
 
 def _check_prompts(config: Config, name: str, suite: Suite) -> None:
@@ -208,60 +196,8 @@ def _check_prompts(config: Config, name: str, suite: Suite) -> None:
         _refuse(f"{place}.prompts", fault)
     if not suite.prompts and not suite.prompt_lengths:
         _refuse(place, "name at least one of prompts and prompt_lengths")
-
-
-def _check_baseline(config: Config, name: str, suite: Suite) -> None:
-    """Check that runs with a draft have a baseline.
-
-    The study's protocol has none on texts: it compares with baselines of other prompts.
-    """
-    if not suite.has_speculation:
-        return
-    if not suite.gammas:
-        _refuse(f"suites.{name}.gammas", "a suite with a draft needs at least one γ")
-    if config.campaign.source == "published":
-        return
-    if config.protocol_of(name) == Protocol.PAIRED:
-        _check_speculation(config, name, suite)
-    if suite.baseline in config.campaign.suites:
-        _check_same_measurement(config, name, suite.baseline)
-
-
-def _check_same_measurement(config: Config, name: str, baseline: str) -> None:
-    """Check that a suite and its baseline differ in nothing but the draft."""
-    protocol, engine = config.protocol_of(name), config.engine_of(name)
-    other_protocol, other_engine = config.protocol_of(baseline), config.engine_of(baseline)
-    if (protocol, engine) != (other_protocol, other_engine):
-        _refuse(
-            f"suites.{name}.baseline",
-            f"suite {baseline!r} is measured by protocol {other_protocol} with engine"
-            f" {other_engine!r}, {name!r} by {protocol} with {engine!r}; give them the same",
-        )
-
-
-def _check_speculation(config: Config, name: str, suite: Suite) -> None:
-    """Check that every run with a draft has a baseline of its target and prompt."""
-    place = f"suites.{name}.baseline"
-    if suite.baseline is None:
-        _refuse(place, "name the suite that has the runs without a draft")
-    _require(suite.baseline, config.campaign.suites, place, "suite of this campaign")
-    baseline = config.suites[suite.baseline]
-    default = [config.measurement.temperature]
-    needed_and_given: list[tuple[str, Sequence[str | float], Sequence[str | float]]] = [
-        ("draft", [NO_DRAFT], baseline.drafts),
-        ("target", suite.targets, baseline.targets),
-        ("prompt", suite.prompts, baseline.prompts),
-        ("prompt length", suite.prompt_lengths, baseline.prompt_lengths),
-        ("temperature", suite.temperatures or default, baseline.temperatures or default),
-    ]
-    for kind, needed, given in needed_and_given:
-        for value in needed:
-            if value not in given:
-                _refuse(
-                    place,
-                    f"suite {suite.baseline!r} has no {kind} {value!r}, so runs of {name!r} would"
-                    " have no baseline",
-                )
+    if suite.has_speculation and not suite.gammas:
+        _refuse(f"{place}.gammas", "a suite with a draft needs at least one γ")
 
 
 def _check_prompt_files(config: Config, root: Path) -> None:

@@ -1,7 +1,7 @@
 """The blocks of a campaign and their order, from its configuration."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import product
 
 from specmoe.config.block import (
@@ -12,6 +12,7 @@ from specmoe.config.block import (
     Method,
     PromptSource,
     Protocol,
+    Side,
 )
 from specmoe.config.measurement import Order
 from specmoe.config.schema import Config, Suite
@@ -30,89 +31,103 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
     ]
 
 
-def cell_of(block: str) -> str:
-    """Return the id of a block's cell: the block's id without its repeat."""
+def comparison_of(block: str) -> str:
+    """Return the id of a block's comparison: the block's id without its repeat."""
     return block.rpartition("/")[0]
 
 
-def schedule(
-    blocks: Iterable[Block], baselines: Mapping[str, str], seed: int, order: Order = Order.MIXED
-) -> list[Block]:
+def schedule(blocks: Iterable[Block], seed: int, order: Order = Order.MIXED) -> list[Block]:
     """Return the blocks in the order of measurement.
 
-    `baselines` names the suite that has the baselines of a suite, where that is another one.
-
-    Repeats follow one another. Within a repeat, the blocks of a target that share their baselines
-    form a group, so that a run and its baseline are close in time. Groups are shuffled, and so are
-    the blocks in each: drift of the machine affects all suites alike. The order of two blocks
-    depends on those two alone, so adding blocks reorders nothing. With `Order.BY_TARGET` the groups
-    of a target follow one another: a machine whose memory holds only one target's weights then
-    reads them once a repeat.
+    Repeats follow one another. Within a repeat, blocks are shuffled: drift of the machine affects
+    all suites alike. The order of two blocks depends on those two alone, so adding blocks reorders
+    nothing. With `Order.BY_TARGET` the blocks of a target follow one another: a machine whose
+    memory holds only one target's weights then reads them once a repeat.
     """
 
-    def sort_key(block: Block) -> tuple[int, bytes, bytes, bytes]:
-        stretch = _shuffle_key(seed, block.target) if order == Order.BY_TARGET else b""
-        group = f"{block.target}/{baselines.get(block.suite, block.suite)}"
-        return block.repeat, stretch, _shuffle_key(seed, group), _shuffle_key(seed, block.block)
+    def sort_key(block: Block) -> tuple[int, bytes, bytes]:
+        stretch = shuffle_key(seed, block.target) if order == Order.BY_TARGET else b""
+        return block.repeat, stretch, shuffle_key(seed, block.block)
 
     return sorted(blocks, key=sort_key)
+
+
+def shuffle_key(seed: int, name: str) -> bytes:
+    """Return a key that sorts names in an order that looks random and depends on the seed."""
+    return hashlib.sha256(f"{seed}/{name}".encode()).digest()
+
+
+def added_runs(blocks: Iterable[Block], config: Config) -> int:
+    """Return how many runs of the target alone a suite has only because others need them.
+
+    A suite that names no draft `none` measures its targets alone as well: these runs are the
+    baselines of the others.
+    """
+    return sum(
+        len(block.prompts) * block.passes
+        for block in blocks
+        if block.measures_alone and NO_DRAFT not in config.suites[block.suite].drafts
+    )
 
 
 def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Block]:
     measurement = config.measurement
     protocol = config.protocol_of(name)
-    passage = PUBLISHED_PASSAGE if protocol == Protocol.PUBLISHED else config.prompts.passage
-    prompts = [
-        *(PromptSource(prompt, config.prompts.texts[prompt].file) for prompt in suite.prompts),
-        *(
-            PromptSource(f"{PASSAGE_PREFIX}{length}", passage, length)
-            for length in suite.prompt_lengths
-        ),
-    ]
     blocks = []
     temperatures = suite.temperatures or [measurement.temperature]
-    for target, named in product(suite.targets, suite.drafts):
+    drafts = [draft for draft in suite.drafts if draft != NO_DRAFT] or [NO_DRAFT]
+    for target, named, temperature in product(suite.targets, drafts, temperatures):
         draft = target if named == ITSELF else named
-        has_draft = draft != NO_DRAFT
-        gammas = suite.gammas if has_draft else [0]
-        imposed: list[float | None] = [*suite.imposed_acceptance] if has_draft else []
-        for gamma, acceptance, temperature in product(gammas, imposed or [None], temperatures):
-            parts = [name, target, draft, f"g{gamma}"]
-            parts += [] if acceptance is None else [f"a{acceptance:g}"]
-            parts += [f"t{temperature:g}"] if suite.temperatures else []
-            cell = "/".join(parts)
-            repeats = max(measurement.repeats, measurement.more_repeats.get(cell, 0))
-            for repeat in range(repeats):
-                block = f"{cell}/r{repeat}"
-                blocks.append(
-                    Block(
-                        block=block,
-                        suite=name,
-                        target=target,
-                        method=Method.DRAFT if has_draft else Method.NONE,
-                        draft=draft,
-                        gamma=gamma,
-                        repeat=repeat,
-                        prompts=_shuffled(prompts, block, measurement.order_seed),
-                        n_predict=measurement.n_predict,
-                        temperature=temperature,
-                        # Greedy repeats must agree; repeats at a temperature are samples.
-                        seed=measurement.seed + (repeat if temperature > 0 else 0),
-                        warmups=measurement.warmups,
-                        context=measurement.context,
-                        threads=measurement.threads,
-                        gpu_layers=measurement.gpu_layers if gpu else 0,
-                        protocol=protocol,
-                        imposed_acceptance=acceptance,
-                        environment=measurement.environment,
-                    )
+        parts = [name, target, draft, *([f"t{temperature:g}"] if suite.temperatures else [])]
+        comparison = "/".join(parts)
+        for repeat in range(max(measurement.repeats, measurement.more_repeats.get(comparison, 0))):
+            blocks.append(
+                Block(
+                    block=f"{comparison}/r{repeat}",
+                    suite=name,
+                    target=target,
+                    method=Method.NONE if draft == NO_DRAFT else Method.DRAFT,
+                    draft=draft,
+                    repeat=repeat,
+                    sides=_sides(suite, draft, protocol),
+                    prompts=_prompts(config, suite, protocol),
+                    # The study goes through its prompts once.
+                    passes=1 if protocol == Protocol.PUBLISHED else measurement.passes,
+                    n_predict=measurement.n_predict,
+                    temperature=temperature,
+                    # Greedy repeats must agree; repeats at a temperature are samples.
+                    seed=measurement.seed + (repeat if temperature > 0 else 0),
+                    warmups=measurement.warmups,
+                    warmup_tokens=measurement.warmup_tokens,
+                    order_seed=measurement.order_seed,
+                    context=measurement.context,
+                    threads=measurement.threads,
+                    gpu_layers=measurement.gpu_layers if gpu else 0,
+                    arrangement=measurement.sides,
+                    protocol=protocol,
+                    environment=measurement.environment,
                 )
+            )
     return blocks
 
 
-def _shuffled(prompts: list[PromptSource], block: str, seed: int) -> tuple[PromptSource, ...]:
-    return tuple(sorted(prompts, key=lambda source: _shuffle_key(seed, f"{block}/{source.prompt}")))
+def _sides(suite: Suite, draft: str, protocol: Protocol) -> tuple[Side, ...]:
+    """Return the target alone, then each γ at each imposed acceptance.
+
+    The study's commands compare with baselines of other prompts unless a suite names its own.
+    """
+    if draft == NO_DRAFT:
+        return (Side(),)
+    alone = [Side()] if protocol == Protocol.PAIRED or NO_DRAFT in suite.drafts else []
+    imposed: list[float | None] = [*suite.imposed_acceptance]
+    return (*alone, *(Side(*setting) for setting in product(suite.gammas, imposed or [None])))
 
 
-def _shuffle_key(seed: int, name: str) -> bytes:
-    return hashlib.sha256(f"{seed}/{name}".encode()).digest()
+def _prompts(config: Config, suite: Suite, protocol: Protocol) -> tuple[PromptSource, ...]:
+    passage = PUBLISHED_PASSAGE if protocol == Protocol.PUBLISHED else config.prompts.passage
+    texts = (PromptSource(prompt, config.prompts.texts[prompt].file) for prompt in suite.prompts)
+    lengths = (
+        PromptSource(f"{PASSAGE_PREFIX}{length}", passage, length)
+        for length in suite.prompt_lengths
+    )
+    return (*texts, *lengths)

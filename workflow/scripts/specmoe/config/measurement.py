@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from specmoe.config.base import Positive, Strict
-from specmoe.config.block import Protocol
+from specmoe.config.block import Arrangement, Protocol
 from specmoe.config.environment import may_be_given
 
 
@@ -35,35 +35,47 @@ class Measurement(Strict):
 
     protocol: Protocol = Field(
         default=Protocol.PAIRED,
-        description="`paired`: one llama-server process per block, for both sides of a comparison;"
-        " `published`: the study's own commands, llama-bench and llama-speculative",
+        description="`paired`: a llama-server process for each side of a comparison, on the same"
+        " prompts; `published`: the study's own commands, llama-bench and llama-speculative",
     )
     n_predict: int = Field(default=256, gt=1, description="tokens that each run generates")
     temperature: float = Field(default=0.0, ge=0, description="sampling temperature; 0 is greedy")
     seed: int = Field(default=42, ge=0, description="seed of sampling")
     repeats: Positive = Field(
         default=3,
-        description="blocks per cell; intervals come from their spread. If you raise it, only the"
-        " new blocks are measured",
+        description="blocks per comparison; intervals come from their spread. If you raise it, only"
+        " the new blocks are measured",
+    )
+    passes: Positive = Field(
+        default=1,
+        description="times that a block goes through its prompts; more of them narrow intervals"
+        " only as far as runs of one block differ. `more_repeats` says what pays",
+    )
+    sides: Arrangement = Field(
+        default=Arrangement.AUTO,
+        description="`together`: the processes of a block are all live and take turns, prompt by"
+        " prompt; `in_turn`: they follow one another, in an order that turns round from repeat to"
+        " repeat; `auto`: together where memory holds them",
     )
     more_repeats: dict[str, Positive] = Field(
         default={},
-        description="repeats of single cells, by the block's id without its repeat; the target"
-        " `more_repeats` writes them",
+        description="repeats of single comparisons, by the block's id without its repeat; the"
+        " target `more_repeats` writes them",
     )
     warmups: int = Field(
-        default=2,
+        default=6,
         ge=0,
-        description="requests at the start of a block that are full-length and not counted",
+        description="the most warm-ups of each process. They are timed, kept in the block's record"
+        " and not counted; they end once one is no faster than the one before",
     )
+    warmup_tokens: Positive = Field(default=16, description="tokens that each warm-up generates")
     order_seed: int = Field(
         default=1, description="seed of the order of the blocks, and of the prompts in a block"
     )
     order: Order = Field(
         default=Order.MIXED,
-        description="order of the blocks of a repeat. Blocks of a target that share their baselines"
-        " stay together; `mixed` shuffles these groups, `by_target` keeps the groups of a target"
-        " together, for machines that cannot hold two targets in memory",
+        description="order of the blocks of a repeat: `mixed` shuffles them, `by_target` keeps"
+        " those of a target together, for machines that cannot hold two targets in memory",
     )
     context: Positive = Field(
         default=2048,

@@ -87,8 +87,9 @@ class Suite(Strict):
     targets: list[Name] = Field(min_length=1, description="models of the campaign's set")
     drafts: list[Name] = Field(
         min_length=1,
-        description="models of the set; `none` measures without a draft (γ does not count there),"
-        " `itself` lets each target draft for itself",
+        description="models of the set; `itself` lets each target draft for itself. Each draft is"
+        " compared with the target alone, measured beside it. `none` as the only entry measures"
+        " targets alone; beside others it counts these runs as the suite's own",
     )
     gammas: list[Positive] = Field(
         default=[], description="draft lengths γ: the most tokens drafted in a round"
@@ -99,15 +100,10 @@ class Suite(Strict):
         description="prompts of so many tokens, cut from `prompts.passage`; protocol `published`"
         " counts words of the study's text",
     )
-    baseline: Name | None = Field(
-        default=None,
-        description="the suite that measures the same targets and prompts without a draft",
-    )
     temperatures: list[NotNegative] = Field(
         default=[],
-        description="temperatures in place of `measurement.temperature`; the baseline needs them"
-        " too. Above 0 each repeat has its own seed, `seed` + repeat, and texts are compared as"
-        " distributions",
+        description="temperatures in place of `measurement.temperature`. Above 0 each repeat has"
+        " its own seed, `seed` + repeat, and texts are compared as distributions",
     )
     imposed_acceptance: list[Annotated[float, Field(ge=0, le=1)]] = Field(
         default=[],
@@ -244,15 +240,6 @@ class Config(Strict):
     def selected_suites(self) -> dict[str, Suite]:
         """The suites of this campaign, in the order the campaign names them."""
         return {name: self.suites[name] for name in self.campaign.suites}
-
-    @property
-    def baseline_suites(self) -> dict[str, str]:
-        """The suite of the runs without a draft, by the suite that is compared with it."""
-        return {
-            name: suite.baseline
-            for name, suite in self.selected_suites.items()
-            if suite.baseline is not None
-        }
 
     @property
     def used_engines(self) -> list[str]:

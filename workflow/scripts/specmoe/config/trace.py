@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter
 
-from specmoe.config.block import Block
+from specmoe.config.block import Block, Side
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,12 @@ class Demonstration:
     draft_label: str
     prompt_label: str
     synthetic: bool  # whether one of its models has random weights
+
+    @property
+    def side(self) -> Side:
+        """How the draft drafts."""
+        [side] = self.block.sides
+        return side
 
     def to_json(self) -> str:
         """Return the demonstration as JSON on one line."""

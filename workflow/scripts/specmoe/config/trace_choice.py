@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from specmoe.config.block import Block, Method, PromptSource, Protocol
+from specmoe.config.block import Block, Method, PromptSource, Protocol, Side
 from specmoe.config.matrix import list_blocks
 from specmoe.config.schema import Config
 from specmoe.config.trace import Demonstration
@@ -32,15 +32,15 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
         target=target,
         method=Method.DRAFT,
         draft=draft,
-        gamma=asked.gamma,
         repeat=0,
+        sides=(Side(asked.gamma),),
         prompts=(PromptSource(name, prompt.file),),
+        passes=1,
         n_predict=asked.n_predict,
         temperature=0.0,  # both sides should give the same text
         seed=config.measurement.seed,
         warmups=0,
         protocol=Protocol.PAIRED,
-        imposed_acceptance=None,
     )
     return Demonstration(
         block=block,

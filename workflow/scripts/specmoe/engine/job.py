@@ -10,10 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import Block
+import psutil
+
+from specmoe.config.backend import Backend
+from specmoe.config.block import Block, Side
 from specmoe.config.environment import refuse_exported
 from specmoe.engine.machine_id import physical_cores, refuse_other_host
 from specmoe.engine.measuring_lock import alone
+from specmoe.engine.memory import usable_memory
 from specmoe.engine.server import Server, server_command
 from specmoe.engine.supervise import end_with
 from specmoe.errors import SpecmoeError
@@ -32,29 +36,34 @@ class Job:
     binaries: Path  # folder of the engine's programs
     target: Path  # GGUF
     draft: Path | None  # GGUF
-    server_log: Path  # receives the engine's output
+    server_log: Path  # receives the engine's output; each side of a block has a log beside it
     start_limit_s: float
     run_limit_s: float
+    backend: Backend
+    usable_memory: int  # bytes that models can use
 
-    def command(self, block: Block, draft: Path | None) -> list[str]:
-        """Return llama-server's command line for a block with a draft, or for its target alone."""
+    def log_of(self, side: Side) -> Path:
+        """Return the file that receives the output of a side's engine."""
+        return self.server_log.with_name(f"{self.server_log.stem}.{side.name}.log")
+
+    def command(self, block: Block, side: Side) -> list[str]:
+        """Return llama-server's command line for a side of a block."""
+        assert self.draft or not side.speculates
         return server_command(
             self.binaries / "llama-server",
             engine_path(self.target),
             context=block.context,
             threads=block.threads or physical_cores(),
             gpu_layers=block.gpu_layers,
-            draft=engine_path(draft) if draft else None,
+            draft=engine_path(self.draft) if self.draft and side.speculates else None,
             method=block.method,
-            gamma=block.gamma,
-            imposed_acceptance=block.imposed_acceptance,
+            gamma=side.gamma,
+            imposed_acceptance=side.imposed_acceptance,
         )
 
-    def server(self, command: list[str], block: Block) -> Server:
+    def server(self, command: list[str], block: Block, log: Path) -> Server:
         """Return a server, not yet started, in the environment of a block."""
-        return Server(
-            command, self.server_log, self.start_limit_s, self.run_limit_s, block.environment
-        )
+        return Server(command, log, self.start_limit_s, self.run_limit_s, block.environment)
 
 
 def engine_job(description: str | None) -> ArgumentParser:
@@ -74,6 +83,9 @@ def engine_job(description: str | None) -> ArgumentParser:
 
 def job_of(args: Namespace, draft: Path | None = None) -> Job:
     """Return the job that the arguments of `engine_job` describe."""
+    backend = Backend(json.loads(args.engine.read_text())["backend"])
+    host = json.loads(args.host.read_text()) if args.host.exists() else {}
+    memory = psutil.virtual_memory().total
     return Job(
         root=args.root,
         binaries=args.engine.parent / "bin",
@@ -82,6 +94,8 @@ def job_of(args: Namespace, draft: Path | None = None) -> Job:
         server_log=args.server_log,
         start_limit_s=args.start_limit_s,
         run_limit_s=args.run_limit_s,
+        backend=backend,
+        usable_memory=usable_memory(memory, host.get("gpu_memory_bytes"), backend),
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import httpx
+import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
 from specmoe.config.environment import engine_environment
@@ -17,7 +18,7 @@ from specmoe.engine.flags import gpu_flags, speculation_flags
 from specmoe.engine.process import (
     count_decode_failures,
     exit_words,
-    peak_rss_bytes,
+    wait_and_measure,
     with_end_of_log,
 )
 from specmoe.engine.supervise import guarded
@@ -132,15 +133,21 @@ class Server:
         """End the process."""
         self.stop()
 
+    @property
+    def process(self) -> psutil.Process:
+        """The running server's own process, a child of its guard."""
+        assert self._process is not None
+        [server] = psutil.Process(self._process.pid).children()
+        return server
+
     def stop(self) -> None:
         """End the process and wait for it; a second call does nothing."""
         if self._process is None:
             return
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait()
+        self.peak_rss_bytes = wait_and_measure(self._process)
         self._process = None
-        self.peak_rss_bytes = peak_rss_bytes()
         self._client.close()
         self._folder.cleanup()
 

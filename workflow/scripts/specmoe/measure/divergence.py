@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.config.block import Block
+from specmoe.config.block import Block, Side
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id
 from specmoe.engine.server import Server
@@ -117,7 +117,7 @@ def judge_all(
     some_block = blocks[divergences[0].baseline_block]
     known: _Readings = {}
     judged = []
-    with job.server(job.command(some_block, None), some_block) as server:
+    with job.server(job.command(some_block, Side()), some_block, job.server_log) as server:
         _logger.info(
             "asking the baseline of %s about %d divergences", some_block.target, len(divergences)
         )

@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import Block, PromptSource
+from specmoe.config.block import Arrangement, Block, PromptSource, Side
 from specmoe.config.environment import engine_environment
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id, load_average, physical_cores
@@ -71,17 +71,24 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
     """
     job.server_log.write_bytes(b"")
     environment = engine_environment(block.environment, os.environ)
-    command = _command(block, job, environment)
-    runs = [
-        _measure_run(block, order, [*command, *_prompt(block, source, job.root)], job, environment)
-        for order, source in enumerate(block.prompts)
-    ]
+    sides: list[dict[str, Any]] = []
+    runs: list[dict[str, Any]] = []
+    # The study's order: the target alone comes first.
+    for side in block.sides:
+        command = _command(block, side, job, environment)
+        for source in block.prompts:
+            line = [*command, *_prompt(side, source, job.root)]
+            runs.append(_measure_run(block, side, source, line, job, environment, len(runs)))
+        sides.append(
+            {"side": side.name, **asdict(side)}
+            | {"environment": environment, "peak_rss_bytes": peak_rss_bytes()}
+        )
     return {
         "protocol": block.protocol,
         "block": asdict(block),
-        "environment": environment,
+        "arrangement": Arrangement.IN_TURN,
         "host": host_id(),
-        "peak_rss_bytes": peak_rss_bytes(),
+        "sides": sides,
         "runs": runs,
     }
 
@@ -136,9 +143,9 @@ def _milliseconds(seconds: str) -> float:
     return float(round(float(seconds) * 1000))  # three digits are printed
 
 
-def _command(block: Block, job: Job, environment: Mapping[str, str]) -> list[str]:
-    """Return the study's command for all runs of a block, without the prompt."""
-    tool = job.binaries / (SPECULATIVE if block.has_draft else BENCH)
+def _command(block: Block, side: Side, job: Job, environment: Mapping[str, str]) -> list[str]:
+    """Return the study's command for all runs of a side, without the prompt."""
+    tool = job.binaries / (SPECULATIVE if side.speculates else BENCH)
     if not tool.is_file():
         raise MeasurementError(
             f"the engine has no {tool}, which protocol published needs: build the engine again, or"
@@ -149,12 +156,13 @@ def _command(block: Block, job: Job, environment: Mapping[str, str]) -> list[str
     command += ["-t", str(block.threads or physical_cores())]
     if block.gpu_layers:
         command += ["-ngl", str(block.gpu_layers)]
-    if job.draft is None:
+    if not side.speculates:
         return [*command, "-r", "1", "-o", "csv"]
     if block.gpu_layers:
         command += ["-ngld", str(block.gpu_layers)]
+    assert job.draft
     command += ["-md", str(engine_path(job.draft))]
-    command += [_draft_flag(tool, job.server_log, environment), str(block.gamma)]
+    command += [_draft_flag(tool, job.server_log, environment), str(side.gamma)]
     return [*command, "--temp", str(block.temperature)]
 
 
@@ -164,12 +172,12 @@ def _draft_flag(tool: Path, log: Path, environment: Mapping[str, str]) -> str:
     return _NEW_DRAFT_FLAG if _NEW_DRAFT_FLAG in manual else "--draft"
 
 
-def _prompt(block: Block, source: PromptSource, root: Path) -> list[str]:
+def _prompt(side: Side, source: PromptSource, root: Path) -> list[str]:
     """Return the prompt's arguments: its length for llama-bench, else its text.
 
     The configuration has no baselines on texts.
     """
-    if not block.has_draft:
+    if not side.speculates:
         return ["-p", str(source.length)]
     text = (root / source.file).read_text(encoding="utf-8").rstrip("\n")
     # The study cuts a text to so many words, and takes all of a shorter text.
@@ -177,23 +185,31 @@ def _prompt(block: Block, source: PromptSource, root: Path) -> list[str]:
 
 
 def _measure_run(
-    block: Block, order: int, command: list[str], job: Job, environment: Mapping[str, str]
+    block: Block,
+    side: Side,
+    source: PromptSource,
+    command: list[str],
+    job: Job,
+    environment: Mapping[str, str],
+    order: int,
 ) -> dict[str, Any]:
-    prompt, log = block.prompts[order].prompt, job.server_log
+    name, log = block.run_id(side, source.prompt, 0), job.server_log
     for _ in range(ATTEMPTS):
         started_at = datetime.now(UTC)
         load = load_average()
         clock = time.perf_counter()
         output = run_tool(command, log, job.run_limit_s, environment)
         wall_ms = (time.perf_counter() - clock) * 1000
-        reading = read_speculative(output.log) if block.has_draft else read_bench(output.text)
+        reading = read_speculative(output.log) if side.speculates else read_bench(output.text)
         if reading is not None:
             break
     else:
-        raise with_end_of_log(f"run {block.run_id(prompt)}: no result", output.log, log)
+        raise with_end_of_log(f"run {name}: no result", output.log, log)
     run = {
-        "run": block.run_id(prompt),
-        "prompt": prompt,
+        "run": name,
+        "side": side.name,
+        "prompt": source.prompt,
+        "pass": 0,
         "order": order,
         "started_at": started_at.isoformat(),
         "load_average": load,
@@ -209,8 +225,8 @@ def _measure_run(
 
 def _progress(block: Block, run: dict[str, Any]) -> str:
     reading = run["reading"]
-    line = f"run {run['order'] + 1} of {len(block.prompts)}: {run['run']}:"
+    line = f"run {run['order'] + 1} of {block.runs}: {run['run']}:"
     line += f" {reading['tokens_per_second']:.1f} tok/s"
-    if block.has_draft:
+    if reading["drafted"] is not None:
         line += f", acceptance {reading['acceptance_percent']} %"
     return f"{line}, {run['decode_failures']} failed decodes"

@@ -6,10 +6,9 @@ holds no times; the generated tokens are the same at every level.
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
-from specmoe.config.block import Block
+from specmoe.config.block import Block, Side
 from specmoe.config.trace import Demonstration
 from specmoe.engine.counters import ACCEPTED, DRAFTED, ROUNDS
 from specmoe.engine.debug_log import Round, check_counters, count, read_rounds
@@ -36,16 +35,16 @@ def record(
     """
     block = demonstration.block
     [source] = block.prompts
-    command = _at_debug_level(job.command(block, job.draft))
+    command = _at_debug_level(job.command(block, demonstration.side))
     _logger.info("decoding %d tokens after %s with %s", block.n_predict, source.prompt, block.draft)
-    with job.server(command, block) as server:
+    with job.server(command, block, job.server_log) as server:
         prompt = prompt_ids(server, source, block, job.root)
         tokens = _tokens(server, block, prompt)
         counters = server.metrics()
         prompt_text, text = server.detokenize(prompt), server.detokenize(tokens)
     rounds = _rounds(server, tokens, counters)
     _logger.info("decoding the same without a draft")
-    with replace(job, server_log=plain_log).server(job.command(block, None), block) as server:
+    with job.server(job.command(block, Side()), block, plain_log) as server:
         plain = _tokens(server, block, prompt)
         drafted = [guess.token for one in rounds for guess in one.drafted]
         vocabulary = sorted({*tokens, *plain, *drafted})
@@ -80,7 +79,7 @@ def _at_debug_level(command: list[str]) -> list[str]:
 
 
 def _tokens(server: Server, block: Block, prompt: list[int]) -> list[int]:
-    tokens: list[int] = generate(server, block, prompt)["tokens"]
+    tokens: list[int] = generate(server, block, prompt, block.n_predict, block.seed)["tokens"]
     if server.decode_failures():
         raise MeasurementError(f"the server failed to decode {server.decode_failures()} times")
     return tokens

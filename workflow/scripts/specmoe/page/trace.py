@@ -64,7 +64,7 @@ def trace_context(recording: Recording) -> dict[str, Any]:
     return {
         "target": what.target_label,
         "draft": what.draft_label,
-        "gamma": what.block.gamma,
+        "gamma": what.side.gamma,
         "prompt": prompt_shown(recording),
         "prompt_tokens": recording.prompt_tokens,
         "synthetic": what.synthetic,

@@ -37,7 +37,7 @@ def _head(recording: Recording) -> list[str]:
     block = what.block
     lines = _wrapped(
         f"Speculative decoding, round by round: {what.target_label} ({block.target}) with draft"
-        f" {what.draft_label} ({block.draft}), γ = {block.gamma}, greedy"
+        f" {what.draft_label} ({block.draft}), γ = {what.side.gamma}, greedy"
     )
     if what.synthetic:
         lines += _wrapped(

@@ -107,7 +107,6 @@ class LoadedCampaign:
         """Every block of the campaign by id, in the order of measurement."""
         ordered = schedule(
             list_blocks(self.config, gpu=self.gpu),
-            self.config.baseline_suites,
             self.config.measurement.order_seed,
             self.config.measurement.order,
         )
@@ -152,22 +151,16 @@ class LoadedCampaign:
         return sorted(judged)
 
     def baselines_of_target(self, target: str) -> list[str]:
-        """Return the blocks without a draft that hold a target's tokens."""
+        """Return the blocks that hold the tokens of a target alone."""
         return [
             name
             for name, block in self.blocks.items()
-            if block.target == target and not block.has_draft and block.protocol == Protocol.PAIRED
+            if block.target == target and block.measures_alone and block.protocol == Protocol.PAIRED
         ]
 
     def blocks_of_suite(self, name: str) -> list[str]:
-        """Return the blocks of a suite and those of the baselines it is compared with."""
-        suite = self.config.suites[name]
-        return [
-            block.block
-            for block in self.blocks.values()
-            if block.suite == name
-            or (block.suite == suite.baseline and block.target in suite.targets)
-        ]
+        """Return the blocks of a suite."""
+        return [block.block for block in self.blocks.values() if block.suite == name]
 
     def prompt_files(self, target: str) -> list[str]:
         """Return the files of all prompts that a target gets, relative to the workflow's folder."""

@@ -8,10 +8,11 @@ for the MoE). The acceptance rate is assumed unless it is imposed.
 
 from dataclasses import dataclass
 
-from specmoe.config.block import Block
+from specmoe.config.block import Block, Side
 from specmoe.models.sizes import Size
 
 ACCEPTANCE = 0.6  # of each drafted token, independently
+USUAL_WARMUPS = 3  # before the rate settles
 START_S = 0.5  # of a process, without loading
 LOAD_BYTES_PER_SECOND = 3e9  # from disk or page cache
 BYTES_PER_TOKEN = 4  # of prompt texts
@@ -90,20 +91,30 @@ def seconds_per_token(
 def block_seconds(
     block: Block, prompt_tokens: list[int], size: Size, draft: Size | None, machine: Machine
 ) -> float:
-    """Return the time of a block: loading, warm-ups with the longest prompt, and its runs."""
+    """Return the time of a block's sides: loading, warm-ups with the longest prompt, and runs."""
+    return sum(
+        _side_seconds(block, side, prompt_tokens, size, draft if side.speculates else None, machine)
+        for side in block.sides
+    )
+
+
+def _side_seconds(
+    block: Block,
+    side: Side,
+    prompt_tokens: list[int],
+    size: Size,
+    draft: Size | None,
+    machine: Machine,
+) -> float:
     loaded = size.file_bytes + (draft.file_bytes if draft else 0)
     # A round never drafts more than is left to generate.
-    gamma = min(block.gamma, block.n_predict - 1)
-    token_s = seconds_per_token(size, machine, draft, gamma, block.imposed_acceptance)
-    read = sum(prompt_tokens) + block.warmups * max(prompt_tokens)
-    runs = len(prompt_tokens) + block.warmups
+    gamma = min(side.gamma, block.n_predict - 1)
+    token_s = seconds_per_token(size, machine, draft, gamma, side.imposed_acceptance)
+    warmups = min(block.warmups, USUAL_WARMUPS)
+    read = block.passes * sum(prompt_tokens) + warmups * max(prompt_tokens)
+    generated = block.passes * len(prompt_tokens) * block.n_predict + warmups * block.warmup_tokens
     prompt_s = pass_seconds(size, 1, machine) * machine.costs.prompt_share
-    return (
-        START_S
-        + loaded / LOAD_BYTES_PER_SECOND
-        + read * prompt_s
-        + runs * block.n_predict * token_s
-    )
+    return START_S + loaded / LOAD_BYTES_PER_SECOND + read * prompt_s + generated * token_s
 
 
 def assumptions(machine: Machine) -> str:

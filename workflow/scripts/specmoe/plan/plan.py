@@ -4,20 +4,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from specmoe.config.backend import Backend
-from specmoe.config.block import Block
+from specmoe.config.block import Arrangement, Block
+from specmoe.config.matrix import added_runs
 from specmoe.config.models import UNVERIFIED, ConvertModel, HubModel, PathModel
 from specmoe.config.schema import Config
+from specmoe.engine.memory import WORKING_BYTES, bytes_together, usable_memory
 from specmoe.files import gigabytes
 from specmoe.models.expected_sizes import size_of
 from specmoe.models.sizes import Size
 from specmoe.plan.estimate import Machine, block_seconds
 from specmoe.plan.inventory import Inventory
 from specmoe.plan.progress import seconds_left, total_seconds
-
-# Beside the weights: context, recurrent states, compute buffers.
-WORKING_BYTES = 10**9
-# macOS lets a GPU wire about three quarters of the memory; drivers and the desktop need the rest.
-USABLE_MEMORY = {Backend.METAL: 0.75, Backend.CUDA: 0.95, Backend.CPU: 0.9}
 
 
 @dataclass(frozen=True)
@@ -70,6 +67,8 @@ class Plan:
     made: list[Item]
     memory: tuple[str, int] | None  # the largest pair of models, and its bytes
     memory_usable: int
+    in_turn: list[str]  # models, by their labels, that the memory does not hold once a side
+    added_runs: int  # of targets alone, as the baselines of others
     suites: list[SuitePlan]
     estimated_s: Mapping[str, float | None]  # of every block; None: a size is unknown
     left_s: float | None  # for the blocks that are not measured, at the pace so far
@@ -102,7 +101,10 @@ def make_plan(
     }
     downloads, made = _to_download(config, sizes, found), _to_make(config, sizes, found)
     needs = _memory_needs(config, blocks, sizes)
-    usable = _usable_memory(host, backend)
+    own = host.get("gpu_memory_bytes")
+    usable = usable_memory(
+        round(_number(host, "memory_bytes")), own if isinstance(own, int) else None, backend
+    )
     machine = _machine(host, backend)
     estimated_s = {
         block.block: _estimate(block, sizes, machine, found.prompt_tokens) for block in blocks
@@ -117,6 +119,8 @@ def make_plan(
         made=made,
         memory=max(needs.items(), key=lambda need: need[1], default=None),
         memory_usable=usable,
+        in_turn=_in_turn(config, blocks, sizes, usable, backend),
+        added_runs=added_runs(blocks, config),
         suites=_suites(config, blocks, estimated_s, found.measured_s),
         estimated_s=estimated_s,
         left_s=seconds_left(estimated_s, found.measured_s),
@@ -183,11 +187,30 @@ def _memory_needs(
     return needs
 
 
-def _usable_memory(host: Mapping[str, object], backend: Backend) -> int:
-    """Return the bytes of memory that models can use."""
-    own = host.get("gpu_memory_bytes") if backend == Backend.CUDA else None
-    memory = own if isinstance(own, int) else _number(host, "memory_bytes")
-    return round(memory * USABLE_MEMORY[backend])
+def _in_turn(
+    config: Config,
+    blocks: Iterable[Block],
+    sizes: Mapping[str, Size],
+    usable: int,
+    backend: Backend,
+) -> list[str]:
+    """Return the models of blocks whose sides follow one another because memory is too small."""
+    words = []
+    for block in blocks:
+        if block.arrangement != Arrangement.AUTO or len(block.sides) == 1:
+            continue
+        target, draft = sizes.get(block.target), sizes.get(block.draft)
+        if target and draft:
+            speculating = sum(side.speculates for side in block.sides)
+            needed = bytes_together(
+                target.file_bytes, draft.file_bytes, len(block.sides), speculating, backend
+            )
+            if needed > usable:
+                words.append(
+                    f"{config.label(block.target)} with {config.label(block.draft)},"
+                    f" {len(block.sides)} sides"
+                )
+    return list(dict.fromkeys(words))
 
 
 def _unverified(config: Config, model: str) -> bool:
@@ -237,7 +260,7 @@ def _suites(
             SuitePlan(
                 suite=name,
                 blocks=len(members),
-                runs=sum(len(block.prompts) for block in members),
+                runs=sum(block.runs for block in members),
                 measured=len(measured),
                 estimated_s=total_seconds(estimated_s[block.block] for block in members),
                 estimated_measured_s=total_seconds(estimated_s[block] for block in measured),

@@ -24,6 +24,11 @@ def describe(plan: Plan) -> str:
         models, needed = plan.memory
         usable = gigabytes(plan.memory_usable)
         lines.append(f"Memory: at most {gigabytes(needed)} ({models}); {usable} are usable")
+    if plan.in_turn:
+        lines.append(
+            "Memory does not hold all sides at once, so one follows the other:"
+            f" {'; '.join(plan.in_turn)}"
+        )
     if plan.unverified:
         lines.append(
             f"Unverified: the config has no SHA-256 for {', '.join(plan.unverified)};"
@@ -48,8 +53,11 @@ def _head(plan: Plan) -> list[str]:
     if plan.machine:
         source = plan.host["memory_bandwidth_source"]
         bandwidth = f" {plan.machine.bandwidth / 1e9:.0f} GB/s ({source}),"
+    runs = f"{whole.runs - plan.added_runs} runs"
+    if plan.added_runs:
+        runs += f" and {plan.added_runs} of targets alone beside them"
     return [
-        f"Campaign {plan.campaign}: {whole.runs} runs in {whole.blocks} blocks",
+        f"Campaign {plan.campaign}: {runs}, in {whole.blocks} blocks",
         f"Machine: {plan.host['chip']}, {memory / 2**30:.0f} GiB of memory,{bandwidth}"
         f" backend {plan.backend}",
     ]

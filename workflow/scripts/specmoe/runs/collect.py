@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from specmoe.config.block import NO_DRAFT, Protocol
+from specmoe.config.block import NO_DRAFT, Method, Protocol
 from specmoe.engine.counters import (
     ACCEPTED,
     ACCEPTED_AT,
@@ -23,8 +23,11 @@ RunRow = dict[str, Any]
 
 
 def rows_of_record(record: Mapping[str, Any], campaign: str) -> list[RunRow]:
-    """Return the rows of one block, not yet linked to their baselines."""
-    return [_row(record, run, campaign) for run in record["runs"]]
+    """Return the rows of one block, linked to their baselines."""
+    sides = {side["side"]: side for side in record["sides"]}
+    rows = [_row(record, sides[run["side"]], run, campaign) for run in record["runs"]]
+    link_baselines(rows)
+    return rows
 
 
 def refuse_mixed_hosts(rows: Iterable[RunRow]) -> None:
@@ -38,19 +41,19 @@ def refuse_mixed_hosts(rows: Iterable[RunRow]) -> None:
         )
 
 
-def link_baselines(rows: list[RunRow], baseline_suites: Mapping[str, str]) -> None:
+def link_baselines(rows: Iterable[RunRow]) -> None:
     """Give every speculative row its baseline's id, and the length of the prefix they share.
 
-    `baseline_suites` maps a suite to the one that holds its runs without a draft. The baseline of
-    a row has the same target, temperature, prompt and repeat. The id stays null where the baseline
-    was not measured. The prefix stays null where tokens are not known, and where they need not be
-    the same: at a temperature above zero, and with imposed acceptance.
+    The baseline of a row is the run of its block without a draft, of the same prompt and pass. The
+    id stays null in a block without one. The prefix stays null where tokens are not known, and
+    where they need not be the same: at a temperature above zero, and with imposed acceptance.
     """
-    baselines = {_same(row["suite"], row): row for row in rows if row["draft"] == NO_DRAFT}
+    rows = list(rows)
+    baselines = {_compared(row): row for row in rows if row["draft"] == NO_DRAFT}
     for row in rows:
         if row["draft"] == NO_DRAFT:
             continue
-        baseline = baselines.get(_same(baseline_suites.get(row["suite"]), row))
+        baseline = baselines.get(_compared(row))
         if baseline is not None:
             row["baseline"] = baseline["run"]
             same = row["temperature"] == 0 and row["imposed_acceptance"] is None
@@ -58,29 +61,34 @@ def link_baselines(rows: list[RunRow], baseline_suites: Mapping[str, str]) -> No
                 row["common_prefix"] = common_prefix(row["tokens"], baseline["tokens"])
 
 
-def _same(suite: str | None, row: RunRow) -> tuple[Any, ...]:
-    return suite, *(row[key] for key in ("target", "temperature", "prompt", "repeat"))
+def _compared(row: RunRow) -> tuple[Any, ...]:
+    return tuple(row[key] for key in ("block", "prompt", "pass"))
 
 
-def _row(record: Mapping[str, Any], run: Mapping[str, Any], campaign: str) -> RunRow:
+def _row(
+    record: Mapping[str, Any], side: Mapping[str, Any], run: Mapping[str, Any], campaign: str
+) -> RunRow:
     block = record["block"]
+    alone = {"draft": NO_DRAFT, "method": Method.NONE, "draft_sha256": None}
     paired = record["protocol"] == Protocol.PAIRED
     known = {
         **block,
         **record["provenance"],
+        **({} if side["gamma"] else alone),
+        **side,
         **run,
         "campaign": campaign,
         "protocol": record["protocol"],
         "host": record["host"],
-        "peak_rss_bytes": record["peak_rss_bytes"],
+        "arrangement": record["arrangement"],
         "started_at": datetime.fromisoformat(run["started_at"]),
         "recovered": [],
-        **(_read_from_server(block, run) if paired else _read_from_output(run)),
+        **(_read_from_server(side["gamma"], run) if paired else _read_from_output(run)),
     }
     return {name: known.get(name) for name in COLUMNS}
 
 
-def _read_from_server(block: Mapping[str, Any], run: Mapping[str, Any]) -> RunRow:
+def _read_from_server(gamma: int, run: Mapping[str, Any]) -> RunRow:
     answer, metrics = run["answer"], run["metrics"]
     timings = answer["timings"]
     read = {
@@ -92,7 +100,7 @@ def _read_from_server(block: Mapping[str, Any], run: Mapping[str, Any]) -> RunRo
         "tokens": answer["tokens"],
         "decodes": _count(metrics, DECODES),
     }
-    if block["draft"] == NO_DRAFT:
+    if not gamma:
         return read
     trace = [Verification(*verification) for verification in run.get("verifications", [])]
     return read | {
@@ -100,8 +108,7 @@ def _read_from_server(block: Mapping[str, Any], run: Mapping[str, Any]) -> RunRo
         "drafted": _count(metrics, DRAFTED),
         "accepted": _count(metrics, ACCEPTED),
         "accepted_per_position": [
-            _count(metrics, ACCEPTED_AT.format(position=position))
-            for position in range(block["gamma"])
+            _count(metrics, ACCEPTED_AT.format(position=position)) for position in range(gamma)
         ],
         "replays": count_replays(trace),
         "replays_rejected": count_rejected_replays(trace),

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from specmoe.errors import SchemaError
 
-SCHEMA_VERSION = "4"
+SCHEMA_VERSION = "5"
 _VERSION_KEY = b"specmoe_schema"
 
 TEXT = pyarrow.string()
@@ -59,7 +59,11 @@ COLUMNS: dict[str, RunColumn] = {
     "imposed_acceptance": RunColumn(REAL, nullable=True, checks=(pa.Check.in_range(0, 1),)),
     "seed": RunColumn(INTEGER, nullable=True),
     "repeat": RunColumn(INTEGER, checks=_COUNT),
+    # The time through the prompts of the block, and the position within the block.
+    "pass": RunColumn(INTEGER, checks=_COUNT),
     "order": RunColumn(INTEGER, checks=_COUNT),
+    # Whether the block's processes were all live and took turns, or followed one another.
+    "arrangement": RunColumn(TEXT, checks=(pa.Check.isin(["together", "in_turn"]),)),
     # Measured. Under protocol `paired`, `decode_ms` starts after the first token, which the
     # prompt's pass gives, so `tokens_per_second` is (generated - 1) / decode time. Under protocol
     # `published` the rate is what the tools print, and is generated / decode time: of

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, StringConstraints, ValidationError, field_validator
 
 from specmoe.config.base import Positive, Strict
-from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Method
+from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arrangement, Method, Side
 from specmoe.errors import SchemaError
 from specmoe.files import sha256_of
 from specmoe.runs.collect import RunRow, link_baselines
@@ -77,9 +77,13 @@ class Recorded(Strict):
 
     @property
     def block(self) -> str:
-        """The block that this run would belong to here; the study started an engine for each."""
-        models = f"{self.target_model}/{self.draft_model}"
-        return f"{self.suite}/{models}/g{self.draft_len}/r{self.repeat}"
+        """The block that this run belongs to here.
+
+        Suite F compares one draft at one γ with the target alone. Elsewhere each γ is a block of
+        its own: the study's runs followed one another with minutes between them.
+        """
+        models = f"{self.target_model}/{self.draft_model}/g{self.draft_len}"
+        return f"{self.suite}/{'compared' if self.suite == 'F' else models}/r{self.repeat}"
 
     @property
     def prompt(self) -> str:
@@ -130,7 +134,7 @@ def rows_of(lines: Iterable[Mapping[str, Any]]) -> list[RunRow]:
     recorded = [_recorded(line) for line in lines]
     orders = _orders(recorded)
     rows = [_row(record, orders[record.job_id]) for record in recorded]
-    link_baselines(rows, {"F": "F"})
+    link_baselines(rows)
     return rows
 
 
@@ -215,7 +219,7 @@ def _row(record: Recorded, order: int) -> RunRow:
         "protocol": PUBLISHED,
         "suite": record.suite,
         "block": record.block,
-        "run": f"{record.block}/{record.prompt}",
+        "run": f"{record.block}/{Side(record.draft_len).name}/{record.prompt}",
         "target": record.target_model,
         "draft": record.draft_model,
         "gamma": record.draft_len,
@@ -224,7 +228,9 @@ def _row(record: Recorded, order: int) -> RunRow:
         "n_predict": record.n_predict,
         "temperature": 0.0,
         "repeat": record.repeat,
+        "pass": 0,
         "order": order,
+        "arrangement": Arrangement.IN_TURN,
         "prompt_ms": record.prompt_eval_ms,
         "tokens_per_second": record.tokens_per_sec,
         **measured,
