@@ -109,5 +109,7 @@ def _again(plan: Plan) -> list[str]:
             f" ({duration(seconds_left(times, {}))} by estimate): {reason}"
         )
     if lines:
-        lines.append("One process measures all prompts of a block, so that they are comparable.")
+        lines.append(
+            "A block is measured as a whole, so that its sides and prompts are comparable."
+        )
     return lines

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import Block
+from specmoe.config.block import Block, Side
 
 NAMED = 5
 
@@ -26,17 +26,8 @@ def read_measured(blocks: Iterable[str], records: Path) -> dict[str, MeasuredBlo
         file = records / f"{block}.json"
         if file.exists():
             record = json.loads(file.read_text(encoding="utf-8"))
-            measured[block] = MeasuredBlock(record["block"], _seconds(record))
+            measured[block] = MeasuredBlock(record["block"], record["elapsed_s"])
     return measured
-
-
-def _seconds(record: Mapping[str, Any]) -> float:
-    """Return how long the measurement of a block took, from its record."""
-    if "elapsed_s" in record:
-        return float(record["elapsed_s"])
-    # Older releases recorded the parts instead; protocol `published` has no start and no warm-up.
-    runs = sum(run["wall_ms"] for run in record["runs"]) / 1000
-    return float(record.get("start_s", 0) + record.get("warm_up_s", 0) + runs)
 
 
 def describe_missing(blocks: Iterable[str], records: Path, logs: Path) -> str:
@@ -118,21 +109,29 @@ def _change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         if before.get(key, value) == value:
             continue
         if key == "prompts":
-            parts += _change_of_prompts(before[key], value)
+            parts += _change_of_list("prompt", _prompts(before[key]), _prompts(value))
+        elif key == "sides":
+            parts += _change_of_list("side", _sides(before[key]), _sides(value))
         else:
             parts.append(f"{key}: {before[key]} before, {value} now")
     return ", ".join(parts)
 
 
-def _change_of_prompts(
-    before: Iterable[Mapping[str, Any]], now: Iterable[Mapping[str, Any]]
+def _prompts(asked: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {prompt["prompt"]: prompt for prompt in asked}
+
+
+def _sides(asked: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {Side(**side).name: side for side in asked}
+
+
+def _change_of_list(
+    what: str, old: Mapping[str, Mapping[str, Any]], new: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
-    old = {prompt["prompt"]: prompt for prompt in before}
-    new = {prompt["prompt"]: prompt for prompt in now}
-    added = [f"prompt added: {name}" for name in new if name not in old]
-    removed = [f"prompt left out: {name}" for name in old if name not in new]
-    other = [f"prompt changed: {name}" for name in new if name in old and old[name] != new[name]]
-    return added + removed + other or ["prompts in another order"]
+    added = [f"{what} added: {name}" for name in new if name not in old]
+    removed = [f"{what} left out: {name}" for name in old if name not in new]
+    other = [f"{what} changed: {name}" for name in new if name in old and old[name] != new[name]]
+    return added + removed + other or [f"{what}s in another order"]
 
 
 def describe_progress(plan: Path, records: Path) -> str:
