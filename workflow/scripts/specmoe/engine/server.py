@@ -133,12 +133,22 @@ class Server:
         """End the process."""
         self.stop()
 
-    @property
-    def process(self) -> psutil.Process:
-        """The running server's own process, a child of its guard."""
+    def private_bytes(self) -> int | None:
+        """Return the bytes of memory that the running server shares with no other process.
+
+        The result is None where the system does not say: macOS answers the administrator alone.
+        """
         assert self._process is not None
-        [server] = psutil.Process(self._process.pid).children()
-        return server
+        try:
+            # The server is the child of its guard.
+            [server] = psutil.Process(self._process.pid).children()
+            private: int = server.memory_full_info().uss
+        except psutil.AccessDenied:
+            return None
+        except (psutil.NoSuchProcess, ValueError) as error:
+            self._raise_if_ended("llama-server crashed", grace_s=1.0)
+            raise self.fault("llama-server ended") from error
+        return private
 
     def stop(self) -> None:
         """End the process and wait for it; a second call does nothing."""

@@ -88,7 +88,7 @@ class _LiveSide:
         self.start_s = start_s
         self.settings = server.settings()
         self.warm_ups: list[dict[str, float]] = []
-        self.private_bytes = 0
+        self.private_bytes: int | None = None
         self.requests = 0
         _refuse_unlike_vocabularies(self)
         _refuse_other_settings(self)
@@ -110,7 +110,7 @@ class _LiveSide:
                 {"wall_ms": wall_ms, "prompt_ms": answer["timings"]["prompt_ms"]}
                 | {"decode_ms": times[-1]}
             )
-        self.private_bytes = self.server.process.memory_full_info().uss
+        self.private_bytes = self.server.private_bytes()
 
     def record(self) -> dict[str, Any]:
         """Return what the block's record holds of the side once its server has ended."""
@@ -181,9 +181,9 @@ def _refuse_excess(live: Iterable[_LiveSide], sides: int, job: Job) -> None:
 
     Mapped weights are shared; what a process has copied of them is its own.
     """
-    private = max(one.server.process.memory_full_info().uss for one in live)
+    private = [one.server.private_bytes() for one in live]
     mapped = job.target.stat().st_size
-    if private * sides + mapped > job.usable_memory:
+    if max(known or 0 for known in private) * sides + mapped > job.usable_memory:
         raise _MemoryExceededError
 
 
