@@ -108,7 +108,5 @@ def test_without_divergences_no_server_is_started(ask):
 
 
 def test_a_baseline_whose_record_is_missing_is_named(ask):
-    with pytest.raises(
-        MeasurementError, match="no record of block B/t/d/r0, the baseline of"
-    ):
+    with pytest.raises(MeasurementError, match="no record of block B/t/d/r0, the baseline of"):
         ask([DIVERGENCE])
