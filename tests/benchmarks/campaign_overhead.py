@@ -27,8 +27,8 @@ def main() -> None:
 def table(records: list[dict[str, Any]], jobs_s: float) -> list[str]:
     """Return the lines to print; `jobs_s` is the wall time of all block jobs, in seconds."""
     runs_s = sum(run["wall_ms"] / 1000 for record in records for run in record["runs"])
-    warm_up_s = sum(record["warm_up_s"] for record in records)
-    start_s = sum(record["start_s"] for record in records)
+    warm_up_s = sum(map(warm_up_seconds, records))
+    start_s = sum(map(start_seconds, records))
     wall_s = (max(map(end, records)) - min(map(begin, records))).total_seconds()
     parts = {
         "measured requests": runs_s,
@@ -52,10 +52,20 @@ def table(records: list[dict[str, Any]], jobs_s: float) -> list[str]:
     ]
 
 
+def warm_up_seconds(record: dict[str, Any]) -> float:
+    """Return the time of the warm-ups of all sides of a block."""
+    return sum(one["wall_ms"] / 1000 for side in record["sides"] for one in side["warm_ups"])
+
+
+def start_seconds(record: dict[str, Any]) -> float:
+    """Return the time in which the engines of all sides of a block loaded their models."""
+    return float(sum(side["start_s"] for side in record["sides"]))
+
+
 def begin(record: dict[str, Any]) -> datetime:
-    """Return when a block's engine was started."""
+    """Return about when a block's first engine was started."""
     first = min(datetime.fromisoformat(run["started_at"]) for run in record["runs"])
-    return first - timedelta(seconds=record["warm_up_s"] + record["start_s"])
+    return first - timedelta(seconds=warm_up_seconds(record) + start_seconds(record))
 
 
 def end(record: dict[str, Any]) -> datetime:

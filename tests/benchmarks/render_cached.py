@@ -84,8 +84,7 @@ def enlarge(folder: Path, times: int) -> tuple[Path, int]:
     if times == 1:
         return overlay, len(rows)
     many, origins = resampled(rows, times * config["measurement"]["repeats"])
-    suites = {name: suite["baseline"] for name, suite in config["suites"].items()}
-    link_baselines(many, suites)
+    link_baselines(many)
     write_runs(many, campaign / "runs.parquet")
     config["measurement"]["repeats"] *= times
     overlay.write_text(json.dumps(config))
@@ -112,7 +111,7 @@ def resampled(rows: list[Row], repeats: int) -> tuple[list[Row], dict[str, list[
         for repeat in range(repeats):
             for row in generator.choice(list(members.values())):
                 block = f"{cell}/r{repeat}"
-                run = f"{block}/{row['prompt']}"
+                run = block + row["run"].removeprefix(row["block"])
                 many.append(row | {"block": block, "run": run, "repeat": repeat})
                 origins[row["run"]].append(run)
     return many, origins

@@ -61,7 +61,7 @@ def test_kinds_share_the_row_of_a_key_that_they_share():
     tables = key_tables()
     assert "| `revision` | `convert`, `hub` | text | `main` |" in tables
     assert "| `gammas` | list of integers > 0 | – |" in tables
-    assert "| `baseline` | name | – |" in tables
+    assert "| `engine` | name | – |" in tables
 
 
 def worked_examples():
