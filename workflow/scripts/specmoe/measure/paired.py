@@ -183,7 +183,8 @@ def _measure_run(one: LiveSide, turn: Turn, ids: list[int], order: int) -> dict[
 
 def _progress(block: Block, run: dict[str, Any]) -> str:
     metrics, rate = run["metrics"], tokens_per_second(run["answer"])
-    line = f"run {run['order'] + 1} of {block.runs}: {run['run']}: {rate:.1f} tok/s"
+    line = f"run {run['order'] + 1} of {block.runs}: {run['run']}: {run['wall_ms'] / 1000:.2f} s,"
+    line += f" {rate:.1f} tok/s"
     if drafted := metrics.get(DRAFTED):
         line += f", acceptance {metrics.get(ACCEPTED, 0) / drafted:.1%}"
     return line
