@@ -25,10 +25,10 @@ SETTLED = 0.95
 class LiveSide:
     """A side whose server runs, or has run; it counts the requests of the server's log."""
 
-    def __init__(self, block: Block, side: Side, server: Server, start_s: float):
+    def __init__(self, block: Block, side: Side, server: Server, start_ms: float):
         """Take over a started server; raises MeasurementError if it is not as the side asks."""
         self.block, self.side, self.server = block, side, server
-        self.start_s = start_s
+        self.start_ms = start_ms
         self.settings = server.settings()
         self.warm_ups: list[dict[str, float]] = []
         self.private_bytes = 0
@@ -63,8 +63,9 @@ class LiveSide:
             "command": self.server.command,
             "environment": self.server.environment,
             "server": self.settings._asdict(),
-            "start_s": self.start_s,
+            "start_ms": self.start_ms,
             "warm_ups": self.warm_ups,
+            "warm_up_ms": sum(one["wall_ms"] for one in self.warm_ups),
             "private_bytes": self.private_bytes,
             "peak_rss_bytes": self.server.peak_rss_bytes,
         }
@@ -79,7 +80,7 @@ def started(block: Block, side: Side, job: Job) -> Iterator[LiveSide]:
     """Start a side's server, and end it when the context ends."""
     clock = time.perf_counter()
     with job.server(job.command(block, side), block, job.log_of(side)) as server:
-        yield LiveSide(block, side, server, time.perf_counter() - clock)
+        yield LiveSide(block, side, server, (time.perf_counter() - clock) * 1000)
 
 
 def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -> list[int]:

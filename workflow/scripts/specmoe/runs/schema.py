@@ -94,6 +94,9 @@ COLUMNS: dict[str, RunColumn] = {
     "common_prefix": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     # The columns above whose values were not recorded but follow from others by arithmetic.
     "recovered": RunColumn(TEXTS),
+    # Of the run's process: until its models were loaded, and all its warm-ups.
+    "start_ms": RunColumn(REAL, nullable=True, checks=_COUNT),
+    "warm_up_ms": RunColumn(REAL, nullable=True, checks=_COUNT),
     "peak_rss_bytes": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
     "load_average": RunColumn(REAL, nullable=True, checks=_COUNT),
     "started_at": RunColumn(TIME),
