@@ -25,6 +25,8 @@ import psutil
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT)]
 
+from tests.recipes import SMALL  # noqa: E402
+
 from specmoe.config.backend import Backend  # noqa: E402
 from specmoe.config.gate import Gate  # noqa: E402
 from specmoe.engine.machine_id import physical_cores  # noqa: E402
@@ -36,7 +38,6 @@ from specmoe.engine.taken_away import (  # noqa: E402
     was_taken_away,
 )
 from specmoe.models.synthetic import write_model  # noqa: E402
-from tests.recipes import SMALL  # noqa: E402
 
 PROMPT = list(range(300, 364))
 WARM_UPS = 2
