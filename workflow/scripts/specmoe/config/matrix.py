@@ -106,6 +106,7 @@ def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Bl
                     arrangement=measurement.sides,
                     protocol=protocol,
                     environment=measurement.environment,
+                    gate=measurement.gate.model_dump(),
                 )
             )
     return blocks

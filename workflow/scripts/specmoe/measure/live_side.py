@@ -8,11 +8,14 @@ from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
+from specmoe.config.backend import Backend
 from specmoe.config.block import Block, PromptSource, Side
 from specmoe.engine.job import Job
+from specmoe.engine.machine_id import physical_cores
 from specmoe.engine.memory import private_bytes
 from specmoe.engine.server import Server
 from specmoe.engine.server_log import read_draft_times, read_trace
+from specmoe.engine.taken_away import Watch
 from specmoe.errors import MeasurementError
 
 CONTEXT_STEP = 256  # llama.cpp rounds the context up (src/llama-context.cpp)
@@ -25,13 +28,19 @@ SETTLED = 0.95
 class LiveSide:
     """A side whose server runs, or has run; it counts the requests of the server's log."""
 
-    def __init__(self, block: Block, side: Side, server: Server, start_ms: float):
+    def __init__(self, block: Block, side: Side, server: Server, start_ms: float, backend: Backend):
         """Take over a started server; raises MeasurementError if it is not as the side asks."""
         self.block, self.side, self.server = block, side, server
         self.start_ms = start_ms
         self.settings = server.settings()
         self.warm_ups: list[dict[str, float]] = []
         self.private_bytes = 0
+        self.watch = Watch(
+            server.process.pid,
+            block.threads or physical_cores(),
+            backend,
+            block.environment.get("CUDA_VISIBLE_DEVICES", ""),
+        )
         self.requests = 0
         _refuse_unlike_vocabularies(self)
         _refuse_other_settings(self)
@@ -80,7 +89,7 @@ def started(block: Block, side: Side, job: Job) -> Iterator[LiveSide]:
     """Start a side's server, and end it when the context ends."""
     clock = time.perf_counter()
     with job.server(job.command(block, side), block, job.log_of(side)) as server:
-        yield LiveSide(block, side, server, (time.perf_counter() - clock) * 1000)
+        yield LiveSide(block, side, server, (time.perf_counter() - clock) * 1000, job.backend)
 
 
 def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -> list[int]:

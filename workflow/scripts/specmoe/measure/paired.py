@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import Arrangement, Block, Side
+from specmoe.config.gate import Gate
 from specmoe.engine.counters import ACCEPTED, DRAFTED, tokens_per_second
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id, load_average
 from specmoe.engine.memory import bytes_together, private_bytes
 from specmoe.engine.server import Server
+from specmoe.engine.taken_away import measure_undisturbed
 from specmoe.measure.live_side import LiveSide, add_traces, prompt_ids, started
 from specmoe.measure.turns import Turn, turns_in_turn, turns_together
 
@@ -149,36 +151,48 @@ def _rate(answers: Sequence[Mapping[str, Any]]) -> float:
 
 
 def _measure_run(one: LiveSide, turn: Turn, ids: list[int], order: int) -> dict[str, Any]:
-    block, server, prompt = one.block, one.server, turn.source.prompt
+    block = one.block
     seed = block.seed + (SEED_STEP * turn.number if block.temperature > 0 else 0)
-    name = block.run_id(turn.side, prompt, turn.number)
-    started_at = datetime.now(UTC)
+    name = block.run_id(turn.side, turn.source.prompt, turn.number)
     load = load_average()
-    before, failures = server.metrics(), server.decode_failures()
-    clock = time.perf_counter()
-    answer = one.generate(ids, block.n_predict, seed)
-    wall_ms = (time.perf_counter() - clock) * 1000
-    after = server.metrics()
-    counters = {name: value - before.get(name, 0) for name, value in after.items()}
-    if turn.side.speculates and not counters.get(DRAFTED):
-        raise server.fault(f"run {name}: the server drafted nothing; its draft is not in use")
+    measured = measure_undisturbed(
+        lambda: _attempt(one, ids, seed), one.watch, Gate.model_validate(block.gate)
+    )
     run = {
         "run": name,
         "side": turn.side.name,
-        "prompt": prompt,
+        "prompt": turn.source.prompt,
         "pass": turn.number,
         "order": order,
         "seed": seed,
-        "request": one.requests - 1,  # of its server, warm-ups included
-        "started_at": started_at.isoformat(),
         "load_average": load,
-        "wall_ms": wall_ms,
-        "metrics": counters,
-        "decode_failures": server.decode_failures() - failures,
-        "answer": answer,
+        **measured.result,
+        "measured_again": measured.measured_again,
+        "taken_away": measured.taken_away,
+        **measured.observation._asdict(),
     }
+    if turn.side.speculates and not run["metrics"].get(DRAFTED):
+        raise one.server.fault(f"run {name}: the server drafted nothing; its draft is not in use")
     _logger.debug(_progress(block, run))
     return run
+
+
+def _attempt(one: LiveSide, ids: list[int], seed: int) -> dict[str, Any]:
+    """Return what one request gave: the answer, the time, and how the server's counters moved."""
+    before, failures = one.server.metrics(), one.server.decode_failures()
+    started_at = datetime.now(UTC)
+    clock = time.perf_counter()
+    answer = one.generate(ids, one.block.n_predict, seed)
+    wall_ms = (time.perf_counter() - clock) * 1000
+    after = one.server.metrics()
+    return {
+        "request": one.requests - 1,  # of its server, warm-ups included
+        "started_at": started_at.isoformat(),
+        "wall_ms": wall_ms,
+        "metrics": {name: value - before.get(name, 0) for name, value in after.items()},
+        "decode_failures": one.server.decode_failures() - failures,
+        "answer": answer,
+    }
 
 
 def _progress(block: Block, run: dict[str, Any]) -> str:
