@@ -29,17 +29,8 @@ def read_measured(blocks: Iterable[str], records: Path) -> dict[str, MeasuredBlo
         file = records / f"{block}.json"
         if file.exists():
             record = json.loads(file.read_text(encoding="utf-8"))
-            measured[block] = MeasuredBlock(record["block"], _seconds(record))
+            measured[block] = MeasuredBlock(record["block"], record["elapsed_s"])
     return measured
-
-
-def _seconds(record: Mapping[str, Any]) -> float:
-    """Return how long the measurement of a block took, from its record."""
-    if "elapsed_s" in record:
-        return float(record["elapsed_s"])
-    # Older releases recorded the parts instead; protocol `published` has no start and no warm-up.
-    runs = sum(run["wall_ms"] for run in record["runs"]) / 1000
-    return float(record.get("start_s", 0) + record.get("warm_up_s", 0) + runs)
 
 
 @dataclass(frozen=True)
