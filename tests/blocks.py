@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from specmoe.config.block import Block, Method, PromptSource
+from specmoe.config.block import Block, Method, PromptSource, Side
 
 PROVENANCE = {
     "engine": "e",
@@ -12,23 +12,28 @@ PROVENANCE = {
     "target_sha256": "t",
     "draft_sha256": "d",
 }
+ALONE = Side()
+DRAFTED = Side(4)
 
 
-def baseline(**more: Any) -> Block:
-    """Return a block without a draft; its prompts are a text and a passage of exact length."""
+def alone(**more: Any) -> Block:
+    """Return a block of a target alone; its prompts are a text and a passage of exact length."""
     block = Block(
         block="",
-        suite="P",
+        suite="A",
         target="target",
         method=Method.NONE,
         draft="none",
-        gamma=0,
         repeat=0,
+        sides=(ALONE,),
         prompts=(PromptSource("code", "code.txt"), PromptSource("passage-32", "passage.txt", 32)),
+        passes=1,
         n_predict=32,
         temperature=0.0,
         seed=42,
         warmups=0,
+        warmup_tokens=8,
+        order_seed=1,
         context=512,
         threads=1,
         gpu_layers=0,
@@ -36,12 +41,11 @@ def baseline(**more: Any) -> Block:
     return _named(replace(block, **more))
 
 
-def speculative(of: Block, **more: Any) -> Block:
-    """Return a block with the same runs and a draft."""
-    given = {"method": Method.DRAFT, "draft": "draft", "gamma": 4} | more
-    return _named(replace(of, **given))
+def compared(of: Block | None = None, **more: Any) -> Block:
+    """Return a block with the same prompts and a draft: the target alone beside γ = 4."""
+    given = {"suite": "B", "method": Method.DRAFT, "draft": "draft", "sides": (ALONE, DRAFTED)}
+    return _named(replace(of or alone(), **given | more))
 
 
 def _named(block: Block) -> Block:
-    name = f"{block.suite}/{block.target}/{block.draft}/g{block.gamma}/r{block.repeat}"
-    return replace(block, block=name)
+    return replace(block, block=f"{block.suite}/{block.target}/{block.draft}/r{block.repeat}")

@@ -6,7 +6,7 @@ from typing import Any
 from specmoe.config.trace import Demonstration
 from specmoe.measure.trace_record import Provenance, Recording
 
-from ..blocks import baseline, speculative
+from ..blocks import DRAFTED, alone, compared
 from .decoding_log import every_kind
 
 WORDS = {1: " one", 2: "two", 3: "\n", 4: "\ufffd", 5: "", 6: "\x1b[31m", 7: "seven", 8: "<b>"}
@@ -15,9 +15,9 @@ WORDS = {1: " one", 2: "two", 3: "\n", 4: "\ufffd", 5: "", 6: "\x1b[31m", 7: "se
 def recording(**more: Any) -> Recording:
     """Return the record, with some of its fields replaced."""
     decoding = every_kind()
-    block = speculative(baseline(n_predict=len(decoding.tokens)))
+    block = compared(alone(n_predict=len(decoding.tokens)), sides=(DRAFTED,))
     made = Recording(
-        version=1,
+        version=2,
         demonstration=Demonstration(
             block=replace(block, prompts=block.prompts[:1]),
             target_label="MoE Q4",

@@ -34,10 +34,6 @@ def test_the_demo_is_valid_and_has_every_model_of_the_study(demo, root):
             "campaign.suites: unknown suite 'E1'; known: A, B, C, D, F, G, K",
         ),
         (
-            {"campaign": {"suites": ["A", "B"]}},
-            "suites.B.baseline: unknown suite of this campaign 'P'",
-        ),
-        (
             {"campaign": {"engine": "curent"}},
             "campaign.engine: unknown engine 'curent'; did you mean 'current'?",
         ),
@@ -51,9 +47,12 @@ def test_the_demo_is_valid_and_has_every_model_of_the_study(demo, root):
             {"prompts": {"texts": {"code": {"file": "resources/prompts/cod.txt"}}}},
             "prompts.texts.code.file: no file 'resources/prompts/cod.txt'",
         ),
+        ({"measurement": {"passes": 0}}, "measurement.passes: "),
+        ({"measurement": {"sides": "beside"}}, "measurement.sides: "),
         (
-            {"suites": {"P": {"prompts": ["short_factual", "code", "long_reasoning"]}}},
-            "suites.B.baseline: suite 'P' has no prompt 'chinese'",
+            {"measurement": {"more_repeats": {"B/moe_q4/draft_0.8b/g4": 5}}},
+            "measurement.more_repeats: unknown comparison 'B/moe_q4/draft_0.8b/g4'; did you mean"
+            " 'B/moe_q4/draft_0.8b'?",
         ),
         (
             {"model_sets": {"study": {"itself": {"kind": "path", "path": "x.gguf"}}}},
@@ -71,11 +70,16 @@ def test_a_fault_of_a_campaign_is_named_with_its_place(study, root, overlay, mes
         ("B", {"gamas": [4]}, ": unknown key 'gamas'; did you mean 'gammas'?"),
         ("B", {"gammas": ["four"]}, ".gammas.0: "),
         ("B", {"gammas": []}, ".gammas: a suite with a draft needs at least one γ"),
-        ("B", {"baseline": None}, ".baseline: name the suite that has the runs without a draft"),
+        (
+            "B",
+            {"baseline": "P"},
+            ".baseline: leave this key out: every block measures its target alone, beside the"
+            " draft",
+        ),
+        ("B", {"prompts": []}, ": name at least one of prompts and prompt_lengths"),
         ("B", {"gammas": [4, 4]}, ".gammas: a value is named twice"),
         ("B", {"imposed_acceptance": [-0.1]}, ".imposed_acceptance.0: Input should be"),
         ("B", {"imposed_acceptance": [1.1]}, ".imposed_acceptance.0: Input should be"),
-        ("B", {"temperatures": [0.0, 0.7]}, ".baseline: suite 'P' has no temperature 0.7"),
         (
             "D",
             {"targets": ["dense_9"]},
@@ -89,7 +93,7 @@ def test_a_fault_of_a_campaign_is_named_with_its_place(study, root, overlay, mes
         ("F", {"engine": "marsh"}, ".engine: unknown engine 'marsh'; did you mean 'march'?"),
         ("F", {"engine": "march"}, ".engine: 'march' measures by protocol published alone"),
         (
-            "P",
+            "D",
             {"prompts": ["short_factul"]},
             ".prompts: unknown prompt 'short_factul'; did you mean 'short_factual'?",
         ),
@@ -172,20 +176,13 @@ def test_a_suite_can_be_measured_by_another_protocol_and_engine(study, root):
     assert list(config.of_campaign().engines) == ["current", "march"]
 
 
-def test_a_suite_and_its_baseline_are_measured_the_same_way(study, root):
-    with_tools(study)["suites"]["D"]["baseline"] = "F"
-    study["suites"]["D"] |= {"protocol": "published"}
-    message = fault(study, root)
-    assert "suites.D.baseline: suite 'F' is measured by protocol published with engine" in message
-
-
 def test_a_suite_by_the_studys_commands_needs_a_gamma_too(study, root):
     del with_tools(study)["suites"]["F"]["gammas"]
     assert "suites.F.gammas: a suite with a draft needs at least one γ" in fault(study, root)
 
 
 @pytest.mark.parametrize(
-    ("overlay", "suites"), [("demo", "ABCDFPK"), ("mechanism", "BDPKVWGTLQ"), ("true-shape", "VRK")]
+    ("overlay", "suites"), [("demo", "ABCDFK"), ("mechanism", "BDKVWGTLQ"), ("true-shape", "VRK")]
 )
 def test_the_campaigns_on_synthetic_models_have_controls(study, root, overlay, suites):
     data = merge(study, yaml.safe_load((root / f"config/{overlay}.yaml").read_text()))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from specmoe.config.block import Method
+from specmoe.config.block import Method, Side
 from specmoe.config.load import load
 from specmoe.config.parse import parse
 from specmoe.config.trace import Demonstration
@@ -25,20 +25,19 @@ def chosen(data, root) -> Demonstration:
 def test_the_first_pair_of_the_campaign_is_decoded_unless_another_is_named(demo, root):
     what = chosen(demo, root)
     block = what.block
-    assert (block.target, block.draft, block.gamma) == ("moe_q4", "draft_0.8b", 4)
+    assert (block.target, block.draft, what.side.gamma) == ("moe_q4", "draft_0.8b", 4)
     assert (what.target_label, what.draft_label, what.prompt_label) == (
         ("MoE Q4", "0.8B", "Short factual")
     )
     assert [source.file for source in block.prompts] == ["resources/prompts/short_factual.txt"]
     assert (block.n_predict, block.temperature, block.method) == (64, 0, Method.DRAFT)
-    assert block.context == 2048
+    assert (block.sides, block.passes, block.context) == ((Side(4),), 1, 2048)
     assert block.gpu_layers == 0
     assert what.synthetic
 
 
 def test_the_prompt_is_the_first_that_the_campaign_sends_to_the_pair(demo, root):
     demo["suites"]["B"]["prompts"] = ["chinese", "code"]
-    demo["suites"]["P"]["prompts"] = ["chinese", "code", "short_factual", "long_reasoning"]
     assert chosen(demo, root).block.prompts[0].prompt == "chinese"
     demo["trace"] = {"target": "dense_9b"}  # suite D sends it the texts of the study
     assert chosen(demo, root).block.prompts[0].prompt == "short_factual"
@@ -54,7 +53,7 @@ def test_a_pair_that_gets_no_text_decodes_the_first_of_all(demo, root):
 def test_named_parts_are_taken_and_the_rest_is_the_first_pair_with_them(demo, root):
     demo["trace"] = {"target": "dense_9b", "gamma": 7, "prompt": "code", "n_predict": 20}
     block = chosen(demo, root).block
-    assert (block.target, block.draft, block.gamma) == ("dense_9b", "draft_0.8b", 7)
+    assert (block.target, block.draft, block.sides) == ("dense_9b", "draft_0.8b", (Side(7),))
     assert (block.prompts[0].prompt, block.n_predict) == ("code", 20)
     demo["trace"] = {"draft": "draft_2b"}
     block = chosen(demo, root).block
@@ -115,9 +114,9 @@ def test_a_record_survives_a_round_trip(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 0}, " version 1: version: "),
-        ({"rounds": 3}, " version 1: rounds: "),
-        ({"tokens": None}, " version 1: tokens: "),
+        ({"version": 1}, " version 2: version: "),
+        ({"rounds": 3}, " version 2: rounds: "),
+        ({"tokens": None}, " version 2: tokens: "),
         (None, "decoding"),  # damaged
     ],
 )

@@ -1,7 +1,7 @@
 """What the rules take from a campaign follows from its configuration."""
 
 import json
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -56,7 +56,7 @@ def test_engines_have_ids_and_every_block_has_one_of_them(study, campaign_of):
     assert campaign.engine_id == campaign.engine_ids["current"]
     assert campaign.engine_names[campaign.engine_id] == "current"
     used = {block.suite: campaign.engine_of_block(name) for name, block in campaign.blocks.items()}
-    assert used == dict.fromkeys("ABCDP", campaign.engine_id) | {"F": campaign.engine_ids["march"]}
+    assert used == dict.fromkeys("ABCD", campaign.engine_id) | {"F": campaign.engine_ids["march"]}
 
 
 def test_a_model_keeps_the_engine_that_made_it(study, tmp_path, campaign_of):
@@ -103,11 +103,11 @@ def test_targets_with_greedy_drafts_are_judged_and_published_rows_are_not(study,
     assert campaign_of(study).judged_targets == []
 
 
-def test_a_suite_has_its_blocks_and_those_of_its_baselines(study, campaign_of):
+def test_a_suite_has_its_own_blocks_alone(study, campaign_of):
     campaign = campaign_of(study)
     blocks = [campaign.blocks[name] for name in campaign.blocks_of_suite("D")]
-    pairs = {(block.suite, block.target) for block in blocks}
-    assert pairs == set(product("DP", ["dense_4b", "dense_9b"]))
+    assert {block.suite for block in blocks} == {"D"}
+    assert len(blocks) == 2 * 3
 
 
 def test_a_target_has_baselines_by_the_server_alone_and_the_files_of_its_prompts(
@@ -115,8 +115,8 @@ def test_a_target_has_baselines_by_the_server_alone_and_the_files_of_its_prompts
 ):
     campaign = campaign_of(study)
     blocks = [campaign.blocks[name] for name in campaign.baselines_of_target("moe_q4")]
-    assert {block.suite for block in blocks} == {"A", "F", "P"}
-    assert not any(block.has_draft for block in blocks)
+    assert {block.suite for block in blocks} == {"A", "B", "F"}
+    assert all(block.measures_alone for block in blocks)
     files = campaign.prompt_files("moe_q4")
     assert files == sorted(set(files))
     assert "resources/prompts/code.txt" in files

@@ -1,5 +1,7 @@
 """The estimate of a campaign's time follows from the bytes it reads."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,3 +68,24 @@ def test_half_the_bandwidth_takes_longer_and_more_runs_take_longer(config):
     fast = block_seconds(block, [64], DENSE, DENSE, M2_ULTRA)
     assert block_seconds(block, [64], DENSE, DENSE, Machine(400e9, gpu=True, cores=24)) > fast
     assert block_seconds(block, [64, 64], DENSE, DENSE, M2_ULTRA) > fast
+
+
+def test_a_blocks_time_is_the_sum_of_its_sides(config):
+    [block] = [b for b in list_blocks(config, gpu=True) if b.block == "D/dense_4b/draft_0.8b/r0"]
+    parts = [
+        block_seconds(replace(block, sides=(side,)), [64, 64], DENSE, DENSE, M2_ULTRA)
+        for side in block.sides
+    ]
+    assert block_seconds(block, [64, 64], DENSE, DENSE, M2_ULTRA) == pytest.approx(sum(parts))
+    alone = block_seconds(replace(block, sides=block.sides[:1]), [64, 64], DENSE, None, M2_ULTRA)
+    assert parts[0] == alone
+
+
+def test_a_second_pass_costs_the_runs_again_and_no_warm_up(config):
+    [block] = [b for b in list_blocks(config, gpu=True) if b.block == "A/moe_q4/none/r0"]
+    once, twice, thrice = (
+        block_seconds(replace(block, passes=passes), [64], DENSE, None, M2_ULTRA)
+        for passes in (1, 2, 3)
+    )
+    assert thrice - twice == pytest.approx(twice - once)
+    assert twice < 2 * once

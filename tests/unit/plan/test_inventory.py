@@ -25,9 +25,9 @@ def artefact(study, root):
     return config, list_blocks(config, gpu=False)
 
 
-def plant(block, folder, **times):
-    """Write the record of a measured block whose runs took 10 s altogether."""
-    record = {"block": json.loads(block.to_json()), "runs": [{"wall_ms": 10_000.0}], **times}
+def plant(block, folder, seconds=10.0):
+    """Write the record of a measured block."""
+    record = {"block": json.loads(block.to_json()), "elapsed_s": seconds}
     file = folder / "blocks" / f"{block.block}.json"
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(record))
@@ -37,13 +37,11 @@ def test_a_campaign_measured_in_part_by_both_protocols_is_planned(artefact, root
     config, blocks = artefact
     by_commands = [block for block in blocks if block.protocol == Protocol.PUBLISHED][:2]
     by_server = [block for block in blocks if block.protocol == Protocol.PAIRED][:2]
-    plant(by_commands[0], tmp_path)  # the study's commands record no start and no warm-up
-    plant(by_commands[1], tmp_path, elapsed_s=12.0)
-    plant(by_server[0], tmp_path, start_s=1.0, warm_up_s=2.0)
-    plant(by_server[1], tmp_path, elapsed_s=14.0, start_s=1.0, warm_up_s=2.0)
+    for block, seconds in zip((*by_commands, *by_server), (10, 12, 13, 14), strict=True):
+        plant(block, tmp_path, seconds)
     found = take_inventory(config, blocks, tmp_path / "models", tmp_path, root)
     times = [found.measured_s.get(block.block) for block in (*by_commands, *by_server)]
-    assert times == [10.0, 12.0, 13.0, 14.0]
+    assert times == [10, 12, 13, 14]
     assert len(found.measured_s) == 4
     plan = make_plan(config, blocks, M2_ULTRA, Backend.CPU, found)
     text = describe(plan)

@@ -55,7 +55,9 @@ def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     plan = plan_of(study)
     assert plan.shortfalls == []
     runs = {suite.suite: suite.runs for suite in plan.suites}
-    assert runs == {"A": 18, "B": 144, "C": 36, "D": 72, "F": 36, "P": 48}
+    assert runs == {"A": 18, "B": 192, "C": 36, "D": 96, "F": 36}
+    head = "Campaign m2-ultra: 306 runs and 72 of targets alone beside them, in 39 blocks"
+    assert describe(plan).startswith(f"{head}\n")
 
 
 def test_a_file_that_two_models_share_is_downloaded_once(plan_of, study):
@@ -100,6 +102,31 @@ def test_on_cuda_models_must_fit_the_memory_of_the_gpu(plan_of, study):
     assert not any(shortfall.startswith("memory: Dense 9B:") for shortfall in plan.shortfalls)
 
 
+def test_a_campaign_whose_suites_all_name_the_target_alone_has_no_runs_beside_them(plan_of, study):
+    study["campaign"]["suites"] = ["C", "F"]
+    assert describe(plan_of(study)).startswith("Campaign m2-ultra: 72 runs, in 15 blocks\n")
+
+
+def test_sides_that_the_memory_does_not_hold_at_once_follow_one_another(plan_of, study):
+    # CUDA copies the weights of every process; elsewhere the sides of a block share them.
+    assert plan_of(study).in_turn == []
+    gpu = M2_ULTRA | {"gpu_memory_bytes": 80 * 2**30}
+    plan = plan_of(study, host=gpu, backend=Backend.CUDA)
+    assert plan.shortfalls == []
+    assert "MoE Q8 with 2B, 4 sides" in plan.in_turn
+    assert "Dense 4B with 0.8B, 4 sides" not in plan.in_turn
+    line = f"so one follows the other: {'; '.join(plan.in_turn)}"
+    assert f"Memory does not hold all sides at once, {line}" in describe(plan)
+    study["measurement"]["sides"] = "in_turn"
+    assert plan_of(study, host=gpu, backend=Backend.CUDA).in_turn == []
+
+
+def test_the_studys_commands_always_follow_one_another(plan_of, study):
+    study["measurement"]["protocol"] = "published"
+    gpu = M2_ULTRA | {"gpu_memory_bytes": 48 * 2**30}
+    assert plan_of(study, host=gpu, backend=Backend.CUDA).in_turn == []
+
+
 def test_a_campaign_without_the_large_models_fits_the_laptop(plan_of, study):
     study["campaign"]["suites"] = ["C"]
     laptop = M2_ULTRA | {"memory_bytes": 32 * 2**30}
@@ -117,7 +144,7 @@ def test_a_model_of_unknown_size_is_reported_as_such(plan_of, study):
 
 
 def test_the_measured_time_is_beside_the_estimate(plan_of, study):
-    block = "A/moe_q4/none/g0/r0"
+    block = "A/moe_q4/none/r0"
     text = describe(plan_of(study, measured_s={block: 59.0}))
     assert "1 blocks: 59 s (estimated: " in text
 
@@ -133,7 +160,7 @@ def test_without_a_bandwidth_the_plan_names_the_key_that_gives_it(plan_of, study
     unknown = {"memory_bandwidth_bytes_per_second": None, "memory_bandwidth_source": None}
     text = describe(plan_of(study, host=M2_ULTRA | unknown))
     assert "set host.memory_bandwidth_gb_s" in text
-    assert text.split("measured")[-1].count("unknown  -") == 7
+    assert text.split("measured")[-1].count("unknown  -") == 6
 
 
 def test_a_plan_that_does_not_fit_stops_downloads_unless_room_is_ignored(tmp_path):

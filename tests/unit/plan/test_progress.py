@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from specmoe.config.block import PromptSource
+from specmoe.config.block import PromptSource, Side
 from specmoe.plan.progress import (
     MeasuredBlock,
     changed_blocks,
@@ -16,9 +16,9 @@ from specmoe.plan.progress import (
     seconds_left,
 )
 
-from ...blocks import baseline
+from ...blocks import alone, compared
 
-BLOCKS = ["A/t/none/g0/r0", "B/t/d/g4/r0", "B/t/d/g8/r0"]
+BLOCKS = ["A/t/none/r0", "B/t/d/r0", "B/t/e/r0"]
 
 
 def test_failed_blocks_are_named_with_their_log_and_others_counted(tmp_path):
@@ -45,20 +45,6 @@ def test_blocks_without_an_estimate_count_as_the_mean_of_the_measured_ones():
     assert seconds_left({"a": None, "b": None, "c": None}, {"a": 7.0}) == 14
 
 
-@pytest.mark.parametrize(
-    ("times", "seconds"),
-    [
-        ({"elapsed_s": 9.0}, 9),
-        ({"start_s": 1.0, "warm_up_s": 2.0}, 5),
-        ({}, 2),  # protocol `published` in an older release
-    ],
-)
-def test_the_time_of_a_block_is_recorded_as_a_whole_or_in_parts(tmp_path, times, seconds):
-    record = {"block": {}, "runs": [{"wall_ms": 500.0}, {"wall_ms": 1500.0}]}
-    (tmp_path / "r0.json").write_text(json.dumps(record | times))
-    assert read_measured(["r0"], tmp_path)["r0"].seconds == seconds
-
-
 @pytest.fixture
 def records(tmp_path):
     """Write records of blocks; returns their folder."""
@@ -75,9 +61,9 @@ def records(tmp_path):
 
 
 def test_only_measured_blocks_have_a_time(records):
-    folder = records(baseline())
-    measured = read_measured([baseline().block, "B/other/r0"], folder)
-    assert {name: block.seconds for name, block in measured.items()} == {baseline().block: 5.0}
+    folder = records(alone())
+    measured = read_measured([alone().block, "B/other/r0"], folder)
+    assert {name: block.seconds for name, block in measured.items()} == {alone().block: 5.0}
 
 
 @pytest.fixture
@@ -94,8 +80,8 @@ def planned(tmp_path):
 
 
 def test_progress_counts_blocks_and_says_how_long_the_rest_takes(records, planned):
-    plan = planned({baseline().block: 10.0, "B/t/d/g4/r0": 60.0, "B/t/d/g8/r0": 60.0})
-    folder = records(baseline(), seconds=20.0)
+    plan = planned({alone().block: 10.0, "B/t/d/r0": 60.0, "B/t/e/r0": 60.0})
+    folder = records(alone(), seconds=20.0)
     assert describe_progress(plan, folder) == "1 of 3 blocks, 4 min left"
 
 
@@ -105,12 +91,12 @@ def test_blocks_that_the_plan_counts_as_measured_are_not_read_again(planned, tmp
 
 
 def test_a_block_to_measure_again_counts_when_its_record_is_newer_than_the_plan(records, planned):
-    folder = records(baseline())
-    plan = planned({baseline().block: 10.0}, again=[baseline().block])
-    os.utime(folder / f"{baseline().block}.json", (0, 0))
+    folder = records(alone())
+    plan = planned({alone().block: 10.0}, again=[alone().block])
+    os.utime(folder / f"{alone().block}.json", (0, 0))
     assert describe_progress(plan, folder) == "0 of 1 blocks, 10 s left"
     later = plan.stat().st_mtime + 5
-    os.utime(folder / f"{baseline().block}.json", (later, later))
+    os.utime(folder / f"{alone().block}.json", (later, later))
     assert describe_progress(plan, folder) == "1 of 1 blocks"
 
 
@@ -125,20 +111,27 @@ def changes(records):
 
 
 def test_an_added_prompt_is_why_a_block_is_measured_again(changes):
-    before = baseline()
+    before = alone()
     now = replace(before, prompts=(*before.prompts, PromptSource("mine", "mine.txt")))
     assert changes(before, before) == {}
     assert changes(before, now) == {now.block: "prompt added: mine"}
     assert changes(now, before) == {now.block: "prompt left out: mine"}
 
 
+def test_another_gamma_is_why_a_comparison_is_measured_again(changes):
+    before = compared()
+    now = replace(before, sides=(*before.sides, Side(8), Side(8, 0.5)))
+    assert changes(before, now) == {now.block: "side added: g8, side added: g8-a0.5"}
+    assert changes(now, before) == {now.block: "side left out: g8, side left out: g8-a0.5"}
+
+
 def test_other_changes_are_given_with_both_values(changes):
-    now = replace(baseline(), n_predict=64)
-    assert changes(baseline(), now) == {now.block: "n_predict: 32 before, 64 now"}
+    now = replace(alone(), n_predict=64)
+    assert changes(alone(), now) == {now.block: "n_predict: 32 before, 64 now"}
 
 
 def test_a_key_that_an_older_release_did_not_have_is_no_change():
-    asked = json.loads(baseline().to_json())
+    asked = json.loads(alone().to_json())
     del asked["environment"]
-    measured = {baseline().block: MeasuredBlock(asked, 5.0)}
-    assert changed_blocks([baseline()], measured) == {}
+    measured = {alone().block: MeasuredBlock(asked, 5.0)}
+    assert changed_blocks([alone()], measured) == {}

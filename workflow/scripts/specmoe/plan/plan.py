@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from specmoe.config.backend import Backend
-from specmoe.config.block import Arrangement, Block
+from specmoe.config.block import Arrangement, Block, Protocol
 from specmoe.config.matrix import added_runs
 from specmoe.config.models import UNVERIFIED, ConvertModel, HubModel, PathModel
 from specmoe.config.schema import Config
@@ -197,7 +197,8 @@ def _in_turn(
     """Return the models of blocks whose sides follow one another because memory is too small."""
     words = []
     for block in blocks:
-        if block.arrangement != Arrangement.AUTO or len(block.sides) == 1:
+        chooses = block.protocol == Protocol.PAIRED and block.arrangement == Arrangement.AUTO
+        if not chooses or len(block.sides) == 1:
             continue
         target, draft = sizes.get(block.target), sizes.get(block.draft)
         if target and draft:

@@ -122,5 +122,7 @@ def _again(plan: Plan) -> list[str]:
             f" ({duration(seconds_left(times, {}))} by estimate): {reason}"
         )
     if lines:
-        lines.append("A block is measured as a whole, so that its runs are comparable.")
+        lines.append(
+            "A block is measured as a whole, so that its sides and prompts are comparable."
+        )
     return lines
