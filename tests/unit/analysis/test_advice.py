@@ -33,7 +33,6 @@ CARDS = {
 
 @pytest.fixture
 def config(study, root):
-    study["statistics"]["resamples"] = 500
     return load(study, root)
 
 

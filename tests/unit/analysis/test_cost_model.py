@@ -36,7 +36,7 @@ from ..simulated_rounds import (
     real,
 )
 
-SETTINGS = Statistics(resamples=200)
+SETTINGS = Statistics()
 WIDTHS = [1, *(gamma + 1 for gamma in GAMMAS)]
 
 

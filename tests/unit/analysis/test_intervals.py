@@ -11,7 +11,7 @@ from specmoe.analysis.intervals import (
 )
 from specmoe.config.schema import Statistics
 
-SETTINGS = Statistics(resamples=1000)
+SETTINGS = Statistics()
 
 
 def pairs(logs):
@@ -37,7 +37,7 @@ def test_the_interval_of_one_among_many_is_wider_than_its_own():
 
 def test_the_best_of_useless_settings_is_seldom_taken_for_a_gain():
     generator = np.random.default_rng(1)
-    settings = Statistics(resamples=300)
+    settings = Statistics()
     by_own, by_joint = 0, 0
     for _ in range(100):
         cells = {str(n): pairs(generator.normal(0, 0.05, (3, 1))) for n in range(8)}

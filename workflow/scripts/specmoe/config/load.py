@@ -23,6 +23,13 @@ from specmoe.errors import ConfigError, nearest
 # Top-level keys of earlier releases, and their present names.
 RENAMED = {"beside": "compare_with"}
 
+# Keys of earlier releases that are gone, by section, and why.
+REMOVED = {
+    "statistics": dict.fromkeys(
+        ("resamples", "seed"), "intervals are Student's t and draw no resamples; remove this key"
+    ),
+}
+
 # Where pydantic adds the branch of a tagged union to the place of a fault.
 _TAG_DEPTH = {"engines": 2, "model_sets": 3}
 
@@ -40,6 +47,10 @@ def load(data: Mapping[str, Any], root: Path) -> Config:
     for old, new in RENAMED.items():
         if old in data:
             _refuse(old, f"this key is now {new}")
+    for section, gone in REMOVED.items():
+        given = data.get(section)
+        for key in gone.keys() & (given if isinstance(given, Mapping) else {}):
+            _refuse(f"{section}.{key}", gone[key])
     try:
         config = Config.model_validate(data)
     except ValidationError as error:
