@@ -22,7 +22,7 @@ def repeats_to_decide(settings: pd.DataFrame, statistics: Statistics) -> int | N
     `statistics.repeats_limit`, or if no spread is known.
     """
     distances = np.log(settings["speedup"].to_numpy(float))
-    spreads = settings["block_sd"].to_numpy(float)
+    spreads = settings["block_sd"].to_numpy(float, na_value=np.nan)
     if np.isnan(spreads).all():
         return None
     deviations = np.fmax(spreads, math.sqrt(np.nanmean(spreads**2)))
