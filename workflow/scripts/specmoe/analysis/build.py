@@ -284,7 +284,7 @@ def _care(runs: pd.DataFrame) -> dict[str, Any]:
     words = {"together": "live together", "in_turn": "one after the other"}
     return {
         "arrangement": ", ".join(
-            f"{words[kind]}: {count} blocks" for kind, count in blocks.items()
+            f"{words[str(kind)]}: {count} blocks" for kind, count in blocks.items()
         ),
         # How many runs were measured again, and how many were disturbed at the last attempt too.
         "measured_again": int(watched["measured_again"].gt(0).sum()) if known else None,

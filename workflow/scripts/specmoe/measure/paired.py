@@ -64,7 +64,7 @@ def arrange(block: Block, job: Job) -> Arrangement:
     if block.arrangement != Arrangement.AUTO:
         return block.arrangement
     if len(block.sides) == 1:
-        return Arrangement.IN_TURN
+        return Arrangement.TOGETHER
     needed = bytes_together(
         job.target.stat().st_size,
         job.draft.stat().st_size if job.draft else 0,
