@@ -96,7 +96,7 @@ rule summarise_suite:
 for suite in CONFIG.campaign.suites if CAMPAIGN.measured else []:
 
     rule:
-        """Measure one suite, with the baselines it is compared with, and print its summary."""
+        """Measure one suite, and print its summary."""
         name:
             f"suite_{suite}"
         input:

@@ -34,7 +34,6 @@ from specmoe.engine.server import Server, server_command  # noqa: E402
 from specmoe.engine.taken_away import (  # noqa: E402
     Observation,
     Watch,
-    engine_process,
     was_taken_away,
 )
 from specmoe.models.synthetic import write_model  # noqa: E402
@@ -72,8 +71,7 @@ def main() -> None:
             binaries / "llama-server", model, context=2048, threads=threads, gpu_layers=0
         )
         with Server(command, Path(folder, "log"), start_limit_s=60, run_limit_s=600) as server:
-            assert server._process is not None
-            watch = Watch(engine_process(server._process.pid), threads, Backend.CPU)
+            watch = Watch(server.pid, threads, Backend.CPU)
             for _ in range(WARM_UPS):
                 request(server, watch, args.n_predict)
             seen: dict[str, list[Seen]] = {kind: [] for kind in neighbours}

@@ -4,9 +4,12 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
+from specmoe.config.backend import Backend
 from specmoe.engine.job import Job
+from specmoe.engine.memory import usable_memory
 from specmoe.models.synthetic import write_model
 
 from ..conftest import build_engine
@@ -41,6 +44,8 @@ def job(engine_bin, family, prompt_folder, tmp_path) -> Job:
         server_log=tmp_path / "server.log",
         start_limit_s=60,
         run_limit_s=120,
+        backend=Backend.CPU,
+        usable_memory=usable_memory(psutil.virtual_memory().total, None, Backend.CPU),
     )
 
 

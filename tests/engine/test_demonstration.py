@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from specmoe.config.block import Side
 from specmoe.config.trace import Demonstration
 from specmoe.errors import MeasurementError
 from specmoe.measure.trace import record
@@ -11,7 +12,7 @@ from specmoe.measure.trace_record import Provenance
 from specmoe.models.synthetic import write_model
 
 from ..attention_only import CORE_LAYERS, write_attention_only
-from ..blocks import baseline, speculative
+from ..blocks import DRAFTED, alone, compared
 from ..recipes import SMALL
 
 TOKENS = 40
@@ -38,8 +39,8 @@ def attention_only(tmp_path_factory):
 def do(job, tmp_path):
     """Record the demonstration with a target and a draft."""
 
-    def run(target, draft, **changes):
-        block = speculative(baseline(n_predict=TOKENS), **changes)
+    def run(target, draft, side=DRAFTED):
+        block = compared(alone(n_predict=TOKENS), sides=(side,))
         return record(
             Demonstration(
                 block=replace(block, prompts=block.prompts[:1]),
@@ -62,7 +63,7 @@ def generated(recording) -> list[int]:
 
 @pytest.mark.parametrize("gamma", [1, 4, 9])
 def test_the_rounds_of_a_hybrid_mixture_give_its_tokens_and_replay(do, mixture, family, gamma):
-    made = do(mixture, family["draft"], gamma=gamma)
+    made = do(mixture, family["draft"], Side(gamma))
     assert generated(made) == list(made.tokens)
     assert len(made.tokens) == TOKENS
     assert made.plain_tokens == made.tokens

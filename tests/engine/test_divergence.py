@@ -10,35 +10,35 @@ from specmoe.errors import MeasurementError
 from specmoe.measure.batches import Candidate, read_in_batches
 from specmoe.measure.divergence import find_divergences, judge_all
 from specmoe.measure.paired import measure
-from specmoe.runs.collect import link_baselines, rows_of_record
+from specmoe.runs.collect import rows_of_record
 
-from ..blocks import PROVENANCE, baseline
+from ..blocks import ALONE, PROVENANCE, alone, compared
 
-BASELINE = baseline(n_predict=16)
+BASELINE = compared(alone(n_predict=16), sides=(ALONE,))
 POSITION = 5
 
 
 @pytest.fixture
 def record(job):
     """The record of a baseline's block."""
-    return measure(BASELINE, replace(job, draft=None)) | {"provenance": PROVENANCE}
+    return measure(BASELINE, job) | {"provenance": PROVENANCE}
 
 
 def planted(record, token_of):
-    """Return a baseline's record as a speculative block's, with one token replaced."""
+    """Return a baseline's record with a second side, γ = 4, whose runs have one other token."""
     copy = deepcopy(record)
-    copy["block"] |= {"block": "B/target/d/g4/r0", "suite": "B", "draft": "d", "gamma": 4}
-    for run in copy["runs"]:
-        run |= {"run": f"B/target/d/g4/r0/{run['prompt']}", "draft_ms": 1.0}
+    [alone] = copy["sides"]
+    copy["sides"].append(alone | {"side": "g4", "gamma": 4})
+    for run in deepcopy(copy["runs"]):
+        run |= {"run": run["run"].replace("/alone/", "/g4/"), "side": "g4", "draft_ms": 1.0}
         tokens = run["answer"]["tokens"]
         tokens[POSITION] = token_of(tokens[POSITION])
+        copy["runs"].append(run)
     return copy
 
 
 def divergences(record, token_of):
-    rows = [row for of in (record, planted(record, token_of)) for row in rows_of_record(of, "c")]
-    link_baselines(rows, {"B": "P"})
-    return find_divergences(rows, "target")
+    return find_divergences(rows_of_record(planted(record, token_of), "c"), "target")
 
 
 def test_a_planted_token_is_far_behind_the_baselines_own(record, job):
@@ -73,7 +73,7 @@ def test_a_prefix_shared_by_several_runs_is_asked_about_once(record, job):
 @pytest.fixture
 def server(job):
     """The target, without a draft."""
-    with job.server(job.command(BASELINE, None), BASELINE) as running:
+    with job.server(job.command(BASELINE, ALONE), BASELINE, job.server_log) as running:
         yield running
 
 

@@ -1,5 +1,6 @@
 """The paired protocol on a real llama-server: what it records, and how it fails."""
 
+import logging
 import os
 import signal
 import threading
@@ -8,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.config.block import Block, PromptSource
+from specmoe.config.block import Arrangement, Block, PromptSource, Side
 from specmoe.errors import MeasurementError
 from specmoe.measure.paired import measure
 from specmoe.runs.collect import rows_of_record
 
-from ..blocks import PROVENANCE, baseline, speculative
+from ..blocks import ALONE, DRAFTED, PROVENANCE, alone, compared
 from ..hostile import HOSTILE
 from ..processes import alive, eventually
 
-BASELINE = baseline(warmups=1)
-SPECULATIVE = speculative(BASELINE, suite="B")
+BASELINE = alone(warmups=2)
+COMPARED = compared(BASELINE)
+IN_TURN = replace(COMPARED, arrangement=Arrangement.IN_TURN)
 
 
 @pytest.fixture
@@ -26,8 +28,7 @@ def do(job):
     """Measure a block of the small family; returns its record."""
 
     def run(block: Block, **other_models):
-        draft = job.draft if block.has_draft else None
-        return measure(block, replace(job, **{"draft": draft} | other_models))
+        return measure(block, replace(job, **other_models))
 
     return run
 
@@ -38,18 +39,118 @@ def rows(record):
 
 def test_every_run_is_logged_with_its_place_and_rate(do, caplog):
     caplog.set_level("DEBUG", "specmoe")
-    do(SPECULATIVE)
-    assert [line.split(": ")[0] for line in caplog.messages] == ["run 1 of 2", "run 2 of 2"]
-    assert all("tok/s, acceptance" in line for line in caplog.messages)
+    do(COMPARED)
+    assert [line.split(": ")[0] for line in caplog.messages] == [
+        f"run {number} of 4" for number in (1, 2, 3, 4)
+    ]
+    for line in caplog.messages:
+        assert ("tok/s, acceptance" in line) == ("/g4/" in line)
 
 
 def test_speculation_gives_the_baselines_tokens_on_unquantized_models(do):
-    plain, speculative = rows(do(BASELINE)), rows(do(SPECULATIVE))
-    assert [row["tokens"] for row in plain] == [row["tokens"] for row in speculative]
+    found = rows(do(COMPARED))
+    assert [row["common_prefix"] for row in found if row["gamma"]] == [32, 32]
+    assert {row["baseline"] for row in found} == {
+        None,
+        *(row["run"] for row in found if not row["gamma"]),
+    }
+
+
+class CountServers(logging.Handler):
+    """After each run, notes how many servers write to the logs of a folder."""
+
+    def __init__(self, folder: Path):
+        super().__init__(logging.DEBUG)
+        self.folder = folder
+        self.counts: list[int] = []
+
+    def emit(self, record):
+        self.counts.append(len(server_pids(self.folder)))
+
+
+@pytest.fixture
+def count_servers(tmp_path, caplog):
+    """Counts of live servers after each run."""
+    caplog.set_level("DEBUG", "specmoe.measure")
+    handler, logger = CountServers(tmp_path), logging.getLogger("specmoe.measure.paired")
+    logger.addHandler(handler)
+    yield handler.counts
+    logger.removeHandler(handler)
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc").exists(), reason="finds processes in /proc")
+
+
+@needs_proc
+def test_sides_are_live_at_once_or_one_at_a_time_and_leave_no_server(do, count_servers, tmp_path):
+    block = replace(COMPARED, sides=(ALONE, DRAFTED, Side(2)))
+    assert do(block)["arrangement"] == "together"
+    assert count_servers == [3] * 6
+    count_servers.clear()
+    assert do(replace(block, arrangement=Arrangement.IN_TURN))["arrangement"] == "in_turn"
+    assert count_servers == [1] * 6
+    assert server_pids(tmp_path) == []
+
+
+def test_together_and_in_turn_give_the_same_tokens_and_counters(do):
+    block = replace(COMPARED, sides=(ALONE, DRAFTED, Side(4, 0.5)), passes=2)
+    together, in_turn = do(block), do(replace(block, arrangement=Arrangement.IN_TURN))
+    assert (together["arrangement"], in_turn["arrangement"]) == ("together", "in_turn")
+    order = [run["run"] for run in together["runs"]]
+    assert order != [run["run"] for run in in_turn["runs"]]
+    assert by_run(together) == by_run(in_turn)
+    assert len(by_run(together)) == 12
+
+
+def test_each_side_has_a_log_and_a_peak_of_memory_of_its_own(do, tmp_path):
+    for block in (COMPARED, IN_TURN):
+        alone, drafted = do(block)["sides"]
+        assert 0 < alone["peak_rss_bytes"] < drafted["peak_rss_bytes"]
+        for side in (alone, drafted):
+            log = tmp_path / f"server.{side['side']}.log"
+            # The prompts' times, warm-ups included.
+            requests = len(side["warm_ups"]) + 2
+            assert log.read_text().count("prompt eval time") == requests
+            log.unlink()
+
+
+def test_warm_ups_are_short_and_recorded(do):
+    for side in do(COMPARED)["sides"]:
+        assert len(side["warm_ups"]) == 2
+        for warm_up in side["warm_ups"]:
+            assert warm_up["wall_ms"] > warm_up["decode_ms"] > 0
+            assert warm_up["prompt_ms"] > 0
+
+
+def test_sides_follow_one_another_where_their_private_memory_is_too_large(do, job, monkeypatch):
+    monkeypatch.setattr("specmoe.engine.memory.WORKING_BYTES", 0)
+    mapped = job.target.stat().st_size + job.draft.stat().st_size
+    record = do(COMPARED, usable_memory=mapped)
+    assert record["arrangement"] == "in_turn"
+    assert all(side["private_bytes"] > 10**6 for side in record["sides"])
+    assert by_run(record) == by_run(do(COMPARED))
+
+
+def test_memory_that_does_not_hold_all_sides_is_not_tried(do, count_servers):
+    assert do(COMPARED, usable_memory=10**6)["arrangement"] == "in_turn"
+    assert len(count_servers) == 4
+
+
+def test_passes_sample_other_texts_and_greedy_ones_repeat_them(do):
+    greedy, sampled = (
+        {
+            (row["prompt"], row["pass"]): row["tokens"]
+            for row in rows(do(replace(BASELINE, passes=2, temperature=temperature)))
+        }
+        for temperature in (0.0, 1.0)
+    )
+    for prompt in ("code", "passage-32"):
+        assert greedy[prompt, 0] == greedy[prompt, 1]
+        assert sampled[prompt, 0] != sampled[prompt, 1]
 
 
 def test_counters_obey_the_servers_arithmetic(do):
-    for row in rows(do(SPECULATIVE)):
+    for row in [row for row in rows(do(COMPARED)) if row["gamma"]]:
         # The prompt's pass gives the first token; each other decode gives one and those it accepts.
         passes = row["decodes"] - 1
         assert passes == row["n_predict"] - 1 - row["accepted"] + row["replays_rejected"]
@@ -73,36 +174,41 @@ IDENTITY = (
 )
 
 
-def identity(record):
-    return [{name: row[name] for name in IDENTITY} for row in rows(record)]
+def by_run(record):
+    return {row["run"]: {name: row[name] for name in IDENTITY} for row in rows(record)}
 
 
 def test_twenty_hostile_variables_do_not_change_the_rows(do, monkeypatch):
-    clean = [do(block) for block in (BASELINE, SPECULATIVE)]
+    clean = do(COMPARED)
     for name, value in HOSTILE.items():
         monkeypatch.setenv(name, value)
-    hostile = [do(block) for block in (BASELINE, SPECULATIVE)]
-    assert [*map(identity, hostile)] == [*map(identity, clean)]
-    for one, other in zip(hostile, clean, strict=True):
+    hostile = do(COMPARED)
+    assert by_run(hostile) == by_run(clean)
+    for one, other in zip(hostile["sides"], clean["sides"], strict=True):
         assert one["environment"] == other["environment"]
         assert one["server"] == other["server"]
 
 
 def test_the_record_has_command_line_environment_settings_and_raw_answers(do):
-    record = do(SPECULATIVE)
-    assert record["command"][record["command"].index("--spec-draft-n-max") + 1] == "4"
-    assert record["runs"][0]["answer"]["timings"]["draft_n"] > 0
-    assert record["peak_rss_bytes"] > 0
-    assert record["environment"]["LC_ALL"] == "C.UTF-8"
-    assert record["server"]["speculative"] is True
-    assert record["server"]["cache_types"] == ("f16",)
-    assert do(BASELINE)["server"]["speculative"] is False
+    record = do(COMPARED)
+    alone, drafted = record["sides"]
+    # All but the address, which is last.
+    flags, more = alone["command"][:-1], drafted["command"][:-1]
+    assert more[: len(flags)] == flags
+    assert more[more.index("--spec-draft-n-max") + 1] == "4"
+    assert {run["side"] for run in record["runs"] if "draft_n" in run["answer"]["timings"]} == {
+        "g4"
+    }
+    assert alone["environment"] == drafted["environment"]
+    assert alone["environment"]["LC_ALL"] == "C.UTF-8"
+    assert [side["server"]["speculative"] for side in (alone, drafted)] == [False, True]
+    assert [side["server"]["cache_types"] for side in (alone, drafted)] == [("f16",)] * 2
 
 
 @pytest.mark.parametrize(
     ("name", "value", "reported"),
     [
-        ("LLAMA_ARG_SPEC_TYPE", "ngram-simple", "speculative = True, the block asks for False"),
+        ("LLAMA_ARG_SPEC_TYPE", "ngram-simple", "speculative = True, side alone asks for False"),
         ("LLAMA_ARG_CACHE_TYPE_K", "q8_0", r"types of the cache = \('f16', 'q8_0'\)"),
     ],
 )
@@ -125,7 +231,7 @@ def test_a_prompt_that_exceeds_the_context_is_named(do):
 
 def test_a_draft_of_another_vocabulary_fails_the_block(do, stranger):
     with pytest.raises(MeasurementError, match="different vocabularies"):
-        do(SPECULATIVE, draft=stranger)
+        do(COMPARED, draft=stranger)
 
 
 def test_a_file_that_is_no_model_fails_with_the_end_of_the_log(do, tmp_path):
@@ -135,8 +241,9 @@ def test_a_file_that_is_no_model_fails_with_the_end_of_the_log(do, tmp_path):
         do(BASELINE, target=broken)
 
 
-def server_pid(log_folder: Path) -> int:
-    """Return the id of the llama-server process that writes to a log in a folder; 0 if none."""
+def server_pids(log_folder: Path) -> list[int]:
+    """Return the ids of the llama-server processes that write to logs in a folder."""
+    found = []
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
             try:
@@ -145,24 +252,22 @@ def server_pid(log_folder: Path) -> int:
             except OSError:
                 continue
             if name == "llama-server" and output.parent == log_folder:
-                return int(process.name)
-    return 0
+                found.append(int(process.name))
+    return found
 
 
 @pytest.fixture
 def long_run(job):
     """A server with time for a long request, in which a test plants a fault."""
-    block = baseline(context=4096)
-    with replace(job, run_limit_s=3).server(job.command(block, None), block) as server:
+    block = alone(context=4096)
+    command = job.command(block, ALONE)
+    with replace(job, run_limit_s=3).server(command, block, job.server_log) as server:
         yield server
-
-
-needs_proc = pytest.mark.skipif(not Path("/proc").exists(), reason="finds processes in /proc")
 
 
 @needs_proc
 def test_a_crash_is_named_by_its_signal(long_run, tmp_path):
-    pid = server_pid(tmp_path)
+    [pid] = server_pids(tmp_path)
     threading.Timer(0.5, os.kill, (pid, signal.SIGKILL)).start()
     with pytest.raises(MeasurementError, match=r"crashed \(killed by SIGKILL\)"):
         while True:
@@ -170,12 +275,26 @@ def test_a_crash_is_named_by_its_signal(long_run, tmp_path):
 
 
 @needs_proc
+def test_a_server_that_the_system_kills_for_memory_is_named_when_asked_for_its_memory(
+    long_run, tmp_path
+):
+    assert long_run.private_bytes() > 0
+    [pid] = server_pids(tmp_path)
+    os.kill(pid, signal.SIGKILL)
+    assert eventually(lambda: not alive(pid))
+    with pytest.raises(MeasurementError, match=r"crashed \(killed by SIGKILL\)"):
+        long_run.private_bytes()
+
+
+@needs_proc
 def test_a_hang_ends_at_the_time_limit_and_leaves_no_server(job, tmp_path):
     with (
         pytest.raises(MeasurementError, match=r"timeout: /completion took longer than 1 s"),
-        replace(job, run_limit_s=1).server(job.command(BASELINE, None), BASELINE) as server,
+        replace(job, run_limit_s=1).server(
+            job.command(BASELINE, ALONE), BASELINE, job.server_log
+        ) as server,
     ):
-        pid = server_pid(tmp_path)
+        [pid] = server_pids(tmp_path)
         os.kill(pid, signal.SIGSTOP)
         server.complete([1] * 8, n_predict=8, temperature=0, seed=1)
     assert eventually(lambda: not alive(pid))

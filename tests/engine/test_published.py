@@ -11,14 +11,14 @@ from specmoe.errors import MeasurementError
 from specmoe.measure.study_commands import measure
 from specmoe.runs.collect import rows_of_record
 
-from ..blocks import PROVENANCE, baseline, speculative
+from ..blocks import DRAFTED, PROVENANCE, alone, compared
 
-BASELINE = baseline(
+BASELINE = alone(
     suite="F",
     prompts=(PromptSource("passage-16", "passage.txt", 16),),
     protocol=Protocol.PUBLISHED,
 )
-SPECULATIVE = speculative(BASELINE)
+SPECULATIVE = compared(BASELINE, sides=(DRAFTED,))
 
 
 @pytest.fixture(params=["engine_bin", "march_bin"], ids=["current", "march"])

@@ -47,7 +47,7 @@ def untimed_verdicts(campaign: Path) -> dict[tuple[str, str], int]:
 
 
 def tiny_campaign(engine_bin: Path) -> dict[str, Any]:
-    """Return a campaign of two blocks on unquantized models."""
+    """Return a campaign of two blocks on unquantized models: a comparison, and a target alone."""
     without = {
         "title": "None",
         "targets": ["target"],
@@ -55,7 +55,7 @@ def tiny_campaign(engine_bin: Path) -> dict[str, Any]:
         "prompts": ["code"],
         "prompt_lengths": [32],
     }
-    speculative = {"title": "Speculative", "drafts": ["draft"], "gammas": [4], "baseline": "N"}
+    speculative = {"title": "Speculative", "drafts": ["draft"], "gammas": [4]}
     return {
         "campaign": {
             "name": "tiny",

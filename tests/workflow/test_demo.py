@@ -15,9 +15,10 @@ from ..tex import needs_tex
 from .conftest import pages, untimed_verdicts
 
 REPEATS = 2
-STUDY = {"A": 12, "B": 96, "C": 24, "D": 48, "F": 24, "P": 32}
-# For two targets and two prompts: no draft, the target itself, an unrelated draft.
-CONTROLS = {"K": 24}
+# With the targets alone beside the 96 and 48 runs of B and D.
+STUDY = {"A": 12, "B": 96 + 32, "C": 24, "D": 48 + 16, "F": 24}
+# For two targets and two prompts: the target itself and an unrelated draft, each beside no draft.
+CONTROLS = {"K": 32}
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def test_all_runs_of_the_study_and_the_controls_are_measured(runs):
 
 def test_every_speculative_run_has_its_baseline_and_their_common_prefix(runs, speculative):
     baselines = runs.set_index("run").loc[speculative["baseline"]].reset_index()
-    for column in ("target", "prompt", "repeat", "n_prompt"):
+    for column in ("block", "target", "prompt", "pass", "repeat", "n_prompt", "arrangement"):
         assert (baselines[column].to_numpy() == speculative[column].to_numpy()).all()
     assert speculative["common_prefix"].between(0, 64).all()
     unquantized = speculative[speculative["target"] == "dense_9b"]
@@ -147,14 +148,16 @@ def test_repeats_follow_one_another_with_mixed_suites(runs):
     assert blocks["suite"].ne(blocks["suite"].shift()).sum() > len(STUDY) * 3
 
 
-def test_the_log_of_a_block_has_every_run(demo_folder):
-    log = demo_folder / "results/demo/logs/measure_block/B/moe_q4/draft_2b/g4/r0.log"
-    lines = log.read_text().splitlines()
-    assert len(lines) == 4
+def test_the_log_of_a_block_has_every_run_and_each_side_its_servers_log(demo_folder):
+    logs = demo_folder / "results/demo/logs/measure_block/B/moe_q4/draft_2b"
+    lines = (logs / "r0.log").read_text().splitlines()
+    assert len(lines) == 16
     assert all(
-        re.fullmatch(rf"run {i} of 4: \S+: [\d.]+ tok/s, acceptance [\d.]+%", line)
+        re.fullmatch(rf"run {i} of 16: \S+: [\d.]+ tok/s(, acceptance [\d.]+%)?", line)
         for i, line in enumerate(lines, start=1)
     )
+    servers = {path.name for path in logs.glob("r0.server.*")}
+    assert servers == {f"r0.server.{side}.log" for side in ("alone", "g4", "g8", "g16")}
 
 
 @needs_tex

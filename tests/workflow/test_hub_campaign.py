@@ -99,12 +99,12 @@ def test_models_of_the_hub_become_a_paper(hub, python, from_hub, campaign, tmp_p
     printed = campaign(from_hub, "paper", "--config", "trust=first-use", env=there)
 
     plan = printed.partition("\n suite")[0]
-    assert "Campaign hub: 14 runs in 7 blocks" in plan
+    assert "Campaign hub: 14 runs and 4 of targets alone beside them, in 7 blocks" in plan
     assert "lab/moe-GGUF, BF16/moe-BF16-00001-of-00002.gguf (the hub)" in plan
     assert "no SHA-256 for llama, moe_bf16" in plan
 
     runs = read_runs(tmp_path / "results/hub/runs.parquet")
-    assert len(runs) == 14
+    assert len(runs) == 18
     models = tmp_path / "results/models/hub"
     cards = {path.stem: json.loads(path.read_text()) for path in models.glob("*.json")}
     assert {name: card["type"] for name, card in cards.items()} == {

@@ -32,27 +32,27 @@ def jobs(printed: str) -> dict[str, int]:
     return {rule: int(count) for rule, count in re.findall(r"^(\w+) +(\d+)$", table, re.MULTILINE)}
 
 
-def test_the_default_config_plans_the_study_and_its_paired_baselines(snakemake, tmp_path):
+def test_the_default_config_plans_the_study_and_its_targets_alone(snakemake, tmp_path):
     printed = snakemake("-n", "--quiet", "host", folder=tmp_path)
     planned = jobs(printed)
-    assert planned["measure_block"] == 90
+    assert planned["measure_block"] == 39
     runs = Counter()
     for suite, count in re.findall(r"Measuring (\w+)/\S+: (\d+) runs", printed):
         runs[suite] += int(count)
-    assert runs == {"A": 18, "B": 144, "C": 36, "D": 72, "F": 36, "P": 48}
+    assert runs == {"A": 18, "B": 144 + 48, "C": 36, "D": 72 + 24, "F": 36}
     assert planned["build_engine"] == 1
     assert planned["fetch_model"] == 8
 
 
 def test_every_suite_is_a_target(snakemake, tmp_path):
-    for suite in "ABCDFP":
+    for suite in "ABCDF":
         assert jobs(snakemake("-n", f"suite_{suite}", folder=tmp_path))[f"suite_{suite}"] == 1
 
 
-def test_a_suite_needs_only_its_own_blocks_and_baselines(snakemake, tmp_path):
+def test_a_suite_needs_only_its_own_blocks(snakemake, tmp_path):
     planned = jobs(snakemake("-n", "suite_D", folder=tmp_path))
-    # Two targets, three γ, three repeats; and the two targets' baselines.
-    assert planned["measure_block"] == 18 + 6
+    # Two targets, one draft, three repeats.
+    assert planned["measure_block"] == 6
     assert planned["fetch_model"] == 3
 
 
@@ -78,7 +78,7 @@ def test_help_lists_the_targets_that_people_type_and_no_intermediate_step(snakem
 
 def test_a_campaign_makes_rows_tables_figures_and_numbers(measured, root):
     runs = read_runs(measured / "results/tiny/runs.parquet")
-    assert len(runs) == 4
+    assert len(runs) == 6
     speculative = runs[runs["draft"] != "none"]
     assert (speculative["common_prefix"] == 16).all()
     assert (speculative["replays"] > 0).any()
@@ -97,7 +97,10 @@ def test_a_second_run_does_nothing(measured, tiny, campaign):
 @pytest.mark.parametrize(
     ("change", "blocks"),
     [
-        ({"suites": {"S": {"gammas": [4, 8]}}}, 1),  # the new one only
+        ({"suites": {"S": {"gammas": [4, 8]}}}, 1),  # the comparison, as a whole
+        ({"suites": {"N": {"prompts": []}}}, 1),
+        ({"measurement": {"repeats": 2}}, 2),  # the new ones only
+        ({"measurement": {"passes": 2}}, 2),
         ({"measurement": {"n_predict": 17}}, 2),
         ({"measurement": {"run_limit_s": 77}}, None),  # no result depends on it
     ],
@@ -109,20 +112,21 @@ def test_a_change_measures_the_blocks_that_it_makes_stale(measured, tiny, campai
 
 def test_more_repeats_measure_the_new_blocks_only(measured, tiny, campaign):
     assert "1 of 1 cells need more repeats" in campaign(tiny, "more_repeats")
-    # One block gives no spread, so more are asked for, of the baseline too.
+    # One block gives no spread, so more are asked for.
     overlay = yaml.safe_load((measured / "results/tiny/more_repeats.yaml").read_text())
-    asked = {"N/target/none/g0": 3, "S/target/draft/g4": 3}
+    asked = {"S/target/draft": 3}
     assert overlay == {"measurement": {"more_repeats": asked}}
     tiny["measurement"]["repeats"] = 2
     assert jobs(campaign(tiny, "-n", "runs"))["measure_block"] == 2
     tiny["measurement"] |= {"repeats": 1, "more_repeats": asked}
-    assert jobs(campaign(tiny, "-n", "runs"))["measure_block"] == 4
+    assert jobs(campaign(tiny, "-n", "runs"))["measure_block"] == 2
     campaign(tiny, "runs")
     runs = read_runs(measured / "results/tiny/runs.parquet")
     assert runs.groupby(["suite", "repeat"]).size().to_dict() == {
-        (suite, repeat): 2 for suite in ("N", "S") for repeat in range(3)
+        ("N", 0): 2,
+        **{("S", repeat): 4 for repeat in range(3)},
     }
-    assert runs.loc[runs["suite"] == "S", "baseline"].notna().all()
+    assert runs.loc[runs["draft"] == "draft", "baseline"].notna().all()
     printed = campaign(tiny, "advise")
     assert "How sure: 3 blocks of 2 runs" in " ".join(printed.split())
 
@@ -141,7 +145,7 @@ def test_a_block_prints_one_line_with_the_progress_of_the_campaign(tiny, campaig
     printed = campaign(tiny, "runs").splitlines()
     of_blocks = [line for line in printed if " of 2 blocks" in line]
     assert re.fullmatch(
-        r"1 of 2 blocks, \d+ \w+ left: [NS]/target/\w+/g\d/r0: [\d.]+ tok/s(, acceptance \d+%)?",
+        r"1 of 2 blocks, \d+ \w+ left: [NS]/target/\w+/r0: (alone|g4) [\d.]+(, \w+ [\d.]+)? tok/s",
         of_blocks[0],
     )
     assert re.fullmatch(r"2 of 2 blocks: [NS]/target/.+ tok/s.*", of_blocks[1])
@@ -258,7 +262,7 @@ def test_a_quantized_model_stays_when_another_engine_uses_it(
 def test_a_suite_prints_its_summary_at_every_call(measured, tiny, campaign):
     for _ in range(2):
         printed = campaign(tiny, "suite_S")
-        assert printed.count("Suite S: Speculative, 2 runs") == 1
+        assert printed.count("Suite S: Speculative, 4 runs") == 1
     assert "acceptance %" in (measured / "results/tiny/suites/S.txt").read_text()
 
 
@@ -290,7 +294,7 @@ def test_a_failed_block_does_not_stop_the_others_and_is_named_at_the_end(tiny, c
     printed = campaign(tiny, "--keep-going", "paper", fails=True)
     assert "MeasurementError: prompt long_reasoning has" in printed
     assert "1 of 3 blocks are not measured" in printed
-    assert "L/target/none/g0/r0: see results/tiny/logs/measure_block/L/" in printed
+    assert "L/target/none/r0: see results/tiny/logs/measure_block/L/" in printed
     blocks = tmp_path / "results/tiny/blocks"
     assert len(list(blocks.rglob("*.json"))) == 2
     assert not (tmp_path / "paper").exists()
@@ -334,14 +338,14 @@ def test_a_campaign_is_packed_without_a_demonstration_if_none_is_made(measured, 
 def test_a_campaign_cannot_go_on_on_another_machine(measured, tiny, campaign):
     path = measured / "results/tiny/hosts/r0.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"id": "0" * 12, "chip": "Other"}))
-    tiny["suites"]["S"]["gammas"] = [4, 8]
+    tiny["measurement"]["repeats"] = 2
     printed = campaign(tiny, "runs", fails=True)
     assert "this campaign was begun on another machine (Other, 000000000000)" in printed
-    assert not (measured / "results/tiny/blocks/S/target/draft/g8/r0.json").exists()
+    assert not (measured / "results/tiny/blocks/S/target/draft/r1.json").exists()
 
 
 def test_rows_of_two_machines_are_refused(measured, tiny, campaign):
-    path = measured / "results/tiny/blocks/N/target/none/g0/r0.json"
+    path = measured / "results/tiny/blocks/N/target/none/r0.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"host": "0" * 12}))
     printed = campaign(tiny, "runs", "--forcerun", "collect_runs", fails=True)
     assert "this campaign has rows of 2 machines: 000000000000 (for one N/target/" in printed
@@ -349,9 +353,10 @@ def test_rows_of_two_machines_are_refused(measured, tiny, campaign):
 
 def test_the_plan_is_printed_first_and_includes_measured_times(measured, tiny, campaign):
     printed = campaign(tiny, "plan")
-    assert re.search(r"^ +all +2 +4 .*\(estimated: \d+ s\)$", printed, re.MULTILINE)
+    assert re.search(r"^ +all +2 +6 .*\(estimated: \d+ s\)$", printed, re.MULTILINE)
     tiny["suites"]["S"]["gammas"] = [4, 8]
-    assert campaign(tiny, "runs").startswith("Campaign tiny: 6 runs in 3 blocks\n")
+    head = "Campaign tiny: 6 runs and 2 of targets alone beside them, in 2 blocks\n"
+    assert campaign(tiny, "runs").startswith(head)
 
 
 def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):
@@ -369,16 +374,16 @@ def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):
         (
             "my-models.example",
             "paper",
-            {"measure_block": 9 + 3, "link_model": 1, "fetch_model": 1, "check_pair": 1},
+            {"measure_block": 3, "link_model": 1, "fetch_model": 1, "check_pair": 1},
         ),
-        ("study-types", "paper", {"measure_block": 90, "fetch_model": 5, "quantize_model": 6}),
-        # Three suites, three targets, no draft and three γ, two repeats; two engines.
+        ("study-types", "paper", {"measure_block": 39, "fetch_model": 5, "quantize_model": 6}),
+        # Three suites, three targets, one draft, two repeats; two engines.
         (
             "artefact",
             "paper",
-            {"measure_block": 3 * 3 * 4 * 2, "build_engine": 2, "judge_divergences": 3},
+            {"measure_block": 3 * 3 * 2, "build_engine": 2, "judge_divergences": 3},
         ),
-        ("artefact", "suite_march_tools", {"measure_block": 24}),
+        ("artefact", "suite_march_tools", {"measure_block": 6}),
     ],
 )
 def test_a_shipped_configuration_plans_its_jobs(
@@ -391,9 +396,9 @@ def test_a_shipped_configuration_plans_its_jobs(
 
 def test_a_campaign_measures_suites_by_both_protocols(measured, tiny, campaign):
     tools = {"drafts": ["none", "draft"], "prompts": [], "protocol": "published"}
-    tiny["suites"]["tools"] = tiny["suites"]["S"] | tools | {"baseline": "tools"}
+    tiny["suites"]["tools"] = tiny["suites"]["S"] | tools
     tiny["campaign"]["suites"].append("tools")
-    assert jobs(campaign(tiny, "-n", "paper"))["measure_block"] == 2
+    assert jobs(campaign(tiny, "-n", "paper"))["measure_block"] == 1
     campaign(tiny, "paper")
     rates = read_runs(measured / "results/tiny/runs.parquet").set_index("suite")
     assert set(rates.loc["tools", "protocol"]) == {"published"}

@@ -14,7 +14,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
     parser.add_argument("--suite", required=True)
-    parser.add_argument("--runs", required=True, type=Path, help="rows of the suite and baselines")
+    parser.add_argument("--runs", required=True, type=Path, help="rows of the suite")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
     config = Config.model_validate_json(args.config.read_text())

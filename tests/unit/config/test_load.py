@@ -48,6 +48,7 @@ def test_the_demo_is_valid_and_has_every_model_of_the_study(demo, root):
             "prompts.texts.code.file: no file 'resources/prompts/cod.txt'",
         ),
         ({"measurement": {"passes": 0}}, "measurement.passes: "),
+        ({"measurement": {"warmup_tokens": 2}}, "measurement.warmup_tokens: "),
         ({"measurement": {"sides": "beside"}}, "measurement.sides: "),
         (
             {"measurement": {"more_repeats": {"B/moe_q4/draft_0.8b/g4": 5}}},

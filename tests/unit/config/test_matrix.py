@@ -97,6 +97,11 @@ def test_passes_multiply_the_runs_but_not_those_of_the_studys_commands(study, ro
     assert sum(block.runs for block in found) == 2 * (378 - 36) + 36
 
 
+def test_a_warm_up_is_no_longer_than_a_run(study, root):
+    study["measurement"] |= {"n_predict": 8, "warmup_tokens": 16}
+    assert {block.warmup_tokens for block in list_blocks(load(study, root), gpu=False)} == {8}
+
+
 def test_a_passage_prompt_states_its_exact_length(blocks):
     [block] = [b for b in blocks if b.block == "F/moe_q4/draft_0.8b/r0"]
     assert [source.length for source in block.prompts] == [32, 64, 128, 256, 512, 1024]

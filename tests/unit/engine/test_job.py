@@ -5,17 +5,46 @@ from pathlib import Path
 
 import pytest
 
+from specmoe.config.backend import Backend
+from specmoe.config.block import Side
 from specmoe.engine.job import engine_job, job_of, log_of_job
 from specmoe.errors import MeasurementError
+
+from ...blocks import compared
 
 ARGUMENTS = ["--root=r", "--engine=e/engine.json", "--host=h", "--target=t", "--out=o"]
 
 
-def test_a_job_has_the_engines_programs_and_the_limits_of_its_command_line():
-    more = ["--server-log=s", "--start-limit-s=2", "--run-limit-s=0.5"]
-    job = job_of(engine_job("").parse_args([*ARGUMENTS, *more]), Path("d"))
+@pytest.fixture
+def job(tmp_path, monkeypatch):
+    """The job of a command line, with an engine for CUDA and a described machine."""
+    monkeypatch.chdir(tmp_path)
+    Path("e").mkdir()
+    Path("e/engine.json").write_text('{"backend": "cuda"}')
+    Path("h").write_text('{"gpu_memory_bytes": 1000}')
+    more = ["--server-log=l/r0.server.log", "--start-limit-s=2", "--run-limit-s=0.5"]
+    return job_of(engine_job("").parse_args([*ARGUMENTS, *more]), Path("d"))
+
+
+def test_a_job_has_the_engines_programs_and_the_limits_of_its_command_line(job):
     assert (job.binaries, job.target, job.draft) == (Path("e/bin"), Path("t"), Path("d"))
     assert (job.start_limit_s, job.run_limit_s) == (2.0, 0.5)
+
+
+def test_a_job_knows_the_memory_that_its_backend_can_use(job):
+    assert (job.backend, job.usable_memory) == (Backend.CUDA, 950)
+
+
+def test_each_side_of_a_block_has_a_log_and_a_command_line_of_its_own(job):
+    sides = [Side(), Side(8), Side(8, 0.5)]
+    assert [job.log_of(side) for side in sides] == [
+        Path(f"l/r0.server.{name}.log") for name in ("alone", "g8", "g8-a0.5")
+    ]
+    alone, eight, imposed = (job.command(compared(), side) for side in sides)
+    assert eight[: len(alone)] == alone
+    assert "--model-draft" not in alone
+    assert eight[eight.index("--spec-draft-n-max") + 1] == "8"
+    assert imposed == [*eight, "--spec-synth-len", "5"]
 
 
 def test_a_jobs_log_has_its_runs_and_its_fault(tmp_path):

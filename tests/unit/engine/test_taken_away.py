@@ -10,11 +10,9 @@ import pytest
 from specmoe.config.backend import Backend
 from specmoe.config.gate import Gate
 from specmoe.engine.machine_counters import TICK_S, Condition, Counters
-from specmoe.engine.supervise import guarded
 from specmoe.engine.taken_away import (
     Observation,
     Watch,
-    engine_process,
     measure_undisturbed,
     observe,
     was_taken_away,
@@ -154,13 +152,6 @@ def test_without_retries_a_run_is_observed_and_measured_once():
     measured = measure_undisturbed(lambda: 1, Plan(STOLEN), Gate(retries=0))
     assert measured.measured_again == 0
     assert measured.taken_away
-
-
-def test_the_process_behind_a_guard_is_found():
-    guard = spinning(guarded([sys.executable, "-c", SPIN]))
-    assert "print('up'" in " ".join(psutil.Process(engine_process(guard.pid)).cmdline())
-    guard.stdin.close()
-    guard.wait(30)
 
 
 @pytest.mark.skipif(not psutil.LINUX, reason="only Linux counts the waiting of a thread")

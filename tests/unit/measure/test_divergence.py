@@ -2,6 +2,7 @@
 
 import pytest
 
+from specmoe.config.backend import Backend
 from specmoe.engine.job import Job
 from specmoe.errors import MeasurementError
 from specmoe.measure.batches import Candidate
@@ -11,7 +12,7 @@ from specmoe.measure.divergence import Divergence, find_divergences, judge, judg
 def row(run, tokens, *, baseline=None, prefix=None, target="t"):
     return {
         "run": run,
-        "block": run.rpartition("/")[0],
+        "block": "/".join(run.split("/")[:4]),
         "target": target,
         "prompt": "p",
         "gamma": 4,
@@ -21,7 +22,7 @@ def row(run, tokens, *, baseline=None, prefix=None, target="t"):
     }
 
 
-PLAIN = row("P/t/none/g0/r0/p", [5, 6, 7, 8])
+PLAIN = row("B/t/d/r0/alone/p/p0", [5, 6, 7, 8])
 
 
 def test_a_run_diverges_at_the_first_token_that_differs():
@@ -30,7 +31,7 @@ def test_a_run_diverges_at_the_first_token_that_differs():
     )
     assert (found.position, found.token, found.baseline_token) == (2, 9, 7)
     assert found.prefix == (5, 6)
-    assert found.baseline_block == "P/t/none/g0/r0"
+    assert found.baseline_block == "B/t/d/r0"
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_other_runs_do_not_diverge(other):
 DIVERGENCE = Divergence(
     run="B/p",
     baseline="P/p",
-    baseline_block="P/t/none/g0/r0",
+    baseline_block="B/t/d/r0",
     prompt="p",
     gamma=4,
     position=2,
@@ -97,7 +98,7 @@ def ask(tmp_path):
 
     def run(divergences):
         none = tmp_path / "none"
-        return judge_all(divergences, {}, Job(none, none, none, None, none, 1, 1))
+        return judge_all(divergences, {}, Job(none, none, none, None, none, 1, 1, Backend.CPU, 1))
 
     return run
 
@@ -107,7 +108,5 @@ def test_without_divergences_no_server_is_started(ask):
 
 
 def test_a_baseline_whose_record_is_missing_is_named(ask):
-    with pytest.raises(
-        MeasurementError, match="no record of block P/t/none/g0/r0, the baseline of"
-    ):
+    with pytest.raises(MeasurementError, match="no record of block B/t/d/r0, the baseline of"):
         ask([DIVERGENCE])

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.config.block import Block, PromptSource, Protocol
+from specmoe.config.backend import Backend
+from specmoe.config.block import Block, PromptSource, Protocol, Side
 from specmoe.config.load import load
 from specmoe.config.matrix import PUBLISHED_PASSAGE, list_blocks
 from specmoe.engine.job import Job
@@ -16,7 +17,7 @@ from specmoe.measure.study_commands import Reading, measure, read_bench, read_sp
 from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import COLUMNS, read_runs, write_runs
 
-from ...blocks import PROVENANCE, baseline, speculative
+from ...blocks import ALONE, DRAFTED, PROVENANCE, alone, compared
 
 # Recorded on a two-core Linux machine: moe_q4 of the demo with draft_0.8b, γ = 4, 64 tokens.
 MARCH_FAILURE = """\
@@ -117,21 +118,33 @@ def test_a_table_without_both_rows_is_no_result(text):
     assert read_bench(text) is None
 
 
-BASELINE = baseline(
+BASELINE = alone(
     suite="F",
     prompts=(PromptSource("passage-8", "topic.txt", 8),),
     n_predict=64,
     threads=2,
     protocol=Protocol.PUBLISHED,
 )
-SPECULATIVE = speculative(BASELINE, prompts=(*BASELINE.prompts, PromptSource("code", "code.txt")))
+SPECULATIVE = compared(
+    BASELINE, sides=(DRAFTED,), prompts=(*BASELINE.prompts, PromptSource("code", "code.txt"))
+)
 OLD_MANUAL = "--draft, --draft-n, --draft-max N   number of tokens to draft"
 NEW_MANUAL = "--spec-draft-n-max N   number of tokens to draft\n--draft N   has been removed"
 
 
 def job_in(folder, draft=Path("d.gguf"), run_limit_s=60.0):
     """Return a job whose files are in one folder."""
-    return Job(folder, folder, Path("t.gguf"), draft, folder / "log", 60, run_limit_s)
+    return Job(
+        root=folder,
+        binaries=folder,
+        target=Path("t.gguf"),
+        draft=draft,
+        server_log=folder / "log",
+        start_limit_s=60,
+        run_limit_s=run_limit_s,
+        backend=Backend.CPU,
+        usable_memory=10**9,
+    )
 
 
 @pytest.fixture
@@ -186,6 +199,21 @@ def test_layers_on_a_gpu_are_those_of_both_models(do):
     assert "-ngl 99 -ngld 99" in arguments(do(replace(SPECULATIVE, gpu_layers=99)))
 
 
+def test_the_target_alone_is_measured_first_and_then_each_gamma(do):
+    block = replace(SPECULATIVE, sides=(ALONE, DRAFTED, Side(8)), prompts=BASELINE.prompts)
+    record = do(block)
+    assert [run["run"].split("/", 4)[-1] for run in record["runs"]] == [
+        f"{side}/passage-8/p0" for side in ("alone", "g4", "g8")
+    ]
+    assert [run["order"] for run in record["runs"]] == [0, 1, 2]
+    assert record["arrangement"] == "in_turn"
+    assert "--draft 8" in arguments(record, 2)
+    alone, four, eight = rows(record)
+    assert (alone["draft"], alone["drafted"], alone["baseline"]) == ("none", None, None)
+    assert four["baseline"] == eight["baseline"] == alone["run"]
+    assert [row["gamma"] for row in (alone, four, eight)] == [0, 4, 8]
+
+
 def test_failed_decodes_are_counted_for_each_run_and_are_no_error(do, tmp_path):
     record = do(SPECULATIVE)
     assert [run["decode_failures"] for run in record["runs"]] == [1, 1]
@@ -203,7 +231,7 @@ def test_an_engine_without_the_tool_is_reported_with_the_remedy(tmp_path):
     [
         ("kill -SEGV $$", "llama-speculative failed \\(killed by SIGSEGV\\)"),
         ("echo no such model >&2; exit 3", "exit code 3\\); the end of .*\n  \\| no such model"),
-        ("echo done >&2", "g4/r0/passage-8: no result; the end of .*\n  \\| done"),
+        ("echo done >&2", "r0/g4/passage-8/p0: no result; the end of .*\n  \\| done"),
     ],
 )
 def test_a_tool_that_fails_or_prints_no_result_ends_the_block_with_its_log(do, behaviour, fault):
@@ -257,7 +285,8 @@ def test_prompts_of_a_length_are_cut_from_the_studys_text(study, root):
 
 def test_a_suite_with_baselines_on_texts_is_refused_by_the_config(study, root):
     study["measurement"]["protocol"] = "published"
-    with pytest.raises(ConfigError, match=r"suites\.P\.prompts: protocol published has no base"):
+    study["suites"]["B"]["drafts"].append("none")
+    with pytest.raises(ConfigError, match=r"suites\.B\.prompts: protocol published has no base"):
         load(study, root)
 
 

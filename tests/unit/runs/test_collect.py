@@ -9,94 +9,113 @@ from specmoe.runs.collect import link_baselines, rows_of_record
 from specmoe.runs.schema import COLUMNS
 
 TOKENS = [5, 6, 7, 8]
+COUNTERS = {
+    "spec_decode_num_drafts_total": 1.0,
+    "spec_decode_num_draft_tokens_total": 2.0,
+    "spec_decode_num_accepted_tokens_total": 2.0,
+    "spec_decode_num_accepted_tokens_per_pos_total/0": 1.0,
+    "spec_decode_num_accepted_tokens_per_pos_total/1": 1.0,
+}
+BLOCK = "B/t/d/r0"
 
 
-def record(draft="none", gamma=0, tokens=TOKENS, suite="B", repeat=0):
-    speculative = draft != "none"
-    block = f"{suite}/t/{draft}/g{gamma}/r{repeat}"
-    counters = {
-        "spec_decode_num_drafts_total": 1.0,
-        "spec_decode_num_draft_tokens_total": 2.0,
-        "spec_decode_num_accepted_tokens_total": 2.0,
-        "spec_decode_num_accepted_tokens_per_pos_total/0": 1.0,
-        "spec_decode_num_accepted_tokens_per_pos_total/1": 1.0,
-    }
-    from_log = {
+def side_of(gamma, **more):
+    name = f"g{gamma}" if gamma else "alone"
+    known = {"side": name, "gamma": gamma, "imposed_acceptance": None, "peak_rss_bytes": 10 + gamma}
+    return known | more
+
+
+def run_of(gamma, number=0, prompt="p", tokens=TOKENS):
+    name = f"g{gamma}" if gamma else "alone"
+    speculative = {
         "draft_ms": 12.5,
         "verifications": [[1, 2, True], [1, 2, True], [2, 2, False]],
     }
     return {
+        "run": f"{BLOCK}/{name}/{prompt}/p{number}",
+        "side": name,
+        "prompt": prompt,
+        "pass": number,
+        "order": 0,
+        "seed": 1,
+        "started_at": "2026-11-01T00:00:00+00:00",
+        "load_average": 0.5,
+        "decode_failures": 0,
+        "metrics": {"n_decode_total": 2.0, **COUNTERS} if gamma else {"n_decode_total": 4.0},
+        "answer": {
+            "tokens": tokens,
+            "timings": {"prompt_n": 3, "prompt_ms": 1.0, "predicted_ms": 30.0},
+        },
+    } | (speculative if gamma else {})
+
+
+def record(*runs, gammas=(0, 3), **block):
+    """Return the record of a block; by default, the target alone and γ = 3 have a run each."""
+    return {
         "protocol": "paired",
         "host": "abc",
-        "peak_rss_bytes": 10,
+        "arrangement": "together",
         "block": {
-            "block": block,
-            "suite": suite,
+            "block": BLOCK,
+            "suite": "B",
             "target": "t",
-            "method": "draft-simple" if speculative else "none",
-            "draft": draft,
-            "gamma": gamma,
-            "repeat": repeat,
+            "method": "draft-simple",
+            "draft": "d",
+            "repeat": 0,
             "n_predict": 4,
             "temperature": 0.0,
-            "imposed_acceptance": None,
             "seed": 1,
-        },
+        }
+        | block,
+        "sides": [side_of(gamma) for gamma in gammas],
         "provenance": {
             "engine": "e-cpu",
             "engine_commit": "0c1e570",
             "backend": "cpu",
             "target_sha256": "a",
-            "draft_sha256": "b" if speculative else None,
+            "draft_sha256": "b",
         },
-        "runs": [
-            {
-                "run": f"{block}/p",
-                "prompt": "p",
-                "order": 0,
-                "started_at": "2026-11-01T00:00:00+00:00",
-                "load_average": 0.5,
-                "decode_failures": 0,
-                "metrics": {"n_decode_total": 2.0 if speculative else 4.0}
-                | (counters if speculative else {}),
-                "answer": {
-                    "tokens": tokens,
-                    "timings": {"prompt_n": 3, "prompt_ms": 1.0, "predicted_ms": 30.0},
-                },
-            }
-            | (from_log if speculative else {})
-        ],
+        "runs": runs or [run_of(gamma) for gamma in gammas],
     }
 
 
-def row(**kwargs):
-    [only] = rows_of_record(record(**kwargs), "c")
-    return only
+def rows(*runs, **more):
+    return rows_of_record(record(*runs, **more), "c")
 
 
 def test_a_row_has_exactly_the_columns_of_the_schema():
-    assert set(row()) == set(COLUMNS)
+    assert [set(row) for row in rows()] == [set(COLUMNS)] * 2
+
+
+def test_a_row_says_how_the_sides_shared_the_machine_and_which_pass_it_is_of():
+    first, second = rows(run_of(3), run_of(3, number=1))
+    assert (first["arrangement"], first["pass"], second["pass"]) == ("together", 0, 1)
 
 
 def test_the_rate_leaves_out_the_first_token_which_the_prompt_gives():
-    assert row()["generated"] == 4
-    assert row()["tokens_per_second"] == pytest.approx(3 / 0.030)
+    [row, _] = rows()
+    assert row["generated"] == 4
+    assert row["tokens_per_second"] == pytest.approx(3 / 0.030)
 
 
-def test_a_baseline_has_no_speculation_counters_rather_than_zeros():
-    baseline = row()
+def test_a_run_of_the_target_alone_has_no_draft_and_nulls_rather_than_zeros():
+    [alone, _] = rows()
+    assert (alone["draft"], alone["method"], alone["gamma"]) == ("none", "none", 0)
+    assert alone["draft_sha256"] is None
     counters = ["rounds", "drafted", "accepted", "accepted_per_position", "replays", "draft_ms"]
-    assert [baseline[column] for column in counters] == [None] * len(counters)
+    assert [alone[column] for column in counters] == [None] * len(counters)
 
 
-def test_a_speculative_row_has_the_counters_of_its_own_run():
-    speculative = row(draft="d", gamma=3)
+def test_a_row_has_the_counters_of_its_own_run_and_the_facts_of_its_side():
+    [_, speculative] = rows()
+    assert (speculative["draft"], speculative["gamma"]) == ("d", 3)
     assert speculative["rounds"] == 1
     assert speculative["drafted"] == speculative["accepted"] == speculative["decodes"] == 2
     assert speculative["accepted_per_position"] == [1, 1, 0]
     assert speculative["replays"] == 2
     assert speculative["replays_rejected"] == 1
     assert speculative["draft_ms"] == 12.5
+    assert [row["peak_rss_bytes"] for row in rows()] == [10, 13]
 
 
 def test_a_counter_that_is_no_whole_number_is_refused():
@@ -106,43 +125,48 @@ def test_a_counter_that_is_no_whole_number_is_refused():
         rows_of_record(broken, "c")
 
 
-def test_the_baseline_of_a_row_has_its_target_prompt_and_repeat():
-    rows = [
-        row(draft="d", gamma=2, tokens=[5, 6, 9, 9], repeat=1),
-        row(suite="P", repeat=0, tokens=[1, 1, 1, 1]),
-        row(suite="P", repeat=1),
-    ]
-    link_baselines(rows, {"B": "P"})
-    assert rows[0]["baseline"] == "P/t/none/g0/r1/p"
-    assert rows[0]["common_prefix"] == 2
-    assert rows[2]["baseline"] is None
+def test_the_baseline_of_a_row_is_of_its_block_prompt_and_pass():
+    found = rows(
+        run_of(3, 1, tokens=[5, 6, 9, 9]),
+        run_of(0, 0, tokens=[1, 1, 1, 1]),
+        run_of(0, 1, prompt="q", tokens=[1, 1, 1, 1]),
+        run_of(0, 1),
+    )
+    assert found[0]["baseline"] == f"{BLOCK}/alone/p/p1"
+    assert found[0]["common_prefix"] == 2
+    assert [row["baseline"] for row in found[1:]] == [None] * 3
 
 
-def test_runs_are_compared_at_their_own_temperature():
-    rows = [row(draft="d", gamma=2), row(suite="P"), row(suite="P", repeat=0)]
-    rows[0]["temperature"] = rows[1]["temperature"] = 0.7
-    rows[1]["run"] = "warm"
-    link_baselines(rows, {"B": "P"})
-    assert rows[0]["baseline"] == "warm"
-    assert rows[0]["common_prefix"] is None  # sampled texts differ
+def test_rows_of_another_block_are_no_baselines():
+    [alone, speculative] = rows()
+    speculative |= {"block": "B/t/d/r1", "baseline": None, "common_prefix": None}
+    link_baselines([alone, speculative])
+    assert speculative["baseline"] is speculative["common_prefix"] is None
+
+
+def test_sampled_texts_have_a_baseline_and_no_common_prefix():
+    [_, speculative] = rows(temperature=0.7)
+    assert speculative["baseline"] == f"{BLOCK}/alone/p/p0"
+    assert speculative["common_prefix"] is None
 
 
 @pytest.mark.parametrize(
     ("place", "change"),
-    [(0, {"imposed_acceptance": 0.5}), (0, {"tokens": None}), (1, {"tokens": None})],
+    [(1, {"imposed_acceptance": 0.5}), (1, {"tokens": None}), (0, {"tokens": None})],
 )
 def test_rows_of_imposed_acceptance_or_unknown_tokens_are_linked_without_a_prefix(place, change):
-    rows = [row(draft="d", gamma=2), row(suite="P")]
-    rows[place] |= change
-    link_baselines(rows, {"B": "P"})
-    assert rows[0]["baseline"] == rows[1]["run"]
-    assert rows[0]["common_prefix"] is None
+    found = rows()
+    for row in found:
+        row |= {"baseline": None, "common_prefix": None}
+    found[place] |= change
+    link_baselines(found)
+    assert found[1]["baseline"] == found[0]["run"]
+    assert found[1]["common_prefix"] is None
 
 
-def test_a_row_without_baseline_stays_unlinked():
-    rows = [row(draft="d", gamma=2)]
-    link_baselines(rows, {"B": "P"})
-    assert rows[0]["baseline"] is rows[0]["common_prefix"] is None
+def test_a_block_without_the_target_alone_stays_unlinked():
+    [row] = rows(gammas=(3,))
+    assert row["baseline"] is row["common_prefix"] is None
 
 
 @given(shared=st.lists(st.integers()), rest=st.lists(st.integers()))

@@ -93,7 +93,7 @@ def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Bl
                     # Greedy repeats must agree; repeats at a temperature are samples.
                     seed=measurement.seed + (repeat if temperature > 0 else 0),
                     warmups=measurement.warmups,
-                    warmup_tokens=measurement.warmup_tokens,
+                    warmup_tokens=min(measurement.warmup_tokens, measurement.n_predict),
                     order_seed=measurement.order_seed,
                     context=measurement.context,
                     threads=measurement.threads,

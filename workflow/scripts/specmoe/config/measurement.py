@@ -69,7 +69,10 @@ class Measurement(Strict):
         description="the most warm-ups of each process. They are timed, kept in the block's record"
         " and not counted; they end once one is no faster than the one before",
     )
-    warmup_tokens: Positive = Field(default=16, description="tokens that each warm-up generates")
+    # Fewer leave no room for a draft.
+    warmup_tokens: int = Field(
+        default=16, gt=2, description="tokens that each warm-up generates; at most `n_predict`"
+    )
     order_seed: int = Field(
         default=1, description="seed of the order of the blocks, and of the prompts in a block"
     )

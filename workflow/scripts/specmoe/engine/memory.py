@@ -1,7 +1,5 @@
 """Whether the memory of a machine holds all sides of a block at once."""
 
-import psutil
-
 from specmoe.config.backend import Backend
 
 # Beside the weights of each process: context, recurrent states, compute buffers.
@@ -14,17 +12,6 @@ def usable_memory(memory_bytes: int, gpu_memory_bytes: int | None, backend: Back
     """Return the bytes of memory that models can use."""
     own = gpu_memory_bytes if backend == Backend.CUDA else None
     return round((own or memory_bytes) * USABLE[backend])
-
-
-def private_bytes(process: psutil.Process) -> int:
-    """Return the bytes of a process's resident memory that it shares with no file.
-
-    Linux tells apart what is mapped from files. Elsewhere mapped weights may count too.
-    """
-    memory = process.memory_info()
-    if hasattr(memory, "shared"):
-        return int(memory.rss - memory.shared)
-    return int(process.memory_full_info().uss)
 
 
 def bytes_together(

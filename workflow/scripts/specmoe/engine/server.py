@@ -133,11 +133,27 @@ class Server:
         """End the process."""
         self.stop()
 
+    def private_bytes(self) -> int | None:
+        """Return the bytes of the running server's resident memory that no file backs.
+
+        Mapped weights, which processes share, do not count. None where the system does not say.
+        """
+        memory = self._own_process().memory_info()
+        # Linux alone tells apart what is mapped from files.
+        return int(memory.rss - memory.shared) if hasattr(memory, "shared") else None
+
     @property
-    def process(self) -> psutil.Process:
-        """The running server's own process, a child of its guard."""
+    def pid(self) -> int:
+        """The id of the running server's own process, a child of its guard."""
+        return int(self._own_process().pid)
+
+    def _own_process(self) -> psutil.Process:
         assert self._process is not None
-        [server] = psutil.Process(self._process.pid).children()
+        try:
+            [server] = psutil.Process(self._process.pid).children()
+        except (psutil.NoSuchProcess, ValueError) as error:
+            self._raise_if_ended("llama-server crashed", grace_s=1.0)
+            raise self.fault("llama-server ended") from error
         return server
 
     def stop(self) -> None:

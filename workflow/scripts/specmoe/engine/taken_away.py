@@ -59,7 +59,7 @@ class Measured(NamedTuple, Generic[T]):
 class Watch(NamedTuple):
     """Observes the machine during the runs of one server."""
 
-    pid: int  # the engine's own process, see `engine_process`
+    pid: int  # the engine's own process, see `Server.pid`
     threads: int
     backend: Backend
     gpus: str = ""  # the engine's CUDA_VISIBLE_DEVICES; empty means all
@@ -109,12 +109,6 @@ def was_taken_away(seen: Observation, gate: Gate) -> str | None:
     if seen.thermal_pressure in HIGH_PRESSURES:
         return f"the machine was too hot (thermal pressure: {seen.thermal_pressure})"
     return None
-
-
-def engine_process(guard: int) -> int:
-    """Return the process that a guard has started, see `engine.supervise`."""
-    [engine] = psutil.Process(guard).children()
-    return int(engine.pid)
 
 
 def observe(before: State, after: State, threads: int) -> Observation:

@@ -12,7 +12,6 @@ from specmoe.config.backend import Backend
 from specmoe.config.block import Block, PromptSource, Side
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import physical_cores
-from specmoe.engine.memory import private_bytes
 from specmoe.engine.server import Server
 from specmoe.engine.server_log import read_draft_times, read_trace
 from specmoe.engine.taken_away import Watch
@@ -34,9 +33,9 @@ class LiveSide:
         self.start_ms = start_ms
         self.settings = server.settings()
         self.warm_ups: list[dict[str, float]] = []
-        self.private_bytes = 0
+        self.private_bytes: int | None = None
         self.watch = Watch(
-            server.process.pid,
+            server.pid,
             block.threads or physical_cores(),
             backend,
             block.environment.get("CUDA_VISIBLE_DEVICES", ""),
@@ -62,7 +61,7 @@ class LiveSide:
                 {"wall_ms": wall_ms, "prompt_ms": answer["timings"]["prompt_ms"]}
                 | {"decode_ms": times[-1]}
             )
-        self.private_bytes = private_bytes(self.server.process)
+        self.private_bytes = self.server.private_bytes()
 
     def record(self) -> dict[str, Any]:
         """Return what the block's record holds of the side once its server has ended."""

@@ -19,7 +19,7 @@ from specmoe.config.gate import Gate
 from specmoe.engine.counters import ACCEPTED, DRAFTED, tokens_per_second
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id, load_average
-from specmoe.engine.memory import bytes_together, private_bytes
+from specmoe.engine.memory import bytes_together
 from specmoe.engine.server import Server
 from specmoe.engine.taken_away import measure_undisturbed
 from specmoe.measure.live_side import LiveSide, add_traces, prompt_ids, started
@@ -118,7 +118,7 @@ def _refuse_excess(live: Iterable[LiveSide], sides: int, job: Job) -> None:
 
     Mapped weights are shared; what a process has copied of them is its own.
     """
-    private = max(private_bytes(one.server.process) for one in live)
+    private = max(one.server.private_bytes() or 0 for one in live)
     mapped = job.target.stat().st_size
     if private * sides + mapped > job.usable_memory:
         raise _MemoryExceededError

@@ -1,0 +1,276 @@
+"""The paired protocol with stand-ins for servers: who is live, when, and with which seeds."""
+
+import json
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from specmoe.config.backend import Backend
+from specmoe.config.block import Arrangement, Side
+from specmoe.engine.job import Job
+from specmoe.engine.memory import WORKING_BYTES
+from specmoe.engine.server import Settings
+from specmoe.errors import MeasurementError
+from specmoe.measure.paired import arrange, measure, summary
+from specmoe.runs.collect import rows_of_record
+
+from ...blocks import ALONE, DRAFTED, PROVENANCE, alone, compared
+
+GB = 10**9
+BLOCK = compared(sides=(ALONE, DRAFTED, Side(8)))
+
+
+@dataclass
+class Machine:
+    """What happens on a machine of stand-ins, and how they behave."""
+
+    decode_ms: tuple[float, ...] = (100.0,)  # of a server's requests; the last one holds on
+    private_bytes: int | None = 0
+    live: list[str] = field(default_factory=list)
+    events: list[tuple[str, ...]] = field(default_factory=list)  # side, what, live sides
+    requests: list[dict[str, Any]] = field(default_factory=list)
+
+
+class StandIn:
+    """A server whose tokens follow from prompt and seed; it drafts γ tokens and accepts one."""
+
+    peak_rss_bytes = 1000
+    environment: dict[str, str] = {}  # noqa: RUF012
+
+    def __init__(self, machine: Machine, side: Side, context: int, log: Path):
+        self.machine, self.side, self.context, self.log = machine, side, context, log
+        self.command = [side.name]
+        self.answered = 0
+
+    def happens(self, what: str) -> None:
+        self.machine.events.append((self.side.name, what, *self.machine.live))
+
+    def __enter__(self):
+        self.machine.live.append(self.side.name)
+        self.log.write_bytes(b"")
+        self.happens("starts")
+        return self
+
+    def __exit__(self, *_):
+        self.machine.live.remove(self.side.name)
+
+    def settings(self):
+        return Settings(1, self.context, self.side.speculates, ("f16",), "b")
+
+    def tokenize(self, text):
+        return list(range(len(text)))
+
+    def complete(self, prompt, *, n_predict, temperature, seed):
+        times = self.machine.decode_ms
+        decode_ms = times[min(self.answered, len(times) - 1)]
+        self.answered += 1
+        self.happens("warm-up" if n_predict == 8 else "run")
+        request = {"side": self.side.name, "prompt": len(prompt), "n_predict": n_predict}
+        self.machine.requests.append(request | {"seed": seed})
+        if self.side.speculates:
+            with self.log.open("a") as log:
+                log.write(f"| task {self.answered} | accepted 1/{self.side.gamma} draft tokens\n")
+                log.write(f"statistics draft-simple: dur(b,g,a) = 0, {self.answered * 2.5}, 0\n")
+        return {
+            "tokens": [len(prompt) + seed] * n_predict,
+            "timings": {"prompt_n": len(prompt), "prompt_ms": 1.0, "predicted_ms": decode_ms},
+        }
+
+    def metrics(self):
+        drafted = {"spec_decode_num_draft_tokens_total": self.answered * self.side.gamma}
+        return {"n_decode_total": self.answered} | (drafted if self.side.speculates else {})
+
+    def decode_failures(self):
+        return 0
+
+    def private_bytes(self):
+        return self.machine.private_bytes
+
+    def log_text(self):
+        return self.log.read_text()
+
+    def fault(self, reason):
+        return MeasurementError(reason)
+
+
+@dataclass(frozen=True)
+class StandInJob(Job):
+    """A job whose servers are stand-ins."""
+
+    machine: Machine = field(default_factory=Machine)
+
+    def command(self, block, side):
+        return [side.name]
+
+    def server(self, command, block, log):
+        [side] = [side for side in block.sides if [side.name] == command]
+        return StandIn(self.machine, side, block.context, log)
+
+
+@pytest.fixture
+def job(tmp_path):
+    """The job of a target of 10 GB and a draft of 1 GB on a machine of 100 GB."""
+    (tmp_path / "code.txt").write_text("x" * 20)
+    (tmp_path / "passage.txt").write_text("y" * 100)
+    for name, size in (("t.gguf", 10 * GB), ("d.gguf", GB)):
+        with (tmp_path / name).open("wb") as file:
+            file.truncate(size)  # no block of the disk is used
+    return StandInJob(
+        root=tmp_path,
+        binaries=tmp_path,
+        target=tmp_path / "t.gguf",
+        draft=tmp_path / "d.gguf",
+        server_log=tmp_path / "r0.server.log",
+        start_limit_s=1,
+        run_limit_s=1,
+        backend=Backend.CPU,
+        usable_memory=100 * GB,
+    )
+
+
+def rows(record):
+    return rows_of_record(json.loads(json.dumps(record)) | {"provenance": PROVENANCE}, "c")
+
+
+def test_sides_are_together_where_memory_holds_them(job):
+    # One copy of the weights, and 1 GB for each process.
+    needed = 11 * GB + 3 * WORKING_BYTES
+    assert arrange(BLOCK, replace(job, usable_memory=needed)) == "together"
+    assert arrange(BLOCK, replace(job, usable_memory=needed - 1)) == "in_turn"
+
+
+def test_on_cuda_each_side_needs_the_weights_again(job):
+    needed = 3 * 10 * GB + 2 * GB + 3 * WORKING_BYTES
+    cuda = replace(job, backend=Backend.CUDA)
+    assert arrange(BLOCK, replace(cuda, usable_memory=needed)) == "together"
+    assert arrange(BLOCK, replace(cuda, usable_memory=needed - 1)) == "in_turn"
+
+
+@pytest.mark.parametrize("asked", [Arrangement.TOGETHER, Arrangement.IN_TURN])
+def test_an_arrangement_that_the_config_names_is_taken_whatever_the_memory(job, asked):
+    for usable in (0, 100 * GB):
+        block = replace(BLOCK, arrangement=asked)
+        assert arrange(block, replace(job, usable_memory=usable)) == asked
+
+
+def test_a_single_side_is_in_turn(job):
+    assert arrange(alone(), job) == "in_turn"
+
+
+def test_together_all_sides_are_live_at_every_run(job):
+    record = measure(BLOCK, job)
+    assert record["arrangement"] == "together"
+    runs = [event for event in job.machine.events if event[1] == "run"]
+    assert len(runs) == BLOCK.runs
+    assert all(set(live) == {"alone", "g4", "g8"} for _, _, *live in runs)
+    # Those with a draft start first, because they need most.
+    started = [side for side, what, *_ in job.machine.events if what == "starts"]
+    assert started == ["g4", "g8", "alone"]
+
+
+def test_in_turn_one_side_is_live_at_a_time(job):
+    record = measure(replace(BLOCK, arrangement=Arrangement.IN_TURN), job)
+    assert record["arrangement"] == "in_turn"
+    assert all(live == [side] for side, _, *live in job.machine.events)
+    assert [side for side, _ in groupby(run["side"] for run in record["runs"])] == [
+        *("alone", "g4", "g8")
+    ]
+
+
+@pytest.mark.parametrize("arrangement", [Arrangement.TOGETHER, Arrangement.IN_TURN])
+def test_the_order_of_runs_is_recorded_and_every_side_has_its_facts(job, arrangement):
+    record = measure(replace(BLOCK, arrangement=arrangement), job)
+    assert [run["order"] for run in record["runs"]] == list(range(BLOCK.runs))
+    assert [side["side"] for side in record["sides"]] == ["alone", "g4", "g8"]
+    assert [side["gamma"] for side in record["sides"]] == [0, 4, 8]
+    found = rows(record)
+    assert {row["arrangement"] for row in found} == {arrangement}
+    assert all(row["draft_ms"] == 2.5 for row in found if row["gamma"])
+    for row in found:
+        assert (row["baseline"] is None) == (row["gamma"] == 0)
+        assert row["gamma"] == 0 or row["baseline"].endswith(f"/alone/{row['prompt']}/p0")
+
+
+@pytest.mark.parametrize("arrangement", [Arrangement.TOGETHER, Arrangement.IN_TURN])
+def test_each_side_has_a_log_of_its_own(job, arrangement):
+    measure(replace(BLOCK, arrangement=arrangement), job)
+    logs = {path.name for path in job.root.glob("*.log")}
+    assert logs == {f"r0.server.{side}.log" for side in ("alone", "g4", "g8")}
+
+
+@pytest.mark.parametrize(
+    ("decode_ms", "sent"),
+    [
+        ((100, 80, 79), 3),  # within 5 % of the one before
+        ((100, 96), 2),
+        ((100, 120), 2),
+        ((100, 90, 80, 70, 60, 50, 40), 6),  # the most
+    ],
+)
+def test_warm_ups_are_short_and_end_once_the_rate_settles(job, decode_ms, sent):
+    job = replace(job, machine=Machine(decode_ms=decode_ms))
+    record = measure(replace(BLOCK, warmups=6), job)
+    for side in record["sides"]:
+        assert [one["decode_ms"] for one in side["warm_ups"]] == list(decode_ms[:sent])
+    warm_ups = [one for one in job.machine.requests if one["n_predict"] == 8]
+    assert len(warm_ups) == 3 * sent
+    assert {one["prompt"] for one in warm_ups} == {32}  # the longest prompt
+    assert len(record["runs"]) == BLOCK.runs
+
+
+@pytest.mark.parametrize("most", [0, 1])
+def test_no_more_warm_ups_are_sent_than_asked_for(job, most):
+    record = measure(replace(BLOCK, warmups=most), job)
+    assert [len(side["warm_ups"]) for side in record["sides"]] == [most] * 3
+
+
+def test_passes_of_sampled_texts_have_seeds_of_their_own_that_all_sides_share(job):
+    record = measure(replace(BLOCK, passes=3, temperature=0.7), job)
+    seeds = {(run["pass"], run["side"]): run["seed"] for run in record["runs"]}
+    assert seeds == {
+        (number, side): 42 + 1000 * number for number in range(3) for side in ("alone", "g4", "g8")
+    }
+    assert {one["seed"] for one in job.machine.requests} == {42, 1042, 2042}
+
+
+def test_passes_of_greedy_texts_share_the_seed(job):
+    record = measure(replace(BLOCK, passes=2), job)
+    assert {run["seed"] for run in record["runs"]} == {42}
+    assert len({run["run"] for run in record["runs"]}) == 12
+
+
+def test_sides_follow_one_another_if_their_private_memory_exceeds_what_is_usable(job):
+    # Three processes of 25 GB and the mapped target of 10 GB need 85 GB.
+    usable = {84 * GB: "in_turn", 85 * GB: "together"}
+    for memory, arrangement in usable.items():
+        machine = Machine(private_bytes=25 * GB)
+        record = measure(BLOCK, replace(job, usable_memory=memory, machine=machine))
+        assert record["arrangement"] == arrangement
+        assert len(record["runs"]) == BLOCK.runs
+        assert machine.live == []
+        assert {side["private_bytes"] for side in record["sides"]} == {25 * GB}
+
+
+def test_private_memory_that_the_system_does_not_tell_decides_nothing(job):
+    record = measure(BLOCK, replace(job, machine=Machine(private_bytes=None)))
+    assert record["arrangement"] == "together"
+    assert {side["private_bytes"] for side in record["sides"]} == {None}
+
+
+def test_the_longest_draft_of_a_block_must_fit_the_context_with_every_prompt(job):
+    # 32 tokens of the passage, 32 generated and 8 drafted.
+    measure(replace(BLOCK, context=72), replace(job, machine=Machine()))
+    with pytest.raises(MeasurementError, match=r"passage-32 has 32 tokens.* 8 drafted"):
+        measure(replace(BLOCK, context=71), job)
+
+
+def test_a_summary_has_the_rate_of_each_side(job):
+    record = measure(replace(BLOCK, sides=(ALONE, DRAFTED)), job)
+    # 31 tokens after the first, in 100 ms.
+    assert sorted(summary(record["runs"]).removesuffix(" tok/s").split(", ")) == [
+        "alone 310.0",
+        "g4 310.0",
+    ]
