@@ -90,11 +90,14 @@ def build_engine(snakemake: Snakemake, study: dict[str, Any], name: str) -> Path
 
     Test processes that run side by side share the build: the later one waits.
     """
-    demo = ("--configfile", str(ROOT / "config/demo.yaml"))
+    overlays = [ROOT / "config/demo.yaml", ROOT / "tests/quick_build.yaml"]
     (ROOT / "results").mkdir(exist_ok=True)
     with FileLock(ROOT / "results/test_engines.lock"):
-        snakemake("engine", *demo, "--config", f"campaign={{engine: {name}}}", folder=ROOT)
-    entry = TypeAdapter(Engine).validate_python(study["engines"][name])
+        chosen = f"campaign={{engine: {name}}}"
+        snakemake("engine", "--configfile", *map(str, overlays), "--config", chosen, folder=ROOT)
+    quick = yaml.safe_load(overlays[-1].read_text())
+    merged = merge(deepcopy(study), quick)
+    entry = TypeAdapter(Engine).validate_python(merged["engines"][name])
     return ROOT / "results/engines" / engine_id(name, Backend.CPU, entry, {}) / "bin"
 
 

@@ -27,8 +27,8 @@ def main() -> None:
 def table(records: list[dict[str, Any]], jobs_s: float) -> list[str]:
     """Return the lines to print; `jobs_s` is the wall time of all block jobs, in seconds."""
     runs_s = sum(run["wall_ms"] / 1000 for record in records for run in record["runs"])
-    warm_up_s = sum(map(warm_up_seconds, records))
-    start_s = sum(map(start_seconds, records))
+    warm_up_s = sum(map(warming, records))
+    start_s = sum(map(starting, records))
     wall_s = (max(map(end, records)) - min(map(begin, records))).total_seconds()
     parts = {
         "measured requests": runs_s,
@@ -41,9 +41,10 @@ def table(records: list[dict[str, Any]], jobs_s: float) -> list[str]:
         "between jobs (snakemake)": wall_s - jobs_s,
     }
     blocks = len(records)
-    working = (runs_s + warm_up_s) / wall_s
+    engine_s = runs_s + warm_up_s + start_s
     return [
-        f"{blocks} blocks in {wall_s:.1f} s; the engine was answering {working:.1%} of that time",
+        f"{blocks} blocks in {wall_s:.1f} s; {runs_s / engine_s:.1%} of the engine's time are"
+        " measured runs",
         *(
             f"{s:8.1f} s {s / wall_s:6.1%} {s / blocks:7.3f} s a block  {p}"
             for p, s in parts.items()
@@ -52,20 +53,20 @@ def table(records: list[dict[str, Any]], jobs_s: float) -> list[str]:
     ]
 
 
-def warm_up_seconds(record: dict[str, Any]) -> float:
-    """Return the time of the warm-ups of all sides of a block."""
-    return sum(one["wall_ms"] / 1000 for side in record["sides"] for one in side["warm_ups"])
-
-
-def start_seconds(record: dict[str, Any]) -> float:
-    """Return the time in which the engines of all sides of a block loaded their models."""
-    return float(sum(side["start_s"] for side in record["sides"]))
-
-
 def begin(record: dict[str, Any]) -> datetime:
     """Return about when a block's first engine was started."""
     first = min(datetime.fromisoformat(run["started_at"]) for run in record["runs"])
-    return first - timedelta(seconds=warm_up_seconds(record) + start_seconds(record))
+    return first - timedelta(seconds=warming(record) + starting(record))
+
+
+def warming(record: dict[str, Any]) -> float:
+    """Return the seconds of a block's warm-ups."""
+    return sum(float(side["warm_up_ms"]) for side in record["sides"]) / 1000
+
+
+def starting(record: dict[str, Any]) -> float:
+    """Return the seconds until the engines of a block's sides had loaded their models."""
+    return sum(float(side["start_ms"]) for side in record["sides"]) / 1000
 
 
 def end(record: dict[str, Any]) -> datetime:

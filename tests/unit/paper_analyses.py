@@ -69,6 +69,7 @@ CAMPAIGN = pd.DataFrame(
             "repeats": 2,
             "confidence": 0.95,
             "precision": 0.02,
+            "repeats_limit": 30,
             "itself_acceptance": 0.95,
             "unrelated_acceptance": 0.05,
             "started_at": pd.Timestamp("2026-01-02T03:04Z"),
@@ -125,7 +126,7 @@ def needed_times(runs: pd.DataFrame) -> pd.DataFrame:
 def analysis_of(rows: list[dict]) -> Analysis:
     """Return the analysis of runs, summarised as a campaign's are."""
     runs = pd.DataFrame(rows)
-    settings = Statistics(resamples=200)
+    settings = Statistics()
     compared = with_speedups(runs)
     of_length = compared["prompt"].str.startswith("passage-").astype(bool)
 
@@ -262,7 +263,7 @@ def costed() -> Analysis:
             *simulated_rounds.real("D", "dense_4b", 4, 0.3, hybrid=False),
         ]
     )
-    settings = Statistics(resamples=200)
+    settings = Statistics()
     compared = with_speedups(runs)
     fitted = cost_tables.fit_pairs(compared, runs, settings)
     predicted = cost_tables.predictions(fitted, compared, settings)
@@ -295,7 +296,7 @@ def sampled() -> Analysis:
         for index, row in enumerate(rows)
     )
     texts = runs.set_index("run")["tokens"]
-    temperatures = compare_temperatures(with_speedups(runs), texts, Statistics(resamples=200))
+    temperatures = compare_temperatures(with_speedups(runs), texts, Statistics())
     return replace(without_drafts(), temperatures=temperatures)
 
 
@@ -316,7 +317,7 @@ def several_types() -> Analysis:
             with_speedups(pd.DataFrame(rows)),
             dict.fromkeys(["moe_q4", "moe_q8"], "MoE"),
             {"moe_q4": 1e9, "moe_q8": 2e9},
-            Statistics(resamples=200),
+            Statistics(),
         ),
     )
 
@@ -383,6 +384,8 @@ def _row(
         "n_predict": N_PREDICT,
         "temperature": 0.0,
         "prompt_ms": n_prompt / 0.8,  # 800 tokens a second
+        "decode_ms": 1000 * (N_PREDICT - 1) / rate,
         "tokens_per_second": rate,
+        "imposed_acceptance": None,
         **dict.fromkeys(["rounds", "drafted", "accepted", "baseline", "common_prefix"]),
     }

@@ -79,6 +79,8 @@ def row(
         "gamma": gamma,
         "prompt": "passage-64",
         "temperature": 0.0,
+        "repeat": repeat,
+        "prompt_ms": 80.0,
         "generated": N_PREDICT,
         "imposed_acceptance": imposed,
         "baseline": f"{suite}/{target}/none/g0/aNone/r{repeat}/passage-64",

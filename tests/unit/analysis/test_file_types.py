@@ -10,7 +10,7 @@ from specmoe.config.schema import Statistics
 
 from .test_summaries import run
 
-SETTINGS = Statistics(resamples=300)
+SETTINGS = Statistics()
 NETWORKS = {"small": "net", "large": "net", "other": "another"}
 BYTES = {"small": 1e9, "large": 2e9, "other": 3e9}
 

@@ -1,74 +1,155 @@
-"""Intervals that hold for many cells at once, or for other prompts."""
+"""Intervals by hand; how often they hold the truth is in test_coverage.py."""
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from specmoe.analysis.intervals import (
-    bootstrap_interval,
+    interval_of_rate,
+    interval_of_speedup,
     interval_over_prompts,
     joint_intervals,
+    joint_quantile,
+    ratio_of_speedups,
+    student_quantile,
 )
-from specmoe.config.schema import Statistics
-
-SETTINGS = Statistics(resamples=1000)
 
 
-def pairs(logs):
+def pairs(logs, block="r"):
     """Return speedups: rows of `logs` are blocks, columns prompts."""
     return pd.DataFrame(
         [
-            {"block": f"r{repeat}", "prompt": f"p{prompt}", "speedup": np.exp(value)}
-            for repeat, block in enumerate(logs)
-            for prompt, value in enumerate(block)
+            {"block": f"{block}{repeat}", "prompt": f"p{prompt}", "speedup": np.exp(value)}
+            for repeat, block_logs in enumerate(logs)
+            for prompt, value in enumerate(block_logs)
         ]
     )
+
+
+def logs_of(ends):
+    return [float(np.log(end)) for end in ends]
+
+
+# Two-sided, of any table of Student's t.
+@pytest.mark.parametrize(
+    "degrees, confidence, quantile",
+    [(1, 0.95, 12.706), (2, 0.95, 4.303), (3, 0.9, 2.353), (10, 0.99, 3.169), (120, 0.95, 1.980)],
+)
+def test_students_quantiles_are_those_of_the_tables(degrees, confidence, quantile):
+    assert student_quantile(degrees, confidence) == pytest.approx(quantile, abs=5e-4)
+    assert quantile == pytest.approx(stats.t.ppf((1 + confidence) / 2, degrees), abs=5e-4)
+
+
+def test_an_interval_by_hand():
+    # Blocks at 0, 0.1 and 0.2: mean 0.1, standard deviation 0.1, t 4.3027.
+    reach = 4.3027 * 0.1 / np.sqrt(3)
+    low, high = interval_of_speedup(pairs([[-0.1, 0.1], [0.0, 0.2], [0.1, 0.3]]), 0.95)
+    assert logs_of([low, high]) == pytest.approx([0.1 - reach, 0.1 + reach], abs=1e-4)
+
+
+def test_passes_through_the_prompts_do_not_narrow_an_interval():
+    once = pairs([[0.0, 0.2], [0.1, 0.3], [0.3, 0.1]])
+    twice = pd.concat([once.assign(**{"pass": number}) for number in (0, 1)])
+    for interval in (interval_of_speedup, interval_over_prompts):
+        assert interval(twice, 0.95) == pytest.approx(interval(once, 0.95))
+
+
+def test_a_rates_interval_stays_above_0_however_unlike_its_blocks_are():
+    low, high = interval_of_rate(pd.Series([10.0, 400.0]), pd.Series(["a", "b"]), 0.95)
+    assert 0 < low < 10
+    assert high > 400
+
+
+def test_cells_of_the_same_blocks_are_compared_block_by_block():
+    reference = pairs([[0.0], [0.5], [1.0]])
+    faster = pairs([[0.2], [0.7], [1.3]])
+    value, low, high = ratio_of_speedups(faster, reference, 0.95)
+    differences = np.array([0.2, 0.2, 0.3])
+    reach = 4.3027 * differences.std(ddof=1) / np.sqrt(3)
+    assert logs_of([value, low, high]) == pytest.approx(
+        [differences.mean(), differences.mean() - reach, differences.mean() + reach], abs=1e-4
+    )
+
+
+def test_cells_of_different_blocks_are_compared_by_welchs_t():
+    own, other = np.array([0.2, 0.7, 1.3]), np.array([0.0, 0.1, 0.3, 0.2])
+    value, low, high = ratio_of_speedups(
+        pairs(own[:, None]), pairs(other[:, None], block="other"), 0.95
+    )
+    expected = stats.ttest_ind(own, other, equal_var=False).confidence_interval(0.95)
+    assert logs_of([value, low, high]) == pytest.approx(
+        [own.mean() - other.mean(), expected.low, expected.high]
+    )
+
+
+def test_a_single_block_in_a_cell_gives_a_ratio_without_interval():
+    value, *ends = ratio_of_speedups(pairs([[0.2]]), pairs([[0.0], [0.1]], block="other"), 0.95)
+    assert np.log(value) == pytest.approx(0.15)
+    assert np.isnan(ends).all()
 
 
 def test_the_interval_of_one_among_many_is_wider_than_its_own():
     generator = np.random.default_rng(0)
     cells = {str(n): pairs(generator.normal(0, 0.1, (5, 1))) for n in range(12)}
-    joint = joint_intervals(cells, SETTINGS)
-    own = {name: bootstrap_interval(members, SETTINGS) for name, members in cells.items()}
-    assert all(joint[n].low <= own[n][0] and own[n][1] <= joint[n].high for n in cells)
-    width = np.mean([np.log(joint[n].high / joint[n].low) for n in cells])
-    assert width > 1.3 * np.mean([np.log(own[n][1] / own[n][0]) for n in cells])
+    joint = joint_intervals(cells, 0.95)
+    own = {name: interval_of_speedup(members, 0.95) for name, members in cells.items()}
+    assert all(joint[n].low <= own[n].low and own[n].high <= joint[n].high for n in cells)
+    assert joint_intervals({"a": cells["0"]}, 0.95)["a"] == pytest.approx(own["0"])
 
 
-def test_the_best_of_useless_settings_is_seldom_taken_for_a_gain():
-    generator = np.random.default_rng(1)
-    settings = Statistics(resamples=300)
-    by_own, by_joint = 0, 0
-    for _ in range(100):
-        cells = {str(n): pairs(generator.normal(0, 0.05, (3, 1))) for n in range(8)}
-        joint = joint_intervals(cells, settings)
-        by_joint += any(interval.low > 1 for interval in joint.values())
-        by_own += any(bootstrap_interval(members, settings)[0] > 1 for members in cells.values())
-    assert by_own > 0.5 * 100
-    assert by_joint < 0.1 * 100
+def test_pooling_makes_the_joint_quantile_smaller_than_bonferronis_and_never_larger():
+    assert joint_quantile(3, 6, 0.95) == pytest.approx(stats.t.ppf(1 - 0.05 / 4, 2))
+    for blocks in (2, 3, 5, 10, 30):
+        for cells in range(1, 30):
+            bonferroni = stats.t.ppf(1 - 0.05 / 2 / cells, blocks - 1)
+            own = stats.t.ppf(0.975, blocks - 1)
+            assert own * 0.999 <= joint_quantile(blocks, cells, 0.95) <= bonferroni * 1.001
 
 
 def test_a_cell_of_one_block_has_no_interval_and_narrows_no_other():
     two = {"a": pairs([[0.0], [0.1], [0.2]]), "b": pairs([[0.0], [0.2], [0.1]])}
-    more = joint_intervals(two | {"c": pairs([[0.5]])}, SETTINGS)
+    more = joint_intervals(two | {"c": pairs([[0.5]])}, 0.95)
     assert np.isnan(more.pop("c")).all()
-    assert more == joint_intervals(two, SETTINGS)
-    assert np.isnan(joint_intervals({"c": pairs([[0.5]])}, SETTINGS)["c"]).all()
+    assert more == joint_intervals(two, 0.95)
+    assert np.isnan(joint_intervals({"c": pairs([[0.5]])}, 0.95)["c"]).all()
+
+
+def test_cells_of_more_blocks_are_pooled_apart():
+    few, many = pairs([[0.0], [0.4], [0.2]]), pairs([[0.0], [0.1]] * 5)
+    joint = joint_intervals({"few": few, "many": many}, 0.95)
+    # Each group has one cell, at half the level.
+    assert joint["few"] == pytest.approx(interval_of_speedup(few, 0.975))
+    assert joint["many"] == pytest.approx(interval_of_speedup(many, 0.975))
+
+
+def test_the_interval_for_other_prompts_by_hand():
+    # Blocks at -0.1, 0, 0.1 and prompts at -0.3, 0, 0.3 add up, so the rest is 0: MS of blocks
+    # 3 x 0.01 and of prompts 3 x 0.09, over 9; Satterthwaite's degrees (0.3 / 0.27)^2 x 2 / ...
+    logs = np.add.outer([-0.1, 0.0, 0.1], [-0.3, 0.0, 0.3])
+    degrees = 0.3**2 / (0.03**2 / 2 + 0.27**2 / 2)
+    reach = stats.t.ppf(0.975, degrees) * np.sqrt(0.3 / 9)
+    low, high = interval_over_prompts(pairs(logs), 0.95)
+    assert logs_of([low, high]) == pytest.approx([-reach, reach])
 
 
 def test_prompts_that_gain_differently_widen_the_interval_for_other_prompts():
     alike, unlike = (pairs([row] * 3) for row in ([0.1] * 4, [-0.4, 0.0, 0.2, 0.6]))
-    assert interval_over_prompts(alike, SETTINGS) == pytest.approx([np.exp(0.1)] * 2)
-    low, high = interval_over_prompts(unlike, SETTINGS)
+    assert interval_over_prompts(alike, 0.95) == pytest.approx([np.exp(0.1)] * 2)
+    low, high = interval_over_prompts(unlike, 0.95)
     assert low < 1 < high
-    assert bootstrap_interval(unlike, SETTINGS) == pytest.approx([np.exp(0.1)] * 2)
+    assert interval_of_speedup(unlike, 0.95) == pytest.approx([np.exp(0.1)] * 2)
 
 
 def test_a_single_prompt_or_block_gives_no_interval_for_other_prompts():
     for logs in ([[0.1], [0.2]], [[0.1, 0.2]]):
-        assert np.isnan(interval_over_prompts(pairs(logs), SETTINGS)).all()
+        assert np.isnan(interval_over_prompts(pairs(logs), 0.95)).all()
 
 
-def test_a_run_that_failed_is_left_out_of_its_block_alone():
-    whole = pairs([[0.1, 0.1], [0.1, 0.1], [0.1, 0.1]])
-    assert interval_over_prompts(whole.iloc[1:], SETTINGS) == pytest.approx([np.exp(0.1)] * 2)
+def test_a_prompt_that_a_block_lacks_is_left_out_for_other_prompts():
+    whole = pairs([[0.5, 0.1, 0.2], [0.6, 0.1, 0.3], [0.7, 0.2, 0.1]])
+    lacking = whole.drop(index=0)
+    complete = whole[whole["prompt"] != "p0"]
+    expected = interval_over_prompts(complete, 0.95)
+    assert interval_over_prompts(lacking, 0.95) == pytest.approx(expected)
+    assert np.isnan(interval_over_prompts(lacking[lacking["prompt"] != "p1"], 0.95)).all()

@@ -12,7 +12,6 @@ from specmoe.analysis.spread import (
     repeats_for,
     repeats_to_measure,
     spread_of_cells,
-    student_quantile,
     with_baselines,
 )
 from specmoe.analysis.spread_text import describe_repeats
@@ -24,18 +23,24 @@ from specmoe.errors import ConfigError
 SETTINGS = Statistics()
 
 
-def cell(logs, *, gamma=4, target="t", suite="B"):
-    """Return a cell's runs: rows of `logs` are blocks, columns prompts."""
+def cell(logs, *, gamma=4, target="t", suite="B", shared=False, temperature=0.0, imposed=None):
+    """Return a cell's runs: rows of `logs` are blocks, columns prompts.
+
+    `shared`: all γ of a draft are sides of one block.
+    """
+    comparison = f"{suite}/{target}/d" + ("" if shared else f"/g{gamma}")
     return pd.DataFrame(
         [
             {
                 "run": f"{suite}/{target}/d/g{gamma}/r{repeat}/p{prompt}",
-                "block": f"{suite}/{target}/d/g{gamma}/r{repeat}",
+                "block": f"{comparison}/r{repeat}",
                 "suite": suite,
                 "target": target,
                 "draft": "d",
                 "gamma": gamma,
                 "prompt": f"p{prompt}",
+                "temperature": temperature,
+                "imposed_acceptance": imposed,
                 "speedup": np.exp(value),
                 "baseline": f"P/{target}/none/g0/r{repeat}/p{prompt}",
             }
@@ -52,15 +57,6 @@ def spread(*cells):
 def wanted(logs, asked=SETTINGS):
     """Return the repeats of a cell that are to be measured."""
     return repeats_to_measure(spread_of_cells(cell(logs), SETTINGS), asked)
-
-
-# Two-sided, of any table of Student's t.
-@pytest.mark.parametrize(
-    "degrees, confidence, quantile",
-    [(1, 0.95, 12.706), (2, 0.95, 4.303), (3, 0.9, 2.353), (10, 0.99, 3.169), (120, 0.95, 1.980)],
-)
-def test_students_quantiles_are_those_of_the_tables(degrees, confidence, quantile):
-    assert student_quantile(degrees, confidence) == pytest.approx(quantile, abs=5e-4)
 
 
 def test_the_spread_between_and_within_blocks_is_as_by_hand():
@@ -113,6 +109,35 @@ def test_repeating_ends_at_the_precision_or_at_the_limit():
 
 def test_a_cell_of_one_block_is_first_brought_to_the_fewest():
     assert wanted([[0.0]]) == {"B/t/d/g4": FEWEST_REPEATS}
+
+
+def test_the_sides_of_a_block_are_cells_and_are_repeated_together():
+    wide, narrow = [[0.0], [0.03], [0.05]], [[0.0], [0.0], [0.001]]
+    there = spread_of_cells(
+        pd.concat([cell(wide, gamma=4, shared=True), cell(narrow, gamma=8, shared=True)]), SETTINGS
+    )
+    assert there["cell"].tolist() == ["B/t/d/g4", "B/t/d/g8"]
+    assert there["comparison"].unique().tolist() == ["B/t/d"]
+    assert there["blocks"].tolist() == [3, 3]
+    assert repeats_to_measure(there, SETTINGS) == {"B/t/d": int(there["repeats_needed"].max())}
+
+
+def test_cells_of_imposed_acceptance_and_of_several_temperatures_have_ids_of_their_own():
+    logs = [[0.0], [0.1]]
+    cells = [cell(logs, imposed=0.0), cell(logs, imposed=0.5)]
+    cells += [cell(logs, suite="T", temperature=warm) for warm in (0.0, 0.7)]
+    there = spread_of_cells(pd.concat(cells), SETTINGS)
+    ids = ["B/t/d/g4/a0", "B/t/d/g4/a0.5", "T/t/d/g4/t0", "T/t/d/g4/t0.7"]
+    assert there["cell"].tolist() == ids
+
+
+def test_passes_through_the_prompts_are_no_blocks():
+    logs = [[0.0, 0.4], [0.2, 0.6]]
+    again = spread(cell(logs), cell(logs).assign(run=lambda own: own["run"] + "/1")).loc[4]
+    once = spread(cell(logs)).loc[4]
+    same = ["blocks", "block_sd", "noise_sd", "half_width"]
+    assert again[same].tolist() == pytest.approx(once[same].tolist())
+    assert again["runs"] == 2 * once["runs"]
 
 
 def test_baselines_are_repeated_with_their_cells():

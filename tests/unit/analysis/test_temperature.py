@@ -16,7 +16,7 @@ from specmoe.config.schema import Statistics
 
 from .test_summaries import run
 
-SETTINGS = Statistics(resamples=400)
+SETTINGS = Statistics()
 VOCABULARY, LENGTH = 200, 64
 # A few tokens are common and most are rare, as in text.
 USUAL = 1 / np.arange(1, VOCABULARY + 1)
@@ -32,10 +32,10 @@ def texts(generator, count, weights=USUAL):
 def test_a_flatter_distribution_is_found_with_enough_texts():
     generator = np.random.default_rng(1)
     off = 0.4 * USUAL + 0.6 * FLAT
-    found = compare_texts(texts(generator, 12, off), texts(generator, 12), SETTINGS)
+    found = compare_texts(texts(generator, 12, off), texts(generator, 12))
     assert found.p_value < 0.01
     assert found.distance > 1.3 * found.distance_expected
-    few = compare_texts(texts(generator, 3, off), texts(generator, 3), SETTINGS)
+    few = compare_texts(texts(generator, 3, off), texts(generator, 3))
     assert few.p_value >= 2 / 2**3
 
 
@@ -43,8 +43,7 @@ def test_a_flatter_distribution_is_found_with_enough_texts():
 def test_equal_distributions_give_uniform_p_values(pairs):
     generator = np.random.default_rng(2)
     p_values = [
-        compare_texts(texts(generator, pairs), texts(generator, pairs), SETTINGS).p_value
-        for _ in range(300)
+        compare_texts(texts(generator, pairs), texts(generator, pairs)).p_value for _ in range(300)
     ]
     for level in (0.1, 0.25, 0.5, 0.75):
         # Three standard deviations of a share of 300.
@@ -58,20 +57,20 @@ def test_pairs_that_share_their_first_tokens_give_uniform_p_values():
     for _ in range(200):
         one, other = np.array(texts(generator, 6)), np.array(texts(generator, 6))
         other[:, : LENGTH // 2] = one[:, : LENGTH // 2]
-        p_values.append(compare_texts(one.tolist(), other.tolist(), SETTINGS).p_value)
+        p_values.append(compare_texts(one.tolist(), other.tolist()).p_value)
     assert np.mean(np.array(p_values) <= 0.25) == pytest.approx(0.25, abs=0.1)
 
 
 def test_equal_texts_have_distance_0_and_p_value_1():
     same = texts(np.random.default_rng(4), 5)
-    found = compare_texts(same, same, SETTINGS)
+    found = compare_texts(same, same)
     assert (found.pairs, found.identical, found.distance, found.p_value) == (5, 1, 0, 1)
 
 
 def test_the_sides_can_be_exchanged():
     generator = np.random.default_rng(5)
     one, other = texts(generator, 7), texts(generator, 7)
-    assert compare_texts(one, other, SETTINGS) == compare_texts(other, one, SETTINGS)
+    assert compare_texts(one, other) == compare_texts(other, one)
 
 
 def test_holm_multiplies_the_smallest_by_their_number_and_never_falls():
@@ -83,7 +82,7 @@ def test_holm_multiplies_the_smallest_by_their_number_and_never_falls():
 def test_more_texts_find_smaller_faults_and_too_few_find_none():
     generator = np.random.default_rng(6)
     shares = [
-        smallest_detectable(texts(generator, pairs), texts(generator, pairs), 0.05, SETTINGS)
+        smallest_detectable(texts(generator, pairs), texts(generator, pairs), 0.05)
         for pairs in (3, 6, 12)
     ]
     assert np.isnan(shares[0])  # of 3 pairs p is 1/4 at least

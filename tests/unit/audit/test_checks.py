@@ -53,6 +53,7 @@ def plain(target="target", repeat=0, ms_per_token=TARGET_MS, **more):
         "imposed_acceptance": None,
         "seed": 42,
         "generated": 64,
+        "prompt_ms": 20.0,
         "decode_ms": 63 * ms_per_token,
         **dict.fromkeys(["rounds", "drafted", "accepted", "accepted_per_position"]),
         **dict.fromkeys(["replays", "replays_rejected"]),

@@ -1,11 +1,15 @@
 """Whether to switch speculative decoding on, for each target of a campaign, and with which setting.
 
 A setting is a cell: suite, target, draft and γ, measured with the draft's own acceptance, at the
-campaign's temperature, against baselines of its own. The advice is the fastest setting whose
-interval lies above 1. A setting without such an interval has not been shown to lose.
+campaign's temperature, against baselines of its own. The answer is *on*, with the fastest setting
+whose interval lies above 1; *off*, if the intervals of all settings lie below 1; or *undecided*.
+
+Settings are ranked among those that were measured on the same prompts, as speedups on code and on
+prose are no rivals. The set of prompts that answers is the one with most whole texts, because
+people send texts; among equals, the one with most prompts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -13,12 +17,19 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis.controls import Control
-from specmoe.analysis.intervals import Interval, interval_over_prompts, joint_intervals
+from specmoe.analysis.deciding import measuring_line, repeats_to_decide
+from specmoe.analysis.intervals import (
+    NO_INTERVAL,
+    interval_over_prompts,
+    joint_intervals,
+    ratio_of_speedups,
+)
 from specmoe.analysis.launch import launch_line
+from specmoe.analysis.spread import cell_id
 from specmoe.analysis.summaries import CELL
 from specmoe.audit.finding import CheckVerdict
 from specmoe.config.backend import Backend
-from specmoe.config.block import Protocol
+from specmoe.config.block import PASSAGE_PREFIX, Protocol
 from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard
@@ -29,14 +40,15 @@ class Answer(StrEnum):
 
     ON = "switch on"
     OFF = "leave off"
+    UNDECIDED = "undecided"
     UNKNOWN = "not known"
 
 
 class Standing(StrEnum):
-    """How a setting compares with the others of its target."""
+    """How a setting compares with the others of its target on the same prompts."""
 
     BEST = "best"
-    EQUAL = "equal"  # its interval overlaps the best one's
+    EQUAL = "equal"  # no other setting is shown to be faster
     SLOWER = "slower"
     MARKED = "marked"  # the audit marks some of its rows: set aside
 
@@ -54,15 +66,27 @@ class Controls(StrEnum):
 _HARMLESS = frozenset({"determinism", "controls"})
 
 # Integer columns that are null where a target has no setting.
-_COUNTS = ["gamma", "runs", "blocks", "prompts", "repeats_needed", "marked", "draft_bytes"]
+_COUNTS = [
+    "repeats_to_decide",
+    "gamma",
+    "runs",
+    "blocks",
+    "prompts",
+    "repeats_needed",
+    "marked",
+    "draft_bytes",
+]
 SETTING_COLUMNS = [
     *(*CELL, "method", "runs", "blocks", "tokens_per_second", "baseline_tokens_per_second"),
     *("acceptance_rate", "speedup", "speedup_low", "speedup_high"),
-    *("joint_low", "joint_high", "prompts", "other_prompts_low", "other_prompts_high"),
+    *("first_token_ratio", "first_token_ratio_low", "first_token_ratio_high"),
+    *("end_to_end", "end_to_end_low", "end_to_end_high", "joint_low", "joint_high"),
+    *("prompt_set", "prompts", "other_prompts_low", "other_prompts_high"),
     *("block_sd", "repeats_needed", "marked", "draft_bytes", "added_rss_bytes", "standing"),
 ]
 ADVICE_COLUMNS = [
-    *("target", "answer", "reason", "controls", "settings", "set_aside", "equal", "command"),
+    *("target", "answer", "reason", "controls", "settings", "set_aside", "equal", "elsewhere"),
+    *("repeats_to_decide", "command"),
     *[column for column in SETTING_COLUMNS if column not in ("target", "standing")],
 ]
 
@@ -72,12 +96,16 @@ class Advice:
     """The answer for each target, and the settings it was chosen from.
 
     - targets: one row per target, in the order of the campaign's models: answer (`Answer`), reason
-      (a sentence), controls (`Controls`), settings (how many were compared), set_aside (how many
-      more the audit marks), equal (how many have the standing), command (see `launch`; null if the
-      answer is not known), and the columns of the best setting, null without one.
-    - settings: one row per setting, best first within a target: columns of `summarise_cells`;
-      joint_low and joint_high, see `joint_intervals`, over the target's settings that are not set
-      aside; prompts, and the interval for other ones, see `interval_over_prompts`; block_sd and
+      (a sentence), controls (`Controls`), settings (how many were compared on the prompts that
+      answer), set_aside (how many more the audit marks), equal (how many have the standing),
+      elsewhere (how many were measured on other prompts), repeats_to_decide (see the function; null
+      unless the answer is undecided), command (what to type next: the line that starts
+      llama-server, or the one that measures more repeats; null if there is none), and the columns
+      of the best setting, null without one.
+    - settings: one row per setting, those on the prompts that answer first, best first: columns of
+      `summarise_cells`; joint_low and joint_high, see `joint_intervals`, over the settings on the
+      same prompts that are not set aside; prompt_set (the prompts' ids), prompts (their number),
+      and the interval for other ones, see `interval_over_prompts`; block_sd and
       repeats_needed, see `spread_of_cells`; marked (runs that the audit marks, or whose baseline it
       marks); draft_bytes (the draft's file); added_rss_bytes (peak of resident memory over that of
       the baselines; null where not recorded); standing (`Standing`).
@@ -109,8 +137,18 @@ def advise(measured: Measured, config: Config, cards: Mapping[str, ModelCard]) -
         for target in targets
     }
     gpu = bool((runs["backend"] != Backend.CPU).any())
-    answers = [_answer(target, own, _controls(audit, target)) for target, own in ranked.items()]
-    answers = [answer | {"command": _command(answer, config, gpu=gpu)} for answer in answers]
+    answers = []
+    for target, own in ranked.items():
+        answer = _answer(target, own, _controls(audit, target), config)
+        if answer["answer"] == Answer.UNDECIDED:
+            rivals = own[own["prompt_set"] == answer["prompt_set"]]
+            sides = pd.concat(
+                [members[cell] for cell in rivals[CELL].itertuples(index=False, name=None)]
+            )
+            command = _measuring_command(answer, sides, runs, config)
+        else:
+            command = _starting_command(answer, config, gpu=gpu)
+        answers.append(answer | {"command": command})
     # Frames without rows would turn the columns of the others into objects.
     known = [own for own in ranked.values() if len(own)] or [settings]
     return Advice(
@@ -163,17 +201,20 @@ def _settings(
         return pd.DataFrame(columns=SETTING_COLUMNS)
     spread = spread.set_index("cell")
     more = []
+    confidence = config.statistics.confidence
     for cell in candidates[CELL].itertuples(index=False, name=None):
         own = members[cell]
         first = own.iloc[0]
-        low, high = interval_over_prompts(own, config.statistics)
+        low, high = interval_over_prompts(own, confidence)
+        prompts = sorted(set(own["prompt"]))
         more.append(
             {
                 "method": first["method"],
-                "prompts": own["prompt"].nunique(),
+                "prompt_set": ", ".join(prompts),
+                "prompts": len(prompts),
                 "other_prompts_low": low,
                 "other_prompts_high": high,
-                **spread.loc[comparison_of(first["block"]), ["block_sd", "repeats_needed"]],
+                **spread.loc[cell_id(*cell), ["block_sd", "repeats_needed"]],
                 "marked": int(own["marked"].sum()),
                 "draft_bytes": cards[first["draft"]].size_bytes,
                 "added_rss_bytes": own["peak_rss_bytes"].max() - own["baseline_rss_bytes"].max(),
@@ -185,25 +226,59 @@ def _settings(
 
 
 def _ranked(own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], config: Config) -> pd.DataFrame:
-    """Return a target's settings with joint intervals and standings, the best first."""
+    """Return a target's settings with joint intervals and standings, in order."""
     if own.empty:
         return own.assign(standing=[])
+    sets = [rivals for _, rivals in own.groupby("prompt_set", sort=False)]
+    sets.sort(key=_claim, reverse=True)
+    return pd.concat([_ranked_rivals(rivals, members, config) for rivals in sets])
+
+
+def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int]:
+    """Return what makes settings on the same prompts the ones that answer; no speed does."""
+    prompts = str(rivals["prompt_set"].iloc[0]).split(", ")
+    texts = sum(not prompt.startswith(PASSAGE_PREFIX) for prompt in prompts)
+    return bool((rivals["marked"] == 0).any()), texts, len(prompts)
+
+
+def _ranked_rivals(
+    own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], config: Config
+) -> pd.DataFrame:
+    """Return settings on the same prompts with joint intervals and standings, the best first."""
     own = own.sort_values(["speedup", *CELL], ascending=[False, *[True] * len(CELL)])
     keys = list(own[CELL].itertuples(index=False, name=None))
     sound = {
-        str(key): members[key]
-        for key, marked in zip(keys, own["marked"], strict=True)
-        if not marked
+        key: members[key] for key, marked in zip(keys, own["marked"], strict=True) if not marked
     }
-    joint = joint_intervals(sound, config.statistics)
-    ends = [joint.get(str(key), Interval(float("nan"), float("nan"))) for key in keys]
+    joint = joint_intervals(sound, config.statistics.confidence)
+    ends = [joint.get(key, NO_INTERVAL) for key in keys]
     own = own.assign(joint_low=[end.low for end in ends], joint_high=[end.high for end in ends])
-    own["standing"] = _standings(own)
+    slower = _shown_slower(sound, config.statistics.confidence)
+    own["standing"] = _standings(own, [key in slower for key in keys])
     order = {standing: rank for rank, standing in enumerate(Standing)}
     return own.sort_values("standing", key=lambda column: column.map(order), kind="stable")
 
 
-def _standings(own: pd.DataFrame) -> list[Standing]:
+def _shown_slower(cells: Mapping[Any, pd.DataFrame], confidence: float) -> set[Any]:
+    """Return the cells that some other cell is shown to be faster than.
+
+    Each is compared with each, one-sided, at the share of the level that all comparisons with one
+    cell leave it. The truly fastest is then among the others at that confidence (S. S. Gupta, On
+    Some Multiple Decision Rules, Technometrics 7, 1965), whichever it is.
+    """
+    share = 2 * (1 - confidence) / max(len(cells) - 1, 1)
+    return {
+        cell
+        for cell, members in cells.items()
+        if any(
+            ratio_of_speedups(members, rival, 1 - share).high < 1
+            for other, rival in cells.items()
+            if other != cell
+        )
+    }
+
+
+def _standings(own: pd.DataFrame, slower: Sequence[bool]) -> list[Standing]:
     """Return the standing of each setting.
 
     The best is the fastest whose interval lies above 1, or the fastest of all if there is none.
@@ -211,26 +286,27 @@ def _standings(own: pd.DataFrame) -> list[Standing]:
     sound = own[own["marked"] == 0]
     gains = sound[sound["joint_low"] > 1]
     first = (gains if len(gains) else sound).head(1)
-    threshold = first["joint_low"].max()
     standings = []
-    for row in own.itertuples():
+    for row, is_slower in zip(own.itertuples(), slower, strict=True):
         if row.marked:
             standings.append(Standing.MARKED)
         elif row.Index in first.index:
             standings.append(Standing.BEST)
-        # Without intervals all settings count as equal.
-        elif row.joint_high < threshold:
-            standings.append(Standing.SLOWER)
         else:
-            standings.append(Standing.EQUAL)
+            standings.append(Standing.SLOWER if is_slower else Standing.EQUAL)
     return standings
 
 
-def _answer(target: str, own: pd.DataFrame, controls: Controls) -> dict[str, Any]:
+def _answer(
+    target: str, ranked: pd.DataFrame, controls: Controls, config: Config
+) -> dict[str, Any]:
     """Return a target's row."""
+    # Settings on the prompts that answer come first.
+    own = ranked[ranked["prompt_set"] == ranked["prompt_set"].iloc[0]] if len(ranked) else ranked
     sound = own[own["standing"] != Standing.MARKED]
     answer, reason = _judge(own, sound, controls)
     best = {str(key): value.iloc[0] for key, value in sound.items()} if len(sound) else {}
+    undecided = answer == Answer.UNDECIDED
     return best | {
         "target": target,
         "answer": answer.value,
@@ -239,16 +315,32 @@ def _answer(target: str, own: pd.DataFrame, controls: Controls) -> dict[str, Any
         "settings": len(sound),
         "set_aside": len(own) - len(sound),
         "equal": int((own["standing"] == Standing.EQUAL).sum()),
+        "elsewhere": len(ranked) - len(own),
+        "repeats_to_decide": repeats_to_decide(sound, config.statistics) if undecided else None,
     }
 
 
-def _command(answer: Mapping[str, Any], config: Config, *, gpu: bool) -> str | None:
+def _starting_command(answer: Mapping[str, Any], config: Config, *, gpu: bool) -> str | None:
     """Return the line that starts llama-server as a target's row advises."""
     if answer["answer"] == Answer.UNKNOWN:
         return None
     on = answer["answer"] == Answer.ON
     speculation = {key: answer[key] for key in ("draft", "method", "gamma")} if on else {}
     return launch_line(config, answer["target"], gpu=gpu, **speculation)
+
+
+def _measuring_command(
+    answer: Mapping[str, Any], compared: pd.DataFrame, runs: pd.DataFrame, config: Config
+) -> str | None:
+    """Return the line that would decide a target; None if this campaign cannot be measured on.
+
+    `compared` are the runs of the settings to decide among, `runs` have their baselines.
+    """
+    repeats = answer["repeats_to_decide"]
+    if repeats is None or config.campaign.source != "measured":
+        return None
+    baselines = runs.loc[runs["run"].isin(compared["baseline"]), "block"]
+    return measuring_line(map(comparison_of, [*compared["block"], *baselines]), repeats)
 
 
 def _judge(own: pd.DataFrame, sound: pd.DataFrame, controls: Controls) -> tuple[Answer, str]:
@@ -260,11 +352,13 @@ def _judge(own: pd.DataFrame, sound: pd.DataFrame, controls: Controls) -> tuple[
         return Answer.UNKNOWN, "the audit marks runs of every setting"
     if sound["joint_low"].isna().all():
         return Answer.UNKNOWN, "every setting was measured once, so no interval is known"
-    best = sound.iloc[0]
-    if best["joint_low"] > 1:
+    if sound.iloc[0]["joint_low"] > 1:
         return Answer.ON, "the interval of the best setting is above 1"
-    if sound["joint_high"].max() < 1:
+    if (sound["joint_high"] < 1).all():
         return Answer.OFF, "the interval of every setting is below 1"
     if (sound["speedup_low"] > 1).any():
-        return Answer.OFF, "no interval is above 1 after allowing for the choice among settings"
-    return Answer.OFF, "no setting's interval is above 1"
+        return (
+            Answer.UNDECIDED,
+            "no interval is above 1 after allowing for the choice among settings",
+        )
+    return Answer.UNDECIDED, "no interval is above 1, and not every one is below"

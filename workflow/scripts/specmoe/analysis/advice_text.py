@@ -13,7 +13,12 @@ from specmoe.analysis.spread_text import precise
 from specmoe.files import gigabytes
 
 WIDTH = 100
-_HEADS = {Answer.ON: "switch it on", Answer.OFF: "leave it off", Answer.UNKNOWN: "not known"}
+HEADS = {
+    Answer.ON: "switch it on",
+    Answer.OFF: "leave it off",
+    Answer.UNDECIDED: "undecided",
+    Answer.UNKNOWN: "not known",
+}
 _CONTROLS = {
     "passed": "its controls passed",
     "failed": "its controls fail",
@@ -57,7 +62,7 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
 
 def _target(row: Record, settings: list[Record], campaign: Record) -> list[str]:
     answer = Answer(row["answer"])
-    lines = [f"{row['label']} ({row['target']}): {_HEADS[answer]}"]
+    lines = [f"{row['label']} ({row['target']}): {HEADS[answer]}"]
     if answer is Answer.ON:
         lines += _wrapped(f"{_setting(row)}: {_speedup(row)}")
         lines += _wrapped(_equals(row, settings))
@@ -66,6 +71,10 @@ def _target(row: Record, settings: list[Record], campaign: Record) -> list[str]:
         best = f"; the fastest of {row['settings']} is {_setting(row)}: {_speedup(row)}"
         known = best if row["settings"] else ""
         lines += _wrapped(f"{_sentence(row['reason'])}{known}")
+    if pd.notna(row["end_to_end"]):
+        lines += _wrapped(_with_prompt(row))
+    if answer is Answer.UNDECIDED:
+        lines += _wrapped(_outlook(row, campaign))
     if row["settings"]:
         lines += _wrapped(_sureness(row, campaign))
     if row["set_aside"]:
@@ -90,14 +99,41 @@ def _speedup(row: Record) -> str:
 
 
 def _equals(row: Record, settings: list[Record]) -> str:
-    """Return which settings the interval cannot tell apart from the best one."""
+    """Return which settings are not shown to be slower than another."""
     if row["settings"] == 1:
         return "No other setting was measured."
     equal = [one for one in settings if one["standing"] == Standing.EQUAL]
     if not equal:
         return f"All others of the {row['settings']} measured settings are slower."
     listed = "; ".join(f"{_setting(one)}: {_speedup(one)}" for one in equal)
-    return f"Equally fast within the intervals: {listed}"
+    return f"Not shown to be slower: {listed}"
+
+
+def _with_prompt(row: Record) -> str:
+    """Return what is left of the speedup if the draft's reading of the prompt counts."""
+    first, whole = (_measured(row, name) for name in ("first_token_ratio", "end_to_end"))
+    return (
+        f"With the prompt, which the draft reads too: speedup {whole} of the whole answer; the time"
+        f" to the first token is {first} times as long"
+    )
+
+
+def _measured(row: Record, name: str) -> str:
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    ends = "" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]"
+    return f"{row[name]:.2f}{ends}"
+
+
+def _outlook(row: Record, campaign: Record) -> str:
+    """Return how many repeats would decide an answer."""
+    repeats = row["repeats_to_decide"]
+    if pd.isna(repeats):
+        return (
+            f"More than statistics.repeats_limit = {campaign['repeats_limit']} repeats would be"
+            " needed: gain or loss is too small for this spread"
+        )
+    words = f"{repeats} repeats would decide it if speedups and spread stay as they are"
+    return f"{words}:" if isinstance(row["command"], str) else words
 
 
 def _costs(row: Record) -> str:
@@ -122,6 +158,8 @@ def _sureness(row: Record, campaign: Record) -> str:
             f"{precise(campaign['precision'])} needs {row['repeats_needed']} repeats at this spread"
         )
     text = f"How sure: {'; '.join(parts)}."
+    if row["elsewhere"]:
+        text += f" It is about prompts {row['prompt_set']}; settings on others: {row['elsewhere']}."
     if pd.notna(row["other_prompts_low"]):
         text += (
             f" Interval for other prompts like its {row['prompts']}, not allowing for the choice:"
@@ -141,10 +179,9 @@ def _set_aside(settings: list[Record]) -> str:
 
 def _footnote(campaign: Record) -> str:
     return (
-        f"Intervals ({campaign['confidence']:.0%}) hold for all settings of a target at once, so"
-        " choosing the fastest does not bias them. They are about this machine, engine and"
-        " prompts. A setting whose interval includes 1 is not advised: measure more repeats"
-        " (`snakemake more_repeats`)."
+        f"Speedups of decoding have intervals ({campaign['confidence']:.0%}, Student's t) that hold"
+        " for all settings of a target at once, so choosing the fastest does not bias them; those"
+        " with the prompt are each setting's own. All are about this machine, engine and prompts."
     )
 
 

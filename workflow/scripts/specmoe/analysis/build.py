@@ -263,12 +263,30 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                 "repeats": config.measurement.repeats,
                 "confidence": config.statistics.confidence,
                 "precision": config.statistics.precision,
+                "repeats_limit": config.statistics.repeats_limit,
                 "itself_acceptance": config.audit.self_acceptance,
                 "unrelated_acceptance": config.audit.unrelated_acceptance,
                 "started_at": runs["started_at"].min(),
                 "ended_at": runs["started_at"].max(),
                 "load_average_max": float(runs["load_average"].max()),
+                **_care(runs),
                 **{f"host_{key}": value for key, value in host.items()},
             }
         ]
     )
+
+
+def _care(runs: pd.DataFrame) -> dict[str, Any]:
+    """Return how runs and their baselines shared the machine; null where it was not recorded."""
+    watched = runs[runs["measured_again"].notna()]
+    known = len(watched) > 0
+    blocks = runs.drop_duplicates("block")["arrangement"].value_counts()
+    words = {"together": "live together", "in_turn": "one after the other"}
+    return {
+        "arrangement": ", ".join(
+            f"{words[str(kind)]}: {count} blocks" for kind, count in blocks.items()
+        ),
+        # How many runs were measured again, and how many were disturbed at the last attempt too.
+        "measured_again": int(watched["measured_again"].gt(0).sum()) if known else None,
+        "taken_away": int(watched["taken_away"].notna().sum()) if known else None,
+    }

@@ -15,8 +15,8 @@ _DRAFT, _REST, _WORK = 0, 1, 2  # columns of a stratum's sums; the work is as wi
 class _Stratum(NamedTuple):
     """Runs of one gamma in which all drafted tokens were accepted, or none.
 
-    `sums` has, for each draw of blocks, the steps that drafting took, those of the rest, and the
-    work; `widest` is the widest pass.
+    `sums` has, for each repeat or for each choice of them, the steps that drafting took, those of
+    the rest, and the work; `widest` is the widest pass.
     """
 
     gamma: int
@@ -30,8 +30,10 @@ def fit(runs: pd.DataFrame, settings: Statistics) -> CostModel | None:
 
     `runs` are rows of `schema.read_runs`'s frame with `step_ms`, the target's time for a token in
     their own baseline. Only runs with an imposed acceptance of 0 or 1 are used.
-    Returns None unless there are some of both. The draws are of whole blocks, within those of one
-    gamma and acceptance.
+    Returns None unless there are some of both.
+
+    The costs are fitted again without each repeat in turn: the repeats of a campaign follow one
+    another, so all blocks of one share what the machine did meanwhile.
     """
     known = runs[counts_are_known(runs) & runs["draft_ms"].notna() & runs["step_ms"].notna()]
     full = known[(known["imposed_acceptance"] == 1) & (known["accepted"] == known["drafted"])]
@@ -44,28 +46,28 @@ def fit(runs: pd.DataFrame, settings: Statistics) -> CostModel | None:
         gammas=tuple(sorted({int(gamma) for gamma in read["gamma"]})),
         widths=(1, *sorted({_widest(counts) for counts in _counts(full)})),
         costs=nothing,
-        draws=nothing,
+        without=nothing,
         replay_costs=nothing,
         replays=bool(none["replays"].sum() > 0),
+        degrees=int(read.groupby(["full", "gamma"])["repeat"].nunique().min()) - 1,
         confidence=settings.confidence,
     )
-    by_block = _by_block(read, unfitted)
-    (costs,), by_gamma = _solve([_summed(one) for one in by_block], unfitted)
-    generator = np.random.default_rng(settings.seed)
-    draws, drawn_by_gamma = np.empty((0, len(costs))), np.empty((0, by_gamma.shape[1]))
-    if all(len(one.sums) > 1 for one in by_block):
-        drawn = [_drawn(one, settings.resamples, generator) for one in by_block]
-        draws, drawn_by_gamma = _solve(drawn, unfitted)
+    by_repeat = _by_repeat(read, unfitted)
+    (costs,), by_gamma = _solve([_summed(one) for one in by_repeat], unfitted)
+    without, without_by_gamma = np.empty((0, len(costs))), np.empty((0, by_gamma.shape[1]))
+    if unfitted.degrees > 0:
+        without, without_by_gamma = _solve([_without(one) for one in by_repeat], unfitted)
     return replace(
         unfitted,
         costs=costs,
-        draws=draws,
-        replay_costs=np.concatenate([by_gamma, drawn_by_gamma]),
+        without=without,
+        replay_costs=np.concatenate([by_gamma, without_by_gamma]),
     )
 
 
-def _by_block(read: pd.DataFrame, model: CostModel) -> list[_Stratum]:
-    """Return the strata with the sums of each block instead of each draw."""
+def _by_repeat(read: pd.DataFrame, model: CostModel) -> list[_Stratum]:
+    """Return the strata with the sums of each repeat; zeros where a stratum lacks one."""
+    repeats = sorted(read["repeat"].unique())
     strata = []
     for (full, _), members in read.groupby(["full", "gamma"]):
         step = members["step_ms"].to_numpy(float)
@@ -73,8 +75,8 @@ def _by_block(read: pd.DataFrame, model: CostModel) -> list[_Stratum]:
         rest = members["decode_ms"].to_numpy(float) / step - drafting
         counts = _counts(members)
         work = np.array([model.work(one) for one in counts])
-        columns = pd.DataFrame(np.column_stack([drafting, rest, work]), index=members["block"])
-        sums = columns.groupby(level=0).sum().to_numpy(float)
+        columns = pd.DataFrame(np.column_stack([drafting, rest, work]), index=members["repeat"])
+        sums = columns.groupby(level=0).sum().reindex(repeats, fill_value=0).to_numpy(float)
         strata.append(_Stratum(counts[0].gamma, bool(full), max(map(_widest, counts)), sums))
     return strata
 
@@ -91,14 +93,12 @@ def _summed(stratum: _Stratum) -> _Stratum:
     return stratum._replace(sums=stratum.sums.sum(axis=0, keepdims=True))
 
 
-def _drawn(stratum: _Stratum, draws: int, generator: np.random.Generator) -> _Stratum:
-    blocks = len(stratum.sums)
-    drawn = generator.integers(blocks, size=(draws, blocks))
-    return stratum._replace(sums=stratum.sums[drawn].sum(axis=1))
+def _without(stratum: _Stratum) -> _Stratum:
+    return stratum._replace(sums=stratum.sums.sum(axis=0) - stratum.sums)
 
 
 def _solve(strata: list[_Stratum], model: CostModel) -> tuple[Array, Array]:
-    """Return the costs of every draw, and what a replay costs at each gamma by itself."""
+    """Return the costs by every row of the sums, and a replay's at each gamma by itself."""
     drafting = _drafting(strata, model)
     passes = _passes([one for one in strata if one.full], model)
     of_passes = slice(_WORK + model.pass_costs.start, _WORK + len(model.gammas) + len(model.widths))

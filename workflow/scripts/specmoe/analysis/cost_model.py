@@ -25,14 +25,14 @@ measured values; beyond them v continues at the slope of its last piece and c st
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, sqrt
+from math import ceil, nan, sqrt
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from specmoe.analysis.intervals import NO_INTERVAL, Interval, percentile_interval
+from specmoe.analysis.intervals import NO_INTERVAL, Interval, student_quantile
 
 Array = npt.NDArray[np.float64]
 
@@ -107,17 +107,19 @@ class CostModel:
     """The costs of one target with one draft, in steps.
 
     `costs` has c at each of `gammas`, then v at each of `widths` (the first is 1), then r.
-    `draws` has the same for each resampling of blocks, shape (resamples, costs); without rows where
-    a kind of run has a single block, as there is then no spread to draw from. `replay_costs` is r
-    by itself at each of `gammas` (first row) and its draws; NaN where there are no replays.
+    `without` has the same as fitted without each repeat in turn, shape (repeats, costs); it has no
+    rows where a kind of run has a single repeat. `replay_costs` is r by itself at each of `gammas`
+    (first row), and without each repeat; NaN where there are no replays. `degrees` of freedom are
+    the fewest repeats of any kind of run, less one.
     """
 
     gammas: tuple[int, ...]
     widths: tuple[int, ...]
     costs: Array
-    draws: Array
+    without: Array
     replay_costs: Array
     replays: bool
+    degrees: int
     confidence: float
 
     @property
@@ -130,12 +132,30 @@ class CostModel:
         """Where in `costs` those of passes are."""
         return slice(len(self.gammas), -1)
 
-    def interval(self, values: Array) -> Interval:
-        """Return the percentile interval of a value that was computed for every draw."""
-        if len(values) == 0 or np.isnan(values).any():
-            return NO_INTERVAL
-        # A break-even can be infinite, and nothing interpolates to infinity.
-        return percentile_interval(values, self.confidence, method="inverted_cdf")
+    def reach(self, without: Array) -> Array:
+        """Return half the width of the intervals of values, given those without each repeat.
+
+        `without` has the repeats along its last axis. The standard error is the jackknife's (B.
+        Efron, The Jackknife, the Bootstrap and Other Resampling Plans, 1982, chapter 3), which
+        needs no more than a few repeats where the values are nearly linear in what was measured;
+        with Student's t it is exact where they are linear. NaN with a single repeat.
+        """
+        count = without.shape[-1]
+        if count < 2:
+            return np.full(without.shape[:-1], nan)
+        error = np.sqrt((count - 1) * without.var(axis=-1))
+        reach: Array = student_quantile(self.degrees, self.confidence) * error
+        return reach
+
+    def interval(self, value: float, without: Array) -> Interval:
+        """Return the interval of a value, given it without each repeat."""
+        reach = float(self.reach(without))
+        return NO_INTERVAL if np.isnan(reach) else Interval(value - reach, value + reach)
+
+    def interval_of_ratio(self, value: float, without: Array) -> Interval:
+        """Return the interval of a value above zero, by its logarithm."""
+        low, high = np.exp(self.interval(float(np.log(value)), np.log(without)))
+        return Interval(float(low), float(high))
 
     def draft_cost(self, gamma: int) -> float:
         """Return c(gamma), in steps a token."""

@@ -8,7 +8,7 @@ import pandas as pd
 
 from specmoe.analysis.cost_fit import fit
 from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
-from specmoe.analysis.intervals import NO_INTERVAL, bootstrap_interval, interval_of_mean
+from specmoe.analysis.intervals import NO_INTERVAL, interval_of_rate, interval_of_speedup
 from specmoe.analysis.summaries import geometric_mean
 from specmoe.config.block import WAY
 from specmoe.config.schema import Statistics
@@ -55,7 +55,7 @@ def fit_pairs(compared: pd.DataFrame, runs: pd.DataFrame, settings: Statistics) 
         if model is not None:
             own = runs[runs["run"].isin(members["baseline"])]
             times = 1000 / own["tokens_per_second"].astype(float)
-            low, high = interval_of_mean(times, own["block"], settings)
+            low, high = interval_of_rate(times, own["block"], settings.confidence)
             fitted.append(Fitted(tuple(map(str, key)), model, float(times.mean()), low, high))
     return fitted
 
@@ -81,7 +81,7 @@ def verification(
         size = sizes.get(pair.identity["target"])
         for place, width in enumerate(pair.model.widths, pair.model.pass_costs.start):
             steps = float(pair.model.costs[place])
-            ends = pair.model.interval(pair.model.draws[:, place])
+            ends = pair.model.interval(steps, pair.model.without[:, place])
             ends_ms = (ends.low * pair.step_ms, ends.high * pair.step_ms)
             if width == 1:
                 ends, ends_ms = NO_INTERVAL, (pair.step_ms_low, pair.step_ms_high)
@@ -123,12 +123,13 @@ def round_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
         model = pair.model
         for place, gamma in enumerate(model.gammas):
             drafting, replay = float(model.costs[place]), float(model.replay_costs[0, place])
-            replay_ends = model.interval(model.replay_costs[1:, place])
+            drafting_ends = model.interval(drafting, model.without[:, place])
+            replay_ends = model.interval(replay, model.replay_costs[1:, place])
             rows.append(
                 pair.identity
                 | {
                     "gamma": gamma,
-                    **_with_ends("draft_steps", drafting, model.interval(model.draws[:, place])),
+                    **_with_ends("draft_steps", drafting, drafting_ends),
                     "draft_ms": drafting * pair.step_ms,
                     **_with_ends("replay_steps", replay, replay_ends),
                     "replay_ms": replay * pair.step_ms,
@@ -149,7 +150,7 @@ def predictions(
 
     - runs, blocks, acceptance_rate (accepted / drafted), speedup with its interval over blocks.
     - predicted: geometric mean over the runs of timed tokens / (work @ costs), with an interval
-      from the blocks fitted on; ratio: predicted / speedup.
+      from the repeats fitted on; ratio: predicted / speedup.
     - equation_1: the published study's (1 - a^(g+1)) / ((1 - a) (c g + 1)) with a the acceptance
       rate as it counts it; equation_2: its g / (g c + v(g + 1)), which counts g tokens a round,
       whether or not they were accepted.
@@ -173,15 +174,15 @@ def _predicted(members: pd.DataFrame, model: CostModel, settings: Statistics) ->
     tokens = np.array([one.tokens for one in counts])
     work = np.array([model.work(one) for one in counts])
     predicted = geometric_mean(tokens / (work @ model.costs))
-    drawn = np.exp(np.log(tokens / (model.draws @ work.T)).mean(axis=1))
+    without = np.exp(np.log(tokens / (model.without @ work.T)).mean(axis=1))
     speedup = geometric_mean(members["speedup"].to_numpy(float))
     rate = float(members["accepted"].sum() / members["drafted"].sum())
     return {
         "runs": len(members),
         "blocks": members["block"].nunique(),
         "acceptance_rate": rate,
-        **_with_ends("speedup", speedup, bootstrap_interval(members, settings)),
-        **_with_ends("predicted", predicted, model.interval(drawn)),
+        **_with_ends("speedup", speedup, interval_of_speedup(members, settings.confidence)),
+        **_with_ends("predicted", predicted, model.interval_of_ratio(predicted, without)),
         "ratio": predicted / speedup,
         "equation_1": classical_speedup(gamma, rate, model.draft_cost(gamma)),
         "equation_2": gamma / (gamma * model.draft_cost(gamma) + model.pass_cost(gamma + 1)),
@@ -240,8 +241,8 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
     - protocol, engine, target, draft, gamma: every gamma fitted on or in `predicted`.
     - ceiling, floor: speedup with all and with nothing accepted, with intervals.
     - break_even: the least acceptance rate (accepted / drafted) from which on the speedup is at
-      least 1; 0 where it always is, null where even the ceiling is below 1. The ends of its
-      interval are null where the draws give no finite rate.
+      least 1; 0 where it always is, null where even the ceiling is below 1. Its interval has the
+      rates at which the speedup's own interval includes 1; an end is null where no rate is.
     - extrapolated: whether a round's pass is wider than all measured ones.
     - suite, imposed_acceptance, acceptance_rate, speedup, speedup_low, speedup_high: the cell's, of
       `predicted`; null for a gamma without one.
@@ -272,12 +273,16 @@ def _ends(model: CostModel, gamma: int) -> dict[str, Any]:
     tokens = np.array([yielded for _, yielded, _ in cycles])
     work = np.array([done for _, _, done in cycles])
     curve = tokens / (work @ model.costs)
-    drawn = tokens[:, None] / (work @ model.draws.T)
-    point, points = _crossing(rates, curve[:, None])[0], _crossing(rates, drawn)
+    reach = np.exp(model.reach(np.log(tokens[:, None] / (work @ model.without.T))))
+    low, high = curve / reach, curve * reach
+    known = not np.isnan(reach).any()
+    # The lower the curve of speedups, the higher the rate from which on it pays.
+    point, least, most = _crossing(rates, np.column_stack([curve, high, low]))
+    ends = (float(least), float(most)) if known else NO_INTERVAL
     values = {
-        **_with_ends("floor", float(curve[0]), model.interval(drawn[0])),
-        **_with_ends("ceiling", float(curve[-1]), model.interval(drawn[-1])),
-        **_with_ends("break_even", float(point), model.interval(points)),
+        **_with_ends("floor", float(curve[0]), (float(low[0]), float(high[0]))),
+        **_with_ends("ceiling", float(curve[-1]), (float(low[-1]), float(high[-1]))),
+        **_with_ends("break_even", float(point), ends),
     }
     finite = {name: value if np.isfinite(value) else np.nan for name, value in values.items()}
     return finite | {"extrapolated": gamma + 1 > model.widths[-1]}

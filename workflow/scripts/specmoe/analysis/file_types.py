@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.intervals import interval_of_ratio
+from specmoe.analysis.intervals import ratio_of_speedups
 from specmoe.analysis.summaries import CELL
 from specmoe.config.schema import Statistics
 
@@ -40,11 +40,9 @@ def compare_types(
     ratios = []
     for _, members in cells.groupby(_SETTING):
         keys = list(members[CELL].itertuples(index=False, name=None))
-        least = members.iloc[0]["speedup"]
         ratios += [(1.0, np.nan, np.nan)]
         ratios += [
-            (row["speedup"] / least, *interval_of_ratio(runs[key], runs[keys[0]], settings))
-            for key, row in zip(keys[1:], members.iloc[1:].to_dict("records"), strict=True)
+            ratio_of_speedups(runs[key], runs[keys[0]], settings.confidence) for key in keys[1:]
         ]
     columns = ["gain_ratio", "gain_ratio_low", "gain_ratio_high"]
     return cells.join(pd.DataFrame(ratios, columns=columns, dtype=float))

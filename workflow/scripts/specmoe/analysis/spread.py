@@ -6,12 +6,14 @@ is measured longer.
 
 import math
 from collections.abc import Mapping
-from functools import cache
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from specmoe.analysis.intervals import student_quantile
+from specmoe.analysis.summaries import CELL
 from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Statistics
 
@@ -19,29 +21,40 @@ from specmoe.config.schema import Statistics
 # the true spread in 8 of 100 cells.
 FEWEST_REPEATS = 3
 
+# What makes a cell of runs of any kind.
+_WHOLE_CELL = [*CELL, "imposed_acceptance", "temperature"]
+
 
 def spread_of_cells(compared: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
     """Return one row per cell, sorted: how its speedups spread, and the repeats that it needs.
 
-    `compared` is `with_speedups`. A cell is what repeats of one block share, so runs of imposed
-    acceptance or of another temperature are cells of their own. Spreads are standard deviations of
-    the logarithm of speedup, which for small ones are relative: 0.02 is 2 %.
+    `compared` is `with_speedups`. A cell is a side of a comparison over all repeats; runs of
+    imposed acceptance, or of another temperature, are cells of their own. Spreads are standard
+    deviations of the logarithm of speedup, which for small ones are relative: 0.02 is 2 %.
 
-    Columns: cell, suite, target, draft, gamma, runs, blocks, and
+    Columns: cell (its id: suite/target/draft/g<gamma>, with /a<acceptance> where it was imposed and
+    /t<temperature> where the suite has several), comparison (the id of its blocks without their
+    repeat, by which more repeats are asked for), suite, target, draft, gamma, imposed_acceptance,
+    temperature, runs, blocks, and
 
     - block_sd: between the means of blocks; the only spread an interval uses. Null with one block.
     - within_sd: between the runs of a block, pooled over blocks. It is mostly the difference
       between prompts. Null where blocks have one run.
-    - noise_sd: what remains within blocks after each prompt's mean is subtracted. If blocks
-      differed in nothing else, block_sd would be noise_sd / √(runs of a block). Null unless all
-      blocks have the same prompts, two at least.
+    - noise_sd: what remains of a block's means for its prompts after the block's own mean and each
+      prompt's are subtracted. If blocks differed in nothing else, block_sd would be noise_sd /
+      √(prompts). Null unless all blocks have the same prompts, two at least.
     - planning_sd: the larger of block_sd and the pooled spread of all cells of the suite and
       target. Few blocks can agree by luck; cells measured alike on the same machine correct that.
     - half_width: of the interval by planning_sd and Student's t, as a share of the speedup.
     - repeats_needed: see `repeats_for`, with planning_sd.
     """
-    named = compared.assign(cell=compared["block"].map(comparison_of))
-    rows = [_row(str(cell), members) for cell, members in named.groupby("cell")]
+    several = compared.groupby("suite")["temperature"].transform("nunique").gt(1)
+    rows = [
+        _row(dict(zip(_WHOLE_CELL, key, strict=True)), members, at_several=bool(at_several))
+        for (at_several, *key), members in compared.groupby(
+            [several.rename("several"), *_WHOLE_CELL], dropna=False
+        )
+    ]
     if not rows:
         return pd.DataFrame()
     spread = pd.DataFrame(rows)
@@ -56,14 +69,21 @@ def spread_of_cells(compared: pd.DataFrame, settings: Statistics) -> pd.DataFram
     ]
     needed = pd.array([repeats_for(sd, settings) for sd in planning], dtype="Int64")
     spread = spread.assign(planning_sd=planning, half_width=widths, repeats_needed=needed)
-    return spread.sort_values(["suite", "target", "draft", "gamma", "cell"], ignore_index=True)
+    return spread.sort_values([*CELL, "cell"], ignore_index=True)
+
+
+def cell_id(
+    suite: str, target: str, draft: str, gamma: int, acceptance: float = math.nan, at: str = ""
+) -> str:
+    """Return the id of a cell; `at` is the part for its temperature."""
+    imposed = [] if math.isnan(acceptance) else [f"a{acceptance:g}"]
+    return "/".join([suite, target, draft, f"g{gamma}", *imposed, *([at] if at else [])])
 
 
 def half_width(deviation: float, blocks: int, confidence: float) -> float:
     """Return half the width of Student's interval of a mean of logs, as a share.
 
-    NaN with one block. The interval is wider than a bootstrap over few blocks, which cannot reach
-    beyond their range.
+    NaN with one block.
     """
     if blocks < 2:
         return math.nan
@@ -88,80 +108,37 @@ def repeats_for(deviation: float, settings: Statistics) -> int | None:
 
 
 def repeats_to_measure(spread: pd.DataFrame, settings: Statistics) -> dict[str, int]:
-    """Return, by cell, how many repeats the next round should bring it to; {} when all are done.
+    """Return, by comparison, how many repeats the next round should bring it to; {} when all done.
 
-    `spread` is `spread_of_cells`. Stopping by width leaves speedups unbiased where noise is
-    symmetric, since the rule never uses them. It makes intervals somewhat too narrow, because cells
-    stop sooner when their blocks happen to agree. Three things keep that small: a minimum of
-    FEWEST_REPEATS, the pooled spread, and that a round measures all repeats it asks for at once.
+    `spread` is `spread_of_cells`. All sides of a comparison are repeated together, as often as the
+    cell that needs most. Stopping by width leaves speedups unbiased where noise is symmetric, since
+    the rule never uses them. It makes intervals somewhat too narrow, because cells stop sooner when
+    their blocks happen to agree. Three things keep that small: a minimum of FEWEST_REPEATS, the
+    pooled spread, and that a round measures all repeats it asks for at once.
     """
+    if spread.empty:
+        return {}
     needed = spread["repeats_needed"].fillna(FEWEST_REPEATS).clip(upper=settings.repeats_limit)
-    short = needed[needed > spread["blocks"]].astype(int)
-    return dict(zip(spread.loc[short.index, "cell"], short, strict=True))
-
-
-def with_baselines(
-    wanted: Mapping[str, int], runs: pd.DataFrame, before: Mapping[str, int]
-) -> dict[str, int]:
-    """Return the wanted repeats with those of the baselines that the cells are compared with.
-
-    A speedup is against the baseline of the same repeat, so a baseline needs as many repeats as the
-    cell that needs most. The repeats asked for `before` stay, or their blocks would leave the
-    campaign again.
-    """
-    blocks = runs.set_index("run")["block"]
-    paired = runs[runs["baseline"].isin(blocks.index)]
-    cells = paired["block"].map(comparison_of)
-    baselines = paired["baseline"].map(blocks).map(comparison_of)
-    repeats = dict(before)
-    for cell, count in wanted.items():
-        for needed in {cell, *baselines[cells == cell]}:
-            repeats[needed] = max(count, repeats.get(needed, 0))
-    return dict(sorted(repeats.items()))
-
-
-@cache
-def student_quantile(degrees: int, confidence: float) -> float:
-    """Return Student's two-sided t for that confidence.
-
-    By bisection of the distribution function for whole degrees of freedom, Abramowitz and Stegun
-    26.7.3 and 26.7.4.
-    """
-    low, high = 0.0, _normal_quantile(confidence)
-    while _student_share(high, degrees) < confidence:
-        low, high = high, 2 * high
-    for _ in range(60):
-        middle = (low + high) / 2
-        below = _student_share(middle, degrees) < confidence
-        low, high = (middle, high) if below else (low, middle)
-    return high
+    both = spread.assign(needed=needed).groupby("comparison")[["needed", "blocks"]].max()
+    short = both.loc[both["needed"] > both["blocks"], "needed"]
+    return {str(comparison): int(count) for comparison, count in short.items()}
 
 
 def _normal_quantile(confidence: float) -> float:
     return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
-def _student_share(t: float, degrees: int) -> float:
-    """Return the probability of |T| ≤ t."""
-    angle = math.atan(t / math.sqrt(degrees))
-    odd = degrees % 2
-    term = math.cos(angle) if odd else 1.0
-    total = term if degrees > 1 else 0.0
-    for step in range(2 + odd, degrees, 2):
-        term *= math.cos(angle) ** 2 * (step - 1) / step
-        total += term
-    series = math.sin(angle) * total
-    return 2 / math.pi * (angle + series) if odd else series
-
-
-def _row(cell: str, members: pd.DataFrame) -> dict[str, object]:
-    first = members.iloc[0]
+def _row(key: Mapping[str, Any], members: pd.DataFrame, *, at_several: bool) -> dict[str, object]:
     logs = members["speedup"].astype(float).map(math.log)
     block = members["block"]
     within = logs.groupby(block).var()
+    imposed = math.nan if pd.isna(key["imposed_acceptance"]) else float(key["imposed_acceptance"])
+    at = f"t{key['temperature']:g}" if at_several else ""
     return {
-        "cell": cell,
-        **{key: first[key] for key in ("suite", "target", "draft", "gamma")},
+        "cell": cell_id(key["suite"], key["target"], key["draft"], key["gamma"], imposed, at),
+        "comparison": comparison_of(str(block.iloc[0])),
+        **key,
+        "imposed_acceptance": imposed,
         "runs": len(members),
         "blocks": block.nunique(),
         "block_sd": logs.groupby(block).mean().std(),

@@ -11,7 +11,7 @@ from specmoe.config.schema import Statistics
 def describe_repeats(
     spread: pd.DataFrame, wanted: Mapping[str, int], settings: Statistics, overlay: Path
 ) -> str:
-    """Return the spread of each cell, and the cells that need more repeats.
+    """Return the spread of each cell, and the comparisons that need more repeats.
 
     `spread` is the frame of `spread_of_cells`, `wanted` the result of `repeats_to_measure`, and
     `overlay` the file that contains it.
@@ -53,9 +53,9 @@ def _outlook(
         else ""
     )
     if not wanted:
-        return f"{limit}No cell needs more repeats."
+        return f"{limit}No comparison needs more repeats."
     return (
-        f"{limit}{len(wanted)} of {len(spread)} cells need more repeats, with their baselines."
+        f"{limit}{len(wanted)} of {spread['comparison'].nunique()} comparisons need more repeats."
         f" This command measures them and keeps the finished blocks:\n"
         f"  snakemake --cores 1 paper --configfile <those of this campaign> {overlay}"
     )

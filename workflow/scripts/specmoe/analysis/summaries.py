@@ -4,12 +4,18 @@ All functions take and return frames. The block is the unit of repetition: runs 
 an engine process, so only the spread between blocks says how well a number would repeat.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.intervals import bootstrap_interval, interval_of_mean
+from specmoe.analysis.intervals import (
+    Estimate,
+    block_means,
+    interval_of_geometric_mean,
+    interval_of_rate,
+)
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, WAY
 from specmoe.config.schema import Statistics
 
@@ -31,6 +37,10 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
       it includes the sweep of prompt lengths. Null where the target has no such run.
     - baseline_tokens_per_second: the rate that the run is compared with.
     - speedup: the ratio of the run's rate to that one.
+    - first_token_ratio: the run's time to the first token over its own baseline's. The draft reads
+      the prompt too, and that time is no part of the rate.
+    - end_to_end: the speedup of the whole answer: the baseline's time for prompt and tokens over
+      the run's. Both are null where a time is not known.
     """
     drafted = runs[runs["draft"] != NO_DRAFT].copy()
     rates = runs.set_index("run")["tokens_per_second"]
@@ -46,7 +56,18 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
     )
     compared = drafted[drafted["baseline_tokens_per_second"].notna()].copy()
     compared["speedup"] = compared["tokens_per_second"] / compared["baseline_tokens_per_second"]
-    return compared
+    return compared.assign(**_prompt_ratios(compared, runs))
+
+
+def _prompt_ratios(compared: pd.DataFrame, runs: pd.DataFrame) -> dict[str, "pd.Series[float]"]:
+    """Return what becomes of a run's speedup if the time to read its prompt counts."""
+    times = runs.set_index("run")[["prompt_ms", "decode_ms"]].astype(float)
+    baseline = times.reindex(compared["baseline"]).set_index(compared.index)
+    own = compared[["prompt_ms", "decode_ms"]].astype(float)
+    return {
+        "first_token_ratio": own["prompt_ms"] / baseline["prompt_ms"],
+        "end_to_end": baseline.sum(axis=1, skipna=False) / own.sum(axis=1, skipna=False),
+    }
 
 
 def summarise_baselines(runs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
@@ -54,8 +75,8 @@ def summarise_baselines(runs: pd.DataFrame, settings: Statistics) -> pd.DataFram
 
     This is the paper's Table 4. Columns: protocol, engine, target, tokens_per_second (mean over
     prompts of exact length and repeats) with tokens_per_second_sd, prompt_tokens_per_second, runs,
-    and the interval of the rate over blocks, tokens_per_second_low and tokens_per_second_high, null
-    with a single block.
+    and the interval of the rate over blocks, tokens_per_second_low and tokens_per_second_high (see
+    `interval_of_rate`), null with a single block.
     """
     speculative_suites = set(runs.loc[runs["draft"] != NO_DRAFT, "suite"])
     plain = _passage_baselines(runs)
@@ -69,7 +90,7 @@ def summarise_baselines(runs: pd.DataFrame, settings: Statistics) -> pd.DataFram
         runs=("run", "size"),
     ).reset_index()
     intervals = [
-        interval_of_mean(members["tokens_per_second"], members["block"], settings)
+        interval_of_rate(members["tokens_per_second"], members["block"], settings.confidence)
         for _, members in groups
     ]
     return baselines.assign(
@@ -96,8 +117,11 @@ def summarise_cells(
     - acceptance_rate: accepted / drafted tokens, summed over runs; acceptance_rate_mean: the
       paper's way, mean of the runs' own rates; mean_accepted_length: tokens a round yields, the
       target's own included, 1 + accepted / rounds. Null where a count is not known of all.
-    - speedup: geometric mean of the runs' speedups; speedup_low, speedup_high: its interval, null
-      with a single block. Where a cell is not paired, it leaves out how the baseline itself varies.
+    - speedup: geometric mean of the blocks', each of which is that of its runs; speedup_low,
+      speedup_high: its interval, null with a single block. Where a cell is not paired, it leaves
+      out how the baseline itself varies.
+    - first_token_ratio, end_to_end: the same of these columns of `compared`, with intervals; null
+      unless known of all runs.
     - speedup_unpaired: the paper's way, the cell's mean rate over its target's mean baseline (see
       `with_speedups`); null where the target has none.
     - decode_failures: failed decodes per run; null where they were not counted.
@@ -108,7 +132,6 @@ def summarise_cells(
     for cell, members in compared.groupby(list(keys)):
         accepted, drafted = _total(members["accepted"]), _total(members["drafted"])
         rate = members["tokens_per_second"].mean()
-        low, high = bootstrap_interval(members, settings)
         rates = members["accepted"].astype(float) / members["drafted"].astype(float)
         known = members[members["common_prefix"].notna()]
         first = members.iloc[0]
@@ -126,9 +149,9 @@ def summarise_cells(
                 "acceptance_rate": accepted / drafted,
                 "acceptance_rate_mean": rates.mean(),
                 "mean_accepted_length": 1 + accepted / _total(members["rounds"]),
-                "speedup": geometric_mean(members["speedup"].to_numpy(float)),
-                "speedup_low": low,
-                "speedup_high": high,
+                **_ratio("speedup", members, settings),
+                **_ratio("first_token_ratio", members, settings),
+                **_ratio("end_to_end", members, settings),
                 "speedup_unpaired": rate / first["mean_baseline_tokens_per_second"],
                 "common_prefix_min": known["common_prefix"].min() if len(known) else np.nan,
                 "decode_failures": _total(members["decode_failures"]) / len(members),
@@ -138,6 +161,16 @@ def summarise_cells(
             }
         )
     return pd.DataFrame(rows)
+
+
+def _ratio(name: str, members: pd.DataFrame, settings: Statistics) -> dict[str, float]:
+    """Return the geometric mean of a column of ratios over blocks and its ends, by column."""
+    ratios, blocks = members[name].astype(float), members["block"]
+    estimate = Estimate(np.nan, np.nan, np.nan)
+    if ratios.notna().all():
+        mean = math.exp(block_means(ratios.map(math.log), blocks).mean())
+        estimate = Estimate(mean, *interval_of_geometric_mean(ratios, blocks, settings.confidence))
+    return dict(zip((name, f"{name}_low", f"{name}_high"), estimate, strict=True))
 
 
 def _total(counts: pd.Series) -> float:

@@ -24,7 +24,10 @@ from specmoe.analysis.summaries import CELL, summarise_cells
 from specmoe.config.schema import Statistics
 
 EXACT_PAIRS = 12
-"""Up to this many pairs all swaps are tried; with more, as many as a bootstrap has resamples."""
+"""Up to this many pairs all swaps are tried; with more, SWAPS are drawn."""
+
+SWAPS = 10_000
+_SEED = 1
 
 SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0)
 """Shares of spoilt tokens, of which the smallest detectable one is reported."""
@@ -77,27 +80,27 @@ def compare_temperatures(
     cells = summarise_cells(chosen, settings, keys)
     pairs = {cell: _pairs(members, texts) for cell, members in chosen.groupby(keys)}
     listed = [pairs[cell] for cell in cells[keys].itertuples(index=False, name=None)]
-    found = [compare_texts(*sides, settings) for sides in listed]
+    found = [compare_texts(*sides) for sides in listed]
     frame = pd.DataFrame([vars(one) for one in found], index=cells.index)
     untested = (cells["temperature"] == 0) | (frame["pairs"] == 0)
     frame.loc[untested, ["distance", "distance_expected", "p_value"]] = np.nan
     frame["p_adjusted"] = holm(frame["p_value"])
     strictest = (1 - settings.confidence) / max(int(frame["p_value"].notna().sum()), 1)
     frame["detectable"] = [
-        np.nan if greedy else smallest_detectable(*sides, strictest, settings)
+        np.nan if greedy else smallest_detectable(*sides, strictest)
         for sides, greedy in zip(listed, untested, strict=True)
     ]
     return cells.join(frame.drop(columns="identical")).assign(identical=frame["identical"])
 
 
-def compare_texts(texts: Sequences, baselines: Sequences, settings: Statistics) -> TextComparison:
+def compare_texts(texts: Sequences, baselines: Sequences) -> TextComparison:
     """Compare texts with their baselines, pair by pair; a text is a list of token ids."""
     if not texts:
         return TextComparison(0, np.nan, np.nan, np.nan, np.nan)
     differences = _histograms([*texts, *baselines])
     differences = differences[: len(texts)] - differences[len(texts) :]
-    swaps = _swaps(len(texts), settings)
-    expected = np.abs(swaps[: settings.resamples] @ differences).sum(axis=1) / len(texts) / 2
+    swaps = _swaps(len(texts))
+    expected = np.abs(swaps[:SWAPS] @ differences).sum(axis=1) / len(texts) / 2
     return TextComparison(
         pairs=len(texts),
         identical=float(np.mean([a == b for a, b in zip(texts, baselines, strict=True)])),
@@ -114,9 +117,7 @@ def holm(p_values: "pd.Series[float]") -> "pd.Series[float]":
     return steps.cummax().clip(upper=1).reindex(p_values.index)
 
 
-def smallest_detectable(
-    texts: Sequences, baselines: Sequences, level: float, settings: Statistics
-) -> float:
+def smallest_detectable(texts: Sequences, baselines: Sequences, level: float) -> float:
     """Return the smallest of `SHARES` that the test finds in `POWER` of simulated campaigns.
 
     A campaign is simulated from the measured pairs: sides are labelled by chance, and that share of
@@ -127,7 +128,7 @@ def smallest_detectable(
     count = len(texts)
     if count == 0 or 2.0 ** (1 - count) > level:
         return float("nan")
-    swaps, generator = _swaps(count, settings), np.random.default_rng(settings.seed)
+    swaps, generator = _swaps(count), np.random.default_rng(_SEED)
     for share in SHARES:
         found = sum(
             _p_value(_spoilt(texts, baselines, share, generator), swaps) <= level
@@ -156,7 +157,7 @@ def _histograms(texts: Sequences) -> _Matrix:
     return shares
 
 
-def _swaps(pairs: int, settings: Statistics) -> _Matrix:
+def _swaps(pairs: int) -> _Matrix:
     """Return signs, swaps by pairs; the first swap leaves all pairs as they are.
 
     Swapping all pairs gives the same distance as swapping no pair, so the first pair is never
@@ -164,7 +165,7 @@ def _swaps(pairs: int, settings: Statistics) -> _Matrix:
     """
     if pairs <= EXACT_PAIRS:
         return np.array([(1.0, *rest) for rest in product((1.0, -1.0), repeat=pairs - 1)])
-    drawn = np.random.default_rng(settings.seed).choice((1.0, -1.0), (settings.resamples, pairs))
+    drawn = np.random.default_rng(_SEED).choice((1.0, -1.0), (SWAPS, pairs))
     return np.vstack([np.ones(pairs), drawn])
 
 

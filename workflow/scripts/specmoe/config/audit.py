@@ -4,9 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from specmoe.config.base import Name, Positive, Strict
-
-Share = Annotated[float, Field(ge=0, lt=1)]
+from specmoe.config.base import Name, Positive, Share, Strict
 
 
 class AuditSettings(Strict):

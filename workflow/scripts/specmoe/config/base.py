@@ -25,6 +25,7 @@ COMMIT = r"^[0-9a-f]{7,40}$"
 Positive = Annotated[int, Field(gt=0)]
 AboveZero = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
 # A file or folder of the user: `~` is the home folder, and relative paths start where snakemake is
 # called.
 UserPath = Annotated[str, AfterValidator(os.path.expanduser)]

@@ -91,6 +91,7 @@ class Block:
     protocol: Protocol = Protocol.PAIRED
     # Variables of the engine's processes, in addition to those that every engine process has.
     environment: dict[str, str] = field(default_factory=dict, hash=False)
+    gate: dict[str, float] = field(default_factory=dict, hash=False)  # see `config.gate.Gate`
 
     @property
     def has_draft(self) -> bool:

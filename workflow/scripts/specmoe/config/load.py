@@ -25,6 +25,13 @@ RENAMED = {"beside": "compare_with"}
 # Keys of a suite that are gone, and why.
 NO_BASELINE = "leave this key out: every block measures its target alone, beside the draft"
 
+# Keys of earlier releases that are gone, by section, and why.
+REMOVED = {
+    "statistics": dict.fromkeys(
+        ("resamples", "seed"), "intervals are Student's t and draw no resamples; remove this key"
+    ),
+}
+
 # Where pydantic adds the branch of a tagged union to the place of a fault.
 _TAG_DEPTH = {"engines": 2, "model_sets": 3}
 
@@ -39,12 +46,7 @@ def load(data: Mapping[str, Any], root: Path) -> Config:
     `data` is the merged mapping that Snakemake read; prompt files are relative to `root`, the
     workflow's folder. Raises ConfigError with the place of the first fault and the remedy.
     """
-    for old, new in RENAMED.items():
-        if old in data:
-            _refuse(old, f"this key is now {new}")
-    for name, suite in data.get("suites", {}).items():
-        if isinstance(suite, Mapping) and "baseline" in suite:
-            _refuse(f"suites.{name}.baseline", NO_BASELINE)
+    _refuse_old_keys(data)
     try:
         config = Config.model_validate(data)
     except ValidationError as error:
@@ -57,6 +59,23 @@ def load(data: Mapping[str, Any], root: Path) -> Config:
     _check_prompt_files(config, root)
     _check_trace(config)
     return config
+
+
+def _refuse_old_keys(data: Mapping[str, Any]) -> None:
+    """Refuse the keys of earlier releases with a line that says what replaces them."""
+    for old, new in RENAMED.items():
+        if old in data:
+            _refuse(old, f"this key is now {new}")
+    for section, gone in REMOVED.items():
+        for key in gone.keys() & _mapping(data.get(section)):
+            _refuse(f"{section}.{key}", gone[key])
+    for name, suite in _mapping(data.get("suites")).items():
+        if "baseline" in _mapping(suite):
+            _refuse(f"suites.{name}.baseline", NO_BASELINE)
+
+
+def _mapping(given: object) -> Mapping[str, Any]:
+    return given if isinstance(given, Mapping) else {}
 
 
 def _refuse(place: str, fault: str) -> NoReturn:

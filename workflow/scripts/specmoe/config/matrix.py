@@ -1,6 +1,5 @@
 """The blocks of a campaign and their order, from its configuration."""
 
-import hashlib
 from collections.abc import Iterable
 from itertools import product
 
@@ -16,6 +15,7 @@ from specmoe.config.block import (
 )
 from specmoe.config.measurement import Order
 from specmoe.config.schema import Config, Suite
+from specmoe.config.shuffle import shuffle_key
 
 # The text of the study's suite F (its repository, commit 4a72d16), which sends its first n words:
 # "Please write a detailed analysis of " and 50 times "the following topic. ", 156 in all.
@@ -50,11 +50,6 @@ def schedule(blocks: Iterable[Block], seed: int, order: Order = Order.MIXED) -> 
         return block.repeat, stretch, shuffle_key(seed, block.block)
 
     return sorted(blocks, key=sort_key)
-
-
-def shuffle_key(seed: int, name: str) -> bytes:
-    """Return a key that sorts names in an order that looks random and depends on the seed."""
-    return hashlib.sha256(f"{seed}/{name}".encode()).digest()
 
 
 def added_runs(blocks: Iterable[Block], config: Config) -> int:
@@ -106,6 +101,7 @@ def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Bl
                     arrangement=measurement.sides,
                     protocol=protocol,
                     environment=measurement.environment,
+                    gate=measurement.gate.model_dump(),
                 )
             )
     return blocks

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field
 from specmoe.config.base import Positive, Strict
 from specmoe.config.block import Arrangement, Protocol
 from specmoe.config.environment import may_be_given
+from specmoe.config.gate import Gate
 
 
 def _engine_variable(name: str) -> str:
@@ -97,6 +98,7 @@ class Measurement(Strict):
         ' threads, such as `CUDA_VISIBLE_DEVICES: "0"`. The engine sees no exported ones.'
         " `LLAMA_ARG_*` is refused, because other keys decide the flags",
     )
+    gate: Gate = Gate()
     start_limit_s: Positive = Field(
         default=600,
         description="seconds after which loading a model counts as hung; a change makes no result"

@@ -53,8 +53,6 @@ class Statistics(Strict):
     """How intervals are computed from repeats, and how narrow they should be."""
 
     confidence: float = Field(default=0.95, gt=0, lt=1, description="level of every interval")
-    resamples: Positive = Field(default=10_000, description="resamples of the bootstrap")
-    seed: int = Field(default=1, ge=0, description="seed of the bootstrap")
     precision: float = Field(
         default=0.02,
         gt=0,

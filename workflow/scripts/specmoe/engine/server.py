@@ -134,21 +134,27 @@ class Server:
         self.stop()
 
     def private_bytes(self) -> int | None:
-        """Return the bytes of memory that the running server shares with no other process.
+        """Return the bytes of the running server's resident memory that no file backs.
 
-        The result is None where the system does not say: macOS answers the administrator alone.
+        Mapped weights, which processes share, do not count. None where the system does not say.
         """
+        memory = self._own_process().memory_info()
+        # Linux alone tells apart what is mapped from files.
+        return int(memory.rss - memory.shared) if hasattr(memory, "shared") else None
+
+    @property
+    def pid(self) -> int:
+        """The id of the running server's own process, a child of its guard."""
+        return int(self._own_process().pid)
+
+    def _own_process(self) -> psutil.Process:
         assert self._process is not None
         try:
-            # The server is the child of its guard.
             [server] = psutil.Process(self._process.pid).children()
-            private: int = server.memory_full_info().uss
-        except psutil.AccessDenied:
-            return None
         except (psutil.NoSuchProcess, ValueError) as error:
             self._raise_if_ended("llama-server crashed", grace_s=1.0)
             raise self.fault("llama-server ended") from error
-        return private
+        return server
 
     def stop(self) -> None:
         """End the process and wait for it; a second call does nothing."""

@@ -225,7 +225,7 @@ def _measure_run(
 
 def _progress(block: Block, run: dict[str, Any]) -> str:
     reading = run["reading"]
-    line = f"run {run['order'] + 1} of {block.runs}: {run['run']}:"
+    line = f"run {run['order'] + 1} of {block.runs}: {run['run']}: {run['wall_ms'] / 1000:.2f} s,"
     line += f" {reading['tokens_per_second']:.1f} tok/s"
     if reading["drafted"] is not None:
         line += f", acceptance {reading['acceptance_percent']} %"

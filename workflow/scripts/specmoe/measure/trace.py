@@ -15,7 +15,7 @@ from specmoe.engine.debug_log import Round, check_counters, count, read_rounds
 from specmoe.engine.job import Job
 from specmoe.engine.server import Server
 from specmoe.errors import MeasurementError
-from specmoe.measure.paired import generate, prompt_ids
+from specmoe.measure.live_side import generate, prompt_ids
 from specmoe.measure.trace_record import VERSION, Provenance, Recording
 
 _VERBOSITY = "--log-verbosity"

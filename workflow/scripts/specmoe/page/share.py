@@ -17,6 +17,7 @@ from matplotlib.image import imread
 from numpy.typing import NDArray
 
 from specmoe.analysis.advice import Answer
+from specmoe.analysis.advice_text import HEADS
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.labelled import (
     Record,
@@ -45,11 +46,6 @@ _LINE_IN = 0.14
 _COLUMNS = ("target", "draft", "gamma", "any_speedup", "accepted", "rate", "baseline")
 # Characters that Markdown, or a site that shows it, reads as a mark, a link or a mention.
 _MARKS = re.compile(r"[\\`*_\[\]<>|~&$#@^]|:(?=//)")
-_ANSWERS = {
-    Answer.ON: "switch it on",
-    Answer.OFF: "leave it off",
-    Answer.UNKNOWN: "not known",
-}
 
 
 def caption(analysis: Analysis) -> str:
@@ -169,7 +165,7 @@ def _audit(analysis: Analysis) -> str:
 
 def _answer(row: Record) -> list[str]:
     label, reason = escape(str(row["label"])), escape(str(row["reason"]))
-    answer = f"**{label}: {_ANSWERS[Answer(row['answer'])]}** ({reason})."
+    answer = f"**{label}: {HEADS[Answer(row['answer'])]}** ({reason})."
     if row["settings"]:
         reach = interval(row["joint_low"], row["joint_high"])
         answer += (

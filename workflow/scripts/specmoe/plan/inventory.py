@@ -14,7 +14,7 @@ from specmoe.models import hub
 from specmoe.models.card import ModelCard, load_card
 from specmoe.models.gguf import read_card
 from specmoe.plan.estimate import BYTES_PER_TOKEN
-from specmoe.plan.progress import changed_blocks, read_measured
+from specmoe.plan.progress import Interrupted, changed_blocks, read_interrupted, read_measured
 
 NOT_HASHED = "not hashed: the plan needs sizes only"
 
@@ -40,6 +40,7 @@ class Inventory:
     hub_folder: Folder
     models_folder: Folder
     measured_s: Mapping[str, float]  # of the measured blocks that the configuration still asks for
+    interrupted: Mapping[str, Interrupted]  # blocks that were begun and lost what they measured
     changed: Mapping[str, str]  # how the configuration of a measured block has changed
     prompt_tokens: Mapping[str, int]  # estimated from the size of a prompt's file
 
@@ -72,6 +73,9 @@ def take_inventory(
         hub_folder=_folder(hub.cache_folder()),
         models_folder=_folder(models),
         measured_s={name: block.seconds for name, block in measured.items() if name not in changed},
+        interrupted=read_interrupted(
+            (block.block for block in blocks), campaign / "blocks", campaign / "logs/measure_block"
+        ),
         changed=changed,
         prompt_tokens={
             source.file: (root / source.file).stat().st_size // BYTES_PER_TOKEN

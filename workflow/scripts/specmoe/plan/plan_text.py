@@ -40,7 +40,12 @@ def describe(plan: Plan) -> str:
         missing = whole.blocks - whole.measured
         left = duration(plan.left_s)
         lines.append(f"Left: {left} for {missing} blocks, at the pace of the measured ones")
-    lines += [*_again(plan), "", assumptions(plan.machine) if plan.machine else NO_BANDWIDTH]
+    lines += [
+        *_interrupted(plan),
+        *_again(plan),
+        "",
+        assumptions(plan.machine) if plan.machine else NO_BANDWIDTH,
+    ]
     if plan.shortfalls:
         lines += ["", refusal(plan.shortfalls)]
     return "\n".join(lines)
@@ -94,6 +99,14 @@ def _times(suites: list[SuitePlan]) -> list[str]:
             f"{duration(suite.estimated_s):>11}  {measured}"
         )
     return lines
+
+
+def _interrupted(plan: Plan) -> list[str]:
+    """Say which blocks were interrupted, and what is lost."""
+    return [
+        f"Interrupted: block {block} begins anew; {lost} are lost"
+        for block, lost in plan.found.interrupted.items()
+    ]
 
 
 def _again(plan: Plan) -> list[str]:

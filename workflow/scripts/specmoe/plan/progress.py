@@ -1,6 +1,7 @@
 """How far a campaign is: what is measured, what is left, and how long that may take."""
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,8 @@ from typing import Any
 from specmoe.config.block import Block, Side
 
 NAMED = 5
+# A line of a block's log, see `measure.paired`.
+_LOGGED_RUN = re.compile(r"^run \d+ of (\d+): .*: ([\d.]+) s, ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,36 @@ def read_measured(blocks: Iterable[str], records: Path) -> dict[str, MeasuredBlo
     return measured
 
 
+@dataclass(frozen=True)
+class Interrupted:
+    """What an unfinished block had measured, which is measured again with the block."""
+
+    runs: int
+    of: int
+    seconds: float
+
+    def __str__(self) -> str:
+        """Return the loss in words."""
+        return f"{self.runs} of {self.of} runs, {duration(self.seconds)} of measuring"
+
+
+def read_interrupted(blocks: Iterable[str], records: Path, logs: Path) -> dict[str, Interrupted]:
+    """Return the blocks that were begun and not finished, and lost runs.
+
+    `records` holds `<block>.json` of every measured block, `logs` `<block>.log` of every started
+    one, with a line for each run.
+    """
+    lost = {}
+    for block in blocks:
+        log = logs / f"{block}.log"
+        if log.exists() and not (records / f"{block}.json").exists():
+            runs = _LOGGED_RUN.findall(log.read_text(encoding="utf-8"))
+            if runs:
+                seconds = sum(float(taken) for _, taken in runs)
+                lost[block] = Interrupted(len(runs), int(runs[0][0]), seconds)
+    return lost
+
+
 def describe_missing(blocks: Iterable[str], records: Path, logs: Path) -> str:
     """Say which blocks failed and how many were not started; empty if all are measured.
 
@@ -46,7 +79,10 @@ def describe_missing(blocks: Iterable[str], records: Path, logs: Path) -> str:
         f" made: {len(failed)} failed or were interrupted, {len(missing) - len(failed)} were not"
         " started."
     ]
-    lines += [f"  {block}: see {logs / block}.log" for block in failed[:NAMED]]
+    lost = read_interrupted(failed[:NAMED], records, logs)
+    for block in failed[:NAMED]:
+        loss = f"; {lost[block]} are lost" if block in lost else ""
+        lines.append(f"  {block}: see {logs / block}.log{loss}")
     if len(failed) > NAMED:
         lines.append(f"  and {len(failed) - NAMED} more")
     lines.append("Measured blocks are kept; the same command with --rerun-incomplete goes on.")
@@ -109,23 +145,23 @@ def _change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         if before.get(key, value) == value:
             continue
         if key == "prompts":
-            parts += _change_of_list("prompt", _prompts(before[key]), _prompts(value))
+            parts += _change_of("prompt", _by_name(before[key]), _by_name(value))
         elif key == "sides":
-            parts += _change_of_list("side", _sides(before[key]), _sides(value))
+            parts += _change_of("side", _by_side(before[key]), _by_side(value))
         else:
             parts.append(f"{key}: {before[key]} before, {value} now")
     return ", ".join(parts)
 
 
-def _prompts(asked: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    return {prompt["prompt"]: prompt for prompt in asked}
+def _by_name(prompts: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {prompt["prompt"]: prompt for prompt in prompts}
 
 
-def _sides(asked: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    return {Side(**side).name: side for side in asked}
+def _by_side(sides: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    return {Side(**side).name: side for side in sides}
 
 
-def _change_of_list(
+def _change_of(
     what: str, old: Mapping[str, Mapping[str, Any]], new: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
     added = [f"{what} added: {name}" for name in new if name not in old]

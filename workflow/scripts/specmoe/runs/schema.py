@@ -20,6 +20,7 @@ SCHEMA_VERSION = "5"
 _VERSION_KEY = b"specmoe_schema"
 
 TEXT = pyarrow.string()
+BOOLEAN = pyarrow.bool_()
 INTEGER = pyarrow.int64()
 REAL = pyarrow.float64()
 INTEGERS = pyarrow.list_(pyarrow.int64())
@@ -94,8 +95,23 @@ COLUMNS: dict[str, RunColumn] = {
     "common_prefix": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     # The columns above whose values were not recorded but follow from others by arithmetic.
     "recovered": RunColumn(TEXTS),
+    # Of the run's process: until its models were loaded, and all its warm-ups.
+    "start_ms": RunColumn(REAL, nullable=True, checks=_COUNT),
+    "warm_up_ms": RunColumn(REAL, nullable=True, checks=_COUNT),
     "peak_rss_bytes": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
     "load_average": RunColumn(REAL, nullable=True, checks=_COUNT),
+    # How often the run was measured again because the machine was taken away, why the last attempt
+    # would have been too, and what was seen of it: see `engine.taken_away.Observation`.
+    "measured_again": RunColumn(INTEGER, nullable=True, checks=_COUNT),
+    "taken_away": RunColumn(TEXT, nullable=True),
+    "steal_share": RunColumn(REAL, nullable=True, checks=_COUNT),
+    "wait_share": RunColumn(REAL, nullable=True, checks=_COUNT),
+    "others_share": RunColumn(REAL, nullable=True, checks=_COUNT),
+    "involuntary_switches": RunColumn(INTEGER, nullable=True, checks=_COUNT),
+    "cpu_share": RunColumn(REAL, nullable=True, checks=_COUNT),
+    "gpu_clock_mhz": RunColumn(INTEGER, nullable=True, checks=_COUNT),
+    "gpu_throttled": RunColumn(BOOLEAN, nullable=True),
+    "thermal_pressure": RunColumn(TEXT, nullable=True),
     "started_at": RunColumn(TIME),
     # Provenance.
     "engine": RunColumn(TEXT),

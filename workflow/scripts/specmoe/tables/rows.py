@@ -68,6 +68,9 @@ CONDITIONS = {
     "backend": "Backend",
     "protocol": "Protocol",
     "load_average_max": "Highest load average",
+    "arrangement": "Sides of a block",
+    "measured_again": "Runs measured again",
+    "taken_away": "Runs disturbed to the last",
 }
 """The campaign's columns in the table of conditions, and their names there."""
 

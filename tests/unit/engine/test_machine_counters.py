@@ -1,0 +1,108 @@
+"""Counters of the system: texts of Linux, nvidia-smi and macOS, and a real process."""
+
+import os
+
+import psutil
+import pytest
+
+from specmoe.config.backend import Backend
+from specmoe.engine import machine_counters
+from specmoe.engine.machine_counters import (
+    Condition,
+    mac_pressure,
+    nvidia_condition,
+    read_condition,
+    read_counters,
+    switches,
+    waited_s,
+)
+
+STATUS = """\
+Name:\tllama-server
+Threads:\t9
+voluntary_ctxt_switches:\t2315
+nonvoluntary_ctxt_switches:\t417
+"""
+PRESSURE = "com.apple.system.thermalpressurelevel"
+
+
+def test_a_threads_waiting_is_the_second_field_of_schedstat():
+    assert waited_s("131391000 3003229000 2") == 3.003229
+
+
+@pytest.mark.parametrize("text", ["", "0 0 0", "garbage"])
+def test_waiting_is_unknown_where_the_kernel_does_not_count_it(text):
+    assert waited_s(text) is None
+
+
+def test_involuntary_switches_are_not_the_voluntary_ones():
+    assert switches(STATUS) == 417
+    assert switches("") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("1980, 0x0000000000000000", Condition(1980, False)),
+        ("345, 0x0000000000000001", Condition(345, False)),  # idle
+        ("1410, 0x0000000000000002", Condition(1410, False)),  # clocks that a user set
+        ("1695, 0x0000000000000004", Condition(1695, False)),  # software's power cap
+        ("1980, 0x0000000000000008", Condition(1980, False)),  # a change of the power state
+        ("1200, 0x0000000000000020", Condition(1200, True)),  # thermal slowdown by software
+        ("600, 0x0000000000000048", Condition(600, True)),  # by hardware
+        ("600, 0x0000000000000084", Condition(600, True)),  # power brake, beside the power cap
+        ("1980, 0x0000000000000000\n600, 0x0000000000000040", Condition(600, True)),
+        ("[N/A], [Not Supported]", Condition()),
+        ("", Condition()),
+    ],
+)
+def test_nvidia_smis_clock_and_reasons_are_read(text, condition):
+    assert nvidia_condition(text) == condition
+
+
+@pytest.mark.parametrize(
+    ("text", "pressure"),
+    [
+        (f"{PRESSURE} 0", "nominal"),
+        (f"{PRESSURE} 2\n", "heavy"),
+        (f"{PRESSURE} 9", None),
+        ("notifyutil: failed", None),
+        ("", None),
+    ],
+)
+def test_a_macs_thermal_pressure_is_named(text, pressure):
+    assert mac_pressure(text) == pressure
+
+
+def test_an_older_driver_is_asked_by_the_older_name(monkeypatch):
+    asked = []
+
+    def nvidia_smi(*command):
+        asked.append(command)
+        return "1980, 0x0000000000000000" if "throttle" in str(command) else ""
+
+    monkeypatch.setattr(machine_counters.platform, "system", lambda: "Linux")
+    monkeypatch.setattr(machine_counters, "output_of", nvidia_smi)
+    assert read_condition(Backend.CUDA, "0,1") == Condition(1980, False)
+    assert [command[1:3] for command in asked] == [("--id", "0,1")] * 2
+
+
+def test_no_tool_is_called_for_a_backend_without_a_gpu(monkeypatch):
+    monkeypatch.setattr(machine_counters.platform, "system", lambda: "Linux")
+    monkeypatch.setattr(machine_counters, "output_of", lambda *_: pytest.fail("a tool was called"))
+    assert read_condition(Backend.CPU, "") == Condition()
+
+
+def test_the_counters_of_a_process_that_ended_are_unknown():
+    unused = max(psutil.pids()) + 10_000_000
+    counters = read_counters(unused)
+    assert (counters.server_s, counters.waited_s, counters.switches) == (None, None, None)
+    assert counters.busy_s > 0
+
+
+@pytest.mark.skipif(not psutil.LINUX, reason="the files of Linux")
+def test_every_thread_of_a_process_is_counted():
+    counters = read_counters(os.getpid())
+    assert counters.switches is not None
+    assert os.getpid() in counters.switches
+    assert len(counters.switches) == psutil.Process().num_threads()

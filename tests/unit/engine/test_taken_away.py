@@ -1,0 +1,176 @@
+"""The rule that has a run measured again: planted observations, and a real contest for CPUs."""
+
+import os
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from specmoe.config.backend import Backend
+from specmoe.config.gate import Gate
+from specmoe.engine.machine_counters import TICK_S, Condition, Counters
+from specmoe.engine.taken_away import (
+    Observation,
+    Watch,
+    measure_undisturbed,
+    observe,
+    was_taken_away,
+)
+
+from ...processes import eventually
+
+GATE = Gate(retries=2, steal_share=0.05, wait_share=0.05, others_share=0.1)
+QUIET = Observation(
+    steal_share=0.0,
+    wait_share=0.001,
+    others_share=0.0,
+    involuntary_switches=3,
+    cpu_share=0.99,
+    gpu_clock_mhz=None,
+    gpu_throttled=None,
+    thermal_pressure=None,
+)
+UNKNOWN = Observation(*[None] * len(QUIET))
+START = Counters(
+    clock_s=100.0,
+    busy_s=50.0,
+    steal_s=5.0,
+    own_s=1.0,
+    server_s=20.0,
+    waited_s={7: 2.0, 8: 3.0},
+    switches={7: 10, 8: 20},
+)
+SPIN = "print('up', flush=True)\nwhile True: pass"
+
+
+def spinning(command):
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"up\n"
+    return process
+
+
+@pytest.mark.parametrize(
+    ("planted", "words"),
+    [
+        ({"steal_share": 0.2}, "the hypervisor kept 20.0% of the CPU time"),
+        ({"wait_share": 0.3}, "a thread of the server waited for a CPU for 30.0% of the run"),
+        ({"wait_share": None, "others_share": 0.5}, "other processes used 50.0% of the CPUs"),
+        ({"gpu_throttled": True}, "the GPU lowered its clock because of heat or its power supply"),
+        ({"thermal_pressure": "heavy"}, "the machine was too hot (thermal pressure: heavy)"),
+    ],
+)
+def test_a_run_whose_machine_was_taken_away_is_rejected_with_the_reason(planted, words):
+    assert was_taken_away(QUIET._replace(**planted), GATE) == words
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        {},
+        {"cpu_share": 0.05, "involuntary_switches": 100_000},  # slow, but undisturbed
+        {"steal_share": 0.05, "wait_share": 0.05},  # at the limits, not above
+        {"others_share": 0.5},  # others had CPUs that the server did not want: it did not wait
+        {"gpu_clock_mhz": 300, "gpu_throttled": False},
+        {"thermal_pressure": "moderate"},
+    ],
+)
+def test_a_run_that_nothing_disturbed_is_accepted_however_slow(planted):
+    assert was_taken_away(QUIET._replace(**planted), GATE) is None
+
+
+def test_a_run_of_which_nothing_is_known_is_accepted():
+    assert was_taken_away(UNKNOWN, GATE) is None
+
+
+def test_an_observation_is_the_difference_of_two_states():
+    end = Counters(
+        clock_s=110.0,
+        busy_s=66.0,
+        steal_s=9.0 + TICK_S,
+        own_s=2.0,
+        server_s=32.0,
+        waited_s={7: 2.5, 9: 4.0},  # thread 8 ended, thread 9 is new
+        switches={7: 15, 9: 6},
+    )
+    seen = observe((Condition(345, True), START), (Condition(1980, False, "heavy"), end), threads=2)
+    cpus = psutil.cpu_count() or 1
+    assert seen.steal_share == pytest.approx(4 / (20 + TICK_S))
+    assert seen.wait_share == pytest.approx(0.4)
+    assert seen.others_share == pytest.approx((16 - 12 - 1 - 2 * TICK_S) / (10 * cpus))
+    assert seen.involuntary_switches == 11
+    assert seen.cpu_share == pytest.approx(0.6)
+    assert seen[5:] == (1980, True, "heavy")
+
+
+def test_one_tick_of_steal_in_a_short_run_is_no_steal():
+    end = START._replace(clock_s=100.1, busy_s=50.1, steal_s=5.0 + TICK_S)
+    assert observe((Condition(), START), (Condition(), end), threads=2).steal_share == 0
+
+
+def test_what_the_system_does_not_count_is_unknown_and_not_zero():
+    bare = Counters(100.0, 50.0, None, 1.0, None, None, None)
+    end = bare._replace(clock_s=101.0, busy_s=51.0)
+    assert observe((Condition(), bare), (Condition(), end), threads=2) == UNKNOWN
+
+
+class Plan:
+    """A watch that sees planted observations, one for each attempt."""
+
+    def __init__(self, *observations):
+        self.left = list(observations)
+
+    def start(self):
+        return None
+
+    def stop(self, _):
+        return self.left.pop(0)
+
+
+STOLEN = QUIET._replace(steal_share=0.5)
+
+
+@pytest.mark.parametrize(
+    ("seen", "attempt", "again", "rejected"),
+    [
+        ([QUIET], 1, 0, False),
+        ([STOLEN, QUIET], 2, 1, False),
+        ([STOLEN, STOLEN, STOLEN], 3, 2, True),
+    ],
+)
+def test_a_run_is_measured_until_it_is_accepted_and_no_more_often_than_asked(
+    seen, attempt, again, rejected
+):
+    attempts = iter(range(1, 10))
+    measured = measure_undisturbed(lambda: next(attempts), Plan(*seen), GATE)
+    assert (measured.result, measured.measured_again) == (attempt, again)
+    assert measured.observation == seen[-1]
+    assert (measured.taken_away is not None) == rejected
+
+
+def test_without_retries_a_run_is_observed_and_measured_once():
+    measured = measure_undisturbed(lambda: 1, Plan(STOLEN), Gate(retries=0))
+    assert measured.measured_again == 0
+    assert measured.taken_away
+
+
+@pytest.mark.skipif(not psutil.LINUX, reason="only Linux counts the waiting of a thread")
+def test_a_process_among_competitors_waits_and_loses_its_cpu():
+    # All on one CPU, so that the test needs two processes whatever the machine.
+    processes = [spinning([sys.executable, "-c", SPIN]) for _ in "ab"]
+    for process in processes:
+        os.sched_setaffinity(process.pid, {min(os.sched_getaffinity(0))})
+    watch = Watch(processes[0].pid, threads=1, backend=Backend.CPU)
+    start = watch.start()
+
+    def seen():
+        observation = watch.stop(start)
+        return observation if observation.involuntary_switches else None
+
+    observation = eventually(seen)
+    for process in processes:
+        process.kill()
+        process.wait()
+    assert observation.wait_share > 0
+    assert observation.cpu_share > 0
+    assert observation.others_share >= 0
