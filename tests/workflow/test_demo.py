@@ -153,7 +153,7 @@ def test_the_log_of_a_block_has_every_run_and_each_side_its_servers_log(demo_fol
     lines = (logs / "r0.log").read_text().splitlines()
     assert len(lines) == 16
     assert all(
-        re.fullmatch(rf"run {i} of 16: \S+: [\d.]+ tok/s(, acceptance [\d.]+%)?", line)
+        re.fullmatch(rf"run {i} of 16: \S+: [\d.]+ s, [\d.]+ tok/s(, acceptance [\d.]+%)?", line)
         for i, line in enumerate(lines, start=1)
     )
     servers = {path.name for path in logs.glob("r0.server.*")}

@@ -1,6 +1,7 @@
 """The paired protocol with stand-ins for servers: who is live, when, and with which seeds."""
 
 import json
+import os
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -38,6 +39,7 @@ class StandIn:
     """A server whose tokens follow from prompt and seed; it drafts γ tokens and accepts one."""
 
     peak_rss_bytes = 1000
+    pid = os.getpid()
     environment: dict[str, str] = {}  # noqa: RUF012
 
     def __init__(self, machine: Machine, side: Side, context: int, log: Path):
@@ -156,8 +158,8 @@ def test_an_arrangement_that_the_config_names_is_taken_whatever_the_memory(job, 
         assert arrange(block, replace(job, usable_memory=usable)) == asked
 
 
-def test_a_single_side_is_in_turn(job):
-    assert arrange(alone(), job) == "in_turn"
+def test_a_single_side_is_together_whatever_the_memory(job):
+    assert arrange(alone(), replace(job, usable_memory=0)) == "together"
 
 
 def test_together_all_sides_are_live_at_every_run(job):
@@ -258,6 +260,24 @@ def test_private_memory_that_the_system_does_not_tell_decides_nothing(job):
     record = measure(BLOCK, replace(job, machine=Machine(private_bytes=None)))
     assert record["arrangement"] == "together"
     assert {side["private_bytes"] for side in record["sides"]} == {None}
+
+
+def test_a_run_that_is_measured_again_keeps_its_last_answer_and_its_place(job, monkeypatch):
+    monkeypatch.setattr("specmoe.engine.taken_away.was_taken_away", lambda *_: "busy")
+    block = replace(BLOCK, gate={"retries": 2})
+    for arrangement in (Arrangement.TOGETHER, Arrangement.IN_TURN):
+        job = replace(job, machine=Machine(decode_ms=(100.0, 90.0, 80.0, 70.0)))
+        record = measure(replace(block, arrangement=arrangement), job)
+        assert len(job.machine.requests) == 3 * len(record["runs"])
+        assert [run["order"] for run in record["runs"]] == list(range(BLOCK.runs))
+        for run in record["runs"]:
+            assert (run["measured_again"], run["taken_away"]) == (2, "busy")
+        # Of a side's six requests, the third and the sixth count.
+        alone = [run for run in record["runs"] if run["side"] == "alone"]
+        assert [run["request"] for run in alone] == [2, 5]
+        assert [run["answer"]["timings"]["predicted_ms"] for run in alone] == [80.0, 70.0]
+        assert [run["metrics"]["n_decode_total"] for run in alone] == [1, 1]
+        assert all(run["draft_ms"] == 2.5 for run in record["runs"] if run["side"] != "alone")
 
 
 def test_the_longest_draft_of_a_block_must_fit_the_context_with_every_prompt(job):

@@ -13,7 +13,7 @@ from specmoe.plan.fit import check_room, refusal
 from specmoe.plan.inventory import Folder, Inventory
 from specmoe.plan.plan import make_plan
 from specmoe.plan.plan_text import describe
-from specmoe.plan.progress import duration
+from specmoe.plan.progress import Interrupted, duration
 
 from ...conftest import ROOT
 
@@ -43,6 +43,7 @@ def plan_of(root):
             "models_folder": Folder(Path("models"), free, 1),
             "measured_s": {},
             "changed": {},
+            "interrupted": {},
             "absent": {},
             "prompt_tokens": {source.file: 50 for block in blocks for source in block.prompts},
         }
@@ -192,6 +193,15 @@ def test_blocks_to_measure_again_are_counted_by_suite_and_reason_with_their_time
     changed = dict.fromkeys(members, "prompt added: mine")
     text = describe(plan_of(study, changed=changed))
     assert re.search(r"Measured again: 2 blocks of suite B \(\d+ \w+ by estimate\): prompt", text)
+
+
+def test_an_interrupted_block_is_named_with_what_is_lost(plan_of, study):
+    lost = {"B/moe_q4/draft_2b/r0": Interrupted(5, 16, 240.0)}
+    text = describe(plan_of(study, interrupted=lost))
+    assert (
+        "Interrupted: block B/moe_q4/draft_2b/r0 begins anew; 5 of 16 runs, 4 min of measuring are"
+        " lost\n"
+    ) in text
 
 
 def test_the_time_left_follows_the_pace_of_the_measured_blocks(plan_of, study):

@@ -8,10 +8,12 @@ import pytest
 
 from specmoe.config.block import PromptSource, Side
 from specmoe.plan.progress import (
+    Interrupted,
     MeasuredBlock,
     changed_blocks,
     describe_missing,
     describe_progress,
+    read_interrupted,
     read_measured,
     seconds_left,
 )
@@ -31,6 +33,23 @@ def test_failed_blocks_are_named_with_their_log_and_others_counted(tmp_path):
     assert "1 failed or were interrupted, 1 were not started" in text
     assert f"{failed}: see {tmp_path}/logs/{failed}.log" in text
     assert describe_missing([measured], tmp_path / "blocks", tmp_path / "logs") == ""
+
+
+def test_what_an_unfinished_block_had_measured_is_lost_and_named(tmp_path):
+    begun, finished, failed_at_once = BLOCKS
+    records, logs = tmp_path / "blocks", tmp_path / "logs"
+    runs = [f"run {i} of 12: {begun}/g4/code/p0: {i}.50 s, 8.1 tok/s\n" for i in (1, 2)]
+    text = {begun: "".join(runs) + "run 3", finished: "".join(runs), failed_at_once: "no memory"}
+    for block, lines in text.items():
+        (logs / f"{block}.log").parent.mkdir(parents=True, exist_ok=True)
+        (logs / f"{block}.log").write_text(lines)
+    (records / f"{finished}.json").parent.mkdir(parents=True)
+    (records / f"{finished}.json").touch()
+    assert read_interrupted(BLOCKS, records, logs) == {begun: Interrupted(2, 12, 4.0)}
+    printed = describe_missing(BLOCKS, records, logs)
+    log = f"{begun}: see {logs / begun}.log"
+    assert f"{log}; 2 of 12 runs, 4 s of measuring are lost" in printed
+    assert f"{failed_at_once}: see {logs / failed_at_once}.log\n" in printed
 
 
 def test_the_pace_of_measured_blocks_scales_the_estimate():

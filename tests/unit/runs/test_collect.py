@@ -92,6 +92,15 @@ def test_a_row_says_how_the_sides_shared_the_machine_and_which_pass_it_is_of():
     assert (first["arrangement"], first["pass"], second["pass"]) == ("together", 0, 1)
 
 
+def test_a_row_has_what_happened_to_its_run_and_to_its_process():
+    seen = {"measured_again": 2, "taken_away": "why", "steal_share": 0.25, "gpu_throttled": None}
+    made = record(run_of(3) | seen, gammas=(3,))
+    made["sides"][0] |= {"start_ms": 900.0, "warm_up_ms": 30.0}
+    [row] = rows_of_record(made, "c")
+    assert {name: row[name] for name in seen} == seen
+    assert (row["start_ms"], row["warm_up_ms"]) == (900.0, 30.0)
+
+
 def test_the_rate_leaves_out_the_first_token_which_the_prompt_gives():
     [row, _] = rows()
     assert row["generated"] == 4
