@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from specmoe.config.environment import build_environment
+from specmoe.engine.machine_id import text_of
 from specmoe.engine.supervise import guarded
 from specmoe.errors import EngineError, MeasurementError
 
@@ -138,6 +139,12 @@ def peak_rss_bytes() -> int:
 
 def _peak_bytes(used: resource.struct_rusage) -> int:
     return used.ru_maxrss if sys.platform == "darwin" else used.ru_maxrss * 1024
+
+
+def living_peak_bytes(pid: int) -> int | None:
+    """Return the peak memory of a process, in bytes; None where the system does not say (macOS)."""
+    found = re.search(r"^VmHWM:\s*(\d+) kB", text_of(Path(f"/proc/{pid}/status")), re.MULTILINE)
+    return int(found[1]) * 1024 if found else None
 
 
 def wait_and_measure(process: "subprocess.Popen[bytes]") -> int | None:

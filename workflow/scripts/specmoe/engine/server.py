@@ -18,6 +18,7 @@ from specmoe.engine.flags import gpu_flags, speculation_flags
 from specmoe.engine.process import (
     count_decode_failures,
     exit_words,
+    living_peak_bytes,
     wait_and_measure,
     with_end_of_log,
 )
@@ -148,6 +149,7 @@ class Server:
         return int(self._own_process().pid)
 
     def _own_process(self) -> psutil.Process:
+        """Return the running server's process, a child of its guard."""
         assert self._process is not None
         try:
             [server] = psutil.Process(self._process.pid).children()
@@ -161,11 +163,20 @@ class Server:
         if self._process is None:
             return
         assert self._process.stdin is not None
+        peak = self._living_peak_bytes()
         self._process.stdin.close()
-        self.peak_rss_bytes = wait_and_measure(self._process)
+        at_end = wait_and_measure(self._process)
+        # What Linux tells at the end is never below the peak of the process that started it.
+        self.peak_rss_bytes = peak or at_end
         self._process = None
         self._client.close()
         self._folder.cleanup()
+
+    def _living_peak_bytes(self) -> int | None:
+        try:
+            return living_peak_bytes(self.pid)
+        except MeasurementError:
+            return None
 
     def tokenize(self, text: str) -> list[int]:
         """Return the token ids of `text` in the target's vocabulary."""
