@@ -17,7 +17,7 @@ class Gate(Strict):
         description="most times that a run is measured again; the last one counts, and its row says"
         " how many there were. 0 records the indicators and measures nothing again",
     )
-    # The limits are reasoned, not fitted: tests/benchmarks/taken_away.py, which shows the indicators
+    # Limits are reasoned, not fitted: tests/benchmarks/taken_away.py, which shows the indicators
     # with and without neighbours, has not yet run on a machine that was quiet otherwise. A run of
     # whose time a share is taken away is slower by about that share, and half of the audit's
     # tolerance of 10 percent leaves room for the rest.
