@@ -123,7 +123,7 @@ def test_a_draft_that_neither_gains_nor_loses_stays_undecided_though_all_is_acce
     row, _ = advice_of(runs, config)
     assert row["answer"] == Answer.UNDECIDED
     assert row["reason"] == "no interval is above 1, and not every one is below"
-    assert row["repeats_to_decide"] is pd.NA  # a gain of exactly nothing is never decided
+    assert pd.isna(row["repeats_to_decide"])  # a gain of exactly nothing is never decided
     assert row["command"] is None
 
 

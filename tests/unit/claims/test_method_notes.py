@@ -73,8 +73,8 @@ def run(**other: Any) -> dict[str, Any]:
     row = {
         "protocol": "paired", "engine": "built", "suite": "S", "block": "S/0", "run": "S/0/code",
         "target": "target", "draft": "draft", "gamma": 4, "prompt": "code", "temperature": 0.0,
-        "n_prompt": 12, "prompt_ms": 5.0, "decode_ms": 500.0, "tokens_per_second": 60.0, "rounds": 10,
-        "drafted": 40, "accepted": 20, "baseline": None, "target_sha256": "a",
+        "n_prompt": 12, "prompt_ms": 5.0, "decode_ms": 500.0, "tokens_per_second": 60.0,
+        "rounds": 10, "drafted": 40, "accepted": 20, "baseline": None, "target_sha256": "a",
         "draft_sha256": "b",
     }  # fmt: skip
     return row | other
