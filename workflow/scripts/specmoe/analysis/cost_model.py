@@ -136,9 +136,9 @@ class CostModel:
         """Return half the width of the intervals of values, given those without each repeat.
 
         `without` has the repeats along its last axis. The standard error is the jackknife's (B.
-        Efron, The Jackknife, the Bootstrap and Other Resampling Plans, 1982, chapter 3), which
-        needs no more than a few repeats where the values are nearly linear in what was measured;
-        with Student's t it is exact where they are linear. NaN with a single repeat.
+        Efron, R. J. Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11). Where values
+        are linear in what each repeat took, it is that of a mean over repeats, and Student's t is
+        exact. NaN with a single repeat.
         """
         count = without.shape[-1]
         if count < 2:
