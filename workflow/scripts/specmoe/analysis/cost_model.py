@@ -153,7 +153,12 @@ class CostModel:
         return NO_INTERVAL if np.isnan(reach) else Interval(value - reach, value + reach)
 
     def interval_of_ratio(self, value: float, without: Array) -> Interval:
-        """Return the interval of a value above zero, by its logarithm."""
+        """Return the interval of a cost or speedup, which is above zero, by its logarithm.
+
+        NaN where noise makes the value zero or less without some repeat.
+        """
+        if value <= 0 or (without <= 0).any():
+            return NO_INTERVAL
         low, high = np.exp(self.interval(float(np.log(value)), np.log(without)))
         return Interval(float(low), float(high))
 
