@@ -110,9 +110,15 @@ def imposed(
     *,
     hybrid: bool = True,
     noise: float = 0.0,
+    drift: float = 0.0,
+    generator: np.random.Generator | None = None,
 ) -> list[dict[str, Any]]:
-    """Return a suite V: runs with nothing and everything accepted, and their baselines."""
-    generator = np.random.default_rng(7)
+    """Return a suite V: runs with nothing and everything accepted, and their baselines.
+
+    `noise` and `drift` are deviations of the logarithm of time: of each run, and of what all runs
+    with a draft of a repeat share.
+    """
+    generator = generator or np.random.default_rng(7)
     rows = [plain("V", target, repeat) for repeat in range(repeats)]
     for gamma in gammas:
         for share, accept in ((0.0, nothing), (1.0, everything)):
@@ -121,7 +127,19 @@ def imposed(
                 | counts(gamma, accept, hybrid=hybrid)
                 for repeat in range(repeats)
             ]
-    return [timed(one, float(np.exp(generator.normal(0, noise)))) for one in rows]
+    drifts = generator.normal(0, drift, repeats) if drift else np.zeros(repeats)
+    return [
+        timed(
+            one,
+            float(
+                np.exp(
+                    generator.normal(0, noise)
+                    + (drifts[one["repeat"]] if one["draft"] != "none" else 0)
+                )
+            ),
+        )
+        for one in rows
+    ]
 
 
 def real(

@@ -111,7 +111,7 @@ def test_a_change_measures_the_blocks_that_it_makes_stale(measured, tiny, campai
 
 
 def test_more_repeats_measure_the_new_blocks_only(measured, tiny, campaign):
-    assert "1 of 1 cells need more repeats" in campaign(tiny, "more_repeats")
+    assert "1 of 1 comparisons need more repeats" in campaign(tiny, "more_repeats")
     # One block gives no spread, so more are asked for.
     overlay = yaml.safe_load((measured / "results/tiny/more_repeats.yaml").read_text())
     asked = {"S/target/draft": 3}

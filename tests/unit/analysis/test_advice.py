@@ -123,7 +123,7 @@ def test_a_draft_that_neither_gains_nor_loses_stays_undecided_though_all_is_acce
     row, _ = advice_of(runs, config)
     assert row["answer"] == Answer.UNDECIDED
     assert row["reason"] == "no interval is above 1, and not every one is below"
-    assert row["repeats_to_decide"] is pd.NA  # a gain of exactly nothing is never decided
+    assert pd.isna(row["repeats_to_decide"])  # a gain of exactly nothing is never decided
     assert row["command"] is None
 
 
@@ -306,6 +306,27 @@ def test_the_text_has_the_line_to_paste_on_one_line(config):
     lines = describe_advice(shown(runs, config)).splitlines()
     [line] = [line for line in lines if line.startswith("  llama-server -m ")]
     assert "--spec-type draft-simple --spec-draft-n-max 4 " in line
+
+
+def test_the_text_of_an_undecided_answer_ends_with_what_would_decide_it(config):
+    near = shown(campaign(setting(4, [50, 52, 54]), setting(8, [29, 30, 31])), config)
+    said, command = describe_advice(near).split("\n\n")[1].splitlines()[-2:]
+    assert said.endswith("repeats would decide it if speedups and spread stay as they are:")
+    assert command.startswith("  snakemake --cores 1 advise --configfile <those of this campaign>")
+    same = " ".join(describe_advice(shown(campaign(setting(4, [49, 50, 51])), config)).split())
+    assert "More than statistics.repeats_limit = 30 repeats would be needed" in same
+
+
+def test_the_text_and_the_values_have_the_whole_answer_and_the_first_token(config):
+    # Prompts of 25 ms and 80 ms; the drafts read them too, in half as much time again.
+    runs = campaign(setting(4, [99, 100, 101]))
+    slower = np.where(runs["draft"] == "none", 1, 1.5)
+    analysis = shown(runs.assign(prompt_ms=runs["prompt_ms"] * slower), config)
+    text = " ".join(describe_advice(analysis).split())
+    assert "of the whole answer; the time to the first token is 1.50 [1.50, 1.50] times" in text
+    [target] = advice_values(analysis)["targets"]
+    assert target["first_token_ratio"] == pytest.approx(1.5)
+    assert 1 < target["end_to_end_low"] < target["end_to_end"] < target["speedup"]
 
 
 def test_the_text_says_that_a_single_block_has_no_interval(config):

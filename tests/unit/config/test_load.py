@@ -213,3 +213,12 @@ def test_a_model_without_a_label_has_the_name_of_its_file_unless_two_share_it(st
     config = load(study, root)
     labels = [config.label(model) for model in ("mine", "hub", "one", "two", "named")]
     assert labels == ["My-4B", "Small", "one", "two", "Mine"]
+
+
+@pytest.mark.parametrize("key", ["resamples", "seed"])
+def test_a_key_that_is_gone_is_refused_with_the_reason(study, root, key):
+    study["statistics"][key] = 1
+    with pytest.raises(
+        ConfigError, match=rf"^config: statistics\.{key}: intervals are Student's t"
+    ):
+        load(study, root)

@@ -210,6 +210,24 @@ def test_a_card_names_draft_gamma_gain_and_the_line_to_paste(root):
     assert 'data-answer="switch on"' in card
 
 
+@pytest.mark.parametrize(
+    ("repeats", "words"), [(7, "would decide能定论的遍数7"), (None, "more than the configuration")]
+)
+def test_a_card_of_an_undecided_target_says_how_many_repeats_would_decide(root, repeats, words):
+    undecided = advised(
+        full(),
+        answer="undecided",
+        repeats_to_decide=repeats,
+        end_to_end=1.3,
+        first_token_ratio=1.2,
+        command=None,
+    )
+    card = page_of(undecided, root).partition('<ul class="answers">')[2].partition("</ul>")[0]
+    text = " ".join("".join(Reader(f"<ul>{card}</ul>").words).split())
+    assert words in text
+    assert "1.30 ×, first token首个 token 1.20 ×" in text
+
+
 def test_a_range_whose_ends_print_the_same_is_one_value(root):
     assert span("0.59", "0.59", "–") == "0.59"
     assert span("0.59", "0.60", "–") == "0.59–0.60"

@@ -86,6 +86,23 @@ def test_the_answer_comes_with_its_command():
     assert text.index("switch it on") < text.index("| Target")
 
 
+def test_an_undecided_answer_says_how_many_repeats_would_decide_and_how_to_measure_them():
+    text = markdown(
+        advised(
+            full(),
+            answer="undecided",
+            repeats_to_decide=7,
+            end_to_end=1.3,
+            first_token_ratio=1.2,
+            command="snakemake --cores 1 advise",
+        )
+    )
+    assert "**MoE Q4: undecided**" in text
+    assert "1.30 for the whole answer, and 1.20 times as long to the first token." in text
+    assert "7 repeats would decide it at this spread." in text
+    assert "```sh\nsnakemake --cores 1 advise\n```" in text
+
+
 def test_an_answer_that_is_not_known_has_no_command():
     text = markdown(advised(full(), answer="not known", command=None))
     assert "**MoE Q4: not known**" in text

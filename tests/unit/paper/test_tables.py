@@ -54,8 +54,8 @@ def test_every_table_is_one_tabular_with_rows_of_equal_length(name, make):
 
 def test_numbers_stand_apart_from_their_deviations_and_intervals():
     assert lines("speculation", full())[1] == [
-        "MoE Q4", "Draft 0.8B", "4", "60.0", r"$\pm$\,0.0", "1.20", "[1.20, 1.20]", "1.20",
-        "50.0", "3.00",
+        "MoE Q4", "Draft 0.8B", "4", "60.0", r"$\pm$\,0.0", "1.20", "[1.20, 1.20]", "1.00",
+        "[1.00, 1.00]", "1.20", "[1.20, 1.20]", "1.20", "50.0", "3.00",
     ]  # fmt: skip
     assert lines("speculation", single())[1][3:7] == ["60.0", "", r"\textbf{1.20}", ""]
 

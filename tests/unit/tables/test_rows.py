@@ -76,7 +76,8 @@ def test_speculation_shows_paired_and_unpaired_speedup_acceptance_and_accepted_l
     first, *others = rows("speculation", full())
     assert len(others) == 4  # none of the suites of exact length
     assert first == [
-        "MoE Q4", "Draft 0.8B", "4", "60.0 ±0.0", "1.20 [1.20, 1.20]", "1.20", "50.0", "3.00",
+        "MoE Q4", "Draft 0.8B", "4", "60.0 ±0.0", "1.20 [1.20, 1.20]", "1.00 [1.00, 1.00]",
+        "1.20 [1.20, 1.20]", "1.20", "50.0", "3.00",
     ]  # fmt: skip
 
 

@@ -73,12 +73,12 @@ def _target(row: Record, settings: list[Record], campaign: Record) -> list[str]:
         lines += _wrapped(f"{_sentence(row['reason'])}{known}")
     if pd.notna(row["end_to_end"]):
         lines += _wrapped(_with_prompt(row))
-    if answer is Answer.UNDECIDED:
-        lines += _wrapped(_outlook(row, campaign))
     if row["settings"]:
         lines += _wrapped(_sureness(row, campaign))
     if row["set_aside"]:
         lines += _wrapped(_set_aside(settings))
+    if answer is Answer.UNDECIDED:
+        lines += _wrapped(_outlook(row, campaign))
     if isinstance(row["command"], str):
         lines.append(f"  {row['command']}")  # whole, to be pasted into a shell
     return lines

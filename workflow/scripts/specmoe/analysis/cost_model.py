@@ -136,9 +136,9 @@ class CostModel:
         """Return half the width of the intervals of values, given those without each repeat.
 
         `without` has the repeats along its last axis. The standard error is the jackknife's (B.
-        Efron, The Jackknife, the Bootstrap and Other Resampling Plans, 1982, chapter 3), which
-        needs no more than a few repeats where the values are nearly linear in what was measured;
-        with Student's t it is exact where they are linear. NaN with a single repeat.
+        Efron, R. J. Tibshirani, An Introduction to the Bootstrap, 1993, chapter 11). Where values
+        are linear in what each repeat took, it is that of a mean over repeats, and Student's t is
+        exact. NaN with a single repeat.
         """
         count = without.shape[-1]
         if count < 2:
@@ -153,7 +153,12 @@ class CostModel:
         return NO_INTERVAL if np.isnan(reach) else Interval(value - reach, value + reach)
 
     def interval_of_ratio(self, value: float, without: Array) -> Interval:
-        """Return the interval of a value above zero, by its logarithm."""
+        """Return the interval of a cost or speedup, which is above zero, by its logarithm.
+
+        NaN where noise makes the value zero or less without some repeat.
+        """
+        if value <= 0 or (without <= 0).any():
+            return NO_INTERVAL
         low, high = np.exp(self.interval(float(np.log(value)), np.log(without)))
         return Interval(float(low), float(high))
 

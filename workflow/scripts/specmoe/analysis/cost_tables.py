@@ -81,7 +81,7 @@ def verification(
         size = sizes.get(pair.identity["target"])
         for place, width in enumerate(pair.model.widths, pair.model.pass_costs.start):
             steps = float(pair.model.costs[place])
-            ends = pair.model.interval(steps, pair.model.without[:, place])
+            ends = pair.model.interval_of_ratio(steps, pair.model.without[:, place])
             ends_ms = (ends.low * pair.step_ms, ends.high * pair.step_ms)
             if width == 1:
                 ends, ends_ms = NO_INTERVAL, (pair.step_ms_low, pair.step_ms_high)
@@ -123,7 +123,7 @@ def round_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
         model = pair.model
         for place, gamma in enumerate(model.gammas):
             drafting, replay = float(model.costs[place]), float(model.replay_costs[0, place])
-            drafting_ends = model.interval(drafting, model.without[:, place])
+            drafting_ends = model.interval_of_ratio(drafting, model.without[:, place])
             replay_ends = model.interval(replay, model.replay_costs[1:, place])
             rows.append(
                 pair.identity

@@ -39,7 +39,9 @@ _WAY, _PAIR = " ".join(WAY), " ".join(PAIR)
 _CELL = f"""
     {_WAY} suite target draft gamma runs paired tokens_per_second tokens_per_second_sd
     acceptance_rate acceptance_rate_mean mean_accepted_length speedup speedup_low speedup_high
-    speedup_unpaired common_prefix_min identical decode_failures baseline_tokens_per_second
+    first_token_ratio first_token_ratio_low first_token_ratio_high
+    end_to_end end_to_end_low end_to_end_high speedup_unpaired common_prefix_min identical
+    decode_failures baseline_tokens_per_second
 """
 # What is shown of each table.
 _COLUMNS = {
@@ -57,7 +59,7 @@ _COLUMNS = {
     "models": " ".join(["model", "label", "family", *CARD_COLUMNS]),
     "suites": "suite title runs blocks measured",
     "spread": """
-        cell suite target draft gamma runs blocks block_sd within_sd noise_sd half_width
+        cell comparison suite target draft gamma runs blocks block_sd within_sd noise_sd half_width
         repeats_needed
     """,
     "advice": " ".join(ADVICE_COLUMNS),
@@ -299,7 +301,7 @@ def spread_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells of the table of spread.
 
     Added: `at`, the acceptance that was imposed, in percent, or the temperature, which a
-    cell's id holds beyond suite, target, draft and γ (`matrix.list_blocks`).
+    cell's id holds beyond suite, target, draft and γ (`spread.cell_id`).
     """
     cells = describe_cells(table(analysis, "spread"), analysis)
     at = cells["cell"].map(lambda cell: ", ".join(map(_at, cell.split("/")[len(CELL) :])))

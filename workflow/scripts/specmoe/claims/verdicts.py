@@ -12,11 +12,10 @@ Without an interval (a single block) it is open. The verdicts are:
 
 Limits of a verdict:
 
-- Intervals of speedups and rates are bootstraps over blocks. They say how far a number moves when
+- Intervals of speedups and rates are Student's t over blocks. They say how far a number moves when
   the same blocks are measured again on this machine with these prompts. They say nothing about
-  other prompts, models or machines. With three blocks they are the range of the blocks' means:
-  all three blocks are on the wrong side of a bound by chance in one case of 8, and all three blocks
-  of one cell are above all three of an equal cell in one case of 20.
+  other prompts, models or machines. One 95 % interval in 40 is wholly on the wrong side of a bound
+  by chance. With three blocks intervals are wide, and many verdicts are inconclusive.
 - Two cells count as different if their intervals do not overlap. That is stricter than an interval
   of their difference, and stricter still where both share their baselines.
 - Where every comparison must hold, false support is no likelier than in the weakest of them. But a

@@ -116,7 +116,7 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
     for axes, members in panels:
         look = looks[members["series"].iloc[0]]
         line = members.drop_duplicates("gamma")
-        # Where some resamples never pay, the interval is open above.
+        # Where possibly no rate pays, the interval is open above.
         top = line["break_even_high"].fillna(1.0).where(line["break_even_low"].notna())
         line = line.assign(break_even_high=top)
         draw(axes, line, "gamma", _BREAK_EVEN, replace(look, line="-"), 0)

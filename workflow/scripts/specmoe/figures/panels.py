@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import ceil, isfinite, nan
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import seaborn as sns
 from matplotlib.axes import Axes
@@ -31,6 +32,9 @@ POINT_DODGE = 0.1
 
 # How seaborn finds value and interval in the rows of `interval_rows`.
 INTERVAL: Any = {"estimator": "median", "errorbar": ("pi", 100)}
+# An interval this many times beyond all values of its line runs off the axes: those of few blocks
+# can be so wide that they would crowd the values.
+FURTHEST = 3
 # Beyond this ratio of largest to smallest, a linear axis would crowd the small values.
 LOG_RATIO = 5
 
@@ -163,6 +167,7 @@ def draw(
     columns = [x, column, plotted.low or column, plotted.high or column]
     shown = cells[columns].to_numpy(float, na_value=nan)
     at, values, lows, highs = shown.T
+    known = values[np.isfinite(values)]
     axes.errorbar(
         at,
         values,
@@ -174,7 +179,12 @@ def draw(
         **_line(look, hollow=hollow),
     )
     # Matplotlib ignores a shifted line when it chooses the limits of the axes.
-    reach = [(place, end) for place, *ends in shown for end in ends if isfinite(end)]
+    reach = [
+        (place, min(max(end, known.min() / FURTHEST), known.max() * FURTHEST))
+        for place, *ends in shown
+        for end in ends
+        if isfinite(end) and known.size
+    ]
     if reach:
         axes.update_datalim(reach)
         axes.autoscale_view()

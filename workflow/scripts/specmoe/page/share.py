@@ -173,6 +173,14 @@ def _answer(row: Record) -> list[str]:
             f" γ = {row['gamma']}, speedup {fixed(row['speedup'], 2)} {reach}".rstrip()
             + "."
         )
+        if pd.notna(row["end_to_end"]):
+            whole, first = (fixed(row[key], 2) for key in ("end_to_end", "first_token_ratio"))
+            answer += (
+                f" With the prompt, which the draft reads too: {whole} for the whole answer, and"
+                f" {first} times as long to the first token."
+            )
+    if pd.notna(row["repeats_to_decide"]):
+        answer += f" {row['repeats_to_decide']} repeats would decide it at this spread."
     return [answer, "", *fenced(row["command"])] if isinstance(row["command"], str) else [answer]
 
 

@@ -1,0 +1,170 @@
+"""Count how often each kind of interval holds a planted truth, and what is advised of no gain.
+
+Usage: python tests/benchmarks/interval_coverage.py [--times 1000] [--estimate]
+
+A benchmark, not a test: it judges nothing, and takes minutes. Spreads are those of the shipped
+campaigns (`tests/planted_speedups.py`); errors of blocks are normal, or Student's with 3 degrees of
+freedom. Columns: the share of 95 % intervals that hold the truth, in percent, with their mean half
+width of the logarithm; of campaigns in which no setting gains, the share in which all joint
+intervals hold (`all`), and in which the advice is to switch one on (`on`) or to leave all off
+(`off`). A second table has intervals of the cost model, from runs with noise of 5 % and a drift of
+5 % between repeats. A third has the joint intervals of settings that spread unlike each other.
+
+--estimate prints the spreads of the shipped rows instead.
+"""
+
+import argparse
+import math
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from pathlib import Path
+from sys import path as module_path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+module_path[:0] = [str(ROOT), str(ROOT / "workflow/scripts")]
+
+from tests.planted_speedups import KINDS, SPREADS, Coverage, cover, estimated_spread  # noqa: E402
+from tests.unit import simulated_rounds  # noqa: E402
+
+from specmoe.analysis.cost_tables import (  # noqa: E402
+    break_even,
+    fit_pairs,
+    round_costs,
+    verification,
+)
+from specmoe.analysis.intervals import Estimate, joint_quantile, student_quantile  # noqa: E402
+from specmoe.analysis.summaries import with_speedups  # noqa: E402
+from specmoe.config.schema import Statistics  # noqa: E402
+from specmoe.runs.schema import read_runs  # noqa: E402
+
+REPEATS = (3, 5, 10)
+SETTINGS = (1, 2, 6, 8)
+TAILS = (None, 3)
+SEED = 1
+ADVISED = ["  all", "   on", "  off"]
+
+
+def main() -> None:
+    """Parse the command line and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--times", type=int, default=1000, help="campaigns of each kind")
+    parser.add_argument("--estimate", action="store_true")
+    args = parser.parse_args()
+    if args.estimate:
+        print_estimates()
+        return
+    with ProcessPoolExecutor() as pool:
+        kinds = product(SPREADS, TAILS, REPEATS, SETTINGS)
+        asked = [(*kind, args.times, SEED + number) for number, kind in enumerate(kinds)]
+        print(" | ".join(["spread      ", "tails ", "repeats", "settings", *KINDS, *ADVISED]))
+        for row in pool.map(speedup_row, *zip(*asked, strict=True)):
+            print(row, flush=True)
+        print("\nrepeats | " + " | ".join(COSTS))
+        for row in pool.map(cost_row, REPEATS, [args.times] * len(REPEATS)):
+            print(row, flush=True)
+    print_unlike(5 * args.times)
+
+
+def speedup_row(
+    spread: str, tails: int | None, repeats: int, settings: int, times: int, seed: int
+) -> str:
+    """Return a line of the first table."""
+    covered, advised = cover(
+        SPREADS[spread], repeats, settings, tails=tails, times=times, seed=seed
+    )
+    counts = (advised.all_held, advised.on, advised.off)
+    return " | ".join(
+        [
+            f"{spread:12}",
+            f"{'normal' if tails is None else f't, {tails}':6}",
+            f"{repeats:7}",
+            f"{settings:8}",
+            *(shown(covered[kind]).rjust(len(kind)) for kind in KINDS),
+            *(f"{100 * count / advised.count:5.1f}" for count in counts),
+        ]
+    )
+
+
+def shown(coverage: Coverage) -> str:
+    """Return a share in percent, and the half width."""
+    if not coverage.count:
+        return "-"
+    return f"{100 * coverage.share:.1f} ±{coverage.half_width:.2f}"
+
+
+COSTS = ["pass v(5)", "pass v(17)", "drafted c(4)", "ceiling at 4", "break-even at 4"]
+NOISE = 0.05
+
+
+def cost_row(repeats: int, times: int) -> str:
+    """Return a line of the second table; the truth is what the model finds without noise."""
+    generator = np.random.default_rng(SEED)
+    truth = cost_estimates(generator, repeats, 0.0)
+    covered = [Coverage() for _ in COSTS]
+    for _ in range(times):
+        estimates = cost_estimates(generator, repeats, NOISE)
+        for one, estimate, true in zip(covered, estimates, truth, strict=True):
+            one.add((estimate.low, estimate.high), true.value)
+    cells = [shown(one).rjust(len(name)) for name, one in zip(COSTS, covered, strict=True)]
+    return " | ".join([f"{repeats:7}", *cells])
+
+
+def cost_estimates(generator: np.random.Generator, repeats: int, noise: float) -> list[Estimate]:
+    """Return the values named in COSTS."""
+    runs = simulated_rounds.frame(
+        simulated_rounds.imposed(repeats=repeats, noise=noise, drift=noise, generator=generator)
+    )
+    fitted = fit_pairs(with_speedups(runs), runs, Statistics())
+    passes = verification(fitted, {}, None, 0).set_index("width")
+    drafting = round_costs(fitted).set_index("gamma").loc[4]
+    pays = break_even(fitted, runs.iloc[:0]).set_index("gamma").loc[4]
+    rows = [passes.loc[5], passes.loc[17], drafting, pays, pays]
+    names = ["steps", "steps", "draft_steps", "ceiling", "break_even"]
+    return [
+        Estimate(row[name], *row[[f"{name}_low", f"{name}_high"]].fillna(math.inf))
+        for row, name in zip(rows, names, strict=True)
+    ]
+
+
+def print_unlike(times: int) -> None:
+    """Print how often joint intervals fail if settings spread unlike, the worst of many cases."""
+    generator = np.random.default_rng(SEED)
+    print(
+        "\njoint intervals of unlike settings, worst of 75 cases: repeats settings quantile"
+        " (Bonferroni's) failures (%)"
+    )
+    for repeats, settings in product((2, 3, 4, 5, 10), (2, 4, 6, 8, 12, 24)):
+        quantile = joint_quantile(repeats, settings, 0.95)
+        worst = 0.0
+        for wide in sorted({1, 2, settings // 4 or 1, settings // 2, settings - 1}):
+            for ratio, shared in product((0.1, 0.3, 0.5, 0.7, 1.0), (0.0, 0.9, 0.99)):
+                spread = np.where(np.arange(settings) < wide, 1.0, ratio)
+                common = generator.standard_normal((times, repeats, 1))
+                own = generator.standard_normal((times, repeats, settings))
+                errors = (math.sqrt(shared) * common + math.sqrt(1 - shared) * own) * spread
+                variances = errors.var(axis=1, ddof=1)
+                larger = np.maximum(variances, variances.mean(axis=1, keepdims=True))
+                out = np.abs(errors.mean(axis=1)) > quantile * np.sqrt(larger / repeats)
+                worst = max(worst, float(out.any(axis=1).mean()))
+        bonferroni = student_quantile(repeats - 1, 1 - 0.05 / settings)
+        print(f"{repeats:3}{settings:4}{quantile:8.2f} ({bonferroni:.2f}) {100 * worst:5.1f}")
+
+
+def print_estimates() -> None:
+    """Print the spread of each suite of the shipped campaigns."""
+    for folder in sorted((ROOT / "resources/campaigns").iterdir()):
+        compared = with_speedups(read_runs(folder / "runs.parquet"))
+        for suite, members in compared.groupby("suite"):
+            spread = estimated_spread(members)
+            values = (spread.block, spread.shared, spread.prompt, spread.rest)
+            words = ", ".join(
+                f"{name} {value:.2f}"
+                for name, value in zip(("block", "shared", "prompt", "rest"), values, strict=True)
+            )
+            print(f"{folder.name} {suite}: {words}")
+
+
+if __name__ == "__main__":
+    main()
