@@ -504,7 +504,7 @@ def test_no_server_outlives_a_killed_workflow_and_the_next_call_goes_on(
     if blow == signal.SIGKILL:
         campaign(tiny, "--unlock")
     campaign(tiny, "--rerun-incomplete", "runs")
-    assert len(read_runs(tmp_path / "results/tiny/runs.parquet")) == 4
+    assert len(read_runs(tmp_path / "results/tiny/runs.parquet")) == 6
 
 
 def server_of(folder: Path) -> int:
