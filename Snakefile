@@ -134,6 +134,7 @@ rule help:
 
 
 onstart:
+    stop_idle_wakeups()
     if makes_or_measures():
         subprocess.run(PLAN_COMMAND)
         stop_if_engine_is_steered()

@@ -89,6 +89,15 @@ def makes_or_measures():
     return CAMPAIGN.measured and not making.isdisjoint(scheduled)
 
 
+def stop_idle_wakeups():
+    """Keep snakemake asleep while a job runs; it would take a core from what is measured."""
+    # Each look for jobs sets a timer for the next one, and so does each job that ends: after 30 jobs
+    # snakemake 9.27 took a fifth of a core (scheduling/job_scheduler.py). Without a limit on jobs a
+    # second it looks only when a job ends.
+    assert hasattr(workflow.scheduler, "job_rate_limiter")
+    workflow.scheduler.job_rate_limiter = None
+
+
 def stop_if_engine_is_steered():
     """End snakemake if variables are exported that measuring jobs would refuse."""
     try:
