@@ -1,5 +1,6 @@
 # Measuring blocks, one at a time: every measuring job claims all cores of the workflow. The scripts
-# also hold a lock of the machine, because another snakemake may measure there.
+# also hold a lock of the machine, because another snakemake may measure there. The rule has no
+# `benchmark`: for that, snakemake reads the memory maps of all processes twice a second.
 
 
 rule measure_block:
@@ -18,8 +19,6 @@ rule measure_block:
         ensure("<campaign>/blocks/{block}.json", non_empty=True),
     log:
         "<logs>/measure_block/{block}.log",
-    benchmark:
-        "<benchmarks>/measure_block/{block}.tsv"
     # Blocks follow the schedule. They have the lowest priority, because a block that started
     # before all models are made would break the seeded order.
     priority: lambda wildcards: CAMPAIGN.priorities[wildcards.block]

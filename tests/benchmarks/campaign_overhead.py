@@ -7,7 +7,6 @@ belong to one campaign on one machine; compare shares.
 """
 
 import argparse
-import csv
 import json
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,12 +19,13 @@ def main() -> None:
     parser.add_argument("campaign", type=Path, help="folder of a finished campaign")
     folder = parser.parse_args().campaign
     records = [json.loads(path.read_text()) for path in (folder / "blocks").rglob("*.json")]
-    for line in table(records, job_seconds(folder / "benchmarks/measure_block")):
+    for line in table(records):
         print(line)
 
 
-def table(records: list[dict[str, Any]], jobs_s: float) -> list[str]:
-    """Return the lines to print; `jobs_s` is the wall time of all block jobs, in seconds."""
+def table(records: list[dict[str, Any]]) -> list[str]:
+    """Return the lines to print."""
+    jobs_s = sum(record["elapsed_s"] for record in records)
     runs_s = sum(run["wall_ms"] / 1000 for record in records for run in record["runs"])
     warm_up_s = sum(map(warming, records))
     start_s = sum(map(starting, records))
@@ -34,11 +34,8 @@ def table(records: list[dict[str, Any]], jobs_s: float) -> list[str]:
         "measured requests": runs_s,
         "warm-up requests": warm_up_s,
         "loading models": start_s,
-        "rest of the job (interpreter, tokenizing, counters, shutdown)": jobs_s
-        - runs_s
-        - warm_up_s
-        - start_s,
-        "between jobs (snakemake)": wall_s - jobs_s,
+        "rest of the block (tokenizing, counters, shutdown)": jobs_s - runs_s - warm_up_s - start_s,
+        "between blocks (snakemake, interpreter, models)": wall_s - jobs_s,
     }
     blocks = len(records)
     engine_s = runs_s + warm_up_s + start_s
@@ -74,15 +71,6 @@ def end(record: dict[str, Any]) -> datetime:
     return max(
         datetime.fromisoformat(run["started_at"]) + timedelta(milliseconds=run["wall_ms"])
         for run in record["runs"]
-    )
-
-
-def job_seconds(benchmarks: Path) -> float:
-    """Return the wall time of all jobs from snakemake's benchmark files, in seconds."""
-    return sum(
-        float(row["s"])
-        for path in benchmarks.rglob("*.tsv")
-        for row in csv.DictReader(path.open(), delimiter="\t")
     )
 
 
