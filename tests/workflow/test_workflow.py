@@ -110,6 +110,13 @@ def test_a_change_measures_the_blocks_that_it_makes_stale(measured, tiny, campai
     assert planned.get("measure_block") == blocks
 
 
+def test_snakemake_looks_for_jobs_when_one_ends_and_sleeps_meanwhile(tiny, campaign):
+    printed = campaign(tiny, "runs", "--verbose")
+    [steps] = re.findall(r"(\d+) of \1 steps", printed) or [0]
+    # Once at the start too, and once for jobs that end together.
+    assert 0 < printed.count("Resources before job selection") <= int(steps) + 1
+
+
 def test_more_repeats_measure_the_new_blocks_only(measured, tiny, campaign):
     assert "1 of 1 comparisons need more repeats" in campaign(tiny, "more_repeats")
     # One block gives no spread, so more are asked for.
