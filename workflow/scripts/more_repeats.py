@@ -6,8 +6,9 @@ from pathlib import Path
 import yaml
 
 from specmoe import errors
+from specmoe.analysis.passes import passes_that_pay
 from specmoe.analysis.spread import repeats_to_measure, spread_of_cells
-from specmoe.analysis.spread_text import describe_repeats
+from specmoe.analysis.spread_text import describe_passes, describe_repeats
 from specmoe.analysis.summaries import with_speedups
 from specmoe.config.schema import Config
 from specmoe.files import replace_text
@@ -23,12 +24,14 @@ def main() -> None:
     args = parser.parse_args()
     config = Config.model_validate_json(args.config.read_text())
     runs = read_runs(args.runs)
-    spread = spread_of_cells(with_speedups(runs), config.statistics)
+    compared = with_speedups(runs)
+    spread = spread_of_cells(compared, config.statistics)
     wanted = repeats_to_measure(spread, config.statistics)
     # The repeats that were asked for before stay, or their blocks would leave the campaign again.
     repeats = dict(sorted((config.measurement.more_repeats | wanted).items()))
     replace_text(args.out, yaml.safe_dump({"measurement": {"more_repeats": repeats}}))
     print(describe_repeats(spread, wanted, config.statistics, args.out), end="")
+    print(describe_passes(passes_that_pay(runs, compared)), end="")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.passes import MOST_PASSES, cheapest_passes, passes_that_pay
+from specmoe.analysis.spread_text import describe_passes
 from specmoe.analysis.summaries import with_speedups
 
 
@@ -89,3 +90,12 @@ def test_without_a_spread_between_blocks_passes_pay_and_without_noise_they_do_no
 def test_one_block_or_one_run_a_block_gives_no_advice():
     assert pd.isna(advised(0.02, 0.04, seed=1, blocks=1)["passes_that_pay"])
     assert pd.isna(advised(0.02, 0.04, seed=1, prompts=1, passes=1)["passes_that_pay"])
+
+
+def test_the_text_names_the_median_of_the_passes_that_pay_and_is_empty_without_a_spread():
+    runs = campaign(0.02, 0.04, seed=1)
+    table = passes_that_pay(runs, with_speedups(runs))
+    median = round(float(table["passes_that_pay"].median()))
+    assert f"measurement.passes = {median}" in describe_passes(table)
+    alone = campaign(0.02, 0.04, seed=1, blocks=1)
+    assert describe_passes(passes_that_pay(alone, with_speedups(alone))) == ""
