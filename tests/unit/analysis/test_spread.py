@@ -12,7 +12,6 @@ from specmoe.analysis.spread import (
     repeats_for,
     repeats_to_measure,
     spread_of_cells,
-    with_baselines,
 )
 from specmoe.analysis.spread_text import describe_repeats
 from specmoe.config.load import load
@@ -140,17 +139,6 @@ def test_passes_through_the_prompts_are_no_blocks():
     assert again["runs"] == 2 * once["runs"]
 
 
-def test_baselines_are_repeated_with_their_cells():
-    runs = pd.concat([cell([[0.0]] * 3), cell([[0.0]] * 3, gamma=8)])
-    plain = runs.assign(
-        run=runs["baseline"], block=runs["baseline"].str.rpartition("/")[0], baseline=None
-    ).drop_duplicates("run")
-    runs = pd.concat([runs, plain])
-    repeats = with_baselines({"B/t/d/g4": 5}, runs, {"B/t/d/g8": 4})
-    assert repeats == {"B/t/d/g4": 5, "B/t/d/g8": 4, "P/t/none/g0": 5}
-    assert with_baselines({}, runs, repeats) == repeats
-
-
 def test_stopping_by_width_leaves_speedups_unbiased_and_intervals_honest():
     """Simulate campaigns of six cells, each measured until the rule asks for no more."""
     generator = np.random.default_rng(0)
@@ -176,14 +164,14 @@ def test_stopping_by_width_leaves_speedups_unbiased_and_intervals_honest():
     assert np.mean(covered) > 0.93
 
 
-def test_more_repeats_of_a_cell_add_blocks_and_change_none(study, root):
+def test_more_repeats_of_a_comparison_add_blocks_and_change_none(study, root):
     before = list_blocks(load(study, root), gpu=False)
-    study["measurement"]["more_repeats"] = {"P/dense_4b/none/g0": 5, "D/dense_4b/draft_0.8b/g4": 5}
+    study["measurement"]["more_repeats"] = {"C/dense_4b/none": 5, "D/dense_4b/draft_0.8b": 5}
     after = list_blocks(load(study, root), gpu=False)
     assert set(before) <= set(after)
     assert sorted(block.block for block in set(after) - set(before)) == [
         f"{name}/r{repeat}"
-        for name in ("D/dense_4b/draft_0.8b/g4", "P/dense_4b/none/g0")
+        for name in ("C/dense_4b/none", "D/dense_4b/draft_0.8b")
         for repeat in (3, 4)
     ]
 
@@ -198,18 +186,12 @@ def test_raising_the_repeats_of_all_adds_blocks_and_changes_none(study, root):
 
 def test_fewer_than_the_usual_repeats_change_nothing(study, root):
     before = list_blocks(load(study, root), gpu=False)
-    study["measurement"]["more_repeats"] = {"P/dense_4b/none/g0": 1}
+    study["measurement"]["more_repeats"] = {"D/dense_4b/draft_0.8b": 1}
     assert list_blocks(load(study, root), gpu=False) == before
 
 
-@pytest.mark.parametrize(
-    "more, message",
-    [
-        ({"D/dense_4b/draft_0.8b/g5": 5}, "more_repeats: unknown cell 'D/dense_4b/draft_0.8b/g5'"),
-        ({"D/dense_4b/draft_0.8b/g4": 5}, "has more repeats than its baseline in suite 'P'"),
-    ],
-)
-def test_impossible_repeats_are_refused(study, root, more, message):
-    study["measurement"]["more_repeats"] = more
+def test_repeats_of_an_unknown_comparison_are_refused(study, root):
+    study["measurement"]["more_repeats"] = {"D/dense_4b/draft_0.8b/g4": 5}
+    message = "more_repeats: unknown comparison 'D/dense_4b/draft_0.8b/g4'; did you mean"
     with pytest.raises(ConfigError, match=message):
         load(study, root)
