@@ -14,17 +14,14 @@ from specmoe.engine.server import server_command
 @pytest.fixture
 def mine(study):
     """A configuration with models of every place that a file can come from."""
-    study["campaign"] |= {"models": "mine", "suites": ["one", "plain"]}
+    study["campaign"] |= {"models": "mine", "suites": ["one"]}
     study["model_sets"]["mine"] = {
         "own": {"kind": "path", "path": "/models/my target's.gguf"},
         "split": {"kind": "hub", "repository": "a/b", "file": "x-00001-of-00002.gguf"},
         "whole": {"kind": "hub", "repository": "a/b", "file": "dir/y.gguf"},
     }
     speculative = {"title": "t", "targets": ["own"], "drafts": ["whole"], "gammas": [4]}
-    study["suites"] |= {
-        "one": speculative | {"prompts": ["code"], "baseline": "plain"},
-        "plain": {"title": "t", "targets": ["own"], "drafts": ["none"], "prompts": ["code"]},
-    }
+    study["suites"]["one"] = speculative | {"prompts": ["code"]}
     return study
 
 

@@ -139,8 +139,8 @@ def test_no_note_applies_to_the_demo_and_each_has_its_numbers(demo):
         NOTES[1]: "The target accepts every drafted token in 0 of 144 runs of suite B, 0 of 72 runs"
         " of suite D, 0 of 18 runs of suite F and 0 of 12 runs of suite K.",
         NOTES[2]: "0 of 258 runs with a draft have no baseline of their own prompt. Mean rates"
-        " without a draft in suites without drafts, then in all suites: Dense 4B 519.13 and 519.13;"
-        " Dense 9B 135.59 and 135.59; MoE Q4 321.41 and 307.67; MoE Q8 230.47 and 230.47.",
+        " without a draft in suites without drafts, then in all suites: Dense 4B 240.53 and 240.53;"
+        " Dense 9B 79.338 and 79.338; MoE Q4 175.02 and 168.58; MoE Q8 119.19 and 119.19.",
         NOTES[3]: "0 of 18 runs with a draft and a prompt of stated length state it in words."
         " n_prompt counts words in 0 of 258 runs with a draft.",
         NOTES[4]: "Of 19 groups, acceptance rates differ most for Dense 4B with draft 0.8B at draft"
