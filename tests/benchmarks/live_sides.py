@@ -7,7 +7,6 @@ A benchmark, not a test: it judges nothing. The two arrangements measure the sam
 minutes, repeat by repeat. Compare the columns: seconds belong to one machine.
 """
 
-import argparse
 import json
 import math
 import statistics
@@ -20,7 +19,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT)]
 
-from tests.benchmarks.pair_of_models import write_pair  # noqa: E402
+from tests.benchmarks.pair_of_models import pair_parser, write_pair  # noqa: E402
 
 from specmoe.config.block import Arrangement, Block, Method, PromptSource, Side  # noqa: E402
 from specmoe.config.gate import Gate  # noqa: E402
@@ -32,12 +31,7 @@ ARRANGEMENTS = (Arrangement.TOGETHER, Arrangement.IN_TURN)
 
 def main() -> None:
     """Parse the command line, measure by turns, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--engine", required=True, type=Path, help="folder of llama-server")
-    parser.add_argument("--folder", required=True, type=Path, help="where models are written")
-    parser.add_argument("--models", default="demo", help="a model set")
-    parser.add_argument("--target", default="moe_q4")
-    parser.add_argument("--draft", default="draft_0.8b")
+    parser = pair_parser(__doc__)
     parser.add_argument("--repeats", type=int, default=8)
     parser.add_argument("--n-predict", type=int, default=64)
     args = parser.parse_args()

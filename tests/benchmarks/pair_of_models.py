@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,17 @@ from specmoe.engine.job import Job
 from specmoe.engine.memory import usable_memory
 
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def pair_parser(description: str | None) -> ArgumentParser:
+    """Return a parser of the engine, the folder of the models, and the two models."""
+    parser = ArgumentParser(description=description)
+    parser.add_argument("--engine", required=True, type=Path, help="folder of llama-server")
+    parser.add_argument("--folder", required=True, type=Path, help="where models are written")
+    parser.add_argument("--models", default="demo", help="a model set")
+    parser.add_argument("--target", default="moe_q4")
+    parser.add_argument("--draft", default="draft_0.8b")
+    return parser
 
 
 def write_pair(engine: Path, folder: Path, models: str, target: str, draft: str) -> Job:

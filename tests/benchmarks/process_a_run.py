@@ -8,7 +8,6 @@ for every run has no warm-up. The two take turns, so that both meet the same mac
 ratio: seconds belong to one machine.
 """
 
-import argparse
 import sys
 import time
 from dataclasses import replace
@@ -18,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT)]
 
 from tests.benchmarks.live_sides import block  # noqa: E402
-from tests.benchmarks.pair_of_models import write_pair  # noqa: E402
+from tests.benchmarks.pair_of_models import pair_parser, write_pair  # noqa: E402
 
 from specmoe.config.block import Block  # noqa: E402
 from specmoe.engine.job import Job  # noqa: E402
@@ -27,12 +26,7 @@ from specmoe.measure import paired  # noqa: E402
 
 def main() -> None:
     """Parse the command line, measure by turns, and print both times and their ratio."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--engine", required=True, type=Path, help="folder of llama-server")
-    parser.add_argument("--folder", required=True, type=Path, help="where models are written")
-    parser.add_argument("--models", default="demo", help="a model set")
-    parser.add_argument("--target", default="moe_q4")
-    parser.add_argument("--draft", default="draft_0.8b")
+    parser = pair_parser(__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--passes", type=int, default=2)
     parser.add_argument("--n-predict", type=int, default=64)
