@@ -71,7 +71,9 @@ def test_every_row_obeys_the_engines_arithmetic(runs, speculative):
     assert (passes == given + speculative["replays_rejected"]).all()
     assert (passes >= speculative["rounds"] + speculative["replays"]).all()
     # A replay is rejected only where rounding flips a near tie, which quantized targets alone do.
-    assert (speculative["replays_rejected"][speculative["common_prefix"] == 64] == 0).all()
+    # A pass and its replay may flip one back and forth, so equal tokens do not rule it out.
+    unquantized = speculative[speculative["target"] == "dense_9b"]
+    assert (unquantized["replays_rejected"] == 0).all()
     assert (speculative["drafted"] <= speculative["gamma"] * speculative["rounds"]).all()
     assert (speculative["accepted_per_position"].map(sum) == speculative["accepted"]).all()
 
