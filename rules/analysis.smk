@@ -54,7 +54,7 @@ rule advise:
 
 
 rule more_repeats:
-    """Say which cells need more repeats for intervals as narrow as the config asks."""
+    """Say which comparisons need more repeats for intervals as narrow as the config asks."""
     input:
         **program("more_repeats"),
         config="<campaign>/config.json",

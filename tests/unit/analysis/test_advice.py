@@ -148,8 +148,7 @@ def test_an_undecided_answer_comes_with_the_repeats_that_would_decide_and_their_
     assert row["command"] == (
         "snakemake --cores 1 advise --configfile <those of this campaign> --config"
         " 'measurement={more_repeats: {"
-        f"B/moe_q4/draft_0.8b/4: {repeats}, B/moe_q4/draft_0.8b/8: {repeats},"
-        f" P/moe_q4/none/0: {repeats}"
+        f"B/moe_q4/draft_0.8b/4: {repeats}, B/moe_q4/draft_0.8b/8: {repeats}"
         "}}'"
     )
 

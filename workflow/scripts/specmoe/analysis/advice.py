@@ -145,7 +145,7 @@ def advise(measured: Measured, config: Config, cards: Mapping[str, ModelCard]) -
             sides = pd.concat(
                 [members[cell] for cell in rivals[CELL].itertuples(index=False, name=None)]
             )
-            command = _measuring_command(answer, sides, runs, config)
+            command = _measuring_command(answer, sides, config)
         else:
             command = _starting_command(answer, config, gpu=gpu)
         answers.append(answer | {"command": command})
@@ -330,17 +330,16 @@ def _starting_command(answer: Mapping[str, Any], config: Config, *, gpu: bool) -
 
 
 def _measuring_command(
-    answer: Mapping[str, Any], compared: pd.DataFrame, runs: pd.DataFrame, config: Config
+    answer: Mapping[str, Any], compared: pd.DataFrame, config: Config
 ) -> str | None:
     """Return the line that would decide a target; None if this campaign cannot be measured on.
 
-    `compared` are the runs of the settings to decide among, `runs` have their baselines.
+    `compared` are the runs of the settings to decide among.
     """
     repeats = answer["repeats_to_decide"]
     if repeats is None or config.campaign.source != "measured":
         return None
-    baselines = runs.loc[runs["run"].isin(compared["baseline"]), "block"]
-    return measuring_line(map(comparison_of, [*compared["block"], *baselines]), repeats)
+    return measuring_line(map(comparison_of, compared["block"]), repeats)
 
 
 def _judge(own: pd.DataFrame, sound: pd.DataFrame, controls: Controls) -> tuple[Answer, str]:
