@@ -90,13 +90,15 @@ def build_engine(snakemake: Snakemake, study: dict[str, Any], name: str) -> Path
 
     Test processes that run side by side share the build: the later one waits.
     """
-    overlays = [ROOT / "config/demo.yaml", ROOT / "tests/quick_build.yaml"]
+    quick = {"CMAKE_PROJECT_llama.cpp_INCLUDE": str(ROOT / "tests/quick_build.cmake")}
+    overlay = {"campaign": {"engine": name}, "engines": {name: {"cmake": quick}}}
     (ROOT / "results").mkdir(exist_ok=True)
     with FileLock(ROOT / "results/test_engines.lock"):
-        chosen = f"campaign={{engine: {name}}}"
-        snakemake("engine", "--configfile", *map(str, overlays), "--config", chosen, folder=ROOT)
-    quick = yaml.safe_load(overlays[-1].read_text())
-    merged = merge(deepcopy(study), quick)
+        path = ROOT / "results/test_engine.yaml"
+        path.write_text(yaml.safe_dump(overlay))
+        configs = [ROOT / "config/demo.yaml", path]
+        snakemake("engine", "--configfile", *map(str, configs), folder=ROOT)
+    merged = merge(deepcopy(study), overlay)
     entry = TypeAdapter(Engine).validate_python(merged["engines"][name])
     return ROOT / "results/engines" / engine_id(name, Backend.CPU, entry, {}) / "bin"
 

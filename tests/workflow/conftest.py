@@ -64,7 +64,10 @@ def tiny_campaign(engine_bin: Path) -> dict[str, Any]:
             "models": "tiny",
             "suites": ["S", "N"],
         },
-        "measurement": {"n_predict": 16, "repeats": 1, "warmups": 0, "context": 512, "threads": 1},
+        "measurement": {
+            **{"n_predict": 16, "repeats": 1, "warmups": 0, "context": 512, "threads": 1},
+            "gate": {"retries": 0},  # other tests disturb nearly every run
+        },
         "engines": {"built": {"source": "path", "path": str(engine_bin)}},
         "model_sets": {
             "tiny": {
