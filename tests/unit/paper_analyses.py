@@ -43,7 +43,7 @@ MODELS = pd.DataFrame(
         ("draft_2b", "Draft 2B", "dense", 2.0, 2.0, 2.0, "Q8_0", 0, 0),
     ],
     columns=["model", "label", "family", *_BILLIONS, "type", "experts", "experts_used"],
-).assign(sha256="0" * 64)
+).assign(sha256="0" * 64, in_cache=False)
 MODELS[_BILLIONS] = (MODELS[_BILLIONS] * 1e9).round().astype("int64")
 
 SIZES = {
@@ -342,11 +342,12 @@ def controlled(failed: int = 0) -> Analysis:
         dict.fromkeys([*WAY, "target", "draft"], ALL)
         | {"controls_passed": 4 - failed, "controls_failed": failed},
     ]
+    nothing = dict.fromkeys(["marked", "impossible", "implausible"], 0)
     zero = {f"{check}_{word}": 0 for check in CHECKS for word in ("passed", "failed")}
     return replace(
         analysis_of(rows),
         models=pd.concat([MODELS, stranger], ignore_index=True),
-        audit=pd.DataFrame([zero | row | {"runs": 2, "marked": 0} for row in audit]),
+        audit=pd.DataFrame([zero | row | {"runs": 2} | nothing for row in audit]),
     )
 
 
@@ -388,4 +389,5 @@ def _row(
         "tokens_per_second": rate,
         "imposed_acceptance": None,
         **dict.fromkeys(["rounds", "drafted", "accepted", "baseline", "common_prefix"]),
+        **dict.fromkeys(["replays", "replays_rejected"], float("nan")),
     }

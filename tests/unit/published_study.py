@@ -10,6 +10,7 @@ import yaml
 
 from specmoe.analysis.build import Analysis, analyse
 from specmoe.analysis.summaries import with_speedups
+from specmoe.audit.bounds import Bandwidth
 from specmoe.audit.tables import Audit
 from specmoe.config.load import load
 from specmoe.config.schema import Config
@@ -56,6 +57,5 @@ def analysis_of_runs(
     runs: Any, config: Config, cards: Mapping[str, ModelCard], host: Mapping[str, Any]
 ) -> Analysis:
     """Return the analysis of runs, audited without judged divergences."""
-    bandwidth = host["memory_bandwidth_bytes_per_second"]
-    audit = Audit.of(runs, sizes_of_cards(cards), bandwidth, config.audit, {})
+    audit = Audit.of(runs, sizes_of_cards(cards), Bandwidth.of(host), config.audit, {})
     return analyse(runs, with_speedups(runs), config, cards, host, audit)

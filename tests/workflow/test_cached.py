@@ -128,7 +128,7 @@ def test_the_shipped_demo_passes_every_check_of_the_audit_that_uses_no_times(dem
     ("name", "rows", "targets", "true_shape"),
     [
         ("true-shape", 147, {"moe_q4", "dense_4b"}, True),
-        ("mechanism", 669, {"moe_q4", "moe_q8", "dense_4b", "dense_9b"}, False),
+        ("mechanism", 885, {"moe_q4", "moe_q8", "dense_4b", "dense_9b"}, False),
     ],
 )
 def test_a_shipped_campaign_of_costs_passes_its_audit_and_has_the_cost_of_passes(

@@ -1,10 +1,11 @@
-"""Check every run of a campaign against bounds that no true run breaks."""
+"""Check every run of a campaign: which are impossible, which implausible."""
 
 import argparse
 import json
 from pathlib import Path
 
 from specmoe import errors
+from specmoe.audit.bounds import Bandwidth
 from specmoe.audit.tables import Audit
 from specmoe.audit.text import describe_audit
 from specmoe.audit.ties import gaps_of
@@ -26,12 +27,12 @@ def main() -> None:
     args = parser.parse_args()
     settings = Config.model_validate_json(args.config.read_text()).audit
     sizes = sizes_of_cards(load_cards(args.models))
-    bandwidth = json.loads(args.host.read_text())["memory_bandwidth_bytes_per_second"]
+    bandwidth = Bandwidth.of(json.loads(args.host.read_text()))
     divergences = gaps_of(json.loads(file.read_text()) for file in args.divergences)
     runs = read_runs(args.runs)
     found = Audit.of(runs, sizes, bandwidth, settings, divergences)
     found.write(args.out)
-    text = describe_audit(found.audit, runs)
+    text = describe_audit(found.audit, runs, found.power)
     (args.out / "audit.txt").write_text(text, encoding="utf-8")
     print(text, end="")
 

@@ -14,7 +14,8 @@ from specmoe.analysis.build import usual_runs
 from specmoe.analysis.controls import with_controls
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import summarise_cells, with_speedups
-from specmoe.audit.finding import CheckVerdict
+from specmoe.audit.checks import CHECKS
+from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.load import load
 from specmoe.config.schema import Config
 from specmoe.models.card import load_cards
@@ -62,12 +63,16 @@ def audit(runs, *, failed=(), check="draft_time", controls=()):
             "run": run,
             "target": target,
             "check": check,
+            "level": CHECKS[check].level,
             "verdict": CheckVerdict.FAIL if run in failed else CheckVerdict.PASS,
         }
         for run, target in zip(runs["run"], runs["target"], strict=True)
     ]
     rows += [
-        {"run": f"k{n}", "target": "moe_q4", "check": "controls", "verdict": verdict}
+        {
+            **{"run": f"k{n}", "target": "moe_q4", "check": "controls", "verdict": verdict},
+            "level": Level.IMPOSSIBLE,
+        }
         for n, verdict in enumerate(controls)
     ]
     return pd.DataFrame(rows)

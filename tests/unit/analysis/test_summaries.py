@@ -38,6 +38,8 @@ def run(name, rate, *, draft="none", gamma=0, prompt="passage-64", repeat=0, bas
         "rounds": 10,
         "drafted": 40,
         "accepted": 20,
+        "replays": 5,
+        "replays_rejected": 1,
         "baseline": baseline,
         "common_prefix": 64,
         "temperature": 0.0,
@@ -111,7 +113,7 @@ def test_unknown_prefixes_and_rounds_give_nulls_in_a_cell(runs):
     runs = runs.assign(common_prefix=pd.NA, rounds=pd.NA)
     [cell] = cells_of(runs)
     assert not cell["paired"]
-    for column in ("identical", "common_prefix_min", "mean_accepted_length"):
+    for column in ("identical", "common_prefix_min", "mean_accepted_length", "tokens_per_round"):
         assert np.isnan(cell[column])
     assert cell["acceptance_rate"] == 30 / 80
 
@@ -124,6 +126,9 @@ def test_a_cell_is_summarised_as_by_hand(runs):
     assert cell["paired"]
     assert cell["acceptance_rate"] == 30 / 80
     assert cell["mean_accepted_length"] == 1 + 30 / 20
+    assert cell["tokens_per_round"] == 1 + 30 / 20 + 8 / 20
+    assert cell["rounds_per_run"] == 10
+    assert cell["round_ms"] == pytest.approx((63_000 / 20 + 63_000 / 10) / 20)
     assert cell["baseline_tokens_per_second"] == 15.0
     assert cell["speedup"] == pytest.approx(1.0)  # twice and half
     assert cell["speedup_unpaired"] == 1.0  # 15 / 15

@@ -8,15 +8,22 @@ of one prompt. Their counters are those of a hybrid target: 64 tokens = 1 of the
 import pandas as pd
 import pytest
 
-from specmoe.audit.bounds import required_time
-from specmoe.audit.checks import CHECKS, audit_runs, count_marked, summarise_audit
+from specmoe.audit.bounds import Bandwidth, required_time
+from specmoe.audit.checks import (
+    CHECKS,
+    audit_runs,
+    count_marked,
+    gather_evidence,
+    summarise_audit,
+)
+from specmoe.audit.power import FACTORS, count_power
 from specmoe.audit.text import describe_audit
 from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
 from specmoe.models.sizes import Size
 
 SETTINGS = AuditSettings(unrelated_drafts=["stranger"])
-BANDWIDTH = 800e9
+BANDWIDTH = Bandwidth(800e9, stated=False)
 TARGET_MS, DRAFT_MS = 30.0, 6.0
 TOKENS = list(range(100, 164))
 
@@ -55,6 +62,7 @@ def plain(target="target", repeat=0, ms_per_token=TARGET_MS, **more):
         "generated": 64,
         "prompt_ms": 20.0,
         "decode_ms": 63 * ms_per_token,
+        "draft_ms": None,
         **dict.fromkeys(["rounds", "drafted", "accepted", "accepted_per_position"]),
         **dict.fromkeys(["replays", "replays_rejected"]),
         "decodes": 64,
@@ -70,7 +78,10 @@ def plain(target="target", repeat=0, ms_per_token=TARGET_MS, **more):
 
 
 def speculative(repeat=0, **more):
-    """Return a run with a draft whose rounds cost 33 ms and replays 30, as dense models' do."""
+    """Return a run with a draft whose rounds cost 33 ms and replays 30, as dense models' do.
+
+    The draft reads the batches of 20 rounds and 9 replays again.
+    """
     draft, target = more.get("draft", "draft"), more.get("target", "target")
     return plain(
         **{
@@ -81,7 +92,8 @@ def speculative(repeat=0, **more):
             "method": "draft-simple",
             "draft": draft,
             "gamma": 4,
-            "decode_ms": 20 * 33.0 + 10 * 30.0 + 78 * DRAFT_MS,
+            "decode_ms": 20 * 33.0 + 10 * 30.0 + (78 + 29) * DRAFT_MS,
+            "draft_ms": 78 * DRAFT_MS,
             "rounds": 20,
             "drafted": 78,
             "accepted": 34,
@@ -100,7 +112,7 @@ def stranger(**more):
     """Return a run with an unrelated draft: 63 rounds, each with the target's token alone."""
     counters = dict.fromkeys(["accepted", "replays", "replays_rejected"], 0)
     counters |= {"rounds": 63, "drafted": 4 * 63, "accepted_per_position": [0] * 4, "decodes": 64}
-    time = {"decode_ms": 63 * (33.0 + 4 * DRAFT_MS)}
+    time = {"decode_ms": 63 * (33.0 + 5 * DRAFT_MS), "draft_ms": 63 * 4 * DRAFT_MS}
     return speculative(**{"draft": "stranger"} | counters | time | more)
 
 
@@ -120,6 +132,7 @@ def published(**more):
             **dict.fromkeys(
                 ("accepted_per_position", "replays", "replays_rejected", "decodes", "tokens"),
             ),
+            "draft_ms": None,
             "decode_failures": None,
             "baseline": None,
         }
@@ -139,7 +152,13 @@ def campaign(*more, without=()):
 
 
 def audited(runs, *, settings=SETTINGS, bandwidth=BANDWIDTH, divergences=None):
-    return audit_runs(runs, SIZES, bandwidth, settings, divergences)
+    return audit_runs(gather_evidence(runs, SIZES, bandwidth, settings, divergences))
+
+
+def text_of(runs, *, settings=SETTINGS, bandwidth=BANDWIDTH, divergences=None):
+    """Return the audit's text."""
+    evidence = gather_evidence(runs, SIZES, bandwidth, settings, divergences)
+    return describe_audit(audit_runs(evidence), runs, count_power(evidence))
 
 
 def failures(audit):
@@ -171,6 +190,7 @@ def test_a_good_campaign_passes_every_check_that_applies():
         "accounting": 7,
         "draft_time": 3,
         "bandwidth": 7,
+        "baseline_time": 3,
         "failed_decodes": 7,
         "losslessness": 3,
         "determinism": 6,
@@ -182,24 +202,28 @@ def test_there_is_one_row_for_every_run_and_check():
     assert len(audit.drop_duplicates(["run", "check"])) == len(audit) == 7 * len(CHECKS)
     assert audit.columns.tolist() == [
         *("run", "protocol", "engine", "suite", "target", "draft", "gamma", "prompt", "repeat"),
-        *("check", "verdict", "bound", "measured", "ratio", "recovered", "why"),
+        *("check", "level", "verdict", "bound", "measured", "ratio", "recovered", "why"),
     ]
 
 
 # Planted faults: what is changed in the second repeat, and the checks that must say so.
 FAULTS = {
     "time halved, rate as it follows": (
-        {"decode_ms": 714.0, "tokens_per_second": 63 / 0.714},
-        {"draft_time"},
+        {"decode_ms": 801.0, "tokens_per_second": 63 / 0.801},
+        {"draft_time", "baseline_time"},
     ),
     "time halved, rate as it was": (
-        {"decode_ms": 714.0, "tokens_per_second": 63 / 1.428},
-        {"draft_time", "accounting"},
+        {"decode_ms": 801.0, "tokens_per_second": 63 / 1.602},
+        {"draft_time", "baseline_time", "accounting"},
     ),
-    "rate doubled": ({"tokens_per_second": 126 / 1.428}, {"accounting"}),
+    "time less by a fifth": (
+        {"decode_ms": 1281.6, "tokens_per_second": 63 / 1.2816},
+        {"baseline_time"},
+    ),
+    "rate doubled": ({"tokens_per_second": 126 / 1.602}, {"accounting"}),
     "time of a tenth": (
-        {"decode_ms": 142.8, "tokens_per_second": 630 / 1.428},
-        {"draft_time", "bandwidth"},
+        {"decode_ms": 160.2, "tokens_per_second": 630 / 1.602},
+        {"draft_time", "baseline_time", "bandwidth"},
     ),
     "acceptance doubled": ({"accepted": 68}, {"accounting"}),
     "acceptance doubled by position too": (
@@ -296,11 +320,11 @@ def test_the_time_bound_names_its_parts():
     found = after("draft_time")
     assert found["why"] == (
         "20 rounds at 30.00 ms (target alone) and 78 drafted tokens at 6.00 ms"
-        " (draft without a target) need 1068 ms; decoding took 1428 ms"
+        " (draft without a target) need 1068 ms; decoding took 1602 ms"
     )
     assert found["bound"] == pytest.approx(0.9 * 1068)
-    assert found["measured"] == 1428
-    assert found["ratio"] == pytest.approx(0.9 * 1068 / 1428)
+    assert found["measured"] == 1602
+    assert found["ratio"] == pytest.approx(0.9 * 1068 / 1602)
 
 
 def test_slowed_baselines_do_not_mark_a_good_run():
@@ -338,11 +362,11 @@ def test_a_target_without_baseline_cannot_be_timed():
 
 def test_the_bandwidth_bound_counts_every_pass_over_target_and_draft():
     found = after("bandwidth")
-    assert found["measured"] == pytest.approx((20 * 17.9e9 + 78 * 1.2e9) / 1.428)
+    assert found["measured"] == pytest.approx((30 * 17.9e9 + 78 * 1.2e9) / 1.602)
     assert found["bound"] == pytest.approx(880e9)
     assert found["why"] == (
-        "20 passes of 17.90 GB (target, 4.9 tokens a pass) and 78 of 1.20 GB (draft) in 1.43 s"
-        " read 316 GB/s; memory gives 800 GB/s"
+        "30 passes of 17.90 GB (target, 4.9 tokens a round) and 78 of 1.20 GB (draft) in 1.60 s"
+        " read 394 GB/s; memory gives 800 GB/s"
     )
     baseline = after("bandwidth", run="P/target/none/r0")
     assert baseline["measured"] == pytest.approx(17.9e9 / 0.030)
@@ -350,15 +374,37 @@ def test_the_bandwidth_bound_counts_every_pass_over_target_and_draft():
 
 def test_a_pass_of_an_moe_reads_the_experts_that_its_tokens_visit():
     moe = Size(20_600_000_000, 1.15e9, 19.4e9, 256, 8, 40, "by hand")
-    audit = audit_runs(campaign(), SIZES | {"target": moe}, BANDWIDTH, SETTINGS)
-    expected = 20 * moe.pass_bytes(1 + 78 / 20) + 78 * 1.2e9
-    assert finding(audit, "bandwidth")["measured"] == pytest.approx(expected / 1.428)
+    audit = audit_runs(gather_evidence(campaign(), SIZES | {"target": moe}, BANDWIDTH, SETTINGS))
+    least = 30 * moe.pass_bytes(1) + 78 * 1.2e9
+    assert finding(audit, "bandwidth")["measured"] == pytest.approx(least / 1.602)
+    expected = 20 * moe.pass_bytes(1 + 78 / 20) + 10 * moe.pass_bytes(1) + 78 * 1.2e9
+    assert finding(audit, "expected_experts")["measured"] == pytest.approx(expected / 1.602)
+
+
+def test_nothing_exceeds_a_stated_bandwidth():
+    stated = Bandwidth(390e9, stated=True)
+    assert after("bandwidth", bandwidth=stated)["verdict"] == "fail"
+    assert after("bandwidth", bandwidth=Bandwidth(390e9, stated=False))["verdict"] == "pass"
+
+
+def test_the_baseline_time_names_its_parts():
+    found = after("baseline_time")
+    assert found["why"] == (
+        "30 passes at 30.00 ms (P/target/none/r1), 468 ms of drafting and 29 batches that the draft"
+        " reads again, at 6.00 ms, need 1542 ms; decoding took 1602 ms"
+    )
+    assert found["ratio"] == pytest.approx(0.9 * 1542 / 1602)
+
+
+def test_a_slow_baseline_of_its_own_makes_a_good_run_implausible_but_not_impossible():
+    slowed = plain(repeat=1, ms_per_token=2 * TARGET_MS)
+    assert failures(audited(campaign(slowed))) == {"B/target/draft/g4/r1": {"baseline_time"}}
 
 
 def test_a_model_that_fits_in_a_cache_has_no_bandwidth_bound():
     small = AuditSettings(cache_bytes=2 * 10**9)
     found = after("bandwidth", settings=small)
-    assert found["measured"] == pytest.approx(20 * 17.9e9 / 1.428)
+    assert found["measured"] == pytest.approx(30 * 17.9e9 / 1.602)
     assert "draft left out as it fits in the cache" in found["why"]
     large = AuditSettings(cache_bytes=20 * 10**9)
     found = after("bandwidth", settings=large)
@@ -368,9 +414,11 @@ def test_a_model_that_fits_in_a_cache_has_no_bandwidth_bound():
 
 def test_without_bandwidth_or_size_there_is_no_bandwidth_bound():
     assert "bandwidth is not known" in after("bandwidth", bandwidth=None)["why"]
-    audit = audit_runs(campaign(), {}, BANDWIDTH, SETTINGS)
+    audit = audit_runs(gather_evidence(campaign(), {}, BANDWIDTH, SETTINGS))
     assert finding(audit, "bandwidth")["why"] == "the size of target is not known"
-    audit = audit_runs(campaign(), {"target": SIZES["target"]}, BANDWIDTH, SETTINGS)
+    audit = audit_runs(
+        gather_evidence(campaign(), {"target": SIZES["target"]}, BANDWIDTH, SETTINGS)
+    )
     assert "draft of unknown size left out" in finding(audit, "bandwidth")["why"]
 
 
@@ -388,6 +436,7 @@ LEAVES = "leaves P/target/none/r1 after 40 of 64 tokens"
         (40, 0.02, 4, "pass", "0.02 nats below the baseline's: a tie, as without a draft batches"),
         (40, 0.2, None, "pass", "a tie, as batches were seen to move gaps of target by 0.1"),
         (40, 0.21, None, "fail", "no tie, as batches were seen to move gaps of target by 0.1"),
+        (40, 0.7, 4, "fail", "at most and a tie has 0.2 at most"),
         (39, 3.0, None, "not applicable", "the baseline's probabilities are known for 39 only"),
         (None, None, None, "not applicable", "the baseline's probabilities there are not known"),
     ],
@@ -458,7 +507,7 @@ def test_the_ratio_to_a_bound_of_zero_is_infinite():
 
 
 def test_the_summary_counts_cells_and_the_campaign():
-    audit = audited(campaign(speculative(1, decode_ms=142.8, tokens_per_second=630 / 1.428)))
+    audit = audited(campaign(speculative(1, decode_ms=160.2, tokens_per_second=630 / 1.602)))
     summary = summarise_audit(audit).set_index(["target", "draft"])
     assert summary.index.tolist() == [
         ("draft", "none"),
@@ -469,7 +518,7 @@ def test_the_summary_counts_cells_and_the_campaign():
     cell, whole = summary.loc[("target", "draft")], summary.loc[("all", "all")]
     assert (cell["runs"], cell["marked"], cell["gamma"]) == (3, 1, 4)
     assert (cell["draft_time_passed"], cell["draft_time_failed"]) == (2, 1)
-    assert cell["draft_time_worst"] == pytest.approx(0.9 * 1068 / 142.8)
+    assert cell["draft_time_worst"] == pytest.approx(0.9 * 1068 / 160.2)
     assert (whole["runs"], whole["marked"], whole["draft_time_not_applicable"]) == (7, 1, 4)
     assert pd.isna(whole["gamma"])
     assert pd.isna(whole["controls_worst"])
@@ -477,7 +526,7 @@ def test_the_summary_counts_cells_and_the_campaign():
 
 def test_marked_runs_are_counted_once_by_suite_and_prompt():
     # It breaks two checks.
-    bad = speculative(1, decode_ms=142.8, tokens_per_second=630 / 1.428, decode_failures=3)
+    bad = speculative(1, decode_ms=160.2, tokens_per_second=630 / 1.602, decode_failures=3)
     marked = count_marked(audited(campaign(bad))).set_index(["target", "draft"])
     assert marked.loc[("target", "draft"), ["runs", "marked"]].tolist() == [3, 1]
     assert marked["marked"].sum() == 1
@@ -486,16 +535,16 @@ def test_marked_runs_are_counted_once_by_suite_and_prompt():
 
 def test_the_text_counts_every_check_and_names_the_worst_rows():
     runs = campaign(
-        speculative(1, decode_ms=714.0, tokens_per_second=63 / 0.714),
+        speculative(1, decode_ms=801.0, tokens_per_second=63 / 0.801),
         speculative(2, tokens=CHANGED["tokens"]),
     )
-    audit = audited(runs, divergences=evidence("B/target/draft/g4/r2", 40, 0.02))
-    text = describe_audit(audit, runs)
+    text = text_of(runs, divergences=evidence("B/target/draft/g4/r2", 40, 0.02))
     assert text.startswith(
-        "Audit of campaign by_hand: 7 rows, 3 of them with a draft\n2 rows break"
+        "Audit of campaign by_hand: 7 rows, 3 of them with a draft\n"
+        "2 rows are impossible, no row is implausible\n"
     )
     assert (
-        "draft-time bound:       1 of 3 rows break it, the worst by a factor of 1.3; 4 not" in text
+        "draft-time bound:       1 of 3 rows fail it, the worst by a factor of 1.2; 4 not" in text
     )
     assert "  B/target/draft/g4/r1: 20 rounds at 30.00 ms" in text
     assert "losslessness:           3 of 3 rows pass, the nearest at 0.10 of the bound" in text
@@ -509,28 +558,52 @@ def test_the_text_counts_every_check_and_names_the_worst_rows():
 @pytest.mark.parametrize(
     ("controls", "words"),
     [
-        ([], "No row breaks a bound\nControls: not measured"),
+        ([], "no row is impossible, no row is implausible\nControls: not measured"),
         ([stranger()], "Controls: passed, 1 rows"),
         ([stranger(), stranger(run="K/odd", accepted=40)], "Controls: FAILED, 1 of 2 rows"),
     ],
 )
 def test_the_head_of_the_text_says_whether_controls_passed(controls, words):
     runs = campaign(*controls)
-    head = describe_audit(audited(runs), runs).partition("\n\n")[0]
+    head = text_of(runs).partition("\n\n")[0]
     assert words in head
 
 
 def test_the_text_says_why_a_check_applies_to_no_row():
     runs = campaign()
-    text = " ".join(describe_audit(audited(runs, bandwidth=None), runs).split())
+    text = " ".join(text_of(runs, bandwidth=None).split())
     assert "bandwidth bound: not applicable: the machine's memory bandwidth is not known" in text
     large = AuditSettings(cache_bytes=20 * 10**9)
-    text = " ".join(describe_audit(audited(runs, settings=large), runs).split())
+    text = " ".join(text_of(runs, settings=large).split())
     assert "bandwidth bound: not applicable, for most rows: target has 17900 MB" in text
 
 
 def test_the_required_time_is_the_bound_without_its_tolerance():
     frame = required_time(campaign(stranger()), SIZES, SETTINGS)
     assert frame["required_ms"].tolist() == pytest.approx([1068.0] * 3 + [63 * 30.0])
-    assert frame["decode_ms"].tolist()[0] == 1428
+    assert frame["decode_ms"].tolist()[0] == 1602
     assert set(frame["family"]) == {"dense"}
+
+
+def test_the_power_counts_rows_made_too_fast_by_level():
+    power = count_power(gather_evidence(campaign(), SIZES, BANDWIDTH, SETTINGS))
+    assert power["factor"].tolist() == list(FACTORS)
+    assert (power["runs"] == 3).all()
+    found = power.set_index("factor")[["impossible", "implausible"]].to_numpy().tolist()
+    # 1602 ms: below 1388 it is implausible, below 961 impossible.
+    assert found == [[0, 0], [0, 3], [3, 0], [3, 0], [3, 0], [3, 0]]
+
+
+def test_a_campaign_without_drafts_has_no_power_to_speak_of():
+    runs = campaign(without=[f"B/target/draft/g4/r{repeat}" for repeat in range(3)])
+    assert "too fast" not in text_of(runs)
+
+
+def test_batches_that_move_a_gap_by_nats_are_a_fault_of_the_engine():
+    run = CHANGED["run"]
+    broken = {run: Gap(40, 4.9, moved_nats=5.0, closed_by=4)}
+    audit = audited(campaign(CHANGED), divergences=broken)
+    assert failures(audit)[run] == {"losslessness", "batch_noise", "determinism"}
+    found = finding(audit, "batch_noise")
+    assert (found["level"], found["bound"]) == ("implausible", SETTINGS.tie_cap_nats)
+    assert finding(audit, "losslessness")["why"].endswith("a tie has 0.6 at most")

@@ -111,7 +111,7 @@ def audited(**counts):
         for outcome in ("passed", "failed", "not_applicable")
     ]
     way = {"protocol": "paired", "engine": "current-cpu", "target": "moe_q4", "runs": 2}
-    zero = dict.fromkeys(checks, 0) | {"marked": 0}
+    zero = dict.fromkeys([*checks, "marked", "impossible", "implausible"], 0)
     plain = way | zero | {"draft": "none", "gamma": 0, "losslessness_not_applicable": 2}
     drafted = way | zero | {"draft": "draft_0.8b", "gamma": 4} | counts
     return pd.DataFrame([plain, drafted])
@@ -150,7 +150,7 @@ PREDICATE_CASES = {
         (CONTRADICTED, [cell("moe_q4", SMALL, 4, 59.8, 59.9)], {"of": "speedup", "low": 1.2}),
         # The 2B draft is not the smallest, and γ = 8 is not 4.
         (CONTRADICTED, [MOE, cell("moe_q4", LARGE, 4, 70, 71), cell("moe_q4", SMALL, 8, 70, 71)],
-         {"of": "speedup", "draft": "smallest", "gamma": 4, "low": 1.3}),
+         {"of": "speedup", "draft": "smallest", "gammas": [4], "low": 1.3}),
         # A target that drafts for itself is a control.
         (NOT_TESTABLE, [cell("draft_2b", LARGE, 4, 60, 62)], {"of": "speedup"}),
         (SUPPORTED, [cell("moe_q4", SMALL, 4, 60, accepted=1)], {"of": "acceptance", "high": 4}),
@@ -228,6 +228,11 @@ PREDICATE_CASES = {
     + [
         (NOT_TESTABLE, [MOE, DENSE],
          {"family": "moe", "above": "dense_4b", "below": "dense_9b", "at": "best"}),
+        # One end may be open.
+        (SUPPORTED, [cell("dense_9b", SMALL, 4, 70, 71), cell("dense_4b", SMALL, 4, 50, 51)],
+         {"targets": ["dense_9b"], "above": "dense_4b", "at": "each"}),
+        (NOT_TESTABLE, [cell("dense_9b", SMALL, 4, 70, 71)],
+         {"targets": ["dense_9b"], "above": "dense_4b", "at": "each"}),
         # At their best (γ = 8) in order, at γ = 4 not.
         *((verdict, [curve([50, 51], [60, 61]), curve([40, 41], [50, 51], target="dense_4b"),
                      curve([45, 46], [70, 71], target="dense_9b")],
@@ -259,6 +264,15 @@ PREDICATE_CASES = {
         (NOT_TESTABLE, [MOE, cell("moe_q8", LARGE, 4, 63, 64)], {}),
         (NOT_TESTABLE, [MOE, cell("dense_4b", SMALL, 4, 50, 51)], {}),  # another network
     ],
+    "falls_with_length": [
+        (verdict,
+         [cell("moe_q4", SMALL, 4, 60, 62, prompt="passage-64"),
+          cell("moe_q4", SMALL, 4, *rates, prompt="passage-128")], {})
+        for verdict, rates in [
+            (SUPPORTED, (57, 58)), (CONTRADICTED, (65, 66)), (INCONCLUSIVE, (59, 63)),
+        ]
+    ]
+    + [(NOT_TESTABLE, [cell("moe_q4", SMALL, 4, 60, 62, prompt="passage-64")], {})],
     "varies_at_most": [
         (verdict, [MOE, cell("moe_q4", SMALL, 4, *rates, prompt="chinese")],
          {"cells": "prompts", "high": 0.15})
@@ -274,6 +288,12 @@ PREDICATE_CASES = {
          {"cells": "lengths", "high": 0.1}),
         (NOT_TESTABLE, [MOE, cell("moe_q4", SMALL, 4, 40, 41, prompt="chinese")],
          {"cells": "lengths", "high": 0.1}),
+        # The length that differs is left out.
+        (SUPPORTED,
+         [cell("moe_q4", SMALL, 4, 80, 82, prompt="passage-64"),
+          cell("moe_q4", SMALL, 4, 60, 61, prompt="passage-128"),
+          cell("moe_q4", SMALL, 4, 60, 61, prompt="passage-1024")],
+         {"cells": "lengths", "high": 0.1, "from_length": 100}),
     ],
     "gains_without_accepted_tokens": [
         # 1.1 tokens a round.
@@ -289,11 +309,23 @@ PREDICATE_CASES = {
         (NOT_TESTABLE, [DENSE], {"family": "moe"}),
     ],
     "rounds_are_tokens_over_gamma": [
-        # Three more tokens in each of 10 rounds: 100 tokens take 25 rounds, and 25 are 100 / 4.
-        (SUPPORTED, [cell("moe_q4", SMALL, 4, 60, accepted=30)], {"tolerance": 0.1}),
+        # Three more tokens in each of 25 rounds: 25 are 100 / 4.
+        (SUPPORTED,
+         [[run | {"rounds": 25} for run in cell("moe_q4", SMALL, 4, 60, accepted=75)]],
+         {"tolerance": 0.1}),
         (CONTRADICTED, [cell("moe_q4", SMALL, 4, 60, accepted=1)], {"tolerance": 0.1}),
         (NOT_TESTABLE, [DENSE], {"family": "moe", "tolerance": 0.1}),
     ],
+    "falls_short_of_its_active_parameters": [
+        # 3 B active: 12 ms between the 10 ms of the 2B and the 14 ms of the 4B are 83 tok/s.
+        (verdict, [alone("draft_2b", 100, 101), alone("dense_4b", 71, 72), alone("moe_q4", *rates)],
+         {"family": "moe", "low": 1.5, "high": 2.5})
+        for verdict, rates in [
+            (SUPPORTED, (40, 42)), (CONTRADICTED, (70, 72)), (INCONCLUSIVE, (50, 60)),
+        ]
+    ]
+    + [(NOT_TESTABLE, [alone("moe_q4", 50, 51), alone("dense_4b", 60, 61)],
+        {"family": "moe", "low": 1.5})],
     "slower_than_next_active": [
         (SUPPORTED, [alone("moe_q4", 50, 51), alone("dense_4b", 60, 61)], {"family": "moe"}),
         (CONTRADICTED, [alone("moe_q4", 50, 51), alone("dense_4b", 40, 41)], {"family": "moe"}),
@@ -401,7 +433,7 @@ BETWEEN = {"family": "moe", "above": "dense_4b", "below": "dense_9b", "at": "bes
 @pytest.mark.parametrize(
     ("rows", "predicate", "parameters", "missing"),
     [
-        (DENSE, "within", {"of": "speedup", "family": "moe", "gamma": 16},
+        (DENSE, "within", {"of": "speedup", "family": "moe", "gammas": [16]},
          "no runs of an MoE target with a draft at γ = 16"),
         (MOE, "changes_with_gamma", {"of": "acceptance", "rises": True},
          "no runs of any target with a draft at two γ whose acceptance rate is known"),
@@ -588,9 +620,12 @@ def test_verdicts_can_be_cited(claims):
 # audit marks, and why, where that is not support.
 OF_STUDY = {
     "moe_gain": (CONTRADICTED, 144, 144),  # the 2B draft and γ = 4 gain 1.03 to 1.16
+    "moe_gain_small_draft": (SUPPORTED, 48, 48),  # the reading that fits
     "moe_gain_small_draft_long": (SUPPORTED, 24, 24),
     "moe_always_gains": (SUPPORTED, 144, 144),
     "dense_9b_always_gains": (CONTRADICTED, 36, 36),  # 0.98 at γ = 4
+    "dense_9b_over_4b": (CONTRADICTED, 72, 72),  # 0.98 and 1.05 at γ = 4
+    "dense_4b_marginal": (SUPPORTED, 12, 12),
     "acceptance_low": (SUPPORTED, 216, 216),
     "acceptance_low_everywhere": (CONTRADICTED, 216, 234),  # 100 % in suite F
     "acceptance_lowest_at_16": (SUPPORTED, 72, 72),
@@ -617,8 +652,11 @@ OF_STUDY = {
     "larger_file_gains_more": (SUPPORTED, 48, 48),
     "lengths_gain": (INCONCLUSIVE, 0, 18),  # 1.26 at 32 words, between 1.242 and 1.269
     "lengths_stable": (INCONCLUSIVE, 0, 18),  # 0.066, between 0.048 and 0.078
+    "lengths_decline": (SUPPORTED, 0, 6),
+    "lengths_settle": (SUPPORTED, 0, 9),
     "texts_stable": (SUPPORTED, 144, 144),
     "moe_slower_than_next_active": (SUPPORTED, 0, 27),
+    "moe_half_of_its_active_rate": (SUPPORTED, 0, 36),
     "moe_reads_its_file": (CONTRADICTED, 0, 18),  # it would take 1139 and 1933 of 800 GB/s
     "moe_bandwidth_bound": (CONTRADICTED, 0, 18),  # a token's weights use 12 and 21 % of it
     "dense_9b_bandwidth_bound": (SUPPORTED, 0, 9),

@@ -37,7 +37,7 @@ def dots(figure):
 def test_every_row_of_every_campaign_is_a_dot(frames):
     shown = dots(plot_required_time(frames))
     assert [len(series) for series in shown] == [2, 2, 2, 2]
-    assert shown[0].tolist() == [[1.068, 1.428]] * 2
+    assert shown[0].tolist() == [[1.068, 1.602]] * 2
 
 
 def test_the_diagonal_is_where_a_run_takes_what_its_passes_need(frames):

@@ -59,8 +59,8 @@ def test_the_caption_names_machine_models_engine_date_and_the_audits_verdict():
     assert caption(controlled(failed=1)) == (
         "Campaign by_hand: MoE Q4 with draft Draft 0.8B. Processor & Sons, backend cpu; llama.cpp"
         " 0123456789ab (current); 2026-01-02 to 2026-01-03 (UTC). The models have random weights:"
-        " this is about the method, not about real models. Audit: none of 2 runs breaks a check;"
-        " controls: 3 of 4 have their known outcome."
+        " this is about the method, not about real models. Audit of 2 runs: 0 impossible,"
+        " 0 implausible; controls: 3 of 4 have their known outcome."
     )
     assert caption(full()).endswith("Not audited.")
 

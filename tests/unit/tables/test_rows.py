@@ -183,7 +183,7 @@ def test_identity_counts_the_runs_whose_tokens_are_known():
 
 def test_the_checks_of_the_audit_are_explained_and_counted():
     [row] = [row for row in rows("findings", controlled(failed=1)) if row[0] == "controls"]
-    assert row == ["controls", CHECKS["controls"].meaning, "1 / 4", "–"]
+    assert row == ["controls", "impossible", CHECKS["controls"].meaning, "1 / 4", "–"]
 
 
 def test_an_analysis_without_a_column_that_is_shown_is_refused_by_name():
@@ -201,6 +201,8 @@ def test_the_audit_lists_a_target_alone_before_its_drafts_and_the_campaign_last(
         gamma=pd.array([None, 4, 4, 0], dtype="Int64"),
         runs=1,
         marked=0,
+        impossible=0,
+        implausible=0,
     )
     ordered = ordered_audit(replace(full(), audit=audit))
     assert list(ordered[["target", "draft"]].itertuples(index=False, name=None)) == [

@@ -27,7 +27,8 @@ from specmoe.analysis.intervals import (
 from specmoe.analysis.launch import launch_line
 from specmoe.analysis.spread import cell_id
 from specmoe.analysis.summaries import CELL
-from specmoe.audit.finding import CheckVerdict
+from specmoe.audit.checks import marked_runs
+from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.backend import Backend
 from specmoe.config.block import PASSAGE_PREFIX, Protocol
 from specmoe.config.matrix import comparison_of
@@ -74,6 +75,7 @@ _COUNTS = [
     "prompts",
     "repeats_needed",
     "marked",
+    "impossible",
     "draft_bytes",
 ]
 SETTING_COLUMNS = [
@@ -82,7 +84,8 @@ SETTING_COLUMNS = [
     *("first_token_ratio", "first_token_ratio_low", "first_token_ratio_high"),
     *("end_to_end", "end_to_end_low", "end_to_end_high", "joint_low", "joint_high"),
     *("prompt_set", "prompts", "other_prompts_low", "other_prompts_high"),
-    *("block_sd", "repeats_needed", "marked", "draft_bytes", "added_rss_bytes", "standing"),
+    *("block_sd", "repeats_needed", "marked", "impossible", "draft_bytes"),
+    *("added_rss_bytes", "standing"),
 ]
 ADVICE_COLUMNS = [
     *("target", "answer", "reason", "controls", "settings", "set_aside", "equal", "elsewhere"),
@@ -107,7 +110,8 @@ class Advice:
       same prompts that are not set aside; prompt_set (the prompts' ids), prompts (their number),
       and the interval for other ones, see `interval_over_prompts`; block_sd and
       repeats_needed, see `spread_of_cells`; marked (runs that the audit marks, or whose baseline it
-      marks); draft_bytes (the draft's file); added_rss_bytes (peak of resident memory over that of
+      marks); impossible (those of them that are, or whose baseline is, more than implausible);
+      draft_bytes (the draft's file); added_rss_bytes (peak of resident memory over that of
       the baselines; null where not recorded); standing (`Standing`).
     """
 
@@ -172,11 +176,12 @@ def _candidates(cells: pd.DataFrame) -> pd.DataFrame:
 def _compared(measured: Measured) -> pd.DataFrame:
     """Return the compared runs with their baselines' memory, and whether the audit marks either."""
     audit, compared = measured.audit, measured.compared
-    failed = (audit["verdict"] == CheckVerdict.FAIL) & ~audit["check"].isin(_HARMLESS)
-    spoiled = audit.loc[failed, "run"]
+    telling = audit[~audit["check"].isin(_HARMLESS)]
+    marked, impossible = marked_runs(telling), marked_runs(telling, Level.IMPOSSIBLE)
     memory = measured.runs.set_index("run")["peak_rss_bytes"]
     return compared.assign(
-        marked=compared["run"].isin(spoiled) | compared["baseline"].isin(spoiled),
+        marked=compared["run"].isin(marked) | compared["baseline"].isin(marked),
+        impossible=compared["run"].isin(impossible) | compared["baseline"].isin(impossible),
         baseline_rss_bytes=compared["baseline"].map(memory),
     ).astype({"peak_rss_bytes": float, "baseline_rss_bytes": float})
 
@@ -216,6 +221,7 @@ def _settings(
                 "other_prompts_high": high,
                 **spread.loc[cell_id(*cell), ["block_sd", "repeats_needed"]],
                 "marked": int(own["marked"].sum()),
+                "impossible": int(own["impossible"].sum()),
                 "draft_bytes": cards[first["draft"]].size_bytes,
                 "added_rss_bytes": own["peak_rss_bytes"].max() - own["baseline_rss_bytes"].max(),
             }

@@ -170,7 +170,8 @@ def _sureness(row: Record, campaign: Record) -> str:
 
 def _set_aside(settings: list[Record]) -> str:
     marked = [
-        f"{_setting(one)}, {one['marked']} of {one['runs']} runs"
+        f"{_setting(one)}, {one['impossible']} of {one['runs']} runs impossible,"
+        f" {one['marked'] - one['impossible']} implausible"
         for one in settings
         if one["standing"] == Standing.MARKED
     ]

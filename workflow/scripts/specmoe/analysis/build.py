@@ -73,10 +73,11 @@ class Analysis(TableFolder):
     break_even: pd.DataFrame = field(default_factory=pd.DataFrame)
     # The most that each cell's speedup could have been, see `ceilings`.
     ceilings: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # See `summarise_audit`, `count_marked` and `bounds.required_time`. The last has a column
-    # `campaign`, as it also has the rows of the campaigns it is compared with.
+    # See `summarise_audit`, `count_marked`, `count_power`, `bounds.required_time`. The last has a
+    # column `campaign`, as it also has the rows of the campaigns it is compared with.
     audit: pd.DataFrame = field(default_factory=pd.DataFrame)
     marked: pd.DataFrame = field(default_factory=pd.DataFrame)
+    power: pd.DataFrame = field(default_factory=pd.DataFrame)
     required_time: pd.DataFrame = field(default_factory=pd.DataFrame)
     # About the published study, and without rows for campaigns that are not: see
     # `method_notes.method_notes`, `printed_numbers.compare` (for the study's own rows alone),
@@ -152,6 +153,7 @@ def analyse(
         ceilings=ceilings(usually_compared, usual, sizes, config.audit),
         audit=audit.summary,
         marked=count_marked(audit.audit),
+        power=audit.power,
         required_time=audit.required_time.assign(campaign=config.campaign.name),
         models=_models(runs, config, cards),
         suites=_suites(runs, config),
@@ -201,6 +203,7 @@ def _models(runs: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]) 
                 "label": config.label(name),
                 "family": "moe" if card.experts else "dense",
                 **{column: getattr(card, column) for column in CARD_COLUMNS},
+                "in_cache": card.size_bytes <= config.audit.cache_bytes,
             }
             for name, card in cards.items()
             if name in measured

@@ -38,7 +38,8 @@ _PROTOCOL_WORDS = {"paired": "llama-server", "published": "the study's commands"
 _WAY, _PAIR = " ".join(WAY), " ".join(PAIR)
 _CELL = f"""
     {_WAY} suite target draft gamma runs paired tokens_per_second tokens_per_second_sd
-    acceptance_rate acceptance_rate_mean mean_accepted_length speedup speedup_low speedup_high
+    acceptance_rate acceptance_rate_mean mean_accepted_length replays_per_round
+    tokens_per_round rounds_per_run round_ms speedup speedup_low speedup_high
     first_token_ratio first_token_ratio_low first_token_ratio_high
     end_to_end end_to_end_low end_to_end_high speedup_unpaired common_prefix_min identical
     decode_failures baseline_tokens_per_second
@@ -56,7 +57,7 @@ _COLUMNS = {
         {_CELL} temperature pairs distance distance_expected p_value p_adjusted detectable
     """,
     "types": f"{_CELL} control network pass_bytes gain_ratio gain_ratio_low gain_ratio_high",
-    "models": " ".join(["model", "label", "family", *CARD_COLUMNS]),
+    "models": " ".join(["model", "label", "family", *CARD_COLUMNS, "in_cache"]),
     "suites": "suite title runs blocks measured",
     "spread": """
         cell comparison suite target draft gamma runs blocks block_sd within_sd noise_sd half_width
@@ -86,7 +87,8 @@ _COLUMNS = {
         extrapolated imposed_acceptance
     """,
     "ceilings": " ".join(CEILINGS),
-    "audit": f"{_WAY} target draft gamma runs marked",
+    "audit": f"{_WAY} target draft gamma runs marked impossible implausible",
+    "power": "factor runs impossible implausible",
     "marked": f"{_WAY} suite target draft gamma prompt runs marked",
     "claims": f"words place {_WAY} verdict why runs marked unpaired",
     "required_time": "campaign family decode_ms required_ms",

@@ -115,8 +115,10 @@ def summarise_cells(
     - tokens_per_second, tokens_per_second_sd: over runs; block_sd: of the blocks' means.
     - baseline_tokens_per_second: mean over the runs' baselines.
     - acceptance_rate: accepted / drafted tokens, summed over runs; acceptance_rate_mean: the
-      paper's way, mean of the runs' own rates; mean_accepted_length: tokens a round yields, the
-      target's own included, 1 + accepted / rounds. Null where a count is not known of all.
+      paper's way, mean of the runs' own rates; mean_accepted_length: 1 + accepted / rounds;
+      replays_per_round: those that gave a token; tokens_per_round: what both yield together;
+      rounds_per_run: their number; round_ms: decode time over rounds. Null where a count is not
+      known of all; replays that were not counted are none.
     - speedup: geometric mean of the blocks', each of which is that of its runs; speedup_low,
       speedup_high: its interval, null with a single block. Where a cell is not paired, it leaves
       out how the baseline itself varies.
@@ -131,6 +133,8 @@ def summarise_cells(
     rows = []
     for cell, members in compared.groupby(list(keys)):
         accepted, drafted = _total(members["accepted"]), _total(members["drafted"])
+        rounds = _total(members["rounds"])
+        replays = (members["replays"] - members["replays_rejected"]).fillna(0).sum() / rounds
         rate = members["tokens_per_second"].mean()
         rates = members["accepted"].astype(float) / members["drafted"].astype(float)
         known = members[members["common_prefix"].notna()]
@@ -148,7 +152,11 @@ def summarise_cells(
                 "baseline_tokens_per_second": members["baseline_tokens_per_second"].mean(),
                 "acceptance_rate": accepted / drafted,
                 "acceptance_rate_mean": rates.mean(),
-                "mean_accepted_length": 1 + accepted / _total(members["rounds"]),
+                "mean_accepted_length": 1 + accepted / rounds,
+                "replays_per_round": replays,
+                "tokens_per_round": 1 + accepted / rounds + replays,
+                "rounds_per_run": rounds / len(members),
+                "round_ms": members["decode_ms"].sum() / rounds,
                 **_ratio("speedup", members, settings),
                 **_ratio("first_token_ratio", members, settings),
                 **_ratio("end_to_end", members, settings),

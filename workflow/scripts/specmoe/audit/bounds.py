@@ -1,11 +1,12 @@
 """The two bounds of every way of decoding: the time of its passes, and memory bandwidth.
 
-Both favour the run: they leave out what a pass costs beyond its weights, replays, and the copying
-of recurrent state.
+Both favour the run. The time counts rounds alone, each as one token of the fastest run without a
+draft; the bytes are those of the weights that any single token needs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
@@ -18,6 +19,26 @@ REQUIRED_TIME = [
     *("run", "suite", "target", "draft", "gamma"),
     *("family", "decode_ms", "required_ms"),
 ]
+
+
+@dataclass(frozen=True)
+class Bandwidth:
+    """How fast a machine's memory can be read, in bytes a second."""
+
+    bytes_per_second: float
+    stated: bool  # by the maker or the config, as a peak that nothing exceeds; else probed
+
+    @classmethod
+    def of(cls, host: Mapping[str, Any]) -> "Bandwidth | None":
+        """Return that of a description of a host; None if it is not known."""
+        rate = host["memory_bandwidth_bytes_per_second"]
+        probed = str(host["memory_bandwidth_source"]).startswith("probe")
+        return None if rate is None else cls(float(rate), stated=not probed)
+
+    def most(self, settings: AuditSettings) -> float:
+        """Return the highest rate that a true run can reach."""
+        tolerance = 0.0 if self.stated else settings.bandwidth_tolerance
+        return self.bytes_per_second * (1 + tolerance)
 
 
 @dataclass(frozen=True)
@@ -84,9 +105,27 @@ def check_draft_time(
 
 
 def check_bandwidth(
-    run: Run, sizes: Mapping[str, Size], bandwidth: float | None, settings: AuditSettings
+    run: Run, sizes: Mapping[str, Size], bandwidth: Bandwidth | None, settings: AuditSettings
 ) -> Finding:
-    """Check that the passes read their weights no faster than memory delivers them."""
+    """Check that memory can deliver what every pass reads at least: the weights for one token.
+
+    Of the experts of a mixture those are the ones that a single token visits.
+    """
+    return check_read_rate(run, sizes, bandwidth, settings, lambda size, _: size.pass_bytes(1))
+
+
+def check_read_rate(
+    run: Run,
+    sizes: Mapping[str, Size],
+    bandwidth: Bandwidth | None,
+    settings: AuditSettings,
+    round_bytes: Callable[[Size, float], float],
+) -> Finding:
+    """Check that the passes read their weights no faster than memory delivers them.
+
+    `round_bytes` returns what a round's pass of a mean width in tokens reads. Replays and passes
+    without a draft count as those of a single token.
+    """
     if bandwidth is None:
         return not_applicable("the machine's memory bandwidth is not known")
     if run.target not in sizes:
@@ -97,18 +136,20 @@ def check_bandwidth(
             f"{run.target} has {_megabytes(target.file_bytes)} and may be read from a cache of"
             f" {_megabytes(settings.cache_bytes)} instead of memory"
         )
-    passes, width = _passes(run)
-    if passes is None or run.decode_ms is None:
+    passes = run.passes_after_prompt if run.speculative else run.timed_tokens
+    if not passes or run.decode_ms is None:
         return not_applicable("time or number of passes is not known")
-    each = target.pass_bytes(width)
+    rounds, drafted = run.rounds or 0, run.drafted or 0
+    width = 1 + drafted / rounds if rounds else 1.0
+    read = rounds * round_bytes(target, width) + max(passes - rounds, 0) * target.pass_bytes(1)
     of_draft, and_draft = _draft_bytes(run, sizes, settings)
-    rate = (passes * each + of_draft) / run.decode_ms * 1000
+    rate = (read + of_draft) / run.decode_ms * 1000
     why = (
-        f"{passes} passes of {each / 1e9:.2f} GB ({run.target}, {width:.1f} tokens a pass)"
-        f"{and_draft} in {run.decode_ms / 1000:.2f} s read {rate / 1e9:.0f} GB/s;"
-        f" memory gives {bandwidth / 1e9:.0f} GB/s"
+        f"{passes} passes of {read / passes / 1e9:.2f} GB ({run.target}, {width:.1f} tokens a"
+        f" round){and_draft} in {run.decode_ms / 1000:.2f} s read {rate / 1e9:.0f} GB/s;"
+        f" memory gives {bandwidth.bytes_per_second / 1e9:.0f} GB/s"
     )
-    return at_most(rate, bandwidth * (1 + settings.bandwidth_tolerance), why)
+    return at_most(rate, bandwidth.most(settings), why)
 
 
 def required_time(
@@ -138,15 +179,6 @@ def _needed_ms(run: Run, target_ms: float, draft_ms: float) -> float | None:
     if run.rounds is None or run.drafted is None:
         return None
     return run.rounds * target_ms + run.drafted * draft_ms
-
-
-def _passes(run: Run) -> tuple[int | None, float]:
-    """Return the least number of passes over the target, and their mean width."""
-    if not run.speculative:
-        return run.timed_tokens, 1.0
-    if not run.rounds or run.drafted is None:
-        return run.rounds, 1.0
-    return run.rounds, 1 + run.drafted / run.rounds
 
 
 def _draft_bytes(run: Run, sizes: Mapping[str, Size], settings: AuditSettings) -> tuple[float, str]:

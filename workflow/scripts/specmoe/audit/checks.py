@@ -1,7 +1,8 @@
 """The audit: whether a row can be a measurement of what it says it measures.
 
-Every run is checked against bounds that no true run breaks. A row that breaks one is marked and
-named, never dropped. The reader decides what to make of it.
+Every run is checked at two levels. Bounds that no true run breaks tell what is impossible;
+expectations tell what is implausible. A row that fails a check is marked and named, never dropped.
+The reader decides what to make of it.
 """
 
 from collections import Counter, defaultdict
@@ -11,15 +12,17 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from specmoe.audit.bounds import check_bandwidth, check_draft_time, single_token_ms
+from specmoe.audit.bounds import Bandwidth, check_bandwidth, check_draft_time, single_token_ms
 from specmoe.audit.counters import (
     check_accounting,
+    check_batch_noise,
     check_controls,
     check_determinism,
     check_failed_decodes,
     check_losslessness,
 )
-from specmoe.audit.finding import CheckVerdict, Finding, Run
+from specmoe.audit.finding import CheckVerdict, Finding, Level, Run
+from specmoe.audit.plausible import check_baseline_time, check_expected_experts
 from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import WAY
@@ -34,7 +37,7 @@ _Repeats = dict[tuple[Any, ...], tuple[Run, int]]
 
 
 @dataclass(frozen=True)
-class _Evidence:
+class Evidence:
     """What a run is checked against."""
 
     runs: Mapping[str, Run]
@@ -42,23 +45,29 @@ class _Evidence:
     divergences: Mapping[str, Gap]
     times: Mapping[tuple[str, str], Mapping[str, float]]
     sizes: Mapping[str, Size]
-    bandwidth: float | None
+    bandwidth: Bandwidth | None
     settings: AuditSettings
 
     def baseline(self, run: Run) -> Run | None:
+        """Return a run's baseline, None without one."""
         return None if run.baseline is None else self.runs.get(run.baseline)
 
     def reference(self, run: Run) -> tuple[Run | None, int]:
+        """Return the repeat with the tokens that most have, and how many repeats there are."""
         return self.repeats.get(_repeated(run), (None, 0))
 
 
 class Check(NamedTuple):
-    """A check: its name, what no true run can do, the columns it uses, and its function."""
+    """A check: its name, its level, what it finds, the columns it uses, and its function.
+
+    A check of `level` implausible says what no true run should do, the others what none can.
+    """
 
     words: str
+    level: Level
     meaning: str
     columns: frozenset[str]
-    find: Callable[[Run, _Evidence], Finding]
+    find: Callable[[Run, Evidence], Finding]
 
 
 _COUNTS = frozenset({"generated", "rounds", "drafted", "accepted", "decode_ms"})
@@ -66,12 +75,14 @@ _COUNTS = frozenset({"generated", "rounds", "drafted", "accepted", "decode_ms"})
 CHECKS: dict[str, Check] = {
     "accounting": Check(
         "token accounting",
+        Level.IMPOSSIBLE,
         "Give another number of tokens than its rounds and accepted tokens add up to.",
         _COUNTS,
         lambda run, given: check_accounting(run, given.baseline(run)),
     ),
     "draft_time": Check(
         "draft-time bound",
+        Level.IMPOSSIBLE,
         "Take less time than its own passes and drafted tokens need at the speeds measured without"
         " a draft.",
         _COUNTS - {"generated", "accepted"},
@@ -81,18 +92,39 @@ CHECKS: dict[str, Check] = {
     ),
     "bandwidth": Check(
         "memory-bandwidth bound",
+        Level.IMPOSSIBLE,
         "Read its weights faster than the machine's memory delivers them.",
-        _COUNTS - {"accepted"},
+        _COUNTS,
         lambda run, given: check_bandwidth(run, given.sizes, given.bandwidth, given.settings),
+    ),
+    "baseline_time": Check(
+        "baseline time",
+        Level.IMPLAUSIBLE,
+        "Take less time than all its passes at the speed of its own baseline and its own logged"
+        " drafting.",
+        _COUNTS | {"replays", "draft_ms"},
+        lambda run, given: check_baseline_time(run, given.baseline(run), given.settings),
+    ),
+    "expected_experts": Check(
+        "expected experts",
+        Level.IMPLAUSIBLE,
+        "Read the experts that its tokens would visit evenly faster than the machine's memory"
+        " delivers them.",
+        _COUNTS,
+        lambda run, given: check_expected_experts(
+            run, given.sizes, given.bandwidth, given.settings
+        ),
     ),
     "failed_decodes": Check(
         "failed decodes",
+        Level.IMPOSSIBLE,
         "Count as a measurement although the engine reported decodes that failed.",
         frozenset({"decode_failures"}),
         lambda run, _: check_failed_decodes(run),
     ),
     "losslessness": Check(
         "losslessness",
+        Level.IMPOSSIBLE,
         "Leave the text that the target writes alone, where the target's own probabilities are not"
         " a near tie.",
         frozenset({"tokens"}),
@@ -100,14 +132,24 @@ CHECKS: dict[str, Check] = {
             run, given.baseline(run), given.divergences.get(run.run), given.settings
         ),
     ),
+    "batch_noise": Check(
+        "batch noise",
+        Level.IMPLAUSIBLE,
+        "Come from an engine whose probabilities move with the size of a batch by more than"
+        " rounding explains.",
+        frozenset({"tokens"}),
+        lambda run, given: check_batch_noise(given.divergences.get(run.run), given.settings),
+    ),
     "determinism": Check(
         "determinism",
+        Level.IMPOSSIBLE,
         "Write other tokens than its repeats, although nothing is left to chance.",
         frozenset({"tokens"}),
         lambda run, given: check_determinism(run, *given.reference(run)),
     ),
     "controls": Check(
         "controls",
+        Level.IMPOSSIBLE,
         "Reject its own tokens when a target drafts for itself, or accept, or gain by, those of an"
         " unrelated draft.",
         frozenset({"drafted", "accepted"}),
@@ -116,26 +158,21 @@ CHECKS: dict[str, Check] = {
 }
 
 
-def audit_runs(
+def gather_evidence(
     runs: pd.DataFrame,
     sizes: Mapping[str, Size],
-    bandwidth: float | None,
+    bandwidth: Bandwidth | None,
     settings: AuditSettings,
     divergences: Mapping[str, Gap] | None = None,
-) -> pd.DataFrame:
-    """Return one row per run and check, in their orders.
+) -> Evidence:
+    """Return what the runs of a campaign are checked against.
 
-    `runs` is `schema.read_runs`'s frame, `sizes` are those of its models, `bandwidth` is the
-    machine's memory bandwidth in bytes a second. `divergences` holds, by run, the target's gap at
-    the token where the run left its baseline.
-
-    Columns: run, protocol, engine, suite, target, draft, gamma, prompt, repeat, check (a key of
-    CHECKS), verdict (`pass`, `fail`, `not applicable`), bound, measured, ratio (how many times over
-    the bound: above 1 breaks it, infinite if the bound is zero, null if not applicable), recovered
-    (whether it rests on values recovered by arithmetic), why (a sentence with the numbers).
+    `runs` is `schema.read_runs`'s frame, `sizes` are those of its models, `bandwidth` is that of
+    the machine's memory. `divergences` holds, by run, the target's gap at the token where the run
+    left its baseline.
     """
     listed = [Run.of(row) for row in runs.to_dict("records")]
-    evidence = _Evidence(
+    return Evidence(
         {run.run: run for run in listed},
         _references(listed),
         divergences or {},
@@ -144,7 +181,22 @@ def audit_runs(
         bandwidth,
         settings,
     )
-    rows = [_row(run, name, check, evidence) for run in listed for name, check in CHECKS.items()]
+
+
+def audit_runs(evidence: Evidence) -> pd.DataFrame:
+    """Return one row per run and check, in their orders.
+
+    Columns: run, protocol, engine, suite, target, draft, gamma, prompt, repeat, check (a key of
+    CHECKS), level (of the check), verdict (`pass`, `fail`, `not applicable`), bound, measured,
+    ratio (how many times over the bound: above 1 breaks it, infinite if the bound is zero, null if
+    not applicable), recovered (whether it rests on values recovered by arithmetic), why (a sentence
+    with the numbers).
+    """
+    rows = [
+        _row(run, name, check, evidence)
+        for run in evidence.runs.values()
+        for name, check in CHECKS.items()
+    ]
     return pd.DataFrame(rows).astype({"bound": float, "measured": float, "ratio": float})
 
 
@@ -152,7 +204,8 @@ def summarise_audit(audit: pd.DataFrame) -> pd.DataFrame:
     """Return one row per way, target, draft and gamma, sorted, and a last one for all of them.
 
     Columns: protocol, engine, target, draft (all `all` in the last row), gamma (null there), runs,
-    marked (runs that fail some check), and for each check `<check>_passed`, `<check>_failed`,
+    marked (runs that fail some check), impossible and implausible (those of them that fail a check
+    of the first level, and the others), and for each check `<check>_passed`, `<check>_failed`,
     `<check>_not_applicable` (numbers of runs) and `<check>_worst` (the largest ratio; null if it
     applies to no run).
     """
@@ -162,6 +215,14 @@ def summarise_audit(audit: pd.DataFrame) -> pd.DataFrame:
     ]
     whole = dict.fromkeys(_CELL, ALL) | {"gamma": None} | _counts(audit)
     return pd.DataFrame([*cells, whole]).astype({"gamma": "Int64"})
+
+
+def marked_runs(audit: pd.DataFrame, level: Level | None = None) -> set[str]:
+    """Return the runs of `audit_runs`'s frame that fail a check, of one level if one is given."""
+    failed = audit["verdict"] == CheckVerdict.FAIL
+    if level is not None:
+        failed &= audit["level"] == level
+    return set(audit.loc[failed, "run"])
 
 
 def count_marked(audit: pd.DataFrame) -> pd.DataFrame:
@@ -175,11 +236,12 @@ def count_marked(audit: pd.DataFrame) -> pd.DataFrame:
     return cells.agg(runs=("run", "nunique"), marked=("failed", "nunique")).reset_index()
 
 
-def _row(run: Run, name: str, check: Check, evidence: _Evidence) -> dict[str, Any]:
+def _row(run: Run, name: str, check: Check, evidence: Evidence) -> dict[str, Any]:
     finding = check.find(run, evidence)
     return {
         **{column: getattr(run, column) for column in _IDENTITY},
         "check": name,
+        "level": check.level.value,
         "verdict": finding.verdict.value,
         "bound": finding.bound,
         "measured": finding.measured,
@@ -190,8 +252,13 @@ def _row(run: Run, name: str, check: Check, evidence: _Evidence) -> dict[str, An
 
 
 def _counts(audit: pd.DataFrame) -> dict[str, Any]:
-    failed = audit.loc[audit["verdict"] == CheckVerdict.FAIL, "run"]
-    counts: dict[str, Any] = {"runs": audit["run"].nunique(), "marked": failed.nunique()}
+    marked, impossible = marked_runs(audit), marked_runs(audit, Level.IMPOSSIBLE)
+    counts: dict[str, Any] = {
+        "runs": audit["run"].nunique(),
+        "marked": len(marked),
+        "impossible": len(impossible),
+        "implausible": len(marked - impossible),
+    }
     for name in CHECKS:
         members = audit[audit["check"] == name]
         for verdict, word in (

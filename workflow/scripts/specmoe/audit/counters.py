@@ -54,18 +54,28 @@ def check_losslessness(
         return not_applicable(
             f"{leaves}; the baseline's probabilities are known for {divergence.position} only"
         )
-    gap, allowed = divergence.gap_nats, settings.tie_factor * divergence.moved_nats
+    gap = divergence.gap_nats
+    allowed = min(settings.tie_factor * divergence.moved_nats, settings.tie_cap_nats)
     cause = _cause(run, divergence, allowed)
     return at_most(gap, allowed, f"{leaves}, for one {gap:.3g} nats below the baseline's: {cause}")
 
 
 def _cause(run: Run, divergence: Gap, allowed: float) -> str:
+    seen = f"batches were seen to move gaps of {run.target} by {divergence.moved_nats:.3g}"
+    if divergence.gap_nats > allowed:
+        return f"no tie, as {seen} at most and a tie has {allowed:.3g} at most"
     if divergence.closed_by is not None:
         return f"a tie, as without a draft batches of {divergence.closed_by} close that gap"
-    seen = f"batches were seen to move gaps of {run.target} by {divergence.moved_nats:.3g}"
-    if divergence.gap_nats <= allowed:
-        return f"a tie, as {seen}"
-    return f"no tie, as {seen} at most"
+    return f"a tie, as {seen}"
+
+
+def check_batch_noise(divergence: Gap | None, settings: AuditSettings) -> Finding:
+    """Check that the size of a batch alone moves the target's gaps no more than rounding does."""
+    if divergence is None:
+        return not_applicable("the target was not asked for its probabilities in batches")
+    moved = divergence.moved_nats
+    why = f"without a draft, batches alone move gaps of this target by {moved:.3g} nats"
+    return at_most(moved, settings.tie_cap_nats, why)
 
 
 def check_determinism(run: Run, reference: Run | None, repeats: int) -> Finding:
@@ -157,7 +167,7 @@ def _rounds(run: Run) -> Iterator[Finding]:
 
 def _decodes(run: Run, baseline: Run | None) -> Iterator[Finding]:
     """Check that every decode gives one token of its own, prompt and rejected replays excepted."""
-    due = _decodes_after_prompt(run)
+    due = run.passes_after_prompt
     if run.protocol != Protocol.PAIRED or run.decodes is None or due is None:
         return
     why = f"{run.decodes} decodes, of which {due} are due after the prompt"
@@ -192,14 +202,8 @@ def _slower(run: Run, baseline: Run | None) -> Iterator[Finding]:
     yield at_most(run.tokens_per_second, baseline.tokens_per_second, why)
 
 
-def _decodes_after_prompt(run: Run) -> int | None:
-    if run.generated is None or (run.speculative and run.accepted is None):
-        return None
-    return run.generated - 1 - (run.accepted or 0) + (run.replays_rejected or 0)
-
-
 def _prompt_decodes(baseline: Run) -> int | None:
-    due = _decodes_after_prompt(baseline)
+    due = baseline.passes_after_prompt
     return None if baseline.decodes is None or due is None else baseline.decodes - due
 
 

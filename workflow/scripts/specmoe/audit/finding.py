@@ -20,6 +20,13 @@ class CheckVerdict(StrEnum):
     NOT_APPLICABLE = "not applicable"
 
 
+class Level(StrEnum):
+    """What a run that fails a check is."""
+
+    IMPOSSIBLE = "impossible"  # no true run can fail it
+    IMPLAUSIBLE = "implausible"  # none should: it rests on what such a run usually takes
+
+
 @dataclass(frozen=True)
 class Run:
     """The columns of a row of runs that the audit reads; null is None, a list a tuple."""
@@ -40,6 +47,7 @@ class Run:
     seed: int | None
     generated: int | None
     decode_ms: float | None
+    draft_ms: float | None
     tokens_per_second: float | None
     rounds: int | None
     drafted: int | None
@@ -86,6 +94,16 @@ class Run:
         if self.generated is None:
             return None
         return self.generated - (self.protocol == Protocol.PAIRED)
+
+    @property
+    def passes_after_prompt(self) -> int | None:
+        """How many passes over the target follow the prompt's: each gives one token of its own.
+
+        The prompt's pass gives the first token, and a rejected replay gives none.
+        """
+        if self.generated is None or (self.speculative and self.accepted is None):
+            return None
+        return self.generated - 1 - (self.accepted or 0) + (self.replays_rejected or 0)
 
 
 @dataclass(frozen=True)

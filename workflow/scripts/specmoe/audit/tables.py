@@ -7,8 +7,9 @@ from typing import Self
 
 import pandas as pd
 
-from specmoe.audit.bounds import required_time
-from specmoe.audit.checks import audit_runs, summarise_audit
+from specmoe.audit.bounds import Bandwidth, required_time
+from specmoe.audit.checks import audit_runs, gather_evidence, summarise_audit
+from specmoe.audit.power import count_power
 from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
 from specmoe.errors import SchemaError
@@ -37,10 +38,11 @@ class TableFolder:
 
 @dataclass(frozen=True)
 class Audit(TableFolder):
-    """What the audit found: `audit_runs`, `summarise_audit` and `required_time`."""
+    """What the audit found: `audit_runs`, `summarise_audit`, `count_power`, `required_time`."""
 
     audit: pd.DataFrame
     summary: pd.DataFrame
+    power: pd.DataFrame
     required_time: pd.DataFrame
 
     @classmethod
@@ -48,10 +50,16 @@ class Audit(TableFolder):
         cls,
         runs: pd.DataFrame,
         sizes: Mapping[str, Size],
-        bandwidth: float | None,
+        bandwidth: Bandwidth | None,
         settings: AuditSettings,
         divergences: Mapping[str, Gap],
     ) -> Self:
-        """Audit the runs of a campaign; see `checks.audit_runs` for the parameters."""
-        audit = audit_runs(runs, sizes, bandwidth, settings, divergences)
-        return cls(audit, summarise_audit(audit), required_time(runs, sizes, settings))
+        """Audit the runs of a campaign; see `checks.gather_evidence` for the parameters."""
+        evidence = gather_evidence(runs, sizes, bandwidth, settings, divergences)
+        audit = audit_runs(evidence)
+        return cls(
+            audit,
+            summarise_audit(audit),
+            count_power(evidence),
+            required_time(runs, sizes, settings),
+        )

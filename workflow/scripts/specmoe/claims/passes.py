@@ -1,6 +1,7 @@
 """Claims about what a pass over the target costs and reads, and about the audit of tokens."""
 
 from collections.abc import Iterator
+from dataclasses import astuple
 from math import inf
 from typing import ClassVar, Literal
 
@@ -12,30 +13,31 @@ from specmoe.claims.verdicts import ClaimResult, Comparison, Estimate, TableRow,
 from specmoe.config.block import NO_DRAFT
 
 _GIGA = 1e9
+IN_CACHE = "the weights of these targets may be read from a cache instead of memory"
 
 
 class OfRounds(OfWholeCells):
     """A claim about the speedups of cells and the tokens a round."""
 
-    needed: ClassVar[str] = "mean_accepted_length"
+    needed: ClassVar[str] = "tokens_per_round"
     leans_on_baselines: ClassVar[bool] = True
 
 
 class GainsWithoutAcceptedTokens(OfRounds):
     """Every cell would gain even if no drafted token had been accepted.
 
-    A round yields L tokens, the target's own included. Without the accepted ones it would yield one
-    in the same time, so the speedup would be S / L. As a round takes one pass of the target at
-    least, no true row can have S > L.
+    A round and its replay yield L tokens, the target's own included. Without the accepted ones they
+    would yield one a pass in the same time, so with p passes a round the speedup would be S p / L.
+    As a pass takes one step at least, no true row can have S p > L.
     """
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for row in self.rows(analysis):
-            tokens = row["mean_accepted_length"]
-            alone = speedup(row).times(1 / tokens)
+            tokens, passes = row["tokens_per_round"], 1 + row["replays_per_round"]
+            alone = speedup(row).times(passes / tokens)
             words = (
-                f"{cell_words(row)}: {row['speedup']:.2f} with {tokens:.2f} tokens a round; with 1"
-                f" it would be {alone.words()}"
+                f"{cell_words(row)}: {row['speedup']:.2f} with {tokens:.2f} tokens a round; with"
+                f" {passes:.3g} it would be {alone.words()}"
             )
             yield Comparison(alone.minus(Estimate.exact(1)), words, (row,))
 
@@ -52,7 +54,7 @@ class RoundsCostLessThanTheirPositions(OfRounds):
         for row in self.rows(analysis):
             positions = row["gamma"] + 1
             ends = ("speedup", "speedup_high", "speedup_low")
-            cost = Estimate(*(row["mean_accepted_length"] / row[end] for end in ends))
+            cost = Estimate(*(row["tokens_per_round"] / row[end] for end in ends))
             words = (
                 f"{cell_words(row)}: a round of {positions} positions takes the time of"
                 f" {cost.words()} passes"
@@ -72,12 +74,11 @@ class RoundsAreTokensOverGamma(OfRounds):
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         tokens = float(analysis.campaign["n_predict"].iloc[0])
         for row in self.rows(analysis):
-            rounds = tokens / row["mean_accepted_length"]
-            round_ms = 1000 * row["mean_accepted_length"] / row["tokens_per_second"]
+            rounds = row["rounds_per_run"]
             claimed = tokens / row["gamma"]
             words = (
                 f"{cell_words(row)}: {tokens:.0f} tokens take {rounds:.0f} rounds of"
-                f" {round_ms:.1f} ms; the claim says {claimed:.0f}"
+                f" {row['round_ms']:.1f} ms; the claim says {claimed:.0f}"
             )
             allowed = self.tolerance * claimed
             margin = Estimate.exact(rounds).within(claimed - allowed, claimed + allowed)
@@ -90,7 +91,7 @@ class SlowerThanNextActive(OfModels):
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         models = ordered_baselines(analysis)
         dense = models[models["family"] == "dense"].sort_values("parameters_active", kind="stable")
-        for row in self.baselines(analysis):
+        for row in self.from_memory(analysis):
             larger = dense[dense["parameters_active"] > row["parameters_active"]]
             for above in larger.head(1).to_dict("records"):
                 words = (
@@ -100,9 +101,49 @@ class SlowerThanNextActive(OfModels):
                 yield Comparison(rate(above).minus(rate(row)), words, (row, above))
 
     def _missing(self, analysis: Analysis) -> str:
+        if self.baselines(analysis) and not self.from_memory(analysis):
+            return IN_CACHE
         return (
             f"no rates without a draft of {self._of_models()} and of a dense model with more active"
             " parameters"
+        )
+
+
+class FallsShortOfItsActiveParameters(OfModels):
+    """Without a draft, dense models of as many active parameters would be `low` to `high` as fast.
+
+    Their time a token is interpolated between those of the dense models next below and above.
+    """
+
+    low: float
+    high: float = inf
+
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        models = ordered_baselines(analysis)
+        dense = models[(models["family"] == "dense") & ~models["in_cache"].astype(bool)]
+        dense = dense.sort_values("parameters_active", kind="stable")
+        for row in self.from_memory(analysis):
+            active = row["parameters_active"]
+            below = dense[dense["parameters_active"] <= active].tail(1).to_dict("records")
+            above = dense[dense["parameters_active"] > active].head(1).to_dict("records")
+            for less, more in zip(below, above, strict=False):
+                reach = more["parameters_active"] - less["parameters_active"]
+                part = (active - less["parameters_active"]) / reach
+                ends = zip(astuple(rate(less)), astuple(rate(more)), strict=True)
+                expected = Estimate(*(1 / ((1 - part) / one + part / two) for one, two in ends))
+                gap = expected.over(rate(row))
+                words = (
+                    f"{row['label']}: {rate(row).words(1)} tok/s; between {less['label']} and"
+                    f" {more['label']} its active parameters stand for {expected.words(1)}"
+                )
+                yield Comparison(gap.within(self.low, self.high), words, (row, less, more))
+
+    def _missing(self, analysis: Analysis) -> str:
+        if self.baselines(analysis) and not self.from_memory(analysis):
+            return IN_CACHE
+        return (
+            f"no rates without a draft of {self._of_models()} and of dense models with fewer and"
+            " with more active parameters"
         )
 
 
@@ -112,7 +153,7 @@ class OfBandwidth(OfModels):
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         bandwidth = self._bandwidth(analysis)
         if bandwidth is not None:
-            yield from (self._use(row, bandwidth) for row in self.baselines(analysis))
+            yield from (self._use(row, bandwidth) for row in self.from_memory(analysis))
 
     def _use(self, row: TableRow, bandwidth: float) -> Comparison:
         raise NotImplementedError
@@ -125,6 +166,8 @@ class OfBandwidth(OfModels):
     def _missing(self, analysis: Analysis) -> str:
         if self._bandwidth(analysis) is None:
             return "the machine's memory bandwidth is not known"
+        if self.baselines(analysis):
+            return IN_CACHE
         return f"no rates without a draft of {self._of_models()} on prompts of exact length"
 
 

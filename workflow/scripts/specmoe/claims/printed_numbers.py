@@ -180,7 +180,7 @@ def _cells(cells: pd.DataFrame) -> dict[str, float]:
         values[f"speedup {cell}"] = row["speedup"]
         values[f"gain_percent {cell}"] = 100 * (row["speedup"] - 1)
         values[f"acceptance_percent {cell}"] = 100 * row["acceptance_rate_mean"]
-        values[f"tokens a round {cell}"] = row["mean_accepted_length"]
+        values[f"tokens a round {cell}"] = row["tokens_per_round"]
     return values
 
 

@@ -76,6 +76,10 @@ class OfModels(Predicate):
         """Return the rates without a draft of these models, with the models' columns."""
         return self._among(ordered_baselines(analysis)).to_dict("records")
 
+    def from_memory(self, analysis: Analysis) -> Sequence[TableRow]:
+        """Return those of `baselines` whose weights no cache holds."""
+        return [row for row in self.baselines(analysis) if not row["in_cache"]]
+
 
 class OfCells(OfModels):
     """A claim about cells with a draft; controls are left out.
@@ -83,13 +87,14 @@ class OfCells(OfModels):
     - cells: `texts` are those of suites that send whole texts (of all suites, where a campaign has
       none), `lengths` those of each exact length, `prompts` those of each text, `all` those of
       every suite.
+    - gammas: those draft lengths alone, where some are named.
     - draft: `smallest` is the one of fewest parameters of those that a target was measured with.
     """
 
     cells: Literal["texts", "lengths", "prompts", "all"] = "texts"
     draft: Literal["smallest"] | None = None
     draft_family: FamilyName | None = None
-    gamma: Positive | None = None
+    gammas: list[Positive] = Field(default=[])
     agree: ClassVar[str] = "cells agree"
     several: ClassVar[str] = ""  # follows "a draft" in `_missing`
 
@@ -117,7 +122,7 @@ class OfCells(OfModels):
         if self.draft:
             least = cells.groupby("series")["draft_parameters"].transform("min")
             cells = cells[cells["draft_parameters"] == least]
-        return cells if self.gamma is None else cells[cells["gamma"] == self.gamma]
+        return cells[cells["gamma"].isin(self.gammas)] if self.gammas else cells
 
     def rows(self, analysis: Analysis) -> Sequence[TableRow]:
         """Return the cells as rows."""
@@ -130,7 +135,7 @@ class OfCells(OfModels):
 
     def _missing(self, analysis: Analysis) -> str:
         draft = f"{_ARTICLES[self.draft_family]} draft" if self.draft_family else "a draft"
-        gamma = f" at γ = {self.gamma}" if self.gamma else ""
+        gamma = f" at γ = {' or '.join(map(str, self.gammas))}" if self.gammas else ""
         what = f"{self._of_models()} with {draft}{gamma}{self.several}"
         return f"no runs of {what}{_PROMPTS.get(self.cells, '')}{_KNOWN[self.needed]}"
 
@@ -178,7 +183,7 @@ _PROMPTS = {"lengths": " on prompts of exact length", "prompts": " on texts"}
 _KNOWN = {
     "speedup": "",
     "acceptance_rate_mean": " whose acceptance rate is known",
-    "mean_accepted_length": " whose rounds are known",
+    "tokens_per_round": " whose rounds are known",
 }
 
 

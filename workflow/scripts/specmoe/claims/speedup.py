@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import combinations, pairwise, product
+from math import inf
 from typing import ClassVar, Literal
 
 from specmoe.analysis.build import Analysis
@@ -132,13 +133,13 @@ class LargerDraftIsAcceptedMore(OfDraftPairs):
 
 
 class GainLiesBetween(OfWholeCells):
-    """A family's targets gain more than target `above` and less than target `below`.
+    """Targets gain more than target `above` and less than target `below`, if that is given.
 
     `at`: `best` compares the best cells of the targets, `each` all with the same draft and γ.
     """
 
     above: Name
-    below: Name
+    below: Name | None = None
     at: Literal["best", "each"]
     agree: ClassVar[str] = "comparisons agree"
 
@@ -146,7 +147,7 @@ class GainLiesBetween(OfWholeCells):
         keys = ["series"] if self.at == "best" else ["series", "draft", "gamma"]
         own = [best_of(cells) for cells in self.groups(analysis, *keys)]
         ends = [best_of(cells) for cells in self._ends().groups(analysis, *keys)]
-        if len({end["target"] for end in ends}) < 2:
+        if {end["target"] for end in ends} != set(self._named()):
             return
         for row, end in product(own, ends):
             if self.at == "best" or all(row[key] == end[key] for key in ("draft", "gamma")):
@@ -154,20 +155,24 @@ class GainLiesBetween(OfWholeCells):
 
     def _missing(self, analysis: Analysis) -> str:
         measured = {row["target"] for row in self._ends().rows(analysis)}
-        lacking = [name for name in (self.above, self.below) if name not in measured]
+        lacking = [name for name in self._named() if name not in measured]
         if lacking:
             return f"no runs of {' or of '.join(lacking)} with a draft"
         return super()._missing(analysis)
 
     def _ends(self) -> OfWholeCells:
-        return self.model_copy(update={"family": None, "targets": [self.above, self.below]})
+        return self.model_copy(update={"family": None, "targets": self._named()})
+
+    def _named(self) -> list[Name]:
+        return [self.above, self.below] if self.below else [self.above]
 
 
 class GainFollows(OfWholeCells):
     """Of an MoE and a dense target, the one with more of something gains more at its best.
 
-    `column`: `parameters_total`, `parameters_active` or `size_bytes`. With `follows: false` the
-    claim is that some pair does not.
+    `column`: `parameters_total`, `parameters_active` or `size_bytes`, which is a claim about
+    memory: targets that a cache may hold are left out. With `follows: false` the claim is that some
+    pair does not.
     """
 
     column: Literal["parameters_total", "parameters_active", "size_bytes"]
@@ -181,12 +186,15 @@ class GainFollows(OfWholeCells):
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         best = [best_of(cells) for cells in self.groups(analysis, "series")]
+        if self.column == "size_bytes":
+            best = [row for row in best if not row["in_cache"]]
         for less, more in _ordered_pairs(best, self.column):
             if less["family"] != more["family"]:
                 yield _more(more, less) if self.follows else _more(less, more)
 
     def _missing(self, analysis: Analysis) -> str:
-        return "no runs of both an MoE and a dense target with a draft"
+        cached = ", both larger than a cache" if self.column == "size_bytes" else ""
+        return f"no runs of both an MoE and a dense target with a draft{cached}"
 
 
 class LargerFileGainsMore(OfWholeCells):
@@ -200,17 +208,33 @@ class LargerFileGainsMore(OfWholeCells):
             yield from (_more(large, small) for small, large in _ordered_pairs(cells, "size_bytes"))
 
 
-class VariesAtMost(Bounded):
-    """Over the prompts of a cell, the highest speedup is at most `high` above the lowest.
+class FallsWithLength(OfCells):
+    """The speedup at the shortest prompt is above that at the longest."""
 
-    The difference of extremes grows with the spread and the number of prompts, so it overstates
-    how much the prompts alone make.
-    """
-
-    high: float
+    cells: Literal["lengths"] = "lengths"
+    several: ClassVar[str] = " at two lengths"
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for prompts in self.groups(analysis, "series", "draft", "gamma"):
+            if len(prompts) > 1:
+                by_length = sorted(prompts, key=lambda row: int(row["n_prompt"]))
+                yield _more(by_length[0], by_length[-1])
+
+
+class VariesAtMost(Bounded):
+    """Over the prompts of a cell, the highest speedup is at most `high` above the lowest.
+
+    With `from_length`, over those of that many tokens or more (words in the study). The difference
+    of extremes grows with the spread and the number of prompts, so it overstates how much the
+    prompts alone make.
+    """
+
+    high: float
+    from_length: int = 0
+
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        for cell in self.groups(analysis, "series", "draft", "gamma"):
+            prompts = [row for row in cell if row.get("n_prompt", inf) >= self.from_length]
             if len(prompts) > 1:
                 top, bottom = best_of(prompts), min(prompts, key=lambda row: float(row["speedup"]))
                 spread = speedup(top).minus(speedup(bottom)).at_least(0)

@@ -76,6 +76,10 @@ class Estimate:
         """Return a positive multiple."""
         return type(self)(self.value * factor, self.low * factor, self.high * factor)
 
+    def over(self, other: Self) -> Self:
+        """Return the ratio of two positive numbers, whose interval reaches as far as both."""
+        return type(self)(self.value / other.value, self.low / other.high, self.high / other.low)
+
     def within(self, low: float, high: float) -> Self:
         """Return the distance to the nearer end of a range; negative outside of it."""
         return type(self)(

@@ -28,6 +28,7 @@ from specmoe.analysis.labelled import (
     usual_cells,
     whole_audit,
 )
+from specmoe.audit.finding import Level
 from specmoe.config.backend import Backend
 from specmoe.figures.figures import FIGURES, PNG_DPI, drawn
 from specmoe.figures.style import WIDTH_IN, applied
@@ -152,14 +153,13 @@ def _audit(analysis: Analysis) -> str:
     whole = whole_audit(analysis)
     if not whole:
         return "Not audited."
-    marked = int(whole["marked"])
-    broken = f"{marked:,}" if marked else "none"
+    found = ", ".join(f"{int(whole[level]):,} {level}" for level in Level)
     controls = count_check(whole, "controls")
     known = controls["runs"] - controls["failed"]
     passed = f"{known} of {controls['runs']} have their known outcome"
     return (
-        f"Audit: {broken} of {int(whole['runs']):,} runs {'break' if marked else 'breaks'} a"
-        f" check; controls: {passed if controls['runs'] else 'not measured'}."
+        f"Audit of {int(whole['runs']):,} runs: {found};"
+        f" controls: {passed if controls['runs'] else 'not measured'}."
     )
 
 

@@ -18,6 +18,7 @@ from specmoe.analysis.labelled import (
     whole_audit,
 )
 from specmoe.analysis.labelled_costs import pass_costs
+from specmoe.audit.finding import Level
 from specmoe.claims.verdicts import Verdict
 from specmoe.paper.latex import command_name
 from specmoe.tables.number_text import fixed, memory, percent, thousands
@@ -117,7 +118,9 @@ def _counts(analysis: Analysis) -> Iterator[Macro]:
 def _audit(analysis: Analysis) -> Iterator[Macro]:
     whole = whole_audit(analysis)
     yield Macro("AuditRuns", thousands(whole.get("runs", 0)), "runs audited")
-    yield Macro("AuditMarked", thousands(whole.get("marked", 0)), "runs that the audit marks")
+    impossible, implausible = (thousands(whole.get(str(level), 0)) for level in Level)
+    yield Macro("AuditImpossible", impossible, "runs that break a bound of the audit")
+    yield Macro("AuditImplausible", implausible, "others that miss an expectation of the audit")
     decodes = count_check(whole, "failed_decodes")
     failed, runs = thousands(decodes["failed"]), thousands(decodes["runs"])
     yield Macro("AuditFailedDecodesFailed", failed, "runs with failed decodes")

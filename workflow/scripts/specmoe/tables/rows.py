@@ -41,6 +41,7 @@ from specmoe.analysis.labelled_costs import (
     prediction_error_rows,
 )
 from specmoe.audit.checks import ALL, CHECKS
+from specmoe.audit.finding import Level
 from specmoe.config.block import NO_DRAFT
 from specmoe.tables.number_text import bandwidth, fixed, memory, percent
 
@@ -289,8 +290,17 @@ def findings(analysis: Analysis) -> Rows:
     for name, check in CHECKS.items():
         counted = count_check(whole, name)
         if counted["runs"]:
-            rows.append(counted | {"check": check.words, "meaning": check.meaning})
-    return Rows(rows)
+            named = {"check": check.words, "level": check.level.value, "meaning": check.meaning}
+            rows.append(counted | named)
+    return Rows(sorted(rows, key=lambda row: row["level"] == Level.IMPLAUSIBLE))
+
+
+def power(analysis: Analysis) -> Rows:
+    """Return the shares of runs that the audit would mark if they were too fast, by factor."""
+    frame = table(analysis, "power")
+    runs = frame["runs"]
+    marked = (frame["impossible"] + frame["implausible"]) / runs
+    return Rows(records(frame.assign(impossible=frame["impossible"] / runs, marked=marked)))
 
 
 def mark_unpaired(cells: pd.DataFrame) -> list[Record]:

@@ -1,0 +1,56 @@
+"""The checks of what a run usually takes, beside the bounds that no true run can break.
+
+They find more of what is too fast, as they leave less out. But they rest on expectations: that a
+run meets the machine that its own baseline met, and that tokens choose their experts evenly.
+"""
+
+from collections.abc import Mapping
+
+from specmoe.audit.bounds import Bandwidth, check_read_rate
+from specmoe.audit.finding import Finding, Run, at_least, not_applicable
+from specmoe.config.audit import AuditSettings
+from specmoe.config.block import Protocol
+from specmoe.models.sizes import Size
+
+
+def check_baseline_time(run: Run, baseline: Run | None, settings: AuditSettings) -> Finding:
+    """Check that decoding took the time of all its passes at the speed of its own baseline.
+
+    Rounds, replays and passes without a draft count as one token each, drafting by its own logged
+    time. The draft reads every batch of a round or replay again (`common_speculative_process` in
+    llama.cpp), which counts as one drafted token.
+    """
+    if not run.speculative:
+        return not_applicable("nothing was drafted")
+    if run.protocol != Protocol.PAIRED or baseline is None:
+        return not_applicable("it has no baseline of the same program and prompt")
+    passes, took = run.passes_after_prompt, baseline.decode_ms
+    if not passes or not took or not baseline.timed_tokens or run.decode_ms is None:
+        return not_applicable("time or number of passes is not known")
+    if run.rounds is None or run.draft_ms is None:
+        return not_applicable("its rounds or its time for drafting were not counted")
+    step = took / baseline.timed_tokens
+    each = run.draft_ms / run.drafted if run.drafted else 0.0
+    again = run.rounds + (run.replays or 0)
+    needed = passes * step + run.draft_ms + again * each
+    why = (
+        f"{passes} passes at {step:.2f} ms ({baseline.run}), {run.draft_ms:.0f} ms of drafting and"
+        f" {again} batches that the draft reads again, at {each:.2f} ms, need {needed:.0f} ms;"
+        f" decoding took {run.decode_ms:.0f} ms"
+    )
+    return at_least(run.decode_ms, needed * (1 - settings.time_tolerance), why)
+
+
+def check_expected_experts(
+    run: Run, sizes: Mapping[str, Size], bandwidth: Bandwidth | None, settings: AuditSettings
+) -> Finding:
+    """Check that memory can deliver the experts that a round's tokens are expected to visit.
+
+    Tokens that choose their experts independently and evenly visit the most. Trained routers are
+    uneven, and neighbouring tokens alike.
+    """
+    if run.target in sizes and not sizes[run.target].experts:
+        return not_applicable(f"{run.target} has no experts")
+    if not run.speculative:
+        return not_applicable("nothing was drafted, so every pass has one token")
+    return check_read_rate(run, sizes, bandwidth, settings, Size.pass_bytes)
