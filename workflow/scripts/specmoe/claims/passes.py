@@ -13,7 +13,7 @@ from specmoe.claims.verdicts import ClaimResult, Comparison, Estimate, TableRow,
 from specmoe.config.block import NO_DRAFT
 
 _GIGA = 1e9
-IN_CACHE = "the weights of these targets may be read from a cache instead of memory"
+IN_CACHE = "a cache may hold the weights of these targets"
 
 
 class OfRounds(OfWholeCells):

@@ -11,7 +11,7 @@ from specmoe.analysis.labelled import table
 from specmoe.figures.panels import REFERENCE_WORDS, add_legend, alike_logarithms, handle, scatter
 from specmoe.figures.style import WIDTH_IN, short, target_looks
 
-HEIGHT_IN = 3.6
+HEIGHT_IN = 3.3
 MARGIN = 1.3
 FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
 

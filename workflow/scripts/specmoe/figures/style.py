@@ -18,7 +18,7 @@ import seaborn as sns
 WIDTH_IN = 6.3
 """Width of the article's text block, in inches; figures are included unscaled."""
 
-PANEL_HEIGHT_IN = 2.3
+PANEL_HEIGHT_IN = 2.1
 MAX_HEIGHT_IN = 8.5
 """Leaves room for a caption on the page."""
 
