@@ -1,6 +1,6 @@
 """Claims about what a pass over the target costs and reads, and about the audit of tokens."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 from math import inf
 from typing import ClassVar, Literal
@@ -85,13 +85,29 @@ class RoundsAreTokensOverGamma(OfRounds):
             yield Comparison(margin, words, (row,))
 
 
-class SlowerThanNextActive(OfModels):
+class OfMemory(OfModels):
+    """A claim about weights that come from memory: targets that a cache may hold are left out."""
+
+    def baselines(self, analysis: Analysis) -> Sequence[TableRow]:
+        """Return the rates without a draft of those of these models that no cache holds."""
+        return [row for row in super().baselines(analysis) if not row["in_cache"]]
+
+    def _missing(self, analysis: Analysis) -> str:
+        if super().baselines(analysis) and not self.baselines(analysis):
+            return IN_CACHE
+        return self._missing_rates()
+
+    def _missing_rates(self) -> str:
+        raise NotImplementedError
+
+
+class SlowerThanNextActive(OfMemory):
     """Without a draft, these targets are slower than the dense model next above in active size."""
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         models = ordered_baselines(analysis)
         dense = models[models["family"] == "dense"].sort_values("parameters_active", kind="stable")
-        for row in self.from_memory(analysis):
+        for row in self.baselines(analysis):
             larger = dense[dense["parameters_active"] > row["parameters_active"]]
             for above in larger.head(1).to_dict("records"):
                 words = (
@@ -100,16 +116,14 @@ class SlowerThanNextActive(OfModels):
                 )
                 yield Comparison(rate(above).minus(rate(row)), words, (row, above))
 
-    def _missing(self, analysis: Analysis) -> str:
-        if self.baselines(analysis) and not self.from_memory(analysis):
-            return IN_CACHE
+    def _missing_rates(self) -> str:
         return (
             f"no rates without a draft of {self._of_models()} and of a dense model with more active"
             " parameters"
         )
 
 
-class FallsShortOfItsActiveParameters(OfModels):
+class FallsShortOfItsActiveParameters(OfMemory):
     """Without a draft, dense models of as many active parameters would be `low` to `high` as fast.
 
     Their time a token is interpolated between those of the dense models next below and above.
@@ -122,7 +136,7 @@ class FallsShortOfItsActiveParameters(OfModels):
         models = ordered_baselines(analysis)
         dense = models[(models["family"] == "dense") & ~models["in_cache"].astype(bool)]
         dense = dense.sort_values("parameters_active", kind="stable")
-        for row in self.from_memory(analysis):
+        for row in self.baselines(analysis):
             active = row["parameters_active"]
             below = dense[dense["parameters_active"] <= active].tail(1).to_dict("records")
             above = dense[dense["parameters_active"] > active].head(1).to_dict("records")
@@ -138,22 +152,20 @@ class FallsShortOfItsActiveParameters(OfModels):
                 )
                 yield Comparison(gap.within(self.low, self.high), words, (row, less, more))
 
-    def _missing(self, analysis: Analysis) -> str:
-        if self.baselines(analysis) and not self.from_memory(analysis):
-            return IN_CACHE
+    def _missing_rates(self) -> str:
         return (
             f"no rates without a draft of {self._of_models()} and of dense models with fewer and"
             " with more active parameters"
         )
 
 
-class OfBandwidth(OfModels):
+class OfBandwidth(OfMemory):
     """A claim about rates without a draft and the machine's memory bandwidth."""
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         bandwidth = self._bandwidth(analysis)
         if bandwidth is not None:
-            yield from (self._use(row, bandwidth) for row in self.from_memory(analysis))
+            yield from (self._use(row, bandwidth) for row in self.baselines(analysis))
 
     def _use(self, row: TableRow, bandwidth: float) -> Comparison:
         raise NotImplementedError
@@ -166,8 +178,9 @@ class OfBandwidth(OfModels):
     def _missing(self, analysis: Analysis) -> str:
         if self._bandwidth(analysis) is None:
             return "the machine's memory bandwidth is not known"
-        if self.baselines(analysis):
-            return IN_CACHE
+        return super()._missing(analysis)
+
+    def _missing_rates(self) -> str:
         return f"no rates without a draft of {self._of_models()} on prompts of exact length"
 
 

@@ -76,10 +76,6 @@ class OfModels(Predicate):
         """Return the rates without a draft of these models, with the models' columns."""
         return self._among(ordered_baselines(analysis)).to_dict("records")
 
-    def from_memory(self, analysis: Analysis) -> Sequence[TableRow]:
-        """Return those of `baselines` whose weights no cache holds."""
-        return [row for row in self.baselines(analysis) if not row["in_cache"]]
-
 
 class OfCells(OfModels):
     """A claim about cells with a draft; controls are left out.
