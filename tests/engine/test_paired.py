@@ -7,6 +7,7 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from specmoe.config.block import Arrangement, Block, PromptSource, Side
@@ -284,6 +285,20 @@ def test_a_server_that_the_system_kills_for_memory_is_named_when_asked_for_its_m
     assert eventually(lambda: not alive(pid))
     with pytest.raises(MeasurementError, match=r"crashed \(killed by SIGKILL\)"):
         long_run.private_bytes()
+
+
+@needs_proc
+def test_a_server_that_ended_unseen_by_its_guard_has_no_memory(long_run, tmp_path):
+    [pid] = server_pids(tmp_path)
+    guard = psutil.Process(pid).parent()
+    guard.suspend()
+    try:
+        os.kill(pid, signal.SIGKILL)
+        assert eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+        with pytest.raises(MeasurementError, match="llama-server ended"):
+            long_run.private_bytes()
+    finally:
+        guard.resume()
 
 
 @needs_proc

@@ -139,7 +139,10 @@ class Server:
 
         Mapped weights, which processes share, do not count. None where the system does not say.
         """
-        memory = self._own_process().memory_info()
+        try:
+            memory = self._own_process().memory_info()
+        except psutil.NoSuchProcess as error:
+            raise self._fault_of_end() from error
         # Linux alone tells apart what is mapped from files.
         return int(memory.rss - memory.shared) if hasattr(memory, "shared") else None
 
@@ -153,10 +156,16 @@ class Server:
         assert self._process is not None
         try:
             [server] = psutil.Process(self._process.pid).children()
+            if server.status() == psutil.STATUS_ZOMBIE:  # its guard has not seen it end yet
+                raise psutil.ZombieProcess(server.pid)
         except (psutil.NoSuchProcess, ValueError) as error:
-            self._raise_if_ended("llama-server crashed", grace_s=1.0)
-            raise self.fault("llama-server ended") from error
+            raise self._fault_of_end() from error
         return server
+
+    def _fault_of_end(self) -> MeasurementError:
+        """Return the error of a server that is no longer there, with the cause if it is known."""
+        self._raise_if_ended("llama-server crashed", grace_s=1.0)
+        return self.fault("llama-server ended")
 
     def stop(self) -> None:
         """End the process and wait for it; a second call does nothing."""
