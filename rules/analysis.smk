@@ -13,6 +13,7 @@ rule analyse_runs:
         host="<data>/host.json",
         models="<data>/models.json",
         passage=shipped(PUBLISHED_PASSAGE),
+        pass_times=pass_times(),
         reported=REPORTED,
         runs="<data>/runs.parquet",
     output:
@@ -31,7 +32,7 @@ rule analyse_runs:
         "python {input.script} --runs {input.runs} --config {input.config} --host {input.host}"
         " --models {input.models} --audit {input.audit} --reported {params.reported}"
         " --passage {input.passage} --compare-with {input.compare_with}"
-        " --claims {input.claims} --out {output} 2>&1 | tee {log}"
+        " --pass-times {input.pass_times} --claims {input.claims} --out {output} 2>&1 | tee {log}"
 
 
 # `advise` and `more_repeats` print to the terminal, so they have no output and run at every call.

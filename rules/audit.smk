@@ -46,6 +46,7 @@ rule audit_runs:
         ),
         host="<data>/host.json",
         models="<data>/models.json",
+        pass_times=pass_times(),
         runs="<data>/runs.parquet",
     output:
         directory("<campaign>/audit"),
@@ -59,4 +60,4 @@ rule audit_runs:
         "Auditing the runs"
     shell:
         "python {input.script} --runs {input.runs} --config {input.config} --models {input.models}"
-        " --host {input.host} --divergences {input.divergences} --out {output} 2>&1 | tee {log}"
+        " --host {input.host} --pass-times {input.pass_times} --divergences {input.divergences} --out {output} 2>&1 | tee {log}"

@@ -55,3 +55,40 @@ rule measure_block:
         " --run-limit-s {resources.run_limit_s} --workflow-pid $PPID"
         " --server-log {params.server_log} --log {log} --plan {resources.plan}"
         " --records {resources.records} --out {output}"
+
+
+rule measure_pass_times:
+    """Time the passes of one model by themselves, alone on the machine."""
+    input:
+        **program("measure_pass_times"),
+        # As the description of the machine.
+        before=lambda wildcards: records(CAMPAIGN.block_before(int(wildcards.repeat))),
+        card="<models>/{model}.json",
+        engine="<engine>/engine.json",
+        model="<models>/{model}.gguf",
+        pass_bench="<engine>/pass_bench",
+        text=shipped(CONFIG.prompts.passage),
+    output:
+        "<campaign>/pass_times/{model}/r{repeat}.json",
+    log:
+        "<logs>/pass_times/{model}/r{repeat}.log",
+    # Just before the first block of the repeat.
+    priority: lambda wildcards: CAMPAIGN.host_priority(int(wildcards.repeat))
+    conda:
+        "../envs/measure.yaml"
+    threads: workflow.cores
+    resources:
+        start_limit_s=CONFIG.measurement.start_limit_s,
+        run_limit_s=CONFIG.measurement.run_limit_s,
+    params:
+        passes=lambda wildcards: CAMPAIGN.timed_passes[wildcards.model].to_json(),
+        host=str(CAMPAIGN.host_file),
+        root=shipped("."),
+    message:
+        "Timing passes of {wildcards.model} before repeat {wildcards.repeat}"
+    shell:
+        "python {input.script} --passes {params.passes:q} --program {input.pass_bench}"
+        " --repeat {wildcards.repeat} --root {params.root} --engine {input.engine}"
+        " --host {params.host} --target {input.model} --target-card {input.card}"
+        " --start-limit-s {resources.start_limit_s} --run-limit-s {resources.run_limit_s}"
+        " --workflow-pid $PPID --server-log {log} --out {output}"

@@ -11,6 +11,7 @@ rule pack_campaign:
         ),
         host="<campaign>/host.json",
         models="<campaign>/models.json",
+        pass_times=pass_times(),
         runs="<campaign>/runs.parquet",
         script=script("pack_campaign"),
         # The demonstration is optional: without a record the campaign is packed without it.
@@ -26,4 +27,4 @@ rule pack_campaign:
         "Packing the campaign into {output}"
     shell:
         "python {input.script} --config {input.config} --files {input.runs} {input.host}"
-        " {input.models} {input.trace} --engines {input.engines} --divergences {input.divergences} --out {output} 2>&1 | tee {log}"
+        " {input.models} {input.pass_times} {input.trace} --engines {input.engines} --divergences {input.divergences} --out {output} 2>&1 | tee {log}"

@@ -57,6 +57,27 @@ rule collect_runs:
         " --out {output} 2>&1 | tee {log}"
 
 
+rule collect_pass_times:
+    """Collect the times of passes that were measured by themselves."""
+    input:
+        **program("collect_pass_times"),
+        records=expand(
+            "<campaign>/pass_times/{model}/r{repeat}.json",
+            model=CAMPAIGN.timed_passes,
+            repeat=CAMPAIGN.first_blocks,
+        ),
+    output:
+        "<campaign>/pass_times.parquet",
+    log:
+        "<logs>/collect_pass_times.log",
+    conda:
+        "../envs/analysis.yaml"
+    message:
+        "Collecting {output}"
+    shell:
+        "python {input.script} --records {input.records} --out {output} 2>&1 | tee {log}"
+
+
 use rule collect_runs as collect_suite with:
     input:
         **program("collect_runs"),

@@ -75,6 +75,12 @@ def records(blocks):
     return expand("<campaign>/blocks/{block}.json", block=blocks)
 
 
+def pass_times():
+    """Return the file with the times of passes, in a list; empty for a campaign without."""
+    file = CAMPAIGN.pass_times_file
+    return [str(file)] if file else []
+
+
 def engine_file(engine):
     """Return the engine.json of an engine, given its id."""
     return f"results/engines/{engine}/engine.json"
@@ -84,7 +90,7 @@ def makes_or_measures():
     """Return whether a scheduled job makes a model or measures a block."""
     # The hook of snakemake's start gets no list of jobs, so the DAG is asked.
     making = {"convert_model", "fetch_model", "link_model", "quantize_model"}
-    making |= {"write_synthetic_model", "measure_block"}
+    making |= {"write_synthetic_model", "measure_block", "measure_pass_times"}
     scheduled = {job.rule.name for job in workflow.dag.needrun_jobs()}
     return CAMPAIGN.measured and not making.isdisjoint(scheduled)
 

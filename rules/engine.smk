@@ -33,3 +33,28 @@ rule build_engine:
     shell:
         "python {input.script} --id {wildcards.engine} --backend {params.backend}"
         " --entry {resources.entry:q} --out {params.out} --log {log}"
+
+
+rule build_pass_bench:
+    """Compile the program that times passes by themselves against llama.cpp's libraries."""
+    input:
+        **program("build_pass_bench"),
+        engine="results/engines/{engine}/engine.json",
+        parts=[
+            str(SCRIPTS / "specmoe/engine/pass_bench.cpp"),
+            str(SCRIPTS / "specmoe/engine/pass_bench.cmake"),
+        ],
+    output:
+        "results/engines/{engine}/pass_bench",
+    log:
+        "results/engines/{engine}/pass_bench.log",
+    wildcard_constraints:
+        engine="|".join(map(re.escape, CAMPAIGN.engine_names)),
+    priority: 10
+    conda:
+        "../envs/engine.yaml"
+    threads: workflow.cores
+    message:
+        "Building the program that times passes"
+    shell:
+        "python {input.script} --engine {input.engine} --log {log}"

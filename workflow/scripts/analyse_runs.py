@@ -20,6 +20,7 @@ def main() -> None:
     parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
     parser.add_argument("--models", required=True, type=Path, help="their cards, models.json")
     parser.add_argument("--host", required=True, type=Path, help="host.json")
+    parser.add_argument("--pass-times", type=Path, nargs="?", help="pass_times.parquet, if any")
     parser.add_argument("--audit", required=True, type=Path, help="folder of the findings")
     parser.add_argument("--reported", required=True, type=Path, help="what the study prints")
     parser.add_argument("--passage", required=True, type=Path, help="the study's text of prompts")

@@ -22,6 +22,7 @@ def main() -> None:
     parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
     parser.add_argument("--models", required=True, type=Path, help="their cards, models.json")
     parser.add_argument("--host", required=True, type=Path, help="host.json")
+    parser.add_argument("--pass-times", type=Path, nargs="?", help="pass_times.parquet, if any")
     parser.add_argument("--divergences", type=Path, nargs="*", default=[], help="judged, by target")
     parser.add_argument("--out", required=True, type=Path, help="folder of the findings")
     args = parser.parse_args()

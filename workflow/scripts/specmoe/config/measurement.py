@@ -73,6 +73,13 @@ class Measurement(Strict):
     warmup_tokens: int = Field(
         default=16, gt=2, description="tokens that each warm-up generates; at most `n_predict`"
     )
+    pass_samples: int = Field(
+        default=8,
+        ge=0,
+        description="places of the passage at which the passes of every target and draft are timed"
+        " by themselves, by width, in each repeat. 0 times none; an engine of source `path` times"
+        " none either",
+    )
     order_seed: int = Field(
         default=1, description="seed of the order of the blocks, and of the prompts in a block"
     )

@@ -15,6 +15,7 @@ from specmoe.config.engines import PathEngine
 from specmoe.config.load import check_compare_with, load
 from specmoe.config.matrix import list_blocks, schedule
 from specmoe.config.schema import Config
+from specmoe.config.timed_passes import TimedPasses, list_timed_passes
 from specmoe.config.trace import Demonstration
 from specmoe.config.trace_choice import choose_demonstration
 from specmoe.engine.identity import engine_ids, maker_of
@@ -125,6 +126,26 @@ class LoadedCampaign:
         for name, block in self.blocks.items():
             first.setdefault(block.repeat, name)
         return first
+
+    @cached_property
+    def timed_passes(self) -> dict[str, TimedPasses]:
+        """The passes that are timed by themselves in every repeat, by model.
+
+        Empty for an engine built elsewhere: the program that times them needs its libraries.
+        """
+        samples = self.config.measurement.pass_samples
+        if not samples or isinstance(self.config.engine, PathEngine):
+            return {}
+        text = self.config.prompts.passage
+        blocks = [name for name in self.blocks if self.engine_of_block(name) == self.engine_id]
+        listed = list_timed_passes((self.blocks[name] for name in blocks), samples, text)
+        return {passes.model: passes for passes in listed}
+
+    @property
+    def pass_times_file(self) -> Path | None:
+        """The table of passes timed by themselves; None if the campaign has none."""
+        file = self.data / "pass_times.parquet"
+        return file if (self.timed_passes if self.measured else file.exists()) else None
 
     def host_priority(self, repeat: int) -> float:
         """Return the priority of describing the machine: just above the repeat's first block."""

@@ -1,0 +1,79 @@
+"""The table of passes that were timed by themselves: `pass_times.parquet`."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pandera.pandas as pa
+
+from specmoe.errors import SchemaError
+
+_POSITIVE = pa.Check.gt(0)
+_SCHEMA = pa.DataFrameSchema(
+    {
+        "engine": pa.Column(str),
+        "model": pa.Column(str),
+        "model_sha256": pa.Column(str),
+        "host": pa.Column(str),
+        "repeat": pa.Column(int, pa.Check.ge(0)),
+        # Which tokens got an output, see `config.timed_passes.Outputs`.
+        "outputs": pa.Column(str, pa.Check.isin(["all", "last"])),
+        "width": pa.Column(int, _POSITIVE),  # tokens of the pass
+        "depth": pa.Column(int, _POSITIVE),  # tokens before it
+        "samples": pa.Column(int, _POSITIVE),
+        "ms": pa.Column(float, _POSITIVE),  # median over the samples
+        # Distinct experts of a layer, mean over layers and samples; null of a dense model.
+        "experts": pa.Column(float, _POSITIVE, nullable=True),
+    },
+    unique=["engine", "model", "repeat", "outputs", "width"],
+    strict=True,
+    coerce=True,
+)
+
+
+def no_pass_times() -> pd.DataFrame:
+    """Return the table of a campaign in which no passes were timed by themselves."""
+    return _SCHEMA.coerce_dtype(pd.DataFrame(columns=list(_SCHEMA.columns)))
+
+
+def pass_times(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return the table of the records that the script `measure_pass_times` writes."""
+    rows = [
+        {
+            "engine": record["engine"],
+            "model": record["passes"]["model"],
+            "model_sha256": record["model_sha256"],
+            "host": record["host"],
+            "repeat": record["repeat"],
+            "depth": record["passes"]["depth"],
+            "samples": record["passes"]["samples"],
+            **timing,
+        }
+        for record in records
+        for timing in record["timings"]
+    ]
+    return pd.DataFrame(rows, columns=list(_SCHEMA.columns))
+
+
+def write_pass_times(frame: pd.DataFrame, path: Path) -> None:
+    """Check the table and write it. Raises SchemaError."""
+    _checked(frame, path).to_parquet(path, index=False)
+
+
+def read_pass_times(path: Path | None) -> pd.DataFrame:
+    """Return the table, checked; without rows if there is no file. Raises SchemaError."""
+    if path is None:
+        return no_pass_times()
+    try:
+        frame = pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise SchemaError(f"{path} is not a readable parquet file: {error}") from error
+    return _checked(frame, path)
+
+
+def _checked(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    try:
+        return _SCHEMA.validate(frame)
+    except (pa.errors.SchemaError, pa.errors.SchemaErrors) as error:
+        raise SchemaError(f"{path}: {' '.join(str(error).split())}") from error
