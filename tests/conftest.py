@@ -20,6 +20,7 @@ from snakemake.utils import update_config
 from specmoe.config.backend import Backend
 from specmoe.config.engines import Engine
 from specmoe.engine.identity import engine_id
+from specmoe.engine.pass_bench import PROGRAM, build_pass_bench
 
 ROOT = Path(__file__).resolve().parents[1]
 CATALOGS = ["engines", "models", "prompts", "suites", "config"]
@@ -108,6 +109,14 @@ def engine_bin(snakemake: Snakemake, _study: dict[str, Any]) -> Path:
     """The folder of llama.cpp's binaries."""
     built = os.environ.get("SPECMOE_TEST_ENGINE")
     return Path(built) if built else build_engine(snakemake, _study, "current")
+
+
+@pytest.fixture(scope="session")
+def pass_bench(engine_bin: Path) -> Path:
+    """The program that times passes, compiled against the engine's libraries."""
+    with FileLock(ROOT / "results/test_engines.lock"), tempfile.TemporaryFile() as output:
+        build_pass_bench(engine_bin.parent, output.fileno())
+    return engine_bin.parent / PROGRAM
 
 
 @pytest.fixture(scope="session")

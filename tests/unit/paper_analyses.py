@@ -27,6 +27,7 @@ from specmoe.analysis.temperature import compare_temperatures
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.config.schema import Statistics
 from specmoe.models.sizes import Size
+from specmoe.runs.pass_times import no_pass_times
 
 from . import simulated_rounds
 
@@ -254,6 +255,18 @@ def costed() -> Analysis:
 
     γ = 16 is beyond the widths of the MoE, where costs go on as straight lines.
     """
+    return _costed(no_pass_times(), SIZES)
+
+
+@cache
+def costed_with_timed_passes() -> Analysis:
+    """Return the same campaign with the MoE's passes timed by themselves."""
+    times = simulated_rounds.pass_times("moe_q4", repeats=3)
+    seen = ((1, 8.0), (5, 35.0), (17, 90.0))
+    return _costed(times, SIZES | {"moe_q4": replace(SIZES["moe_q4"], seen_experts=seen)})
+
+
+def _costed(times: pd.DataFrame, sizes: dict[str, Size]) -> Analysis:
     runs = simulated_rounds.frame(
         [
             *simulated_rounds.imposed("moe_q4", gammas=(1, 2, 4, 8), repeats=3, noise=0.01),
@@ -265,11 +278,11 @@ def costed() -> Analysis:
     )
     settings = Statistics()
     compared = with_speedups(runs)
-    fitted = cost_tables.fit_pairs(compared, runs, settings)
+    fitted = cost_tables.fit_pairs(compared, runs, times, settings)
     predicted = cost_tables.predictions(fitted, compared, settings)
     return replace(
         full(),
-        verification=cost_tables.verification(fitted, SIZES, 400e9, 512e6),
+        verification=cost_tables.verification(fitted, sizes, 400e9, 512e6),
         round_costs=cost_tables.round_costs(fitted),
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),

@@ -17,6 +17,7 @@ from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard
 from specmoe.models.expected_sizes import card_of_entry
 from specmoe.models.sizes import sizes_of_cards
+from specmoe.runs.pass_times import no_pass_times
 from specmoe.runs.schema import read_runs, write_runs
 from specmoe.runs.study_csv import host_of_study, rows_of_csv
 
@@ -57,5 +58,5 @@ def analysis_of_runs(
     runs: Any, config: Config, cards: Mapping[str, ModelCard], host: Mapping[str, Any]
 ) -> Analysis:
     """Return the analysis of runs, audited without judged divergences."""
-    audit = Audit.of(runs, sizes_of_cards(cards), Bandwidth.of(host), config.audit, {})
-    return analyse(runs, with_speedups(runs), config, cards, host, audit)
+    audit = Audit.of(runs, sizes_of_cards(cards, {}), Bandwidth.of(host), config.audit, {})
+    return analyse(runs, with_speedups(runs), config, cards, host, audit, no_pass_times())

@@ -22,6 +22,49 @@ def pass_cost(width: float) -> float:
     return 1.0 if width == 1 else 1.2 + 0.05 * width
 
 
+# Of `pass_cost`, what a round takes beyond its pass, where passes are timed by themselves.
+REST_COST = 0.1
+
+
+def reread_cost(width: float) -> float:
+    """Return the true d."""
+    return 0.1 + 0.01 * width
+
+
+def verify_cost(width: float) -> float:
+    """Return the true v of passes timed by themselves."""
+    return 1.0 if width == 1 else pass_cost(width) - reread_cost(width) - REST_COST
+
+
+def pass_times(
+    target: str = "moe_q4",
+    repeats: int = 2,
+    *,
+    noise: float = 0.0,
+    generator: np.random.Generator | None = None,
+) -> pd.DataFrame:
+    """Return the passes of a target and its draft, timed by themselves; a round's parts add up."""
+    generator = generator or np.random.default_rng(8)
+    rows = [
+        {
+            "engine": "current-cpu",
+            "model": model,
+            "repeat": repeat,
+            "outputs": outputs,
+            "width": width,
+            "ms": cost(width) * STEP_MS * float(np.exp(generator.normal(0, noise))),
+            "experts": None,
+        }
+        for repeat in range(repeats)
+        for model, outputs, cost in (
+            (target, "all", verify_cost),
+            ("draft_0.8b", "last", reread_cost),
+        )
+        for width in (1, 2, *(gamma + 1 for gamma in GAMMAS[1:]))
+    ]
+    return pd.DataFrame(rows)
+
+
 def nothing(drafted: int) -> int:
     """Accept no token."""
     del drafted

@@ -10,6 +10,7 @@ from specmoe.audit.tables import Audit
 from specmoe.claims.build import PublishedStudy, build_analysis
 from specmoe.config.schema import Config
 from specmoe.models.card import load_cards
+from specmoe.runs.pass_times import read_pass_times
 from specmoe.runs.schema import read_runs
 
 
@@ -34,6 +35,7 @@ def main() -> None:
         load_cards(args.models),
         json.loads(args.host.read_text()),
         Audit.read(args.audit),
+        read_pass_times(args.pass_times),
         PublishedStudy.read(args.reported, args.claims, args.passage),
         [Analysis.read(folder) for folder in args.compare_with],
     )

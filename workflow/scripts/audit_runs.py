@@ -12,6 +12,7 @@ from specmoe.audit.ties import gaps_of
 from specmoe.config.schema import Config
 from specmoe.models.card import load_cards
 from specmoe.models.sizes import sizes_of_cards
+from specmoe.runs.pass_times import read_pass_times, seen_experts
 from specmoe.runs.schema import read_runs
 
 
@@ -27,7 +28,7 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path, help="folder of the findings")
     args = parser.parse_args()
     settings = Config.model_validate_json(args.config.read_text()).audit
-    sizes = sizes_of_cards(load_cards(args.models))
+    sizes = sizes_of_cards(load_cards(args.models), seen_experts(read_pass_times(args.pass_times)))
     bandwidth = Bandwidth.of(json.loads(args.host.read_text()))
     divergences = gaps_of(json.loads(file.read_text()) for file in args.divergences)
     runs = read_runs(args.runs)

@@ -10,6 +10,7 @@ from specmoe.analysis.cost_model import CostModel, RunCounts, shares
 from specmoe.analysis.cost_tables import (
     WHOLE,
     break_even,
+    chance_of_each,
     fit_pairs,
     prediction_errors,
     predictions,
@@ -19,12 +20,14 @@ from specmoe.analysis.cost_tables import (
 from specmoe.analysis.summaries import with_speedups
 from specmoe.config.schema import Statistics
 from specmoe.models.sizes import Size
+from specmoe.runs.pass_times import no_pass_times
 
 from ..simulated_rounds import (
     DRAFT_COST,
     GAMMAS,
     N_PREDICT,
     REPLAY_COST,
+    REST_COST,
     STEP_MS,
     by_chance,
     counts,
@@ -33,7 +36,10 @@ from ..simulated_rounds import (
     imposed,
     nothing,
     pass_cost,
+    pass_times,
     real,
+    reread_cost,
+    verify_cost,
 )
 
 SETTINGS = Statistics()
@@ -42,7 +48,7 @@ WIDTHS = [1, *(gamma + 1 for gamma in GAMMAS)]
 
 def pairs_of(runs):
     """Return the costs of every target and draft."""
-    return fit_pairs(with_speedups(runs), runs, SETTINGS)
+    return fit_pairs(with_speedups(runs), runs, no_pass_times(), SETTINGS)
 
 
 def predicted_of(runs):
@@ -69,7 +75,7 @@ def by_hand(gammas, drafts, widths, passes, replay, *, replays=True):
     costs = np.array([*drafts, *passes, replay], dtype=float)
     nothing_left_out = np.empty((0, len(costs)))
     return CostModel(
-        tuple(gammas), tuple(widths), costs, nothing_left_out, np.array([[]]), replays, 0, 0.95
+        tuple(gammas), tuple(widths), (), (), costs, nothing_left_out, replays, 0, 0.95
     )
 
 
@@ -83,6 +89,96 @@ def test_known_costs_are_recovered(hybrid):
     assert model.costs[model.pass_costs] == pytest.approx([pass_cost(width) for width in WIDTHS])
     assert model.replays is hybrid
     assert model.costs[-1] == pytest.approx(REPLAY_COST if hybrid else 0)
+
+
+def timed_pair(**noise):
+    """Return the costs fitted on a suite V and on passes timed by themselves."""
+    runs = frame(imposed(**noise))
+    times = pass_times(repeats=noise.get("repeats", 2), noise=noise.get("noise", 0.0))
+    (pair,) = fit_pairs(with_speedups(runs), runs, times, SETTINGS)
+    return pair
+
+
+def test_timed_passes_tell_apart_what_a_round_consists_of():
+    pair = timed_pair()
+    table = verification([pair], {}, None, 0)
+    assert table["timed"].all()
+    truth = table["width"].map(verify_cost)
+    assert table["steps"].to_numpy() == pytest.approx(truth.to_numpy())
+    assert table["target_efficiency"].to_numpy() == pytest.approx(1 / truth.to_numpy())
+    costs = round_costs([pair])
+    widths = costs["gamma"] + 1
+    assert costs["reread_steps"].to_numpy() == pytest.approx(widths.map(reread_cost).to_numpy())
+    assert costs["rest_steps"].to_numpy() == pytest.approx(REST_COST)
+    assert costs["round_steps"].to_numpy() == pytest.approx(widths.map(pass_cost).to_numpy())
+    # A replay saves no state, so what a round needs for that counts as its own.
+    assert costs["replay_steps"].to_numpy() == pytest.approx(REPLAY_COST + REST_COST)
+
+
+def test_drafts_of_one_target_share_the_cost_of_its_passes():
+    runs = frame([*imposed(), *as_other_draft(imposed())])
+    times = pass_times()
+    other = times[times["model"] == "draft_0.8b"].assign(model="draft_2b")
+    times = pd.concat([times, other.assign(ms=0.5 * other["ms"])])
+    small, large = fit_pairs(with_speedups(runs), runs, times, SETTINGS)
+    assert small.model.costs[small.model.pass_costs] == pytest.approx(
+        large.model.costs[large.model.pass_costs]
+    )
+
+
+def as_other_draft(rows):
+    """Return the runs with a draft as those of another one."""
+    return [
+        row | {name: row[name].replace("0.8b", "2b") for name in ("draft", "block", "run")}
+        for row in rows
+        if row["draft"] != "none"
+    ]
+
+
+def test_an_engine_whose_passes_were_not_timed_is_fitted_on_its_runs_alone():
+    runs = frame(imposed())
+    times = pass_times().assign(engine="another")
+    (pair,) = fit_pairs(with_speedups(runs), runs, times, SETTINGS)
+    assert not pair.model.passes_were_timed
+    assert verification([pair], {}, None, 0)["target_efficiency"].isna().all()
+    assert round_costs([pair])[["reread_steps", "rest_steps"]].isna().all(axis=None)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_cost_is_negative_and_none_falls_with_the_width_whatever_the_noise(seed):
+    generator = np.random.default_rng(seed)
+    runs = frame(imposed(repeats=3, noise=0.2, drift=0.2, generator=generator))
+    times = pass_times(repeats=3, noise=0.2, generator=generator)
+    for passes in (times, no_pass_times()):
+        (pair,) = fit_pairs(with_speedups(runs), runs, passes, SETTINGS)
+        for costs in (pair.model.costs, *pair.model.without):
+            assert (costs >= 0).all()
+        table = verification([pair], {}, None, 0)
+        assert table["steps"].is_monotonic_increasing
+        assert table.loc[table["width"] > 1, ["steps_low", "steps_high"]].notna().all(axis=None)
+        assert round_costs([pair])["round_steps"].is_monotonic_increasing
+
+
+@pytest.mark.parametrize("timed", [True, False])
+def test_predicted_intervals_hold_the_truth_as_often_as_they_say(timed):
+    generator = np.random.default_rng(5)
+    exact = frame(real("B", "moe_q4", 8, 0.8, repeats=1))
+    truth = with_speedups(exact)["speedup"].iloc[-1]
+    held = []
+    for _ in range(60):
+        runs = frame(imposed(repeats=3, noise=0.05, drift=0.05, generator=generator))
+        times = pass_times(repeats=3, noise=0.05, generator=generator)
+        pairs = fit_pairs(with_speedups(runs), runs, times if timed else no_pass_times(), SETTINGS)
+        (found,) = predictions(pairs, with_speedups(exact), SETTINGS).to_dict("records")
+        held.append(found["predicted_low"] <= truth <= found["predicted_high"])
+    assert np.mean(held) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 60)
+
+
+@pytest.mark.parametrize("gamma", GAMMAS)
+@pytest.mark.parametrize("chance", [0.0, 0.3, 0.9, 1.0])
+def test_the_chance_of_each_token_follows_from_the_accepted_of_a_round(gamma, chance):
+    accepted = sum(chance**power for power in range(1, gamma + 1))
+    assert chance_of_each(gamma, accepted) == pytest.approx(chance, abs=1e-9)
 
 
 @pytest.mark.parametrize("gamma", GAMMAS)
@@ -215,6 +311,10 @@ def test_the_studys_equations_by_hand():
     a, c = row["acceptance_rate"], DRAFT_COST
     assert row["equation_1"] == pytest.approx((1 - a**5) / ((1 - a) * (4 * c + 1)))
     assert row["equation_2"] == pytest.approx(4 / (4 * c + pass_cost(5)))
+    accepted = runs["accepted"].iloc[-2:].sum() / runs["rounds"].iloc[-2:].sum()
+    each = chance_of_each(4, accepted)
+    assert row["equation_1_per_token"] == pytest.approx((1 - each**5) / ((1 - each) * (4 * c + 1)))
+    assert row["utility"] == pytest.approx(row["tokens_per_round"] / pass_cost(5))
 
 
 def test_equation_2_does_not_depend_on_acceptance():
@@ -234,7 +334,10 @@ def test_errors_name_the_worst_cell_of_every_suite_and_of_all():
             "imposed_acceptance": [np.nan, np.nan, np.nan, 0.5],
             "speedup": [1.0, 1.0, 2.0, 1.0],
             "ratio": [1.02, 0.9, 1.3, 2.0],
+            "predicted_low": [0.9, 1.1, np.nan, 0.5],
+            "predicted_high": [1.1, 1.2, np.nan, 1.5],
             "equation_1": 1.0,
+            "equation_1_per_token": 2.0,
             "equation_2": 3.0,
         }
     )
@@ -250,6 +353,7 @@ def test_errors_name_the_worst_cell_of_every_suite_and_of_all():
     assert whole["worst"] == pytest.approx(0.3)
     assert list(whole[["worst_suite", "worst_target", "worst_gamma"]]) == ["G", "t", 4]
     assert whole["median_2"] == pytest.approx(2.0)
+    assert whole["inside"] == pytest.approx(0.5)
 
 
 def test_a_round_in_which_all_or_nothing_is_accepted_by_hand():

@@ -19,6 +19,7 @@ from ..paper_analyses import (
     MODELS,
     analysis_of,
     baseline_runs,
+    costed,
     full,
     several_ways,
     single,
@@ -273,6 +274,15 @@ PREDICATE_CASES = {
         ]
     ]
     + [(NOT_TESTABLE, [cell("moe_q4", SMALL, 4, 60, 62, prompt="passage-64")], {})],
+    "falls_with_reading_the_prompt": [
+        (verdict,
+         [cell("moe_q4", SMALL, 4, 60, 62, prompt="passage-64"),
+          cell("moe_q4", SMALL, 4, *rates, prompt="passage-128")], {})
+        for verdict, rates in [
+            (CONTRADICTED, (57, 58)), (SUPPORTED, (65, 66)), (INCONCLUSIVE, (59, 63)),
+        ]
+    ]
+    + [(NOT_TESTABLE, [cell("moe_q4", SMALL, 4, 60, 62, prompt="passage-64")], {})],
     "varies_at_most": [
         (verdict, [MOE, cell("moe_q4", SMALL, 4, *rates, prompt="chinese")],
          {"cells": "prompts", "high": 0.15})
@@ -356,7 +366,7 @@ BANDWIDTH_CASES = [
 AUDIT_CASES = [
     (SUPPORTED, {"losslessness_passed": 2}),
     (CONTRADICTED, {"losslessness_passed": 1, "losslessness_failed": 1}),
-    (INCONCLUSIVE, {"losslessness_passed": 1, "losslessness_not_applicable": 1}),
+    (SUPPORTED, {"losslessness_passed": 1, "losslessness_not_applicable": 1}),
     (NOT_TESTABLE, {"losslessness_not_applicable": 2}),
 ]
 
@@ -387,7 +397,7 @@ def test_runs_without_a_draft_count_where_a_check_applies_to_them():
     audit.loc[0, "determinism_failed"] = 1
     row = judged(campaign(MOE, audit=audit), "audit_passes", check="determinism")
     assert row["verdict"] == CONTRADICTED
-    assert row["why"] == "2 runs pass, 1 fail, 0 could not be checked"
+    assert row["why"] == "2 runs pass, 1 fail, it does not apply to 0"
 
 
 def test_every_predicate_is_tested_with_every_verdict_it_can_give():
@@ -400,6 +410,8 @@ def test_every_predicate_is_tested_with_every_verdict_it_can_give():
         # Counts of tokens have no interval.
         "larger_draft_is_accepted_more": {INCONCLUSIVE},
         "rounds_are_tokens_over_gamma": {INCONCLUSIVE},
+        # A run passes a check, or fails it, or the check does not apply.
+        "audit_passes": {INCONCLUSIVE},
         # A rate below the bandwidth shows nothing.
         "reads_its_file_for_each_token": {SUPPORTED},
     }
@@ -425,6 +437,48 @@ def test_cells_whose_rounds_are_not_known_are_left_out():
         NOT_TESTABLE,
         "no runs of any target with a draft whose rounds are known",
     )
+
+
+def imposed_at(rate, *ends):
+    """Return the predictions of one cell whose acceptance was imposed, by its measured speedup."""
+    cells = costed().predictions
+    return (
+        cells[cells["target"] == "moe_q4"]
+        .head(1)
+        .assign(
+            imposed_acceptance=rate,
+            acceptance_rate=rate,
+            **dict(zip(("speedup", "speedup_low", "speedup_high"), ends, strict=True)),
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("rate", "ends", "verdict"),
+    [
+        (0.02, (0.2, 0.19, 0.21), CONTRADICTED),
+        (0.02, (1.2, 1.1, 1.3), SUPPORTED),
+        (0.3, (0.2, 0.19, 0.21), NOT_TESTABLE),  # more than next to nothing
+    ],
+)
+def test_where_next_to_nothing_was_accepted_by_force_the_speedup_decides(rate, ends, verdict):
+    analysis = replace(campaign(DENSE), predictions=imposed_at(rate, *ends))
+    row = judged(analysis, "gains_without_accepted_tokens", family="moe", at_most=0.04)
+    assert row["verdict"] == verdict
+    if verdict == CONTRADICTED:
+        assert row["why"].endswith("made to accept 2.0 %: 0.20 [0.19, 0.21]")
+
+
+@pytest.mark.parametrize(("steps", "verdict"), [(3.0, SUPPORTED), (30.0, CONTRADICTED)])
+def test_passes_timed_by_themselves_decide_what_checking_costs(steps, verdict):
+    passes = costed().verification
+    passes = passes[passes["target"] == "moe_q4"].assign(
+        timed=True, steps=steps, steps_low=steps - 0.1, steps_high=steps + 0.1
+    )
+    analysis = replace(campaign(MOE), verification=passes[passes["width"] == 5])
+    row = judged(analysis, "rounds_cost_less_than_their_positions")
+    assert row["verdict"] == verdict
+    assert f"a pass over 5 tokens takes the time of {steps:.2f}" in row["why"]
 
 
 BETWEEN = {"family": "moe", "above": "dense_4b", "below": "dense_9b", "at": "best"}
@@ -653,6 +707,7 @@ OF_STUDY = {
     "lengths_gain": (INCONCLUSIVE, 0, 18),  # 1.26 at 32 words, between 1.242 and 1.269
     "lengths_stable": (INCONCLUSIVE, 0, 18),  # 0.066, between 0.048 and 0.078
     "lengths_decline": (SUPPORTED, 0, 6),
+    "lengths_decline_cause": (CONTRADICTED, 0, 6),  # decode rates leave the prompt out, and fall
     "lengths_settle": (SUPPORTED, 0, 9),
     "texts_stable": (SUPPORTED, 144, 144),
     "moe_slower_than_next_active": (SUPPORTED, 0, 27),

@@ -7,8 +7,8 @@ import pytest
 from specmoe.analysis.labelled_costs import pass_costs, predicted_cells
 from specmoe.figures.figures import FIGURES, NOT_MEASURED
 
-from ..paper_analyses import costed
-from ..simulated_rounds import pass_cost
+from ..paper_analyses import costed, costed_with_timed_passes
+from ..simulated_rounds import pass_cost, verify_cost
 from .test_figures import legend, lines, words
 
 ANALYSIS = costed()
@@ -23,6 +23,20 @@ def test_a_line_for_every_target_and_the_experts_of_the_moe_beside_them():
     (visited,) = lines(experts)
     assert visited[:2] == pytest.approx([8, 256 * (1 - (1 - 8 / 256) ** 2)])
     assert legend(figure) == ["MoE Q4", "Dense 4B"]
+
+
+def test_rounds_and_even_routing_are_hollow_beside_passes_timed_by_themselves():
+    made = costed_with_timed_passes()
+    moe = made.verification[made.verification["target"] == "moe_q4"]
+    figure = FIGURES["verification_cost"](replace(made, verification=moe))
+    steps, experts = figure.axes
+    passes, rounds = lines(steps)
+    assert passes == pytest.approx([verify_cost(width) for width in moe["width"]], rel=0.05)
+    assert rounds == pytest.approx([pass_cost(width) for width in (2, 3, 5, 9)], rel=0.05)
+    seen, even = lines(experts)
+    assert seen[0] == even[0] == 8
+    assert seen[-1] < even[-1]
+    assert legend(figure) == ["MoE Q4", "left: a whole round", "right: if routing is even"]
 
 
 def test_targets_without_experts_have_no_panel_for_them():

@@ -14,6 +14,7 @@ from ...conftest import ROOT
 from ..paper_analyses import (
     controlled,
     costed,
+    costed_with_timed_passes,
     full,
     relabelled,
     sampled,
@@ -40,7 +41,17 @@ def test_the_supplement_includes_every_table():
 
 @pytest.mark.parametrize("name", ROWS)
 @pytest.mark.parametrize(
-    "make", [full, single, without_drafts, sampled, several_types, controlled, costed]
+    "make",
+    [
+        full,
+        single,
+        without_drafts,
+        sampled,
+        several_types,
+        controlled,
+        costed,
+        costed_with_timed_passes,
+    ],
 )
 def test_every_table_is_one_tabular_with_rows_of_equal_length(name, make):
     text = latex(name, make())

@@ -13,6 +13,7 @@ from ..paper_analyses import (
     compared,
     controlled,
     costed,
+    costed_with_timed_passes,
     full,
     sampled,
     several_types,
@@ -24,7 +25,7 @@ from ..rendered_tables import SPECIFICATIONS, page_tables, shown
 
 MAKERS = [
     *(full, single, without_drafts, sampled, several_types),
-    *(several_ways, controlled, costed, compared),
+    *(several_ways, controlled, costed, costed_with_timed_passes, compared),
 ]
 
 

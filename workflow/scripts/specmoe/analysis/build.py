@@ -21,6 +21,7 @@ from specmoe.config.schema import Config
 from specmoe.config.study import is_of_study
 from specmoe.models.card import ModelCard
 from specmoe.models.sizes import Size, sizes_of_cards
+from specmoe.runs.pass_times import seen_experts
 
 # What the analysis takes over from a model's card.
 CARD_COLUMNS = (
@@ -109,11 +110,13 @@ def analyse(
     cards: Mapping[str, ModelCard],
     host: Mapping[str, Any],
     audit: Audit,
+    pass_times: pd.DataFrame,
 ) -> Analysis:
     """Compute the tables of a campaign that need neither another campaign nor the study's text.
 
     `runs` is `schema.read_runs`'s frame, `compared` is `with_speedups(runs)`, `cards` are the
-    models' by id, `host` is the machine's description, `audit` the audit of `runs`.
+    models' by id, `host` is the machine's description, `audit` the audit of `runs`, `pass_times`
+    the table of `runs.pass_times`.
     """
     statistics, unrelated = config.statistics, config.audit.unrelated_drafts
     usual = usual_runs(runs, config)
@@ -125,10 +128,10 @@ def analyse(
 
     cells = summarise(usually_compared)
     spread = spread_of_cells(compared, statistics)
-    sizes = sizes_of_cards(cards)
+    sizes = sizes_of_cards(cards, seen_experts(pass_times))
     measured = Measured(usual, usually_compared, cells, spread, audit.audit)
     advice = advise(measured, config, cards)
-    fitted, predicted = _costs(runs, compared, config, cards)
+    fitted, predicted = _costs(runs, compared, pass_times, config, cards)
     return Analysis(
         baselines=summarise_baselines(usual, statistics),
         cells=cells,
@@ -172,11 +175,15 @@ def usual_runs(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
 
 
 def _costs(
-    runs: pd.DataFrame, compared: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]
+    runs: pd.DataFrame,
+    compared: pd.DataFrame,
+    pass_times: pd.DataFrame,
+    config: Config,
+    cards: Mapping[str, ModelCard],
 ) -> tuple[list[cost_tables.Fitted], pd.DataFrame]:
     """Fit the cost model, and predict with it all cells but controls of accepted drafts."""
     at_usual = compared[compared["temperature"] == config.measurement.temperature]
-    fitted = cost_tables.fit_pairs(at_usual, runs, config.statistics)
+    fitted = cost_tables.fit_pairs(at_usual, runs, pass_times, config.statistics)
     kinds = with_controls(at_usual, config.audit.unrelated_drafts, cards)
     no_controls = kinds[kinds["imposed_acceptance"].notna() | (kinds["control"] == Control.NONE)]
     return fitted, cost_tables.predictions(fitted, no_controls, config.statistics)

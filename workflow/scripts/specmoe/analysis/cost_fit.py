@@ -1,39 +1,78 @@
-"""The cost model of a target and its draft, from runs whose acceptance was imposed."""
+"""The costs of a target and its draft, from runs of imposed acceptance and timed passes."""
 
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import nnls
 
 from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
 from specmoe.config.schema import Statistics
+from specmoe.config.timed_passes import Outputs
 
-_DRAFT, _REST, _WORK = 0, 1, 2  # columns of a stratum's sums; the work is as wide as the costs
+# Runs decide what rounds take, and passes timed by themselves what of that is the pass. With equal
+# weights, noise in which a pass exceeds its round would make rounds too slow in the fit, and fewer
+# predicted intervals would hold than they say.
+_TIMED_WEIGHT = 0.1
 
 
-class _Stratum(NamedTuple):
-    """Runs of one gamma in which all drafted tokens were accepted, or none.
+class TimedSteps(NamedTuple):
+    """Passes that were timed by themselves, in steps of the target: by repeat, then width.
 
-    `sums` has, for each repeat or for each choice of them, the steps that drafting took, those of
-    the rest, and the work; `widest` is the widest pass.
+    `verified` are v of the target's passes, `reread` are d of its draft's. Each has the repeats as
+    its index and the widths as its columns.
     """
 
-    gamma: int
-    full: bool
-    widest: int
-    sums: Array
+    verified: pd.DataFrame
+    reread: pd.DataFrame
 
 
-def fit(runs: pd.DataFrame, settings: Statistics) -> CostModel | None:
+class _Equations(NamedTuple):
+    """What some repeats took, in steps.
+
+    `drafting` and `rest` are the time of each kind of run, beside its `work`, shape (kinds, costs).
+    `timed` are the passes timed by themselves: v at each width, then d.
+    """
+
+    drafting: Array
+    rest: Array
+    work: Array
+    timed: Array
+
+
+def timed_steps(times: pd.DataFrame, target: str, draft: str) -> TimedSteps | None:
+    """Return the passes of a target and its draft that were timed with one engine.
+
+    `times` are rows of `pass_times.parquet`. The step is the target's own pass of one token, timed
+    beside the others. None unless both models were timed.
+    """
+    by_width = times.pivot(index=["model", "outputs", "repeat"], columns="width", values="ms")
+    kinds = set(by_width.index.droplevel("repeat"))
+    if not {(target, Outputs.ALL.value), (draft, Outputs.LAST.value)} <= kinds:
+        return None
+    verified = by_width.loc[(target, Outputs.ALL.value)].dropna(axis="columns")
+    reread = by_width.loc[(draft, Outputs.LAST.value)].dropna(axis="columns")
+    step = verified[1]
+    return TimedSteps(verified.div(step, axis="index"), reread.div(step, axis="index").dropna())
+
+
+def fit(
+    runs: pd.DataFrame, settings: Statistics, timed: TimedSteps | None = None
+) -> CostModel | None:
     """Return the costs of one target with one draft.
 
     `runs` are rows of `schema.read_runs`'s frame with `step_ms`, the target's time for a token in
     their own baseline. Only runs with an imposed acceptance of 0 or 1 are used.
     Returns None unless there are some of both.
 
+    All costs but c, which the engine logs, solve one least-squares problem in which none is
+    negative and v, d and o never fall with the width. Its equations are those of each gamma with
+    everything accepted, of each with nothing accepted, and of each timed pass; their errors count
+    as shares of the time, those of timed passes less.
+
     The costs are fitted again without each repeat in turn: the repeats of a campaign follow one
-    another, so all blocks of one share what the machine did meanwhile.
+    another, so all blocks of one, with their baselines, share what the machine did meanwhile.
     """
     known = runs[counts_are_known(runs) & runs["draft_ms"].notna() & runs["step_ms"].notna()]
     full = known[(known["imposed_acceptance"] == 1) & (known["accepted"] == known["drafted"])]
@@ -41,44 +80,51 @@ def fit(runs: pd.DataFrame, settings: Statistics) -> CostModel | None:
     if full.empty or none.empty:
         return None
     read = pd.concat([full.assign(full=True), none.assign(full=False)])
-    nothing = np.array([])
+    of_rounds = tuple(sorted({_widest(counts) for counts in _counts(full)}))
     unfitted = CostModel(
         gammas=tuple(sorted({int(gamma) for gamma in read["gamma"]})),
-        widths=(1, *sorted({_widest(counts) for counts in _counts(full)})),
-        costs=nothing,
-        without=nothing,
-        replay_costs=nothing,
+        widths=tuple(timed.verified) if timed else (1, *of_rounds),
+        reread_widths=tuple(timed.reread) if timed else (),
+        rest_widths=of_rounds if timed else (),
+        costs=np.array([]),
+        without=np.array([]),
         replays=bool(none["replays"].sum() > 0),
         degrees=int(read.groupby(["full", "gamma"])["repeat"].nunique().min()) - 1,
         confidence=settings.confidence,
     )
-    by_repeat = _by_repeat(read, unfitted)
-    (costs,), by_gamma = _solve([_summed(one) for one in by_repeat], unfitted)
-    without, without_by_gamma = np.empty((0, len(costs))), np.empty((0, by_gamma.shape[1]))
-    if unfitted.degrees > 0:
-        without, without_by_gamma = _solve([_without(one) for one in by_repeat], unfitted)
-    return replace(
-        unfitted,
-        costs=costs,
-        without=without,
-        replay_costs=np.concatenate([by_gamma, without_by_gamma]),
-    )
-
-
-def _by_repeat(read: pd.DataFrame, model: CostModel) -> list[_Stratum]:
-    """Return the strata with the sums of each repeat; zeros where a stratum lacks one."""
+    sums = _sums(read, unfitted)
     repeats = sorted(read["repeat"].unique())
-    strata = []
-    for (full, _), members in read.groupby(["full", "gamma"]):
-        step = members["step_ms"].to_numpy(float)
-        drafting = members["draft_ms"].to_numpy(float) / step
-        rest = members["decode_ms"].to_numpy(float) / step - drafting
-        counts = _counts(members)
-        work = np.array([model.work(one) for one in counts])
-        columns = pd.DataFrame(np.column_stack([drafting, rest, work]), index=members["repeat"])
-        sums = columns.groupby(level=0).sum().reindex(repeats, fill_value=0).to_numpy(float)
-        strata.append(_Stratum(counts[0].gamma, bool(full), max(map(_widest, counts)), sums))
-    return strata
+    costs = _solve(_equations(sums, timed, repeats), unfitted)
+    without = np.empty((0, len(costs)))
+    if unfitted.degrees > 0:
+        others = ([one for one in repeats if one != left_out] for left_out in repeats)
+        without = np.array([_solve(_equations(sums, timed, kept), unfitted) for kept in others])
+    return replace(unfitted, costs=costs, without=without)
+
+
+def _sums(read: pd.DataFrame, model: CostModel) -> pd.DataFrame:
+    """Return what the runs of each kind and repeat took in all: drafting, rest, and the work."""
+    step = read["step_ms"].to_numpy(float)
+    drafting = read["draft_ms"].to_numpy(float) / step
+    rest = read["decode_ms"].to_numpy(float) / step - drafting
+    work = np.array([model.work(one) for one in _counts(read)])
+    columns = pd.DataFrame(np.column_stack([drafting, rest, work]), index=read.index)
+    return columns.groupby([read["full"], read["gamma"], read["repeat"]]).sum()
+
+
+def _equations(sums: pd.DataFrame, timed: TimedSteps | None, repeats: list[int]) -> _Equations:
+    kept = sums[sums.index.isin(repeats, level="repeat")]
+    drafting, rest, *work = kept.groupby(level=["full", "gamma"]).sum().to_numpy(float).T
+    passes = [_mean(frame, repeats) for frame in timed] if timed else []
+    return _Equations(drafting, rest, np.array(work).T, np.concatenate([[], *passes]))
+
+
+def _mean(steps: pd.DataFrame, repeats: list[int]) -> Array:
+    """Return the geometric mean over repeats, by width."""
+    kept = steps[steps.index.isin(repeats)]
+    kept = steps if kept.empty else kept
+    mean: Array = np.exp(np.log(kept).mean()).to_numpy(float)
+    return mean
 
 
 def _counts(members: pd.DataFrame) -> list[RunCounts]:
@@ -89,56 +135,30 @@ def _widest(counts: RunCounts) -> int:
     return round(float(counts.widths().max()))
 
 
-def _summed(stratum: _Stratum) -> _Stratum:
-    return stratum._replace(sums=stratum.sums.sum(axis=0, keepdims=True))
+def _solve(equations: _Equations, model: CostModel) -> Array:
+    """Return the costs that explain the equations best."""
+    drafted = equations.work[:, model.draft_costs]
+    drafting = (equations.drafting[:, None] * (drafted > 0)).sum(axis=0) / drafted.sum(axis=0)
+    rises = _rises(model)
+    single = np.zeros(len(rises))
+    single[: len(model.widths)] = 1  # v(1), from which v rises
+    left, right = [equations.work[:, len(model.gammas) :]], [equations.rest]
+    if len(equations.timed):
+        left.append(np.eye(len(equations.timed), len(rises)))
+        right.append(equations.timed)
+    work, took = np.concatenate(left), np.concatenate(right)
+    count = len(equations.rest)
+    weight = np.where(np.arange(len(took)) < count, 1.0, _TIMED_WEIGHT) / took
+    found, _ = nnls((work @ rises) * weight[:, None], (took - work @ single) * weight)
+    return np.concatenate([drafting, single + rises @ found])
 
 
-def _without(stratum: _Stratum) -> _Stratum:
-    return stratum._replace(sums=stratum.sums.sum(axis=0) - stratum.sums)
-
-
-def _solve(strata: list[_Stratum], model: CostModel) -> tuple[Array, Array]:
-    """Return the costs by every row of the sums, and a replay's at each gamma by itself."""
-    drafting = _drafting(strata, model)
-    passes = _passes([one for one in strata if one.full], model)
-    of_passes = slice(_WORK + model.pass_costs.start, _WORK + len(model.gammas) + len(model.widths))
-    excess, replays = (np.zeros((len(drafting), len(model.gammas))) for _ in range(2))
-    for stratum in strata:
-        if not stratum.full:
-            at = model.gammas.index(stratum.gamma)
-            explained = (stratum.sums[:, of_passes] * passes).sum(axis=1)
-            excess[:, at] = stratum.sums[:, _REST] - explained
-            replays[:, at] = stratum.sums[:, -1]
-    by_gamma = np.divide(excess, replays, out=np.full_like(excess, np.nan), where=replays > 0)
-    total = replays.sum(axis=1)
-    replay = np.divide(excess.sum(axis=1), total, out=np.zeros_like(total), where=total > 0)
-    return np.column_stack([drafting, passes, replay]), by_gamma
-
-
-def _drafting(strata: list[_Stratum], model: CostModel) -> Array:
-    """Return c at each gamma: what drafting took, over the tokens drafted."""
-    costs = []
-    for place, gamma in enumerate(model.gammas):
-        members = [one.sums for one in strata if one.gamma == gamma]
-        took = sum(sums[:, _DRAFT] for sums in members)
-        costs.append(took / sum(sums[:, _WORK + place] for sums in members))
-    return np.column_stack(costs)
-
-
-def _passes(full: list[_Stratum], model: CostModel) -> Array:
-    """Return v at each width.
-
-    Runs whose widest pass has a given width have passes of that width and of smaller ones, so
-    there are as many equations as widths, and each brings one that is new.
-    """
-    widths = model.widths[1:]
-    shape = (len(full[0].sums), len(widths), len(model.widths))
-    work, took = np.zeros(shape), np.zeros(shape[:2])
-    start = _WORK + model.pass_costs.start
-    for stratum in full:
-        at = widths.index(stratum.widest)
-        work[:, at] += stratum.sums[:, start : start + len(model.widths)]
-        took[:, at] += stratum.sums[:, _REST]
-    single = work[..., 0]  # a pass of width 1 is the unit
-    solved = np.linalg.solve(work[..., 1:], (took - single)[..., None])[..., 0]
-    return np.column_stack([np.ones(len(solved)), solved])
+def _rises(model: CostModel) -> Array:
+    """Return the matrix from what v, d and o rise by at each width, and r, to their values."""
+    sizes = [len(model.widths), len(model.reread_widths), len(model.rest_widths), 1]
+    blocks = [np.tril(np.ones((size, size))) for size in sizes]
+    blocks[0][:, 0] = 0  # v(1) is the unit
+    rises = np.zeros((sum(sizes), sum(sizes)))
+    for block, end in zip(blocks, np.cumsum(sizes), strict=True):
+        rises[end - len(block) : end, end - len(block) : end] = block
+    return rises

@@ -5,27 +5,33 @@ and verifies them in one pass of width g + 1. On a target that cannot take back 
 (see `server_log`) a round that accepts a < g tokens is followed by a replay, a pass of width
 a + 2 that gives one more token. A run of N timed tokens then takes, in steps,
 
-    drafted * c(gamma) + sum of v(width) over rounds and replays + replays * r + single steps
+    drafted * c(gamma)
+    + sum of v(width) + d(width) over rounds and replays
+    + sum of o(width) over rounds + replays * r + single steps
 
 - c(gamma): the draft's time for one drafted token;
-- v(b): one pass of width b, with what the server does once a round, such as saving the state of a
-  hybrid target; v(1) = 1;
-- r: what a replay takes beyond v of its width: restoring the state, less saving it;
+- v(b): one pass of the target over b tokens; v(1) = 1;
+- d(b): the draft reads every batch of a round or replay again (`common_speculative_process` in
+  llama.cpp), which the engine counts neither as drafting nor as verifying;
+- o(b): what else a round of that width takes, such as saving the state of a hybrid target;
+- r: what a replay takes beyond its pass and its re-reading: restoring the state;
 
 and its speedup is N over that. Per round this is the usual
 
-    (1 + mean accepted) / (gamma * c + v(gamma + 1) + replay share),
+    (1 + mean accepted) / (gamma * c + v(gamma + 1) + d(gamma + 1) + o(gamma + 1) + replay share),
 
 with the token of a replay counted above, its cost below.
 
-All three are fitted on runs of imposed acceptance: c on all of them, v on those that accepted
-everything (they have no replays), r on those that accepted nothing. v and c are linear between the
-measured values; beyond them v continues at the slope of its last piece and c stays constant.
+Where passes were timed by themselves, v and d come from there, and o and r are what the runs of
+imposed acceptance take beyond them. Elsewhere v holds all three, and d and o have no values. No
+cost is negative, and v, d and o never fall with the width. They are linear between the measured
+widths and continue beyond them at the slope of the last piece; below its least width o is constant,
+as is c beyond the measured gammas.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, nan, sqrt
+from math import ceil, exp, nan, sqrt
 from typing import Any, Self
 
 import numpy as np
@@ -106,18 +112,19 @@ def counts_are_known(runs: pd.DataFrame) -> "pd.Series[bool]":
 class CostModel:
     """The costs of one target with one draft, in steps.
 
-    `costs` has c at each of `gammas`, then v at each of `widths` (the first is 1), then r.
-    `without` has the same as fitted without each repeat in turn, shape (repeats, costs); it has no
-    rows where a kind of run has a single repeat. `replay_costs` is r by itself at each of `gammas`
-    (first row), and without each repeat; NaN where there are no replays. `degrees` of freedom are
-    the fewest repeats of any kind of run, less one.
+    `costs` has c at each of `gammas`, v at each of `widths` (the first is 1), d at each of
+    `reread_widths`, o at each of `rest_widths`, and r. The last two lists of widths are empty
+    unless passes were timed by themselves. `without` has the costs as fitted without each repeat in
+    turn, shape (repeats, costs); it has no rows where a kind of run has a single repeat. `degrees`
+    of freedom are the fewest repeats of any kind of run, less one.
     """
 
     gammas: tuple[int, ...]
     widths: tuple[int, ...]
+    reread_widths: tuple[int, ...]
+    rest_widths: tuple[int, ...]
     costs: Array
     without: Array
-    replay_costs: Array
     replays: bool
     degrees: int
     confidence: float
@@ -130,7 +137,12 @@ class CostModel:
     @property
     def pass_costs(self) -> slice:
         """Where in `costs` those of passes are."""
-        return slice(len(self.gammas), -1)
+        return slice(len(self.gammas), len(self.gammas) + len(self.widths))
+
+    @property
+    def passes_were_timed(self) -> bool:
+        """Whether v and d were measured by themselves."""
+        return bool(self.reread_widths)
 
     def reach(self, without: Array) -> Array:
         """Return half the width of the intervals of values, given those without each repeat.
@@ -147,20 +159,23 @@ class CostModel:
         reach: Array = student_quantile(self.degrees, self.confidence) * error
         return reach
 
-    def interval(self, value: float, without: Array) -> Interval:
-        """Return the interval of a value, given it without each repeat."""
-        reach = float(self.reach(without))
-        return NO_INTERVAL if np.isnan(reach) else Interval(value - reach, value + reach)
+    def interval(self, parts: Array) -> Interval:
+        """Return the interval of a cost that is `parts @ costs` and may be zero.
+
+        NaN at zero: there the fit does not say how much more it may be.
+        """
+        value, reach = float(parts @ self.costs), float(self.reach(self.without @ parts))
+        if not value or np.isnan(reach):
+            return NO_INTERVAL
+        return Interval(max(value - reach, 0.0), value + reach)
 
     def interval_of_ratio(self, value: float, without: Array) -> Interval:
-        """Return the interval of a cost or speedup, which is above zero, by its logarithm.
+        """Return the interval of a cost or speedup above zero, by its logarithm.
 
-        NaN where noise makes the value zero or less without some repeat.
+        `without` has the value without each repeat.
         """
-        if value <= 0 or (without <= 0).any():
-            return NO_INTERVAL
-        low, high = np.exp(self.interval(float(np.log(value)), np.log(without)))
-        return Interval(float(low), float(high))
+        reach = float(self.reach(np.log(without)))
+        return NO_INTERVAL if np.isnan(reach) else Interval(value / exp(reach), value * exp(reach))
 
     def draft_cost(self, gamma: int) -> float:
         """Return c(gamma), in steps a token."""
@@ -168,14 +183,40 @@ class CostModel:
 
     def pass_cost(self, width: float) -> float:
         """Return v(width), in steps."""
-        return float(shares([width], self.widths) @ self.costs[self.pass_costs])
+        return float(self.part("pass", width) @ self.costs)
+
+    def part(self, name: str, width: float) -> Array:
+        """Return the weights of `costs` that give v, d, o or r of one pass of a width.
+
+        `name` is `pass`, `reread`, `rest` or `replay`.
+        """
+        at = [width]
+        return self._joined(
+            passes=shares(at, self.widths, float(name == "pass")),
+            rereads=shares(at, self.reread_widths, float(name == "reread")),
+            rests=self._rests(at, float(name == "rest")),
+            replays=float(name == "replay"),
+        )
+
+    def round(self, width: float) -> Array:
+        """Return the weights of `costs` that give v + d + o: a round of a width, not drafted."""
+        parts: Array = sum(self.part(name, width) for name in ("pass", "reread", "rest"))
+        return parts
 
     def work(self, counts: RunCounts) -> Array:
         """Return how much of each of `costs` a run has; its time in steps is `work @ costs`."""
-        passes = shares(counts.widths(), self.widths)
-        passes += counts.replays * shares([counts.replay_width()], self.widths)
+        rounds = counts.widths()
+        batches = np.append(rounds, counts.replay_width())
+        times = np.append(np.ones(len(rounds)), counts.replays)
+        passes = shares(batches, self.widths, times)
         passes[0] += counts.single_steps
-        return self._joined(self._drafting(counts.gamma, counts.drafted), passes, counts.replays)
+        return self._joined(
+            drafting=self._drafting(counts.gamma, counts.drafted),
+            passes=passes,
+            rereads=shares(batches, self.reread_widths, times),
+            rests=self._rests(rounds),
+            replays=counts.replays,
+        )
 
     def cycle(self, gamma: int, chance: float) -> tuple[float, float, Array]:
         """Return a round's expected accepted tokens, all tokens it yields, and its work.
@@ -186,37 +227,61 @@ class CostModel:
         # The chances of accepting exactly 0, 1, ... of them.
         partly: Array = np.power(chance, np.arange(gamma, dtype=float)) * (1 - chance)
         accepted = float(partly @ np.arange(gamma) + gamma * chance**gamma)
-        passes = shares([gamma + 1], self.widths)
         replays = float(partly.sum()) if self.replays else 0.0
-        if self.replays:
-            passes = passes + shares(np.arange(2, gamma + 2, dtype=float), self.widths, partly)
-        work = self._joined(self._drafting(gamma, gamma), passes, replays)
+        batches = np.arange(2, gamma + 3, dtype=float)
+        batches[-1] = gamma + 1  # the round's own, behind its possible replays
+        times = np.append(partly if self.replays else np.zeros(gamma), 1.0)
+        work = self._joined(
+            drafting=self._drafting(gamma, gamma),
+            passes=shares(batches, self.widths, times),
+            rereads=shares(batches, self.reread_widths, times),
+            rests=self._rests([gamma + 1]),
+            replays=replays,
+        )
         return accepted, 1 + accepted + replays, work
 
     def extrapolates(self, counts: RunCounts) -> bool:
         """Return whether some pass of a run is wider than the widest that was measured."""
-        return bool(counts.widths().max() > self.widths[-1])
+        return bool(counts.widths().max() > self.widest)
+
+    @property
+    def widest(self) -> int:
+        """The width of the widest rounds and passes that were measured."""
+        return min([widths[-1] for widths in (self.widths, self.rest_widths) if widths])
 
     def _drafting(self, gamma: int, tokens: int) -> Array:
         within = min(max(gamma, self.gammas[0]), self.gammas[-1])
-        return tokens * shares([within], self.gammas)
+        return shares([within], self.gammas, tokens)
 
-    def _joined(self, drafting: Array, passes: Array, replays: float) -> Array:
-        return np.concatenate([drafting, passes, [replays]])
+    def _rests(self, widths: Sequence[float] | Array, times: float = 1.0) -> Array:
+        least = self.rest_widths[0] if self.rest_widths else 0
+        return shares(np.maximum(widths, least), self.rest_widths, times)
+
+    def _joined(
+        self,
+        *,
+        passes: Array,
+        rereads: Array,
+        rests: Array,
+        replays: float,
+        drafting: Array | None = None,
+    ) -> Array:
+        drafted = np.zeros(len(self.gammas)) if drafting is None else drafting
+        return np.concatenate([drafted, passes, rereads, rests, [replays]])
 
 
 def shares(
-    points: Sequence[float] | Array, knots: Sequence[int], weights: Array | None = None
+    points: Sequence[float] | Array, knots: Sequence[int], weights: Array | float = 1.0
 ) -> Array:
     """Return the weights of the values at `knots` in a weighted sum of values at `points`.
 
     Values are linear between knots, and continue beyond the last at the slope of the last piece.
-    `weights` are those of the points (default: 1 each).
+    `weights` are those of the points, or of each.
     """
     at, places = np.asarray(points, float), np.asarray(knots, float)
-    weights = np.ones(len(at)) if weights is None else weights
-    if len(places) == 1:
-        return np.array([weights.sum()])
+    weights = np.broadcast_to(weights, at.shape)
+    if len(places) < 2:
+        return np.full(len(places), weights.sum())
     left = np.clip(np.searchsorted(places, at, side="right") - 1, 0, len(places) - 2)
     part = (at - places[left]) / (places[left + 1] - places[left])
     total = np.zeros(len(places))

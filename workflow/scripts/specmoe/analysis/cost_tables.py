@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.optimize import brentq
 
-from specmoe.analysis.cost_fit import fit
+from specmoe.analysis.cost_fit import fit, timed_steps
 from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
 from specmoe.analysis.intervals import NO_INTERVAL, interval_of_rate, interval_of_speedup
 from specmoe.analysis.summaries import geometric_mean
@@ -42,16 +43,22 @@ class Fitted(NamedTuple):
         return dict(zip(PAIR, self.key, strict=True))
 
 
-def fit_pairs(compared: pd.DataFrame, runs: pd.DataFrame, settings: Statistics) -> list[Fitted]:
+def fit_pairs(
+    compared: pd.DataFrame, runs: pd.DataFrame, pass_times: pd.DataFrame, settings: Statistics
+) -> list[Fitted]:
     """Return the costs of every target and draft with runs of imposed acceptance.
 
-    `compared` are rows of `with_speedups` of one temperature, `runs` has their baselines.
+    `compared` are rows of `with_speedups` of one temperature, `runs` has their baselines,
+    `pass_times` is `pass_times.parquet`.
     """
     imposed = compared[compared["imposed_acceptance"].notna() & compared["paired"]]
     imposed = imposed.assign(step_ms=1000 / imposed["baseline_tokens_per_second"])
     fitted = []
     for key, members in imposed.groupby(PAIR, sort=False):
-        model = fit(members, settings)
+        named = dict(zip(PAIR, map(str, key), strict=True))
+        of_engine = pass_times[pass_times["engine"] == named["engine"]]
+        timed = timed_steps(of_engine, named["target"], named["draft"])
+        model = fit(members, settings, timed)
         if model is not None:
             own = runs[runs["run"].isin(members["baseline"])]
             times = 1000 / own["tokens_per_second"].astype(float)
@@ -68,32 +75,44 @@ def verification(
 ) -> pd.DataFrame:
     """Return v at every width measured, one row per target, draft and width; the roofline.
 
-    Columns: protocol, engine, target, draft, width (tokens of a pass), steps (v) with steps_low and
-    steps_high (null of width 1, which is the unit), ms with ms_low and ms_high, experts (distinct
-    ones a pass visits in each layer, in expectation, if tokens choose theirs independently and
-    evenly; null if dense), read_bytes (of weights, by one pass), bound_ms (read_bytes over
-    `bandwidth`, in bytes a second), bound_share (bound_ms / ms: how much of the bound is reached),
-    in_cache (whether the whole file may lie in a cache of `cache_bytes`, so that memory sets no
-    bound).
+    Columns:
+
+    - protocol, engine, target, draft, width (tokens of a pass).
+    - timed: whether passes were timed by themselves; elsewhere v holds d and o.
+    - steps (v) with steps_low and steps_high (null of width 1, which is the unit), ms with ms_low
+      and ms_high.
+    - target_efficiency: v(1) / v, the time of a single token's pass over this one's (MoESD, arXiv
+      2505.19645); null unless timed.
+    - experts: distinct ones that a pass visits in each layer, as seen, else as expected of even
+      routing; experts_even: the latter; both null if dense. experts_seen: whether they were seen.
+    - read_bytes (of weights, by one pass), bound_ms (read_bytes over `bandwidth`, in bytes a
+      second), bound_share (bound_ms / ms: how much of the bound is reached), in_cache (whether the
+      whole file may lie in a cache of `cache_bytes`, so that memory sets no bound).
     """
     rows = []
     for pair in fitted:
+        model = pair.model
         size = sizes.get(pair.identity["target"])
-        for place, width in enumerate(pair.model.widths, pair.model.pass_costs.start):
-            steps = float(pair.model.costs[place])
-            ends = pair.model.interval_of_ratio(steps, pair.model.without[:, place])
+        for width in model.widths:
+            steps = model.pass_cost(width)
+            ends = model.interval_of_ratio(steps, model.without @ model.part("pass", width))
             ends_ms = (ends.low * pair.step_ms, ends.high * pair.step_ms)
             if width == 1:
                 ends, ends_ms = NO_INTERVAL, (pair.step_ms_low, pair.step_ms_high)
             ms, read = steps * pair.step_ms, size.pass_bytes(width) if size else np.nan
             bound = 1000 * read / bandwidth if bandwidth else np.nan
+            routed = size if size and size.experts else None
             rows.append(
                 pair.identity
                 | {
                     "width": width,
+                    "timed": model.passes_were_timed,
                     **_with_ends("steps", steps, ends),
                     **_with_ends("ms", ms, ends_ms),
-                    "experts": _distinct_experts(size, width),
+                    "target_efficiency": 1 / steps if model.passes_were_timed else np.nan,
+                    "experts": routed.visited(width) if routed else np.nan,
+                    "experts_even": routed.evenly_visited(width) if routed else np.nan,
+                    "experts_seen": bool(routed and routed.seen_experts),
                     "read_bytes": read,
                     "bound_ms": bound,
                     "bound_share": bound / ms,
@@ -103,39 +122,36 @@ def verification(
     return pd.DataFrame(rows)
 
 
-def _distinct_experts(size: Size | None, width: int) -> float:
-    if size is None or not size.experts:
-        return float("nan")
-    visited: float = 1 - (1 - size.experts_used / size.experts) ** width
-    return size.experts * visited
-
-
 def round_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
-    """Return c and r at every gamma, one row per target, draft and gamma.
+    """Return what a round of every gamma takes, one row per target, draft and gamma.
 
-    Columns: protocol, engine, target, draft, gamma, draft_steps (c, per drafted token) with its
-    interval, draft_ms, replay_steps (r at this gamma alone) with its interval, replay_ms,
-    replay_steps_all (r over all gammas, what predictions use). Those of replays are null where the
-    target has none.
+    Columns, each in steps with its interval: draft_steps (c, per drafted token), round_steps (v + d
+    + o: all of a round but drafting), reread_steps (d) and rest_steps (o) at the width of a round
+    (null unless passes were timed by themselves), replay_steps (r; one for all gammas, null where
+    the target has no replays). Beside them protocol, engine, target, draft, gamma, draft_ms,
+    replay_ms.
     """
     rows = []
     for pair in fitted:
         model = pair.model
         for place, gamma in enumerate(model.gammas):
-            drafting, replay = float(model.costs[place]), float(model.replay_costs[0, place])
-            drafting_ends = model.interval_of_ratio(drafting, model.without[:, place])
-            replay_ends = model.interval(replay, model.replay_costs[1:, place])
-            rows.append(
-                pair.identity
-                | {
-                    "gamma": gamma,
-                    **_with_ends("draft_steps", drafting, drafting_ends),
-                    "draft_ms": drafting * pair.step_ms,
-                    **_with_ends("replay_steps", replay, replay_ends),
-                    "replay_ms": replay * pair.step_ms,
-                    "replay_steps_all": float(model.costs[-1]) if model.replays else np.nan,
-                }
-            )
+            width = gamma + 1
+            parts = {
+                "round_steps": model.round(width),
+                "reread_steps": model.part("reread", width) if model.reread_widths else None,
+                "rest_steps": model.part("rest", width) if model.rest_widths else None,
+                "replay_steps": model.part("replay", width) if model.replays else None,
+            }
+            drafting = float(model.costs[place])
+            ends = model.interval_of_ratio(drafting, model.without[:, place])
+            row = pair.identity | {"gamma": gamma, **_with_ends("draft_steps", drafting, ends)}
+            for name, weights in parts.items():
+                known = weights is not None
+                value = float(weights @ model.costs) if known else np.nan
+                row |= _with_ends(name, value, model.interval(weights) if known else NO_INTERVAL)
+            row["draft_ms"] = drafting * pair.step_ms
+            row["replay_ms"] = row["replay_steps"] * pair.step_ms
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -151,9 +167,14 @@ def predictions(
     - runs, blocks, acceptance_rate (accepted / drafted), speedup with its interval over blocks.
     - predicted: geometric mean over the runs of timed tokens / (work @ costs), with an interval
       from the repeats fitted on; ratio: predicted / speedup.
+    - tokens_per_round (those of replays included), utility: tokens_per_round / v(g + 1), what a
+      round yields for each step that verifying takes (Cascade, arXiv 2506.20675); below 1 not even
+      a free draft pays.
     - equation_1: the published study's (1 - a^(g+1)) / ((1 - a) (c g + 1)) with a the acceptance
-      rate as it counts it; equation_2: its g / (g c + v(g + 1)), which counts g tokens a round,
-      whether or not they were accepted.
+      rate as it counts it, accepted / drafted; equation_1_per_token: the same with a the chance of
+      each drafted token whose predecessors were accepted, as the equation means it.
+    - equation_2: its g / (g c + v(g + 1)), which counts g tokens a round, whether or not they were
+      accepted.
     - extrapolated: whether a pass was wider than all measured ones.
     """
     unseen = ~compared["imposed_acceptance"].isin([0, 1])
@@ -176,7 +197,11 @@ def _predicted(members: pd.DataFrame, model: CostModel, settings: Statistics) ->
     predicted = geometric_mean(tokens / (work @ model.costs))
     without = np.exp(np.log(tokens / (model.without @ work.T)).mean(axis=1))
     speedup = geometric_mean(members["speedup"].to_numpy(float))
-    rate = float(members["accepted"].sum() / members["drafted"].sum())
+    accepted, rounds = members["accepted"].sum(), members["rounds"].sum()
+    rate = float(accepted / members["drafted"].sum())
+    each = chance_of_each(gamma, float(accepted / rounds))
+    tokens_per_round = sum(one.tokens - one.single_steps for one in counts) / float(rounds)
+    drafting, passing = model.draft_cost(gamma), model.pass_cost(gamma + 1)
     return {
         "runs": len(members),
         "blocks": members["block"].nunique(),
@@ -184,8 +209,11 @@ def _predicted(members: pd.DataFrame, model: CostModel, settings: Statistics) ->
         **_with_ends("speedup", speedup, interval_of_speedup(members, settings.confidence)),
         **_with_ends("predicted", predicted, model.interval_of_ratio(predicted, without)),
         "ratio": predicted / speedup,
-        "equation_1": classical_speedup(gamma, rate, model.draft_cost(gamma)),
-        "equation_2": gamma / (gamma * model.draft_cost(gamma) + model.pass_cost(gamma + 1)),
+        "tokens_per_round": tokens_per_round,
+        "utility": tokens_per_round / passing,
+        "equation_1": classical_speedup(gamma, rate, drafting),
+        "equation_1_per_token": classical_speedup(gamma, each, drafting),
+        "equation_2": gamma / (gamma * drafting + passing),
         "extrapolated": any(model.extrapolates(one) for one in counts),
     }
 
@@ -196,12 +224,24 @@ def classical_speedup(gamma: int, acceptance: float, draft_cost: float) -> float
     return tokens / (draft_cost * gamma + 1)
 
 
+def chance_of_each(gamma: int, accepted: float) -> float:
+    """Return the chance of acceptance of each drafted token whose predecessors were accepted.
+
+    `accepted` is the mean number of accepted tokens a round of `gamma`, which is a + a^2 + ... +
+    a^gamma for the chance a.
+    """
+    powers = np.arange(1, gamma + 1)
+    most = min(max(accepted, 0.0), float(gamma))
+    return float(brentq(lambda chance: float((chance**powers).sum()) - most, 0.0, 1.0))
+
+
 def prediction_errors(predicted: pd.DataFrame) -> pd.DataFrame:
     """Return the errors of the predictions, by suite, then over all cells of real acceptance.
 
     Columns: suite, imposed (whether acceptance was), cells, median and worst (of |ratio - 1|), the
-    cell of the worst (worst_suite, worst_target, worst_draft, worst_gamma, worst_ratio), and the
-    median errors of the study's equations (median_1, median_2).
+    cell of the worst (worst_suite, worst_target, worst_draft, worst_gamma, worst_ratio), inside
+    (the share of measured speedups that lie in the predicted interval; null without intervals), and
+    the median errors of the study's equations (median_1, median_1_per_token, median_2).
     """
     if predicted.empty:
         return pd.DataFrame()
@@ -219,8 +259,10 @@ def prediction_errors(predicted: pd.DataFrame) -> pd.DataFrame:
 def _errors(suite: str, imposed: bool, cells: pd.DataFrame) -> dict[str, Any]:
     errors = (cells["ratio"] - 1).abs()
     worst = cells.iloc[int(errors.argmax())]
-    of_equations = cells[["equation_1", "equation_2"]].div(cells["speedup"], axis=0)
-    median_1, median_2 = (of_equations - 1).abs().median()
+    names = ["equation_1", "equation_1_per_token", "equation_2"]
+    of_equations = (cells[names].div(cells["speedup"], axis=0) - 1).abs().median()
+    known = cells.dropna(subset=["predicted_low", "predicted_high"])
+    inside = known["speedup"].between(known["predicted_low"], known["predicted_high"])
     return {
         "suite": suite,
         "imposed": imposed,
@@ -228,8 +270,8 @@ def _errors(suite: str, imposed: bool, cells: pd.DataFrame) -> dict[str, Any]:
         "median": float(errors.median()),
         "worst": float(errors.max()),
         **{f"worst_{key}": worst[key] for key in ("suite", "target", "draft", "gamma", "ratio")},
-        "median_1": float(median_1),
-        "median_2": float(median_2),
+        "inside": float(inside.mean()) if len(known) else np.nan,
+        **{name.replace("equation", "median"): float(of_equations[name]) for name in names},
     }
 
 
@@ -285,7 +327,7 @@ def _ends(model: CostModel, gamma: int) -> dict[str, Any]:
         **_with_ends("break_even", float(point), ends),
     }
     finite = {name: value if np.isfinite(value) else np.nan for name, value in values.items()}
-    return finite | {"extrapolated": gamma + 1 > model.widths[-1]}
+    return finite | {"extrapolated": gamma + 1 > model.widest}
 
 
 def _crossing(rates: Array, curves: Array) -> Array:

@@ -66,20 +66,22 @@ _COLUMNS = {
     "advice": " ".join(ADVICE_COLUMNS),
     "advice_settings": " ".join(SETTING_COLUMNS),
     "verification": f"""
-        {_PAIR} width steps steps_low steps_high ms ms_low ms_high experts read_bytes bound_ms
-        bound_share in_cache
+        {_PAIR} width timed steps steps_low steps_high ms ms_low ms_high target_efficiency experts
+        experts_even experts_seen read_bytes bound_ms bound_share in_cache
     """,
     "round_costs": f"""
-        {_PAIR} gamma draft_steps draft_steps_low draft_steps_high draft_ms replay_steps
-        replay_steps_low replay_steps_high replay_ms
+        {_PAIR} gamma draft_steps draft_steps_low draft_steps_high draft_ms round_steps
+        round_steps_low round_steps_high reread_steps reread_steps_low reread_steps_high rest_steps
+        rest_steps_low rest_steps_high replay_steps replay_steps_low replay_steps_high replay_ms
     """,
     "predictions": f"""
-        {_PAIR} suite gamma imposed_acceptance speedup speedup_low speedup_high predicted
-        predicted_low predicted_high ratio equation_1 equation_2 extrapolated
+        {_PAIR} suite gamma imposed_acceptance acceptance_rate speedup speedup_low speedup_high
+        predicted predicted_low predicted_high ratio tokens_per_round utility equation_1
+        equation_1_per_token equation_2 extrapolated
     """,
     "prediction_errors": """
-        suite imposed cells median worst median_1 median_2 worst_suite worst_target worst_draft
-        worst_gamma worst_ratio
+        suite imposed cells median worst inside median_1 median_1_per_token median_2 worst_suite
+        worst_target worst_draft worst_gamma worst_ratio
     """,
     "break_even": f"""
         {_PAIR} gamma floor floor_low floor_high ceiling ceiling_low ceiling_high break_even

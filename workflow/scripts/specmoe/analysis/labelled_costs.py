@@ -27,6 +27,13 @@ def pass_costs(analysis: Analysis) -> pd.DataFrame:
     )
 
 
+def timed_passes(analysis: Analysis) -> pd.DataFrame:
+    """Return v of the passes that were timed by themselves, one row per target and width."""
+    passes = pass_costs(analysis)
+    passes = passes[passes["timed"].astype(bool)]
+    return passes.drop_duplicates(["target", "width"], ignore_index=True)
+
+
 def predicted_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells that the cost model predicts."""
     return _cells(table(analysis, "predictions"), analysis)

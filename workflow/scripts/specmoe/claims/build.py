@@ -50,16 +50,18 @@ def build_analysis(
     cards: Mapping[str, ModelCard],
     host: Mapping[str, Any],
     audit: Audit,
+    pass_times: pd.DataFrame,
     study: PublishedStudy,
     others: Sequence[Analysis],
 ) -> Analysis:
     """Return the analysis of a campaign with all of its tables.
 
     `runs` is `schema.read_runs`'s frame, `cards` are the models' by id, `host` is the machine's
-    description, `audit` the audit of `runs`, `others` the campaigns to compare with.
+    description, `audit` the audit of `runs`, `pass_times` the table of `runs.pass_times`, `others`
+    the campaigns to compare with.
     """
     compared = with_speedups(runs)
-    own = analyse(runs, compared, config, cards, host, audit)
+    own = analyse(runs, compared, config, cards, host, audit, pass_times)
     campaigns = [own, *others]
     tables = {
         "required_time": required_times(campaigns),

@@ -44,6 +44,7 @@ PREDICATES: dict[str, type[Predicate]] = {
         speedup.GainFollows,
         speedup.LargerFileGainsMore,
         speedup.FallsWithLength,
+        speedup.FallsWithReadingThePrompt,
         speedup.VariesAtMost,
         passes.GainsWithoutAcceptedTokens,
         passes.RoundsCostLessThanTheirPositions,

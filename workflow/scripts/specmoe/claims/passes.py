@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.labelled import ordered_baselines, table
+from specmoe.analysis.labelled_costs import predicted_cells, timed_passes
 from specmoe.audit.checks import ALL
 from specmoe.claims.selection import OfModels, OfWholeCells, Predicate, cell_words, rate, speedup
 from specmoe.claims.verdicts import ClaimResult, Comparison, Estimate, TableRow, Verdict
@@ -28,10 +29,14 @@ class GainsWithoutAcceptedTokens(OfRounds):
 
     A round and its replay yield L tokens, the target's own included. Without the accepted ones they
     would yield one a pass in the same time, so with p passes a round the speedup would be S p / L.
-    As a pass takes one step at least, no true row can have S p > L.
+    As a pass takes one step at least, no true row can have S p > L. Where the engine was made to
+    accept `at_most` of the drafted tokens or less, the measured speedup decides as it is.
     """
 
+    at_most: float = 0.0
+
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        yield from (self._imposed(row) for row in self._imposed_rows(analysis))
         for row in self.rows(analysis):
             tokens, passes = row["tokens_per_round"], 1 + row["replays_per_round"]
             alone = speedup(row).times(passes / tokens)
@@ -41,16 +46,41 @@ class GainsWithoutAcceptedTokens(OfRounds):
             )
             yield Comparison(alone.minus(Estimate.exact(1)), words, (row,))
 
+    def _imposed_rows(self, analysis: Analysis) -> Sequence[TableRow]:
+        cells = predicted_cells(analysis)
+        cells = cells[cells["imposed_acceptance"].notna()]
+        cells = cells[cells["acceptance_rate"] <= self.at_most]
+        return self._narrow(cells, analysis).to_dict("records")
+
+    def _imposed(self, row: TableRow) -> Comparison:
+        words = (
+            f"{cell_words(row)}, made to accept {100 * row['acceptance_rate']:.1f} %:"
+            f" {speedup(row).words()}"
+        )
+        return Comparison(speedup(row).minus(Estimate.exact(1)), words, (row,))
+
 
 class RoundsCostLessThanTheirPositions(OfRounds):
-    """A round takes less time than checking its γ + 1 positions one after another.
+    """A verification takes less time than passes over its γ + 1 positions one after another.
 
-    A round of L tokens at speedup S takes the time of L / S single passes, drafting included. If
-    the claim holds for the round, it holds for the verification alone; if it fails, drafting may be
-    the cause.
+    Where passes were timed by themselves, their times decide. Elsewhere a round of L tokens at
+    speedup S takes the time of L / S single passes, drafting included. If the claim holds for the
+    round, it holds for the verification alone; if it fails, drafting may be the cause.
     """
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        passes = self._among(timed_passes(analysis))
+        if passes.empty:
+            yield from self._rounds(analysis)
+        for row in passes[passes["width"] > 1].to_dict("records"):
+            cost = Estimate(row["steps"], row["steps_low"], row["steps_high"])
+            words = (
+                f"{row['target_label']}: a pass over {row['width']} tokens takes the time of"
+                f" {cost.words()} of one token"
+            )
+            yield Comparison(Estimate.exact(row["width"]).minus(cost), words, ())
+
+    def _rounds(self, analysis: Analysis) -> Iterator[Comparison]:
         for row in self.rows(analysis):
             positions = row["gamma"] + 1
             ends = ("speedup", "speedup_high", "speedup_low")
@@ -230,8 +260,8 @@ class BandwidthIsUsed(OfBandwidth):
 class AuditPasses(Predicate):
     """No run fails a check of the audit.
 
-    Runs that could not be checked leave the claim open. Runs without a draft count where the check
-    applies to some of them.
+    Runs that the check does not apply to count neither way, such as those whose acceptance was
+    imposed. Runs without a draft count where it applies to some of them.
     """
 
     check: Literal["losslessness", "determinism"]
@@ -246,7 +276,7 @@ class AuditPasses(Predicate):
         rows = tuple(audit.to_dict("records"))
         if not passed + failed:
             return ClaimResult(Verdict.NOT_TESTABLE, "no runs whose tokens are known")
-        why = f"{passed} runs pass, {failed} fail, {unknown} could not be checked"
+        why = f"{passed} runs pass, {failed} fail, it does not apply to {unknown}"
         if failed:
             return ClaimResult(Verdict.CONTRADICTED, why, rows)
-        return ClaimResult(Verdict.INCONCLUSIVE if unknown else Verdict.SUPPORTED, why, rows)
+        return ClaimResult(Verdict.SUPPORTED, why, rows)

@@ -109,10 +109,14 @@ class OfCells(OfModels):
 
         Added: draft_parameters, draft_family.
         """
+        cells = _TABLES[self.cells](analysis)
+        return self._narrow(cells[cells[self.needed].notna()], analysis)
+
+    def _narrow(self, cells: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
         drafts = table(analysis, "models")[["model", "parameters_total", "family"]]
         drafts.columns = pd.Index(["draft", "draft_parameters", "draft_family"])
-        cells = _TABLES[self.cells](analysis).merge(drafts, how="left", on="draft", validate="m:1")
-        cells = self._among(cells[cells[self.needed].notna()])
+        cells = cells.merge(drafts, how="left", on="draft", validate="m:1")
+        cells = self._among(cells)
         if self.draft_family:
             cells = cells[cells["draft_family"] == self.draft_family]
         if self.draft:

@@ -221,6 +221,23 @@ class FallsWithLength(OfCells):
                 yield _more(by_length[0], by_length[-1])
 
 
+class FallsWithReadingThePrompt(OfCells):
+    """The speedup falls with the prompt's length because reading the prompt takes its share.
+
+    Decode rates leave that out, so they must not fall: the speedup of decoding at the longest
+    prompt is not below that at the shortest.
+    """
+
+    cells: Literal["lengths"] = "lengths"
+    several: ClassVar[str] = " at two lengths"
+
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        for prompts in self.groups(analysis, "series", "draft", "gamma"):
+            if len(prompts) > 1:
+                by_length = sorted(prompts, key=lambda row: int(row["n_prompt"]))
+                yield _more(by_length[-1], by_length[0])
+
+
 class VariesAtMost(Bounded):
     """Over the prompts of a cell, the highest speedup is at most `high` above the lowest.
 

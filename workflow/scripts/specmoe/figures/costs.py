@@ -1,5 +1,6 @@
 """The figures of the cost model: cost of a pass, predictions, break-even, roofline."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -37,11 +38,14 @@ WIDTH_WORDS = "width of the pass (tokens)"
 MARGIN = 1.15
 
 _STEPS = PlottedColumn("steps", "time of a pass (single-token steps)", "steps_low", "steps_high")
-_EXPERTS = PlottedColumn("experts", "distinct experts a layer, expected")
+_ROUND = PlottedColumn("round_steps", "", "round_steps_low", "round_steps_high")
+_EXPERTS = PlottedColumn("experts", "distinct experts a layer")
+_EVEN = PlottedColumn("experts_even", "")
 _MS = PlottedColumn("ms", "time of a pass (ms)", "ms_low", "ms_high")
 _BOUND_MS = PlottedColumn("bound_ms", "")
 _SHARE = PlottedColumn("bound_share", "share of the bound reached")
 _BREAK_EVEN = PlottedColumn("break_even", "acceptance rate", "break_even_low", "break_even_high")
+_BESIDE = Look("#444444", "o", ":")
 # Of each panel: the column of its predictions, and its title.
 _PREDICTIONS = {
     "predicted": "cost model",
@@ -53,26 +57,49 @@ _PREDICTIONS = {
 def plot_verification_cost(analysis: Analysis) -> Figure | None:
     """Show what a pass costs against its width, or None if no pass was measured.
 
-    Beside it are the experts that an MoE visits.
+    A line for each target and draft, or for each target where all passes were timed by themselves.
+    Hollow marks show whole rounds where passes were timed by themselves. Beside them are the
+    experts that an MoE visits, and hollow those of even routing where the former were seen.
     """
     passes = pass_costs(analysis)
     if passes.empty:
         return None
+    rounds = passes.iloc[:0]
+    if passes["timed"].all():
+        # All drafts of a target share its passes; their rounds differ.
+        passes = passes.assign(series=passes["target"], label=passes["target_label"])
+        rounds = passes[passes["round_steps"].notna()]
+        passes = passes.drop_duplicates(["target", "width"])
     looks = target_looks(passes)
     routed = passes[passes["experts"].notna()]
     figure, panels = make_panels(1 if routed.empty else 2, sharey=False)
     draw_series(panels[0], passes, "width", _STEPS, looks)
+    for _, of_draft in rounds.groupby("draft", sort=False):
+        _draw_beside(panels[0], of_draft, _ROUND, looks)
     _mark_one_by_one(panels[0], passes)
     panels[0].set_ylabel(_STEPS.words)
+    seen = routed[routed["experts_seen"].astype(bool)]
     for axes in panels[1:]:
         draw_series(axes, routed, "width", _EXPERTS, looks)
+        _draw_beside(axes, seen, _EVEN, looks)
         axes.set_ylabel(_EXPERTS.words)
         start_at_zero(axes)
     for axes in panels:
         powers_of_two(axes, passes["width"].astype(int))
     figure.supxlabel(WIDTH_WORDS)
-    add_legend(figure, series_handles(passes, looks))
+    beside = [] if rounds.empty else [handle(_BESIDE, "left: a whole round", hollow=True)]
+    beside += [] if seen.empty else [handle(_BESIDE, "right: if routing is even", hollow=True)]
+    add_legend(figure, [*series_handles(passes, looks), *beside])
     return figure
+
+
+def _draw_beside(
+    axes: Axes, passes: pd.DataFrame, plotted: PlottedColumn, looks: Mapping[str, Look]
+) -> None:
+    """Draw hollow marks and dotted lines of another column of the same series."""
+    for (series, members), dodge in dodged(passes.groupby("series", sort=False)):
+        look = replace(looks[str(series)], line=":")
+        draw(axes, members, "width", plotted, look, dodge, hollow=True)
 
 
 def plot_predicted_speedup(analysis: Analysis) -> Figure | None:

@@ -1,7 +1,8 @@
 """How large a model's file is, and what a pass over it reads."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from specmoe.models.card import ModelCard
 
@@ -17,16 +18,38 @@ class Size:
     experts_used: int
     layers: int
     basis: str  # where the figure comes from, in words
+    # Pass width and the distinct experts that such passes were seen to visit in a layer, by width.
+    seen_experts: tuple[tuple[int, float], ...] = ()
 
     def pass_bytes(self, width: float) -> float:
-        """Return the bytes that one pass over `width` tokens reads.
-
-        Of E experts with k used, b tokens routed evenly visit E (1 - (1 - k/E)^b) in expectation.
-        """
+        """Return the bytes that one pass over `width` tokens reads."""
         if not self.experts:
             return self.always_read_bytes
-        visited = 1 - float((1 - self.experts_used / self.experts) ** width)
-        return self.always_read_bytes + self.routed_bytes * visited
+        return self.always_read_bytes + self.routed_bytes * self.visited(width) / self.experts
+
+    def visited(self, width: float) -> float:
+        """Return how many distinct experts a pass visits in each layer; 0 if dense.
+
+        What was seen, as a share of what even routing visits, is linear between the widths seen and
+        constant beyond them. Without it the share is 1.
+        """
+        shares = [
+            (seen, experts / self.evenly_visited(seen)) for seen, experts in self.seen_experts
+        ]
+        share = 1.0 if not shares else shares[0][1] if width <= shares[0][0] else shares[-1][1]
+        for (low, at_low), (high, at_high) in pairwise(shares):
+            if low <= width <= high:
+                share = at_low + (at_high - at_low) * (width - low) / (high - low)
+        return self.evenly_visited(width) * share
+
+    def evenly_visited(self, width: float) -> float:
+        """Return how many experts a pass is expected to visit if tokens choose theirs evenly.
+
+        Of E experts with k used, b tokens routed independently visit E (1 - (1 - k/E)^b).
+        """
+        if not self.experts:
+            return 0.0
+        return self.experts * (1 - float((1 - self.experts_used / self.experts) ** width))
 
 
 def size_of_card(card: ModelCard) -> Size:
@@ -42,6 +65,14 @@ def size_of_card(card: ModelCard) -> Size:
     )
 
 
-def sizes_of_cards(cards: Mapping[str, ModelCard]) -> dict[str, Size]:
-    """Return the sizes of models whose files have been read, by model id."""
-    return {model: size_of_card(card) for model, card in cards.items()}
+def sizes_of_cards(
+    cards: Mapping[str, ModelCard], seen_experts: Mapping[str, tuple[tuple[int, float], ...]]
+) -> dict[str, Size]:
+    """Return the sizes of models whose files have been read, by model id.
+
+    `seen_experts` are the distinct experts by width of the models whose passes were timed.
+    """
+    return {
+        model: replace(size_of_card(card), seen_experts=seen_experts.get(model, ()))
+        for model, card in cards.items()
+    }

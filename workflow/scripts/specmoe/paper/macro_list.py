@@ -20,6 +20,7 @@ from specmoe.analysis.labelled import (
 from specmoe.analysis.labelled_costs import pass_costs
 from specmoe.audit.finding import Level
 from specmoe.claims.verdicts import Verdict
+from specmoe.config.block import Protocol
 from specmoe.paper.latex import command_name
 from specmoe.tables.number_text import fixed, memory, percent, thousands
 from specmoe.tables.rows import short_commits
@@ -38,6 +39,7 @@ _CITED = (
 # The errors of predictions that the text cites, by the ends of their macros' names.
 _ERRORS = {"Median": "median", "Worst": "worst"}
 _ERRORS |= {"EquationOne": "median_1", "EquationTwo": "median_2"}
+_ERRORS |= {"EquationOnePerToken": "median_1_per_token", "Inside": "inside"}
 
 
 class Macro(NamedTuple):
@@ -74,6 +76,7 @@ def all_macros(analysis: Analysis) -> Iterator[Macro]:
     yield Macro("CampaignsCompared", others, "campaigns that this one is compared with")
     yield from _counts(analysis)
     yield from _audit(analysis)
+    yield from _of_commands(analysis)
     yield from _reported(analysis)
     yield from _verdicts(analysis)
     yield from _answers(analysis)
@@ -168,6 +171,20 @@ def _verdicts(analysis: Analysis) -> Iterator[Macro]:
         if verdict != Verdict.NOT_TESTABLE:
             marked = int((found["marked"] > 0).sum())
             yield Macro(f"{name}Marked", marked, "of them, with runs the audit marks")
+
+
+def _of_commands(analysis: Analysis) -> Iterator[Macro]:
+    """Yield what the study's commands report at their shortest and longest draft."""
+    cells = table(analysis, "cells")
+    cells = cells[cells["protocol"] == Protocol.PUBLISHED]
+    for end, gamma in [("Short", cells["gamma"].min()), ("Long", cells["gamma"].max())]:
+        at = cells[cells["gamma"] == gamma]
+        where = f"of the study's commands at their {end.lower()}est draft"
+        yield Macro(f"Commands{end}Gamma", thousands(gamma), f"γ {where}")
+        rate = percent(at["acceptance_rate"].median())
+        yield Macro(f"Commands{end}Acceptance", rate, f"median acceptance rate {where}, in percent")
+        speedup = fixed(at["speedup"].median(), 2)
+        yield Macro(f"Commands{end}Speedup", speedup, f"median speedup {where}")
 
 
 def _costs(analysis: Analysis) -> Iterator[Macro]:

@@ -55,6 +55,7 @@ def switches(analysis: Analysis) -> dict[str, bool]:
     lengths = {name: len(make(analysis).rows) for name, make in ROWS.items()}
     answers, protocols = set(advised_targets(analysis)["answer"]), campaign["protocol"].split(", ")
     repeats = table(analysis, "spread")["blocks"].max()
+    passes = table(analysis, "verification")
     return {
         "CampaignOfStudy": analysis.of_study,
         "CampaignSynthetic": bool(campaign["synthetic"]),
@@ -65,7 +66,9 @@ def switches(analysis: Analysis) -> dict[str, bool]:
         "SettingsSeveral": len(cells) > 1,
         "CampaignCompared": bool(compared(analysis)),
         **{f"Advised{answer.name.title()}": answer in answers for answer in Answer},
-        "CostsMeasured": not table(analysis, "verification").empty,
+        "CostsMeasured": not passes.empty,
+        "PassesTimed": bool(passes["timed"].any()),
+        "ExpertsSeen": bool(passes["experts_seen"].any()),
         "CostsPredicted": not predicted(analysis).empty,
         "ImposedMeasured": not imposed.empty,
         "ImposedAtSeveralShares": imposed["imposed_acceptance"].nunique() > 1,

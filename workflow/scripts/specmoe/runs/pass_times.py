@@ -72,6 +72,18 @@ def read_pass_times(path: Path | None) -> pd.DataFrame:
     return _checked(frame, path)
 
 
+def seen_experts(frame: pd.DataFrame) -> dict[str, tuple[tuple[int, float], ...]]:
+    """Return, by model, pass widths and the distinct experts that they visited in a layer.
+
+    Means over repeats; a dense model is left out. Experts do not depend on outputs or engine.
+    """
+    visited = frame.dropna(subset="experts").groupby(["model", "width"])["experts"].mean()
+    return {
+        str(model): tuple((int(width), float(count)) for (_, width), count in members.items())
+        for model, members in visited.groupby(level="model")
+    }
+
+
 def _checked(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     try:
         return _SCHEMA.validate(frame)

@@ -246,7 +246,14 @@ def identity(analysis: Analysis) -> Rows:
 def verification(analysis: Analysis) -> Rows:
     """Return what passes and rounds cost, by target and width; one token makes no round."""
     costs = pass_costs(analysis)
-    return Rows(records(costs.assign(gamma=costs["gamma"].where(costs["gamma"] != 0))))
+    return Rows(
+        records(
+            costs.assign(
+                gamma=costs["gamma"].where(costs["gamma"] != 0),
+                untimed=~costs["timed"].astype(bool),
+            )
+        )
+    )
 
 
 def prediction_errors(analysis: Analysis) -> Rows:

@@ -1,0 +1,36 @@
+"""Which passes a campaign times by themselves."""
+
+from specmoe.config.block import Protocol
+from specmoe.config.load import load
+from specmoe.config.matrix import list_blocks
+from specmoe.config.parse import parse
+from specmoe.config.timed_passes import Outputs, TimedPasses, list_timed_passes
+
+from ...conftest import ROOT
+
+
+def listed(data):
+    """Return the passes of a configuration by model."""
+    blocks = list_blocks(load(data, ROOT), gpu=False)
+    return {one.model: one for one in list_timed_passes(blocks, 4, "passage.txt")}
+
+
+def test_targets_verify_and_drafts_read_again_at_the_widths_of_their_rounds(demo):
+    passes = listed(demo)
+    gammas = {gamma for suite in "ABCDFK" for gamma in demo["suites"][suite].get("gammas", [])}
+    assert set(passes["draft_0.8b"].widths) == {1, 2, *(gamma + 1 for gamma in gammas)}
+    assert passes["draft_0.8b"].outputs == (Outputs.LAST,)
+    assert passes["dense_9b"].outputs == (Outputs.ALL,)
+    # It drafts for itself in the controls.
+    both = {model for model, one in passes.items() if len(one.outputs) == 2}
+    assert both == set(demo["suites"]["K"]["targets"])
+
+
+def test_models_that_never_speculate_by_the_server_are_not_timed(demo):
+    demo["measurement"]["protocol"] = Protocol.PUBLISHED
+    assert listed(demo) == {}
+
+
+def test_passes_reach_their_job_as_they_were_listed(demo):
+    one = listed(demo)["moe_q4"]
+    assert parse(TimedPasses, one.to_json()) == one

@@ -1,0 +1,65 @@
+"""The table of passes that were timed by themselves."""
+
+import pandas as pd
+import pytest
+
+from specmoe.errors import SchemaError
+from specmoe.runs.pass_times import (
+    pass_times,
+    read_pass_times,
+    seen_experts,
+    write_pass_times,
+)
+
+
+def record(model="moe", repeat=0, experts=11.0):
+    """Return a record of one pass."""
+    timing = {"outputs": "all", "width": 5, "ms": 2.5, "experts": experts}
+    return {
+        "engine": "current-cpu",
+        "model_sha256": "0" * 64,
+        "host": "abc",
+        "repeat": repeat,
+        "passes": {"model": model, "depth": 128, "samples": 8},
+        "timings": [timing],
+    }
+
+
+def test_a_table_is_read_as_it_was_written(tmp_path):
+    path = tmp_path / "pass_times.parquet"
+    written = pass_times([record(), record("dense", experts=None)])
+    write_pass_times(written, path)
+    read = read_pass_times(path)
+    assert read["experts"].isna().tolist() == [False, True]
+    assert read.loc[0, "ms"] == 2.5
+
+
+def test_a_campaign_without_passes_has_an_empty_table_of_the_same_columns():
+    empty = read_pass_times(None)
+    assert empty.empty
+    assert list(empty) == list(pass_times([record()]))
+    assert seen_experts(empty) == {}
+
+
+def test_experts_are_means_over_repeats_and_dense_models_have_none():
+    rows = pass_times([record(), record(repeat=1, experts=12.0), record("dense", experts=None)])
+    assert seen_experts(rows) == {"moe": ((5, 11.5),)}
+
+
+@pytest.mark.parametrize(
+    "records, fault",
+    [([record(), record()], "not unique"), ([record(experts=-1.0)], "experts")],
+)
+def test_a_broken_table_is_refused(tmp_path, records, fault):
+    with pytest.raises(SchemaError, match=fault):
+        write_pass_times(pass_times(records), tmp_path / "pass_times.parquet")
+
+
+def test_a_file_that_is_no_parquet_is_named(tmp_path):
+    path = tmp_path / "pass_times.parquet"
+    path.write_text("not a table")
+    with pytest.raises(SchemaError, match="not a readable parquet file"):
+        read_pass_times(path)
+    pd.DataFrame({"width": [1]}).to_parquet(path)
+    with pytest.raises(SchemaError):
+        read_pass_times(path)
