@@ -116,7 +116,8 @@ def cost_estimates(generator: np.random.Generator, repeats: int, noise: float) -
     runs = simulated_rounds.frame(
         simulated_rounds.imposed(repeats=repeats, noise=noise, drift=noise, generator=generator)
     )
-    fitted = fit_pairs(with_speedups(runs), runs, Statistics())
+    times = simulated_rounds.pass_times(repeats=repeats, noise=noise, generator=generator)
+    fitted = fit_pairs(with_speedups(runs), runs, times, Statistics())
     passes = verification(fitted, {}, None, 0).set_index("width")
     drafting = round_costs(fitted).set_index("gamma").loc[4]
     pays = break_even(fitted, runs.iloc[:0]).set_index("gamma").loc[4]

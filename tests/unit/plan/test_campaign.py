@@ -136,3 +136,23 @@ def test_a_cached_campaign_ships_its_trace_unless_another_is_named(demo, campaig
     assert not named.ships_trace
     assert named.trace_file == named.folder / "trace.json"
     assert named.demonstration.prompt_label == "Code"
+
+
+def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(demo, campaign_of):
+    timed = campaign_of(demo)
+    assert {"moe_q4", "draft_0.8b"} <= set(timed.timed_passes)
+    assert timed.pass_times_file == timed.data / "pass_times.parquet"
+    demo["measurement"]["pass_samples"] = 0
+    without = campaign_of(demo)
+    assert without.timed_passes == {}
+    assert without.pass_times_file is None
+
+
+def test_passes_are_not_timed_for_an_engine_built_elsewhere(demo, campaign_of):
+    demo["engines"]["current"] = {"source": "path", "path": "/opt/llama.cpp/bin"}
+    assert campaign_of(demo).timed_passes == {}
+
+
+def test_a_cached_campaign_has_timed_passes_if_it_ships_them(demo, campaign_of):
+    cached = campaign_of(demo, source="cached", name="published")
+    assert cached.pass_times_file is None

@@ -108,7 +108,7 @@ CHECKS: dict[str, Check] = {
     "expected_experts": Check(
         "expected experts",
         Level.IMPLAUSIBLE,
-        "Read the experts that its tokens would visit evenly faster than the machine's memory"
+        "Read the experts that its tokens are expected to visit faster than the machine's memory"
         " delivers them.",
         _COUNTS,
         lambda run, given: check_expected_experts(

@@ -1,7 +1,8 @@
 """The checks of what a run usually takes, beside the bounds that no true run can break.
 
 They find more of what is too fast, as they leave less out. But they rest on expectations: that a
-run meets the machine that its own baseline met, and that tokens choose their experts evenly.
+run meets the machine that its own baseline met, and that its tokens choose their experts as those
+of other text do, or evenly.
 """
 
 from collections.abc import Mapping
@@ -46,7 +47,8 @@ def check_expected_experts(
 ) -> Finding:
     """Check that memory can deliver the experts that a round's tokens are expected to visit.
 
-    Tokens that choose their experts independently and evenly visit the most. Trained routers are
+    Where the target's passes were timed, passes of that width were seen to visit so many. Elsewhere
+    tokens are taken to choose independently and evenly, which visits the most: trained routers are
     uneven, and neighbouring tokens alike.
     """
     if run.target in sizes and not sizes[run.target].experts:
