@@ -47,14 +47,18 @@ def timed_steps(times: pd.DataFrame, target: str, draft: str) -> TimedSteps | No
     `times` are rows of `pass_times.parquet`. The step is the target's own pass of one token, timed
     beside the others. None unless both models were timed.
     """
-    by_width = times.pivot(index=["model", "outputs", "repeat"], columns="width", values="ms")
-    kinds = set(by_width.index.droplevel("repeat"))
-    if not {(target, Outputs.ALL.value), (draft, Outputs.LAST.value)} <= kinds:
+    verified = _by_repeat(times, target, Outputs.ALL)
+    reread = _by_repeat(times, draft, Outputs.LAST)
+    if verified.empty or reread.empty:
         return None
-    verified = by_width.loc[(target, Outputs.ALL.value)].dropna(axis="columns")
-    reread = by_width.loc[(draft, Outputs.LAST.value)].dropna(axis="columns")
     step = verified[1]
     return TimedSteps(verified.div(step, axis="index"), reread.div(step, axis="index").dropna())
+
+
+def _by_repeat(times: pd.DataFrame, model: str, outputs: Outputs) -> pd.DataFrame:
+    """Return the milliseconds of a model's passes, by repeat and width."""
+    own = times[(times["model"] == model) & (times["outputs"] == outputs)]
+    return own.pivot(index="repeat", columns="width", values="ms").dropna(axis="columns")
 
 
 def fit(
@@ -83,8 +87,8 @@ def fit(
     of_rounds = tuple(sorted({_widest(counts) for counts in _counts(full)}))
     unfitted = CostModel(
         gammas=tuple(sorted({int(gamma) for gamma in read["gamma"]})),
-        widths=tuple(timed.verified) if timed else (1, *of_rounds),
-        reread_widths=tuple(timed.reread) if timed else (),
+        widths=tuple(map(int, timed.verified.columns)) if timed else (1, *of_rounds),
+        reread_widths=tuple(map(int, timed.reread.columns)) if timed else (),
         rest_widths=of_rounds if timed else (),
         costs=np.array([]),
         without=np.array([]),

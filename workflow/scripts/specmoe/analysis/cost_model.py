@@ -200,8 +200,10 @@ class CostModel:
 
     def round(self, width: float) -> Array:
         """Return the weights of `costs` that give v + d + o: a round of a width, not drafted."""
-        parts: Array = sum(self.part(name, width) for name in ("pass", "reread", "rest"))
-        return parts
+        return sum(
+            (self.part(name, width) for name in ("pass", "reread", "rest")),
+            np.zeros(len(self.costs)),
+        )
 
     def work(self, counts: RunCounts) -> Array:
         """Return how much of each of `costs` a run has; its time in steps is `work @ costs`."""

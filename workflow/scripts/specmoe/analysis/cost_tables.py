@@ -144,14 +144,17 @@ def round_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
             }
             drafting = float(model.costs[place])
             ends = model.interval_of_ratio(drafting, model.without[:, place])
-            row = pair.identity | {"gamma": gamma, **_with_ends("draft_steps", drafting, ends)}
+            steps = _with_ends("draft_steps", drafting, ends)
             for name, weights in parts.items():
-                known = weights is not None
-                value = float(weights @ model.costs) if known else np.nan
-                row |= _with_ends(name, value, model.interval(weights) if known else NO_INTERVAL)
-            row["draft_ms"] = drafting * pair.step_ms
-            row["replay_ms"] = row["replay_steps"] * pair.step_ms
-            rows.append(row)
+                if weights is None:
+                    steps |= _with_ends(name, np.nan, NO_INTERVAL)
+                else:
+                    value = float(weights @ model.costs)
+                    steps |= _with_ends(name, value, model.interval(weights))
+            ms = {
+                f"{name}_ms": steps[f"{name}_steps"] * pair.step_ms for name in ("draft", "replay")
+            }
+            rows.append({**pair.identity, "gamma": gamma, **steps, **ms})
     return pd.DataFrame(rows)
 
 

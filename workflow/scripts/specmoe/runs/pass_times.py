@@ -77,11 +77,11 @@ def seen_experts(frame: pd.DataFrame) -> dict[str, tuple[tuple[int, float], ...]
 
     Means over repeats; a dense model is left out. Experts do not depend on outputs or engine.
     """
-    visited = frame.dropna(subset="experts").groupby(["model", "width"])["experts"].mean()
-    return {
-        str(model): tuple((int(width), float(count)) for (_, width), count in members.items())
-        for model, members in visited.groupby(level="model")
-    }
+    seen: dict[str, tuple[tuple[int, float], ...]] = {}
+    for model, members in frame.dropna(subset="experts").groupby("model"):
+        means = members.groupby("width")["experts"].mean()
+        seen[str(model)] = tuple(zip(means.index.tolist(), means.tolist(), strict=True))
+    return seen
 
 
 def _checked(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
