@@ -40,6 +40,8 @@ def cell(logs, *, gamma=4, target="t", suite="B", shared=False, temperature=0.0,
                 "prompt": f"p{prompt}",
                 "temperature": temperature,
                 "imposed_acceptance": imposed,
+                "accepted": 5,
+                "drafted": 10,
                 "speedup": np.exp(value),
                 "baseline": f"P/{target}/none/g0/r{repeat}/p{prompt}",
             }

@@ -60,7 +60,7 @@ _COLUMNS = {
     "models": " ".join(["model", "label", "family", *CARD_COLUMNS, "in_cache"]),
     "suites": "suite title runs blocks measured",
     "spread": """
-        cell comparison suite target draft gamma runs blocks block_sd within_sd noise_sd half_width
+        cell comparison suite target draft gamma acceptance_rate runs blocks block_sd within_sd noise_sd half_width
         repeats_needed
     """,
     "advice": " ".join(ADVICE_COLUMNS),
@@ -304,18 +304,20 @@ def advised_targets(analysis: Analysis) -> pd.DataFrame:
 def spread_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells of the table of spread.
 
-    Added: `at`, the acceptance that was imposed, in percent, or the temperature, which a
-    cell's id holds beyond suite, target, draft and γ (`spread.cell_id`).
+    Added: `at`, the acceptance that the engine was made to reach, as realised, or the temperature:
+    what a cell's id holds beyond suite, target, draft and γ (`spread.cell_id`).
     """
     cells = describe_cells(table(analysis, "spread"), analysis)
-    at = cells["cell"].map(lambda cell: ", ".join(map(_at, cell.split("/")[len(CELL) :])))
+    at = [
+        ", ".join(_at(part, rate) for part in cell.split("/")[len(CELL) :])
+        for cell, rate in zip(cells["cell"], cells["acceptance_rate"], strict=True)
+    ]
     keys = ["target_rank", "suite", "draft_rank", "gamma", "cell"]
     return cells.assign(at=at).sort_values(keys, ignore_index=True)
 
 
-def _at(part: str) -> str:
-    value = float(part[1:])
-    return f"{100 * value:g} %" if part[0] == "a" else f"T = {value:g}"
+def _at(part: str, acceptance_rate: float) -> str:
+    return f"{100 * acceptance_rate:.0f} %" if part[0] == "a" else f"T = {float(part[1:]):g}"
 
 
 def drawn_side_by_side(analysis: Analysis) -> pd.DataFrame:

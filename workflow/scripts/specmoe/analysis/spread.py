@@ -34,7 +34,7 @@ def spread_of_cells(compared: pd.DataFrame, settings: Statistics) -> pd.DataFram
 
     Columns: cell (its id: suite/target/draft/g<gamma>, with /a<acceptance> where it was imposed and
     /t<temperature> where the suite has several), comparison (the id of its blocks without their
-    repeat, by which more repeats are asked for), suite, target, draft, gamma, imposed_acceptance,
+    repeat, by which more repeats are asked for), suite, target, draft, gamma, imposed_acceptance, acceptance_rate (as realised),
     temperature, runs, blocks, and
 
     - block_sd: between the means of blocks; the only spread an interval uses. Null with one block.
@@ -132,6 +132,7 @@ def _row(key: Mapping[str, Any], members: pd.DataFrame, *, at_several: bool) -> 
     logs = members["speedup"].astype(float).map(math.log)
     block = members["block"]
     within = logs.groupby(block).var()
+    counts = members[["accepted", "drafted"]].astype(float).sum(min_count=1)
     imposed = math.nan if pd.isna(key["imposed_acceptance"]) else float(key["imposed_acceptance"])
     at = f"t{key['temperature']:g}" if at_several else ""
     return {
@@ -139,6 +140,7 @@ def _row(key: Mapping[str, Any], members: pd.DataFrame, *, at_several: bool) -> 
         "comparison": comparison_of(str(block.iloc[0])),
         **key,
         "imposed_acceptance": imposed,
+        "acceptance_rate": counts["accepted"] / counts["drafted"],
         "runs": len(members),
         "blocks": block.nunique(),
         "block_sd": logs.groupby(block).mean().std(),

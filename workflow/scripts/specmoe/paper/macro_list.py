@@ -233,11 +233,12 @@ def _imposed(analysis: Analysis) -> Iterator[Macro]:
     cells = imposed_cells(analysis)
     shares = cells["imposed_acceptance"].astype(float)
     for end, share in [("Lowest", shares.min()), ("Highest", shares.max())]:
-        yield Macro(f"Imposed{end}", percent(share, 0), f"{end.lower()} share imposed, in percent")
-        speedups = cells.loc[shares == share, "speedup"]
-        for side, value in [("Min", speedups.min()), ("Max", speedups.max())]:
-            meaning = f"{side.lower()} of the speedups at that share"
-            yield Macro(f"Imposed{end}Speedup{side}", fixed(value, 2), meaning)
+        at = cells[shares == share]
+        for side, values in [("Min", at.min(numeric_only=True)), ("Max", at.max(numeric_only=True))]:
+            least = f"{side.lower()} over the cells of the {end.lower()} acceptance imposed"
+            rate, gain = percent(values.get("acceptance_rate")), fixed(values.get("speedup"), 2)
+            yield Macro(f"Imposed{end}Acceptance{side}", rate, f"{least}: as realised, in percent")
+            yield Macro(f"Imposed{end}Speedup{side}", gain, f"{least}: speedup")
 
 
 def predicted(analysis: Analysis) -> pd.DataFrame:
