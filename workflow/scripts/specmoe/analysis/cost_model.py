@@ -183,27 +183,27 @@ class CostModel:
 
     def pass_cost(self, width: float) -> float:
         """Return v(width), in steps."""
-        return float(self.part("pass", width) @ self.costs)
+        return float(self.passing(width) @ self.costs)
 
-    def part(self, name: str, width: float) -> Array:
-        """Return the weights of `costs` that give v, d, o or r of one pass of a width.
+    def passing(self, width: float) -> Array:
+        """Return the weights of `costs` that give v(width)."""
+        return self._joined(passes=shares([width], self.widths))
 
-        `name` is `pass`, `reread`, `rest` or `replay`.
-        """
-        at = [width]
-        return self._joined(
-            passes=shares(at, self.widths, float(name == "pass")),
-            rereads=shares(at, self.reread_widths, float(name == "reread")),
-            rests=self._rests(at, float(name == "rest")),
-            replays=float(name == "replay"),
-        )
+    def rereading(self, width: float) -> Array:
+        """Return the weights of `costs` that give d(width)."""
+        return self._joined(rereads=shares([width], self.reread_widths))
+
+    def resting(self, width: float) -> Array:
+        """Return the weights of `costs` that give o(width)."""
+        return self._joined(rests=self._rests([width]))
+
+    def replaying(self) -> Array:
+        """Return the weights of `costs` that give r."""
+        return self._joined(replays=1.0)
 
     def round(self, width: float) -> Array:
         """Return the weights of `costs` that give v + d + o: a round of a width, not drafted."""
-        return sum(
-            (self.part(name, width) for name in ("pass", "reread", "rest")),
-            np.zeros(len(self.costs)),
-        )
+        return self.passing(width) + self.rereading(width) + self.resting(width)
 
     def work(self, counts: RunCounts) -> Array:
         """Return how much of each of `costs` a run has; its time in steps is `work @ costs`."""
@@ -255,21 +255,28 @@ class CostModel:
         within = min(max(gamma, self.gammas[0]), self.gammas[-1])
         return shares([within], self.gammas, tokens)
 
-    def _rests(self, widths: Sequence[float] | Array, times: float = 1.0) -> Array:
+    def _rests(self, widths: Sequence[float] | Array) -> Array:
         least = self.rest_widths[0] if self.rest_widths else 0
-        return shares(np.maximum(widths, least), self.rest_widths, times)
+        return shares(np.maximum(widths, least), self.rest_widths)
 
     def _joined(
         self,
         *,
-        passes: Array,
-        rereads: Array,
-        rests: Array,
-        replays: float,
         drafting: Array | None = None,
+        passes: Array | None = None,
+        rereads: Array | None = None,
+        rests: Array | None = None,
+        replays: float = 0.0,
     ) -> Array:
-        drafted = np.zeros(len(self.gammas)) if drafting is None else drafting
-        return np.concatenate([drafted, passes, rereads, rests, [replays]])
+        """Return weights of `costs`, those that are not given as zeros."""
+        kinds = [
+            (drafting, self.gammas),
+            (passes, self.widths),
+            (rereads, self.reread_widths),
+            (rests, self.rest_widths),
+        ]
+        given = [np.zeros(len(at)) if weights is None else weights for weights, at in kinds]
+        return np.concatenate([*given, [replays]])
 
 
 def shares(

@@ -95,7 +95,7 @@ def verification(
         size = sizes.get(pair.identity["target"])
         for width in model.widths:
             steps = model.pass_cost(width)
-            ends = model.interval_of_ratio(steps, model.without @ model.part("pass", width))
+            ends = model.interval_of_ratio(steps, model.without @ model.passing(width))
             ends_ms = (ends.low * pair.step_ms, ends.high * pair.step_ms)
             if width == 1:
                 ends, ends_ms = NO_INTERVAL, (pair.step_ms_low, pair.step_ms_high)
@@ -138,9 +138,9 @@ def round_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
             width = gamma + 1
             parts = {
                 "round_steps": model.round(width),
-                "reread_steps": model.part("reread", width) if model.reread_widths else None,
-                "rest_steps": model.part("rest", width) if model.rest_widths else None,
-                "replay_steps": model.part("replay", width) if model.replays else None,
+                "reread_steps": model.rereading(width) if model.reread_widths else None,
+                "rest_steps": model.resting(width) if model.rest_widths else None,
+                "replay_steps": model.replaying() if model.replays else None,
             }
             drafting = float(model.costs[place])
             ends = model.interval_of_ratio(drafting, model.without[:, place])

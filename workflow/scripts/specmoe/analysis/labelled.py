@@ -60,8 +60,8 @@ _COLUMNS = {
     "models": " ".join(["model", "label", "family", *CARD_COLUMNS, "in_cache"]),
     "suites": "suite title runs blocks measured",
     "spread": """
-        cell comparison suite target draft gamma acceptance_rate runs blocks block_sd within_sd noise_sd half_width
-        repeats_needed
+        cell comparison suite target draft gamma acceptance_rate runs blocks block_sd
+        within_sd noise_sd half_width repeats_needed
     """,
     "advice": " ".join(ADVICE_COLUMNS),
     "advice_settings": " ".join(SETTING_COLUMNS),

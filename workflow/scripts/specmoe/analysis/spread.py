@@ -34,8 +34,8 @@ def spread_of_cells(compared: pd.DataFrame, settings: Statistics) -> pd.DataFram
 
     Columns: cell (its id: suite/target/draft/g<gamma>, with /a<acceptance> where it was imposed and
     /t<temperature> where the suite has several), comparison (the id of its blocks without their
-    repeat, by which more repeats are asked for), suite, target, draft, gamma, imposed_acceptance, acceptance_rate (as realised),
-    temperature, runs, blocks, and
+    repeat, by which more repeats are asked for), suite, target, draft, gamma, imposed_acceptance,
+    acceptance_rate (as realised), temperature, runs, blocks, and
 
     - block_sd: between the means of blocks; the only spread an interval uses. Null with one block.
     - within_sd: between the runs of a block, pooled over blocks. It is mostly the difference

@@ -234,7 +234,10 @@ def _imposed(analysis: Analysis) -> Iterator[Macro]:
     shares = cells["imposed_acceptance"].astype(float)
     for end, share in [("Lowest", shares.min()), ("Highest", shares.max())]:
         at = cells[shares == share]
-        for side, values in [("Min", at.min(numeric_only=True)), ("Max", at.max(numeric_only=True))]:
+        for side, values in [
+            ("Min", at.min(numeric_only=True)),
+            ("Max", at.max(numeric_only=True)),
+        ]:
             least = f"{side.lower()} over the cells of the {end.lower()} acceptance imposed"
             rate, gain = percent(values.get("acceptance_rate")), fixed(values.get("speedup"), 2)
             yield Macro(f"Imposed{end}Acceptance{side}", rate, f"{least}: as realised, in percent")
