@@ -28,10 +28,11 @@ CATALOGS = ["engines", "models", "prompts", "suites", "config"]
 # A shell's background jobs ignore Ctrl-C, and the processes that a test starts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Test processes that run side by side measure side by side: the lock of the machine is in TMPDIR.
+# Test processes that run side by side measure side by side: each has its own lock.
 if "PYTEST_XDIST_WORKER" in os.environ:
     OWN_TMPDIR = tempfile.TemporaryDirectory(prefix="specmoe-tests-")
     os.environ["TMPDIR"] = OWN_TMPDIR.name
+    os.environ["SPECMOE_TESTS_LOCK_FOLDER"] = OWN_TMPDIR.name
 
 # No test relies on a time.
 settings.register_profile("specmoe", settings(), deadline=None)

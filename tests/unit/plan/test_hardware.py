@@ -1,7 +1,6 @@
 """The description of the machine, from what systems and tools report."""
 
 import json
-import os
 import platform
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import pytest
 import yaml
 
 from specmoe.config.backend import Backend
-from specmoe.engine.measuring_lock import alone
+from specmoe.engine.measuring_lock import FOLDER_OF_TESTS, alone
 from specmoe.errors import MeasurementError
 from specmoe.plan import hardware
 
@@ -321,11 +320,10 @@ def test_the_script_writes_the_description(script, keys, tmp_path):
 
 
 def test_the_script_waits_for_a_measurement_before_it_probes(script, tmp_path, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv(FOLDER_OF_TESTS, str(tmp_path))
     with alone():
         waiting = subprocess.Popen(
             [*script, '{"chip": "unknown"}'],
-            env=os.environ | {"TMPDIR": str(tmp_path)},
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -1,13 +1,115 @@
-"""One measurement at a time on a machine, whichever user or campaign started it."""
+"""One measurement at a time on a machine, whichever user or campaign started it.
 
-import tempfile
-from contextlib import AbstractContextManager
+The lock is a file in a folder that all users of the machine write to, whatever their TMPDIR:
+service managers and batch systems give jobs a temporary folder of their own. Other users may own
+the file or have put something else in its place, so it is opened with care and for reading only.
+"""
+
+import fcntl
+import logging
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from specmoe.waiting_lock import held
+from specmoe.errors import MeasurementError
+
+POLL_S = 1.0  # seldom enough not to disturb what another process measures
+FILE = "specmoe-measuring.lock"
+# Tests measure side by side, each process with a folder of its own here.
+FOLDER_OF_TESTS = "SPECMOE_TESTS_LOCK_FOLDER"
+_SHARED = (Path("/run/lock"), Path("/tmp"))
+_ANYONE_WRITES = stat.S_IRWXO | stat.S_ISVTX
+
+_logger = logging.getLogger(__name__)
 
 
-def alone() -> AbstractContextManager[None]:
-    """Hold the machine's measuring lock, after waiting for any other measurement to end."""
-    path = Path(tempfile.gettempdir(), "specmoe-measuring.lock")
-    return held(path, f"waiting for another measurement on this machine to end ({path} is locked)")
+@contextmanager
+def alone() -> Iterator[None]:
+    """Hold the machine's measuring lock, after waiting for any other measurement to end.
+
+    The kernel frees the lock when the process ends, however it ends. Raises MeasurementError if
+    something other than a lock file is in its place.
+    """
+    path = lock_path()
+    descriptor = _locked(path)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def lock_path() -> Path:
+    """Return the lock file, which is the same for all users of the machine."""
+    if folder := os.environ.get(FOLDER_OF_TESTS):
+        return Path(folder, FILE)
+    shared = [folder for folder in _SHARED if _anyone_writes(folder)]
+    return (shared or [_SHARED[-1]])[0] / FILE
+
+
+def _anyone_writes(folder: Path) -> bool:
+    with suppress(OSError):
+        return folder.stat().st_mode & _ANYONE_WRITES == _ANYONE_WRITES
+    return False
+
+
+def _locked(path: Path) -> int:
+    """Return a descriptor of the file that holds its lock."""
+    told = False
+    while True:
+        descriptor = _open(path)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_there(descriptor, path):
+                return descriptor
+        except BlockingIOError:
+            if not told:
+                _logger.info(
+                    "waiting for another measurement on this machine to end (%s is locked)", path
+                )
+            told = True
+            time.sleep(POLL_S)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+
+
+def _open(path: Path) -> int:
+    """Return a descriptor of the lock file, made if it is missing."""
+    try:
+        descriptor = _open_or_make(path)
+    except OSError as error:
+        raise MeasurementError(
+            f"{path} cannot be opened as the lock of measurements ({error.strerror}); its owner or"
+            " an administrator must delete it"
+        ) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise MeasurementError(
+            f"{path} should be the lock of measurements and is no regular file; delete it"
+        )
+    return descriptor
+
+
+def _open_or_make(path: Path) -> int:
+    # Without waiting for the other end of a pipe.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    while True:
+        # In such a folder Linux refuses O_CREAT for a file of another user.
+        with suppress(FileNotFoundError):
+            return os.open(path, flags)
+        with suppress(FileExistsError):
+            made = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
+            os.fchmod(made, 0o644)  # readable by all, whatever the umask
+            return made
+
+
+def _is_there(descriptor: int, path: Path) -> bool:
+    """Return whether the file of a descriptor is still the one at the path."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat(follow_symlinks=False))
+    except FileNotFoundError:
+        return False
