@@ -20,7 +20,7 @@ POLL_S = 1.0  # seldom enough not to disturb what another process measures
 FILE = "specmoe-measuring.lock"
 # Tests measure side by side, each process with a folder of its own here.
 FOLDER_OF_TESTS = "SPECMOE_TESTS_LOCK_FOLDER"
-_SHARED = (Path("/run/lock"), Path("/tmp"))
+_SHARED = (Path("/run/lock"), Path("/tmp"))  # noqa: S108
 _ANYONE_WRITES = stat.S_IRWXO | stat.S_ISVTX
 
 _logger = logging.getLogger(__name__)
