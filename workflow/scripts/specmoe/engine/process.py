@@ -120,7 +120,12 @@ def count_decode_failures(log: str) -> int:
 
     An engine logs a failure, its cause, or both, so the number is that of the more frequent line.
     """
-    return max(len(_FAILURE.findall(log)), len(_CAUSE.findall(log)))
+    return max(count_failure_lines(log))
+
+
+def count_failure_lines(log: str) -> tuple[int, int]:
+    """Return how many lines of a log, or of a part of one, tell of a failure, and of its cause."""
+    return len(_FAILURE.findall(log)), len(_CAUSE.findall(log))
 
 
 def with_end_of_log(reason: str, text: str, log: Path) -> MeasurementError:

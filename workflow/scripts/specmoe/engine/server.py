@@ -5,18 +5,29 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import httpx
 import psutil
-from prometheus_client.parser import text_string_to_metric_families
+from pydantic import TypeAdapter
 
 from specmoe.config.environment import engine_environment
+from specmoe.engine.answers import (
+    COMPLETION,
+    DETOKENIZED,
+    PROPERTIES,
+    SLOTS,
+    TOKENIZED,
+    read_answer,
+    read_counters,
+    refuse_impossible_times,
+)
 from specmoe.engine.flags import gpu_flags, speculation_flags
 from specmoe.engine.process import (
-    count_decode_failures,
+    count_failure_lines,
     exit_words,
     living_peak_bytes,
     wait_and_measure,
@@ -105,6 +116,8 @@ class Server:
         self._start_limit_s = start_limit_s
         self._run_limit_s = run_limit_s
         self._process: subprocess.Popen[bytes] | None = None
+        self._counted_to = 0  # bytes of the log in which failures were counted
+        self._failure_lines = [0, 0]
         self.peak_rss_bytes: int | None = None  # known once the process has ended
         self._client = httpx.Client(
             transport=httpx.HTTPTransport(uds=str(self._socket)),
@@ -189,12 +202,13 @@ class Server:
 
     def tokenize(self, text: str) -> list[int]:
         """Return the token ids of `text` in the target's vocabulary."""
-        ids: list[int] = self._post("/tokenize", {"content": text, "add_special": True})["tokens"]
+        asked = {"content": text, "add_special": True}
+        ids: list[int] = self._ask("/tokenize", TOKENIZED, asked)["tokens"]
         return ids
 
     def detokenize(self, ids: list[int]) -> str:
         """Return the text of token ids."""
-        text: str = self._post("/detokenize", {"tokens": ids})["content"]
+        text: str = self._ask("/detokenize", DETOKENIZED, {"tokens": ids})["content"]
         return text
 
     def complete(
@@ -212,10 +226,15 @@ class Server:
         The answer has the `n_probs` most probable candidates for each token, by the model alone
         whatever the sampling: `completion_probabilities[i].top_logprobs`, best first. With `reuse`
         the server does not read again what `prompt` shares with the request before.
+
+        Raises MeasurementError for an answer without tokens and times, or with times that are
+        longer than the request took.
         """
         greedy = {"top_k": 1} if temperature == 0 else {}
-        return self._post(
+        clock = time.perf_counter()
+        answer: dict[str, Any] = self._ask(
             "/completion",
+            COMPLETION,
             {
                 "prompt": prompt,
                 "n_predict": n_predict,
@@ -228,23 +247,20 @@ class Server:
                 **greedy,
             },
         )
+        with self._refused("/completion"):
+            refuse_impossible_times(answer, (time.perf_counter() - clock) * 1000)
+        return answer
 
     def metrics(self) -> dict[str, float]:
-        """Return the server's counters by name, without the `llamacpp:` prefix.
-
-        Counters per draft position are named `..._per_pos_total/0`, `/1` and so on.
-        """
-        families = text_string_to_metric_families(self._request("GET", "/metrics").text)
-        return {
-            "/".join([sample.name.removeprefix("llamacpp:"), *sample.labels.values()]): sample.value
-            for family in families
-            for sample in family.samples
-        }
+        """Return the server's counters by name, see `answers.read_counters`."""
+        body = self._request("GET", "/metrics")
+        with self._refused("/metrics"):
+            return read_counters(body.decode())
 
     def settings(self) -> Settings:
         """Return the settings that the server reports over its socket and in its log."""
-        slots: list[dict[str, Any]] = self._request("GET", "/slots").json()
-        properties: dict[str, Any] = self._request("GET", "/props").json()
+        slots: list[dict[str, Any]] = self._ask("/slots", SLOTS)
+        properties: dict[str, Any] = self._ask("/props", PROPERTIES)
         found = _CACHE_TYPES.findall(self.log_text())
         return Settings(
             slots=len(slots),
@@ -260,7 +276,14 @@ class Server:
 
     def decode_failures(self) -> int:
         """Return how many failed decodes the server has logged so far."""
-        return count_decode_failures(self.log_text())
+        with self._log.open("rb") as log:
+            log.seek(self._counted_to)
+            # A line that is not ended yet is read the next time.
+            new = log.read().rpartition(b"\n")[0]
+        self._counted_to += len(new)
+        found = count_failure_lines(new.decode(errors="replace"))
+        self._failure_lines = [sum(pair) for pair in zip(self._failure_lines, found, strict=True)]
+        return max(self._failure_lines)
 
     def log_text(self) -> str:
         """Return what the server has logged so far."""
@@ -281,13 +304,30 @@ class Server:
             " (measurement.start_limit_s)"
         )
 
-    def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        answer: dict[str, Any] = self._request("POST", path, json=body).json()
-        return answer
+    def _ask(self, path: str, kind: TypeAdapter[Any], body: dict[str, Any] | None = None) -> Any:
+        """Return the answer to a request, which must be of a kind; with `body` it is a POST."""
+        answer = self._request("POST" if body else "GET", path, json=body)
+        with self._refused(path):
+            return read_answer(answer, kind)
 
-    def _request(self, method: str, path: str, **kwargs: Any) -> httpx.Response:
+    @contextmanager
+    def _refused(self, path: str) -> Iterator[None]:
+        """Turn the ValueError of a broken answer into a fault."""
         try:
-            response = self._client.request(method, path, **kwargs)
+            yield
+        except ValueError as error:
+            raise self.fault(f"llama-server answered {path} with {error}") from error
+
+    def _request(self, method: str, path: str, **kwargs: Any) -> bytes:
+        """Return the body of an answer, which must come as a whole within the time limit."""
+        deadline = time.monotonic() + self._run_limit_s
+        pieces = []
+        try:
+            with self._client.stream(method, path, **kwargs) as response:
+                for piece in response.iter_bytes():
+                    pieces.append(piece)
+                    if time.monotonic() > deadline:
+                        raise httpx.ReadTimeout("the answer comes too slowly")
         except httpx.TimeoutException as error:
             raise self.fault(
                 f"timeout: {path} took longer than {self._run_limit_s:g} s"
@@ -296,9 +336,11 @@ class Server:
         except httpx.TransportError as error:
             self._raise_if_ended("llama-server crashed", grace_s=1.0)
             raise self.fault(f"llama-server does not answer: {error}") from error
+        body = b"".join(pieces)
         if response.status_code != httpx.codes.OK:
-            raise self.fault(f"llama-server refused {path}: {response.text.strip()}")
-        return response
+            text = body.decode(errors="replace").strip()
+            raise self.fault(f"llama-server refused {path}: {text}")
+        return body
 
     def _raise_if_ended(self, reason: str, grace_s: float = 0.0) -> None:
         assert self._process is not None

@@ -1,0 +1,76 @@
+"""Every broken answer of a server ends in one line that names it, and in time."""
+
+import pytest
+
+from specmoe.engine.server import Server
+from specmoe.errors import MeasurementError
+
+from .fake_server import SOUND, write_fake
+
+COMPLETION = SOUND["/completion"]
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Return a server, not yet started, with some answers at fault."""
+
+    def make(answers=None, drips=(), run_limit_s=30.0):
+        fake = write_fake(tmp_path / "llama-server", answers or {}, drips)
+        return Server([str(fake)], tmp_path / "server.log", 30, run_limit_s)
+
+    return make
+
+
+def complete(server):
+    """Ask for four tokens."""
+    return server.complete([1, 2, 3], n_predict=4, temperature=0, seed=1)
+
+
+def test_sound_answers_are_taken(serve):
+    with serve() as server:
+        assert complete(server)["tokens"] == [1, 2, 3, 4]
+        assert server.metrics() == {"n_decode_total": 4.0}
+        assert server.tokenize("abc") == [1, 2, 3]
+        assert server.settings().context == 256
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "ask", "fault"),
+    [
+        ("/completion", "", complete, "/completion with what is no JSON"),
+        ("/completion", "<html>", complete, "/completion with what is no JSON"),
+        ("/completion", '{"tokens": "abc"}', complete, "/completion with tokens: "),
+        ("/completion", COMPLETION.replace("0.2", "NaN"), complete, r"timings\.predicted_ms: "),
+        ("/completion", COMPLETION.replace("0.2", "-0.2"), complete, r"timings\.predicted_ms: "),
+        ("/completion", COMPLETION.replace("0.2", "1e9"), complete, "the whole request took"),
+        ("/completion", COMPLETION.replace("0.2", '"fast"'), complete, r"timings\.predicted_ms: "),
+        ("/completion", '{"timings": {}}', complete, "tokens: Field required"),
+        ("/metrics", "n_decode_total NaN\n", Server.metrics, "n_decode_total is nan"),
+        ("/metrics", "{{{\n", Server.metrics, "llama-server answered /metrics with"),
+        ("/tokenize", '{"tokens": [1.5]}', lambda server: server.tokenize("a"), r"tokens\.0: "),
+        ("/slots", "[]", Server.settings, "at least 1 item"),
+        ("/slots", "{}", Server.settings, "valid list"),
+        ("/props", "[1]", Server.settings, "/props with top level: "),
+    ],
+)
+def test_a_broken_answer_is_named(serve, path, answer, ask, fault):
+    with serve({path: answer}) as server, pytest.raises(MeasurementError, match=fault):
+        ask(server)
+
+
+def test_a_server_that_drips_bytes_is_stopped_at_the_time_limit(serve):
+    limit = pytest.raises(MeasurementError, match="timeout: /completion took longer than 1 s")
+    with serve(drips=("/completion",), run_limit_s=1) as server, limit:
+        complete(server)
+
+
+def test_failures_are_counted_over_the_whole_log_however_it_grows(serve, tmp_path):
+    with serve() as server:
+        assert server.decode_failures() == 0
+        with (tmp_path / "server.log").open("a") as log:
+            log.write("llama_decode: failed to decode, ret = -1\nhalf of a line: failed to")
+        assert server.decode_failures() == 1
+        with (tmp_path / "server.log").open("a") as log:
+            log.write(" decode\n")
+        assert server.decode_failures() == 2
+        assert server.decode_failures() == 2
