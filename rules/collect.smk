@@ -50,11 +50,13 @@ rule collect_runs:
         "<benchmarks>/collect_runs.tsv"
     conda:
         "../envs/analysis.yaml"
+    params:
+        suite="",
     message:
         "Collecting {output}"
     shell:
         "python {input.script} --config {input.config} --records {input.records}"
-        " --out {output} 2>&1 | tee {log}"
+        " {params.suite} --out {output} 2>&1 | tee {log}"
 
 
 rule collect_pass_times:
@@ -89,6 +91,8 @@ use rule collect_runs as collect_suite with:
         "<logs>/collect_suite/{suite}.log",
     benchmark:
         "<benchmarks>/collect_suite/{suite}.tsv"
+    params:
+        suite=lambda wildcards: f"--suite {wildcards.suite}",
 
 
 rule summarise_suite:

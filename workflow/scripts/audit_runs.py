@@ -12,6 +12,7 @@ from specmoe.audit.ties import gaps_of
 from specmoe.config.schema import Config
 from specmoe.models.card import load_cards
 from specmoe.models.sizes import sizes_of_cards
+from specmoe.runs.expected import refuse_other_runs
 from specmoe.runs.pass_times import read_pass_times, seen_experts
 from specmoe.runs.schema import read_runs
 
@@ -27,11 +28,16 @@ def main() -> None:
     parser.add_argument("--divergences", type=Path, nargs="*", default=[], help="judged, by target")
     parser.add_argument("--out", required=True, type=Path, help="folder of the findings")
     args = parser.parse_args()
-    settings = Config.model_validate_json(args.config.read_text()).audit
+    config = Config.model_validate_json(args.config.read_text())
+    settings = config.audit
     sizes = sizes_of_cards(load_cards(args.models), seen_experts(read_pass_times(args.pass_times)))
     bandwidth = Bandwidth.of(json.loads(args.host.read_text()))
     divergences = gaps_of(json.loads(file.read_text()) for file in args.divergences)
     runs = read_runs(args.runs)
+    if config.campaign.source != "published":
+        suites = config.campaign.suites
+        remedy = f"{args.runs} is not the whole campaign: get it, or measure it, again"
+        refuse_other_runs(runs.to_dict("records"), config, suites, remedy)
     found = Audit.of(runs, sizes, bandwidth, settings, divergences)
     found.write(args.out)
     text = describe_audit(found.audit, runs, found.power)

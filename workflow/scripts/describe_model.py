@@ -7,6 +7,7 @@ from specmoe import errors
 from specmoe.config.models import Family
 from specmoe.files import digest_of_parts
 from specmoe.models.card import save_card
+from specmoe.models.file_state import remember
 from specmoe.models.gguf import check_family, read_card
 
 
@@ -26,6 +27,7 @@ def main() -> None:
     if args.family:
         check_family(card, Family.model_validate_json(args.family), args.model)
     save_card(card, args.out)
+    remember(args.model, str(card.sha256))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from specmoe.config.parse import parse
 from specmoe.engine.job import alone_on_its_host, engine_job, job_of, log_of_job, provenance
 from specmoe.files import replace_text
 from specmoe.measure import paired, study_commands
+from specmoe.models.file_state import unchanged
 from specmoe.plan.progress import describe_progress
 
 PROTOCOLS = {Protocol.PAIRED: paired, Protocol.PUBLISHED: study_commands}
@@ -29,7 +30,10 @@ def main() -> None:
     made_by = provenance(args.engine, args.target_card, args.draft_card)
     block = parse(Block, args.block)
     protocol = PROTOCOLS[block.protocol]
-    with log_of_job(args.log), alone_on_its_host(args, block.environment):
+    digests = {args.target: made_by["target_sha256"]}
+    if args.draft:
+        digests[args.draft] = made_by["draft_sha256"]
+    with log_of_job(args.log), alone_on_its_host(args, block.environment), unchanged(digests):
         began = time.perf_counter()
         record = protocol.measure(block, job_of(args, args.draft))
         record["elapsed_s"] = time.perf_counter() - began

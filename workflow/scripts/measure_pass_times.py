@@ -6,9 +6,10 @@ from pathlib import Path
 from specmoe import errors
 from specmoe.config.parse import parse
 from specmoe.config.timed_passes import TimedPasses
-from specmoe.engine.job import alone_on_its_host, engine_job, job_of
+from specmoe.engine.job import alone_on_its_host, engine_job, job_of, provenance
 from specmoe.files import replace_text
 from specmoe.measure import pass_times
+from specmoe.models.file_state import unchanged
 
 
 def main() -> None:
@@ -20,13 +21,11 @@ def main() -> None:
     parser.add_argument("--target-card", required=True, type=Path, help="the model's card")
     args = parser.parse_args()
     passes = parse(TimedPasses, args.passes)
-    with alone_on_its_host(args, passes.environment):
+    made_by = provenance(args.engine, args.target_card, None)
+    digest = made_by["target_sha256"]
+    with alone_on_its_host(args, passes.environment), unchanged({args.target: digest}):
         record = pass_times.measure(passes, job_of(args), args.program)
-    record |= {
-        "repeat": args.repeat,
-        "engine": json.loads(args.engine.read_text())["id"],
-        "model_sha256": json.loads(args.target_card.read_text())["sha256"],
-    }
+    record |= {"repeat": args.repeat, "engine": made_by["engine"], "model_sha256": digest}
     replace_text(args.out, json.dumps(record) + "\n")
 
 

@@ -42,6 +42,10 @@ class MeasurementError(SpecmoeError):
     """A block started, but its result is not a measurement."""
 
 
+class DamagedFileError(SpecmoeError):
+    """A file that the workflow made is no longer what it wrote."""
+
+
 class SchemaError(SpecmoeError):
     """A table of rows is damaged, of another version, or breaks its schema."""
 

@@ -1,13 +1,15 @@
 """Small functions about files that several modules need."""
 
 import hashlib
+import json
 import os
 import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from specmoe.errors import ModelError
+from specmoe.errors import DamagedFileError, ModelError
 
 _SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 
@@ -80,6 +82,22 @@ def engine_path(model: Path) -> Path:
     return model
 
 
+def files_of_model(model: Path) -> list[Path]:
+    """Return the files that llama.cpp reads of a model: one, or all parts of a split one."""
+    first = engine_path(model)
+    return [first.with_name(name) for name in parts_of(first.name)]
+
+
+def read_json(path: Path, remedy: str) -> Any:
+    """Return what a JSON file of ours holds; raises DamagedFileError, with what the user can do."""
+    try:
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise DamagedFileError(f"{path} cannot be read ({error.strerror}); {remedy}") from error
+    except (ValueError, RecursionError) as error:
+        raise DamagedFileError(f"{path} is damaged: it is no JSON; {remedy}") from error
+
+
 def link(file: Path, out: Path) -> list[Path]:
     """Make `out` a symbolic link to a model, and return the links that hold its parts.
 
@@ -87,8 +105,7 @@ def link(file: Path, out: Path) -> list[Path]:
     after it; `out` points to the first of them. Links of an earlier model are removed. Raises
     ModelError if a file is missing.
     """
-    first = engine_path(file)
-    files = [first.with_name(name) for name in parts_of(first.name)]
+    files = files_of_model(file)
     for part in files:
         if not part.is_file():
             raise ModelError(_missing(part, len(files)))

@@ -12,7 +12,7 @@ from gguf import LlamaFileType
 
 from specmoe.config.models import Family
 from specmoe.errors import ModelError
-from specmoe.files import digest_of_parts, engine_path, parts_of, sha256_of
+from specmoe.files import digest_of_parts, files_of_model, sha256_of
 from specmoe.models.card import ModelCard
 from specmoe.models.gguf_header import Header, TensorInfo, read_header
 
@@ -27,7 +27,7 @@ def read_card(path: Path, sha256: str | None = None) -> ModelCard:
     Reads the whole file once, for its digest, unless that is given. Raises ModelError if a file is
     missing, not GGUF, truncated, or not the part of the model that its name says.
     """
-    parts = _parts(path)
+    parts = files_of_model(path)
     headers = [read_header(part) for part in parts]
     tensors = [tensor for header in headers for tensor in header.tensors]
     whole = Header(headers[0].metadata, tensors)
@@ -84,7 +84,7 @@ def check_same_vocabulary(target: Path, draft: Path) -> None:
     vocabularies = []
     for path in (target, draft):
         try:
-            vocabularies.append(read_header(_parts(path)[0]).tokens())
+            vocabularies.append(read_header(files_of_model(path)[0]).tokens())
         except ValueError as error:
             raise ModelError(f"{path}: {error}; a target and its draft need one each") from error
     for token, (ours, theirs) in enumerate(zip_longest(*vocabularies)):
@@ -94,11 +94,6 @@ def check_same_vocabulary(target: Path, draft: Path) -> None:
                 f"on ({len(vocabularies[1])} and {len(vocabularies[0])} tokens); "
                 "choose a draft of the target's own family"
             )
-
-
-def _parts(path: Path) -> list[Path]:
-    first = engine_path(path)
-    return [first.with_name(name) for name in parts_of(first.name)]
 
 
 def _check_parts(parts: Sequence[Path], headers: Sequence[Header]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import Block, Side
+from specmoe.files import read_json
 
 NAMED = 5
 # A line of a block's log, see `measure.paired`.
@@ -28,7 +29,7 @@ def read_measured(blocks: Iterable[str], records: Path) -> dict[str, MeasuredBlo
     for block in blocks:
         file = records / f"{block}.json"
         if file.exists():
-            record = json.loads(file.read_text(encoding="utf-8"))
+            record = read_json(file, "delete it and run snakemake again")
             measured[block] = MeasuredBlock(record["block"], record["elapsed_s"])
     return measured
 

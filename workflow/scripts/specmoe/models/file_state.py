@@ -1,0 +1,84 @@
+"""Whether a model's files are still those that its card describes.
+
+Hashing weights takes a minute, and a block measures for one, so files are hashed only when their
+state is not the last known one. The last known state lies beside the card, in a file that no rule
+has as its input.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from specmoe.errors import MeasurementError
+from specmoe.files import digest_of_parts, files_of_model, replace_text, sha256_of
+
+# Of each file of a model, with links followed: size in bytes, mtime_ns, inode, device.
+State = tuple[tuple[int, int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class KnownState:
+    """The state of a model's files when they had a digest."""
+
+    sha256: str  # of a split model, see `files.digest_of_parts`
+    files: State
+
+
+_KNOWN = TypeAdapter(KnownState)
+
+
+def state_of(model: Path) -> State:
+    """Return the state of a model's files."""
+    stats = [file.stat() for file in files_of_model(model)]
+    return tuple((stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_dev) for stat in stats)
+
+
+def remember(model: Path, sha256: str) -> None:
+    """Keep the state in which a model's files had a digest."""
+    known = KnownState(sha256, state_of(model))
+    replace_text(_memory(model), _KNOWN.dump_json(known).decode() + "\n")
+
+
+@contextmanager
+def unchanged(digests: Mapping[Path, str]) -> Iterator[None]:
+    """Make sure that models have their cards' digests, and do not change meanwhile.
+
+    `digests` are the cards' by model file. Raises MeasurementError.
+    """
+    before = {model: _checked(model, sha256) for model, sha256 in digests.items()}
+    yield
+    for model, state in before.items():
+        if state_of(model) != state:
+            raise MeasurementError(
+                f"{model} changed while it was measured, so these runs are no measurement of it;"
+                " leave the file alone and run snakemake again"
+            )
+
+
+def _checked(model: Path, sha256: str) -> State:
+    """Return the state of a model's files, which have the digest `sha256`."""
+    state = state_of(model)
+    if KnownState(sha256, state) != _known(model):
+        found = digest_of_parts([sha256_of(file) for file in files_of_model(model)])
+        if found != sha256:
+            raise MeasurementError(
+                f"{model} is no longer the file that {model.with_suffix('.json').name} describes"
+                f" (SHA-256 {found}, not {sha256}); bring that file back, or delete the card to"
+                " measure the new one"
+            )
+        remember(model, sha256)
+    return state
+
+
+def _known(model: Path) -> KnownState | None:
+    try:
+        return _KNOWN.validate_json(_memory(model).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def _memory(model: Path) -> Path:
+    return model.with_name(f".{model.stem}.state.json")

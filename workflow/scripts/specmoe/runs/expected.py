@@ -1,0 +1,109 @@
+"""Whether a campaign's rows are the runs that its configuration asks for, all and no others."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from typing import Any
+
+import pandas as pd
+
+from specmoe.config.backend import Backend
+from specmoe.config.block import NO_DRAFT, Block
+from specmoe.config.matrix import list_blocks
+from specmoe.config.schema import Config
+from specmoe.errors import MeasurementError
+
+_SHOWN = 3
+
+
+def expected_rows(blocks: Iterable[Block]) -> dict[str, dict[str, Any]]:
+    """Return what the configuration says of the rows of blocks, by run."""
+    rows = {}
+    for block in blocks:
+        for side, source, number in product(block.sides, block.prompts, range(block.passes)):
+            rows[block.run_id(side, source.prompt, number)] = {
+                "protocol": block.protocol,
+                "suite": block.suite,
+                "block": block.block,
+                "target": block.target,
+                "draft": block.draft if side.speculates else NO_DRAFT,
+                "gamma": side.gamma,
+                "imposed_acceptance": side.imposed_acceptance,
+                "prompt": source.prompt,
+                "n_predict": block.n_predict,
+                "temperature": block.temperature,
+                "repeat": block.repeat,
+                "pass": number,
+            }
+    return rows
+
+
+def refuse_other_runs(
+    rows: Iterable[Mapping[str, Any]], config: Config, suites: Iterable[str], remedy: str
+) -> None:
+    """Make sure that rows are the runs of suites of a measured campaign, and each model one file.
+
+    Raises MeasurementError, which ends with `remedy`.
+    """
+    rows = list(rows)
+    gpu = any(row["backend"] != Backend.CPU for row in rows)
+    blocks = list_blocks(config, gpu=gpu)
+    expected = expected_rows(block for block in blocks if block.suite in set(suites))
+    counted = Counter(row["run"] for row in rows)
+    faults = {
+        "are missing": expected.keys() - counted.keys(),
+        "are not of its configuration": counted.keys() - expected.keys(),
+        "are there more than once": {run for run, count in counted.items() if count > 1},
+        "are not as its configuration has them": set(_unlike(rows, expected)),
+        "have a baseline of another prompt or block": set(_wrong_baselines(rows)),
+    }
+    for fault, runs in faults.items():
+        if runs:
+            named = ", ".join(sorted(runs)[:_SHOWN]) + (", ..." if len(runs) > _SHOWN else "")
+            raise MeasurementError(
+                f"{len(runs)} runs of campaign {config.campaign.name} {fault} ({named}); {remedy}"
+            )
+    _refuse_mixed_weights(rows, remedy)
+
+
+def _unlike(
+    rows: Iterable[Mapping[str, Any]], expected: Mapping[str, Mapping[str, Any]]
+) -> Iterator[str]:
+    """Yield the rows with another value than expected, with its name."""
+    for row in rows:
+        for name, value in expected.get(row["run"], {}).items():
+            known = None if pd.isna(row[name]) else row[name]
+            if known != value:
+                yield f"{row['run']}: {name} is {known}, not {value}"
+                break
+
+
+def _wrong_baselines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the runs whose baseline is not the run without a draft of their block and prompt."""
+    rows = list(rows)
+    by_run = {row["run"]: row for row in rows}
+    for row in rows:
+        named = row["baseline"]
+        if not isinstance(named, str):
+            continue
+        baseline = by_run.get(named, {})
+        keys = ("block", "prompt", "pass")
+        same = all(baseline.get(key) == row[key] for key in keys)
+        if not same or baseline.get("draft") != NO_DRAFT:
+            yield str(row["run"])
+
+
+def _refuse_mixed_weights(rows: Iterable[Mapping[str, Any]], remedy: str) -> None:
+    """Refuse models whose rows name several digests; raises MeasurementError."""
+    digests: dict[str, dict[str, str]] = {}
+    for row in rows:
+        for model, digest in ((row["target"], "target_sha256"), (row["draft"], "draft_sha256")):
+            if isinstance(row[digest], str):
+                digests.setdefault(model, {}).setdefault(row[digest], row["block"])
+    for model, blocks in digests.items():
+        if len(blocks) > 1:
+            named = ", ".join(f"{digest[:12]} in {block}" for digest, block in blocks.items())
+            raise MeasurementError(
+                f"model {model} is {len(blocks)} different files in this campaign ({named});"
+                f" {remedy}"
+            )
