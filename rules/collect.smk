@@ -9,7 +9,7 @@ rule record_config:
     conda:
         "../envs/measure.yaml"
     params:
-        config=CONFIG.of_campaign().model_dump_json(
+        config=lambda wildcards: CONFIG.of_campaign().model_dump_json(
             indent=1, exclude={"host", "trust", "room", "compare_with", "trace"}
         ),
     message:

@@ -75,6 +75,10 @@ def records(blocks):
     return expand("<campaign>/blocks/{block}.json", block=blocks)
 
 
+# Snakemake takes {x} in a plain string of `params` for a wildcard, and labels, titles and paths of the
+# user may have it. So what comes from the configuration is given by a function.
+
+
 def pass_times():
     """Return the file with the times of passes, in a list; empty for a campaign without."""
     file = CAMPAIGN.pass_times_file

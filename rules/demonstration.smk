@@ -31,7 +31,7 @@ if DEMONSTRATION:
             start_limit_s=CONFIG.measurement.start_limit_s,
             run_limit_s=CONFIG.measurement.run_limit_s,
         params:
-            demonstration=DEMONSTRATION.to_json(),
+            demonstration=lambda wildcards: DEMONSTRATION.to_json(),
             host=str(CAMPAIGN.host_file),
             root=shipped("."),
         message:

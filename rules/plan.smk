@@ -29,7 +29,7 @@ rule describe_host:
     threads: workflow.cores
     params:
         backend=CAMPAIGN.backend,
-        given=CONFIG.host.model_dump_json(exclude_none=True),
+        given=lambda wildcards: CONFIG.host.model_dump_json(exclude_none=True),
     message:
         "Describing this machine before repeat {wildcards.repeat}"
     shell:
@@ -63,6 +63,6 @@ rule plan:
     conda:
         "../envs/models.yaml"
     params:
-        command=PLAN_COMMAND,
+        command=lambda wildcards: PLAN_COMMAND,
     shell:
         "{params.command:q} 2>&1 | tee {log}"

@@ -11,7 +11,7 @@ rule fetch_published:
     conda:
         "../envs/measure.yaml"
     params:
-        entry=CONFIG.published.model_dump_json(),
+        entry=lambda wildcards: CONFIG.published.model_dump_json(),
     message:
         "Getting the published rows"
     shell:
@@ -35,7 +35,7 @@ rule import_published:
     conda:
         "../envs/analysis.yaml"
     params:
-        given=CONFIG.host.model_dump_json(exclude_none=True),
+        given=lambda wildcards: CONFIG.host.model_dump_json(exclude_none=True),
     message:
         "Importing the published rows"
     shell:

@@ -429,7 +429,7 @@ def test_a_wrong_config_is_one_line_and_no_traceback(tiny, campaign, tmp_path):
 
 @needs_tex
 def test_a_label_full_of_tex_is_printed_as_it_is(measured, tiny, campaign):
-    label = r"\input{/etc/passwd} %&#_$ <script>"
+    label = r"\input{/etc/passwd} {x} %&#_$ <script>"
     tiny["model_sets"]["tiny"]["target"]["label"] = label
     campaign(tiny, "pdf")
     command = ["pdftotext", "-layout", str(measured / "paper/main.pdf"), "-"]
@@ -454,7 +454,7 @@ def test_without_tex_everything_else_is_made_and_a_line_says_how_to_install_it(
 
 
 def test_a_path_with_shell_code_is_only_a_path(measured, tiny, campaign, tmp_path):
-    hostile = tmp_path / "a b $(touch pwned) '; touch pwned #.gguf"
+    hostile = tmp_path / "a {x} $(touch pwned) '; touch pwned #.gguf"
     shutil.copy(measured / "results/models/tiny/draft.gguf", hostile)
     tiny["model_sets"]["tiny"]["hostile"] = {"kind": "path", "path": str(hostile)}
     campaign(tiny, "results/models/tiny/hostile.json")
