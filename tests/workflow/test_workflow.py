@@ -479,6 +479,58 @@ def test_a_broken_model_file_is_named(measured, tiny, campaign, tmp_path, conten
     assert "Traceback" not in printed
 
 
+RECORD = "results/tiny/blocks/S/target/draft/r0.json"
+
+
+def without_a_run(record: dict[str, Any]) -> None:
+    record["runs"].pop()
+
+
+def of_other_weights(record: dict[str, Any]) -> None:
+    record["provenance"]["target_sha256"] = "0" * 64
+
+
+def of_other_length(record: dict[str, Any]) -> None:
+    record["block"]["n_predict"] = 17
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (without_a_run, "1 runs of campaign tiny are missing (S/target/draft/r0/"),
+        (of_other_weights, "model target is 2 different files in this campaign"),
+        (of_other_length, "n_predict is 17, not 16"),
+    ],
+)
+def test_a_record_that_contradicts_the_configuration_is_refused(
+    measured, tiny, campaign, change, fault
+):
+    record = json.loads((measured / RECORD).read_text())
+    change(record)
+    (measured / RECORD).write_text(json.dumps(record))
+    assert fault in campaign(tiny, "runs", fails=True)
+
+
+def test_a_damaged_record_is_named_with_the_way_out(measured, tiny, campaign):
+    (measured / RECORD).write_text('{"runs": [')
+    said = campaign(tiny, "runs", fails=True)
+    assert f"{RECORD} is damaged: it is no JSON; delete it and run snakemake again" in said
+    assert "Traceback" not in said
+
+
+def test_weights_that_were_swapped_under_their_card_are_not_measured(measured, tiny, campaign):
+    model = measured / "results/models/tiny/target.gguf"
+    times = model.stat()
+    weights = bytearray(model.read_bytes())
+    weights[-1] ^= 0xFF
+    model.unlink()
+    model.write_bytes(weights)
+    os.utime(model, ns=(times.st_atime_ns, times.st_mtime_ns))
+    tiny["measurement"]["repeats"] = 2
+    said = campaign(tiny, "runs", fails=True)
+    assert "target.gguf is no longer the file that target.json describes" in said
+
+
 def test_a_damaged_table_of_runs_is_refused_by_name(measured, tiny, campaign):
     path = measured / "results/tiny/runs.parquet"
     path.write_bytes(path.read_bytes()[:-10])

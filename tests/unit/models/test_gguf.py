@@ -275,3 +275,24 @@ def test_a_file_without_a_vocabulary_cannot_be_compared(tmp_path, dense):
     finish(writer)
     with pytest.raises(ModelError, match=r"bare\.gguf: no vocabulary"):
         check_same_vocabulary(dense, tmp_path / "bare.gguf")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "tensor", "fault"),
+    [
+        # 20 000 arrays in each other, 12 bytes each.
+        (
+            b"\x09\0\0\0" + 20_000 * (b"\x09\0\0\0" + (1).to_bytes(8, "little")),
+            b"",
+            "array of arrays",
+        ),
+        (b"\x04\0\0\0\0\0\0\0", (2**32 - 1).to_bytes(4, "little"), "of 4294967295 dimensions"),
+    ],
+)
+def test_a_header_that_would_exhaust_its_reader_is_refused(tmp_path, metadata, tensor, fault):
+    path = tmp_path / "hostile.gguf"
+    text = (1).to_bytes(8, "little") + b"x"
+    counts = (1).to_bytes(8, "little") * 2
+    path.write_bytes(b"GGUF" + (3).to_bytes(4, "little") + counts + text + metadata + text + tensor)
+    with pytest.raises(ModelError, match=rf"hostile\.gguf: .*{fault}"):
+        read_card(path)

@@ -22,8 +22,10 @@ from gguf import (
 
 from specmoe.errors import ModelError
 
+_MOST_DIMENSIONS = 4  # ggml's GGML_MAX_DIMS
+
 Value = int | float | bool | str | list[str] | None
-"""A metadata value; None stands for an array of numbers or of arrays, which is not used here."""
+"""A metadata value; None stands for an array of numbers, which is not used here."""
 
 
 @dataclass(frozen=True)
@@ -137,10 +139,8 @@ class _Cursor:
         if item is GGUFValueType.STRING:
             return [self.text() for _ in range(count)]
         if item is GGUFValueType.ARRAY:
-            for _ in range(count):
-                self.value(item)
-        else:
-            self.take(count * np.dtype(GGUFReader.gguf_scalar_to_np[item]).itemsize)
+            raise ValueError("an array of arrays, which llama.cpp does not read either")
+        self.take(count * np.dtype(GGUFReader.gguf_scalar_to_np[item]).itemsize)
         return None
 
 
@@ -165,6 +165,9 @@ def _parse(data: mmap.mmap) -> Header:
 
 def _tensor(cursor: _Cursor) -> TensorInfo:
     name = cursor.text()
-    elements = prod(cursor.count() for _ in range(cursor.count(4)))
+    dimensions = cursor.count(4)
+    if dimensions > _MOST_DIMENSIONS:
+        raise ValueError(f"tensor {name!r} of {dimensions} dimensions")
+    elements = prod(cursor.count() for _ in range(dimensions))
     kind = GGMLQuantizationType(cursor.count(4))
     return TensorInfo(name, elements, kind, cursor.count())
