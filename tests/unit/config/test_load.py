@@ -44,6 +44,12 @@ def test_the_demo_is_valid_and_has_every_model_of_the_study(demo, root):
         ({"campaign": {"backend": "vulcan"}}, "campaign.backend: "),
         ({"measurement": {"context": 1024}}, "suites.F.prompt_lengths: 1024 tokens"),
         (
+            {"suites": {"B": {"gammas": [4096]}}},
+            "suites.B.gammas: γ = 4096 and measurement.n_predict",
+        ),
+        ({"measurement": {"temperature": float("inf")}}, "measurement.temperature: "),
+        ({"measurement": {"repeats": 10**7}}, "measurement.repeats: Input should be less than"),
+        (
             {"prompts": {"texts": {"code": {"file": "resources/prompts/cod.txt"}}}},
             "prompts.texts.code.file: no file 'resources/prompts/cod.txt'",
         ),

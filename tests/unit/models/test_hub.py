@@ -438,6 +438,12 @@ def test_a_gated_repository_has_a_hint_without_a_token(hub, user, served, token)
     )
 
 
+def test_a_password_in_the_hubs_address_is_not_printed(user, served):
+    message = user.fault(env={"HF_ENDPOINT": "http://me:secret@localhost:9"})
+    assert "http://localhost:9 cannot be reached" in message
+    assert "secret" not in message
+
+
 def test_an_invalid_token_is_not_printed(user, served):
     message = user.fault(env={"HF_TOKEN": "hf_sécret"})
     assert message == f"{PLACE}: the request has a bad header; correct HF_TOKEN"

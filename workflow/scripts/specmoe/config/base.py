@@ -23,6 +23,8 @@ Name = Annotated[str, StringConstraints(pattern=NAME)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 COMMIT = r"^[0-9a-f]{7,40}$"
 Positive = Annotated[int, Field(gt=0)]
+# More repeats or passes are a slip of the hand: their jobs alone would take days to list.
+Times = Annotated[int, Field(gt=0, le=1000)]
 AboveZero = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
@@ -34,7 +36,7 @@ UserPath = Annotated[str, AfterValidator(os.path.expanduser)]
 class Strict(BaseModel):
     """A section of the configuration; it refuses unknown keys and names the nearest known one."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod

@@ -175,7 +175,14 @@ def _check_suite(config: Config, name: str, suite: Suite) -> None:
     _check_prompts(config, name, suite)
     _check_engine(config, name)
     longest = max(suite.prompt_lengths, default=0)
-    generated = config.measurement.n_predict + max(suite.gammas, default=0)
+    gamma = max(suite.gammas, default=0)
+    generated = config.measurement.n_predict + gamma
+    if generated >= config.measurement.context:
+        _refuse(
+            f"{place}.gammas",
+            f"γ = {gamma} and measurement.n_predict = {config.measurement.n_predict} do not fit"
+            f" measurement.context = {config.measurement.context}, whatever the prompt",
+        )
     if longest + generated >= config.measurement.context:
         _refuse(
             f"{place}.prompt_lengths",

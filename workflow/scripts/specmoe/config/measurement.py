@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from specmoe.config.base import Positive, Strict
+from specmoe.config.base import Positive, Strict, Times
 from specmoe.config.block import Arrangement, Protocol
 from specmoe.config.environment import may_be_given
 from specmoe.config.gate import Gate
@@ -42,12 +42,12 @@ class Measurement(Strict):
     n_predict: int = Field(default=256, gt=1, description="tokens that each run generates")
     temperature: float = Field(default=0.0, ge=0, description="sampling temperature; 0 is greedy")
     seed: int = Field(default=42, ge=0, description="seed of sampling")
-    repeats: Positive = Field(
+    repeats: Times = Field(
         default=3,
         description="blocks per comparison; intervals come from their spread. If you raise it, only"
         " the new blocks are measured",
     )
-    passes: Positive = Field(
+    passes: Times = Field(
         default=1,
         description="times that a block goes through its prompts; more of them narrow intervals"
         " only as far as runs of one block differ. `more_repeats` says what pays",
@@ -58,7 +58,7 @@ class Measurement(Strict):
         " prompt; `in_turn`: they follow one another, in an order that turns round from repeat to"
         " repeat; `auto`: together where memory holds them",
     )
-    more_repeats: dict[str, Positive] = Field(
+    more_repeats: dict[str, Times] = Field(
         default={},
         description="repeats of single comparisons, by the block's id without its repeat; the"
         " target `more_repeats` writes them",

@@ -20,6 +20,7 @@ from specmoe.config.base import (
     NotNegative,
     Positive,
     Strict,
+    Times,
     UserPath,
 )
 from specmoe.config.block import NO_DRAFT, Protocol
@@ -59,7 +60,7 @@ class Statistics(Strict):
         lt=1,
         description="half-width that intervals should reach, as a share of the speedup",
     )
-    repeats_limit: Positive = Field(
+    repeats_limit: Times = Field(
         default=30, description="the most repeats that the target `more_repeats` asks for"
     )
 

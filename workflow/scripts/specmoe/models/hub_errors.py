@@ -1,6 +1,7 @@
 """Faults of the hub as one line that says what to do."""
 
 import errno
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -59,18 +60,23 @@ def one_line(place: object) -> Iterator[None]:
         raise ModelError(f"{place}: {reason(error)}") from error
 
 
+def shown_hub() -> str:
+    """Return the hub's address without the name and password that it may have."""
+    return re.sub(r"^((?:\w+://)?)[^/]*@", r"\1", constants.ENDPOINT)
+
+
 def reason(error: BaseException) -> str:
     """Return in one line why a request to the hub failed."""
     if isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__ is not None:
         return reason(error.__cause__)
     for kind, text in _KNOWN:
         if isinstance(error, kind):
-            return text.format(hub=constants.ENDPOINT, cache=constants.HF_HUB_CACHE, error=error)
+            return text.format(hub=shown_hub(), cache=constants.HF_HUB_CACHE, error=error)
     if isinstance(error, errors.HfHubHTTPError):
         status = error.response.status_code
         phrase = HTTPStatus(status).phrase if status in list(HTTPStatus) else "unknown"
         hint = _BY_STATUS.get(status, "that may pass")
-        return f"{constants.ENDPOINT} answers {status} {phrase}; {hint}"
+        return f"{shown_hub()} answers {status} {phrase}; {hint}"
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"the disk of {constants.HF_HUB_CACHE} is full; make room and run again"
     lines = str(error).strip().splitlines() or [type(error).__name__]

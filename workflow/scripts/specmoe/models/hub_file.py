@@ -26,7 +26,7 @@ from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
 from specmoe.errors import ModelError
 from specmoe.files import replace_text
-from specmoe.models.hub_errors import one_line, reason
+from specmoe.models.hub_errors import one_line, reason, shown_hub
 from specmoe.waiting_lock import held
 
 _logger = logging.getLogger(__name__)
@@ -124,7 +124,7 @@ def ask(file: HubFile, commit: str | None = None, *, patient: bool) -> Located:
     commit, etag, size = metadata.commit_hash, metadata.etag, metadata.size
     if not commit or not etag or size is None:
         raise ModelError(
-            f"{file}: {constants.ENDPOINT} does not answer as a hub does (no commit, ETag or size);"
+            f"{file}: {shown_hub()} does not answer as a hub does (no commit, ETag or size);"
             " correct HF_ENDPOINT"
         )
     if cached := find(file, commit):
