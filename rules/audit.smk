@@ -46,6 +46,7 @@ rule audit_runs:
         ),
         host="<data>/host.json",
         models="<data>/models.json",
+        manifest=manifest(),
         pass_times=pass_times(),
         runs="<data>/runs.parquet",
     output:
@@ -60,4 +61,5 @@ rule audit_runs:
         "Auditing the runs"
     shell:
         "python {input.script} --runs {input.runs} --config {input.config} --models {input.models}"
-        " --host {input.host} --pass-times {input.pass_times} --divergences {input.divergences} --out {output} 2>&1 | tee {log}"
+        " --host {input.host} --pass-times {input.pass_times} --manifest {input.manifest}"
+        " --divergences {input.divergences} --out {output} 2>&1 | tee {log}"

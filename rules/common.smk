@@ -85,6 +85,12 @@ def pass_times():
     return [str(file)] if file else []
 
 
+def manifest():
+    """Return the file with the digests of a packed campaign, in a list; empty if there is none."""
+    file = CAMPAIGN.data / "manifest.json"
+    return [str(file)] if file.exists() and not CAMPAIGN.measured else []
+
+
 def engine_file(engine):
     """Return the engine.json of an engine, given its id."""
     return f"results/engines/{engine}/engine.json"

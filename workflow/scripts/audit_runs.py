@@ -13,6 +13,7 @@ from specmoe.config.schema import Config
 from specmoe.models.card import load_cards
 from specmoe.models.sizes import sizes_of_cards
 from specmoe.runs.expected import refuse_other_runs
+from specmoe.runs.manifest import check_manifest
 from specmoe.runs.pass_times import read_pass_times, seen_experts
 from specmoe.runs.schema import read_runs
 
@@ -26,8 +27,11 @@ def main() -> None:
     parser.add_argument("--host", required=True, type=Path, help="host.json")
     parser.add_argument("--pass-times", type=Path, nargs="?", help="pass_times.parquet, if any")
     parser.add_argument("--divergences", type=Path, nargs="*", default=[], help="judged, by target")
+    parser.add_argument("--manifest", type=Path, nargs="?", help="of a packed campaign, if any")
     parser.add_argument("--out", required=True, type=Path, help="folder of the findings")
     args = parser.parse_args()
+    if args.manifest:
+        check_manifest(args.manifest)
     config = Config.model_validate_json(args.config.read_text())
     settings = config.audit
     sizes = sizes_of_cards(load_cards(args.models), seen_experts(read_pass_times(args.pass_times)))

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from specmoe import errors
+from specmoe.runs.manifest import write_manifest
 
 # Editors check the file by it, here and in resources/campaigns/<campaign>/.
 SCHEMA = "# yaml-language-server: $schema=../../../config/schema.json"
@@ -32,6 +33,7 @@ def main() -> None:
     # JSON is YAML, and so a file for --configfile.
     text = f"{SCHEMA}\n{json.dumps(config, indent=1)}\n"
     (args.out / "campaign.yaml").write_text(text)
+    write_manifest(args.out)
 
 
 if __name__ == "__main__":
