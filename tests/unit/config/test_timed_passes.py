@@ -2,17 +2,18 @@
 
 from specmoe.config.block import Protocol
 from specmoe.config.load import load
-from specmoe.config.matrix import list_blocks
+from specmoe.config.matrix import list_blocks, list_timed_passes
 from specmoe.config.parse import parse
-from specmoe.config.timed_passes import Outputs, TimedPasses, list_timed_passes
+from specmoe.config.timed_passes import Outputs, TimedPasses
 
 from ...conftest import ROOT
 
 
 def listed(data):
     """Return the passes of a configuration by model."""
-    blocks = list_blocks(load(data, ROOT), gpu=False)
-    return {one.model: one for one in list_timed_passes(blocks, 4, "passage.txt")}
+    config = load(data, ROOT)
+    blocks = list_blocks(config, gpu=False)
+    return {one.model: one for one in list_timed_passes(config, blocks)}
 
 
 def test_targets_verify_and_drafts_read_again_at_the_widths_of_their_rounds(demo):

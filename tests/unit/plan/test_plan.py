@@ -213,3 +213,12 @@ def test_the_time_left_follows_the_pace_of_the_measured_blocks(plan_of, study):
     assert plan.left_s == pytest.approx(2 * rest)
     assert f"Left: {duration(plan.left_s)} for" in describe(plan)
     assert "Left:" not in describe(nothing)
+
+
+def test_passes_timed_by_themselves_are_in_the_plan(plan_of, study):
+    plan = plan_of(study)
+    assert plan.timed_models == 6
+    line = f"Before each repeat, passes of 6 models by themselves: {duration(plan.timed_s)} in all"
+    assert line in describe(plan)
+    study["measurement"]["pass_samples"] = 0
+    assert "by themselves" not in describe(plan_of(study))

@@ -13,9 +13,11 @@ from specmoe.config.block import (
     Protocol,
     Side,
 )
+from specmoe.config.engines import PathEngine
 from specmoe.config.measurement import Order
 from specmoe.config.schema import Config, Suite
 from specmoe.config.shuffle import shuffle_key
+from specmoe.config.timed_passes import DEPTH, Outputs, TimedPasses
 
 # The text of the study's suite F (its repository, commit 4a72d16), which sends its first n words:
 # "Please write a detailed analysis of " and 50 times "the following topic. ", 156 in all.
@@ -63,6 +65,43 @@ def added_runs(blocks: Iterable[Block], config: Config) -> int:
         for block in blocks
         if block.measures_alone and NO_DRAFT not in config.suites[block.suite].drafts
     )
+
+
+def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPasses]:
+    """Return the passes of each target, and of each draft, that speculates in some block.
+
+    Their widths are those of single tokens, of the shortest replays, and of the rounds of every γ.
+    There are none for an engine built elsewhere, because the program that times them needs its
+    libraries.
+    """
+    measurement = config.measurement
+    if not measurement.pass_samples or isinstance(config.engine, PathEngine):
+        return []
+    widths: dict[str, set[int]] = {}
+    outputs: dict[str, set[Outputs]] = {}
+    gpu_layers = 0
+    for block in blocks:
+        if not block.has_draft or block.protocol != Protocol.PAIRED:
+            continue
+        gpu_layers = block.gpu_layers
+        of_block = {1, 2, *(side.gamma + 1 for side in block.sides if side.speculates)}
+        for model, kind in ((block.target, Outputs.ALL), (block.draft, Outputs.LAST)):
+            widths.setdefault(model, set()).update(of_block)
+            outputs.setdefault(model, set()).add(kind)
+    return [
+        TimedPasses(
+            model=model,
+            widths=tuple(sorted(widths[model])),
+            outputs=tuple(sorted(outputs[model])),
+            samples=measurement.pass_samples,
+            text=config.prompts.passage,
+            depth=DEPTH,
+            threads=measurement.threads,
+            gpu_layers=gpu_layers,
+            environment=measurement.environment,
+        )
+        for model in widths
+    ]
 
 
 def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Block]:

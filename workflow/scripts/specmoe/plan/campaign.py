@@ -13,9 +13,9 @@ from specmoe.config.backend import Backend, detect_backend
 from specmoe.config.block import Block, Protocol
 from specmoe.config.engines import PathEngine
 from specmoe.config.load import check_compare_with, load
-from specmoe.config.matrix import list_blocks, schedule
+from specmoe.config.matrix import list_blocks, list_timed_passes, schedule
 from specmoe.config.schema import Config
-from specmoe.config.timed_passes import TimedPasses, list_timed_passes
+from specmoe.config.timed_passes import TimedPasses
 from specmoe.config.trace import Demonstration
 from specmoe.config.trace_choice import choose_demonstration
 from specmoe.engine.identity import engine_ids, maker_of
@@ -129,16 +129,8 @@ class LoadedCampaign:
 
     @cached_property
     def timed_passes(self) -> dict[str, TimedPasses]:
-        """The passes that are timed by themselves in every repeat, by model.
-
-        Empty for an engine built elsewhere: the program that times them needs its libraries.
-        """
-        samples = self.config.measurement.pass_samples
-        if not samples or isinstance(self.config.engine, PathEngine):
-            return {}
-        text = self.config.prompts.passage
-        blocks = [name for name in self.blocks if self.engine_of_block(name) == self.engine_id]
-        listed = list_timed_passes((self.blocks[name] for name in blocks), samples, text)
+        """The passes that are timed by themselves in every repeat, by model."""
+        listed = list_timed_passes(self.config, self.blocks.values())
         return {passes.model: passes for passes in listed}
 
     @property

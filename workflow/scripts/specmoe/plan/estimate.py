@@ -9,6 +9,7 @@ for the MoE). The acceptance rate is assumed unless it is imposed.
 from dataclasses import dataclass
 
 from specmoe.config.block import Block, Side
+from specmoe.config.timed_passes import TimedPasses
 from specmoe.models.sizes import Size
 
 ACCEPTANCE = 0.6  # of each drafted token, independently
@@ -115,6 +116,16 @@ def _side_seconds(
     generated = block.passes * len(prompt_tokens) * block.n_predict + warmups * block.warmup_tokens
     prompt_s = pass_seconds(size, 1, machine) * machine.costs.prompt_share
     return START_S + loaded / LOAD_BYTES_PER_SECOND + read * prompt_s + generated * token_s
+
+
+def timed_passes_seconds(passes: TimedPasses, size: Size, machine: Machine) -> float:
+    """Return the time of loading a model and timing its passes once."""
+    widths = sum(pass_seconds(size, width, machine) for width in passes.widths)
+    each = passes.depth * pass_seconds(size, 1, machine) * machine.costs.prompt_share
+    timed = each + len(passes.outputs) * widths
+    counted = each + widths if size.experts else 0.0
+    loading = START_S + size.file_bytes / LOAD_BYTES_PER_SECOND
+    return loading + passes.samples * (timed + counted)
 
 
 def assumptions(machine: Machine) -> str:

@@ -5,14 +5,15 @@ from dataclasses import dataclass
 
 from specmoe.config.backend import Backend
 from specmoe.config.block import Arrangement, Block, Protocol
-from specmoe.config.matrix import added_runs
+from specmoe.config.matrix import added_runs, list_timed_passes
 from specmoe.config.models import UNVERIFIED, ConvertModel, HubModel, PathModel
 from specmoe.config.schema import Config
+from specmoe.config.timed_passes import TimedPasses
 from specmoe.engine.memory import WORKING_BYTES, bytes_together, usable_memory
 from specmoe.files import gigabytes
 from specmoe.models.expected_sizes import size_of
 from specmoe.models.sizes import Size
-from specmoe.plan.estimate import Machine, block_seconds
+from specmoe.plan.estimate import Machine, block_seconds, timed_passes_seconds
 from specmoe.plan.inventory import Inventory
 from specmoe.plan.progress import seconds_left, total_seconds
 
@@ -70,6 +71,8 @@ class Plan:
     in_turn: list[str]  # models, by their labels, that the memory does not hold once a side
     added_runs: int  # of targets alone, as the baselines of others
     suites: list[SuitePlan]
+    timed_models: int  # whose passes are timed by themselves in each repeat
+    timed_s: float | None  # for all of that; None: a size is unknown
     estimated_s: Mapping[str, float | None]  # of every block; None: a size is unknown
     left_s: float | None  # for the blocks that are not measured, at the pace so far
     unverified: list[str]
@@ -109,6 +112,7 @@ def make_plan(
     estimated_s = {
         block.block: _estimate(block, sizes, machine, found.prompt_tokens) for block in blocks
     }
+    timed = list_timed_passes(config, blocks)
     return Plan(
         campaign=config.campaign.name,
         host=host,
@@ -122,6 +126,8 @@ def make_plan(
         in_turn=_in_turn(config, blocks, sizes, usable, backend),
         added_runs=added_runs(blocks, config),
         suites=_suites(config, blocks, estimated_s, found.measured_s),
+        timed_models=len(timed),
+        timed_s=_timed_seconds(timed, len({block.repeat for block in blocks}), sizes, machine),
         estimated_s=estimated_s,
         left_s=seconds_left(estimated_s, found.measured_s),
         unverified=[item.model for item in downloads if _unverified(config, item.model)],
@@ -282,6 +288,21 @@ def _estimate(
         return None
     tokens = [source.length or prompt_tokens[source.file] for source in block.prompts]
     return block_seconds(block, tokens, sizes[block.target], sizes.get(block.draft), machine)
+
+
+def _timed_seconds(
+    timed: Iterable[TimedPasses], repeats: int, sizes: Mapping[str, Size], machine: Machine | None
+) -> float | None:
+    if machine is None:
+        return None
+    once = (
+        timed_passes_seconds(passes, sizes[passes.model], machine)
+        if passes.model in sizes
+        else None
+        for passes in timed
+    )
+    whole = total_seconds(once)
+    return None if whole is None else repeats * whole
 
 
 def _number(host: Mapping[str, object], key: str) -> float:

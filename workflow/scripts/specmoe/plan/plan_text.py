@@ -35,6 +35,11 @@ def describe(plan: Plan) -> str:
             " --config trust=first-use records them"
         )
     lines += ["", *_times(plan.suites)]
+    if plan.timed_models:
+        lines.append(
+            f"Before each repeat, passes of {plan.timed_models} models by themselves:"
+            f" {duration(plan.timed_s)} in all"
+        )
     whole = total(plan.suites)
     if 0 < whole.measured < whole.blocks:
         missing = whole.blocks - whole.measured
