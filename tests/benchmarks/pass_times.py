@@ -1,7 +1,7 @@
 """Compare passes as pass_bench times them with the engine's own llama-batched-bench.
 
 Usage: python tests/benchmarks/pass_times.py --engine results/engines/ID --model MODEL.gguf
-       [--widths 1,2,5,9,17] [--rounds 3] [--threads 0]
+       [--widths 1,2,5,9,17] [--depth 32] [--rounds 3] [--threads 0]
 
 A benchmark, not a test: it judges nothing. The two programs take turns. Both are of the engine's
 build; llama-batched-bench is compiled for the comparison. It decodes one token of each of as many
@@ -21,7 +21,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT)]
 
-from specmoe.config.timed_passes import DEPTH, Outputs  # noqa: E402
+from specmoe.config.timed_passes import Outputs  # noqa: E402
 from specmoe.engine.machine_id import physical_cores  # noqa: E402
 from specmoe.engine.pass_bench import (  # noqa: E402
     PROGRAM,
@@ -42,6 +42,7 @@ def main() -> None:
     parser.add_argument("--engine", required=True, type=Path, help="its folder, with `work`")
     parser.add_argument("--model", required=True, type=Path, help="GGUF")
     parser.add_argument("--widths", default="1,2,5,9,17")
+    parser.add_argument("--depth", type=int, default=32, help="tokens before a pass")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=0)
     args = parser.parse_args()
@@ -55,8 +56,8 @@ def main() -> None:
     )
     rounds = [
         (
-            ours(args.engine / PROGRAM, args.model, widths, threads),
-            theirs(build / "bin" / THEIRS, args.model, widths, threads),
+            ours(args.engine / PROGRAM, args.model, widths, args.depth, threads),
+            theirs(build / "bin" / THEIRS, args.model, widths, args.depth, threads),
         )
         for _ in range(args.rounds)
     ]
@@ -68,7 +69,7 @@ def main() -> None:
         print(f"{width:5} | {one:10.2f} | {other:19.2f} | {one / other:5.2f}")
 
 
-def ours(program: Path, model: Path, widths: Sequence[int], threads: int) -> Times:
+def ours(program: Path, model: Path, widths: Sequence[int], depth: int, threads: int) -> Times:
     """Return what pass_bench measures, with the output of every token."""
     command = pass_bench_command(
         program,
@@ -77,18 +78,18 @@ def ours(program: Path, model: Path, widths: Sequence[int], threads: int) -> Tim
         widths=widths,
         outputs=[Outputs.ALL],
         samples=SAMPLES,
-        depth=DEPTH,
+        depth=depth,
         threads=threads,
         gpu_layers=0,
     )
     return {timing.width: timing.ms for timing in read_pass_bench(_printed(command))}
 
 
-def theirs(program: Path, model: Path, widths: Sequence[int], threads: int) -> Times:
+def theirs(program: Path, model: Path, widths: Sequence[int], depth: int, threads: int) -> Times:
     """Return what llama-batched-bench measures for as many sequences."""
     command = [str(program), "--model", str(model), "--output-format", "jsonl"]
-    command += ["--ctx-size", str(max(widths) * (DEPTH + TOKENS)), "--threads", str(threads)]
-    command += ["-npp", str(DEPTH), "-ntg", str(TOKENS), "-npl", ",".join(map(str, widths))]
+    command += ["--ctx-size", str(max(widths) * (depth + TOKENS)), "--threads", str(threads)]
+    command += ["-npp", str(depth), "-ntg", str(TOKENS), "-npl", ",".join(map(str, widths))]
     lines = [line for line in _printed(command).splitlines() if line.startswith("{")]
     return {line["pl"]: 1000 * line["t_tg"] / TOKENS for line in map(json.loads, lines)}
 
