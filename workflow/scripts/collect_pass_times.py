@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.files import read_json
+from specmoe.files import read_record
 from specmoe.runs.pass_times import pass_times, write_pass_times
 
 
@@ -14,7 +14,7 @@ def main() -> None:
     parser.add_argument("--records", required=True, type=Path, nargs="+")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
-    records = (read_json(record, "delete it and run snakemake again") for record in args.records)
+    records = (read_record(record) for record in args.records)
     write_pass_times(pass_times(records), args.out)
 
 

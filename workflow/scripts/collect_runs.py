@@ -5,7 +5,7 @@ from pathlib import Path
 
 from specmoe import errors
 from specmoe.config.schema import Config
-from specmoe.files import read_json
+from specmoe.files import read_record
 from specmoe.runs.collect import refuse_mixed_hosts, rows_of_record
 from specmoe.runs.expected import refuse_other_runs
 from specmoe.runs.schema import write_runs
@@ -20,7 +20,7 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
     config = Config.model_validate_json(args.config.read_text())
-    records = [read_json(record, "delete it and run snakemake again") for record in args.records]
+    records = [read_record(record) for record in args.records]
     rows = [row for record in records for row in rows_of_record(record, config.campaign.name)]
     refuse_mixed_hosts(rows)
     suites = [args.suite] if args.suite else config.campaign.suites

@@ -7,7 +7,7 @@ from specmoe import errors
 from specmoe.config.block import Block
 from specmoe.config.parse import parse
 from specmoe.engine.job import alone_on_its_host, engine_job, job_of
-from specmoe.files import read_json
+from specmoe.files import read_record
 from specmoe.measure.divergence import find_divergences, judge_all
 from specmoe.runs.schema import read_runs
 
@@ -23,10 +23,7 @@ def main() -> None:
     args = parser.parse_args()
     engine = json.loads(args.engine.read_text())
     rows = read_runs(args.runs).to_dict("records")
-    blocks = [
-        parse(Block, read_json(record, "delete it and run snakemake again")["block"])
-        for record in args.records
-    ]
+    blocks = [parse(Block, read_record(record)["block"]) for record in args.records]
     environment = {name for block in blocks for name in block.environment}
     with alone_on_its_host(args, environment):
         judged = judge_all(

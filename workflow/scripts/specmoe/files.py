@@ -88,8 +88,9 @@ def files_of_model(model: Path) -> list[Path]:
     return [first.with_name(name) for name in parts_of(first.name)]
 
 
-def read_json(path: Path, remedy: str) -> Any:
-    """Return what a JSON file of ours holds; raises DamagedFileError, with what the user can do."""
+def read_record(path: Path) -> Any:
+    """Return the record that a measuring job wrote; raises DamagedFileError with the way out."""
+    remedy = "delete it and run snakemake again"
     try:
         return json.loads(path.read_bytes())
     except OSError as error:

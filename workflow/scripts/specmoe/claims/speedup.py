@@ -208,34 +208,35 @@ class LargerFileGainsMore(OfWholeCells):
             yield from (_more(large, small) for small, large in _ordered_pairs(cells, "size_bytes"))
 
 
-class FallsWithLength(OfCells):
-    """The speedup at the shortest prompt is above that at the longest."""
+class OfPromptLengths(OfCells):
+    """A claim that compares the shortest with the longest prompt of each cell."""
 
     cells: Literal["lengths"] = "lengths"
     several: ClassVar[str] = " at two lengths"
 
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+    def _ends(self, analysis: Analysis) -> Iterator[tuple[TableRow, TableRow]]:
         for prompts in self.groups(analysis, "series", "draft", "gamma"):
             if len(prompts) > 1:
                 by_length = sorted(prompts, key=lambda row: int(row["n_prompt"]))
-                yield _more(by_length[0], by_length[-1])
+                yield by_length[0], by_length[-1]
 
 
-class FallsWithReadingThePrompt(OfCells):
+class FallsWithLength(OfPromptLengths):
+    """The speedup at the shortest prompt is above that at the longest."""
+
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        yield from (_more(shortest, longest) for shortest, longest in self._ends(analysis))
+
+
+class FallsWithReadingThePrompt(OfPromptLengths):
     """The speedup falls with the prompt's length because reading the prompt takes its share.
 
     Decode rates leave that out, so they must not fall: the speedup of decoding at the longest
     prompt is not below that at the shortest.
     """
 
-    cells: Literal["lengths"] = "lengths"
-    several: ClassVar[str] = " at two lengths"
-
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        for prompts in self.groups(analysis, "series", "draft", "gamma"):
-            if len(prompts) > 1:
-                by_length = sorted(prompts, key=lambda row: int(row["n_prompt"]))
-                yield _more(by_length[-1], by_length[0])
+        yield from (_more(longest, shortest) for shortest, longest in self._ends(analysis))
 
 
 class VariesAtMost(Bounded):

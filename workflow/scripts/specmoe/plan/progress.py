@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import Block, Side
-from specmoe.files import read_json
+from specmoe.files import read_record
 
 NAMED = 5
 # A line of a block's log, see `measure.paired`.
@@ -29,7 +29,7 @@ def read_measured(blocks: Iterable[str], records: Path) -> dict[str, MeasuredBlo
     for block in blocks:
         file = records / f"{block}.json"
         if file.exists():
-            record = read_json(file, "delete it and run snakemake again")
+            record = read_record(file)
             measured[block] = MeasuredBlock(record["block"], record["elapsed_s"])
     return measured
 
