@@ -67,6 +67,7 @@ rule measure_pass_times:
         engine="<engine>/engine.json",
         model="<models>/{model}.gguf",
         pass_bench="<engine>/pass_bench",
+        tensors=f"<models>/tensors/{CAMPAIGN.engine_id}/{{model}}.ok",
         text=shipped(CONFIG.prompts.passage),
     output:
         "<campaign>/pass_times/{model}/r{repeat}.json",

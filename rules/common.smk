@@ -1,4 +1,5 @@
 # The campaign that the configuration describes, and the helpers that rules share.
+import json
 import os
 import re
 
@@ -133,12 +134,22 @@ def model_entry(model):
     return CONFIG.models[model].model_dump_json(exclude={"label", "family", "size_gb"})
 
 
+def stated_digests(model):
+    """Return the option with the digests that the config gives for a file of the user's."""
+    entry = CONFIG.models[model]
+    stated = entry.kind == "path" and None not in entry.digests
+    return ["--sha256", *entry.digests] if stated else []
+
+
 def block_models(wildcards):
-    """Return the files of a block's target and draft, and their cards."""
+    """Return the files of a block's target and draft, their cards, and what was checked of them."""
     block = CAMPAIGN.blocks[wildcards.block]
+    models = [block.target, *([block.draft] if block.has_draft else [])]
+    engine = CAMPAIGN.engine_of_block(wildcards.block)
     files = {
         "target": f"<models>/{block.target}.gguf",
         "target_card": f"<models>/{block.target}.json",
+        "tensors": [f"<models>/tensors/{engine}/{model}.ok" for model in models],
     }
     if block.has_draft:
         files["draft"] = f"<models>/{block.draft}.gguf"

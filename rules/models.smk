@@ -185,6 +185,8 @@ rule describe_model:
         digests=lambda wildcards, input: (
             ["--digests", input.digests] if input.digests else []
         ),
+        # Other ready-made files are hashed here.
+        sha256=lambda wildcards: stated_digests(wildcards.model),
         family=lambda wildcards: (
             ["--family", CONFIG.family(wildcards.model).model_dump_json()]
             if CONFIG.family(wildcards.model)
@@ -193,8 +195,37 @@ rule describe_model:
     message:
         "Reading model {wildcards.model} back"
     shell:
-        "python {input.script} --model {input.model} {params.digests:q} {params.family:q}"
-        " --out {output} 2>&1 | tee {log}"
+        "python {input.script} --model {input.model} {params.digests:q}"
+        " {params.sha256:q} {params.family:q} --out {output} 2>&1 | tee {log}"
+
+
+rule check_tensors:
+    """Check that a model's weights are numbers before any block is measured."""
+    input:
+        **program("check_tensors"),
+        card="<models>/{model}.json",
+        engine="results/engines/{engine}/engine.json",
+        model="<models>/{model}.gguf",
+    output:
+        "<models>/tensors/{engine}/{model}.ok",
+    log:
+        "<models>/logs/check_tensors/{engine}/{model}.log",
+    wildcard_constraints:
+        engine="|".join(map(re.escape, CAMPAIGN.engine_names)),
+    priority: 10
+    conda:
+        "../envs/measure.yaml"
+    # One model at a time, as a backend may copy it.
+    threads: workflow.cores
+    resources:
+        environment=lambda wildcards: json.dumps(dict(CONFIG.measurement.environment)),
+        limit_s=CONFIG.measurement.start_limit_s,
+    message:
+        "Checking that all weights of {wildcards.model} are numbers"
+    shell:
+        "python {input.script} --engine {input.engine} --model {input.model}"
+        " --environment {resources.environment:q} --limit-s {resources.limit_s} --log {log}"
+        " --out {output}"
 
 
 rule check_pair:

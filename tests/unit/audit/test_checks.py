@@ -140,6 +140,10 @@ def published(**more):
     )
 
 
+# The speculative runs of the good campaign but the first.
+SOUND = {f"B/target/draft/g4/r{repeat}" for repeat in (1, 2)}
+
+
 def campaign(*more, without=()):
     """Return a good campaign of three repeats, with these rows in place of those of their ids."""
     rows = [
@@ -194,6 +198,7 @@ def test_a_good_campaign_passes_every_check_that_applies():
         "failed_decodes": 7,
         "losslessness": 3,
         "determinism": 6,
+        "collapsed_output": 7,
     }
 
 
@@ -607,3 +612,28 @@ def test_batches_that_move_a_gap_by_nats_are_a_fault_of_the_engine():
     found = finding(audit, "batch_noise")
     assert (found["level"], found["bound"]) == ("implausible", SETTINGS.tie_cap_nats)
     assert finding(audit, "losslessness")["why"].endswith("a tie has 0.6 at most")
+
+
+def test_a_text_of_one_token_is_implausible_although_nothing_was_lost():
+    rows = [*(plain(repeat=repeat) for repeat in range(3)), speculative()]
+    audit = audited(campaign(*(row | {"tokens": [0] * 64} for row in rows), without=SOUND))
+    assert failures(audit) == {row["run"]: {"collapsed_output"} for row in rows}
+    found = finding(audit, "collapsed_output", rows[0]["run"])
+    assert (found["level"], found["bound"], found["measured"]) == ("implausible", 0.9, 1.0)
+    assert found["why"] == "its commonest token is 64 of 64"
+
+
+def test_one_text_for_all_prompts_is_implausible():
+    other = plain(run="other", prompt="fact")
+    found = after("collapsed_output", other, run="other")
+    assert (found["verdict"], found["why"]) == ("fail", "1 different texts for 2 prompts")
+    other["tokens"] = TOKENS[::-1]
+    found = after("collapsed_output", other, run="other")
+    assert found["verdict"] == "pass"
+    assert found["why"] == "its commonest token is 1 of 64; 2 different texts for 2 prompts"
+
+
+def test_a_text_too_short_or_imposed_is_no_collapsed_one():
+    for other in ({"tokens": [0] * 15}, {"tokens": [0] * 64, "imposed_acceptance": 0.5}):
+        found = after("collapsed_output", plain(run="other", **other), run="other")
+        assert found["verdict"] == "not applicable"

@@ -127,6 +127,11 @@ def test_a_fault_of_a_suite_is_named_with_its_place(study, root, suite, change, 
             "moe_q4: 2 digests for 3 parts",
         ),
         (
+            "own",
+            {"kind": "path", "path": "x.gguf", "sha256": ["0" * 64, "1" * 64]},
+            "own: 2 digests for 1 part",
+        ),
+        (
             "q",
             {"kind": "quantize", "source": "moe_q44", "type": "Q8_0"},
             "q.source: unknown model 'moe_q44'; did you mean 'moe_q4'?",

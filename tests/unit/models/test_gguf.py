@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from specmoe.config.models import Family
 from specmoe.errors import ModelError
 from specmoe.files import link
-from specmoe.models.gguf import check_family, check_same_vocabulary, read_card
+from specmoe.models.gguf import check_digest, check_family, check_same_vocabulary, read_card
 from specmoe.models.synthetic import write_model
 
 from ...recipes import TINY
@@ -253,6 +253,13 @@ def test_a_model_of_another_family_is_refused(dense, wrong, message):
         f"{dense}: not of the family that the config names: {message.format(card=card)};"
         " correct the model's file or its family"
     )
+
+
+def test_a_model_of_another_digest_than_the_config_gives_is_refused(dense):
+    card = read_card(dense)
+    check_digest(card, card.sha256, dense)
+    with pytest.raises(ModelError, match=f"SHA-256 {card.sha256}, not {'0' * 64}; correct"):
+        check_digest(card, "0" * 64, dense)
 
 
 def test_models_with_the_same_vocabulary_pass(dense, changed):

@@ -14,8 +14,10 @@ import pandas as pd
 
 from specmoe.audit.bounds import Bandwidth, check_bandwidth, check_draft_time, single_token_ms
 from specmoe.audit.counters import (
+    Answers,
     check_accounting,
     check_batch_noise,
+    check_collapsed_output,
     check_controls,
     check_determinism,
     check_failed_decodes,
@@ -42,6 +44,7 @@ class Evidence:
 
     runs: Mapping[str, Run]
     repeats: _Repeats
+    answers: Mapping[tuple[Any, ...], Answers]
     divergences: Mapping[str, Gap]
     times: Mapping[tuple[str, str], Mapping[str, float]]
     sizes: Mapping[str, Size]
@@ -147,6 +150,16 @@ CHECKS: dict[str, Check] = {
         frozenset({"tokens"}),
         lambda run, given: check_determinism(run, *given.reference(run)),
     ),
+    "collapsed_output": Check(
+        "collapsed output",
+        Level.IMPLAUSIBLE,
+        "Write one token again and again, or the same text whatever the prompt, as broken weights"
+        " or kernels do.",
+        frozenset({"tokens"}),
+        lambda run, given: check_collapsed_output(
+            run, given.answers.get(_asked(run)), given.settings
+        ),
+    ),
     "controls": Check(
         "controls",
         Level.IMPOSSIBLE,
@@ -175,6 +188,7 @@ def gather_evidence(
     return Evidence(
         {run.run: run for run in listed},
         _references(listed),
+        _answers(listed),
         divergences or {},
         single_token_ms(runs),
         sizes,
@@ -274,6 +288,20 @@ def _counts(audit: pd.DataFrame) -> dict[str, Any]:
 def _repeated(run: Run) -> tuple[Any, ...]:
     asked = run.imposed_acceptance, run.temperature, run.seed
     return run.suite, run.target, run.method, run.draft, run.gamma, run.prompt, *asked
+
+
+def _asked(run: Run) -> tuple[Any, ...]:
+    return run.way, run.target, run.method, run.draft, run.gamma, run.n_predict, run.temperature
+
+
+def _answers(runs: list[Run]) -> dict[tuple[Any, ...], Answers]:
+    """Return, of each target and its settings, how many prompts it answered by how many texts."""
+    prompts, texts = defaultdict(set), defaultdict(set)
+    for run in runs:
+        if run.tokens is not None and run.imposed_acceptance is None:
+            prompts[_asked(run)].add(run.prompt)
+            texts[_asked(run)].add(run.tokens)
+    return {asked: Answers(len(prompts[asked]), len(texts[asked])) for asked in prompts}
 
 
 def _references(runs: list[Run]) -> _Repeats:

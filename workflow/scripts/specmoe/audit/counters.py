@@ -1,7 +1,9 @@
 """The checks of a run's counters and tokens: exact arithmetic, and equality."""
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 from specmoe.audit.finding import (
     Finding,
@@ -19,6 +21,16 @@ from specmoe.measure.common_prefix import common_prefix
 
 # How far a printed rate may be from tokens over time; rounding of printed digits makes 0.01 %.
 RATE_TOLERANCE = 0.01
+
+# Fewer tokens may be the same by chance, or by the habit of a trained model.
+SHORTEST_TEXT = 16
+
+
+class Answers(NamedTuple):
+    """How many prompts a target answered with the same settings, and by how many texts."""
+
+    prompts: int
+    texts: int
 
 
 def check_accounting(run: Run, baseline: Run | None) -> Finding:
@@ -93,6 +105,25 @@ def check_determinism(run: Run, reference: Run | None, repeats: int) -> Finding:
     prefix = _shared(run, reference)
     why = f"leaves repeat {reference.repeat} after {prefix} of {length} tokens"
     return equal(prefix, length, why)
+
+
+def check_collapsed_output(run: Run, answers: Answers | None, settings: AuditSettings) -> Finding:
+    """Check that a run's text is neither one token again and again nor the same for every prompt.
+
+    Weights or kernels that make NaN answer so, and lose nothing to speculation. `answers` are those
+    of its target with the same settings.
+    """
+    if run.imposed_acceptance is not None:
+        return not_applicable("its acceptance was imposed, so its text is not the target's")
+    if run.tokens is None or len(run.tokens) < SHORTEST_TEXT:
+        return not_applicable(f"fewer than {SHORTEST_TEXT} tokens are known")
+    length, most = len(run.tokens), max(Counter(run.tokens).values())
+    why = f"its commonest token is {most} of {length}"
+    parts = [at_most(most / length, settings.commonest_token, why)]
+    if answers and answers.prompts > 1:
+        why = f"{answers.texts} different texts for {answers.prompts} prompts"
+        parts.append(at_least(answers.texts, 2, why))
+    return combined(parts, "; ".join(part.why for part in parts))
 
 
 def check_controls(run: Run, baseline: Run | None, settings: AuditSettings) -> Finding:

@@ -62,6 +62,12 @@ class AuditSettings(Strict):
         default=0.95, description="the least acceptance rate of a target that drafts for itself"
     )
 
+    # Greedy text of an untrained model may repeat two tokens in turn, half of it each, as the
+    # worst text of a shipped campaign does. NaN gives the same token always.
+    commonest_token: Share = Field(
+        default=0.9, description="the largest share of a text that one token may have"
+    )
+
     # Unrelated drafts agree by chance, or where a text repeats itself.
     unrelated_drafts: list[Name] = Field(
         default=[], description="drafts that have nothing in common with any target"

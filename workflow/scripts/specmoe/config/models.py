@@ -50,7 +50,35 @@ class ModelBase(Strict):
     family: Name | None = Field(default=None, description="one of `families`")
 
 
-class HubModel(ModelBase):
+class ReadyModel(ModelBase):
+    """The keys of models whose files are ready-made, in one part or several."""
+
+    sha256: Digest | list[Digest] | Literal["unverified"] = Field(
+        default=UNVERIFIED, description="SHA-256 of the file; of a split model a list"
+    )
+
+    @property
+    def files(self) -> list[str]:
+        """The paths of the model's parts, in order."""
+        raise NotImplementedError
+
+    @property
+    def digests(self) -> list[str | None]:
+        """The SHA-256 of each part, or None if the configuration does not give it."""
+        if self.sha256 == UNVERIFIED:
+            return [None] * len(self.files)
+        return [self.sha256] if isinstance(self.sha256, str) else list(self.sha256)
+
+    @model_validator(mode="after")
+    def _one_digest_a_part(self) -> Self:
+        if len(self.digests) != len(self.files):
+            parts = len(self.files)
+            given = len(self.digests)
+            raise ValueError(f"{given} digests for {parts} part{'s' if parts > 1 else ''}")
+        return self
+
+
+class HubModel(ReadyModel):
     """A GGUF file of a Hugging Face repository; of a split model, name the first part."""
 
     kind: Literal["hub"]
@@ -64,27 +92,11 @@ class HubModel(ModelBase):
         default=None, description="exact size of all parts in bytes, checked after the download"
     )
     size_gb: AboveZero | None = _SIZE_GB
-    sha256: Digest | list[Digest] | Literal["unverified"] = Field(
-        default=UNVERIFIED, description="SHA-256 of the file; of a split model a list"
-    )
 
     @property
     def files(self) -> list[str]:
         """The paths of the model's parts, in order."""
         return parts_of(self.file)
-
-    @property
-    def digests(self) -> list[str | None]:
-        """The SHA-256 of each part, or None if the configuration does not give it."""
-        if self.sha256 == UNVERIFIED:
-            return [None] * len(self.files)
-        return [self.sha256] if isinstance(self.sha256, str) else list(self.sha256)
-
-    @model_validator(mode="after")
-    def _one_digest_a_part(self) -> Self:
-        if len(self.digests) != len(self.files):
-            raise ValueError(f"{len(self.digests)} digests for {len(self.files)} parts")
-        return self
 
 
 class ConvertModel(ModelBase):
@@ -115,11 +127,16 @@ class SyntheticModel(ModelBase):
     recipe: Recipe
 
 
-class PathModel(ModelBase):
+class PathModel(ReadyModel):
     """A GGUF file that you have; of a split model, name the first part."""
 
     kind: Literal["path"]
     path: UserPath = Field(description="path of the file; `~` is your home folder")
+
+    @property
+    def files(self) -> list[str]:
+        """The paths of the model's parts, in order."""
+        return parts_of(self.path)
 
 
 AnyModel = HubModel | ConvertModel | QuantizeModel | SyntheticModel | PathModel

@@ -41,6 +41,18 @@ def read_card(path: Path, sha256: str | None = None) -> ModelCard:
         ) from error
 
 
+def check_digest(card: ModelCard, sha256: str, path: Path) -> None:
+    """Make sure that a model has the digest the configuration gives; raises ModelError if not.
+
+    Of a split model it is that of all parts, see `files.digest_of_parts`.
+    """
+    if card.sha256 != sha256:
+        raise ModelError(
+            f"{path}: another file than the config names: SHA-256 {card.sha256}, not {sha256};"
+            " correct the model's path or its sha256"
+        )
+
+
 def check_family(card: ModelCard, family: Family, path: Path) -> None:
     """Make sure that a model is of the network the configuration says; raises ModelError if not."""
     known = {
