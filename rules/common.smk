@@ -29,8 +29,9 @@ from specmoe.plan.progress import describe_missing
 
 try:
     CAMPAIGN = load_campaign(config, root=Path(shipped(".")), results=Path("results"))
-except ConfigError as error:
-    sys.exit(f"ConfigError: {error}")
+    CAMPAIGN.engine_ids  # looks at the engines' files
+except (ConfigError, OSError) as error:
+    sys.exit(f"{type(error).__name__}: {error}")
 
 CONFIG = CAMPAIGN.config
 

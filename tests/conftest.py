@@ -1,12 +1,14 @@
 """Fixtures of all tests: the workflow's folder, its configuration, a built engine."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,8 @@ from specmoe.config.backend import Backend
 from specmoe.config.engines import Engine
 from specmoe.engine.identity import engine_id
 from specmoe.engine.pass_bench import PROGRAM, build_pass_bench
+
+from .small_campaign import run_campaign, tiny_campaign
 
 ROOT = Path(__file__).resolve().parents[1]
 CATALOGS = ["engines", "models", "prompts", "suites", "config"]
@@ -127,3 +131,29 @@ def demo_site(snakemake: Snakemake, tmp_path_factory: pytest.TempPathFactory) ->
     overlay = str(ROOT / "resources/campaigns/demo/campaign.yaml")
     snakemake("site", "--configfile", overlay, folder=folder)
     return folder
+
+
+@pytest.fixture
+def tiny(engine_bin: Path) -> dict[str, Any]:
+    """The small campaign's configuration, which a test may change."""
+    return tiny_campaign(engine_bin)
+
+
+@pytest.fixture
+def campaign(snakemake, tmp_path):
+    """Run snakemake on a configuration, in the test's own folder."""
+    return partial(run_campaign, snakemake, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def _finished(snakemake, engine_bin, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("finished")
+    run_campaign(snakemake, folder, tiny_campaign(engine_bin), "paper")
+    return folder
+
+
+@pytest.fixture
+def measured(_finished, tmp_path) -> Path:
+    """The small campaign, finished, in the test's own folder."""
+    shutil.copytree(_finished, tmp_path, dirs_exist_ok=True, symlinks=True)
+    return tmp_path

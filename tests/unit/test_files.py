@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.errors import ModelError
-from specmoe.files import engine_path, link, parts_of
+from specmoe.errors import DamagedFileError, ModelError
+from specmoe.files import engine_path, link, named_if_damaged, parts_of, read_record
 
 
 @pytest.fixture
@@ -93,3 +93,24 @@ def test_a_model_in_place_of_a_split_one_leaves_none_of_its_links(user_files, ou
     other.symlink_to("elsewhere")
     links = link(user_files(*now)[0], out)
     assert set(out.parent.iterdir()) == {out, other, *links}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"ms": NaN}', "\x00\x00"])
+def test_what_is_no_json_is_named_with_the_way_out(tmp_path, text):
+    path = tmp_path / "r0.json"
+    path.write_text(text)
+    with pytest.raises(DamagedFileError) as caught:
+        read_record(path)
+    assert str(caught.value) == (
+        f"{path} is damaged: it is no JSON; delete it and run snakemake again"
+    )
+
+
+def test_the_file_of_other_contents_is_named_in_one_short_line(tmp_path):
+    with pytest.raises(DamagedFileError) as caught, named_if_damaged(tmp_path / "r0.json"):
+        raise ValueError("first\nsecond " + "x" * 1000)
+    said = str(caught.value)
+    assert said.startswith(f"{tmp_path}/r0.json is damaged: it is not what the workflow wrote (Va")
+    assert "first second" in said
+    assert "\n" not in said
+    assert len(said) < 500

@@ -7,7 +7,7 @@ from specmoe.config.backend import Backend
 from specmoe.config.engines import GitEngine
 from specmoe.engine.identity import engine_id
 
-from .conftest import run_campaign, tiny_campaign
+from ..small_campaign import run_campaign, tiny_campaign
 
 ENTRY = {"source": "git", "url": "https://example.org/llama.cpp", "tag": "b1", "commit": "0123456"}
 TIMED = {("target", "all"), ("draft", "last")}

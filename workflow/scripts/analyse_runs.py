@@ -1,14 +1,14 @@
 """Compute every table of the analysis from the runs of a campaign."""
 
 import argparse
-import json
 from pathlib import Path
 
 from specmoe import errors
 from specmoe.analysis.build import Analysis
 from specmoe.audit.tables import Audit
 from specmoe.claims.build import PublishedStudy, build_analysis
-from specmoe.config.schema import Config
+from specmoe.config.schema import read_config
+from specmoe.files import read_record
 from specmoe.models.card import load_cards
 from specmoe.runs.pass_times import read_pass_times
 from specmoe.runs.schema import read_runs
@@ -31,9 +31,9 @@ def main() -> None:
     args = parser.parse_args()
     analysis = build_analysis(
         read_runs(args.runs),
-        Config.model_validate_json(args.config.read_text()),
+        read_config(args.config),
         load_cards(args.models),
-        json.loads(args.host.read_text()),
+        read_record(args.host),
         Audit.read(args.audit),
         read_pass_times(args.pass_times),
         PublishedStudy.read(args.reported, args.claims, args.passage),

@@ -1,7 +1,6 @@
 """Check every run of a campaign: which are impossible, which implausible."""
 
 import argparse
-import json
 from pathlib import Path
 
 from specmoe import errors
@@ -9,7 +8,8 @@ from specmoe.audit.bounds import Bandwidth
 from specmoe.audit.tables import Audit
 from specmoe.audit.text import describe_audit
 from specmoe.audit.ties import gaps_of
-from specmoe.config.schema import Config
+from specmoe.config.schema import read_config
+from specmoe.files import named_if_damaged, read_record
 from specmoe.models.card import load_cards
 from specmoe.models.sizes import sizes_of_cards
 from specmoe.runs.expected import refuse_other_runs
@@ -32,11 +32,15 @@ def main() -> None:
     args = parser.parse_args()
     if args.manifest:
         check_manifest(args.manifest)
-    config = Config.model_validate_json(args.config.read_text())
+    config = read_config(args.config)
     settings = config.audit
     sizes = sizes_of_cards(load_cards(args.models), seen_experts(read_pass_times(args.pass_times)))
-    bandwidth = Bandwidth.of(json.loads(args.host.read_text()))
-    divergences = gaps_of(json.loads(file.read_text()) for file in args.divergences)
+    with named_if_damaged(args.host):
+        bandwidth = Bandwidth.of(read_record(args.host))
+    divergences = {}
+    for file in args.divergences:
+        with named_if_damaged(file):
+            divergences |= gaps_of(read_record(file))
     runs = read_runs(args.runs)
     if config.campaign.source != "published":
         suites = config.campaign.suites

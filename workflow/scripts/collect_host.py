@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from specmoe import errors
+from specmoe.files import read_record
 from specmoe.plan.hardware import collect
 
 
@@ -14,7 +15,7 @@ def main() -> None:
     parser.add_argument("--hosts", required=True, type=Path, nargs="+", help="r<repeat>.json each")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
-    facts = collect([json.loads(host.read_text()) for host in args.hosts])
+    facts = collect([read_record(host) for host in args.hosts])
     args.out.write_text(json.dumps(facts, indent=1) + "\n")
 
 

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.files import read_record
-from specmoe.runs.pass_times import pass_times, write_pass_times
+from specmoe.files import named_if_damaged, read_record
+from specmoe.runs.pass_times import rows_of_record, write_pass_times
 
 
 def main() -> None:
@@ -14,8 +14,11 @@ def main() -> None:
     parser.add_argument("--records", required=True, type=Path, nargs="+")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
-    records = (read_record(record) for record in args.records)
-    write_pass_times(pass_times(records), args.out)
+    rows = []
+    for record in args.records:
+        with named_if_damaged(record):
+            rows += rows_of_record(read_record(record))
+    write_pass_times(rows, args.out)
 
 
 if __name__ == "__main__":

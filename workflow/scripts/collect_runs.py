@@ -4,9 +4,8 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.config.schema import Config
-from specmoe.files import read_record
-from specmoe.runs.collect import refuse_mixed_hosts, rows_of_record
+from specmoe.config.schema import read_config
+from specmoe.runs.collect import refuse_mixed_hosts, rows_of_records
 from specmoe.runs.expected import refuse_other_runs
 from specmoe.runs.schema import write_runs
 
@@ -19,9 +18,8 @@ def main() -> None:
     parser.add_argument("--suite", help="the records are those of this suite alone")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
-    config = Config.model_validate_json(args.config.read_text())
-    records = [read_record(record) for record in args.records]
-    rows = [row for record in records for row in rows_of_record(record, config.campaign.name)]
+    config = read_config(args.config)
+    rows = rows_of_records(args.records, config.campaign.name)
     refuse_mixed_hosts(rows)
     suites = [args.suite] if args.suite else config.campaign.suites
     refuse_other_runs(rows, config, suites, "delete their blocks' records and run snakemake again")

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.config.schema import Config
+from specmoe.config.schema import read_config
 from specmoe.models.card import save_cards
 from specmoe.models.expected_sizes import card_of_entry
 from specmoe.runs.schema import write_runs
@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--models", required=True, type=Path, help="models.json, to write")
     parser.add_argument("--runs", required=True, type=Path, help="runs.parquet, to write")
     args = parser.parse_args()
-    config = Config.model_validate_json(args.config.read_text())
+    config = read_config(args.config)
     write_runs(rows_of_csv(args.csv, config.published.sha256), args.runs)
     cards = {model: card_of_entry(model, config) for model in config.measured_models}
     save_cards(cards, args.models)

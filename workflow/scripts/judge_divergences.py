@@ -7,7 +7,7 @@ from specmoe import errors
 from specmoe.config.block import Block
 from specmoe.config.parse import parse
 from specmoe.engine.job import alone_on_its_host, engine_job, job_of
-from specmoe.files import read_record
+from specmoe.files import named_if_damaged, read_record
 from specmoe.measure.divergence import find_divergences, judge_all
 from specmoe.runs.schema import read_runs
 
@@ -21,9 +21,9 @@ def main() -> None:
         "--records", required=True, nargs="+", type=Path, help="of the target's baseline blocks"
     )
     args = parser.parse_args()
-    engine = json.loads(args.engine.read_text())
+    engine = read_record(args.engine)
     rows = read_runs(args.runs).to_dict("records")
-    blocks = [parse(Block, read_record(record)["block"]) for record in args.records]
+    blocks = [_block_of(record) for record in args.records]
     environment = {name for block in blocks for name in block.environment}
     with alone_on_its_host(args, environment):
         judged = judge_all(
@@ -33,6 +33,12 @@ def main() -> None:
         )
     facts = {"target": args.target_id, "engine": engine["id"], "engine_commit": engine["commit"]}
     args.out.write_text(json.dumps(facts | judged, indent=1) + "\n")
+
+
+def _block_of(record: Path) -> Block:
+    """Return the block that a record is of."""
+    with named_if_damaged(record):
+        return parse(Block, read_record(record)["block"])
 
 
 if __name__ == "__main__":

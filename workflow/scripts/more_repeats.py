@@ -10,7 +10,7 @@ from specmoe.analysis.passes import passes_that_pay
 from specmoe.analysis.spread import repeats_to_measure, spread_of_cells
 from specmoe.analysis.spread_text import describe_passes, describe_repeats
 from specmoe.analysis.summaries import with_speedups
-from specmoe.config.schema import Config
+from specmoe.config.schema import read_config
 from specmoe.files import replace_text
 from specmoe.runs.schema import read_runs
 
@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
     parser.add_argument("--out", required=True, type=Path, help="the overlay")
     args = parser.parse_args()
-    config = Config.model_validate_json(args.config.read_text())
+    config = read_config(args.config)
     runs = read_runs(args.runs)
     compared = with_speedups(runs)
     spread = spread_of_cells(compared, config.statistics)

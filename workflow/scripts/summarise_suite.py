@@ -5,7 +5,7 @@ from pathlib import Path
 
 from specmoe import errors
 from specmoe.analysis.suite_text import summarise_suite
-from specmoe.config.schema import Config
+from specmoe.config.schema import read_config
 from specmoe.runs.schema import read_runs
 
 
@@ -17,7 +17,7 @@ def main() -> None:
     parser.add_argument("--runs", required=True, type=Path, help="rows of the suite")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
-    config = Config.model_validate_json(args.config.read_text())
+    config = read_config(args.config)
     text = summarise_suite(read_runs(args.runs), args.suite, config)
     args.out.write_text(text + "\n", encoding="utf-8")
 

@@ -54,6 +54,10 @@ def test_the_demo_is_valid_and_has_every_model_of_the_study(demo, root):
             "prompts.texts.code.file: no file 'resources/prompts/cod.txt'",
         ),
         ({"measurement": {"passes": 0}}, "measurement.passes: "),
+        (
+            {"suites": {"B": {"title": "x" * 200_000}}},
+            "suites: most of the campaign's 2",
+        ),
         ({"measurement": {"warmup_tokens": 2}}, "measurement.warmup_tokens: "),
         ({"measurement": {"sides": "beside"}}, "measurement.sides: "),
         (

@@ -36,6 +36,20 @@ def test_the_commands_own_exit_code_is_kept():
     assert start(command).wait(30) == 7
 
 
+def test_the_commands_folder_is_removed_however_it_ends(tmp_path: Path):
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    (folder / "s.sock").touch()
+    process = subprocess.Popen(
+        guarded(SLEEP, scratch=str(folder)), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout.readline() == b"up\n"
+    assert folder.exists()
+    process.stdin.close()
+    process.wait(30)
+    assert not folder.exists()
+
+
 def test_killing_the_starter_ends_the_command(tmp_path: Path):
     pid_file = tmp_path / "pid"
     code = (

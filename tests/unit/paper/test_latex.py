@@ -4,7 +4,10 @@ import pytest
 
 from specmoe.errors import ConfigError
 from specmoe.paper.latex import command_name, to_latex
+from specmoe.paper.pdf import compile_pdf
 from specmoe.tables import number_text
+
+from ...tex import needs_tex
 
 
 @pytest.mark.parametrize(
@@ -16,11 +19,24 @@ from specmoe.tables import number_text
         ("$x$", r"\$x\$"),
         ("^^5c", r"\textasciicircum{}\textasciicircum{}5c"),
         ("~", r"\textasciitilde{}"),
-        ("<γ> 通", "<γ> 通"),
+        ("<γ> é", "<γ> é"),
+        ("通 🙂", "[U+901A] [U+1F642]"),
     ],
 )
 def test_special_characters_are_printed_and_others_kept(text, expected):
     assert to_latex(text) == expected
+
+
+@needs_tex
+def test_every_character_that_is_kept_has_a_font(tmp_path):
+    kept = [chr(code) for code in range(0x20, 0x2200) if to_latex(chr(code)) == chr(code)]
+    assert {"a", "ß", "ő", "γ", "’"} <= set(kept)
+    document = tmp_path / "kept.tex"
+    preamble = r"\documentclass{article}\usepackage[utf8]{inputenc}\usepackage[T1]{fontenc}"
+    gamma = r"\DeclareUnicodeCharacter{03B3}{\ensuremath{\gamma}}"
+    lines = "\n".join(kept)
+    document.write_text(f"{preamble}{gamma}\\begin{{document}}{lines}\\end{{document}}")
+    assert compile_pdf(document, [], tmp_path / "kept.pdf", tmp_path / "kept.log") == []
 
 
 def test_a_pair_of_hyphens_stays_two_hyphens():

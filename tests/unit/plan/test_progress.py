@@ -3,6 +3,7 @@
 import json
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -152,5 +153,5 @@ def test_other_changes_are_given_with_both_values(changes):
 def test_a_key_that_an_older_release_did_not_have_is_no_change():
     asked = json.loads(alone().to_json())
     del asked["environment"]
-    measured = {alone().block: MeasuredBlock(asked, 5.0)}
+    measured = {alone().block: MeasuredBlock(Path("r0.json"), asked, 5.0)}
     assert changed_blocks([alone()], measured) == {}

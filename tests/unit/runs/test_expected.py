@@ -21,7 +21,9 @@ def rows(config):
     """All rows of the campaign, as far as they are looked at here."""
     blocks = list_blocks(config, gpu=False)
     listed = [
-        {"run": run, "backend": "cpu", "target_sha256": "a" * 64, "draft_sha256": None, **row}
+        {"run": run, "backend": "cpu", "target_sha256": "a" * 64, "draft_sha256": None}
+        | dict.fromkeys(["prompt_ms", "decode_ms", "tokens_per_second"], 9.0)
+        | row
         for run, row in expected_rows(blocks).items()
     ]
     alone = {(row["block"], row["prompt"]): row["run"] for row in listed if row["draft"] == "none"}
@@ -56,6 +58,8 @@ def test_all_runs_of_the_configuration_are_taken(rows, config):
         (lambda rows: with_first_draft(rows, prompt="chinese"), "prompt is chinese, not"),
         (lambda rows: with_first_draft(rows, suite="D"), "suite is D, not B"),
         (lambda rows: with_first_draft(rows, temperature=float("nan")), "temperature is None"),
+        (lambda rows: with_first_draft(rows, decode_ms=None), "1 runs .* have no time or rate"),
+        (lambda rows: with_first_draft(rows, decode_ms=float("inf")), "have no time or rate"),
         (lambda rows: with_first_draft(rows, baseline="nowhere"), "have a baseline of another"),
         (lambda rows: with_first_draft(rows, baseline=rows[-1]["run"]), "have a baseline of anoth"),
         (

@@ -5,8 +5,8 @@ import pytest
 
 from specmoe.errors import SchemaError
 from specmoe.runs.pass_times import (
-    pass_times,
     read_pass_times,
+    rows_of_record,
     seen_experts,
     write_pass_times,
 )
@@ -25,34 +25,43 @@ def record(model="moe", repeat=0, experts=11.0):
     }
 
 
-def test_a_table_is_read_as_it_was_written(tmp_path):
-    path = tmp_path / "pass_times.parquet"
-    written = pass_times([record(), record("dense", experts=None)])
-    write_pass_times(written, path)
-    read = read_pass_times(path)
+@pytest.fixture
+def table(tmp_path):
+    """Write the table of records and read it back."""
+
+    def make(*records):
+        path = tmp_path / "pass_times.parquet"
+        write_pass_times([row for record in records for row in rows_of_record(record)], path)
+        return read_pass_times(path)
+
+    return make
+
+
+def test_a_table_is_read_as_it_was_written(table):
+    read = table(record(), record("dense", experts=None))
     assert read["experts"].isna().tolist() == [False, True]
     assert read.loc[0, "ms"] == 2.5
 
 
-def test_a_campaign_without_passes_has_an_empty_table_of_the_same_columns():
+def test_a_campaign_without_passes_has_an_empty_table_of_the_same_columns(table):
     empty = read_pass_times(None)
     assert empty.empty
-    assert list(empty) == list(pass_times([record()]))
+    assert list(empty) == list(table(record()))
     assert seen_experts(empty) == {}
 
 
-def test_experts_are_means_over_repeats_and_dense_models_have_none():
-    rows = pass_times([record(), record(repeat=1, experts=12.0), record("dense", experts=None)])
-    assert seen_experts(rows) == {"moe": ((5, 11.5),)}
+def test_experts_are_means_over_repeats_and_dense_models_have_none(table):
+    read = table(record(), record(repeat=1, experts=12.0), record("dense", experts=None))
+    assert seen_experts(read) == {"moe": ((5, 11.5),)}
 
 
 @pytest.mark.parametrize(
     "records, fault",
     [([record(), record()], "not unique"), ([record(experts=-1.0)], "experts")],
 )
-def test_a_broken_table_is_refused(tmp_path, records, fault):
+def test_a_broken_table_is_refused(table, records, fault):
     with pytest.raises(SchemaError, match=fault):
-        write_pass_times(pass_times(records), tmp_path / "pass_times.parquet")
+        table(*records)
 
 
 def test_a_file_that_is_no_parquet_is_named(tmp_path):

@@ -5,7 +5,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -88,15 +89,36 @@ def files_of_model(model: Path) -> list[Path]:
     return [first.with_name(name) for name in parts_of(first.name)]
 
 
+# Readers name each fault of a file, and the first says enough.
+_LONGEST_FAULT = 200  # characters
+_REMEDY = "delete it and run snakemake again"
+
+
 def read_record(path: Path) -> Any:
-    """Return the record that a measuring job wrote; raises DamagedFileError with the way out."""
-    remedy = "delete it and run snakemake again"
+    """Return what a job wrote as JSON; raises DamagedFileError with the way out."""
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(path.read_bytes(), parse_constant=_refuse_constant)
     except OSError as error:
-        raise DamagedFileError(f"{path} cannot be read ({error.strerror}); {remedy}") from error
+        raise DamagedFileError(f"{path} cannot be read ({error.strerror}); {_REMEDY}") from error
     except (ValueError, RecursionError) as error:
-        raise DamagedFileError(f"{path} is damaged: it is no JSON; {remedy}") from error
+        raise DamagedFileError(f"{path} is damaged: it is no JSON; {_REMEDY}") from error
+
+
+def _refuse_constant(name: str) -> None:
+    """Refuse NaN and Infinity, which Python writes and JSON does not have."""
+    raise ValueError(name)
+
+
+@contextmanager
+def named_if_damaged(path: Path) -> Iterator[None]:
+    """Turn what the wrong contents of a file make its readers raise into a DamagedFileError."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        fault = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_FAULT]
+        raise DamagedFileError(
+            f"{path} is damaged: it is not what the workflow wrote ({fault}); {_REMEDY}"
+        ) from error
 
 
 def link(file: Path, out: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -168,8 +169,9 @@ def _rate(run: Run) -> Iterator[Finding]:
         return
     counted = rate * ms / 1000
     why = f"{rate:.2f} tok/s over {ms:.0f} ms are {counted:.1f} tokens, not {tokens}"
-    high, low = max(counted, tokens), min(counted, tokens)
-    yield Finding(why, counted, tokens, high / low / (1 + RATE_TOLERANCE))
+    found = equal(counted, tokens, why)
+    assert found.ratio is not None
+    yield replace(found, ratio=found.ratio / (1 + RATE_TOLERANCE))
 
 
 def _rounds(run: Run) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ batches move a gap of the demo's targets by up to 0.31 nats at four bits and 0.1
 (tests/benchmarks/tie_gaps.py). So each target is asked at its own divergences.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 
@@ -18,20 +18,17 @@ class Gap(NamedTuple):
     closed_by: int | None  # the narrowest batches in which the target itself takes it
 
 
-def gaps_of(judged: Iterable[Mapping[str, Any]]) -> dict[str, Gap]:
-    """Return the gap of each run that left its baseline.
+def gaps_of(judged: Mapping[str, Any]) -> dict[str, Gap]:
+    """Return the gap of each run of a target that left its baseline.
 
-    `judged` are the answers of `divergence.judge_all`, each of one target. Answers from before
-    batches were asked about decide nothing and are left out.
+    `judged` is the answer of `divergence.judge_all`. What was answered before batches were asked
+    about decides nothing and is left out.
     """
-    gaps = {}
-    for answer in judged:
-        asked = [one for one in answer["divergences"] if "gap_nats_by_width" in one]
-        moved = max(map(_moved, asked), default=0.0)
-        for one in asked:
-            gap = Gap(one["position"], one["gap_nats"], moved, _closed_by(one))
-            gaps[one["run"]] = gap
-    return gaps
+    asked = [one for one in judged["divergences"] if "gap_nats_by_width" in one]
+    moved = max(map(_moved, asked), default=0.0)
+    return {
+        one["run"]: Gap(one["position"], one["gap_nats"], moved, _closed_by(one)) for one in asked
+    }
 
 
 def _moved(one: Mapping[str, Any]) -> float:

@@ -4,6 +4,7 @@ The Snakefile loads it before it defines any rule, so a wrong name never reaches
 """
 
 import dataclasses
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -32,6 +33,10 @@ REMOVED = {
     ),
 }
 
+# Bytes of the campaign's part of the configuration, which is a word of command lines: Linux takes
+# 128 KiB. Shipped campaigns have 11 kB.
+_LONGEST = 100_000
+
 # Where pydantic adds the branch of a tagged union to the place of a fault.
 _TAG_DEPTH = {"engines": 2, "model_sets": 3}
 
@@ -52,6 +57,7 @@ def load(data: Mapping[str, Any], root: Path) -> Config:
     except ValidationError as error:
         raise ConfigError(_first_fault(error)) from error
     _check_names(config)
+    _check_length(config)
     _check_sources(config)
     for name, suite in config.selected_suites.items():
         _check_suite(config, name, suite)
@@ -131,6 +137,20 @@ def _check_names(config: Config) -> None:
         _refuse("campaign.suites", "a suite is named twice")
     if len({campaign.name, *config.compare_with}) < 1 + len(config.compare_with):
         _refuse("compare_with", f"name each campaign once, and not this one, {campaign.name!r}")
+
+
+def _check_length(config: Config) -> None:
+    """Check that jobs can be given the campaign's part of the configuration."""
+    sections = config.of_campaign().model_dump(mode="json")
+    lengths = {name: len(json.dumps(section)) for name, section in sections.items()}
+    if sum(lengths.values()) > _LONGEST:
+        longest = max(lengths, key=lambda name: lengths[name])
+        _refuse(
+            longest,
+            f"most of the campaign's {sum(lengths.values()) / 1e3:,.0f} kB of configuration are"
+            f" here, and jobs are given {_LONGEST / 1e3:.0f} kB at most; shorten its lists and"
+            " texts, or divide the campaign",
+        )
 
 
 def _check_sources(config: Config) -> None:

@@ -5,7 +5,7 @@ written for users. `specmoe.config.load` checks what relates one key to another.
 """
 
 from collections.abc import Mapping
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Annotated, Literal, Self
 
 from pydantic import Field
@@ -27,6 +27,7 @@ from specmoe.config.block import NO_DRAFT, Protocol
 from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
 from specmoe.config.measurement import Measurement
 from specmoe.config.models import AnyModel, Family, HubModel, Model, PathModel, QuantizeModel
+from specmoe.files import named_if_damaged
 
 
 class Campaign(Strict):
@@ -305,3 +306,9 @@ class Config(Strict):
         if isinstance(entry, PathModel):
             return PurePath(entry.path).stem
         return PurePath(entry.file).stem if isinstance(entry, HubModel) else model
+
+
+def read_config(path: Path) -> Config:
+    """Return the configuration that the workflow recorded; raises DamagedFileError."""
+    with named_if_damaged(path):
+        return Config.model_validate_json(path.read_bytes())

@@ -1,6 +1,5 @@
 """What the jobs that measure with an engine share: command line, needs, log, and precautions."""
 
-import json
 import logging
 import os
 from argparse import ArgumentParser, Namespace
@@ -21,7 +20,7 @@ from specmoe.engine.memory import usable_memory
 from specmoe.engine.server import Server, server_command
 from specmoe.engine.supervise import end_with
 from specmoe.errors import SpecmoeError
-from specmoe.files import engine_path
+from specmoe.files import engine_path, named_if_damaged, read_record
 from specmoe.progress_lines import lines_to
 
 # For every job (snakemake/shell.py). The Snakefile refuses the user's own before it starts jobs.
@@ -83,8 +82,9 @@ def engine_job(description: str | None) -> ArgumentParser:
 
 def job_of(args: Namespace, draft: Path | None = None) -> Job:
     """Return the job that the arguments of `engine_job` describe."""
-    backend = Backend(json.loads(args.engine.read_text())["backend"])
-    host = json.loads(args.host.read_text()) if args.host.exists() else {}
+    with named_if_damaged(args.engine):
+        backend = Backend(read_record(args.engine)["backend"])
+    host = read_record(args.host) if args.host.exists() else {}
     memory = psutil.virtual_memory().total
     return Job(
         root=args.root,
@@ -101,15 +101,25 @@ def job_of(args: Namespace, draft: Path | None = None) -> Job:
 
 def provenance(engine: Path, target_card: Path, draft_card: Path | None) -> dict[str, Any]:
     """Return the engine and the digests of the models that made a record, for the record."""
-    made_by = json.loads(engine.read_text())
-    draft = json.loads(draft_card.read_text()) if draft_card else {}
+    with named_if_damaged(engine):
+        made_by = read_record(engine)
+        built = {
+            "engine": made_by["id"],
+            "engine_commit": made_by["commit"],
+            "backend": made_by["backend"],
+        }
     return {
-        "engine": made_by["id"],
-        "engine_commit": made_by["commit"],
-        "backend": made_by["backend"],
-        "target_sha256": json.loads(target_card.read_text())["sha256"],
-        "draft_sha256": draft.get("sha256"),
+        **built,
+        "target_sha256": _digest_on(target_card),
+        "draft_sha256": _digest_on(draft_card) if draft_card else None,
     }
+
+
+def _digest_on(card: Path) -> str:
+    """Return the digest of a model that its card has; measuring needs nothing else of it."""
+    with named_if_damaged(card):
+        digest: str = read_record(card)["sha256"]
+    return digest
 
 
 @contextmanager

@@ -4,7 +4,6 @@ The parsers for macOS and Arm Linux were tested on recorded output only.
 """
 
 import hashlib
-import json
 import os
 import platform
 import re
@@ -14,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from specmoe.errors import MeasurementError
+from specmoe.files import named_if_damaged, read_record
 
 # nvidia-smi wakes every GPU of a server before it answers.
 TOOL_LIMIT_S = 20
@@ -40,10 +40,12 @@ def refuse_other_host(description: Path) -> None:
     """Raise MeasurementError if the campaign's host.json exists and describes another machine."""
     if not description.exists():
         return
-    host = json.loads(description.read_text())
-    if host["id"] != host_id():
+    host = read_record(description)
+    with named_if_damaged(description):
+        known, chip = host["id"], host["chip"]
+    if known != host_id():
         raise MeasurementError(
-            f"this campaign was begun on another machine ({host['chip']}, {host['id']}); this one"
+            f"this campaign was begun on another machine ({chip}, {known}); this one"
             f" is {host_id()} ({processor_name()}): give it a campaign.name of its own"
         )
 

@@ -38,8 +38,8 @@ from specmoe.errors import MeasurementError
 
 TRACED = {"LLAMA_TRACE": "1"}  # logs a line for every verification, see engine.server_log
 HEALTH_POLL_S = 0.02
-# Short, because the kernel limits a socket's path to about 100 bytes.
 SOCKET_NAME = "s.sock"
+_LONGEST_SOCKET = 100  # bytes of its path; macOS takes 103, Linux 107
 # llama.cpp, src/llama-kv-cache.cpp; a model without attention has no such line.
 _CACHE_TYPES = re.compile(r"llama_kv_cache: size = .*\bK \((\w+)\).*\bV \((\w+)\)")
 
@@ -89,6 +89,13 @@ def server_command(
     return command
 
 
+def _folder_of_sockets() -> str:
+    """Return the temporary folder, or /tmp where the path of a socket would be too long."""
+    folder = Path(tempfile.gettempdir())
+    longest = os.fsencode(folder / "specmoe-12345678" / SOCKET_NAME)
+    return str(folder) if len(longest) <= _LONGEST_SOCKET else "/tmp"  # noqa: S108
+
+
 class Server:
     """A running llama-server, reached over a Unix socket in a private folder.
 
@@ -108,7 +115,7 @@ class Server:
 
         `environment` is `measurement.environment`, which is added to the process's environment.
         """
-        self._folder = tempfile.TemporaryDirectory(prefix="specmoe-")
+        self._folder = tempfile.TemporaryDirectory(prefix="specmoe-", dir=_folder_of_sockets())
         self._socket = Path(self._folder.name, SOCKET_NAME)
         self.command = [*command, "--host", str(self._socket)]
         self.environment = engine_environment(environment or {}, os.environ) | TRACED
@@ -129,7 +136,7 @@ class Server:
         """Start the process and wait until its models are loaded."""
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                guarded(self.command),
+                guarded(self.command, scratch=self._folder.name),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,

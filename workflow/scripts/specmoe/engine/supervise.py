@@ -11,15 +11,20 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
+from pathlib import Path
 
 GRACE_S = 5.0  # time for a server to close its log before it is killed
 POLL_S = 0.2
 
 
-def guarded(command: list[str]) -> list[str]:
-    """Return a command line that runs `command` as long as its standard input is open."""
+def guarded(command: list[str], scratch: str = "") -> list[str]:
+    """Return a command line that runs `command` as long as its standard input is open.
+
+    A folder `scratch` of the command's own files is removed when it has ended.
+    """
     # -I -S: the guard needs neither site-packages nor the environment, and starts faster.
-    return [sys.executable, "-I", "-S", __file__, *command]
+    return [sys.executable, "-I", "-S", __file__, scratch, *command]
 
 
 def end_with(pid: int) -> None:
@@ -46,7 +51,8 @@ def _exists(pid: int) -> bool:
 def _main() -> None:
     # Ctrl-C reaches every process of the terminal; the job decides when its server ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL)
+    scratch, *command = sys.argv[1:]
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL)
 
     def end_when_orphaned() -> None:
         sys.stdin.buffer.read()
@@ -58,8 +64,18 @@ def _main() -> None:
 
     threading.Thread(target=end_when_orphaned, daemon=True).start()
     code = child.wait()
+    if scratch:
+        _remove(scratch)
     # The convention of shells; it lets the job name the signal.
     os._exit(code if code >= 0 else 128 - code)
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder of files, if it is there."""
+    with suppress(OSError):
+        for file in Path(folder).iterdir():
+            file.unlink()
+        Path(folder).rmdir()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
+from specmoe.config.parse import first_fault
 from specmoe.errors import ModelError
 
 
@@ -70,8 +71,5 @@ def _load(adapter: TypeAdapter[T], path: Path) -> T:
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror})") from error
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        place = ".".join(map(str, fault["loc"]))
-        raise ModelError(
-            f"{path}: not a model's card ({place or 'file'}: {fault['msg']}); make it again"
-        ) from error
+        fault = " ".join(first_fault(error).split())
+        raise ModelError(f"{path}: not a model's card ({fault}); make it again") from error

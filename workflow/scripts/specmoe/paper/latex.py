@@ -29,6 +29,8 @@ _ESCAPES = {
     "†": r"$^\dagger$",
 }
 _SPECIAL = re.compile("--|[" + re.escape("".join(key for key in _ESCAPES if key != "--")) + "]")
+# Latin letters and the signs of text are in the fonts; a test sets each of them.
+_WITHOUT_FONT = re.compile("[^ -~\u00a1-\u017eγ–—‘’‚“”„†‡•…‰‹›€™]")
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _SPACES = re.compile(rf"[^\S{THIN}]+")
 
@@ -39,11 +41,13 @@ _WORDS = {**{str(digit): word for digit, word in enumerate(_DIGITS)}, ".": "Poin
 def to_latex(value: Any) -> str:
     """Return LaTeX that prints a value's text and does nothing else, a dash for null.
 
-    Line ends become spaces and control characters vanish, as TeX refuses them. Other characters
-    stay, those of other scripts included: the document must have fonts for them.
+    Line ends become spaces and control characters vanish, as TeX refuses them. Characters for which
+    the documents have no font become their numbers, so that a label in another script can be told
+    and no paper fails on it; the page prints them as they are.
     """
     text = _SPACES.sub(" ", _CONTROL.sub("", shown(value))).strip(" ")
-    return _SPECIAL.sub(lambda match: _ESCAPES[match[0]], text)
+    escaped = _SPECIAL.sub(lambda match: _ESCAPES[match[0]], text)
+    return _WITHOUT_FONT.sub(lambda match: f"[U+{ord(match[0]):04X}]", escaped)
 
 
 def command_name(*parts: str | int) -> str:

@@ -67,8 +67,9 @@ def take_inventory(
         asked=_ask(config, frozenset(files)),
         absent={
             name: file
-            for name, file in files.items()
-            if isinstance(config.models[name], PathModel) and not file.exists()
+            for name in config.needed_models
+            if isinstance(entry := config.models[name], PathModel)
+            and not (file := Path(entry.path)).exists()
         },
         hub_folder=_folder(hub.cache_folder()),
         models_folder=_folder(models),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import Block, Side
-from specmoe.files import read_record
+from specmoe.files import named_if_damaged, read_record
 
 NAMED = 5
 # A line of a block's log, see `measure.paired`.
@@ -19,6 +19,7 @@ _LOGGED_RUN = re.compile(r"^run \d+ of (\d+): .*: ([\d.]+) s, ", re.MULTILINE)
 class MeasuredBlock:
     """What a plan takes from the record of a block."""
 
+    record: Path
     asked: Mapping[str, Any]  # the block as it was measured
     seconds: float
 
@@ -30,7 +31,9 @@ def read_measured(blocks: Iterable[str], records: Path) -> dict[str, MeasuredBlo
         file = records / f"{block}.json"
         if file.exists():
             record = read_record(file)
-            measured[block] = MeasuredBlock(record["block"], record["elapsed_s"])
+            with named_if_damaged(file):
+                asked, seconds = record["block"], float(record["elapsed_s"])
+                measured[block] = MeasuredBlock(file, asked, seconds)
     return measured
 
 
@@ -131,10 +134,13 @@ def changed_blocks(
     """Return the measured blocks that the configuration has changed since, and how."""
     reasons = {}
     for block in blocks:
-        if block.block in measured:
-            reason = _change(measured[block.block].asked, json.loads(block.to_json()))
-            if reason:
-                reasons[block.block] = reason
+        before = measured.get(block.block)
+        if before is None:
+            continue
+        with named_if_damaged(before.record):
+            reason = _change(before.asked, json.loads(block.to_json()))
+        if reason:
+            reasons[block.block] = reason
     return reasons
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import NO_DRAFT, Method, Protocol
@@ -16,8 +17,9 @@ from specmoe.engine.counters import (
 )
 from specmoe.engine.server_log import Verification, count_rejected_replays, count_replays
 from specmoe.errors import MeasurementError
+from specmoe.files import named_if_damaged, read_record
 from specmoe.measure.common_prefix import common_prefix
-from specmoe.runs.schema import COLUMNS
+from specmoe.runs.schema import COLUMNS, check_rows
 
 RunRow = dict[str, Any]
 
@@ -27,6 +29,23 @@ def rows_of_record(record: Mapping[str, Any], campaign: str) -> list[RunRow]:
     sides = {side["side"]: side for side in record["sides"]}
     rows = [_row(record, sides[run["side"]], run, campaign) for run in record["runs"]]
     link_baselines(rows)
+    return rows
+
+
+def rows_of_records(records: Iterable[Path], campaign: str) -> list[RunRow]:
+    """Return the rows of all blocks; raises DamagedFileError for a record without proper rows."""
+    by_record = {}
+    for record in records:
+        with named_if_damaged(record):
+            by_record[record] = rows_of_record(read_record(record), campaign)
+    rows = [row for its in by_record.values() for row in its]
+    try:
+        check_rows(rows)
+    except ValueError:
+        # Checks take as long for the rows of one record as for all, so they are told apart here.
+        for record, its in by_record.items():
+            with named_if_damaged(record):
+                check_rows(its)
     return rows
 
 

@@ -3,12 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
+from math import isfinite
 from typing import Any
 
 import pandas as pd
 
 from specmoe.config.backend import Backend
-from specmoe.config.block import NO_DRAFT, Block
+from specmoe.config.block import NO_DRAFT, Block, Protocol
 from specmoe.config.matrix import list_blocks
 from specmoe.config.schema import Config
 from specmoe.errors import MeasurementError
@@ -55,6 +56,7 @@ def refuse_other_runs(
         "are not of its configuration": counted.keys() - expected.keys(),
         "are there more than once": {run for run, count in counted.items() if count > 1},
         "are not as its configuration has them": set(_unlike(rows, expected)),
+        "have no time or rate, or no finite one": set(_untimed(rows)),
         "have a baseline of another prompt or block": set(_wrong_baselines(rows)),
     }
     for fault, runs in faults.items():
@@ -76,6 +78,18 @@ def _unlike(
             if known != value:
                 yield f"{row['run']}: {name} is {known}, not {value}"
                 break
+
+
+def _untimed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the runs with an infinite time or rate, or without one that the server always gives."""
+    for row in rows:
+        values = [row[name] for name in ("prompt_ms", "decode_ms", "tokens_per_second")]
+        known = [value for value in values if not pd.isna(value)]
+        # A single token comes with the prompt's pass, and has no rate. The study's tools may print
+        # no time.
+        all_due = row["protocol"] == Protocol.PAIRED and row["n_predict"] > 1
+        if (all_due and len(known) < len(values)) or not all(map(isfinite, known)):
+            yield str(row["run"])
 
 
 def _wrong_baselines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pandera.pandas as pa
+import pyarrow
 
 from specmoe.errors import SchemaError
 
@@ -37,9 +38,9 @@ def no_pass_times() -> pd.DataFrame:
     return _SCHEMA.coerce_dtype(pd.DataFrame(columns=list(_SCHEMA.columns)))
 
 
-def pass_times(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return the table of the records that the script `measure_pass_times` writes."""
-    rows = [
+def rows_of_record(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a record that the script `measure_pass_times` writes."""
+    return [
         {
             "engine": record["engine"],
             "model": record["passes"]["model"],
@@ -50,14 +51,13 @@ def pass_times(records: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
             "samples": record["passes"]["samples"],
             **timing,
         }
-        for record in records
         for timing in record["timings"]
     ]
-    return pd.DataFrame(rows, columns=list(_SCHEMA.columns))
 
 
-def write_pass_times(frame: pd.DataFrame, path: Path) -> None:
-    """Check the table and write it. Raises SchemaError."""
+def write_pass_times(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
+    """Check the rows of all records and write them as a table. Raises SchemaError."""
+    frame = pd.DataFrame(list(rows), columns=list(_SCHEMA.columns))
     _checked(frame, path).to_parquet(path, index=False)
 
 
@@ -67,8 +67,9 @@ def read_pass_times(path: Path | None) -> pd.DataFrame:
         return no_pass_times()
     try:
         frame = pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise SchemaError(f"{path} is not a readable parquet file: {error}") from error
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        fault = " ".join(str(error).split())
+        raise SchemaError(f"{path} is not a readable parquet file: {fault}") from error
     return _checked(frame, path)
 
 

@@ -138,19 +138,28 @@ _CHECKS = pa.DataFrameSchema(
 
 def write_runs(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
     """Check rows against the schema and write them; raises SchemaError naming the first fault."""
+    try:
+        table = check_rows(rows)
+    except ValueError as error:
+        raise SchemaError(f"{path}: {error}") from error
+    pq.write_table(table, path)
+
+
+def check_rows(rows: Iterable[Mapping[str, Any]]) -> pyarrow.Table:
+    """Return rows as a table; raises ValueError naming the first fault against the schema."""
     rows = list(rows)
     for row in rows:
         if unknown := set(row) ^ set(COLUMNS):
-            raise SchemaError(
-                f"{path}: run {row.get('run')}: column {sorted(unknown)[0]!r} is not"
-                " in the schema or not in the row"
+            raise ValueError(
+                f"run {row.get('run')}: column {sorted(unknown)[0]!r} is not in the schema or not"
+                " in the row"
             )
     try:
         table = pyarrow.Table.from_pylist(rows, schema=_ARROW_SCHEMA)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
-        raise SchemaError(f"{path}: {error}") from error
-    _check(_to_frame(table), path)
-    pq.write_table(table, path)
+    except (TypeError, OverflowError) as error:
+        raise ValueError(str(error)) from error
+    _check(_to_frame(table))
+    return table
 
 
 def read_runs(path: Path) -> pd.DataFrame:
@@ -161,18 +170,37 @@ def read_runs(path: Path) -> pd.DataFrame:
     """
     try:
         table = pq.read_table(path)
-    except (pyarrow.ArrowInvalid, OSError) as error:
-        raise SchemaError(f"{path} is not a readable parquet file: {error}") from error
-    version = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode()
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        fault = " ".join(str(error).split())
+        raise SchemaError(f"{path} is not a readable parquet file: {fault}") from error
+    version = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode(errors="replace")
     if version != SCHEMA_VERSION:
         raise SchemaError(
             f"{path} has schema version {version}, this specmoe needs {SCHEMA_VERSION};"
             " collect its blocks again (`snakemake --forcerun collect_runs`), or use the release"
             " that wrote it"
         )
-    frame = _to_frame(table)
-    _check(frame, path)
+    try:
+        _check_columns(table.schema)
+        frame = _to_frame(table)
+        _check(frame)
+    except ValueError as error:
+        raise SchemaError(f"{path}: {' '.join(str(error).split())}") from error
     return frame
+
+
+def _check_columns(schema: pyarrow.Schema) -> None:
+    """Raise ValueError for a column that is missing, unknown, or of another type."""
+    for name in COLUMNS:
+        if name not in schema.names:
+            raise ValueError(f"it has no column {name!r}")
+    for field in schema:
+        if field.name not in COLUMNS:
+            raise ValueError(f"its column {field.name!r} is not in the schema")
+        if not field.type.equals(COLUMNS[field.name].type):
+            raise ValueError(
+                f"column {field.name!r} is {field.type}, not {COLUMNS[field.name].type}"
+            )
 
 
 def _to_frame(table: pyarrow.Table) -> pd.DataFrame:
@@ -180,8 +208,8 @@ def _to_frame(table: pyarrow.Table) -> pd.DataFrame:
     return frame
 
 
-def _check(frame: pd.DataFrame, path: Path) -> None:
+def _check(frame: pd.DataFrame) -> None:
     try:
         _CHECKS.validate(frame)
-    except pa.errors.SchemaError as error:
-        raise SchemaError(f"{path}: {' '.join(str(error).split())}") from error
+    except (pa.errors.SchemaError, pa.errors.SchemaErrors) as error:
+        raise ValueError(" ".join(str(error).split())) from error

@@ -1,0 +1,513 @@
+"""The faults that the workflow must tell, each in one line: how it is injected, what is said.
+
+A fault is injected into the folder and the configuration of a small campaign that is measured. Add
+one as a function: its name is the fault's, its decorator has the line.
+"""
+
+import json
+import os
+import shutil
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+RECORD = "results/tiny/blocks/S/target/draft/r0.json"
+ROWS = "results/tiny/runs.parquet"
+MODELS = "results/models/tiny"
+AUDIT = "results/tiny/audit"
+
+
+@dataclass
+class Scene:
+    """The folder and the configuration of the small campaign, to do harm to."""
+
+    folder: Path
+    config: dict[str, Any]
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def file(self, name: str) -> Path:
+        """Return a file of the folder."""
+        return self.folder / name
+
+    @property
+    def measurement(self) -> dict[str, Any]:
+        """The section of that name."""
+        section: dict[str, Any] = self.config["measurement"]
+        return section
+
+    def change_record(self, change: Callable[[Any], Any]) -> None:
+        """Change what the record of a block says; a function that returns a value replaces it."""
+        record = json.loads(self.file(RECORD).read_text())
+        changed = change(record)
+        self.file(RECORD).write_text(json.dumps(record if changed is None else changed))
+
+    def change_rows(self, change: Callable[[pa.Table], pa.Table]) -> None:
+        """Change the table of runs."""
+        pq.write_table(change(pq.read_table(self.file(ROWS))), self.file(ROWS))
+
+    def own_target(self, content: bytes | None = None, **more: Any) -> Path:
+        """Make the target a file of the user's, a copy of the synthetic one or what is given."""
+        own = self.file("own.gguf")
+        own.write_bytes(self.weights() if content is None else content)
+        entry = {"kind": "path", "path": str(own)} | more
+        self.config["model_sets"]["tiny"]["target"] = entry
+        return own
+
+    def weights(self, model: str = "target") -> bytes:
+        """Return the bytes of a synthetic model."""
+        return self.file(f"{MODELS}/{model}.gguf").read_bytes()
+
+    def more_repeats(self) -> None:
+        """Ask for a repeat that is not measured yet."""
+        self.measurement["repeats"] = 2
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault: how it is injected, what snakemake is asked for, and what must come of it."""
+
+    inject: Callable[[Scene], None]
+    says: str  # regular expression of the line
+    ask: tuple[str, ...]
+    fails: bool
+    remedy: Callable[[Scene], Any] | None  # what the line says to do; then all rows are made
+
+
+FAULTS: dict[str, Fault] = {}
+
+
+def fault(
+    says: str,
+    *ask: str,
+    fails: bool = True,
+    remedy: Callable[[Scene], Any] | None = None,
+) -> Callable[[Callable[[Scene], None]], Callable[[Scene], None]]:
+    """Add a function that injects a fault to the table."""
+
+    def add(inject: Callable[[Scene], None]) -> Callable[[Scene], None]:
+        FAULTS[inject.__name__] = Fault(inject, says, ask or ("runs",), fails, remedy)
+        return inject
+
+    return add
+
+
+def delete_record(scene: Scene) -> None:
+    """Do what the lines about records say."""
+    scene.file(RECORD).unlink()
+
+
+def delete_rows(scene: Scene) -> None:
+    """Do what the lines about tables of runs say."""
+    scene.file(ROWS).unlink()
+
+
+# The configuration.
+
+
+@fault("suites.S.targets: unknown model 'tagret'; did you mean 'target'?", "-n")
+def a_misspelt_model(scene: Scene) -> None:
+    scene.config["suites"]["S"]["targets"] = ["tagret"]
+
+
+@fault("measurement.repeats: Input should be less than or equal to 1000", "-n")
+def ten_million_repeats(scene: Scene) -> None:
+    scene.measurement["repeats"] = 10**7
+
+
+@fault("measurement.n_predict: Input should be greater than 1", "-n")
+def no_tokens_to_generate(scene: Scene) -> None:
+    scene.measurement["n_predict"] = 0
+
+
+@fault("suites.S.gammas", "-n")
+def a_gamma_of_zero(scene: Scene) -> None:
+    scene.config["suites"]["S"]["gammas"] = [0]
+
+
+@fault("temperatures.0: Input should be a finite number", "-n")
+def an_infinite_temperature(scene: Scene) -> None:
+    scene.config["suites"]["S"]["temperatures"] = [float("inf")]
+
+
+@fault("unknown key 'messurement'; did you mean 'measurement'?", "-n")
+def a_misspelt_section(scene: Scene) -> None:
+    scene.config["messurement"] = scene.config.pop("measurement")
+
+
+@fault("campaign.name: String should match pattern", "-n")
+def a_campaign_that_leaves_its_folder(scene: Scene) -> None:
+    scene.config["campaign"]["name"] = "../../tiny"
+
+
+@fault(r"model_sets.tiny.\[key\]|model_sets.tiny", "-n")
+def a_model_that_leaves_its_folder(scene: Scene) -> None:
+    scene.config["model_sets"]["tiny"]["../x"] = {"kind": "path", "path": "x.gguf"}
+
+
+@fault(r"ConfigError: config: suites: most of the campaign's 10,0\d\d kB of config", "-n")
+def a_configuration_of_ten_megabytes(scene: Scene) -> None:
+    scene.config["suites"]["S"]["title"] = "x" * 10_000_000
+
+
+@fault("model target: no file .*no.gguf; correct its path", "plan", fails=False)
+def a_model_that_is_not_there(scene: Scene) -> None:
+    scene.config["model_sets"]["tiny"]["target"] = {"kind": "path", "path": "no.gguf"}
+
+
+@fault("MeasurementError: LLAMA_ARG_SPEC_TYPE", "runs")
+def an_exported_variable_that_steers_the_engine(scene: Scene) -> None:
+    scene.environment["LLAMA_ARG_SPEC_TYPE"] = "ngram-simple"
+    scene.more_repeats()
+
+
+@fault("γ|gamma")
+def a_gamma_beyond_the_context(scene: Scene) -> None:
+    scene.config["suites"]["S"]["gammas"] = [4, 600]
+
+
+# Weights.
+
+
+@fault(r"ModelError: .*target\.gguf: weights of its tensor \S+ are NaN or infinite")
+def weights_that_are_no_numbers(scene: Scene) -> None:
+    scene.own_target(scene.weights()[:-4096] + b"\xff" * 4096)
+
+
+@fault(r"its commonest token is 16 of 16", AUDIT, fails=False)
+def weights_that_are_all_zero(scene: Scene) -> None:
+    whole = scene.weights()
+    scene.own_target(whole[: len(whole) // 2] + bytes(len(whole) - len(whole) // 2))
+
+
+@fault(r"target\.gguf: another file than the config names: SHA-256")
+def a_file_of_another_digest(scene: Scene) -> None:
+    scene.own_target(sha256="0" * 64)
+
+
+@fault(r"ModelError: .*target\.gguf: not a readable GGUF file \(empty\)")
+def an_empty_model(scene: Scene) -> None:
+    scene.own_target(b"")
+
+
+@fault(r"ModelError: .*target\.gguf: not a readable GGUF file \(it does not start with 'GGUF'\)")
+def a_model_of_another_format(scene: Scene) -> None:
+    scene.own_target(b"PK\x03\x04 not a model")
+
+
+@fault(r"ModelError: .*target\.gguf: truncated")
+def a_truncated_model(scene: Scene) -> None:
+    scene.own_target(scene.weights()[:-100])
+
+
+@fault(r"ModelError: .*target\.gguf: truncated within its header")
+def a_model_cut_in_its_header(scene: Scene) -> None:
+    scene.own_target(scene.weights()[:1000])
+
+
+@fault(r"ModelError: .*target\.gguf: ")
+def a_model_with_a_broken_header(scene: Scene) -> None:
+    weights = bytearray(scene.weights())
+    weights[8:24] = b"\xff" * 16
+    scene.own_target(bytes(weights))
+
+
+@fault(r"ModelError: no model file .*own\.gguf")
+def a_pipe_for_a_model(scene: Scene) -> None:
+    own = scene.own_target()
+    own.unlink()
+    os.mkfifo(own)
+
+
+@fault(r"ModelError: no model file .*own\.gguf")
+def a_folder_for_a_model(scene: Scene) -> None:
+    own = scene.own_target()
+    own.unlink()
+    own.mkdir()
+
+
+@fault(r"ModelError: no model file .*own-00002-of-00002\.gguf; the model has 2 parts")
+def a_split_model_without_its_second_part(scene: Scene) -> None:
+    own = scene.own_target()
+    first = own.with_name("own-00001-of-00002.gguf")
+    own.rename(first)
+    scene.config["model_sets"]["tiny"]["target"]["path"] = str(first)
+
+
+@fault(r"target\.gguf is no longer the file that target\.json describes")
+def weights_swapped_under_their_card(scene: Scene) -> None:
+    model = scene.file(f"{MODELS}/target.gguf")
+    times = model.stat()
+    weights = bytearray(scene.weights())
+    weights[-1] ^= 0xFF
+    model.unlink()
+    model.write_bytes(weights)
+    os.utime(model, ns=(times.st_atime_ns, times.st_mtime_ns))
+    scene.more_repeats()
+
+
+@fault(r"target\.json: not a model's card \(.*\); make it again")
+def a_damaged_card(scene: Scene) -> None:
+    card = scene.file(f"{MODELS}/target.json")
+    card.write_text(card.read_text().replace('"layers":', '"lairs":'))
+    scene.file("results/tiny/models.json").unlink(missing_ok=True)
+    scene.file(ROWS).unlink()
+
+
+@fault("stranger.gguf cannot draft for .*target.gguf")
+def a_draft_of_another_vocabulary(scene: Scene) -> None:
+    models = scene.config["model_sets"]["tiny"]
+    recipe = models["draft"]["recipe"] | {"vocabulary": 1024}
+    models["stranger"] = {"kind": "synthetic", "recipe": recipe}
+    scene.config["suites"]["S"]["drafts"] = ["draft", "stranger"]
+
+
+# Records.
+
+
+@fault(r"1 runs of campaign tiny are missing \(S/target/draft/r0/", remedy=delete_record)
+def a_record_without_its_last_run(scene: Scene) -> None:
+    scene.change_record(lambda record: record["runs"].pop() and None)
+
+
+@fault(r"runs of campaign tiny are missing \(S/target/draft/r0/", remedy=delete_record)
+def a_record_without_runs(scene: Scene) -> None:
+    scene.change_record(lambda record: record.update(runs=[]))
+
+
+@fault(f"{RECORD} is damaged: .*not unique", remedy=delete_record)
+def a_record_with_a_run_twice(scene: Scene) -> None:
+    scene.change_record(lambda record: record["runs"].append(record["runs"][0]))
+
+
+@fault("model target is 2 different files in this campaign", remedy=delete_record)
+def a_record_of_other_weights(scene: Scene) -> None:
+    scene.change_record(lambda record: record["provenance"].update(target_sha256="0" * 64))
+
+
+@fault("n_predict is 17, not 16", remedy=delete_record)
+def a_record_of_another_length(scene: Scene) -> None:
+    scene.change_record(lambda record: record["block"].update(n_predict=17))
+
+
+@fault("not of its configuration|are missing", remedy=delete_record)
+def a_record_of_another_block(scene: Scene) -> None:
+    other = next(scene.file("results/tiny/blocks/N").rglob("r0.json"))
+    shutil.copy(other, scene.file(RECORD))
+
+
+@fault("this campaign has rows of 2 machines", remedy=delete_record)
+def a_record_of_another_machine(scene: Scene) -> None:
+    scene.change_record(lambda record: record.update(host="0123456789ab"))
+
+
+@fault(f"{RECORD} is damaged: it is no JSON; delete it and run snake", remedy=delete_record)
+def a_record_cut_short(scene: Scene) -> None:
+    text = scene.file(RECORD).read_text()
+    scene.file(RECORD).write_text(text[: len(text) // 2])
+
+
+@fault(f"{RECORD} is damaged: it is no JSON; delete it and run snake", remedy=delete_record)
+def a_record_of_binary_zeros(scene: Scene) -> None:
+    scene.file(RECORD).write_bytes(bytes(4096))
+
+
+@fault(f"{RECORD} is damaged: it is not what the workflow wrote", remedy=delete_record)
+def a_record_that_is_a_list(scene: Scene) -> None:
+    scene.change_record(lambda _: [1, 2, 3])
+
+
+@fault(f"{RECORD} is damaged: it is not what the workflow wrote", remedy=delete_record)
+def a_record_without_its_sides(scene: Scene) -> None:
+    scene.change_record(lambda record: record.pop("sides") and None)
+
+
+@fault(f"{RECORD} is damaged: it is no JSON", remedy=delete_record)
+def a_record_with_a_time_that_is_no_number(scene: Scene) -> None:
+    scene.change_record(
+        lambda record: record["runs"][0]["answer"]["timings"].update(predicted_ms=float("nan"))
+    )
+
+
+@fault(f"{RECORD} is damaged: it is not what the workflow wrote", remedy=delete_record)
+def a_record_with_a_time_of_null(scene: Scene) -> None:
+    scene.change_record(
+        lambda record: record["runs"][0]["answer"]["timings"].update(predicted_ms=None)
+    )
+
+
+@fault(f"{RECORD} is damaged: .*decode_ms.*greater_than", remedy=delete_record)
+def a_record_with_a_negative_time(scene: Scene) -> None:
+    scene.change_record(
+        lambda record: record["runs"][0]["answer"]["timings"].update(predicted_ms=-1.0)
+    )
+
+
+@fault(f"{RECORD} is damaged: it is not what the workflow wrote", remedy=delete_record)
+def a_record_with_text_for_tokens(scene: Scene) -> None:
+    scene.change_record(lambda record: record["runs"][0]["answer"].update(tokens="abc"))
+
+
+@fault(f"{RECORD} is damaged: it is no JSON", remedy=delete_record)
+def a_record_nested_without_end(scene: Scene) -> None:
+    scene.file(RECORD).write_text("[" * 100_000)
+
+
+@fault("r0.json.* is a directory|r0.json.*Is a directory|IsADirectory")
+def a_folder_for_a_record(scene: Scene) -> None:
+    scene.file(RECORD).unlink()
+    scene.file(RECORD).mkdir()
+    scene.file(ROWS).unlink()
+
+
+# The table of runs, by itself as a copied file is.
+
+
+@fault("runs.parquet is not a readable parquet file", AUDIT, remedy=delete_rows)
+def a_table_cut_short(scene: Scene) -> None:
+    scene.file(ROWS).write_bytes(scene.file(ROWS).read_bytes()[:-10])
+
+
+@fault("runs.parquet is not a readable parquet file", AUDIT, remedy=delete_rows)
+def an_empty_file_for_a_table(scene: Scene) -> None:
+    scene.file(ROWS).write_bytes(b"")
+
+
+@fault("runs of campaign tiny are missing", AUDIT, remedy=delete_rows)
+def a_table_without_rows(scene: Scene) -> None:
+    scene.change_rows(lambda rows: rows.slice(0, 0))
+
+
+@fault("1 runs of campaign tiny are missing", AUDIT, remedy=delete_rows)
+def a_table_with_a_row_less(scene: Scene) -> None:
+    scene.change_rows(lambda rows: rows.slice(1))
+
+
+@fault("runs.parquet: .*not unique", AUDIT, remedy=delete_rows)
+def a_table_with_a_row_twice(scene: Scene) -> None:
+    scene.change_rows(lambda rows: pa.concat_tables([rows, rows.slice(0, 1)]))
+
+
+@fault("runs.parquet: it has no column 'seed'", AUDIT, remedy=delete_rows)
+def a_table_without_a_column(scene: Scene) -> None:
+    scene.change_rows(lambda rows: rows.drop_columns(["seed"]))
+
+
+@fault("runs.parquet: its column 'more' is not in the schema", AUDIT, remedy=delete_rows)
+def a_table_with_another_column(scene: Scene) -> None:
+    scene.change_rows(lambda rows: rows.append_column("more", rows["seed"]))
+
+
+@fault("runs.parquet: column 'decode_ms' is string, not double", AUDIT, remedy=delete_rows)
+def a_table_with_text_for_times(scene: Scene) -> None:
+    def as_text(rows: pa.Table) -> pa.Table:
+        place = rows.column_names.index("decode_ms")
+        return rows.set_column(place, "decode_ms", rows["decode_ms"].cast(pa.string()))
+
+    scene.change_rows(as_text)
+
+
+@fault("have no time or rate, or no finite one", AUDIT, remedy=delete_rows)
+def a_table_with_an_infinite_rate(scene: Scene) -> None:
+    def infinite(rows: pa.Table) -> pa.Table:
+        place = rows.column_names.index("tokens_per_second")
+        return rows.set_column(place, "tokens_per_second", pa.array([float("inf")] * len(rows)))
+
+    scene.change_rows(infinite)
+
+
+@fault("runs.parquet has schema version 4, this specmoe needs", AUDIT, remedy=delete_rows)
+def a_table_of_an_older_release(scene: Scene) -> None:
+    scene.change_rows(lambda rows: rows.replace_schema_metadata({"specmoe_schema": "4"}))
+
+
+@fault("runs.parquet has schema version", AUDIT, remedy=delete_rows)
+def a_table_of_a_binary_version(scene: Scene) -> None:
+    scene.change_rows(lambda rows: rows.replace_schema_metadata({"specmoe_schema": b"\xff\xfe"}))
+
+
+# Other files of the campaign.
+
+
+@fault("host.json is damaged: it is no JSON", AUDIT)
+def a_damaged_description_of_the_machine(scene: Scene) -> None:
+    scene.file("results/tiny/host.json").write_text("{")
+    scene.file(AUDIT).rename(scene.file("kept"))
+
+
+@fault("this campaign was begun on another machine")
+def a_campaign_of_another_machine(scene: Scene) -> None:
+    file = scene.file("results/tiny/hosts/r0.json")
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"id": "0123456789ab"}))
+    scene.more_repeats()
+
+
+@fault("config.json is damaged: it is not what the workflow wrote", AUDIT)
+def a_damaged_configuration_record(scene: Scene) -> None:
+    file = scene.file("results/tiny/config.json")
+    file.write_text(file.read_text().replace('"repeats"', '"repetition"'))
+
+
+@fault("engine.json is damaged", "runs")
+def a_damaged_description_of_the_engine(scene: Scene) -> None:
+    [file] = scene.file("results/engines").glob("*/engine.json")
+    times = file.stat()
+    file.write_text("[]")
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # as a broken disk leaves them
+    scene.more_repeats()
+
+
+@fault("NotADirectoryError: .*Not a directory: 'results/", "runs")
+def a_file_for_the_folder_of_results(scene: Scene) -> None:
+    shutil.rmtree(scene.file("results"))
+    scene.file("results").write_text("")
+
+
+# The machine.
+
+
+@fault("should be the lock of measurements and is no regular file; delete it")
+def a_pipe_for_the_lock(scene: Scene) -> None:
+    scene.environment["SPECMOE_TESTS_LOCK_FOLDER"] = str(scene.folder)
+    os.mkfifo(scene.file("specmoe-measuring.lock"))
+    scene.more_repeats()
+
+
+@fault("cannot be opened as the lock of measurements")
+def a_link_for_the_lock(scene: Scene) -> None:
+    scene.environment["SPECMOE_TESTS_LOCK_FOLDER"] = str(scene.folder)
+    scene.file("precious").write_text("precious")
+    scene.file("specmoe-measuring.lock").symlink_to("precious")
+    scene.more_repeats()
+
+
+@fault("should be the lock of measurements and is no regular file; delete it")
+def a_folder_for_the_lock(scene: Scene) -> None:
+    scene.environment["SPECMOE_TESTS_LOCK_FOLDER"] = str(scene.folder)
+    scene.file("specmoe-measuring.lock").mkdir()
+    scene.more_repeats()
+
+
+@fault("cannot be opened as the lock of measurements")
+def a_socket_for_the_lock(scene: Scene) -> None:
+    scene.environment["SPECMOE_TESTS_LOCK_FOLDER"] = str(scene.folder)
+    place = Path.cwd()
+    os.chdir(scene.folder)  # a socket's path is short
+    try:
+        with socket.socket(socket.AF_UNIX) as made:
+            made.bind("specmoe-measuring.lock")
+    finally:
+        os.chdir(place)
+    scene.more_repeats()
+
+
+@fault("4 of 4 blocks", "runs", fails=False)
+def a_long_temporary_folder(scene: Scene) -> None:
+    long = scene.file("t" * 100)
+    long.mkdir()
+    scene.environment["TMPDIR"] = str(long)
+    scene.more_repeats()
