@@ -45,10 +45,9 @@ _DELETE = re.compile(r"(results/\S+\.json)\b.*delete it and run snakemake again"
 
 def campaign(engine: Path, blocks: int) -> dict[str, object]:
     """Return a campaign of about so many blocks on models of a few megabytes."""
-    recipe = replace(SMALL, layers=2)
     models = {
-        **{f"target{n}": replace(recipe, layers=3 + n) for n in range(TARGETS)},
-        **{f"draft{n}": replace(recipe, seed=n) for n in range(DRAFTS)},
+        **{f"target{n}": replace(SMALL, layers=8 + 4 * n) for n in range(TARGETS)},
+        **{f"draft{n}": replace(SMALL, seed=n) for n in range(DRAFTS)},
     }
     suite = {
         "title": "Soak",
@@ -58,7 +57,7 @@ def campaign(engine: Path, blocks: int) -> dict[str, object]:
         "prompts": ["code"],
         "prompt_lengths": [8],
     }
-    each = SUITES * TARGETS * (DRAFTS + 1)
+    each = SUITES * TARGETS * DRAFTS
     return {
         "campaign": {
             **{"name": "soak", "engine": "built", "backend": "cpu", "models": "soak"},
