@@ -187,7 +187,7 @@ class Soak:
     def swap_weights(self) -> None:
         """Put other weights of the same size and time in the place of a model's."""
         model = self.models / f"target{self.draw.randrange(TARGETS)}.gguf"
-        if not model.exists():
+        if self.undo or not model.exists():
             return
         kept, times = self.folder / "kept.gguf", model.stat()
         shutil.move(model, kept)

@@ -24,7 +24,7 @@ def test_cards_are_read_as_they_were_written(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "place"),
-    [("{", "file"), ("[]", "file"), ('{"one": {"size_bytes": 1}}', "one.sha256")],
+    [("{", "top level"), ("[]", "top level"), ('{"one": {"size_bytes": 1}}', "one.sha256")],
 )
 def test_a_damaged_card_is_named_with_the_place_of_its_fault(tmp_path, text, place):
     (tmp_path / "models.json").write_text(text)

@@ -33,10 +33,13 @@ def test_every_character_that_is_kept_has_a_font(tmp_path):
     assert {"a", "ß", "ő", "γ", "’"} <= set(kept)
     document = tmp_path / "kept.tex"
     preamble = r"\documentclass{article}\usepackage[utf8]{inputenc}\usepackage[T1]{fontenc}"
+    preamble += r"\usepackage{mathpazo}"
     gamma = r"\DeclareUnicodeCharacter{03B3}{\ensuremath{\gamma}}"
     lines = "\n".join(kept)
     document.write_text(f"{preamble}{gamma}\\begin{{document}}{lines}\\end{{document}}")
-    assert compile_pdf(document, [], tmp_path / "kept.pdf", tmp_path / "kept.log") == []
+    log = tmp_path / "kept.log"
+    assert compile_pdf(document, [], tmp_path / "kept.pdf", log) == []
+    assert "Missing character" not in log.read_text()
 
 
 def test_a_pair_of_hyphens_stays_two_hyphens():
