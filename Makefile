@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 SNAKEMAKE := $(VENV)/bin/snakemake
 
-.PHONY: demo test lint smoke setup
+.PHONY: demo test lint smoke coverage setup
 
 demo: setup ## Measure the whole matrix on small synthetic models; render paper and page from it.
 	$(SNAKEMAKE) paper site --configfile config/demo.yaml
@@ -24,6 +24,10 @@ smoke: setup ## Plan the study and render a cached campaign, to try a Python.
 	$(SNAKEMAKE) tables figures --directory "$$scratch" \
 	    --configfile resources/campaigns/demo/campaign.yaml && \
 	rm -r "$$scratch"
+
+coverage: setup ## Say which lines and branches of the package the quick tests run.
+	$(VENV)/bin/coverage run -m pytest -q tests/unit tests/faults/test_anything.py tests/faults/test_server_answers.py
+	$(VENV)/bin/coverage report --skip-covered
 
 setup: $(VENV)/installed
 
