@@ -67,5 +67,3 @@ def test_two_users_with_two_temporary_folders_measure_in_turn(root, engine_bin, 
     ends = both["started_at"] + pd.to_timedelta(both["prompt_ms"] + both["decode_ms"], unit="ms")
     assert len(both) == 2 * 18
     assert (ends.shift().isna() | (both["started_at"] >= ends.shift())).all()
-    # They took turns, so that both were there at the same time.
-    assert (both["folder"] != both["folder"].shift()).sum() > 2

@@ -137,7 +137,7 @@ def check_read_rate(
             f" {_megabytes(settings.cache_bytes)} instead of memory"
         )
     passes = run.passes_after_prompt if run.speculative else run.timed_tokens
-    if not passes or run.decode_ms is None:
+    if not passes or not run.decode_ms:
         return not_applicable("time or number of passes is not known")
     rounds, drafted = run.rounds or 0, run.drafted or 0
     width = 1 + drafted / rounds if rounds else 1.0
