@@ -50,7 +50,8 @@ class Strict(BaseModel):
 
 def describe_fault(fault: ErrorDetails, keys: Sequence[str]) -> str:
     """Return one line on a fault that pydantic found at the place `keys`."""
-    place = ".".join(keys) or "top level"
+    # A key may be any text, and the line stays one.
+    place = " ".join(".".join(keys).split()) or "top level"
     message = fault["msg"].removeprefix("Value error, ")
     shown = f" (got {fault['input']!r})" if fault["type"] not in {"value_error", "missing"} else ""
     return f"{place}: {message}{shown}"
