@@ -63,6 +63,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(candidates) or 'none'}"
 
 
+def one_line(error: object) -> str:
+    """Return the words of an error on one line: libraries break theirs."""
+    return " ".join(str(error).split())
+
+
 def run(main: Callable[[], None]) -> None:
     """Run a script's main function: progress goes to stdout, a fault ends it with one line.
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from specmoe.errors import DamagedFileError, ModelError
+from specmoe.errors import DamagedFileError, ModelError, one_line
 
 _SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 
@@ -115,7 +115,7 @@ def named_if_damaged(path: Path) -> Iterator[None]:
     try:
         yield
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        fault = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_FAULT]
+        fault = one_line(f"{type(error).__name__}: {error}")[:_LONGEST_FAULT]
         raise DamagedFileError(
             f"{path} is damaged: it is not what the workflow wrote ({fault}); {_REMEDY}"
         ) from error

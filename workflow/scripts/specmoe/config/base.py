@@ -14,7 +14,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from specmoe.errors import nearest
+from specmoe.errors import nearest, one_line
 
 # Names become file names and command-line words: they hold nothing that a shell, a path or LaTeX
 # reads as its own.
@@ -51,7 +51,7 @@ class Strict(BaseModel):
 def describe_fault(fault: ErrorDetails, keys: Sequence[str]) -> str:
     """Return one line on a fault that pydantic found at the place `keys`."""
     # A key may be any text, and the line stays one.
-    place = " ".join(".".join(keys).split()) or "top level"
+    place = one_line(".".join(keys)) or "top level"
     message = fault["msg"].removeprefix("Value error, ")
     shown = f" (got {fault['input']!r})" if fault["type"] not in {"value_error", "missing"} else ""
     return f"{place}: {message}{shown}"

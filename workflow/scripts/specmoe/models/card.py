@@ -8,7 +8,7 @@ from typing import TypeVar
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from specmoe.config.parse import first_fault
-from specmoe.errors import ModelError
+from specmoe.errors import ModelError, one_line
 
 
 @dataclass(frozen=True)
@@ -71,5 +71,5 @@ def _load(adapter: TypeAdapter[T], path: Path) -> T:
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror})") from error
     except ValidationError as error:
-        fault = " ".join(first_fault(error).split())
+        fault = one_line(first_fault(error))
         raise ModelError(f"{path}: not a model's card ({fault}); make it again") from error

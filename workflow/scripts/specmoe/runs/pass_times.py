@@ -8,7 +8,7 @@ import pandas as pd
 import pandera.pandas as pa
 import pyarrow
 
-from specmoe.errors import SchemaError
+from specmoe.errors import SchemaError, one_line
 
 _POSITIVE = pa.Check.gt(0)
 _SCHEMA = pa.DataFrameSchema(
@@ -68,7 +68,7 @@ def read_pass_times(path: Path | None) -> pd.DataFrame:
     try:
         frame = pd.read_parquet(path)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        fault = " ".join(str(error).split())
+        fault = one_line(error)
         raise SchemaError(f"{path} is not a readable parquet file: {fault}") from error
     return _checked(frame, path)
 
@@ -89,4 +89,4 @@ def _checked(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
     try:
         return _SCHEMA.validate(frame)
     except (pa.errors.SchemaError, pa.errors.SchemaErrors) as error:
-        raise SchemaError(f"{path}: {' '.join(str(error).split())}") from error
+        raise SchemaError(f"{path}: {one_line(error)}") from error

@@ -14,7 +14,7 @@ import pandera.pandas as pa
 import pyarrow
 import pyarrow.parquet as pq
 
-from specmoe.errors import SchemaError
+from specmoe.errors import SchemaError, one_line
 
 SCHEMA_VERSION = "5"
 _VERSION_KEY = b"specmoe_schema"
@@ -171,7 +171,7 @@ def read_runs(path: Path) -> pd.DataFrame:
     try:
         table = pq.read_table(path)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        fault = " ".join(str(error).split())
+        fault = one_line(error)
         raise SchemaError(f"{path} is not a readable parquet file: {fault}") from error
     version = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode(errors="replace")
     if version != SCHEMA_VERSION:
@@ -185,7 +185,7 @@ def read_runs(path: Path) -> pd.DataFrame:
         frame = _to_frame(table)
         _check(frame)
     except ValueError as error:
-        raise SchemaError(f"{path}: {' '.join(str(error).split())}") from error
+        raise SchemaError(f"{path}: {one_line(error)}") from error
     return frame
 
 
@@ -212,4 +212,4 @@ def _check(frame: pd.DataFrame) -> None:
     try:
         _CHECKS.validate(frame)
     except (pa.errors.SchemaError, pa.errors.SchemaErrors) as error:
-        raise ValueError(" ".join(str(error).split())) from error
+        raise ValueError(one_line(error)) from error
