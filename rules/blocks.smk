@@ -35,7 +35,7 @@ rule measure_block:
         block=lambda wildcards: CAMPAIGN.blocks[wildcards.block].to_json(),
         draft=lambda wildcards, input: (
             f"--draft {input.draft} --draft-card {input.draft_card}"
-            if CAMPAIGN.blocks[wildcards.block].has_draft
+            if CAMPAIGN.blocks[wildcards.block].draft_model
             else ""
         ),
         # Not an input: a new description of the machine makes no block stale.

@@ -145,15 +145,14 @@ def stated_digests(model):
 def block_models(wildcards):
     """Return the files of a block's target and draft, their cards, and what was checked of them."""
     block = CAMPAIGN.blocks[wildcards.block]
-    models = [block.target, *([block.draft] if block.has_draft else [])]
     engine = CAMPAIGN.engine_of_block(wildcards.block)
     files = {
         "target": f"<models>/{block.target}.gguf",
         "target_card": f"<models>/{block.target}.json",
-        "tensors": [f"<models>/tensors/{engine}/{model}.ok" for model in models],
+        "tensors": [f"<models>/tensors/{engine}/{model}.ok" for model in block.models],
     }
-    if block.has_draft:
-        files["draft"] = f"<models>/{block.draft}.gguf"
-        files["draft_card"] = f"<models>/{block.draft}.json"
-        files["pair"] = f"<models>/pairs/{block.target}/{block.draft}.ok"
+    if block.draft_model:
+        files["draft"] = f"<models>/{block.draft_model}.gguf"
+        files["draft_card"] = f"<models>/{block.draft_model}.json"
+        files["pair"] = f"<models>/pairs/{block.target}/{block.draft_model}.ok"
     return files

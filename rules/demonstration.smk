@@ -9,10 +9,10 @@ if DEMONSTRATION:
         """Decode one prompt with a draft and without, and record every round."""
         input:
             **program("record_trace"),
-            draft=f"<models>/{DEMONSTRATION.block.draft}.gguf",
-            draft_card=f"<models>/{DEMONSTRATION.block.draft}.json",
+            draft=f"<models>/{DEMONSTRATION.block.draft_model}.gguf",
+            draft_card=f"<models>/{DEMONSTRATION.block.draft_model}.json",
             engine="<engine>/engine.json",
-            pair=f"<models>/pairs/{DEMONSTRATION.block.target}/{DEMONSTRATION.block.draft}.ok",
+            pair=f"<models>/pairs/{DEMONSTRATION.block.target}/{DEMONSTRATION.block.draft_model}.ok",
             prompt=shipped(DEMONSTRATION.block.prompts[0].file),
             target=f"<models>/{DEMONSTRATION.block.target}.gguf",
             target_card=f"<models>/{DEMONSTRATION.block.target}.json",

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from specmoe.config.block import Block, Method, PromptSource, Side
+from specmoe.config.block import Block, PromptSource, Side
+from specmoe.config.methods import Method
 
 PROVENANCE = {
     "engine": "e",
@@ -13,7 +14,7 @@ PROVENANCE = {
     "draft_sha256": "d",
 }
 ALONE = Side()
-DRAFTED = Side(4)
+DRAFTED = Side(4, p_min=0.0, n_min=0)
 
 
 def alone(**more: Any) -> Block:
@@ -22,8 +23,9 @@ def alone(**more: Any) -> Block:
         block="",
         suite="A",
         target="target",
-        method=Method.NONE,
+        methods=(),
         draft="none",
+        draft_model=None,
         repeat=0,
         sides=(ALONE,),
         prompts=(PromptSource("code", "code.txt"), PromptSource("passage-32", "passage.txt", 32)),
@@ -44,8 +46,8 @@ def alone(**more: Any) -> Block:
 
 def compared(of: Block | None = None, **more: Any) -> Block:
     """Return a block with the same prompts and a draft: the target alone beside γ = 4."""
-    given = {"suite": "B", "method": Method.DRAFT, "draft": "draft", "sides": (ALONE, DRAFTED)}
-    return _named(replace(of or alone(), **given | more))
+    given = {"suite": "B", "methods": (Method.DRAFT,), "draft": "draft", "draft_model": "draft"}
+    return _named(replace(of or alone(), **given | {"sides": (ALONE, DRAFTED)} | more))
 
 
 def _named(block: Block) -> Block:

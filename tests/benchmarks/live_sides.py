@@ -21,8 +21,9 @@ sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT)]
 
 from tests.benchmarks.pair_of_models import pair_parser, write_pair  # noqa: E402
 
-from specmoe.config.block import Arrangement, Block, Method, PromptSource, Side  # noqa: E402
+from specmoe.config.block import Arrangement, Block, PromptSource, Side  # noqa: E402
 from specmoe.config.gate import Gate  # noqa: E402
+from specmoe.config.methods import Method  # noqa: E402
 from specmoe.measure import paired  # noqa: E402
 
 GAMMAS = (4, 8, 16)
@@ -54,10 +55,11 @@ def block(repeat: int, n_predict: int) -> Block:
         block=f"bench/r{repeat}",
         suite="bench",
         target="target",
-        method=Method.DRAFT,
+        methods=(Method.DRAFT,),
         draft="draft",
+        draft_model="draft",
         repeat=repeat,
-        sides=(Side(), *map(Side, GAMMAS)),
+        sides=(Side(), *(Side(gamma, p_min=0.0, n_min=0) for gamma in GAMMAS)),
         prompts=tuple(PromptSource(text, f"resources/prompts/{text}.txt") for text in texts),
         passes=1,
         n_predict=n_predict,

@@ -33,7 +33,9 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 module_path.insert(0, str(ROOT / "workflow/scripts"))
 
-from specmoe.config.block import Method  # noqa: E402
+from specmoe.config.block import Side  # noqa: E402
+from specmoe.config.methods import Method  # noqa: E402
+from specmoe.engine.flags import speculation_flags  # noqa: E402
 from specmoe.engine.machine_id import physical_cores  # noqa: E402
 from specmoe.engine.server import Server, server_command  # noqa: E402
 from specmoe.measure.batches import Candidate, batches, read_in_batches  # noqa: E402
@@ -121,15 +123,14 @@ class Asker:
 
     def server(self, target: Path, draft: Path | None = None, gamma: int = 0) -> Server:
         """Return a server, not yet started, with the command line of a run."""
+        speculation = speculation_flags([Method.DRAFT], Side(gamma), draft, self.gpu_layers)
         command = server_command(
             self.binary,
             target,
             context=max(PROMPTS) + GENERATED + 2 * max(GAMMAS),
             threads=physical_cores(),
             gpu_layers=self.gpu_layers,
-            draft=draft,
-            method=Method.DRAFT,
-            gamma=gamma,
+            speculation=speculation if draft else (),
         )
         return Server(command, self.log, start_limit_s=600, run_limit_s=600)
 

@@ -32,7 +32,7 @@ def row(job, binaries):
     """Measure a block of one run of the small family; returns its row."""
 
     def run(block: Block, **other_models):
-        given = {"binaries": binaries, "draft": job.draft if block.has_draft else None}
+        given = {"binaries": binaries, "draft": job.draft if block.speculates else None}
         record = measure(block, replace(job, **given | other_models))
         [only] = rows_of_record(record | {"provenance": PROVENANCE}, "c")
         return only

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from specmoe.config.block import Side
+from specmoe.config.methods import Method
+from specmoe.engine.flags import speculation_flags
 from specmoe.engine.server import Server, server_command
 from specmoe.models.synthetic import write_model
 
@@ -32,9 +35,13 @@ PROMPTS = ("The cause of the", "def mean(values):\n    return", "推测解码为
 @contextmanager
 def serving(engine_bin: Path, model: Path, draft: Path | None = None) -> Iterator[Server]:
     """Run a model, with a draft that proposes four tokens a round if one is given."""
-    speculation = {"draft": draft, "method": "draft-simple", "gamma": 4} if draft else {}
     command = server_command(
-        engine_bin / "llama-server", model, context=1024, threads=1, gpu_layers=0, **speculation
+        engine_bin / "llama-server",
+        model,
+        context=1024,
+        threads=1,
+        gpu_layers=0,
+        speculation=speculation_flags([Method.DRAFT], Side(4), draft, 0) if draft else (),
     )
     with TemporaryDirectory() as folder:
         log = Path(folder, "server.log")

@@ -19,7 +19,7 @@ from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.engine.answers import COMPLETION, SLOTS, read_answer, read_counters
 from specmoe.engine.debug_log import read_rounds
-from specmoe.engine.server_log import count_rejected_replays, read_draft_times, read_trace
+from specmoe.engine.server_log import count_rejected_replays, read_requests
 from specmoe.errors import ConfigError, SpecmoeError
 from specmoe.models.card import load_card
 from specmoe.models.gguf import read_card
@@ -192,9 +192,8 @@ def test_counters_are_read_or_refused(edits):
 def test_a_servers_log_is_read_or_refused(edits):
     decoding = every_kind()
     log = edits.of(decoding.text.encode()).decode(errors="replace")
-    for request in read_trace(log):
-        count_rejected_replays(request)
-    read_draft_times(log)
+    for request in read_requests(log):
+        count_rejected_replays(request.verifications)
     refused_in_one_line(lambda: read_rounds(log, decoding.tokens))
 
 

@@ -17,7 +17,7 @@ def recording(**more: Any) -> Recording:
     decoding = every_kind()
     block = compared(alone(n_predict=len(decoding.tokens)), sides=(DRAFTED,))
     made = Recording(
-        version=2,
+        version=3,
         demonstration=Demonstration(
             block=replace(block, prompts=block.prompts[:1]),
             target_label="MoE Q4",

@@ -14,6 +14,7 @@ import pandas as pd
 from specmoe.analysis import cost_tables
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.controls import with_controls
+from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.file_types import compare_types
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.analysis.summaries import (
@@ -46,6 +47,8 @@ MODELS = pd.DataFrame(
     columns=["model", "label", "family", *_BILLIONS, "type", "experts", "experts_used"],
 ).assign(sha256="0" * 64, in_cache=False)
 MODELS[_BILLIONS] = (MODELS[_BILLIONS] * 1e9).round().astype("int64")
+
+LABELS = dict(zip(MODELS["model"], MODELS["label"], strict=True))
 
 SIZES = {
     "moe_q4": Size(20_600_000_000, 1.5e9, 19e9, 256, 8, 40, "by hand"),
@@ -146,6 +149,7 @@ def analysis_of(rows: list[dict]) -> Analysis:
         cells=summarise(compared),
         sweep=sweep,
         models=MODELS,
+        drafts=list_drafts(runs, lambda model: LABELS.get(model, model)),
         suites=SUITES,
         campaign=CAMPAIGN,
         by_prompt=by_prompt,
@@ -310,7 +314,8 @@ def sampled() -> Analysis:
     )
     texts = runs.set_index("run")["tokens"]
     temperatures = compare_temperatures(with_speedups(runs), texts, Statistics())
-    return replace(without_drafts(), temperatures=temperatures)
+    drafts = list_drafts(runs, LABELS.__getitem__)
+    return replace(without_drafts(), temperatures=temperatures, drafts=drafts)
 
 
 @cache
@@ -392,6 +397,8 @@ def _row(
         "backend": "cpu",
         "decode_failures": 0,
         "draft": draft,
+        "method": "none" if draft == "none" else "draft-simple",
+        "draft_model": None if draft == "none" else draft,
         "gamma": gamma,
         "prompt": prompt,
         "n_prompt": n_prompt,

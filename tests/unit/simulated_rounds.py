@@ -119,6 +119,8 @@ def row(
         "engine": "current-cpu",
         "target": target,
         "draft": draft,
+        "method": "none" if draft == "none" else "draft-simple",
+        "draft_model": None if draft == "none" else draft,
         "gamma": gamma,
         "prompt": "passage-64",
         "temperature": 0.0,

@@ -51,9 +51,9 @@ def campaign(*settings, repeats=3, target="moe_q4"):
     runs = pd.DataFrame(
         [*baseline_runs([target], PROMPTS, repeats), *(run for one in settings for run in one)]
     )
-    method = np.where(runs["draft"] == "none", "none", "draft-simple")
+    parameters = {"p_min": 0.0, "n_min": 0, "n_match": None, "min_hits": None, "ngram_gamma": None}
     rss = np.where(runs["draft"] == "none", 5_000, 5_900)
-    return runs.assign(method=method, peak_rss_bytes=rss)
+    return runs.assign(**parameters, peak_rss_bytes=rss)
 
 
 def audit(runs, *, failed=(), check="draft_time", controls=()):
@@ -136,8 +136,9 @@ def test_an_answer_comes_with_its_command_line(config):
     model = "results/models/study/{}.gguf"
     on, _ = advice_of(campaign(setting(8, [59, 60, 61])), config)
     assert on["command"] == (
-        f"llama-server -m {model.format('moe_q4')} -md {model.format('draft_0.8b')}"
-        " --spec-type draft-simple --spec-draft-n-max 8 --spec-draft-n-min 0 --spec-draft-p-min 0"
+        f"llama-server -m {model.format('moe_q4')} --spec-type draft-simple"
+        f" --model-draft {model.format('draft_0.8b')}"
+        " --spec-draft-n-max 8 --spec-draft-n-min 0 --spec-draft-p-min 0"
     )
     off, _ = advice_of(campaign(setting(8, [39, 40, 41])), config)
     assert off["command"] == f"llama-server -m {model.format('moe_q4')}"
@@ -309,7 +310,7 @@ def test_the_text_has_the_line_to_paste_on_one_line(config):
     runs = campaign(setting(2, [66, 70, 74]), setting(4, [67, 71, 75]))
     lines = describe_advice(shown(runs, config)).splitlines()
     [line] = [line for line in lines if line.startswith("  llama-server -m ")]
-    assert "--spec-type draft-simple --spec-draft-n-max 4 " in line
+    assert " --spec-draft-n-max 4 " in line
 
 
 def test_the_text_of_an_undecided_answer_ends_with_what_would_decide_it(config):

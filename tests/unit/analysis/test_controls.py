@@ -7,8 +7,8 @@ from specmoe.analysis.controls import with_controls
 from ..made_card import made_card
 
 CELLS = pd.DataFrame(
-    [("t", "t"), ("t", "copy"), ("t", "stranger"), ("t", "d")], columns=["target", "draft"]
-)
+    [("t", "t"), ("t", "copy"), ("t", "stranger"), ("t", "d")], columns=["target", "draft_model"]
+).assign(method="draft-simple")
 
 
 def kinds(digests):
@@ -20,6 +20,11 @@ def kinds(digests):
 def test_a_target_its_copy_and_unrelated_drafts_are_controls():
     digests = {"t": "1", "copy": "1", "stranger": "2", "d": "3"}
     assert kinds(digests) == ["itself", "itself", "unrelated", ""]
+
+
+def test_only_a_whole_draft_model_is_a_control():
+    others = CELLS.assign(method="draft-mtp")
+    assert set(with_controls(others, ["stranger"], {})["control"]) == {""}
 
 
 def test_models_of_unknown_digest_are_no_copies():

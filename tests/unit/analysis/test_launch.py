@@ -1,13 +1,16 @@
 """The line to paste starts llama-server as it was measured, whatever its files are called."""
 
+import math
 import shlex
 from pathlib import Path
 
 import pytest
 
 from specmoe.analysis.launch import file_of, launch_line
-from specmoe.config.block import Method
+from specmoe.config.block import Side
 from specmoe.config.load import load
+from specmoe.config.methods import Method
+from specmoe.engine.flags import speculation_flags
 from specmoe.engine.server import server_command
 
 
@@ -40,19 +43,20 @@ def test_a_shell_reads_the_names_as_they_are(mine, root):
 @pytest.mark.parametrize("gpu", [True, False])
 def test_the_flags_are_those_that_were_measured(mine, root, gpu):
     config = load(mine, root)
-    speculation = {"draft": "whole", "method": "draft-simple", "gamma": 4}
-    words = shlex.split(launch_line(config, "own", gpu=gpu, **speculation))
+    side = {"gamma": 4, "p_min": 0.0, "n_min": 0}
+    unset = dict.fromkeys(["ngram_gamma", "n_match", "min_hits"], math.nan)
+    setting = {"draft_model": "whole", "method": "draft-simple"} | side | unset
+    words = shlex.split(launch_line(config, "own", setting, gpu=gpu))
+    layers = config.measurement.gpu_layers if gpu else 0
     measured = server_command(
         Path("llama-server"),
         Path("t"),
         context=1,
         threads=1,
-        gpu_layers=config.measurement.gpu_layers if gpu else 0,
-        draft=Path("d"),
-        method=Method.DRAFT,
-        gamma=4,
+        gpu_layers=layers,
+        speculation=speculation_flags([Method.DRAFT], Side(**side), Path("d"), layers),
     )
-    names = {"-m", "-md"}
+    names = {"-m"}
     flags = [word for word in words if word.startswith("-") and word not in names]
     assert set(flags) <= set(measured)
     assert ("--gpu-layers" in flags) == ("--gpu-layers-draft" in flags) == gpu

@@ -28,6 +28,8 @@ def run(name, rate, *, draft="none", gamma=0, prompt="passage-64", repeat=0, bas
         "engine": "current-cpu",
         "decode_failures": 0,
         "draft": draft,
+        "method": "none" if draft == "none" else "draft-simple",
+        "draft_model": None if draft == "none" else draft,
         "gamma": gamma,
         "prompt": prompt,
         "n_prompt": 64,

@@ -80,7 +80,7 @@ def test_a_fault_of_a_campaign_is_named_with_its_place(study, root, overlay, mes
     [
         ("B", {"gamas": [4]}, ": unknown key 'gamas'; did you mean 'gammas'?"),
         ("B", {"gammas": ["four"]}, ".gammas.0: "),
-        ("B", {"gammas": []}, ".gammas: a suite with a draft needs at least one γ"),
+        ("B", {"gammas": []}, ".gammas: a suite that drafts needs at least one γ, for draft"),
         (
             "B",
             {"baseline": "P"},
@@ -194,7 +194,7 @@ def test_a_suite_can_be_measured_by_another_protocol_and_engine(study, root):
 
 def test_a_suite_by_the_studys_commands_needs_a_gamma_too(study, root):
     del with_tools(study)["suites"]["F"]["gammas"]
-    assert "suites.F.gammas: a suite with a draft needs at least one γ" in fault(study, root)
+    assert "suites.F.gammas: a suite that drafts needs at least one γ" in fault(study, root)
 
 
 @pytest.mark.parametrize(

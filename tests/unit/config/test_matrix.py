@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.config.block import Block, Method, Side
+from specmoe.config.block import Block, Side
 from specmoe.config.load import load
 from specmoe.config.matrix import added_runs, comparison_of, list_blocks, schedule
 from specmoe.config.measurement import Order
@@ -64,8 +64,8 @@ def test_a_comparison_has_the_target_alone_and_every_gamma(blocks):
 
 def test_a_block_without_a_draft_has_method_none_and_the_target_alone(blocks):
     for block in blocks:
-        assert block.has_draft != (block.method == Method.NONE)
-        assert block.has_draft != (block.sides == (Side(),))
+        assert block.speculates == (block.draft != "none") == (block.draft_model is not None)
+        assert block.speculates != (block.sides == (Side(),))
 
 
 def test_no_draft_beside_others_adds_no_block_and_counts_these_runs_as_the_suites_own(

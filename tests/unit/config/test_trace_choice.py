@@ -4,8 +4,9 @@ import json
 
 import pytest
 
-from specmoe.config.block import Method, Side
+from specmoe.config.block import Side
 from specmoe.config.load import load
+from specmoe.config.methods import Method
 from specmoe.config.parse import parse
 from specmoe.config.trace import Demonstration
 from specmoe.config.trace_choice import choose_demonstration
@@ -30,8 +31,8 @@ def test_the_first_pair_of_the_campaign_is_decoded_unless_another_is_named(demo,
         ("MoE Q4", "0.8B", "Short factual")
     )
     assert [source.file for source in block.prompts] == ["resources/prompts/short_factual.txt"]
-    assert (block.n_predict, block.temperature, block.method) == (64, 0, Method.DRAFT)
-    assert (block.sides, block.passes, block.context) == ((Side(4),), 1, 2048)
+    assert (block.n_predict, block.temperature, block.methods) == (64, 0, (Method.DRAFT,))
+    assert (block.sides, block.passes, block.context) == ((Side(4, p_min=0.0, n_min=0),), 1, 2048)
     assert block.gpu_layers == 0
     assert what.synthetic
 
@@ -53,7 +54,11 @@ def test_a_pair_that_gets_no_text_decodes_the_first_of_all(demo, root):
 def test_named_parts_are_taken_and_the_rest_is_the_first_pair_with_them(demo, root):
     demo["trace"] = {"target": "dense_9b", "gamma": 7, "prompt": "code", "n_predict": 20}
     block = chosen(demo, root).block
-    assert (block.target, block.draft, block.sides) == ("dense_9b", "draft_0.8b", (Side(7),))
+    assert (block.target, block.draft, block.sides) == (
+        "dense_9b",
+        "draft_0.8b",
+        (Side(7, p_min=0.0, n_min=0),),
+    )
     assert (block.prompts[0].prompt, block.n_predict) == ("code", 20)
     demo["trace"] = {"draft": "draft_2b"}
     block = chosen(demo, root).block
@@ -114,9 +119,9 @@ def test_a_record_survives_a_round_trip(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 1}, " version 2: version: "),
-        ({"rounds": 3}, " version 2: rounds: "),
-        ({"tokens": None}, " version 2: tokens: "),
+        ({"version": 1}, " version 3: version: "),
+        ({"rounds": 3}, " version 3: rounds: "),
+        ({"tokens": None}, " version 3: tokens: "),
         (None, "decoding"),  # damaged
     ],
 )

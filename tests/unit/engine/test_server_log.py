@@ -4,36 +4,89 @@ import pytest
 
 from specmoe.engine.server_log import (
     Verification,
+    accepted_lengths,
     count_rejected_replays,
     count_replays,
-    read_draft_times,
-    read_trace,
+    drafted_lengths,
+    read_requests,
+    reason_not_to_speculate,
 )
 
 LOG = """
 0.01 I slot   operator(): id  0 | task 1 | accepted  5/16 draft tokens (restore checkpoint)
 0.02 I slot   operator(): id  0 | task 1 | accepted  6/ 6 draft tokens
 0.03 I slot print_timing: id  0 | task 1 | draft acceptance = 0.24691 (   40 accepted /   162 ...
+{}
 0.04 I slot   operator(): id  0 | task 29 | accepted 16/16 draft tokens
+{}
+{}
 """
+STATISTICS = (
+    "0.07 I spec common_specu: statistics {:>16}: #calls(b,g,a) =    1     61      1,"
+    " #gen drafts = {:6}, #acc drafts =     1, #gen tokens = {:6}, #acc tokens = {:5},"
+    " #mean acc len = 2.00, #acc rate/pos = (1.000), dur(b,g,a) = 0.000, {}, 0.000 ms"
+)
 
 
-def test_each_request_has_its_verifications_in_order():
-    assert read_trace(LOG) == [
-        [Verification(5, 16, True), Verification(6, 6, False)],
-        [Verification(16, 16, False)],
+def logged(*counts):
+    """Return the lines that a server with one type logs after each request."""
+    return [STATISTICS.format("draft-simple", *one) for one in counts]
+
+
+def test_each_request_has_its_verifications_and_its_own_counts():
+    log = LOG.format(*logged((1, 16, 6, 182.5), (2, 32, 22, 200.5), (2, 32, 22, 200.5)))
+    first, second, third = read_requests(log)
+    assert first.verifications == [Verification(5, 16, True), Verification(6, 6, False)]
+    assert second.verifications == [Verification(16, 16, False)]
+    assert third.verifications == []  # nothing was drafted
+    counts = [one.counts[0] for one in (first, second, third)]
+    assert [(one.drafts, one.drafted, one.accepted, one.draft_ms) for one in counts] == [
+        (1, 16, 6, 182.5), (1, 16, 16, 18.0), (0, 0, 0, 0.0)
+    ]  # fmt: skip
+
+
+def test_each_type_of_a_chain_is_counted_apart():
+    lines = [
+        STATISTICS.format(kind, *counts)
+        for request in ((1, 8, 3, 0.5), (3, 20, 3, 0.75))
+        for kind, counts in (("ngram-mod", request), ("draft-mtp", (9, 9, 9, 9.0)))
     ]
-
-
-def test_the_time_of_drafting_is_logged_as_a_sum_since_the_start():
-    line = "0.07 I spec: statistics     draft-simple: #calls = 1, dur(b,g,a) = 0.0, {}, 0.01 ms\n"
-    log = "".join(line.format(ms) for ms in (182.5, 200.5, 230.75))
-    assert read_draft_times(log) == [182.5, 18.0, 30.25]
+    first, second = read_requests("\n".join(lines))
+    assert [one.type for one in first.counts] == ["ngram-mod", "draft-mtp"]
+    assert [one.drafted for one in second.counts] == [12, 0]
 
 
 def test_a_log_without_a_trace_has_no_requests():
-    assert read_trace("llama_server: listening\n") == []
-    assert read_draft_times("llama_server: listening\n") == []
+    assert read_requests("llama_server: listening\n") == []
+
+
+def test_an_accepted_replay_holds_a_token_that_nobody_drafted():
+    trace = [
+        Verification(2, 4, True), Verification(3, 3, False),
+        Verification(4, 4, False),
+        Verification(0, 4, True), Verification(1, 1, False),
+        Verification(1, 3, False),
+    ]  # fmt: skip
+    assert accepted_lengths(trace, 4) == [1, 1, 1, 0, 1]
+    assert drafted_lengths(trace, 4) == [0, 0, 0, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("0.1 I listening", None),
+        (
+            "0.1 E srv load_model: failed to initialize speculative decoding context: no head\n",
+            "failed to initialize speculative decoding context: no head",
+        ),
+        (
+            "W dflash: requested draft size (n_max=16) exceeds the trained block size 8 --",
+            "exceeds the trained block size 8",
+        ),
+    ],
+)
+def test_what_a_server_says_of_speculation_is_found_in_its_log(line, reason):
+    assert reason_not_to_speculate(line) == reason
 
 
 @pytest.mark.parametrize(

@@ -141,15 +141,15 @@ STOLEN = QUIET._replace(steal_share=0.5)
 def test_a_run_is_measured_until_it_is_accepted_and_no_more_often_than_asked(
     seen, attempt, again, rejected
 ):
-    attempts = iter(range(1, 10))
-    measured = measure_undisturbed(lambda: next(attempts), Plan(*seen), GATE)
+    attempts, watch = iter(range(1, 10)), Plan(*seen)
+    measured = measure_undisturbed(lambda: next(attempts), lambda: watch, GATE)
     assert (measured.result, measured.measured_again) == (attempt, again)
     assert measured.observation == seen[-1]
     assert (measured.taken_away is not None) == rejected
 
 
 def test_without_retries_a_run_is_observed_and_measured_once():
-    measured = measure_undisturbed(lambda: 1, Plan(STOLEN), Gate(retries=0))
+    measured = measure_undisturbed(lambda: 1, lambda: Plan(STOLEN), Gate(retries=0))
     assert measured.measured_again == 0
     assert measured.taken_away
 

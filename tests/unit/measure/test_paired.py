@@ -35,6 +35,15 @@ class Machine:
     requests: list[dict[str, Any]] = field(default_factory=list)
 
 
+def statistics_line(requests, gamma):
+    """Return what a server logs of its requests so far, each of which drafted once."""
+    drafted = requests * gamma
+    return (
+        f"statistics draft-simple: #gen drafts = {requests}, #gen tokens = {drafted},"
+        f" #acc tokens = {requests}, dur(b,g,a) = 0.0, {requests * 2.5}, 0.0 ms\n"
+    )
+
+
 class StandIn:
     """A server whose tokens follow from prompt and seed; it drafts γ tokens and accepts one."""
 
@@ -56,7 +65,7 @@ class StandIn:
         self.happens("starts")
         return self
 
-    def __exit__(self, *_):
+    def stop(self):
         self.machine.live.remove(self.side.name)
 
     def settings(self):
@@ -75,7 +84,7 @@ class StandIn:
         if self.side.speculates:
             with self.log.open("a") as log:
                 log.write(f"| task {self.answered} | accepted 1/{self.side.gamma} draft tokens\n")
-                log.write(f"statistics draft-simple: dur(b,g,a) = 0, {self.answered * 2.5}, 0\n")
+                log.write(statistics_line(self.answered, self.side.gamma))
         return {
             "tokens": [len(prompt) + seed] * n_predict,
             "timings": {"prompt_n": len(prompt), "prompt_ms": 1.0, "predicted_ms": decode_ms},

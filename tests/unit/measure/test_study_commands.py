@@ -165,7 +165,7 @@ def do(tmp_path):
         (tmp_path / "bench").write_text(BENCH)
         tool("llama-bench", behaviour or f"cat {tmp_path}/bench", "")
         tool("llama-speculative", behaviour or f"echo text; cat {tmp_path}/result >&2", manual)
-        draft = Path("d.gguf") if block.has_draft else None
+        draft = Path("d.gguf") if block.speculates else None
         return measure(block, job_in(tmp_path, draft, limit_s))
 
     return run

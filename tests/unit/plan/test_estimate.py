@@ -32,7 +32,7 @@ def config(study, root):
 
 @pytest.mark.parametrize("model", PUBLISHED)
 def test_the_baselines_of_the_study_are_estimated_within_a_quarter(config, model):
-    rate = 1 / seconds_per_token(size_of(model, config, {}, {}), M2_ULTRA, None, 0)
+    rate = 1 / pass_seconds(size_of(model, config, {}, {}), 1, M2_ULTRA)
     assert rate == pytest.approx(PUBLISHED[model], rel=0.25)
 
 
@@ -48,13 +48,14 @@ def test_a_wider_pass_never_takes_less_time(width):
 
 def test_a_draft_as_slow_as_its_target_costs_time_and_one_that_costs_nothing_saves_it():
     free = Size(0, 0, 0, 0, 0, 0, "")
-    alone = seconds_per_token(DENSE, M2_ULTRA, None, 0)
-    assert seconds_per_token(DENSE, M2_ULTRA, DENSE, 4) > alone
-    assert seconds_per_token(DENSE, M2_ULTRA, free, 8) < alone
+    alone = pass_seconds(DENSE, 1, M2_ULTRA)
+    assert seconds_per_token(DENSE, M2_ULTRA, alone, 4) > alone
+    assert seconds_per_token(DENSE, M2_ULTRA, pass_seconds(free, 1, M2_ULTRA), 8) < alone
 
 
 def test_a_higher_imposed_acceptance_takes_less_time_a_token():
-    times = [seconds_per_token(DENSE, M2_ULTRA, DENSE, 8, imposed) for imposed in (0, 0.5, 1)]
+    drafted = pass_seconds(DENSE, 1, M2_ULTRA)
+    times = [seconds_per_token(DENSE, M2_ULTRA, drafted, 8, imposed) for imposed in (0, 0.5, 1)]
     assert times == sorted(times, reverse=True)
     # None accepted: two tokens from eight passes of the draft, one over nine positions and one over
     # two. All accepted: nine tokens from eight passes of the draft and one over nine positions.
@@ -64,7 +65,7 @@ def test_a_higher_imposed_acceptance_takes_less_time_a_token():
 
 
 def test_half_the_bandwidth_takes_longer_and_more_runs_take_longer(config):
-    block = next(block for block in list_blocks(config, gpu=True) if block.has_draft)
+    block = next(block for block in list_blocks(config, gpu=True) if block.speculates)
     fast = block_seconds(block, [64], DENSE, DENSE, M2_ULTRA)
     assert block_seconds(block, [64], DENSE, DENSE, Machine(400e9, gpu=True, cores=24)) > fast
     assert block_seconds(block, [64, 64], DENSE, DENSE, M2_ULTRA) > fast

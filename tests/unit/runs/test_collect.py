@@ -21,14 +21,15 @@ BLOCK = "B/t/d/r0"
 
 def side_of(gamma, **more):
     name = f"g{gamma}" if gamma else "alone"
-    known = {"side": name, "gamma": gamma, "imposed_acceptance": None, "peak_rss_bytes": 10 + gamma}
-    return known | more
+    known = {"side": name, "setting": "d", "gamma": gamma, "ngram_gamma": None}
+    return known | {"imposed_acceptance": None, "peak_rss_bytes": 10 + gamma} | more
 
 
 def run_of(gamma, number=0, prompt="p", tokens=TOKENS):
     name = f"g{gamma}" if gamma else "alone"
     speculative = {
         "draft_ms": 12.5,
+        "by_type": [{"type": "draft-simple", "drafts": 1, "drafted": 2, "accepted": 3}],
         "verifications": [[1, 2, True], [1, 2, True], [2, 2, False]],
     }
     return {
@@ -59,8 +60,9 @@ def record(*runs, gammas=(0, 3), **block):
             "block": BLOCK,
             "suite": "B",
             "target": "t",
-            "method": "draft-simple",
+            "methods": ["draft"],
             "draft": "d",
+            "draft_model": "d",
             "repeat": 0,
             "n_predict": 4,
             "temperature": 0.0,

@@ -78,8 +78,10 @@ _COUNTS = [
     "impossible",
     "draft_bytes",
 ]
+# What starts llama-server as a setting was measured, beside its target and γ.
+_SIDE = [*("method", "draft_model", "ngram_gamma", "p_min", "n_min", "n_match", "min_hits")]
 SETTING_COLUMNS = [
-    *(*CELL, "method", "runs", "blocks", "tokens_per_second", "baseline_tokens_per_second"),
+    *(*CELL, *_SIDE, "runs", "blocks", "tokens_per_second", "baseline_tokens_per_second"),
     *("acceptance_rate", "speedup", "speedup_low", "speedup_high"),
     *("first_token_ratio", "first_token_ratio_low", "first_token_ratio_high"),
     *("end_to_end", "end_to_end_low", "end_to_end_high", "joint_low", "joint_high"),
@@ -214,7 +216,7 @@ def _settings(
         prompts = sorted(set(own["prompt"]))
         more.append(
             {
-                "method": first["method"],
+                **first[_SIDE],
                 "prompt_set": ", ".join(prompts),
                 "prompts": len(prompts),
                 "other_prompts_low": low,
@@ -222,13 +224,18 @@ def _settings(
                 **spread.loc[cell_id(*cell), ["block_sd", "repeats_needed"]],
                 "marked": int(own["marked"].sum()),
                 "impossible": int(own["impossible"].sum()),
-                "draft_bytes": cards[first["draft"]].size_bytes,
+                "draft_bytes": _file_bytes(first["draft_model"], cards),
                 "added_rss_bytes": own["peak_rss_bytes"].max() - own["baseline_rss_bytes"].max(),
             }
         )
     return candidates.assign(**pd.DataFrame(more, index=candidates.index)).astype(
         {"repeats_needed": "Int64"}
     )
+
+
+def _file_bytes(model: str | None, cards: Mapping[str, ModelCard]) -> int | None:
+    """Return the size of the file that drafts; None without one, and for a cache of n-grams."""
+    return cards[model].size_bytes if model is not None and model in cards else None
 
 
 def _ranked(own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], config: Config) -> pd.DataFrame:
@@ -331,8 +338,7 @@ def _starting_command(answer: Mapping[str, Any], config: Config, *, gpu: bool) -
     if answer["answer"] == Answer.UNKNOWN:
         return None
     on = answer["answer"] == Answer.ON
-    speculation = {key: answer[key] for key in ("draft", "method", "gamma")} if on else {}
-    return launch_line(config, answer["target"], gpu=gpu, **speculation)
+    return launch_line(config, answer["target"], answer if on else None, gpu=gpu)
 
 
 def _measuring_command(

@@ -10,6 +10,7 @@ from specmoe.analysis import cost_tables
 from specmoe.analysis.advice import Measured, advise
 from specmoe.analysis.ceilings import ceilings
 from specmoe.analysis.controls import Control, with_controls
+from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.file_types import compare_types
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import CELL, summarise_baselines, summarise_cells
@@ -49,6 +50,8 @@ class Analysis(TableFolder):
     sweep: pd.DataFrame
     # One row per model that was measured: model, label, family (`moe` or `dense`), CARD_COLUMNS.
     models: pd.DataFrame
+    # One row per setting of what drafts, see `list_drafts`.
+    drafts: pd.DataFrame
     # One row per suite: suite, title, runs, blocks, measured (equal to runs).
     suites: pd.DataFrame
     # One row of plain values that describe the campaign.
@@ -159,6 +162,7 @@ def analyse(
         power=audit.power,
         required_time=audit.required_time.assign(campaign=config.campaign.name),
         models=_models(runs, config, cards),
+        drafts=list_drafts(runs, config.label),
         suites=_suites(runs, config),
         campaign=_campaign(runs, config, host),
     )
@@ -202,7 +206,7 @@ def _with_prompt_labels(cells: pd.DataFrame, config: Config) -> pd.DataFrame:
 
 
 def _models(runs: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]) -> pd.DataFrame:
-    measured = {*runs["target"], *runs["draft"]}
+    measured = {*runs["target"], *runs["draft_model"].dropna()}
     return pd.DataFrame(
         [
             {

@@ -46,7 +46,7 @@ def ceilings(
         times = by_way.get(run.way, {})
         if not run.rounds or run.drafted is None or run.target not in times:
             continue
-        draft = draft_time(run.draft, times, sizes, settings)
+        draft = draft_time(run, times, sizes, settings)
         passes = run.rounds + run.drafted * draft.ms / times[run.target]
         identity = (*run.way, run.suite, run.target, run.draft, run.gamma)
         counts = (run.rounds, run.drafted, run.accepted)

@@ -8,7 +8,10 @@ from enum import StrEnum
 
 import pandas as pd
 
+from specmoe.config.methods import METHODS, Method
 from specmoe.models.card import ModelCard
+
+_BY_MODEL = METHODS[Method.DRAFT].engine
 
 
 class Control(StrEnum):
@@ -22,7 +25,7 @@ class Control(StrEnum):
 def with_controls(
     cells: pd.DataFrame, unrelated: Collection[str], cards: Mapping[str, ModelCard]
 ) -> pd.DataFrame:
-    """Return cells (columns target and draft) with a column `control`, a `Control`'s value.
+    """Return cells (columns target, method and draft_model) with `control`, a `Control`'s value.
 
     `unrelated` are the drafts that know nothing of any target, `cards` the models' by id: a file
     under another name is the same model. A frame without rows stays as it is.
@@ -30,8 +33,10 @@ def with_controls(
     if cells.empty:
         return cells
     kinds = [
-        _kind(target, draft, unrelated, cards)
-        for target, draft in cells[["target", "draft"]].itertuples(index=False)
+        _kind(target, draft, unrelated, cards) if method == _BY_MODEL else Control.NONE
+        for target, method, draft in cells[["target", "method", "draft_model"]].itertuples(
+            index=False
+        )
     ]
     return cells.assign(control=[kind.value for kind in kinds])
 

@@ -41,14 +41,15 @@ class _Equations(NamedTuple):
     timed: Array
 
 
-def timed_steps(times: pd.DataFrame, target: str, draft: str) -> TimedSteps | None:
+def timed_steps(times: pd.DataFrame, target: str, draft: str | None) -> TimedSteps | None:
     """Return the passes of a target and its draft that were timed with one engine.
 
     `times` are rows of `pass_times.parquet`. The step is the target's own pass of one token, timed
-    beside the others. None unless both models were timed.
+    beside the others. Without a draft model nothing counts as read again: what another method does
+    with a batch that was verified is in o. None unless both models were timed.
     """
     verified = _by_repeat(times, target, Outputs.ALL)
-    reread = _by_repeat(times, draft, Outputs.LAST)
+    reread = 0 * verified if draft is None else _by_repeat(times, draft, Outputs.LAST)
     if verified.empty or reread.empty:
         return None
     step = verified[1]

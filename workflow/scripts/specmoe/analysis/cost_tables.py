@@ -12,6 +12,7 @@ from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_
 from specmoe.analysis.intervals import NO_INTERVAL, interval_of_rate, interval_of_speedup
 from specmoe.analysis.summaries import geometric_mean
 from specmoe.config.block import WAY
+from specmoe.config.methods import Method, methods_of
 from specmoe.config.schema import Statistics
 from specmoe.models.sizes import Size
 
@@ -57,7 +58,9 @@ def fit_pairs(
     for key, members in imposed.groupby(PAIR, sort=False):
         named = dict(zip(PAIR, map(str, key), strict=True))
         of_engine = pass_times[pass_times["engine"] == named["engine"]]
-        timed = timed_steps(of_engine, named["target"], named["draft"])
+        first = members.iloc[0]
+        draft = first["draft_model"] if methods_of(first["method"]) == (Method.DRAFT,) else None
+        timed = timed_steps(of_engine, named["target"], draft)
         model = fit(members, settings, timed)
         if model is not None:
             own = runs[runs["run"].isin(members["baseline"])]

@@ -18,6 +18,7 @@ from specmoe.analysis.summaries import CELL
 from specmoe.audit.checks import ALL
 from specmoe.config.block import NO_DRAFT, WAY
 from specmoe.config.engines import without_digits
+from specmoe.config.methods import METHODS, Method
 from specmoe.errors import SchemaError
 
 Record = dict[str, Any]
@@ -37,7 +38,8 @@ _PROTOCOL_WORDS = {"paired": "llama-server", "published": "the study's commands"
 
 _WAY, _PAIR = " ".join(WAY), " ".join(PAIR)
 _CELL = f"""
-    {_WAY} suite target draft gamma runs paired tokens_per_second tokens_per_second_sd
+    {_WAY} suite target draft method draft_model gamma runs paired
+    tokens_per_second tokens_per_second_sd
     acceptance_rate acceptance_rate_mean mean_accepted_length replays_per_round
     tokens_per_round rounds_per_run round_ms speedup speedup_low speedup_high
     first_token_ratio first_token_ratio_low first_token_ratio_high
@@ -58,6 +60,7 @@ _COLUMNS = {
     """,
     "types": f"{_CELL} control network pass_bytes gain_ratio gain_ratio_low gain_ratio_high",
     "models": " ".join(["model", "label", "family", *CARD_COLUMNS, "in_cache"]),
+    "drafts": "draft label words method draft_model",
     "suites": "suite title runs blocks measured",
     "spread": """
         cell comparison suite target draft gamma acceptance_rate runs blocks block_sd
@@ -167,12 +170,11 @@ def ordered_audit(analysis: Analysis) -> pd.DataFrame:
     The line of the whole campaign comes last.
     """
     frame = table(analysis, "audit")
-    ranks = {model: rank for rank, model in enumerate(ordered_models(analysis)["model"], 1)}
-    ranks[NO_DRAFT] = 0
+    models = enumerate(ordered_models(analysis)["model"])
     frame = frame.assign(
         whole=frame["target"] == ALL,
-        target_rank=frame["target"].map(ranks),
-        draft_rank=frame["draft"].map(ranks),
+        target_rank=frame["target"].map({model: rank for rank, model in models}),
+        draft_rank=frame["draft"].map(draft_ranks(analysis) | {NO_DRAFT: -1}),
     )
     return frame.sort_values(
         ["whole", *WAY, "target_rank", "draft_rank", "gamma"], ignore_index=True
@@ -277,11 +279,10 @@ def describe_cells(
     suite.
     """
     cells = _with_targets(cells, analysis)
-    models = ordered_models(analysis)["model"]
     cells = cells.assign(
         target_label=cells["label"],
-        draft_label=cells["draft"].map(_labels(analysis)),
-        draft_rank=cells["draft"].map({model: rank for rank, model in enumerate(models)}),
+        draft_label=cells["draft"].map(draft_labels(analysis)).astype(object),
+        draft_rank=cells["draft"].map(draft_ranks(analysis)),
     )
     suites = cells.groupby([*once])["suite"].transform("nunique")
     shared = cells["target"].isin(cells.loc[suites.gt(1), "target"])
@@ -296,7 +297,7 @@ def advised_targets(analysis: Analysis) -> pd.DataFrame:
     """Return the advice for targets measured with a draft, with their columns and draft_label."""
     frame = table(analysis, "advice")
     frame = _with_targets(frame[frame["settings"] + frame["set_aside"] > 0], analysis)
-    return frame.assign(draft_label=frame["draft"].map(_labels(analysis))).sort_values(
+    return frame.assign(draft_label=frame["draft"].map(draft_labels(analysis))).sort_values(
         "target_rank", ignore_index=True
     )
 
@@ -351,8 +352,21 @@ def way_words(frame: pd.DataFrame) -> "pd.Series[str]":
     return frame["protocol"].map(_PROTOCOL_WORDS) + ", " + frame["engine"].map(without_digits)
 
 
-def _labels(analysis: Analysis) -> "pd.Series[str]":
-    return table(analysis, "models").set_index("model")["label"]
+def draft_labels(analysis: Analysis) -> "pd.Series[str]":
+    """Return the label of each setting of what drafts."""
+    return table(analysis, "drafts").set_index("draft")["label"].astype(object)
+
+
+def draft_ranks(analysis: Analysis) -> dict[str, int]:
+    """Return the order of what drafts: models in the order of models, then the other methods."""
+    drafts = table(analysis, "drafts")
+    models = list(ordered_models(analysis)["model"])
+    by_model = drafts["method"] == METHODS[Method.DRAFT].engine
+    file_rank = drafts["draft_model"].map({model: rank for rank, model in enumerate(models)})
+    ordered = drafts.assign(rank=file_rank.where(by_model, len(models))).sort_values(
+        "rank", kind="stable"
+    )
+    return {draft: rank for rank, draft in enumerate(ordered["draft"])}
 
 
 def _with_targets(frame: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:

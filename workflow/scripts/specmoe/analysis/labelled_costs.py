@@ -8,7 +8,7 @@ import pandas as pd
 
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.cost_tables import PAIR
-from specmoe.analysis.labelled import ordered_models, table
+from specmoe.analysis.labelled import draft_labels, draft_ranks, ordered_models, table
 from specmoe.config.study import CELLS
 
 
@@ -66,7 +66,7 @@ def prediction_error_rows(analysis: Analysis) -> pd.DataFrame:
     frame = table(analysis, "prediction_errors")
     return frame.assign(
         worst_target_label=frame["worst_target"].map(labels),
-        worst_draft_label=frame["worst_draft"].map(labels),
+        worst_draft_label=frame["worst_draft"].map(draft_labels(analysis)),
     )
 
 
@@ -86,13 +86,14 @@ def _described(frame: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
     labels, families = (models.set_index("model")[column] for column in ("label", "family"))
     ranks = pd.Series(range(len(models)), index=models["model"])
     several = frame.groupby("target")["draft"].transform("nunique").gt(1)
-    label, draft_label = frame["target"].map(labels), frame["draft"].map(labels)
+    label = frame["target"].map(labels)
+    draft_label = frame["draft"].map(draft_labels(analysis)).astype(object)
     return frame.assign(
         target_label=label,
         label=label.where(~several, label + ", draft " + draft_label),
         family=frame["target"].map(families),
         draft_label=draft_label,
         target_rank=frame["target"].map(ranks),
-        draft_rank=frame["draft"].map(ranks),
+        draft_rank=frame["draft"].map(draft_ranks(analysis)),
         series=frame["target"].where(~several, frame["target"] + " " + frame["draft"]),
     )

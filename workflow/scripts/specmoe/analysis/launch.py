@@ -1,8 +1,13 @@
 """The line that starts llama-server as it was measured, to be pasted into a shell."""
 
 import shlex
+from collections.abc import Mapping
+from typing import Any
 
-from specmoe.config.block import Method
+import pandas as pd
+
+from specmoe.config.block import Side
+from specmoe.config.methods import methods_of
 from specmoe.config.models import HubModel, PathModel
 from specmoe.config.schema import Config
 from specmoe.engine.flags import gpu_flags, speculation_flags
@@ -10,18 +15,37 @@ from specmoe.files import parts_of
 
 
 def launch_line(
-    config: Config, target: str, *, gpu: bool, draft: str = "", method: str = "", gamma: int = 0
+    config: Config, target: str, setting: Mapping[str, Any] | None = None, *, gpu: bool
 ) -> str:
-    """Return the line for a target alone, or with what a run with a draft had; `gpu`: the backend.
+    """Return the line for a target alone, or with what a run that drafts had; `gpu`: the backend.
 
-    It has the flags of speculation and of the GPU as they were measured. It leaves out flags that
-    only measuring needs, such as counters and one slot.
+    `setting` has the columns of such a run. The line has the flags of speculation and of the GPU as
+    they were measured. It leaves out flags that only measuring needs, such as counters and one
+    slot.
     """
     layers = config.measurement.gpu_layers if gpu else 0
     words = ["llama-server", "-m", file_of(config, target), *gpu_flags(layers)]
-    if draft:
-        words += ["-md", file_of(config, draft), *speculation_flags(Method(method), gamma, layers)]
+    if setting is not None:
+        file = setting["draft_model"]
+        file = None if pd.isna(file) else file_of(config, file)
+        words += speculation_flags(methods_of(setting["method"]), _side(setting), file, layers)
     return shlex.join(words)
+
+
+def _side(setting: Mapping[str, Any]) -> Side:
+    """Return the side of a row that drafts."""
+
+    def count(key: str) -> int | None:
+        return None if pd.isna(setting[key]) else int(setting[key])
+
+    return Side(
+        gamma=int(setting["gamma"]),
+        ngram_gamma=count("ngram_gamma"),
+        p_min=None if pd.isna(setting["p_min"]) else float(setting["p_min"]),
+        n_min=count("n_min"),
+        n_match=count("n_match"),
+        min_hits=count("min_hits"),
+    )
 
 
 def file_of(config: Config, model: str) -> str:

@@ -85,8 +85,10 @@ def _cells(analysis: Analysis) -> pd.DataFrame:
             campaign=analysis.name,
             heading=_heading_words(cells, analysis),
             target_label=cells["target"].map(labels),
-            draft_label=cells["draft"].map(labels),
-            files=cells["target"].map(digests) + " " + cells["draft"].map(digests),
+            draft_label=cells["draft"].map(labels).fillna(cells["draft_label"]),
+            files=cells["target"].map(digests)
+            + " "
+            + cells["draft_model"].map(digests).fillna("nothing"),
         )
     )
 

@@ -110,7 +110,7 @@ def summarise_cells(
 
     `compared` is `with_speedups`'s frame, `keys` are the columns that make a cell. Columns added:
 
-    - protocol, engine: those of its suite; runs, blocks: how many.
+    - protocol, engine, method, draft_model: those of its runs; runs, blocks: how many.
     - paired: whether every run is compared with a baseline of its own.
     - tokens_per_second, tokens_per_second_sd: over runs; block_sd: of the blocks' means.
     - baseline_tokens_per_second: mean over the runs' baselines.
@@ -142,7 +142,7 @@ def summarise_cells(
         rows.append(
             dict(zip(keys, cell, strict=True))
             | {
-                **first[WAY],
+                **first[[*WAY, "method", "draft_model"]],
                 "runs": len(members),
                 "blocks": members["block"].nunique(),
                 "paired": bool(members["paired"].all()),

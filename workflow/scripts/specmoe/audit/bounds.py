@@ -64,14 +64,19 @@ def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, str], dict[str, float
 
 
 def draft_time(
-    draft: str, times: Mapping[str, float], sizes: Mapping[str, Size], settings: AuditSettings
+    run: Run, times: Mapping[str, float], sizes: Mapping[str, Size], settings: AuditSettings
 ) -> TokenTime:
     """Return the least time of a drafted token, from runs of the draft or of its stand-in.
+
+    Heads, blocks and tables of n-grams generate no text by themselves, so no run times them.
 
     A stand-in with more bytes is slower than the draft, so its time is scaled by the bytes of a
     pass. One with fewer bytes is faster, and its time is used as it is. A draft that was timed in
     neither way counts as taking no time.
     """
+    draft = run.draft_model
+    if not run.by_model or draft is None:
+        return TokenTime(0.0, f"{run.draft}, which was never timed")
     if draft in times:
         return TokenTime(times[draft], f"{draft} without a target")
     stand_in = settings.draft_stand_ins.get(draft)
@@ -92,7 +97,7 @@ def check_draft_time(
         return not_applicable("nothing was drafted")
     if run.target not in times:
         return not_applicable(f"{run.target} has no run without a draft to be timed by")
-    draft = draft_time(run.draft, times, sizes, settings)
+    draft = draft_time(run, times, sizes, settings)
     needed = _needed_ms(run, times[run.target], draft.ms)
     if needed is None or run.decode_ms is None:
         return not_applicable("time, rounds or drafted tokens are not known")
@@ -166,7 +171,7 @@ def required_time(
         times = by_way.get(run.way, {})
         if not run.speculative or run.target not in times:
             continue
-        draft = draft_time(run.draft, times, sizes, settings)
+        draft = draft_time(run, times, sizes, settings)
         needed = _needed_ms(run, times[run.target], draft.ms)
         moe = run.target in sizes and sizes[run.target].experts > 0
         identity = (run.run, run.suite, run.target, run.draft, run.gamma)
@@ -185,9 +190,9 @@ def _draft_bytes(run: Run, sizes: Mapping[str, Size], settings: AuditSettings) -
     """Return the bytes that drafting reads, and what to say of them."""
     if not run.speculative or run.drafted is None:
         return 0.0, ""
-    if run.draft not in sizes:
+    if not run.by_model or run.draft_model is None or run.draft_model not in sizes:
         return 0.0, f", {run.draft} of unknown size left out,"
-    draft = sizes[run.draft]
+    draft = sizes[run.draft_model]
     if draft.file_bytes <= settings.cache_bytes:
         return 0.0, f", {run.draft} left out as it fits in the cache,"
     each = draft.pass_bytes(1)

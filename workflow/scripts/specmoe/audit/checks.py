@@ -287,11 +287,11 @@ def _counts(audit: pd.DataFrame) -> dict[str, Any]:
 
 def _repeated(run: Run) -> tuple[Any, ...]:
     asked = run.imposed_acceptance, run.temperature, run.seed
-    return run.suite, run.target, run.method, run.draft, run.gamma, run.prompt, *asked
+    return run.suite, run.target, run.draft, run.gamma, run.prompt, *asked
 
 
 def _asked(run: Run) -> tuple[Any, ...]:
-    return run.way, run.target, run.method, run.draft, run.gamma, run.n_predict, run.temperature
+    return run.way, run.target, run.draft, run.gamma, run.n_predict, run.temperature
 
 
 def _answers(runs: list[Run]) -> dict[tuple[Any, ...], Answers]:

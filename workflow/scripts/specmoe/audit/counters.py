@@ -18,6 +18,7 @@ from specmoe.audit.finding import (
 from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import Protocol
+from specmoe.config.methods import METHODS
 from specmoe.measure.common_prefix import common_prefix
 
 # How far a printed rate may be from tokens over time; rounding of printed digits makes 0.01 %.
@@ -37,7 +38,7 @@ class Answers(NamedTuple):
 def check_accounting(run: Run, baseline: Run | None) -> Finding:
     """Check that the counters of a run agree with each other; see the parts for their sources."""
     parts = [*_output(run), *_rate(run), *_rounds(run), *_decodes(run, baseline), *_positions(run)]
-    return combined(parts, _tally(run))
+    return combined([*parts, *_lengths(run), *_rollbacks(run)], _tally(run))
 
 
 def check_failed_decodes(run: Run) -> Finding:
@@ -133,7 +134,8 @@ def check_controls(run: Run, baseline: Run | None, settings: AuditSettings) -> F
     A target must accept nearly all that it drafted itself. Of an unrelated draft it must accept
     nearly nothing, and the run must be slower than its baseline.
     """
-    itself, unrelated = _drafts_for_itself(run), run.draft in settings.unrelated_drafts
+    itself = _drafts_for_itself(run)
+    unrelated = run.by_model and run.draft_model in settings.unrelated_drafts
     if run.imposed_acceptance is not None or not (itself or unrelated):
         return not_applicable("no control")
     if not run.drafted or run.accepted is None:
@@ -178,8 +180,8 @@ def _rounds(run: Run) -> Iterator[Finding]:
     """Check that every round gives one token of the target besides those it accepts."""
     rounds, drafted, accepted = run.rounds, run.drafted, run.accepted
     if rounds is not None and drafted is not None:
-        most = run.gamma * rounds
-        why = f"{drafted} tokens drafted in {rounds} rounds of at most {run.gamma}"
+        most = run.longest * rounds
+        why = f"{drafted} tokens drafted in {rounds} rounds of at most {run.longest}"
         yield at_most(drafted, most, why)
     if drafted is not None and accepted is not None:
         yield at_most(accepted, drafted, f"{accepted} tokens accepted of {drafted} drafted")
@@ -228,6 +230,30 @@ def _positions(run: Run) -> Iterator[Finding]:
         yield at_most(positions[0], run.rounds, why)
 
 
+def _lengths(run: Run) -> Iterator[Finding]:
+    """Check that counts by length of draft, and by type of a chain, add up to the totals."""
+    for what, lengths, total in (
+        ("accepted", run.accepted_lengths, run.accepted),
+        ("drafted", run.drafted_lengths, run.drafted),
+    ):
+        if lengths is None or total is None or run.rounds is None:
+            continue
+        rounds = sum(lengths)
+        yield equal(rounds, run.rounds, f"{rounds} rounds by tokens {what}, {run.rounds} in all")
+        tokens = sum(length * count for length, count in enumerate(lengths))
+        yield equal(tokens, total, f"{tokens} tokens {what} by round, {total} in all")
+    if run.drafted_by_type is not None and run.drafted is not None:
+        tokens = sum(run.drafted_by_type)
+        yield equal(tokens, run.drafted, f"{tokens} tokens drafted by type, {run.drafted} in all")
+
+
+def _rollbacks(run: Run) -> Iterator[Finding]:
+    """Check that a method under which targets undo rejected tokens replayed nothing."""
+    undone = all(METHODS[method].rolls_back for method in run.methods)
+    if run.speculative and undone and run.replays is not None:
+        yield at_most(run.replays, 0, f"{run.replays} replays, where {run.draft} needs none")
+
+
 def _slower(run: Run, baseline: Run | None) -> Iterator[Finding]:
     if baseline is None or baseline.tokens_per_second is None or run.tokens_per_second is None:
         return
@@ -242,7 +268,7 @@ def _prompt_decodes(baseline: Run) -> int | None:
 
 def _drafts_for_itself(run: Run) -> bool:
     same_file = run.target_sha256 is not None and run.target_sha256 == run.draft_sha256
-    return run.draft == run.target or (run.speculative and same_file)
+    return run.by_model and (run.draft_model == run.target or same_file)
 
 
 def _shared(run: Run, other: Run) -> int:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from specmoe.config.block import NO_DRAFT, Protocol
+from specmoe.config.methods import Method, methods_of
 
 
 class CheckVerdict(StrEnum):
@@ -38,7 +39,9 @@ class Run:
     target: str
     method: str
     draft: str
+    draft_model: str | None
     gamma: int
+    ngram_gamma: int | None
     prompt: str
     repeat: int
     n_predict: int
@@ -53,6 +56,9 @@ class Run:
     drafted: int | None
     accepted: int | None
     accepted_per_position: tuple[int, ...] | None
+    accepted_lengths: tuple[int, ...] | None
+    drafted_lengths: tuple[int, ...] | None
+    drafted_by_type: tuple[int, ...] | None
     replays: int | None
     replays_rejected: int | None
     decodes: int | None
@@ -82,6 +88,21 @@ class Run:
     def speculative(self) -> bool:
         """Whether a draft took part."""
         return self.draft != NO_DRAFT
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """Its ways of drafting, in order."""
+        return methods_of(self.method)
+
+    @property
+    def by_model(self) -> bool:
+        """Whether a whole second model drafts, all alone."""
+        return self.methods == (Method.DRAFT,)
+
+    @property
+    def longest(self) -> int:
+        """The most tokens drafted in a round."""
+        return max(self.gamma, self.ngram_gamma or 0)
 
     @property
     def way(self) -> tuple[str, str]:

@@ -113,8 +113,10 @@ class OfCells(OfModels):
         return self._narrow(cells[cells[self.needed].notna()], analysis)
 
     def _narrow(self, cells: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
-        drafts = table(analysis, "models")[["model", "parameters_total", "family"]]
-        drafts.columns = pd.Index(["draft", "draft_parameters", "draft_family"])
+        models = table(analysis, "models")[["model", "parameters_total", "family"]]
+        models.columns = pd.Index(["draft_model", "draft_parameters", "draft_family"])
+        drafts = table(analysis, "drafts")[["draft", "draft_model"]].merge(models, on="draft_model")
+        drafts = drafts.drop(columns="draft_model")
         cells = cells.merge(drafts, how="left", on="draft", validate="m:1")
         cells = self._among(cells)
         if self.draft_family:

@@ -4,6 +4,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
+from specmoe.config.methods import Method
+
 NO_DRAFT = "none"
 ITSELF = "itself"  # among a suite's drafts: every target drafts for itself
 # How a suite is measured, as columns of its rows. Rates of two ways are not comparable.
@@ -18,11 +20,11 @@ class Protocol(StrEnum):
     PUBLISHED = "published"
 
 
-class Method(StrEnum):
-    """How tokens are proposed; the values are llama-server's `--spec-type`, except `none`."""
+class History(StrEnum):
+    """What a method that remembers may have seen before a run."""
 
-    NONE = "none"
-    DRAFT = "draft-simple"
+    NONE = "none"  # nothing: each run has a process of its own
+    EARLIER = "earlier"  # the prompts before it in the same pass
 
 
 @dataclass(frozen=True)
@@ -52,28 +54,54 @@ class Side:
     gamma: int = 0  # most tokens drafted in a round; 0: the target alone
     # Share of the drafted tokens that the engine accepts unseen; None: it accepts those that match.
     imposed_acceptance: float | None = None
+    # See `config.drafting.Drafting`; None: the method does not heed it.
+    ngram_gamma: int | None = None  # the same as `gamma` for the n-gram methods of a chain
+    p_min: float | None = None
+    n_min: int | None = None
+    n_match: int | None = None
+    min_hits: int | None = None
+    history: History | None = None
 
     @property
     def speculates(self) -> bool:
-        """Whether the engine loads a draft."""
+        """Whether the engine drafts."""
         return self.gamma > 0
+
+    @property
+    def longest(self) -> int:
+        """The most tokens that any method of a chain drafts in a round."""
+        return max(self.gamma, self.ngram_gamma or 0)
 
     @property
     def name(self) -> str:
         """The side's id within its block."""
         imposed = "" if self.imposed_acceptance is None else f"-a{self.imposed_acceptance:g}"
-        return f"g{self.gamma}{imposed}" if self.speculates else "alone"
+        return f"g{self.gamma}{self.variant}{imposed}" if self.speculates else "alone"
+
+    @property
+    def variant(self) -> str:
+        """The parameters besides γ that differ from what they are where nobody sets them."""
+        parts = {
+            "m": self.ngram_gamma,
+            "n": self.n_match,
+            "l": self.n_min or None,
+            "h": None if self.min_hits == 1 else self.min_hits,
+            "p": self.p_min or None,
+        }
+        words = [f"-{letter}{value:g}" for letter, value in parts.items() if value is not None]
+        return "".join(words) + ("-earlier" if self.history == History.EARLIER else "")
 
 
 @dataclass(frozen=True)
 class Block:
-    """One comparison in one repeat: a target and a draft, with all sides on the same prompts."""
+    """One comparison in one repeat: a target, and a way of drafting with all its settings."""
 
     block: str
     suite: str
     target: str
-    method: Method
-    draft: str  # NO_DRAFT: the target alone is measured
+    methods: tuple[Method, ...]  # a chain; empty: the target alone is measured
+    draft: str  # what drafts, see `Drafting.drafter_id`; NO_DRAFT: nothing
+    draft_model: str | None  # the file that it loads
     repeat: int
     sides: tuple[Side, ...]
     prompts: tuple[PromptSource, ...]
@@ -94,9 +122,14 @@ class Block:
     gate: dict[str, float] = field(default_factory=dict, hash=False)  # see `config.gate.Gate`
 
     @property
-    def has_draft(self) -> bool:
-        """Whether a side loads a second model."""
-        return self.draft != NO_DRAFT
+    def speculates(self) -> bool:
+        """Whether a side drafts."""
+        return bool(self.methods)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models that its processes load: the target, and what drafts if that is a file."""
+        return (self.target, *([self.draft_model] if self.draft_model else []))
 
     @property
     def measures_alone(self) -> bool:
@@ -107,6 +140,10 @@ class Block:
     def runs(self) -> int:
         """How many runs the block has."""
         return len(self.sides) * len(self.prompts) * self.passes
+
+    def setting(self, side: Side) -> str:
+        """Return the id of what drafts on a side, with the parameters that someone set."""
+        return f"{self.draft}{side.variant}" if side.speculates else NO_DRAFT
 
     def run_id(self, side: Side, prompt: str, number: int) -> str:
         """Return the id, unique in the campaign, of a side's run of a prompt in a pass."""

@@ -5,7 +5,9 @@ The Snakefile loads it before it defines any rule, so a wrong name never reaches
 
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,8 +15,10 @@ from pydantic import ValidationError
 
 from specmoe.config.base import describe_fault
 from specmoe.config.block import ITSELF, NO_DRAFT, Protocol
+from specmoe.config.drafting import Drafting
 from specmoe.config.engines import PathEngine
-from specmoe.config.matrix import comparison_of, list_blocks
+from specmoe.config.matrix import comparison_of, list_blocks, suite_blocks
+from specmoe.config.methods import Method, is_ngram
 from specmoe.config.models import ConvertModel, QuantizeModel
 from specmoe.config.schema import Config, Suite
 from specmoe.config.synthetic_recipe import Recipe
@@ -186,6 +190,7 @@ def _check_suite(config: Config, name: str, suite: Suite) -> None:
         _require(target, config.models, f"{place}.targets", "model")
     for draft in suite.drafts:
         _require(draft, [NO_DRAFT, ITSELF, *config.models], f"{place}.drafts", "model")
+    _check_ways(config, name, suite)
     for prompt in suite.prompts:
         _require(prompt, config.prompts.texts, f"{place}.prompts", "prompt")
     for field in _LISTS:
@@ -194,8 +199,8 @@ def _check_suite(config: Config, name: str, suite: Suite) -> None:
             _refuse(f"{place}.{field}", "a value is named twice")
     _check_prompts(config, name, suite)
     _check_engine(config, name)
-    longest = max(suite.prompt_lengths, default=0)
-    gamma = max(suite.gammas, default=0)
+    sides = [side for block in suite_blocks(config, name) for side in block.sides]
+    gamma = max((side.longest for side in sides), default=0)
     generated = config.measurement.n_predict + gamma
     if generated >= config.measurement.context:
         _refuse(
@@ -203,12 +208,69 @@ def _check_suite(config: Config, name: str, suite: Suite) -> None:
             f"γ = {gamma} and measurement.n_predict = {config.measurement.n_predict} do not fit"
             f" measurement.context = {config.measurement.context}, whatever the prompt",
         )
+    longest = max(suite.prompt_lengths, default=0)
     if longest + generated >= config.measurement.context:
         _refuse(
             f"{place}.prompt_lengths",
             f"{longest} tokens and the generated ones do not fit measurement.context ="
             f" {config.measurement.context}",
         )
+
+
+def _check_ways(config: Config, name: str, suite: Suite) -> None:
+    """Check what relates a suite's ways of drafting to its models, its γ and its protocol."""
+    place = f"suites.{name}"
+    if not suite.drafts and not suite.methods:
+        _refuse(
+            place, "name in `drafts` or `methods` what drafts; `drafts: [none]` if nothing does"
+        )
+    for number, way in enumerate(suite.methods):
+        _check_method(config, name, way, f"{place}.methods.{number}")
+    pairs = Counter(
+        (target, way.drafter_id(draft or None))
+        for way in suite.ways
+        for target, draft in product(way.targets or suite.targets, way.drafts or [""])
+    )
+    for (target, draft), times in pairs.items():
+        if times > 1:
+            fault = f"{draft} drafts for {target} twice; put its parameters into one entry"
+            _refuse(f"{place}.methods", fault)
+    for way in suite.ways:
+        if way.heeds_gamma and not way.gammas and not suite.gammas:
+            _refuse(f"{place}.gammas", f"a suite that drafts needs at least one γ, for {way.name}")
+        _check_lookup(way, suite, place)
+
+
+def _check_method(config: Config, name: str, way: Drafting, place: str) -> None:
+    """Check one entry of a suite's `methods` by itself."""
+    suite = config.suites[name]
+    for target in way.targets:
+        _require(target, suite.targets, f"{place}.targets", "target of the suite")
+    itself = [ITSELF] if way.method == [Method.DRAFT] else []
+    for draft in way.drafts:
+        _require(draft, [*itself, *config.models], f"{place}.drafts", "model")
+    if config.protocol_of(name) == Protocol.PUBLISHED:
+        _refuse(place, "protocol published knows draft models alone; name them in `drafts`")
+    if suite.imposed_acceptance and is_ngram(way.method[0]):
+        _refuse(
+            place,
+            f"{way.name} drafts where text repeats, so acceptance that is imposed says nothing of"
+            " it; give it a suite of its own",
+        )
+
+
+def _check_lookup(way: Drafting, suite: Suite, place: str) -> None:
+    """Refuse lengths with which `ngram-simple` never drafts (common/ngram-map.cpp)."""
+    if Method.NGRAM_SIMPLE not in way.method or not way.heeds_gamma:
+        return
+    for setting in way.settings(suite.gammas):
+        length = setting["ngram_gamma"] or setting["gamma"]
+        if length < setting["n_match"]:
+            _refuse(
+                place,
+                f"{way.name}: with n_match {setting['n_match']} and γ {length} it never drafts;"
+                " γ must be n_match at least",
+            )
 
 
 def _check_engine(config: Config, name: str) -> None:
@@ -242,8 +304,6 @@ def _check_prompts(config: Config, name: str, suite: Suite) -> None:
         _refuse(f"{place}.prompts", fault)
     if not suite.prompts and not suite.prompt_lengths:
         _refuse(place, "name at least one of prompts and prompt_lengths")
-    if suite.has_speculation and not suite.gammas:
-        _refuse(f"{place}.gammas", "a suite with a draft needs at least one γ")
 
 
 def _check_prompt_files(config: Config, root: Path) -> None:

@@ -1,6 +1,6 @@
 """The blocks of a campaign and their order, from its configuration."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
 from specmoe.config.block import (
@@ -8,13 +8,14 @@ from specmoe.config.block import (
     NO_DRAFT,
     PASSAGE_PREFIX,
     Block,
-    Method,
     PromptSource,
     Protocol,
     Side,
 )
+from specmoe.config.drafting import Drafting
 from specmoe.config.engines import PathEngine
 from specmoe.config.measurement import Order
+from specmoe.config.methods import Method
 from specmoe.config.schema import Config, Suite
 from specmoe.config.shuffle import shuffle_key
 from specmoe.config.timed_passes import DEPTH, Outputs, TimedPasses
@@ -27,9 +28,7 @@ PUBLISHED_PASSAGE = "resources/prompts/published_topic.txt"
 def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
     """Return every block of the campaign, suite after suite; `gpu`: the backend uses one."""
     return [
-        block
-        for name, suite in config.selected_suites.items()
-        for block in _suite_blocks(config, name, suite, gpu)
+        block for name in config.selected_suites for block in suite_blocks(config, name, gpu=gpu)
     ]
 
 
@@ -81,11 +80,15 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
     outputs: dict[str, set[Outputs]] = {}
     gpu_layers = 0
     for block in blocks:
-        if not block.has_draft or block.protocol != Protocol.PAIRED:
+        if not block.speculates or block.protocol != Protocol.PAIRED:
             continue
         gpu_layers = block.gpu_layers
         of_block = {1, 2, *(side.gamma + 1 for side in block.sides if side.speculates)}
-        for model, kind in ((block.target, Outputs.ALL), (block.draft, Outputs.LAST)):
+        kinds = {block.target: Outputs.ALL}
+        # Other methods' files are no models by themselves.
+        if block.methods[-1] == Method.DRAFT and block.draft_model:
+            kinds[block.draft_model] = Outputs.LAST
+        for model, kind in kinds.items():
             widths.setdefault(model, set()).update(of_block)
             outputs.setdefault(model, set()).add(kind)
     return [
@@ -104,14 +107,14 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
     ]
 
 
-def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Block]:
-    measurement = config.measurement
+def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]:
+    """Return the blocks of one suite, see `list_blocks`."""
+    suite, measurement = config.suites[name], config.measurement
     protocol = config.protocol_of(name)
     blocks = []
     temperatures = suite.temperatures or [measurement.temperature]
-    drafts = [draft for draft in suite.drafts if draft != NO_DRAFT] or [NO_DRAFT]
-    for target, named, temperature in product(suite.targets, drafts, temperatures):
-        draft = target if named == ITSELF else named
+    for target, way, file, temperature in _comparisons(suite, temperatures):
+        draft = way.drafter_id(file) if way else NO_DRAFT
         parts = [name, target, draft, *([f"t{temperature:g}"] if suite.temperatures else [])]
         comparison = "/".join(parts)
         for repeat in range(max(measurement.repeats, measurement.more_repeats.get(comparison, 0))):
@@ -120,10 +123,11 @@ def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Bl
                     block=f"{comparison}/r{repeat}",
                     suite=name,
                     target=target,
-                    method=Method.NONE if draft == NO_DRAFT else Method.DRAFT,
+                    methods=tuple(way.method) if way else (),
                     draft=draft,
+                    draft_model=file,
                     repeat=repeat,
-                    sides=_sides(suite, draft, protocol),
+                    sides=_sides(suite, way, protocol),
                     prompts=_prompts(config, suite, protocol),
                     # The study goes through its prompts once.
                     passes=1 if protocol == Protocol.PUBLISHED else measurement.passes,
@@ -146,16 +150,34 @@ def _suite_blocks(config: Config, name: str, suite: Suite, gpu: bool) -> list[Bl
     return blocks
 
 
-def _sides(suite: Suite, draft: str, protocol: Protocol) -> tuple[Side, ...]:
-    """Return the target alone, then each γ at each imposed acceptance.
+def _comparisons(
+    suite: Suite, temperatures: Sequence[float]
+) -> Iterator[tuple[str, Drafting | None, str | None, float]]:
+    """Yield what a suite compares: a target, a way of drafting, the file it loads, a temperature.
+
+    A suite without any way of drafting measures its targets alone.
+    """
+    ways: list[Drafting | None] = [*suite.ways]
+    for target, way in product(suite.targets, ways or [None]):
+        if way and target not in (way.targets or suite.targets):
+            continue
+        named: list[str | None] = [*way.drafts] if way and way.drafts else [None]
+        files = [target if draft == ITSELF else draft for draft in named]
+        for file, temperature in product(files, temperatures):
+            yield target, way, file, temperature
+
+
+def _sides(suite: Suite, way: Drafting | None, protocol: Protocol) -> tuple[Side, ...]:
+    """Return the target alone, then each setting at each imposed acceptance.
 
     The study's commands compare with baselines of other prompts unless a suite names its own.
     """
-    if draft == NO_DRAFT:
+    if way is None:
         return (Side(),)
     alone = [Side()] if protocol == Protocol.PAIRED or NO_DRAFT in suite.drafts else []
     imposed: list[float | None] = [*suite.imposed_acceptance]
-    return (*alone, *(Side(*setting) for setting in product(suite.gammas, imposed or [None])))
+    drafting = product(way.settings(suite.gammas), imposed or [None])
+    return (*alone, *(Side(imposed_acceptance=share, **setting) for setting, share in drafting))
 
 
 def _prompts(config: Config, suite: Suite, protocol: Protocol) -> tuple[PromptSource, ...]:

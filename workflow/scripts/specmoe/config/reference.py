@@ -76,6 +76,9 @@ def _sections(path: str, node: _Schema, defs: _Schema) -> Iterator[tuple[str, _K
     while "patternProperties" in node:
         [node] = node["patternProperties"].values()
         path += ".*"
+    if node.get("type") == "array":
+        yield from _sections(f"{path}[]", node["items"], defs)
+        return
     kinds = _kinds(node, defs)
     if kinds:
         yield path, kinds

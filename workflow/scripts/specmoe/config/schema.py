@@ -5,6 +5,7 @@ written for users. `specmoe.config.load` checks what relates one key to another.
 """
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path, PurePath
 from typing import Annotated, Literal, Self
 
@@ -23,9 +24,12 @@ from specmoe.config.base import (
     Times,
     UserPath,
 )
-from specmoe.config.block import NO_DRAFT, Protocol
+from specmoe.config.block import ITSELF, NO_DRAFT, Block, Protocol, Side
+from specmoe.config.draft_labels import draft_label
+from specmoe.config.drafting import Drafting
 from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
 from specmoe.config.measurement import Measurement
+from specmoe.config.methods import Method
 from specmoe.config.models import AnyModel, Family, HubModel, Model, PathModel, QuantizeModel
 from specmoe.files import named_if_damaged
 
@@ -86,10 +90,13 @@ class Suite(Strict):
     title: str = Field(description="its name in tables")
     targets: list[Name] = Field(min_length=1, description="models of the campaign's set")
     drafts: list[Name] = Field(
-        min_length=1,
-        description="models of the set; `itself` lets each target draft for itself. Each draft is"
+        default=[],
+        description="draft models of the set; `itself` lets each target draft for itself. Each is"
         " compared with the target alone, measured beside it. `none` as the only entry measures"
         " targets alone; beside others it counts these runs as the suite's own",
+    )
+    methods: list[Drafting] = Field(
+        default=[], description="further ways of drafting, each compared with the target alone"
     )
     gammas: list[Positive] = Field(
         default=[], description="draft lengths γ: the most tokens drafted in a round"
@@ -120,8 +127,21 @@ class Suite(Strict):
 
     @property
     def has_speculation(self) -> bool:
-        """Whether any run of the suite uses a draft."""
-        return any(draft != NO_DRAFT for draft in self.drafts)
+        """Whether any run of the suite drafts."""
+        return bool(self.methods) or any(draft != NO_DRAFT for draft in self.drafts)
+
+    @property
+    def ways(self) -> list[Drafting]:
+        """All ways of drafting: the suite's draft models, then its further methods."""
+        models = [draft for draft in self.drafts if draft != NO_DRAFT]
+        simple = [Drafting(method=[Method.DRAFT], drafts=models)] if models else []
+        return [*simple, *self.methods]
+
+    @property
+    def models(self) -> list[str]:
+        """The names of the models that it loads, `itself` and `none` left out."""
+        drafts = (draft for way in self.ways for draft in way.drafts if draft != ITSELF)
+        return [*self.targets, *drafts]
 
 
 class Published(Strict):
@@ -222,8 +242,7 @@ class Config(Strict):
     @property
     def measured_models(self) -> list[str]:
         """The ids of the models that the selected suites run, in the order of the set."""
-        suites = self.selected_suites.values()
-        named = {name for suite in suites for name in [*suite.targets, *suite.drafts]}
+        named = {name for suite in self.selected_suites.values() for name in suite.models}
         return [name for name in self.models if name in named]
 
     @property
@@ -299,6 +318,11 @@ class Config(Strict):
         name = self._file_name(model)
         shared = sum(self._file_name(other) == name for other in self.models) > 1
         return self.models[model].label or (model if shared else name)
+
+    def draft_label(self, block: Block, side: Side | None = None) -> str:
+        """Return the label of what drafts in a block, on one of its sides or on all."""
+        file = None if block.draft_model is None else self.label(block.draft_model)
+        return draft_label(block.methods, file, asdict(side) if side else {})
 
     def _file_name(self, model: str) -> str:
         """Return the name of a model's file at its source, or the id of a model made here."""

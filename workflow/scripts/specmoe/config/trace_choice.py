@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from specmoe.config.block import Block, Method, PromptSource, Protocol, Side
+from specmoe.config.block import Block, PromptSource, Protocol, Side
 from specmoe.config.matrix import list_blocks
+from specmoe.config.methods import Method
 from specmoe.config.schema import Config
 from specmoe.config.trace import Demonstration
 
@@ -30,10 +31,11 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
         block=f"trace/{target}/{draft}/g{asked.gamma}",
         suite="trace",
         target=target,
-        method=Method.DRAFT,
+        methods=(Method.DRAFT,),
         draft=draft,
+        draft_model=draft,
         repeat=0,
-        sides=(Side(asked.gamma),),
+        sides=(Side(asked.gamma, p_min=0.0, n_min=0),),
         prompts=(PromptSource(name, prompt.file),),
         passes=1,
         n_predict=asked.n_predict,
@@ -60,7 +62,7 @@ def _first_prompt(config: Config, paired: Block | None) -> str:
 def _pairs(block: Block, target: str | None, draft: str | None) -> bool:
     """Return whether a block speculates with this target and draft; None stands for any."""
     return (
-        block.has_draft
+        block.methods == (Method.DRAFT,)
         and block.protocol == Protocol.PAIRED
         and target in (None, block.target)
         and draft in (None, block.draft)

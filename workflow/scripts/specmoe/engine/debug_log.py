@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import zip_longest
 
-from specmoe.engine.server_log import Verification, read_trace
+from specmoe.engine.server_log import Verification, read_verification
 from specmoe.errors import MeasurementError
 
 # A line of the log starts with the time and the first letter of its level.
@@ -186,7 +186,8 @@ def _events(line: str) -> Sequence[_Event]:
     # At the debug level the server logs a second time what a pass accepted.
     if _DEBUG.match(line):
         return []
-    return [verification for request in read_trace(line) for verification in request]
+    verification = read_verification(line)
+    return [verification] if verification else []
 
 
 def _stands(event: _Event) -> bool:

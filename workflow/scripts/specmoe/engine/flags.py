@@ -1,13 +1,56 @@
 """The flags of llama-server that choose where it computes and how it speculates."""
 
+from collections.abc import Sequence
+from pathlib import Path
+
+from specmoe.config.block import Side
+from specmoe.config.methods import Method, engine_types, is_ngram
+
+# Flags of the n-gram methods: of the tokens they look up, and of the most they draft.
+_MATCH_AND_LENGTH = {
+    Method.NGRAM_SIMPLE: ("--spec-ngram-simple-size-n", "--spec-ngram-simple-size-m"),
+    Method.NGRAM_MAP_K: ("--spec-ngram-map-k-size-n", "--spec-ngram-map-k-size-m"),
+    Method.NGRAM_MAP_K4V: ("--spec-ngram-map-k4v-size-n", "--spec-ngram-map-k4v-size-m"),
+    Method.NGRAM_MOD: ("--spec-ngram-mod-n-match", "--spec-ngram-mod-n-max"),
+}
+
 
 def gpu_flags(gpu_layers: int) -> list[str]:
     """Return the flags that put a target on the GPU; empty for 0 layers."""
     return ["--gpu-layers", str(gpu_layers), "--flash-attn", "on"] if gpu_layers else []
 
 
-def speculation_flags(method: str, gamma: int, gpu_layers: int) -> list[str]:
-    """Return the flags of a speculative run, without those that name its models."""
-    flags = ["--spec-type", method, "--spec-draft-n-max", str(gamma)]
-    flags += ["--spec-draft-n-min", "0", "--spec-draft-p-min", "0"]
-    return [*flags, "--gpu-layers-draft", str(gpu_layers)] if gpu_layers else flags
+def speculation_flags(
+    methods: Sequence[Method], side: Side, file: Path | str | None, gpu_layers: int
+) -> list[str]:
+    """Return the flags by which a side differs from the target alone.
+
+    `file` is what the methods load. With `--spec-draft-p-min 0` a model proposes γ tokens even
+    where it is unsure.
+    """
+    flags = ["--spec-type", engine_types(methods)]
+    for method in methods:
+        if method == Method.NGRAM_CACHE:
+            flags += ["--lookup-cache-static", str(file)] if file else []
+        elif is_ngram(method):
+            flags += _lookup_flags(method, side)
+        else:
+            flags += ["--model-draft", str(file)] if file else []
+            flags += ["--spec-draft-n-max", str(side.gamma)]
+            flags += ["--spec-draft-n-min", str(side.n_min or 0)]
+            flags += ["--spec-draft-p-min", f"{side.p_min or 0:g}"]
+            flags += ["--gpu-layers-draft", str(gpu_layers)] if gpu_layers else []
+    if side.imposed_acceptance is not None:
+        # This length includes the target's own token.
+        flags += ["--spec-synth-len", f"{1 + side.gamma * side.imposed_acceptance:g}"]
+    return flags
+
+
+def _lookup_flags(method: Method, side: Side) -> list[str]:
+    match, length = _MATCH_AND_LENGTH[method]
+    flags = [match, str(side.n_match), length, str(side.ngram_gamma or side.gamma)]
+    if method == Method.NGRAM_MAP_K4V:
+        flags += ["--spec-ngram-map-k4v-min-hits", str(side.min_hits)]
+    if method == Method.NGRAM_MOD:
+        flags += ["--spec-ngram-mod-n-min", str(side.n_min or 0)]
+    return flags

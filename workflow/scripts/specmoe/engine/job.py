@@ -14,6 +14,7 @@ import psutil
 from specmoe.config.backend import Backend
 from specmoe.config.block import Block, Side
 from specmoe.config.environment import refuse_exported
+from specmoe.engine.flags import speculation_flags
 from specmoe.engine.machine_id import physical_cores, refuse_other_host
 from specmoe.engine.measuring_lock import alone
 from specmoe.engine.memory import usable_memory
@@ -34,7 +35,7 @@ class Job:
     root: Path  # prompt files are relative to this folder
     binaries: Path  # folder of the engine's programs
     target: Path  # GGUF
-    draft: Path | None  # GGUF
+    draft: Path | None  # what the side that drafts loads: a GGUF, or a cache of n-grams
     server_log: Path  # receives the engine's output; each side of a block has a log beside it
     start_limit_s: float
     run_limit_s: float
@@ -47,17 +48,15 @@ class Job:
 
     def command(self, block: Block, side: Side) -> list[str]:
         """Return llama-server's command line for a side of a block."""
-        assert self.draft or not side.speculates
+        file = engine_path(self.draft) if self.draft else None
+        drafting = speculation_flags(block.methods, side, file, block.gpu_layers)
         return server_command(
             self.binaries / "llama-server",
             engine_path(self.target),
             context=block.context,
             threads=block.threads or physical_cores(),
             gpu_layers=block.gpu_layers,
-            draft=engine_path(self.draft) if self.draft and side.speculates else None,
-            method=block.method,
-            gamma=side.gamma,
-            imposed_acceptance=side.imposed_acceptance,
+            speculation=drafting if side.speculates else (),
         )
 
     def server(self, command: list[str], block: Block, log: Path) -> Server:

@@ -5,7 +5,7 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -25,7 +25,7 @@ from specmoe.engine.answers import (
     read_counters,
     refuse_impossible_times,
 )
-from specmoe.engine.flags import gpu_flags, speculation_flags
+from specmoe.engine.flags import gpu_flags
 from specmoe.engine.process import (
     count_failure_lines,
     exit_words,
@@ -61,32 +61,20 @@ def server_command(
     context: int,
     threads: int,
     gpu_layers: int,
-    draft: Path | None = None,
-    method: str = "none",
-    gamma: int = 0,
-    imposed_acceptance: float | None = None,
+    speculation: Sequence[str] = (),
 ) -> list[str]:
     """Return llama-server's command line, without the address it listens on.
 
-    The server has one slot, reuses no earlier prompt, and counts. The flags after the common ones
-    are the only difference between a speculative run and its baseline. `gpu_layers` 0 means a
-    backend without GPU. `imposed_acceptance` is the share of the drafted tokens that the server
-    accepts unseen; the generated text is then not the target's. With `--spec-draft-p-min 0` the
-    draft proposes `gamma` tokens even where it is unsure. The engines of March and of November 2026
-    both know the flag `--no-webui`, and no other name of it.
+    The server has one slot, reuses no earlier prompt, and counts. `speculation`, see
+    `flags.speculation_flags`, is the only difference between a speculative run and its baseline.
+    `gpu_layers` 0 means a backend without GPU. The engines of March and of November 2026 both know
+    the flag `--no-webui`, and no other name of it.
     """
     command = [str(binary), "--model", str(target), "--ctx-size", str(context)]
     command += ["--parallel", "1", "--threads", str(threads)]
     command += ["--ctx-checkpoints", "0", "--cache-ram", "0"]
     command += ["--metrics", "--no-webui", "--log-verbosity", "4"]
-    command += gpu_flags(gpu_layers)
-    if draft is not None:
-        command += ["--model-draft", str(draft)]
-        command += speculation_flags(method, gamma, gpu_layers)
-        if imposed_acceptance is not None:
-            # This length includes the target's own token.
-            command += ["--spec-synth-len", f"{1 + gamma * imposed_acceptance:g}"]
-    return command
+    return [*command, *gpu_flags(gpu_layers), *speculation]
 
 
 def _folder_of_sockets() -> str:

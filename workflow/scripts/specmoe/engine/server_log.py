@@ -6,20 +6,29 @@ is a smaller batch than the verification it repeats, so a near tie may fall the 
 replay is then rejected in part and replayed once more.
 
 Source of the lines: llama.cpp, tools/server/server-context.cpp, "accepted %2zu/%2zu draft tokens",
-and common/speculative.cpp, "dur(b,g,a)", written after every request: the milliseconds, summed
-since the server started, of beginning requests, generating drafts, and accepting.
+and common/speculative.cpp, "statistics", written after every request by each type of `--spec-type`:
+counts summed since the server started, and as "dur(b,g,a)" the milliseconds of beginning requests,
+generating drafts, and accepting.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field
 from itertools import pairwise
 
-_LINE = re.compile(
-    r"\| task (\d+) \| accepted +(\d+)/ *(\d+) draft tokens( \(restore checkpoint\))?"
+_LINE = re.compile(r"\| accepted +(\d+)/ *(\d+) draft tokens( \(restore checkpoint\))?")
+_STATISTICS = re.compile(
+    r"statistics +([\w-]+): .*#gen drafts = +(\d+), .*#gen tokens = +(\d+), #acc tokens = +(\d+)"
+    r".*dur\(b,g,a\) = [\d.]+, ([\d.]+), "
 )
 
-_DURATIONS = re.compile(r"statistics +draft-simple: .*dur\(b,g,a\) = [\d.]+, ([\d.]+), ")
+# Why a server speculates otherwise than it was told; it says so in its log alone.
+_REASONS = re.compile(
+    r"failed to initialize speculative decoding context: .*"
+    r"|speculative decoding not supported by this context"
+    r"|exceeds the trained block size \d+"
+)
 
 
 @dataclass(frozen=True)
@@ -31,20 +40,89 @@ class Verification:
     restored: bool
 
 
-def read_trace(log: str) -> list[list[Verification]]:
-    """Return the verifications of each speculative request, in the order of the requests."""
-    requests: dict[str, list[Verification]] = {}
-    for task, accepted, drafted, restored in _LINE.findall(log):
-        requests.setdefault(task, []).append(
-            Verification(int(accepted), int(drafted), bool(restored))
-        )
-    return list(requests.values())
+@dataclass(frozen=True)
+class TypeCounts:
+    """What one type of drafting did in a request."""
+
+    type: str  # as `--spec-type` has it
+    drafts: int  # rounds in which it drafted
+    drafted: int
+    accepted: int  # with one too many for each replay that gave a token
+    draft_ms: float
 
 
-def read_draft_times(log: str) -> list[float]:
-    """Return the drafting time of each speculative request in ms, in the order of the requests."""
-    since_start = [0.0, *map(float, _DURATIONS.findall(log))]
-    return [after - before for before, after in pairwise(since_start)]
+@dataclass(frozen=True)
+class Request:
+    """What a server logs of one request: its verifications, and the counts of each type."""
+
+    verifications: list[Verification] = field(default_factory=list)
+    counts: list[TypeCounts] = field(default_factory=list)
+
+
+def read_requests(log: str) -> list[Request]:
+    """Return what the log of a server that speculates says of each request, in order."""
+    since_start: dict[str, TypeCounts] = {}
+    requests = [Request()]
+    for line in log.splitlines():
+        if verification := read_verification(line):
+            if requests[-1].counts:
+                requests.append(Request())
+            requests[-1].verifications.append(verification)
+        elif found := _STATISTICS.search(line):
+            kind, drafts, drafted, accepted, ms = found.groups()
+            now = TypeCounts(kind, int(drafts), int(drafted), int(accepted), float(ms))
+            if kind in {one.type for one in requests[-1].counts}:
+                requests.append(Request())
+            requests[-1].counts.append(_since(since_start.get(kind), now))
+            since_start[kind] = now
+    return requests if requests[-1].counts else requests[:-1]
+
+
+def read_verification(line: str) -> Verification | None:
+    """Return the verification that a line of the log tells of, None if it tells of none."""
+    found = _LINE.search(line)
+    if found is None:
+        return None
+    accepted, drafted, restored = found.groups()
+    return Verification(int(accepted), int(drafted), bool(restored))
+
+
+def _since(before: TypeCounts | None, now: TypeCounts) -> TypeCounts:
+    if before is None:
+        return now
+    (_, *earlier), (_, *later) = astuple(before), astuple(now)
+    return TypeCounts(now.type, *(end - start for start, end in zip(earlier, later, strict=True)))
+
+
+def reason_not_to_speculate(log: str) -> str | None:
+    """Return why a server speculates otherwise than it was told, in its words; None if not said."""
+    found = _REASONS.search(log)
+    return found.group().strip() if found else None
+
+
+def accepted_lengths(verifications: Iterable[Verification], longest: int) -> list[int]:
+    """Return how many rounds had 0, 1, ... `longest` tokens accepted.
+
+    A replay that is accepted holds one token that the target gave itself.
+    """
+    lengths: Counter[int] = Counter()
+    replay = False
+    for one in verifications:
+        if not one.restored:
+            lengths[one.accepted - (replay and one.accepted > 0)] += 1
+        replay = one.restored
+    return [lengths[length] for length in range(longest + 1)]
+
+
+def drafted_lengths(verifications: Iterable[Verification], longest: int) -> list[int]:
+    """Return how many rounds had 0, 1, ... `longest` tokens drafted; a replay drafts none."""
+    lengths: Counter[int] = Counter()
+    replay = False
+    for one in verifications:
+        if not replay:
+            lengths[one.drafted] += 1
+        replay = one.restored
+    return [lengths[length] for length in range(longest + 1)]
 
 
 def count_replays(verifications: Iterable[Verification]) -> int:

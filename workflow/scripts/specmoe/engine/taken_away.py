@@ -75,12 +75,16 @@ class Watch(NamedTuple):
         return observe(start, (read_condition(self.backend, self.gpus), counters), self.threads)
 
 
-def measure_undisturbed(run: Callable[[], T], watch: Watch, gate: Gate) -> Measured[T]:
+def measure_undisturbed(
+    run: Callable[[], T], prepare: Callable[[], Watch], gate: Gate
+) -> Measured[T]:
     """Call `run` until the rule accepts an attempt, at most `gate.retries` times more.
 
-    The last attempt counts even if the rule rejects it, so no result decides which one counts.
+    `prepare` is called before each attempt and returns what observes it. The last attempt counts
+    even if the rule rejects it, so no result decides which one counts.
     """
     for again in range(gate.retries + 1):
+        watch = prepare()
         start = watch.start()
         result = run()
         observation = watch.stop(start)

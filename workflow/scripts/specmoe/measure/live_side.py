@@ -2,18 +2,18 @@
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.backend import Backend
-from specmoe.config.block import Block, PromptSource, Side
+from specmoe.config.block import Block, History, PromptSource, Side
+from specmoe.config.methods import METHODS, history_needed
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import physical_cores
-from specmoe.engine.server import Server
-from specmoe.engine.server_log import read_draft_times, read_trace
+from specmoe.engine.server import Server, Settings
+from specmoe.engine.server_log import Request, read_requests, reason_not_to_speculate
 from specmoe.engine.taken_away import Watch
 from specmoe.errors import MeasurementError
 
@@ -25,61 +25,144 @@ SETTLED = 0.95
 # Tokens of the prompt that a warm-up reads. Reading whole prompts took four fifths of the demo's
 # warm-ups, and what settles is the rate of decoding.
 WARM_UP_PROMPT = 32
+_TRACELESS = 2  # warm-ups of a method that remembers
 
 
 class LiveSide:
-    """A side whose server runs, or has run; it counts the requests of the server's log."""
+    """A side whose server runs, or has run; it counts the requests of the server's log.
 
-    def __init__(self, block: Block, side: Side, server: Server, start_ms: float, backend: Backend):
-        """Take over a started server; raises MeasurementError if it is not as the side asks."""
-        self.block, self.side, self.server = block, side, server
-        self.start_ms = start_ms
-        self.settings = server.settings()
+    A side whose method remembers has several servers, one after the other, see `prepare`.
+    """
+
+    def __init__(self, block: Block, side: Side, job: Job):
+        """Prepare a side; `start` starts its server."""
+        self.block, self.side = block, side
+        self.server: Server
+        self.watch: Watch
+        self.settings: Settings
+        self.start_ms = 0.0  # of all its servers
         self.warm_ups: list[dict[str, float]] = []
         self.private_bytes: int | None = None
-        self.watch = Watch(
-            server.pid,
-            block.threads or physical_cores(),
-            backend,
-            block.environment.get("CUDA_VISIBLE_DEVICES", ""),
-        )
-        self.requests = 0
-        _refuse_unlike_vocabularies(self)
-        _refuse_other_settings(self)
+        self.processes = 0
+        self.requests = 0  # of the present server
+        self.prompts_before: int | None = None  # that the present server has read; None: not kept
+        self._job = job
+        self._peaks: list[int] = []
+        self._logged: list[list[Request]] = []  # by server that has ended
+        self._pass = 0
+
+    @property
+    def must_draft(self) -> bool:
+        """Whether every round has a draft, so that a run without any is no measurement."""
+        steady = any(METHODS[method].always_drafts for method in self.block.methods)
+        return self.side.speculates and steady and not (self.side.p_min or self.side.n_min)
+
+    def start(self) -> None:
+        """Start a server; raises MeasurementError if it is not as the side asks."""
+        clock = time.perf_counter()
+        block, job = self.block, self._job
+        self.server = job.server(job.command(block, self.side), block, job.log_of(self.side))
+        self.server.__enter__()
+        try:
+            self.start_ms += (time.perf_counter() - clock) * 1000
+            self.processes += 1
+            self.requests = 0
+            self.prompts_before = 0 if self.side.history else None
+            self.settings = self.server.settings()
+            self.watch = Watch(
+                self.server.pid,
+                block.threads or physical_cores(),
+                job.backend,
+                block.environment.get("CUDA_VISIBLE_DEVICES", ""),
+            )
+            _refuse_unlike_vocabularies(self)
+            _refuse_other_speculation(self)
+            _refuse_other_settings(self)
+        except BaseException:
+            self.server.stop()
+            raise
+
+    def stop(self) -> None:
+        """End the server, and read from its log what it says of each request."""
+        self.server.stop()
+        if self.server.peak_rss_bytes is not None:
+            self._peaks.append(self.server.peak_rss_bytes)
+        if self.side.speculates:
+            self._logged.append(_read_log(self))
 
     def generate(self, ids: list[int], n_predict: int, seed: int) -> dict[str, Any]:
         """Return the answer to a prompt of the block, see `generate`."""
         self.requests += 1
         return generate(self.server, self.block, ids, n_predict, seed)
 
+    def prepare(self, number: int, longest: list[int]) -> Watch:
+        """Make the server ready for a run in pass `number`, and return what observes it.
+
+        A method that remembers gets a new server for every run, or with `History.EARLIER` for every
+        pass through the prompts. `longest` is the prompt of warm-ups.
+        """
+        fresh = self.prompts_before == 0
+        same_pass = self.side.history != History.NONE and number == self._pass
+        if self.prompts_before is not None and not (fresh or same_pass):
+            self.stop()
+            self.start()
+            self.warm_up(longest)
+        self._pass = number
+        return self.watch
+
     def warm_up(self, ids: list[int]) -> None:
         """Send short requests until one is no faster than the one before."""
+        if self.side.history:
+            # One token after one token leaves nothing to look up.
+            for _ in range(min(self.block.warmups, _TRACELESS)):
+                self._warm_up(ids[:1], 1)
+            return
         times: list[float] = []
         while len(times) < self.block.warmups and not _settled(times):
-            clock = time.perf_counter()
-            answer = self.generate(ids[:WARM_UP_PROMPT], self.block.warmup_tokens, self.block.seed)
-            wall_ms = (time.perf_counter() - clock) * 1000
-            times.append(answer["timings"]["predicted_ms"])
-            self.warm_ups.append(
-                {"wall_ms": wall_ms, "prompt_ms": answer["timings"]["prompt_ms"]}
-                | {"decode_ms": times[-1]}
-            )
+            times.append(self._warm_up(ids[:WARM_UP_PROMPT], self.block.warmup_tokens))
         self.private_bytes = self.server.private_bytes()
+
+    def _warm_up(self, ids: list[int], n_predict: int) -> float:
+        """Send a request and return the time of its generated tokens in ms."""
+        clock = time.perf_counter()
+        timings = self.generate(ids, n_predict, self.block.seed)["timings"]
+        wall_ms = (time.perf_counter() - clock) * 1000
+        times = {"prompt_ms": timings["prompt_ms"], "decode_ms": timings["predicted_ms"]}
+        self.warm_ups.append({"wall_ms": wall_ms} | times)
+        return float(timings["predicted_ms"])
+
+    def add_traces(self, runs: Iterable[dict[str, Any]]) -> None:
+        """Add to the side's runs what the logs of its ended servers say of them."""
+        for run in runs:
+            if run["side"] == self.side.name and self.side.speculates:
+                logged = self._logged[run["process"]][run["request"]]
+                run["verifications"] = [astuple(one) for one in logged.verifications]
+                run["by_type"] = [asdict(one) for one in logged.counts]
+                run["draft_ms"] = sum(one.draft_ms for one in logged.counts)
 
     def record(self) -> dict[str, Any]:
         """Return what the block's record holds of the side once its server has ended."""
         return {
             "side": self.side.name,
             **asdict(self.side),
+            "setting": self.block.setting(self.side),
             "command": self.server.command,
             "environment": self.server.environment,
             "server": self.settings._asdict(),
+            "processes": self.processes,
             "start_ms": self.start_ms,
             "warm_ups": self.warm_ups,
             "warm_up_ms": sum(one["wall_ms"] for one in self.warm_ups),
             "private_bytes": self.private_bytes,
-            "peak_rss_bytes": self.server.peak_rss_bytes,
+            "peak_rss_bytes": max(self._peaks, default=None),
         }
+
+
+def _read_log(one: LiveSide) -> list[Request]:
+    requests = read_requests(one.server.log_text())
+    if len(requests) != one.requests:
+        raise one.server.fault(f"the log has {len(requests)} of {one.requests} requests")
+    return requests
 
 
 def _settled(times: Sequence[float]) -> bool:
@@ -89,16 +172,21 @@ def _settled(times: Sequence[float]) -> bool:
 @contextmanager
 def started(block: Block, side: Side, job: Job) -> Iterator[LiveSide]:
     """Start a side's server, and end it when the context ends."""
-    clock = time.perf_counter()
-    with job.server(job.command(block, side), block, job.log_of(side)) as server:
-        yield LiveSide(block, side, server, (time.perf_counter() - clock) * 1000, job.backend)
+    one = LiveSide(block, side, job)
+    one.start()
+    try:
+        yield one
+    except BaseException:
+        one.server.stop()
+        raise
+    one.stop()
 
 
 def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -> list[int]:
     """Return the token ids of a prompt in the target's vocabulary, cut to the prompt's length.
 
-    Raises MeasurementError if the text is shorter than that, or the context too small for the
-    prompt and what the block generates.
+    Raises MeasurementError if the text is shorter than that, if the context is too small for the
+    prompt and what the block generates, or if these are too few tokens to look anything up in.
     """
     ids = server.tokenize((root / source.file).read_text(encoding="utf-8").rstrip("\n"))
     if source.length is not None:
@@ -108,30 +196,21 @@ def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -
                 f" than the {source.length} of prompt {source.prompt}; give a longer passage"
             )
         ids = ids[: source.length]
-    gamma = max(side.gamma for side in block.sides)
+    gamma = max(side.longest for side in block.sides)
     if len(ids) + block.n_predict + gamma > block.context:
         raise MeasurementError(
             f"prompt {source.prompt} has {len(ids)} tokens; with {block.n_predict} generated and"
             f" {gamma} drafted they exceed measurement.context = {block.context}"
         )
-    return ids
-
-
-def add_traces(one: LiveSide, runs: list[dict[str, Any]]) -> None:
-    """Add to each run of a side its verifications and drafting time from the ended server's log."""
-    if not one.side.speculates:
-        return
-    log = one.server.log_text()
-    traces, draft_times = read_trace(log), read_draft_times(log)
-    for what, logged in (("verifications", traces), ("drafting times", draft_times)):
-        if len(logged) != one.requests:
-            raise one.server.fault(
-                f"the log has {what} of {len(logged)} of {one.requests} requests"
+    for side in block.sides:
+        needed = history_needed(block.methods, side.n_match or 0, side.longest)
+        if side.speculates and len(ids) + block.n_predict < needed:
+            raise MeasurementError(
+                f"prompt {source.prompt} has {len(ids)} tokens and {block.n_predict} are generated;"
+                f" {block.setting(side)} with γ {side.longest} never drafts before it has {needed}:"
+                " choose smaller lengths, or generate more"
             )
-    for run in runs:
-        if run["side"] == one.side.name:
-            run["verifications"] = [astuple(step) for step in traces[run["request"]]]
-            run["draft_ms"] = draft_times[run["request"]]
+    return ids
 
 
 def generate(
@@ -158,6 +237,16 @@ def _refuse_unlike_vocabularies(one: LiveSide) -> None:
         raise one.server.fault(
             f"draft {one.block.draft} and target {one.block.target} have different vocabularies;"
             " choose a draft of the target's family"
+        )
+
+
+def _refuse_other_speculation(one: LiveSide) -> None:
+    # llama-server continues without speculation, or with shorter drafts.
+    reason = reason_not_to_speculate(one.server.log_text()) if one.side.speculates else None
+    if reason:
+        raise one.server.fault(
+            f"{one.block.draft} cannot draft for {one.block.target} with γ {one.side.longest}:"
+            f" {reason}"
         )
 
 

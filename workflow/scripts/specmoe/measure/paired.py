@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import Arrangement, Block, Side
+from specmoe.config.block import Arrangement, Block, History, Side
 from specmoe.config.gate import Gate
 from specmoe.engine.counters import ACCEPTED, DRAFTED, tokens_per_second
 from specmoe.engine.job import Job
@@ -22,7 +22,7 @@ from specmoe.engine.machine_id import host_id, load_average
 from specmoe.engine.memory import bytes_together
 from specmoe.engine.server import Server
 from specmoe.engine.taken_away import measure_undisturbed
-from specmoe.measure.live_side import LiveSide, add_traces, prompt_ids, started
+from specmoe.measure.live_side import LiveSide, prompt_ids, started
 from specmoe.measure.turns import Turn, turns_in_turn, turns_together
 
 # Seeds of a run's further passes at a temperature, beyond any number of repeats.
@@ -87,11 +87,11 @@ def _measure_together(block: Block, job: Job) -> tuple[list[LiveSide], list[dict
         for one in live.values():
             one.warm_up(_longest(prompts))
         runs = [
-            _measure_run(live[turn.side], turn, prompts[turn.source.prompt], order)
+            _measure_run(live[turn.side], turn, prompts, order)
             for order, turn in enumerate(turns_together(block))
         ]
     for one in live.values():
-        add_traces(one, runs)
+        one.add_traces(runs)
     return [live[side] for side in block.sides], runs
 
 
@@ -104,11 +104,11 @@ def _measure_in_turn(block: Block, job: Job) -> tuple[list[LiveSide], list[dict[
             prompts = _prompts(one.server, block, job.root)
             one.warm_up(_longest(prompts))
             runs += [
-                _measure_run(one, turn, prompts[turn.source.prompt], order)
+                _measure_run(one, turn, prompts, order)
                 for order, turn in enumerate(turns)
                 if turn.side == side
             ]
-        add_traces(one, runs)
+        one.add_traces(runs)
         sides[side] = one
     return [sides[side] for side in block.sides], runs
 
@@ -150,13 +150,21 @@ def _rate(answers: Sequence[Mapping[str, Any]]) -> float:
     return tokens / seconds
 
 
-def _measure_run(one: LiveSide, turn: Turn, ids: list[int], order: int) -> dict[str, Any]:
-    block = one.block
+def _measure_run(
+    one: LiveSide, turn: Turn, prompts: Mapping[str, list[int]], order: int
+) -> dict[str, Any]:
+    block, ids = one.block, prompts[turn.source.prompt]
     seed = block.seed + (SEED_STEP * turn.number if block.temperature > 0 else 0)
     name = block.run_id(turn.side, turn.source.prompt, turn.number)
     load = load_average()
+    gate = Gate.model_validate(block.gate)
+    if turn.side.history == History.EARLIER:
+        # A second attempt would have seen the text of the first.
+        gate = gate.model_copy(update={"retries": 0})
     measured = measure_undisturbed(
-        lambda: _attempt(one, ids, seed), one.watch, Gate.model_validate(block.gate)
+        lambda: _attempt(one, ids, seed),
+        lambda: one.prepare(turn.number, _longest(prompts)),
+        gate,
     )
     run = {
         "run": name,
@@ -171,7 +179,7 @@ def _measure_run(one: LiveSide, turn: Turn, ids: list[int], order: int) -> dict[
         "taken_away": measured.taken_away,
         **measured.observation._asdict(),
     }
-    if turn.side.speculates and not run["metrics"].get(DRAFTED):
+    if one.must_draft and not run["metrics"].get(DRAFTED):
         raise one.server.fault(f"run {name}: the server drafted nothing; its draft is not in use")
     _logger.debug(_progress(block, run))
     return run
@@ -185,8 +193,13 @@ def _attempt(one: LiveSide, ids: list[int], seed: int) -> dict[str, Any]:
     answer = one.generate(ids, one.block.n_predict, seed)
     wall_ms = (time.perf_counter() - clock) * 1000
     after = one.server.metrics()
+    prompts_before = one.prompts_before
+    if prompts_before is not None:
+        one.prompts_before = prompts_before + 1
     return {
+        "process": one.processes - 1,
         "request": one.requests - 1,  # of its server, warm-ups included
+        "prompts_before": prompts_before,
         "started_at": started_at.isoformat(),
         "wall_ms": wall_ms,
         "metrics": {name: value - before.get(name, 0) for name, value in after.items()},

@@ -80,7 +80,7 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
             line = [*command, *_prompt(side, source, job.root)]
             runs.append(_measure_run(block, side, source, line, job, environment, len(runs)))
         sides.append(
-            {"side": side.name, **asdict(side)}
+            {"side": side.name, **asdict(side), "setting": block.setting(side)}
             | {"environment": environment, "peak_rss_bytes": peak_rss_bytes()}
         )
     return {

@@ -12,7 +12,7 @@ from specmoe.engine.debug_log import Round, RoundCounts, count
 from specmoe.errors import SchemaError
 from specmoe.measure.common_prefix import common_prefix
 
-VERSION: Literal[2] = 2
+VERSION: Literal[3] = 3
 UNKNOWN = "?"
 """Stands for a token that the log does not name."""
 
@@ -49,7 +49,7 @@ class Recording:
     character.
     """
 
-    version: Literal[2]
+    version: Literal[3]
     demonstration: Demonstration
     provenance: Provenance
     command: tuple[str, ...]  # the server with the draft

@@ -159,7 +159,7 @@ class LoadedCampaign:
         judged = {
             block.target
             for block in self.blocks.values()
-            if block.has_draft and block.protocol == Protocol.PAIRED and block.temperature == 0
+            if block.speculates and block.protocol == Protocol.PAIRED and block.temperature == 0
         }
         return sorted(judged)
 

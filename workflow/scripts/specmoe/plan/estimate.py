@@ -6,9 +6,11 @@ baselines on an M2 Ultra (the study's Table 4: 0.22 to 0.29 ms a layer for the d
 for the MoE). The acceptance rate is assumed unless it is imposed.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from specmoe.config.block import Block, Side
+from specmoe.config.block import Block, History, Side
+from specmoe.config.methods import Method, is_ngram
 from specmoe.config.timed_passes import TimedPasses
 from specmoe.models.sizes import Size
 
@@ -67,25 +69,38 @@ def pass_seconds(size: Size, width: float, machine: Machine) -> float:
     return max(read, single * (1 + costs.position_share * (width - 1)))
 
 
-def seconds_per_token(
-    size: Size, machine: Machine, draft: Size | None, gamma: int, imposed: float | None = None
+def drafted_token_seconds(
+    methods: Sequence[Method], size: Size, draft: Size | None, machine: Machine
 ) -> float:
-    """Return the time of one generated token, with a draft or without.
+    """Return the time of drafting one token.
 
-    With a draft, a round has `gamma` passes of the draft and one verification. After a rejection, a
-    second pass of the target over the accepted tokens follows, as on the hybrid models of the
-    study; it gives one more token. `imposed` is the imposed share of accepted tokens, if any.
+    A head or block in the target, or beside it, counts as one of the target's layers, and looking
+    n-grams up as nothing.
     """
-    if draft is None:
-        return pass_seconds(size, 1, machine)
+    if all(map(is_ngram, methods)):
+        return 0.0
+    if methods[-1] == Method.DRAFT:
+        assert draft
+        return pass_seconds(draft, 1, machine)
+    return pass_seconds(size, 1, machine) / max(size.layers, 1)
+
+
+def seconds_per_token(
+    size: Size, machine: Machine, drafted_s: float, gamma: int, imposed: float | None = None
+) -> float:
+    """Return the time of one generated token with a draft, each token of which takes `drafted_s`.
+
+    A round drafts `gamma` tokens and has one verification. After a rejection, a second pass of the
+    target over the accepted tokens follows, as on the hybrid models of the study; it gives one more
+    token. `imposed` is the imposed share of accepted tokens, if any.
+    """
     if imposed is None:
         accepted = ACCEPTANCE * (1 - ACCEPTANCE**gamma) / (1 - ACCEPTANCE)
         rejected = 1 - ACCEPTANCE**gamma
     else:
         accepted, rejected = imposed * gamma, float(imposed < 1)
     replay = rejected * pass_seconds(size, 2 + accepted, machine)
-    drafting = gamma * pass_seconds(draft, 1, machine)
-    round_s = drafting + pass_seconds(size, gamma + 1, machine) + replay
+    round_s = gamma * drafted_s + pass_seconds(size, gamma + 1, machine) + replay
     return round_s / (1 + accepted + rejected)
 
 
@@ -110,12 +125,18 @@ def _side_seconds(
     loaded = size.file_bytes + (draft.file_bytes if draft else 0)
     # A round never drafts more than is left to generate.
     gamma = min(side.gamma, block.n_predict - 1)
-    token_s = seconds_per_token(size, machine, draft, gamma, side.imposed_acceptance)
+    token_s = pass_seconds(size, 1, machine)
+    if side.speculates:
+        drafted_s = drafted_token_seconds(block.methods, size, draft, machine)
+        token_s = seconds_per_token(size, machine, drafted_s, gamma, side.imposed_acceptance)
     warmups = min(block.warmups, USUAL_WARMUPS)
     read = block.passes * sum(prompt_tokens) + warmups * max(prompt_tokens)
     generated = block.passes * len(prompt_tokens) * block.n_predict + warmups * block.warmup_tokens
     prompt_s = pass_seconds(size, 1, machine) * machine.costs.prompt_share
-    return START_S + loaded / LOAD_BYTES_PER_SECOND + read * prompt_s + generated * token_s
+    # With `History.NONE` each run has a process of its own.
+    starts = block.passes * len(block.prompts) if side.history == History.NONE else 1
+    start_s = starts * (START_S + loaded / LOAD_BYTES_PER_SECOND)
+    return start_s + read * prompt_s + generated * token_s
 
 
 def timed_passes_seconds(passes: TimedPasses, size: Size, machine: Machine) -> float:

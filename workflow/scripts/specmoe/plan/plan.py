@@ -186,10 +186,9 @@ def _memory_needs(
     """Return the bytes that each combination of target and draft needs, by their labels."""
     needs = {}
     for block in blocks:
-        loaded = [block.target, block.draft] if block.has_draft else [block.target]
-        if all(model in sizes for model in loaded):
-            words = " with ".join(config.label(model) for model in loaded)
-            needs[words] = sum(sizes[model].file_bytes for model in loaded) + WORKING_BYTES
+        if all(model in sizes for model in block.models):
+            words = " with ".join(map(config.label, block.models))
+            needs[words] = sum(sizes[model].file_bytes for model in block.models) + WORKING_BYTES
     return needs
 
 
@@ -206,15 +205,13 @@ def _in_turn(
         chooses = block.protocol == Protocol.PAIRED and block.arrangement == Arrangement.AUTO
         if not chooses or len(block.sides) == 1:
             continue
-        target, draft = sizes.get(block.target), sizes.get(block.draft)
-        if target and draft:
+        if all(model in sizes for model in block.models):
+            target, *drafts = (sizes[model].file_bytes for model in block.models)
             speculating = sum(side.speculates for side in block.sides)
-            needed = bytes_together(
-                target.file_bytes, draft.file_bytes, len(block.sides), speculating, backend
-            )
+            needed = bytes_together(target, sum(drafts), len(block.sides), speculating, backend)
             if needed > usable:
                 words.append(
-                    f"{config.label(block.target)} with {config.label(block.draft)},"
+                    f"{config.label(block.target)} with {config.draft_label(block)},"
                     f" {len(block.sides)} sides"
                 )
     return list(dict.fromkeys(words))
@@ -283,11 +280,11 @@ def _estimate(
     machine: Machine | None,
     prompt_tokens: Mapping[str, int],
 ) -> float | None:
-    known = block.target in sizes and (not block.has_draft or block.draft in sizes)
-    if machine is None or not known:
+    if machine is None or not all(model in sizes for model in block.models):
         return None
     tokens = [source.length or prompt_tokens[source.file] for source in block.prompts]
-    return block_seconds(block, tokens, sizes[block.target], sizes.get(block.draft), machine)
+    draft = sizes[block.draft_model] if block.draft_model else None
+    return block_seconds(block, tokens, sizes[block.target], draft, machine)
 
 
 def _timed_seconds(

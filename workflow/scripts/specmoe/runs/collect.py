@@ -6,7 +6,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import NO_DRAFT, Method, Protocol
+from specmoe.config.block import NO_DRAFT, Protocol
+from specmoe.config.methods import NO_METHOD, Method, engine_types
 from specmoe.engine.counters import (
     ACCEPTED,
     ACCEPTED_AT,
@@ -15,7 +16,13 @@ from specmoe.engine.counters import (
     ROUNDS,
     tokens_per_second,
 )
-from specmoe.engine.server_log import Verification, count_rejected_replays, count_replays
+from specmoe.engine.server_log import (
+    Verification,
+    accepted_lengths,
+    count_rejected_replays,
+    count_replays,
+    drafted_lengths,
+)
 from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record
 from specmoe.measure.common_prefix import common_prefix
@@ -88,26 +95,28 @@ def _row(
     record: Mapping[str, Any], side: Mapping[str, Any], run: Mapping[str, Any], campaign: str
 ) -> RunRow:
     block = record["block"]
-    alone = {"draft": NO_DRAFT, "method": Method.NONE, "draft_sha256": None}
+    methods = [Method(method) for method in block["methods"]]
+    alone = {"draft": NO_DRAFT, "method": NO_METHOD, "draft_model": None, "draft_sha256": None}
+    drafting = {"draft": side["setting"], "method": engine_types(methods)}
     paired = record["protocol"] == Protocol.PAIRED
     known = {
         **block,
         **record["provenance"],
-        **({} if side["gamma"] else alone),
         **side,
         **run,
+        **(drafting if side["gamma"] else alone),
         "campaign": campaign,
         "protocol": record["protocol"],
         "host": record["host"],
         "arrangement": record["arrangement"],
         "started_at": datetime.fromisoformat(run["started_at"]),
         "recovered": [],
-        **(_read_from_server(side["gamma"], run) if paired else _read_from_output(run)),
+        **(_read_from_server(side, run) if paired else _read_from_output(run)),
     }
     return {name: known.get(name) for name in COLUMNS}
 
 
-def _read_from_server(gamma: int, run: Mapping[str, Any]) -> RunRow:
+def _read_from_server(side: Mapping[str, Any], run: Mapping[str, Any]) -> RunRow:
     answer, metrics = run["answer"], run["metrics"]
     timings = answer["timings"]
     read = {
@@ -119,18 +128,36 @@ def _read_from_server(gamma: int, run: Mapping[str, Any]) -> RunRow:
         "tokens": answer["tokens"],
         "decodes": _count(metrics, DECODES),
     }
-    if not gamma:
+    if not side["gamma"]:
         return read
+    longest = max(side["gamma"], side["ngram_gamma"] or 0)
     trace = [Verification(*verification) for verification in run.get("verifications", [])]
     return read | {
         "rounds": _count(metrics, ROUNDS),
         "drafted": _count(metrics, DRAFTED),
         "accepted": _count(metrics, ACCEPTED),
         "accepted_per_position": [
-            _count(metrics, ACCEPTED_AT.format(position=position)) for position in range(gamma)
+            _count(metrics, ACCEPTED_AT.format(position=position)) for position in range(longest)
         ],
+        "accepted_lengths": accepted_lengths(trace, longest),
+        "drafted_lengths": drafted_lengths(trace, longest),
+        **_by_type(run.get("by_type", []), replays=count_replays(trace)),
         "replays": count_replays(trace),
         "replays_rejected": count_rejected_replays(trace),
+    }
+
+
+def _by_type(counts: list[Mapping[str, Any]], replays: int) -> RunRow:
+    """Return what each type of a chain did; nothing of a single method.
+
+    The engine counts a token too many for each replay, and does not say for which type.
+    """
+    if len(counts) < 2:
+        return {}
+    return {
+        "drafts_by_type": [one["drafts"] for one in counts],
+        "drafted_by_type": [one["drafted"] for one in counts],
+        "accepted_by_type": None if replays else [one["accepted"] for one in counts],
     }
 
 

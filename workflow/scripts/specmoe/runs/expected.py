@@ -11,6 +11,7 @@ import pandas as pd
 from specmoe.config.backend import Backend
 from specmoe.config.block import NO_DRAFT, Block, Protocol
 from specmoe.config.matrix import list_blocks
+from specmoe.config.methods import engine_types
 from specmoe.config.schema import Config
 from specmoe.errors import MeasurementError
 
@@ -27,7 +28,9 @@ def expected_rows(blocks: Iterable[Block]) -> dict[str, dict[str, Any]]:
                 "suite": block.suite,
                 "block": block.block,
                 "target": block.target,
-                "draft": block.draft if side.speculates else NO_DRAFT,
+                "method": engine_types(block.methods if side.speculates else ()),
+                "draft": block.setting(side),
+                "draft_model": block.draft_model if side.speculates else None,
                 "gamma": side.gamma,
                 "imposed_acceptance": side.imposed_acceptance,
                 "prompt": source.prompt,

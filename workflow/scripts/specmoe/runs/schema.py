@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from specmoe.errors import SchemaError, one_line
 
-SCHEMA_VERSION = "5"
+SCHEMA_VERSION = "6"
 _VERSION_KEY = b"specmoe_schema"
 
 TEXT = pyarrow.string()
@@ -47,9 +47,21 @@ COLUMNS: dict[str, RunColumn] = {
     "block": RunColumn(TEXT),
     "run": RunColumn(TEXT),
     "target": RunColumn(TEXT),
+    # The engine's types of drafting, in the order in which a chain asks them; what drafts, with the
+    # parameters that someone set (`Block.setting`); the model or cache that it loads; and the most
+    # tokens that it drafts in a round.
     "method": RunColumn(TEXT),
     "draft": RunColumn(TEXT),
+    "draft_model": RunColumn(TEXT, nullable=True),
     "gamma": RunColumn(INTEGER, checks=_COUNT),
+    # See `config.drafting.Drafting`; null where the method does not heed it.
+    "ngram_gamma": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
+    "p_min": RunColumn(REAL, nullable=True, checks=(pa.Check.in_range(0, 1),)),
+    "n_min": RunColumn(INTEGER, nullable=True, checks=_COUNT),
+    "n_match": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
+    "min_hits": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
+    # Of a method that remembers: how many prompts its process had read before.
+    "prompts_before": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     "prompt": RunColumn(TEXT),
     # Tokens of the prompt as the engine read it; words of it in the published study's own rows
     # with a draft.
@@ -85,6 +97,14 @@ COLUMNS: dict[str, RunColumn] = {
     "drafted": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     "accepted": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     "accepted_per_position": RunColumn(INTEGERS, nullable=True),
+    # Rounds that accepted, and that drafted, 0, 1, 2, ... tokens.
+    "accepted_lengths": RunColumn(INTEGERS, nullable=True),
+    "drafted_lengths": RunColumn(INTEGERS, nullable=True),
+    # Of a chain, by the types in `method`: rounds in which each drafted, tokens drafted, and tokens
+    # accepted (null where replays hide whose they were).
+    "drafts_by_type": RunColumn(INTEGERS, nullable=True),
+    "drafted_by_type": RunColumn(INTEGERS, nullable=True),
+    "accepted_by_type": RunColumn(INTEGERS, nullable=True),
     "replays": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     "replays_rejected": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     "decodes": RunColumn(INTEGER, nullable=True, checks=_COUNT),
@@ -95,7 +115,7 @@ COLUMNS: dict[str, RunColumn] = {
     "common_prefix": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     # The columns above whose values were not recorded but follow from others by arithmetic.
     "recovered": RunColumn(TEXTS),
-    # Of the run's process: until its models were loaded, and all its warm-ups.
+    # Of the run's side: until the models of its processes were loaded, and all their warm-ups.
     "start_ms": RunColumn(REAL, nullable=True, checks=_COUNT),
     "warm_up_ms": RunColumn(REAL, nullable=True, checks=_COUNT),
     "peak_rss_bytes": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),

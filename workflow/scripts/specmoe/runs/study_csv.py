@@ -16,7 +16,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, StringConstraints, ValidationError, field_validator
 
 from specmoe.config.base import Positive, Strict
-from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arrangement, Method, Side
+from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arrangement, Side
+from specmoe.config.methods import METHODS, NO_METHOD, Method
 from specmoe.errors import SchemaError
 from specmoe.files import sha256_of
 from specmoe.runs.collect import RunRow, link_baselines
@@ -245,7 +246,7 @@ def _row(record: Recorded, order: int) -> RunRow:
 def _without_draft(record: Recorded) -> RunRow:
     # llama-bench generates n_predict tokens, and the CSV has its time divided by that number.
     return {
-        "method": Method.NONE,
+        "method": NO_METHOD,
         "generated": record.n_predict,
         "decode_ms": record.eval_ms_per_token * record.n_predict,
         "recovered": ["generated", "decode_ms"],
@@ -272,7 +273,8 @@ def _with_draft(record: Recorded) -> RunRow:
         )
     [counters] = found
     return {
-        "method": Method.DRAFT,
+        "method": METHODS[Method.DRAFT].engine,
+        "draft_model": record.draft_model,
         "generated": counters.generated,
         "decode_ms": float(counters.decode_ms),
         "rounds": counters.rounds,

@@ -21,6 +21,7 @@ from specmoe.analysis.labelled import (
     control_cells,
     count_check,
     describe_cells,
+    draft_labels,
     length_cells,
     ordered_audit,
     ordered_baselines,
@@ -134,8 +135,8 @@ def models(analysis: Analysis) -> Rows:
     imposed = table(analysis, "verification")  # pairs whose acceptance was imposed
     members = {
         "target": {*cells["target"], *imposed["target"]},
-        "draft": {*cells["draft"], *imposed["draft"]},
-        "control": set(controls.loc[controls["control"] == Control.UNRELATED, "draft"]),
+        "draft": {*cells["draft_model"], *imposed["draft"]},
+        "control": set(controls.loc[controls["control"] == Control.UNRELATED, "draft_model"]),
     }
     rows = []
     for model in records(frame):
@@ -278,7 +279,7 @@ def break_even(analysis: Analysis) -> Rows:
 def audit(analysis: Analysis) -> Rows:
     """Return how many runs break each check, per target, draft and γ, and in all."""
     labels = table(analysis, "models").set_index("model")["label"].to_dict()
-    words = labels | {NO_DRAFT: None}
+    words = labels | draft_labels(analysis).to_dict() | {NO_DRAFT: None}
     rows: list[Record] = []
     totals: list[Record] = []
     for row in records(ordered_audit(analysis)):

@@ -1,0 +1,43 @@
+"""How tables and figures name what drafts: a draft model by its label, else the method."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from specmoe.config.methods import METHODS, Method
+
+# The words for each parameter of a row, where it is not what it is by default.
+_PARAMETERS = (
+    ("n_match", None, "n = {:g}"),
+    ("ngram_gamma", None, "n-grams to {:g}"),
+    ("min_hits", 1, "{:g} hits"),
+    ("n_min", 0, "at least {:g}"),
+    ("p_min", 0, "p ≥ {:g}"),
+)
+
+
+def method_words(methods: Sequence[Method]) -> str:
+    """Return the literature's name of a chain of methods."""
+    return " + ".join(METHODS[method].words for method in methods)
+
+
+def draft_label(
+    methods: Sequence[Method], file_label: str | None, parameters: Mapping[str, Any]
+) -> str:
+    """Return the label of what drafts.
+
+    `file_label` is that of the file it loads, None if it loads none or needs no naming.
+    `parameters` are columns of a row; a missing one is null. A row after other prompts says so.
+    """
+    if file_label is None:
+        name = method_words(methods)
+    elif list(methods) == [Method.DRAFT]:
+        name = file_label
+    else:
+        name = f"{method_words(methods)} ({file_label})"
+    words = [
+        form.format(parameters[key])
+        for key, usual, form in _PARAMETERS
+        if parameters.get(key) not in (None, usual)
+    ]
+    words += ["after others"] if parameters.get("history") == "earlier" else []
+    return ", ".join([name, *words])
