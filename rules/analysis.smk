@@ -14,8 +14,10 @@ rule analyse_runs:
         models="<data>/models.json",
         passage=shipped(PUBLISHED_PASSAGE),
         pass_times=pass_times(),
+        references=shipped("paper/references.bib"),
         reported=REPORTED,
         runs="<data>/runs.parquet",
+        taxonomy=shipped("resources/methods/taxonomy.yaml"),
     output:
         directory("<campaign>/analysis"),
     log:
@@ -32,7 +34,8 @@ rule analyse_runs:
         "python {input.script} --runs {input.runs} --config {input.config} --host {input.host}"
         " --models {input.models} --audit {input.audit} --reported {params.reported}"
         " --passage {input.passage} --compare-with {input.compare_with}"
-        " --pass-times {input.pass_times} --claims {input.claims} --out {output} 2>&1 | tee {log}"
+        " --pass-times {input.pass_times} --claims {input.claims} --taxonomy {input.taxonomy}"
+        " --references {input.references} --out {output} 2>&1 | tee {log}"
 
 
 # `advise` and `more_repeats` print to the terminal, so they have no output and run at every call.

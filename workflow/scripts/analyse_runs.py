@@ -7,6 +7,7 @@ from specmoe import errors
 from specmoe.analysis.build import Analysis
 from specmoe.audit.tables import Audit
 from specmoe.claims.build import PublishedStudy, build_analysis
+from specmoe.claims.taxonomy import Literature
 from specmoe.config.schema import read_config
 from specmoe.files import read_record
 from specmoe.models.card import load_cards
@@ -27,6 +28,8 @@ def main() -> None:
     parser.add_argument("--passage", required=True, type=Path, help="the study's text of prompts")
     parser.add_argument("--compare-with", type=Path, nargs="*", default=[], help="other analyses")
     parser.add_argument("--claims", required=True, type=Path, help="what the study claims")
+    parser.add_argument("--taxonomy", required=True, type=Path, help="ways of drafting")
+    parser.add_argument("--references", required=True, type=Path, help="the works they cite")
     parser.add_argument("--out", required=True, type=Path, help="folder of the tables")
     args = parser.parse_args()
     analysis = build_analysis(
@@ -37,6 +40,7 @@ def main() -> None:
         Audit.read(args.audit),
         read_pass_times(args.pass_times),
         PublishedStudy.read(args.reported, args.claims, args.passage),
+        Literature.read(args.taxonomy, args.references),
         [Analysis.read(folder) for folder in args.compare_with],
     )
     analysis.write(args.out)

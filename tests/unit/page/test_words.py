@@ -10,6 +10,7 @@ from specmoe.analysis import advice
 from specmoe.analysis.advice import Answer, Controls
 from specmoe.audit.checks import CHECKS
 from specmoe.claims import judge, method_notes
+from specmoe.claims.taxonomy import Literature, Seen, classify, types_of
 from specmoe.claims.verdicts import Verdict
 from specmoe.figures.figures import FIGURES
 from specmoe.page.page import pair, translator
@@ -107,6 +108,23 @@ def test_what_templates_look_up_has_its_chinese(sources, chinese):
 def test_every_claim_has_its_chinese(root, chinese):
     listed = judge.read_claims(root / "config/claims.yaml").values()
     assert {claim.words for claim in listed} <= set(chinese)
+
+
+def test_every_word_about_a_way_of_drafting_has_its_chinese(root, chinese):
+    literature = Literature.read(
+        root / "resources/methods/taxonomy.yaml", root / "paper/references.bib"
+    )
+    methods = {method for system in literature.systems.values() for method in system.methods}
+    words = set()
+    for seen in (None, *Seen):
+        found = {} if seen is None else dict.fromkeys(map(types_of, methods), seen)
+        for source in ("measured", "published"):
+            frame = classify(literature, found, source)
+            columns = ["name", "draft", "verification", "needs", "hybrids", "remark", "measured"]
+            words |= {word for column in columns for word in frame[column].dropna()}
+    own_names = {"SpecDec", "DistillSpec", "SpecInfer", "LLMCad", "Draft & Verify", "Medusa"}
+    own_names |= {"EAGLE", "EAGLE-2", "EAGLE-3", "GliDe with CaPE", "DFlash", "DSpark", "REST"}
+    assert words - set(chinese) == own_names | {"TriForce"}
 
 
 def test_every_suite_that_ships_has_a_chinese_title(root, chinese):

@@ -37,9 +37,10 @@ def test_every_number_of_the_text_is_computed(document):
     assert [line for line in text.splitlines() if re.search(r"\d", line)] == []
 
 
-def test_every_work_that_is_cited_is_in_the_bibliography():
+@pytest.mark.parametrize("document", ["main.tex", "supplement.tex"])
+def test_every_work_that_is_cited_is_in_the_bibliography(document):
     known = re.findall(r"^@\w+\{([^,]+),", (PAPER / "references.bib").read_text(), re.MULTILINE)
-    text = (PAPER / "main.tex").read_text()
+    text = (PAPER / document).read_text()
     cited = {
         key.strip()
         for keys in re.findall(r"\\cite[pt]?\{([^}]*)\}", text)

@@ -94,6 +94,8 @@ class Analysis(TableFolder):
     side_by_side: pd.DataFrame = field(default_factory=pd.DataFrame)
     compared_campaigns: pd.DataFrame = field(default_factory=pd.DataFrame)
     claims: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # Published ways of drafting and what this campaign has of each, see `taxonomy.classify`.
+    taxonomy: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     @property
     def name(self) -> str:

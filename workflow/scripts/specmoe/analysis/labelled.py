@@ -102,6 +102,10 @@ _COLUMNS = {
     "side_by_side": " ".join(SIDE_BY_SIDE),
     "compared_campaigns": " ".join(COMPARED_CAMPAIGNS),
     "comparison": "what source relation printed digits recomputed measured",
+    "taxonomy": """
+        name paper cited draft verification in_engine needs hybrids remark measured
+        paper_unverified verification_unverified
+    """,
 }
 
 

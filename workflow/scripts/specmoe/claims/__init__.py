@@ -1,1 +1,1 @@
-"""What the published study claims and prints, compared with an analysis."""
+"""What the published study claims and prints, and what others draft with, beside an analysis."""

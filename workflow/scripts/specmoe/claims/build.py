@@ -20,6 +20,7 @@ from specmoe.claims.printed_numbers import (
     read_reported,
     read_stated,
 )
+from specmoe.claims.taxonomy import Literature, classify, methods_of
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard
 
@@ -52,13 +53,14 @@ def build_analysis(
     audit: Audit,
     pass_times: pd.DataFrame,
     study: PublishedStudy,
+    literature: Literature,
     others: Sequence[Analysis],
 ) -> Analysis:
     """Return the analysis of a campaign with all of its tables.
 
     `runs` is `schema.read_runs`'s frame, `cards` are the models' by id, `host` is the machine's
-    description, `audit` the audit of `runs`, `pass_times` the table of `runs.pass_times`, `others`
-    the campaigns to compare with.
+    description, `audit` the audit of `runs`, `pass_times` the table of `runs.pass_times`,
+    `literature` the published ways of drafting, `others` the campaigns to compare with.
     """
     compared = with_speedups(runs)
     own = analyse(runs, compared, config, cards, host, audit, pass_times)
@@ -67,6 +69,7 @@ def build_analysis(
         "required_time": required_times(campaigns),
         "side_by_side": side_by_side(campaigns),
         "compared_campaigns": compared_campaigns(campaigns),
+        "taxonomy": classify(literature, methods_of(runs, config, cards), config.campaign.source),
     }
     of_its_rows = config.campaign.source == "published"
     if of_its_rows:

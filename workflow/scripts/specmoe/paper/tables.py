@@ -1,5 +1,6 @@
 """The paper's tables: a `tabular`, or a `longtable` that runs over pages, from neutral cells."""
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -18,6 +19,8 @@ Not measured in this campaign. \\
 \end{tabular}
 """
 
+# In a narrow paragraph the path of a file may break.
+_BREAKS = re.compile(r"(?<=[a-z])([/.])(?=[a-z])")
 # The alignment of numbers, and of the deviation or interval beside them.
 _PAIRS = {"mean": r"r@{\,}l", "measured": r"r@{\ }l", "measured_percent": r"r@{\ }l"}
 
@@ -134,8 +137,12 @@ def _latex(columns: Sequence[TableColumn], cells: Sequence[Cell], row: Record) -
 
 def _cell(column: TableColumn, cell: Cell, row: Record) -> str:
     text = to_latex(cell.text)
+    if column.align.startswith("p"):
+        text = _BREAKS.sub(r"\1\\allowbreak{}", text)
     if column.aside:
         text = rf"{text} \emph{{{to_latex(row[column.aside])}}}"
+    if column.cite:
+        text = rf"{text} \citep{{{to_latex(row[column.cite])}}}"
     if cell.strong:
         text = rf"\textbf{{{text}}}"
     mark = "$^*$" if cell.mark == "*" else to_latex(cell.mark)

@@ -119,6 +119,7 @@ types = _rows_of(cells_by_type)
 spread = _rows_of(spread_cells)
 protocols = _rows_of(cells_by_way)
 ceilings = _rows_of(cells_below_ceilings)
+taxonomy = _rows_of(lambda analysis: table(analysis, "taxonomy"))
 
 
 def suites(analysis: Analysis) -> Rows:

@@ -1,0 +1,339 @@
+"""Every system of the tutorial has a row; a fault is one line; only runs make a row `measured`."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+import yaml
+
+from specmoe.claims.references import read_references
+from specmoe.claims.taxonomy import (
+    METHOD_TYPES,
+    OF_STUDY,
+    DraftKind,
+    Literature,
+    Seen,
+    Status,
+    System,
+    classify,
+    measured_here,
+    methods_of,
+    read_systems,
+)
+from specmoe.config.load import load
+from specmoe.errors import ConfigError
+from specmoe.page.page import render_page
+
+from ..paper_analyses import full
+from ..published_study import ROOT
+from ..rendered_tables import latex, rows
+
+TAXONOMY = ROOT / "resources/methods/taxonomy.yaml"
+REFERENCES = ROOT / "paper/references.bib"
+DRAFT = frozenset({"draft-simple"})
+
+# The systems that the text of the tutorial cites, by its own citations, and their works in our
+# bibliography. Source: H. Xia, C. Du, Y. Li, Q. Liu and W. Li, "Tutorial Proposal: Speculative
+# Decoding for Efficient LLM Inference", arXiv:2503.00491: Section 1, and the reading list, whose
+# first entry (Xia et al., 2024) is a survey and no system.
+TUTORIAL = {
+    # A taxonomy of methods, and verification strategies.
+    "Leviathan et al., 2023": "leviathan2023fast",
+    "Chen et al., 2023": "chen2023accelerating",
+    "Miao et al., 2024": "miao2024specinfer",
+    "Zhou et al., 2024": "zhou2024distillspec",
+    "He et al., 2024": "he2024rest",
+    "Cai et al., 2024": "cai2024medusa",
+    "Li et al., 2024b": "li2024eagle",
+    "Du et al., 2023": "du2024glide",
+    "Fu et al., 2024": "fu2024break",
+    "Stern et al., 2018": "stern2018blockwise",
+    "Xia et al., 2023": "xia2023speculative",
+    "Zhang et al., 2023a": "zhang2024draft",
+    # Cutting-edge algorithms.
+    "Li et al., 2024a": "li2024eagle2",
+    # Evaluations and applications.
+    "Zhang et al., 2023b": "zhang2024accelerating",
+    "Wang et al., 2024": "wang2025speculative",
+    "Sun et al., 2024": "sun2024triforce",
+    "Gagrani et al., 2024": "gagrani2024multimodal",
+    "Sun et al., 2021": "sun2021instantaneous",
+    "Yang et al., 2023": "yang2023inference",
+    "Saxena, 2023": "saxena2023prompt",
+    "Xu et al., 2023": "xu2023llmcad",
+    # The reading list alone.
+    "Kim et al., 2023": "kim2023speculative",
+    "Santilli et al., 2023": "santilli2023accelerating",
+}
+# What the tutorial says of them: the verification strategies that it names.
+GREEDY = {"Stern et al., 2018", "Xia et al., 2023", "Zhang et al., 2023a"}
+SAMPLING = {"Leviathan et al., 2023", "Chen et al., 2023"}
+TREES = {"Miao et al., 2024", "He et al., 2024", "Li et al., 2024b", "Li et al., 2024a"}
+
+ONE = {
+    "name": "One",
+    "paper": "chen2023accelerating",
+    "draft": "independent model",
+    "verification": ["greedy"],
+    "methods": ["draft"],
+    "needs": "a second model",
+    "hybrids": "yes, with replays",
+    "status": "measured",
+    "config": "config/demo.yaml",
+}
+ABSENT = {"methods": [], "config": "", "status": "absent", "remark": "It is a secret."}
+
+
+@pytest.fixture(scope="module")
+def literature():
+    """The systems that ship, and the works they cite."""
+    return Literature.read(TAXONOMY, REFERENCES)
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Return a function that writes a file with one system and reads it."""
+
+    def write(**changes):
+        path = tmp_path / "taxonomy.yaml"
+        path.write_text(yaml.safe_dump({"one": ONE | changes}))
+        return read_systems(path, read_references(REFERENCES))
+
+    return write
+
+
+@pytest.mark.parametrize("citation", TUTORIAL)
+def test_every_system_that_the_tutorial_names_has_one_row(citation, literature):
+    papers = [system.paper for system in literature.systems.values()]
+    assert papers.count(TUTORIAL[citation]) == 1
+
+
+@pytest.mark.parametrize(
+    ("citations", "verification"),
+    [(GREEDY, "greedy"), (SAMPLING, "sampling"), (TREES, "token tree")],
+)
+def test_verification_that_the_tutorial_classifies_is_the_tutorials(
+    citations, verification, literature
+):
+    by_paper = {system.paper: system for system in literature.systems.values()}
+    for citation in citations:
+        system = by_paper[TUTORIAL[citation]]
+        assert verification in system.verification
+        assert "verification" not in system.unverified
+
+
+def test_every_type_of_the_engine_has_a_row(literature):
+    methods = {
+        part
+        for system in literature.systems.values()
+        for method in system.methods
+        for part in method.split("+")
+    }
+    assert methods == set(METHOD_TYPES)
+
+
+def test_every_configuration_that_a_row_names_ships(literature):
+    named = {system.config for system in literature.systems.values() if system.config}
+    assert all((ROOT / file).is_file() for file in named - {"config/methods.yaml"})
+
+
+def test_names_are_unique(literature):
+    names = [system.name for system in literature.systems.values()]
+    assert len(names) == len(set(names))
+
+
+def test_a_whole_system_is_read(written):
+    assert written()["one"].in_engine == "draft-simple"
+    assert written(methods=["ngram-mod+mtp"])["one"].in_engine == "ngram-mod,draft-mtp"
+    assert written(**ABSENT)["one"].in_engine == ""
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        (
+            {"draft": "magic"},
+            r"one\.draft: Input should be 'independent model', .* \(got 'magic'\)",
+        ),
+        ({"verification": []}, r"one\.verification: .* at least 1 item"),
+        ({"methods": ["mpt"]}, r"one\.methods\.0: unknown method 'mpt'; did you mean 'mtp'\?"),
+        ({"programs": ["llama-cli"]}, r"one\.programs\.0: .*llama-lookahead"),
+        ({"papr": "x"}, r"one: unknown key 'papr'; did you mean 'paper'\?"),
+        ({"paper": "chen2023"}, r"one\.paper: 'chen2023' is not in the bibliography; did you mean"),
+        ({"name": " "}, r"one\.name: "),
+        ({"methods": []}, r"one: status `measured` needs `methods`"),
+        ({"config": ""}, r"one: status `measured` needs `config`"),
+        ({"status": "runnable", "config": ""}, r"one: status `runnable` needs `config`"),
+        ({**ABSENT, "methods": ["draft"]}, r"one: `methods` run, so status cannot be `absent`"),
+        ({**ABSENT, "config": "x"}, r"one: `config` would run it, so status cannot be `absent`"),
+        ({**ABSENT, "remark": ""}, r"one: status `absent` needs a `remark` that says why"),
+        ({"nearest": True}, r"one: `nearest` needs a `remark` that says how it differs"),
+        ({**ABSENT, "nearest": True}, r"one: `nearest` needs `methods` or `programs`"),
+        ({"hybrids": "no"}, r"one: hybrids `no` needs `hybrids_why`"),
+        ({"hybrids": "not tried"}, r"one: hybrids `not tried` needs `hybrids_why`"),
+        (
+            {"unverified": ["name"]},
+            r"one\.unverified\.0: Input should be 'paper' or 'verification'",
+        ),
+    ],
+)
+def test_a_fault_is_one_line_that_names_its_place(changes, fault, written):
+    with pytest.raises(ConfigError, match=rf"^\S+taxonomy\.yaml: {fault}") as caught:
+        written(**changes)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["one: [", "- one", "one two: {}"])
+def test_a_file_that_is_no_list_of_systems_is_one_line(text, tmp_path):
+    path = tmp_path / "taxonomy.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=r"taxonomy\.yaml: ") as caught:
+        read_systems(path, [])
+    assert "\n" not in str(caught.value)
+
+
+def test_works_are_named_by_their_authors_and_year():
+    works = read_references(REFERENCES)
+    assert works["saxena2023prompt"] == "Saxena 2023"
+    assert works["eliseev2023fast"] == "Eliseev and Mazur 2023"
+    assert works["cai2024medusa"] == "Cai et al. 2024"
+    assert works["cheng2026dspark"] == "Cheng et al. 2026"
+    assert works["deepseek2024v3"] == "DeepSeek-AI 2024"
+
+
+def test_a_work_without_author_or_year_is_one_line(tmp_path):
+    path = tmp_path / "references.bib"
+    path.write_text("@misc{nobody,\n  title = {A Work},\n  year = {2024}\n}\n")
+    with pytest.raises(ConfigError, match=r"references\.bib: nobody has no author$"):
+        read_references(path)
+
+
+def system(**changes):
+    """Return a system whose methods a campaign may have measured."""
+    return System(**ONE | changes)
+
+
+@pytest.mark.parametrize(
+    ("seen", "words"),
+    [
+        ({}, "runnable (config/demo.yaml)"),
+        ({DRAFT: Seen.OWN}, "measured"),
+        ({DRAFT: Seen.IMPOSED}, "cost measured"),
+        ({frozenset({"draft-mtp"}): Seen.OWN}, "runnable (config/demo.yaml)"),
+        ({frozenset({"ngram-mod", "draft-simple"}): Seen.OWN}, "runnable (config/demo.yaml)"),
+    ],
+)
+def test_a_row_says_measured_only_if_the_campaign_has_its_runs(seen, words):
+    assert measured_here(system(), seen, "measured") == words
+
+
+def test_the_relative_of_a_system_is_not_the_system():
+    relative = system(nearest=True, remark="Smaller.")
+    assert measured_here(relative, {DRAFT: Seen.OWN}, "measured") == "relative: measured"
+    assert measured_here(relative, {}, "measured") == "relative: runnable (config/demo.yaml)"
+
+
+def test_what_only_runs_is_never_measured():
+    own = system(status="runnable")
+    assert measured_here(own, {DRAFT: Seen.OWN}, "measured") == "runnable (config/demo.yaml)"
+
+
+def test_what_is_absent_stays_absent():
+    own = system(**ABSENT)
+    assert measured_here(own, {DRAFT: Seen.OWN}, "measured") == "absent"
+
+
+def test_of_several_methods_the_least_measured_decides():
+    both = system(methods=["ngram-map-k", "ngram-map-k4v"])
+    one, other = frozenset({"ngram-map-k"}), frozenset({"ngram-map-k4v"})
+    assert measured_here(both, {one: Seen.OWN}, "measured").startswith("runnable")
+    assert measured_here(both, {one: Seen.OWN, other: Seen.IMPOSED}, "cached") == "cost measured"
+
+
+def test_the_studys_own_rows_were_not_measured_here():
+    assert measured_here(system(), {DRAFT: Seen.OWN}, "published") == OF_STUDY
+
+
+def runs_of(*runs):
+    """Return runs by method, draft and imposed acceptance, on one target."""
+    frame = pd.DataFrame(runs, columns=["method", "draft", "imposed_acceptance"])
+    return frame.assign(target="moe_q4")
+
+
+@pytest.fixture(scope="module")
+def config(_study):
+    """A configuration with a draft that is unrelated to every target."""
+    given = load(_study, ROOT)
+    audit = given.audit.model_copy(update={"unrelated_drafts": ["stranger"]})
+    return given.model_copy(update={"audit": audit})
+
+
+@pytest.mark.parametrize(
+    ("runs", "seen"),
+    [
+        ([("none", "none", None)], {}),
+        ([("draft-simple", "small", None)], {DRAFT: Seen.OWN}),
+        ([("draft-simple", "small", 0.5), ("none", "none", None)], {DRAFT: Seen.IMPOSED}),
+        ([("draft-simple", "small", 0.5), ("draft-simple", "small", None)], {DRAFT: Seen.OWN}),
+        ([("draft-simple", "stranger", None)], {DRAFT: Seen.IMPOSED}),
+        ([("draft-simple", "moe_q4", None)], {DRAFT: Seen.IMPOSED}),
+        ([("draft-mtp", "moe_q4", None)], {frozenset({"draft-mtp"}): Seen.OWN}),
+        ([("ngram-mod", "none", None)], {frozenset({"ngram-mod"}): Seen.OWN}),
+        (
+            [("ngram-mod,draft-mtp", "moe_q4", None)],
+            {frozenset({"ngram-mod", "draft-mtp"}): Seen.OWN},
+        ),
+        ([("ngram-mod+mtp", "none", None)], {frozenset({"ngram-mod", "draft-mtp"}): Seen.OWN}),
+    ],
+)
+def test_methods_are_those_of_the_runs(runs, seen, config):
+    assert methods_of(runs_of(*runs), config, {}) == seen
+
+
+def test_rows_of_a_kind_stand_together_in_the_order_of_the_file(literature):
+    frame = classify(literature, {}, "measured")
+    kinds = list(dict.fromkeys(frame["draft"]))
+    assert kinds == [kind.value for kind in DraftKind]
+    assert len(frame) == len(literature.systems)
+
+
+def classified(literature, seen):
+    """Return an analysis with the table of systems."""
+    return replace(full(), taxonomy=classify(literature, seen, "measured"))
+
+
+def test_the_page_shows_what_the_engine_has_and_what_was_measured(literature):
+    shown = {row[0]: row for row in rows("taxonomy", classified(literature, {DRAFT: Seen.OWN}))}
+    assert shown["Speculative decoding"][-2:] == ["measured", "Leviathan et al. 2023"]
+    assert shown["Medusa"][-2] == "relative: runnable (config/methods.yaml)"
+    assert shown["LLMCad"][3] == "–"
+    assert shown["Lookahead decoding"][-3:-1] == ["no: the program aborts", "absent"]
+
+
+def test_the_paper_cites_the_work_of_every_row_and_escapes_its_words(literature):
+    text = latex("taxonomy", classified(literature, {}))
+    assert text.count(r"\citep{") == len(literature.systems)
+    assert r"Draft \& Verify \citep{zhang2024draft}" in text
+    assert r"EAGLE-3 \citep{li2025eagle3}$^*$" in text
+    assert r"runnable (config/\allowbreak{}methods.\allowbreak{}yaml)" in text
+
+
+def test_a_word_of_the_table_cannot_run_latex(literature):
+    systems = {"one": system(name=r"\input{x}", paper="chen2023accelerating", needs="$x_1$ & y")}
+    text = latex("taxonomy", classified(replace(literature, systems=systems), {}))
+    assert r"\textbackslash{}input\{x\}" in text
+    assert r"\$x\_1\$ \& y" in text
+
+
+def test_systems_of_every_status_ship(literature):
+    assert {system.status for system in literature.systems.values()} == set(Status)
+
+
+def test_a_word_of_the_table_cannot_run_in_the_page(literature):
+    systems = {"one": system(name="<script>planted()</script>", remark="<b> & it")}
+    analysis = classified(replace(literature, systems=systems), {})
+    page = render_page(analysis, {}, None, paper=ROOT / "paper", citation=ROOT / "CITATION.cff")
+    assert "&lt;script&gt;planted()" in page
+    assert "&lt;b&gt; &amp; it" in page
+    assert "<script>planted" not in page
+    assert '<section id="methods"' in page

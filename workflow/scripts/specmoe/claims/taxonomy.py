@@ -1,0 +1,277 @@
+"""Ways of drafting: read them, and say which of them a campaign measured.
+
+`resources/methods/taxonomy.yaml` lists published systems and the engine's own, each with what the
+engine has of it. A row of the table says `measured` only where the campaign has runs of all methods
+that stand for the system; the file alone cannot make it say so.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+import pandas as pd
+import yaml
+from pydantic import (
+    AfterValidator,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
+
+from specmoe.analysis.controls import Control, with_controls
+from specmoe.claims.references import read_references
+from specmoe.config.base import Name, Strict, describe_fault
+from specmoe.config.block import Method
+from specmoe.config.schema import Config
+from specmoe.errors import ConfigError, nearest, one_line
+from specmoe.models.card import ModelCard
+
+METHOD_TYPES = {
+    "draft": "draft-simple",
+    "mtp": "draft-mtp",
+    "eagle3": "draft-eagle3",
+    "dflash": "draft-dflash",
+    "dspark": "draft-dspark",
+    "ngram-simple": "ngram-simple",
+    "ngram-map-k": "ngram-map-k",
+    "ngram-map-k4v": "ngram-map-k4v",
+    "ngram-mod": "ngram-mod",
+    "ngram-cache": "ngram-cache",
+}
+"""llama-server's `--spec-type` by the ids of methods (llama.cpp, common/speculative.cpp)."""
+
+
+class DraftKind(StrEnum):
+    """Where drafted tokens come from."""
+
+    MODEL = "independent model"
+    LAYERS = "skipped layers"
+    MODULE = "module of the target"
+    TEXT = "n-grams or retrieval"
+    PARALLEL = "parallel decoding"
+    CASCADE = "cascade"
+    ELSE = "something else"
+
+
+class Verification(StrEnum):
+    """What decides whether a drafted token is kept."""
+
+    GREEDY = "greedy"
+    SAMPLING = "sampling"
+    TREE = "token tree"
+    THRESHOLD = "threshold"
+    OTHER = "other"
+
+
+class Hybrids(StrEnum):
+    """Whether it works on targets with a recurrent state, and whether a rejection costs a pass."""
+
+    REPLAYED = "yes, with replays"
+    KEPT = "yes, without replays"
+    FAILS = "no"
+    UNTRIED = "not tried"
+
+
+class Status(StrEnum):
+    """What the workflow can do with a system."""
+
+    MEASURED = "measured"
+    RUNNABLE = "runnable"
+    ABSENT = "absent"
+
+
+class Seen(StrEnum):
+    """What a campaign's runs say of a method."""
+
+    OWN = "measured"
+    IMPOSED = "cost measured"  # acceptance was imposed, or the draft is a control
+
+
+OF_STUDY = "in the study's rows"
+"""What the table says of a method where the campaign is the published study's own rows."""
+
+
+def _known_method(method: str) -> str:
+    for part in method.split("+"):
+        if part not in METHOD_TYPES:
+            raise ValueError(f"unknown method {part!r}; {nearest(part, METHOD_TYPES)}")
+    return method
+
+
+MethodId = Annotated[str, AfterValidator(_known_method)]
+Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class System(Strict):
+    """One way of drafting, as the file describes it."""
+
+    name: Words
+    paper: Words
+    draft: DraftKind
+    verification: tuple[Verification, ...] = Field(min_length=1)
+    methods: tuple[MethodId, ...] = ()
+    programs: tuple[Literal["llama-lookahead", "llama-speculative"], ...] = ()
+    nearest: bool = False
+    needs: Words
+    hybrids: Hybrids
+    hybrids_why: str = ""
+    status: Status
+    config: str = ""
+    remark: str = ""
+    unverified: tuple[Literal["paper", "verification"], ...] = ()
+
+    @model_validator(mode="after")
+    def _says_what_its_status_needs(self) -> Self:
+        absent = self.status == Status.ABSENT
+        for wrong, message in (
+            (absent and self.methods, "`methods` run, so status cannot be `absent`"),
+            (not absent and not self.methods, f"status `{self.status}` needs `methods`"),
+            (absent and self.config, "`config` would run it, so status cannot be `absent`"),
+            (not absent and not self.config, f"status `{self.status}` needs `config`"),
+            (absent and not self.remark, "status `absent` needs a `remark` that says why"),
+            (
+                self.nearest and not self.remark,
+                "`nearest` needs a `remark` that says how it differs",
+            ),
+            (self.nearest and not self.in_engine, "`nearest` needs `methods` or `programs`"),
+            (
+                self.hybrids in (Hybrids.FAILS, Hybrids.UNTRIED) and not self.hybrids_why,
+                f"hybrids `{self.hybrids}` needs `hybrids_why`",
+            ),
+        ):
+            if wrong:
+                raise ValueError(message)
+        return self
+
+    @property
+    def in_engine(self) -> str:
+        """The engine's names for it, a chain as on the command line; nothing if it has none."""
+        return " or ".join([*(",".join(_types(method)) for method in self.methods), *self.programs])
+
+    @property
+    def on_hybrids(self) -> str:
+        """Whether it works on hybrid targets, and why not."""
+        return f"{self.hybrids}: {self.hybrids_why}" if self.hybrids_why else self.hybrids.value
+
+
+@dataclass(frozen=True)
+class Literature:
+    """The systems of a file by id, and the works of the bibliography in words by key."""
+
+    systems: Mapping[str, System]
+    works: Mapping[str, str]
+
+    @classmethod
+    def read(cls, taxonomy: Path, references: Path) -> Self:
+        """Read both files; raises ConfigError as `read_systems` and `read_references` do."""
+        works = read_references(references)
+        return cls(read_systems(taxonomy, works), works)
+
+
+def read_systems(path: Path, works: Collection[str]) -> dict[str, System]:
+    """Return the systems of a file by id; `works` are the keys of the bibliography.
+
+    Raises ConfigError with the place of the first fault.
+    """
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: {one_line(error)}") from error
+    try:
+        systems = TypeAdapter(dict[Name, System]).validate_python(data)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        raise ConfigError(f"{path}: {describe_fault(fault, [*map(str, fault['loc'])])}") from error
+    for name, system in systems.items():
+        if system.paper not in works:
+            raise ConfigError(
+                f"{path}: {name}.paper: {system.paper!r} is not in the bibliography;"
+                f" {nearest(system.paper, works)}"
+            )
+    return systems
+
+
+def methods_of(
+    runs: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]
+) -> dict[frozenset[str], Seen]:
+    """Return the methods that runs were measured with, each as the engine's types in it.
+
+    `runs` is `schema.read_runs`'s frame, `cards` are the models' by id.
+    """
+    drafted = runs[runs["method"] != Method.NONE]
+    kinds = with_controls(drafted, config.audit.unrelated_drafts, cards)
+    seen: dict[frozenset[str], Seen] = {}
+    for types, members in kinds.groupby(drafted["method"]):
+        # Controls have a draft model; a target that carries its own head is none.
+        control = members["control"].ne(Control.NONE) & (types == METHOD_TYPES["draft"])
+        own = members["imposed_acceptance"].isna() & ~control
+        seen[types_of(str(types))] = Seen.OWN if own.any() else Seen.IMPOSED
+    return seen
+
+
+def classify(
+    literature: Literature, seen: Mapping[frozenset[str], Seen], source: str
+) -> pd.DataFrame:
+    """Return the table of systems, one row each: those of one kind together.
+
+    `seen` is from `methods_of`, `source` is the campaign's: the runs of a `published` one were
+    measured elsewhere.
+
+    Columns: system (its id), name, paper (a key of the bibliography), cited (the work in words),
+    draft, verification, in_engine, needs, hybrids, remark (nothing if null), measured (what this
+    campaign has of it), and whether these were not looked up: paper_unverified,
+    verification_unverified.
+    """
+    kinds = list(DraftKind)
+    ordered = sorted(literature.systems, key=lambda it: kinds.index(literature.systems[it].draft))
+    return pd.DataFrame(
+        [
+            {
+                "system": name,
+                "name": system.name,
+                "paper": system.paper,
+                "cited": literature.works[system.paper],
+                "draft": system.draft.value,
+                "verification": ", ".join(system.verification),
+                "in_engine": system.in_engine or None,
+                "needs": system.needs,
+                "hybrids": system.on_hybrids,
+                "remark": system.remark or None,
+                "measured": measured_here(system, seen, source),
+                **{f"{of}_unverified": of in system.unverified for of in ("paper", "verification")},
+            }
+            for name in ordered
+            for system in [literature.systems[name]]
+        ]
+    )
+
+
+def measured_here(system: System, seen: Mapping[frozenset[str], Seen], source: str) -> str:
+    """Return what a campaign has of a system: it was measured, it could be, or it is absent.
+
+    Of several methods, the one that was measured least decides.
+    """
+    if system.status == Status.ABSENT:
+        return Status.ABSENT.value
+    words = f"{Status.RUNNABLE} ({system.config})"
+    found = [seen.get(types_of(method)) for method in system.methods]
+    if system.status == Status.MEASURED and None not in found:
+        words = (Seen.IMPOSED if Seen.IMPOSED in found else Seen.OWN).value
+        if source == "published":
+            words = OF_STUDY
+    return f"relative: {words}" if system.nearest else words
+
+
+def types_of(method: str) -> frozenset[str]:
+    """Return the engine's types in a method, which is our id or the engine's own words for it."""
+    return frozenset(_types(method))
+
+
+def _types(method: str) -> list[str]:
+    """Return the engine's types in a method in the order of its chain."""
+    return [METHOD_TYPES.get(part, part) for part in re.split("[,+]", method)]
