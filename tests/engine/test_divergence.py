@@ -28,7 +28,7 @@ def planted(record, token_of):
     """Return a baseline's record with a second side, γ = 4, whose runs have one other token."""
     copy = deepcopy(record)
     [alone] = copy["sides"]
-    copy["sides"].append(alone | {"side": "g4", "gamma": 4})
+    copy["sides"].append(alone | {"side": "g4", "gamma": 4, "setting": "draft"})
     for run in deepcopy(copy["runs"]):
         run |= {"run": run["run"].replace("/alone/", "/g4/"), "side": "g4", "draft_ms": 1.0}
         tokens = run["answer"]["tokens"]

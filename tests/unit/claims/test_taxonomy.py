@@ -8,7 +8,6 @@ import yaml
 
 from specmoe.claims.references import read_references
 from specmoe.claims.taxonomy import (
-    METHOD_TYPES,
     OF_STUDY,
     DraftKind,
     Literature,
@@ -17,10 +16,11 @@ from specmoe.claims.taxonomy import (
     System,
     classify,
     measured_here,
-    methods_of,
+    measured_methods,
     read_systems,
 )
 from specmoe.config.load import load
+from specmoe.config.methods import METHODS, Method
 from specmoe.errors import ConfigError
 from specmoe.page.page import render_page
 
@@ -30,7 +30,7 @@ from ..rendered_tables import latex, rows
 
 TAXONOMY = ROOT / "resources/methods/taxonomy.yaml"
 REFERENCES = ROOT / "paper/references.bib"
-DRAFT = frozenset({"draft-simple"})
+DRAFT = frozenset({Method.DRAFT})
 
 # The systems that the text of the tutorial cites, by its own citations, and their works in our
 # bibliography. Source: H. Xia, C. Du, Y. Li, Q. Liu and W. Li, "Tutorial Proposal: Speculative
@@ -129,7 +129,7 @@ def test_every_type_of_the_engine_has_a_row(literature):
         for method in system.methods
         for part in method.split("+")
     }
-    assert methods == set(METHOD_TYPES)
+    assert methods == set(METHODS)
 
 
 def test_every_configuration_that_a_row_names_ships(literature):
@@ -219,7 +219,7 @@ def system(**changes):
         ({}, "runnable (config/demo.yaml)"),
         ({DRAFT: Seen.OWN}, "measured"),
         ({DRAFT: Seen.IMPOSED}, "cost measured"),
-        ({frozenset({"draft-mtp"}): Seen.OWN}, "runnable (config/demo.yaml)"),
+        ({frozenset({Method.MTP}): Seen.OWN}, "runnable (config/demo.yaml)"),
         ({frozenset({"ngram-mod", "draft-simple"}): Seen.OWN}, "runnable (config/demo.yaml)"),
     ],
 )
@@ -255,8 +255,8 @@ def test_the_studys_own_rows_were_not_measured_here():
 
 
 def runs_of(*runs):
-    """Return runs by method, draft and imposed acceptance, on one target."""
-    frame = pd.DataFrame(runs, columns=["method", "draft", "imposed_acceptance"])
+    """Return runs by the engine's types, draft model and imposed acceptance, on one target."""
+    frame = pd.DataFrame(runs, columns=["method", "draft_model", "imposed_acceptance"])
     return frame.assign(target="moe_q4")
 
 
@@ -277,17 +277,16 @@ def config(_study):
         ([("draft-simple", "small", 0.5), ("draft-simple", "small", None)], {DRAFT: Seen.OWN}),
         ([("draft-simple", "stranger", None)], {DRAFT: Seen.IMPOSED}),
         ([("draft-simple", "moe_q4", None)], {DRAFT: Seen.IMPOSED}),
-        ([("draft-mtp", "moe_q4", None)], {frozenset({"draft-mtp"}): Seen.OWN}),
-        ([("ngram-mod", "none", None)], {frozenset({"ngram-mod"}): Seen.OWN}),
+        ([("draft-mtp", None, None)], {frozenset({Method.MTP}): Seen.OWN}),
+        ([("ngram-mod", "none", None)], {frozenset({Method.NGRAM_MOD}): Seen.OWN}),
         (
-            [("ngram-mod,draft-mtp", "moe_q4", None)],
-            {frozenset({"ngram-mod", "draft-mtp"}): Seen.OWN},
+            [("ngram-mod,draft-mtp", None, None)],
+            {frozenset({Method.NGRAM_MOD, Method.MTP}): Seen.OWN},
         ),
-        ([("ngram-mod+mtp", "none", None)], {frozenset({"ngram-mod", "draft-mtp"}): Seen.OWN}),
     ],
 )
 def test_methods_are_those_of_the_runs(runs, seen, config):
-    assert methods_of(runs_of(*runs), config, {}) == seen
+    assert measured_methods(runs_of(*runs), config, {}) == seen
 
 
 def test_rows_of_a_kind_stand_together_in_the_order_of_the_file(literature):

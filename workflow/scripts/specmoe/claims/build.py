@@ -20,7 +20,7 @@ from specmoe.claims.printed_numbers import (
     read_reported,
     read_stated,
 )
-from specmoe.claims.taxonomy import Literature, classify, methods_of
+from specmoe.claims.taxonomy import Literature, classify, measured_methods
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard
 
@@ -69,7 +69,9 @@ def build_analysis(
         "required_time": required_times(campaigns),
         "side_by_side": side_by_side(campaigns),
         "compared_campaigns": compared_campaigns(campaigns),
-        "taxonomy": classify(literature, methods_of(runs, config, cards), config.campaign.source),
+        "taxonomy": classify(
+            literature, measured_methods(runs, config, cards), config.campaign.source
+        ),
     }
     of_its_rows = config.campaign.source == "published"
     if of_its_rows:

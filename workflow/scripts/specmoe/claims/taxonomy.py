@@ -5,7 +5,6 @@ engine has of it. A row of the table says `measured` only where the campaign has
 that stand for the system; the file alone cannot make it say so.
 """
 
-import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -26,24 +25,10 @@ from pydantic import (
 from specmoe.analysis.controls import Control, with_controls
 from specmoe.claims.references import read_references
 from specmoe.config.base import Name, Strict, describe_fault
-from specmoe.config.block import Method
+from specmoe.config.methods import METHODS, NO_METHOD, Method, engine_types, methods_of
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError, nearest, one_line
 from specmoe.models.card import ModelCard
-
-METHOD_TYPES = {
-    "draft": "draft-simple",
-    "mtp": "draft-mtp",
-    "eagle3": "draft-eagle3",
-    "dflash": "draft-dflash",
-    "dspark": "draft-dspark",
-    "ngram-simple": "ngram-simple",
-    "ngram-map-k": "ngram-map-k",
-    "ngram-map-k4v": "ngram-map-k4v",
-    "ngram-mod": "ngram-mod",
-    "ngram-cache": "ngram-cache",
-}
-"""llama-server's `--spec-type` by the ids of methods (llama.cpp, common/speculative.cpp)."""
 
 
 class DraftKind(StrEnum):
@@ -98,8 +83,8 @@ OF_STUDY = "in the study's rows"
 
 def _known_method(method: str) -> str:
     for part in method.split("+"):
-        if part not in METHOD_TYPES:
-            raise ValueError(f"unknown method {part!r}; {nearest(part, METHOD_TYPES)}")
+        if part not in METHODS:
+            raise ValueError(f"unknown method {part!r}; {nearest(part, map(str, METHODS))}")
     return method
 
 
@@ -151,7 +136,7 @@ class System(Strict):
     @property
     def in_engine(self) -> str:
         """The engine's names for it, a chain as on the command line; nothing if it has none."""
-        return " or ".join([*(",".join(_types(method)) for method in self.methods), *self.programs])
+        return " or ".join([*map(_types, self.methods), *self.programs])
 
     @property
     def on_hybrids(self) -> str:
@@ -196,31 +181,29 @@ def read_systems(path: Path, works: Collection[str]) -> dict[str, System]:
     return systems
 
 
-def methods_of(
+def measured_methods(
     runs: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]
-) -> dict[frozenset[str], Seen]:
-    """Return the methods that runs were measured with, each as the engine's types in it.
+) -> dict[frozenset[Method], Seen]:
+    """Return the methods, and the chains of them, that runs were measured with.
 
     `runs` is `schema.read_runs`'s frame, `cards` are the models' by id.
     """
-    drafted = runs[runs["method"] != Method.NONE]
+    drafted = runs[runs["method"] != NO_METHOD]
     kinds = with_controls(drafted, config.audit.unrelated_drafts, cards)
-    seen: dict[frozenset[str], Seen] = {}
+    seen: dict[frozenset[Method], Seen] = {}
     for types, members in kinds.groupby(drafted["method"]):
-        # Controls have a draft model; a target that carries its own head is none.
-        control = members["control"].ne(Control.NONE) & (types == METHOD_TYPES["draft"])
-        own = members["imposed_acceptance"].isna() & ~control
-        seen[types_of(str(types))] = Seen.OWN if own.any() else Seen.IMPOSED
+        own = members["imposed_acceptance"].isna() & members["control"].eq(Control.NONE)
+        seen[frozenset(methods_of(str(types)))] = Seen.OWN if own.any() else Seen.IMPOSED
     return seen
 
 
 def classify(
-    literature: Literature, seen: Mapping[frozenset[str], Seen], source: str
+    literature: Literature, seen: Mapping[frozenset[Method], Seen], source: str
 ) -> pd.DataFrame:
     """Return the table of systems, one row each: those of one kind together.
 
-    `seen` is from `methods_of`, `source` is the campaign's: the runs of a `published` one were
-    measured elsewhere.
+    `seen` is from `measured_methods`, `source` is the campaign's: the runs of a `published` one
+    were measured elsewhere.
 
     Columns: system (its id), name, paper (a key of the bibliography), cited (the work in words),
     draft, verification, in_engine, needs, hybrids, remark (nothing if null), measured (what this
@@ -251,7 +234,7 @@ def classify(
     )
 
 
-def measured_here(system: System, seen: Mapping[frozenset[str], Seen], source: str) -> str:
+def measured_here(system: System, seen: Mapping[frozenset[Method], Seen], source: str) -> str:
     """Return what a campaign has of a system: it was measured, it could be, or it is absent.
 
     Of several methods, the one that was measured least decides.
@@ -259,7 +242,7 @@ def measured_here(system: System, seen: Mapping[frozenset[str], Seen], source: s
     if system.status == Status.ABSENT:
         return Status.ABSENT.value
     words = f"{Status.RUNNABLE} ({system.config})"
-    found = [seen.get(types_of(method)) for method in system.methods]
+    found = [seen.get(_chain(method)) for method in system.methods]
     if system.status == Status.MEASURED and None not in found:
         words = (Seen.IMPOSED if Seen.IMPOSED in found else Seen.OWN).value
         if source == "published":
@@ -267,11 +250,10 @@ def measured_here(system: System, seen: Mapping[frozenset[str], Seen], source: s
     return f"relative: {words}" if system.nearest else words
 
 
-def types_of(method: str) -> frozenset[str]:
-    """Return the engine's types in a method, which is our id or the engine's own words for it."""
-    return frozenset(_types(method))
+def _types(name: str) -> str:
+    """Return the engine's types in a method or chain."""
+    return engine_types([Method(part) for part in name.split("+")])
 
 
-def _types(method: str) -> list[str]:
-    """Return the engine's types in a method in the order of its chain."""
-    return [METHOD_TYPES.get(part, part) for part in re.split("[,+]", method)]
+def _chain(name: str) -> frozenset[Method]:
+    return frozenset(map(Method, name.split("+")))
