@@ -10,6 +10,7 @@ from specmoe.engine.server_log import (
     drafted_lengths,
     read_requests,
     reason_not_to_speculate,
+    tried_per_position,
 )
 
 LOG = """
@@ -69,6 +70,8 @@ def test_an_accepted_replay_holds_a_token_that_nobody_drafted():
     ]  # fmt: skip
     assert accepted_lengths(trace, 4) == [1, 1, 1, 0, 1]
     assert drafted_lengths(trace, 4) == [0, 0, 0, 1, 3]
+    # Rounds drafted 4, 4, 4 and 3 tokens, and accepted 2, 4, 0 and 1.
+    assert tried_per_position(trace, 4) == [4, 3, 2, 1]
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,20 @@ def accepted_lengths(verifications: Iterable[Verification], longest: int) -> lis
     return [lengths[length] for length in range(longest + 1)]
 
 
+def tried_per_position(verifications: Iterable[Verification], longest: int) -> list[int]:
+    """Return how many rounds drafted a token at each position and accepted all before it."""
+    tried = [0] * longest
+    drafted, replay = 0, False
+    for one in verifications:
+        drafted = drafted if replay else one.drafted
+        if not one.restored:
+            accepted = one.accepted - (replay and one.accepted > 0)
+            for position in range(min(accepted + 1, drafted, longest)):
+                tried[position] += 1
+        replay = one.restored
+    return tried
+
+
 def drafted_lengths(verifications: Iterable[Verification], longest: int) -> list[int]:
     """Return how many rounds had 0, 1, ... `longest` tokens drafted; a replay drafts none."""
     lengths: Counter[int] = Counter()

@@ -22,6 +22,7 @@ from specmoe.engine.server_log import (
     count_rejected_replays,
     count_replays,
     drafted_lengths,
+    tried_per_position,
 )
 from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record
@@ -139,6 +140,7 @@ def _read_from_server(side: Mapping[str, Any], run: Mapping[str, Any]) -> RunRow
         "accepted_per_position": [
             _count(metrics, ACCEPTED_AT.format(position=position)) for position in range(longest)
         ],
+        "tried_per_position": tried_per_position(trace, longest),
         "accepted_lengths": accepted_lengths(trace, longest),
         "drafted_lengths": drafted_lengths(trace, longest),
         **_by_type(run.get("by_type", []), replays=count_replays(trace)),

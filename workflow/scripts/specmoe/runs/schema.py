@@ -97,7 +97,9 @@ COLUMNS: dict[str, RunColumn] = {
     "drafted": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     "accepted": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     "accepted_per_position": RunColumn(INTEGERS, nullable=True),
-    # Rounds that accepted, and that drafted, 0, 1, 2, ... tokens.
+    # Rounds that drafted a token at each position and accepted all before it; rounds that accepted,
+    # and that drafted, 0, 1, 2, ... tokens.
+    "tried_per_position": RunColumn(INTEGERS, nullable=True),
     "accepted_lengths": RunColumn(INTEGERS, nullable=True),
     "drafted_lengths": RunColumn(INTEGERS, nullable=True),
     # Of a chain, by the types in `method`: rounds in which each drafted, tokens drafted, and tokens

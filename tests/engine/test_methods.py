@@ -1,0 +1,128 @@
+"""Every way of drafting on a real llama-server: its counts, its text, and how it fails."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from specmoe.audit.checks import audit_runs, gather_evidence
+from specmoe.audit.finding import CheckVerdict
+from specmoe.config.audit import AuditSettings
+from specmoe.config.block import Block, PromptSource, Side
+from specmoe.config.drafting import Drafting
+from specmoe.errors import MeasurementError
+from specmoe.measure.paired import measure
+from specmoe.runs.collect import rows_of_record
+from specmoe.runs.schema import check_rows, read_runs, write_runs
+
+from ..blocks import ALONE, PROVENANCE, compared
+
+REPEATED = "def mean(values):\n    return sum(values) / len(values)\n\n\n" * 4
+
+
+def block_of(gammas=(4,), prompts=("repeated",), **given: Any) -> Block:
+    """Return a block of the target alone and of all settings of a way of drafting."""
+    way = Drafting(**given)
+    file = way.drafts[0] if way.drafts else None
+    sides = (ALONE, *(Side(**setting) for setting in way.settings(list(gammas))))
+    return compared(
+        methods=tuple(way.method),
+        draft=way.drafter_id(file),
+        draft_model=file,
+        sides=sides,
+        prompts=tuple(PromptSource(name, f"{name}.txt") for name in prompts),
+        n_predict=64,
+        warmups=2,
+    )
+
+
+@pytest.fixture
+def rows_of(job, tmp_path):
+    """Measure a block and return its rows, which pass the schema and the audit."""
+    for name, text in (("repeated", REPEATED), ("other", "The cause of the storm is")):
+        (tmp_path / f"{name}.txt").write_text(text)
+
+    def run(block: Block, **other_models: Any) -> list[dict[str, Any]]:
+        loads = {"draft": None} if block.draft_model is None else {}
+        own = replace(job, root=tmp_path, **loads | other_models)
+        rows = rows_of_record(measure(block, own) | {"provenance": PROVENANCE}, "c")
+        check_rows(rows)
+        write_runs(rows, tmp_path / "runs.parquet")
+        evidence = gather_evidence(read_runs(tmp_path / "runs.parquet"), {}, None, AuditSettings())
+        audit = audit_runs(evidence)
+        failed = audit[(audit["verdict"] == CheckVerdict.FAIL) & (audit["level"] == "impossible")]
+        assert failed["why"].tolist() == []
+        return [row for row in rows if row["gamma"]]
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"method": "ngram-simple", "gammas": [4], "n_match": [2, 3]},
+        {"method": "ngram-map-k", "gammas": [4], "n_match": [2]},
+        {"method": "ngram-map-k4v", "gammas": [4], "n_match": [2], "min_hits": [1, 2]},
+        {"method": "ngram-mod", "gammas": [4], "n_match": [2], "history": ["none", "earlier"]},
+        {"method": "ngram-cache"},
+        {"method": ["ngram-simple", "ngram-mod"], "gammas": [4], "n_match": [2]},
+    ],
+    ids=lambda given: "+".join(Drafting(**given).method),
+)
+def test_a_lookup_leaves_the_text_as_it_is_and_counts_add_up(rows_of, given):
+    block = block_of(prompts=("repeated", "other"), **given)
+    rows = rows_of(block)
+    assert len(rows) == 2 * (len(block.sides) - 1)
+    for row in rows:
+        assert row["common_prefix"] == 64
+        assert row["method"] == ",".join(block.methods)
+        assert row["draft_model"] is None
+        assert row["drafted"] == sum(n * count for n, count in enumerate(row["drafted_lengths"]))
+    # A text that repeats itself is found again.
+    assert sum(row["drafted"] for row in rows if row["prompt"] == "repeated") > 0
+
+
+def test_a_chain_says_which_type_drafted(rows_of):
+    [row] = rows_of(
+        block_of(method=["ngram-mod", "draft"], drafts=["draft"], gammas=[4], n_match=[2])
+    )
+    assert row["method"] == "ngram-mod,draft-simple"
+    lookups, drafts = row["drafted_by_type"]
+    assert drafts > 0
+    assert lookups + drafts == row["drafted"]
+    assert sum(row["drafts_by_type"]) == row["rounds"]
+
+
+def test_without_history_a_run_has_seen_nothing_and_with_it_the_prompts_before(rows_of):
+    way = {"method": "ngram-mod", "gammas": [4], "n_match": [2], "history": ["none", "earlier"]}
+    block = replace(block_of(prompts=("repeated", "other"), **way), passes=2)
+    rows = rows_of(block)
+    seen = {"none": {}, "earlier": {}}
+    for row in rows:
+        history = "earlier" if row["draft"].endswith("-earlier") else "none"
+        seen[history].setdefault(row["prompts_before"], []).append(row)
+    assert set(seen["none"]) == {0}
+    assert set(seen["earlier"]) == {0, 1}
+    # What a run without history drafts is the same in every pass.
+    for prompt in ("repeated", "other"):
+        runs = [row for row in seen["none"][0] if row["prompt"] == prompt]
+        assert len(runs) == 2
+        assert runs[0]["drafted_lengths"] == runs[1]["drafted_lengths"]
+
+
+def test_a_smaller_p_min_drafts_more(rows_of):
+    rows = rows_of(block_of(method="draft", drafts=["draft"], gammas=[4], p_min=[0, 0.3, 0.9]))
+    drafted = {row["p_min"]: row["drafted"] / row["rounds"] for row in rows if row["rounds"]}
+    assert drafted[0] > drafted[0.3]
+    assert {row["draft"] for row in rows} == {"draft", "draft-p0.3", "draft-p0.9"}
+
+
+def test_lengths_that_no_context_of_the_run_holds_are_refused_before_it_runs(rows_of):
+    block = block_of(prompts=("other",), method="ngram-simple", gammas=[90], n_match=[40])
+    with pytest.raises(MeasurementError, match=r"γ 90 never drafts before it has 132"):
+        rows_of(block)
+
+
+def test_a_target_without_a_head_for_it_is_said_to_lack_one(rows_of):
+    with pytest.raises(MeasurementError, match=r"llama-server ended while loading|cannot draft"):
+        rows_of(block_of(method="mtp", gammas=[2]))
