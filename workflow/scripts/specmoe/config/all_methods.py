@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from specmoe.config.block import ITSELF, NO_DRAFT
 from specmoe.config.drafting import Drafting
 from specmoe.config.methods import METHODS, Loads, Method, is_ngram
-from specmoe.config.schema import Config, Suite
-
-ALL = "all"
+from specmoe.config.schema import ALL, Config, Suite
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,14 @@ The Snakefile loads it before it defines any rule, so a wrong name never reaches
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from pathlib import Path
 from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
+from specmoe.config.all_methods import NOTHING_SAID, FilesSay, spell_out
 from specmoe.config.base import describe_fault
 from specmoe.config.block import ITSELF, NO_DRAFT, Protocol
 from specmoe.config.drafting import Drafting
@@ -49,11 +50,16 @@ _LISTS = ["targets", "drafts", "gammas", "prompts", "prompt_lengths"]
 _LISTS += ["temperatures", "imposed_acceptance"]
 
 
-def load(data: Mapping[str, Any], root: Path) -> Config:
-    """Return the checked configuration.
+def load(
+    data: Mapping[str, Any],
+    root: Path,
+    files_say: Callable[[Config], FilesSay] = lambda _: NOTHING_SAID,
+) -> Config:
+    """Return the checked configuration, with every suite's methods by name.
 
     `data` is the merged mapping that Snakemake read; prompt files are relative to `root`, the
-    workflow's folder. Raises ConfigError with the place of the first fault and the remedy.
+    workflow's folder; `files_say` returns what model files say of drafting. Raises ConfigError with
+    the place of the first fault and the remedy.
     """
     _refuse_old_keys(data)
     try:
@@ -61,8 +67,10 @@ def load(data: Mapping[str, Any], root: Path) -> Config:
     except ValidationError as error:
         raise ConfigError(_first_fault(error)) from error
     _check_names(config)
-    _check_length(config)
     _check_sources(config)
+    _check_models_of_suites(config)
+    config = spell_out(config, files_say(config))
+    _check_length(config)
     for name, suite in config.selected_suites.items():
         _check_suite(config, name, suite)
     _check_more_repeats(config)
@@ -184,12 +192,17 @@ def _check_sources(config: Config) -> None:
             _refuse("model_sets", f"{word!r} means {meaning} and names no model")
 
 
+def _check_models_of_suites(config: Config) -> None:
+    for name, suite in config.selected_suites.items():
+        for target in suite.targets:
+            _require(target, config.models, f"suites.{name}.targets", "model")
+        for draft in suite.drafts:
+            known = [NO_DRAFT, ITSELF, *config.models]
+            _require(draft, known, f"suites.{name}.drafts", "model")
+
+
 def _check_suite(config: Config, name: str, suite: Suite) -> None:
     place = f"suites.{name}"
-    for target in suite.targets:
-        _require(target, config.models, f"{place}.targets", "model")
-    for draft in suite.drafts:
-        _require(draft, [NO_DRAFT, ITSELF, *config.models], f"{place}.drafts", "model")
     _check_ways(config, name, suite)
     for prompt in suite.prompts:
         _require(prompt, config.prompts.texts, f"{place}.prompts", "prompt")

@@ -84,6 +84,9 @@ class Prompts(Strict):
     passage: str = Field(description="path relative to the workflow's folder")
 
 
+ALL: Literal["all"] = "all"
+
+
 class Suite(Strict):
     """One experiment: the product of its lists, times `measurement.repeats`."""
 
@@ -95,8 +98,10 @@ class Suite(Strict):
         " compared with the target alone, measured beside it. `none` as the only entry measures"
         " targets alone; beside others it counts these runs as the suite's own",
     )
-    methods: list[Drafting] = Field(
-        default=[], description="further ways of drafting, each compared with the target alone"
+    methods: list[Drafting] | Literal["all"] = Field(
+        default=[],
+        description="further ways of drafting, each compared with the target alone; `all` tries"
+        " every method that the targets' and the drafts' files are made for, and n-grams",
     )
     gammas: list[Positive] = Field(
         default=[], description="draft lengths γ: the most tokens drafted in a round"
@@ -135,6 +140,7 @@ class Suite(Strict):
         """All ways of drafting: the suite's draft models, then its further methods."""
         models = [draft for draft in self.drafts if draft != NO_DRAFT]
         simple = [Drafting(method=[Method.DRAFT], drafts=models)] if models else []
+        assert self.methods != ALL  # see `all_methods.spell_out`
         return [*simple, *self.methods]
 
     @property

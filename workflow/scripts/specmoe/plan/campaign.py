@@ -206,6 +206,8 @@ def load_campaign(data: Mapping[str, Any], root: Path, results: Path) -> LoadedC
     `data` is the merged mapping that Snakemake read, `root` the workflow's folder and `results` the
     folder of all campaigns' results. Raises ConfigError with the place of the first fault.
     """
-    config = load(data, root)
+    config = load(
+        data, root, lambda given: files_say(given, results / "models" / given.campaign.models)
+    )
     check_compare_with(config, results, root)
     return LoadedCampaign(config, root, results)
