@@ -14,6 +14,7 @@ from gguf.quants import dequantize
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.errors import ModelError
 from specmoe.models import synthetic
+from specmoe.models.card import load_cards
 from specmoe.models.gguf import active_parameters, read_card
 from specmoe.models.gguf_header import TensorInfo
 from specmoe.models.random_weights import Tensor, draw
@@ -86,6 +87,54 @@ def test_layers_after_the_core_write_ever_smaller_updates():
     for name, layer, strength in (("attn_output", 7, 0.4 / 7), ("ssm_out", 4, 0.1)):
         later, in_core = plan[f"blk.{layer}.{name}.weight"], plan[f"blk.{layer - 4}.{name}.weight"]
         assert later.deviation / in_core.deviation == pytest.approx(strength)
+
+
+def test_a_core_that_starts_later_has_weak_layers_before_and_after_it():
+    plan = planned(replace(CORE, layers=6, core_first=3, core_layers=1, epsilon=0.1))
+    core = plan["blk.3.ffn_down.weight"].deviation
+    strengths = [plan[f"blk.{layer}.ffn_down.weight"].deviation / core for layer in range(6)]
+    assert strengths == pytest.approx([0.1, 0.1, 0.1, 1, 0.1, 0.1 * 4 / 5])
+
+
+@pytest.mark.parametrize("recipe", [LARGE, MOE, Q8, replace(CORE, dtype="BF16")])
+def test_an_mtp_block_is_the_cores_layer_of_full_attention_once_more(tmp_path, recipe):
+    recipe = replace(recipe, mtp_blocks=1)
+    model = written(tmp_path, recipe)
+    block, layer = f"blk.{recipe.layers}.", "blk.3."
+    repeated = {name.removeprefix(layer) for name in model if name.startswith(layer)}
+    own = {name.removeprefix(block) for name in model if name.startswith(block)}
+    assert own - repeated == {f"nextn.{name}.weight" for name in ("eh_proj", "enorm", "hnorm")}
+    assert repeated <= own
+    for name in repeated:
+        np.testing.assert_array_equal(model[block + name], model[layer + name], err_msg=name)
+
+
+@pytest.mark.parametrize("recipe", [LARGE, Q8])
+def test_an_mtp_block_reads_the_embedding_of_the_newest_token(tmp_path, recipe):
+    write_model(tmp_path / "model.gguf", replace(recipe, mtp_blocks=1))
+    found = {t.name: t for t in gguf.GGUFReader(tmp_path / "model.gguf").tensors}
+    merge = found[f"blk.{recipe.layers}.nextn.eh_proj.weight"]
+    expected = np.hstack([np.eye(CORE.hidden), np.zeros((CORE.hidden, CORE.hidden))])
+    np.testing.assert_array_equal(dequantize(merge.data, merge.tensor_type), expected)
+
+
+def test_an_mtp_block_changes_nothing_else_and_is_no_layer_of_the_card(tmp_path):
+    without, with_block = written(tmp_path, MOE), written(tmp_path, replace(MOE, mtp_blocks=1))
+    for name, weights in without.items():
+        np.testing.assert_array_equal(weights, with_block[name], err_msg=name)
+    card = read_card(tmp_path / "model.gguf")
+    write_model(tmp_path / "without.gguf", MOE)
+    alone = read_card(tmp_path / "without.gguf")
+    assert (card.layers, card.parameters_active) == (alone.layers, alone.parameters_active)
+    assert card.parameters_total > alone.parameters_total
+
+
+def test_the_demo_still_has_the_models_that_shipped_campaigns_measured(tmp_path, study, root):
+    shipped = load_cards(root / "resources/campaigns/demo/models.json")
+    for name in ("dense_0.8b", "stranger"):
+        recipe = Recipe(**study["model_sets"]["demo"][name]["recipe"])
+        write_model(tmp_path / "model.gguf", recipe)
+        assert read_card(tmp_path / "model.gguf") == shipped[name]
 
 
 def test_epsilon_zero_silences_every_layer_after_the_core():
@@ -161,6 +210,9 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
         ({"head_size": 18}, "head_size must be a multiple of 4"),
         ({"experts": 4, "experts_used": 5, "expert_ffn": 32}, "experts_used must be at most"),
         ({"experts": 4, "experts_used": 2}, "an MoE needs experts_used and expert_ffn"),
+        ({"core_first": 4}, "core_first must be one of the layers"),
+        ({"core_first": -1}, "core_first must be one of the layers"),
+        ({"core_layers": 3, "mtp_blocks": 1}, "MTP block needs a layer of full attention"),
         ({"dtype": "Q8_0", "ffn": 48}, r"Q8_0 needs hidden, ffn, .* to be multiples of 32"),
         ({"dtype": "Q8_0", "heads": 3, "head_size": 16}, r"heads \* head_size"),
         ({"dtype": "Q4_K", "hidden": 256}, "Q4_K needs routed experts"),

@@ -18,13 +18,10 @@ from typing import BinaryIO, Literal
 import gguf
 import numpy as np
 
-from specmoe.config.synthetic_recipe import Recipe
+from specmoe.config.synthetic_recipe import ATTENTION_INTERVAL, Recipe
 from specmoe.errors import ModelError
 from specmoe.models.random_weights import Tensor, stored
 from specmoe.models.vocabulary import Vocabulary, byte_level_vocabulary
-
-ATTENTION_INTERVAL = 4
-"""Every fourth layer has full attention, the others a Gated DeltaNet, as in Qwen3.5."""
 
 CONVOLUTION = 4
 """Positions that the causal convolution before a Gated DeltaNet reads."""
@@ -74,15 +71,9 @@ def tensors(recipe: Recipe) -> Iterator[Tensor]:
     silent = vocabulary.padding if recipe.tied else ()
     yield _matrix(recipe, "token_embd", table, gain=sqrt(hidden), silent_rows=silent)
     for layer in range(recipe.layers):
-        strength = _strength(recipe, layer)
-        block = f"blk.{layer}."
-        yield _vector(f"{block}attn_norm.weight", hidden, 1.0)
-        if (layer + 1) % ATTENTION_INTERVAL == 0:
-            yield from _attention(recipe, block, strength * _UPDATE_GAIN)
-        else:
-            yield from _delta_net(recipe, block, strength * _UPDATE_GAIN)
-        yield _vector(f"{block}post_attention_norm.weight", hidden, 1.0)
-        yield from _feed_forward(recipe, block, strength * _UPDATE_GAIN)
+        yield from _layer(recipe, f"blk.{layer}.", layer)
+    if recipe.mtp_blocks:
+        yield from _mtp_block(recipe, f"blk.{recipe.layers}.")
     if recipe.tied:
         # With a norm of ones, a random network with a tied head mostly repeats its last token.
         # Random signs make the head independent of the embedding, at the same gain.
@@ -93,27 +84,58 @@ def tensors(recipe: Recipe) -> Iterator[Tensor]:
         yield _matrix(recipe, "output", table, gain=_LOGIT_GAIN, silent_rows=silent)
 
 
+def _layer(recipe: Recipe, block: str, layer: int) -> Iterator[Tensor]:
+    """Yield the tensors of a block that does what `layer` does."""
+    drawn_as, gain = f"blk.{layer}.", _strength(recipe, layer) * _UPDATE_GAIN
+    yield _vector(f"{block}attn_norm.weight", recipe.hidden, 1.0)
+    if recipe.has_full_attention(layer):
+        yield from _attention(recipe, block, gain, drawn_as)
+    else:
+        yield from _delta_net(recipe, block, gain)
+    yield _vector(f"{block}post_attention_norm.weight", recipe.hidden, 1.0)
+    yield from _feed_forward(recipe, block, gain, drawn_as)
+
+
+def _mtp_block(recipe: Recipe, block: str) -> Iterator[Tensor]:
+    """Yield the block that drafts by multi-token prediction.
+
+    It is the core's first layer of full attention once more. A trained block merges the embedding
+    of the newest token with the target's hidden state of the one before. This one passes the
+    embedding on, which is nearly what that layer reads in the target if the layers before it are
+    weak. The hidden state holds nothing about the newest token, so its half of the matrix is zero.
+    """
+    layer = next(layer for layer in recipe.core if recipe.has_full_attention(layer))
+    yield from _layer(recipe, block, layer)
+    shape = (recipe.hidden, 2 * recipe.hidden)
+    dtype = _type_of_matrix(recipe, f"{block}nextn.eh_proj")
+    yield Tensor(f"{block}nextn.eh_proj.weight", shape, 0.0, 0.0, dtype, "", diagonal=1.0)
+    yield _vector(f"{block}nextn.enorm.weight", recipe.hidden, 1.0)
+    yield _vector(f"{block}nextn.hnorm.weight", recipe.hidden, 1.0)
+
+
 def _strength(recipe: Recipe, layer: int) -> float:
-    """Return the strength of a layer's updates: 1 in the core, then falling as 1 / layer.
+    """Return the strength of a layer's updates: 1 in the core, after it falling as 1 / layer.
 
     With equally strong later layers, a draft of medium size would have so few of the target's that
     it would draft no better than the core alone.
     """
-    if layer < recipe.core_layers:
+    if layer in recipe.core:
         return 1.0
-    return recipe.epsilon * recipe.core_layers / layer
+    after_core = recipe.core_first + recipe.core_layers
+    return recipe.epsilon if layer < after_core else recipe.epsilon * after_core / layer
 
 
-def _attention(recipe: Recipe, block: str, gain: float) -> Iterator[Tensor]:
+def _attention(recipe: Recipe, block: str, gain: float, drawn_as: str) -> Iterator[Tensor]:
     width, kv_width = recipe.heads * recipe.head_size, recipe.kv_heads * recipe.head_size
     # Twice the width: each head has its queries and the gate of its output.
-    yield _matrix(recipe, f"{block}attn_q", (2 * width, recipe.hidden))
-    yield _matrix(recipe, f"{block}attn_k", (kv_width, recipe.hidden))
-    yield _matrix(recipe, f"{block}attn_v", (kv_width, recipe.hidden))
+    for name, rows in (("attn_q", 2 * width), ("attn_k", kv_width), ("attn_v", kv_width)):
+        shape = (rows, recipe.hidden)
+        yield _matrix(recipe, f"{block}{name}", shape, drawn_as=f"{drawn_as}{name}")
     yield _vector(f"{block}attn_q_norm.weight", recipe.head_size, _QUERY_GAIN)
     yield _vector(f"{block}attn_k_norm.weight", recipe.head_size, 1.0)
     gain *= _ATTENTION_GAIN
-    yield _matrix(recipe, f"{block}attn_output", (recipe.hidden, width), gain=gain)
+    shape = (recipe.hidden, width)
+    yield _matrix(recipe, f"{block}attn_output", shape, gain, f"{drawn_as}attn_output")
 
 
 def _delta_net(recipe: Recipe, block: str, gain: float) -> Iterator[Tensor]:
@@ -132,28 +154,33 @@ def _delta_net(recipe: Recipe, block: str, gain: float) -> Iterator[Tensor]:
     yield _matrix(recipe, f"{block}ssm_out", (recipe.hidden, value_width), gain=gain)
 
 
-def _feed_forward(recipe: Recipe, block: str, gain: float) -> Iterator[Tensor]:
+def _feed_forward(recipe: Recipe, block: str, gain: float, drawn_as: str) -> Iterator[Tensor]:
     hidden, ffn, experts = recipe.hidden, recipe.ffn, recipe.experts
-    if not experts:
-        yield _matrix(recipe, f"{block}ffn_gate", (ffn, hidden))
-        yield _matrix(recipe, f"{block}ffn_up", (ffn, hidden))
-        yield _matrix(recipe, f"{block}ffn_down", (hidden, ffn), gain=gain)
-        return
     # The shared expert has the weights of the dense FFN. llama.cpp multiplies it by the sigmoid of
     # its gate; a gate of zeros gives one half for every token, and the doubled matrix undoes that.
-    yield _vector(f"{block}ffn_gate_inp_shexp.weight", hidden, 0.0)
-    for name, shape, strength in (
-        ("ffn_gate", (ffn, hidden), 1.0),
-        ("ffn_up", (ffn, hidden), 1.0),
-        ("ffn_down", (hidden, ffn), 2 * gain),
+    suffix, undone = ("_shexp", 2) if experts else ("", 1)
+    if experts:
+        yield _vector(f"{block}ffn_gate_inp_shexp.weight", hidden, 0.0)
+    for name, rows, columns, strength in (
+        ("ffn_gate", ffn, hidden, 1.0),
+        ("ffn_up", ffn, hidden, 1.0),
+        ("ffn_down", hidden, ffn, undone * gain),
     ):
-        drawn_as = f"{block}{name}"
-        yield _matrix(recipe, f"{drawn_as}_shexp", shape, gain=strength, drawn_as=drawn_as)
+        shared = f"{block}{name}{suffix}"
+        yield _matrix(recipe, shared, (rows, columns), strength, f"{drawn_as}{name}")
+    if not experts:
+        return
     inner, down = recipe.expert_ffn, recipe.routed_epsilon * _UPDATE_GAIN
-    yield _random(f"{block}ffn_gate_inp.weight", (experts, hidden), 0.0, 1 / sqrt(hidden))
-    yield _matrix(recipe, f"{block}ffn_gate_exps", (experts, inner, hidden))
-    yield _matrix(recipe, f"{block}ffn_up_exps", (experts, inner, hidden))
-    yield _matrix(recipe, f"{block}ffn_down_exps", (experts, hidden, inner), gain=down)
+    router, deviation = f"{block}ffn_gate_inp.weight", 1 / sqrt(hidden)
+    drawn = f"{drawn_as}ffn_gate_inp.weight"
+    yield Tensor(router, (experts, hidden), 0.0, deviation, "F32", drawn)
+    for name, rows, columns, strength in (
+        ("ffn_gate_exps", inner, hidden, 1.0),
+        ("ffn_up_exps", inner, hidden, 1.0),
+        ("ffn_down_exps", hidden, inner, down),
+    ):
+        routed = (experts, rows, columns)
+        yield _matrix(recipe, f"{block}{name}", routed, strength, f"{drawn_as}{name}")
 
 
 def _matrix(
@@ -209,7 +236,7 @@ def _pad(file: BinaryIO) -> None:
 
 
 def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
-    writer.add_block_count(recipe.layers)
+    writer.add_block_count(recipe.layers + recipe.mtp_blocks)
     writer.add_context_length(recipe.context_length)
     writer.add_embedding_length(recipe.hidden)
     writer.add_feed_forward_length(recipe.ffn)
@@ -229,6 +256,8 @@ def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
     writer.add_ssm_time_step_rank(recipe.gdn_value_heads)
     writer.add_ssm_group_count(recipe.gdn_key_heads)
     writer.add_full_attention_interval(ATTENTION_INTERVAL)
+    if recipe.mtp_blocks:
+        writer.add_nextn_predict_layers(recipe.mtp_blocks)
     # S: all routed experts have the same number of bits.
     file_type = "Q4_K_S" if recipe.dtype == "Q4_K" else recipe.dtype
     writer.add_file_type(int(gguf.LlamaFileType[f"MOSTLY_{file_type}"]))
