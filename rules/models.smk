@@ -1,7 +1,7 @@
 # Model files and their cards; the `kind` of a model in the config says where it comes from.
 #
 # The config entry determines a model that is fetched, linked, converted or quantized, whichever
-# engine converts or quantizes it. Only the weights of a synthetic model depend on our code as well.
+# engine converts or quantizes it. Models that are written or cut here depend on our code as well.
 # A download is refused if the plan, made when snakemake started, says that it does not fit.
 MODEL_FILES = expand(
     "<models>/{model}.{end}", model=CONFIG.measured_models, end=["gguf", "json"]
@@ -31,6 +31,60 @@ rule write_synthetic_model:
         "Writing model {wildcards.model}"
     shell:
         "python {input.script} --recipe {params.recipe:q} --out {output} 2>&1 | tee {log}"
+
+
+rule write_synthetic_draft:
+    """Write a draft that is constructed for a synthetic target."""
+    input:
+        **program("write_synthetic_draft"),
+    output:
+        "<models>/{model}.gguf",
+    log:
+        "<models>/logs/write_synthetic_draft/{model}.log",
+    benchmark:
+        "<models>/benchmarks/write_synthetic_draft/{model}.tsv"
+    wildcard_constraints:
+        model=of_kind("synthetic_draft"),
+    priority: 10
+    conda:
+        "../envs/models.yaml"
+    params:
+        entry=lambda wildcards: model_entry(wildcards.model),
+        target=lambda wildcards: CONFIG.models[
+            CONFIG.models[wildcards.model].target
+        ].recipe.to_json(),
+    message:
+        "Writing draft {wildcards.model}"
+    shell:
+        "python {input.script} --entry {params.entry:q} --target {params.target:q} --out {output}"
+        " 2>&1 | tee {log}"
+
+
+rule truncate_model:
+    """Cut a draft from a model: its first layers, with its norm and head."""
+    input:
+        **program("truncate_model"),
+        # The card exists only if the source is complete.
+        source_card=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.json",
+        source=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.gguf",
+    output:
+        "<models>/{model}.gguf",
+    log:
+        "<models>/logs/truncate_model/{model}.log",
+    benchmark:
+        "<models>/benchmarks/truncate_model/{model}.tsv"
+    wildcard_constraints:
+        model=of_kind("truncate"),
+    priority: 10
+    conda:
+        "../envs/models.yaml"
+    params:
+        layers=lambda wildcards: CONFIG.models[wildcards.model].layers,
+    message:
+        "Cutting {wildcards.model}: the first {params.layers} layers"
+    shell:
+        "python {input.script} --source {input.source} --layers {params.layers} --out {output}"
+        " 2>&1 | tee {log}"
 
 
 rule quantize_model:

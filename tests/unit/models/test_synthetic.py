@@ -25,6 +25,8 @@ from ...recipes import TINY as CORE
 
 LARGE = replace(CORE, layers=6)
 MOE = replace(LARGE, experts=8, experts_used=2, expert_ffn=32)
+FULL = replace(CORE, attention="full", core_layers=1)
+FULL_MOE = replace(FULL, layers=3, experts=8, experts_used=2, expert_ffn=32)
 Q8 = replace(MOE, dtype="Q8_0")
 Q4 = replace(MOE, hidden=256, expert_ffn=256, dtype="Q4_K")
 
@@ -39,7 +41,7 @@ def planned(recipe: Recipe) -> dict[str, Tensor]:
     return {tensor.name: tensor for tensor in tensors(recipe)}
 
 
-@pytest.mark.parametrize("recipe", [CORE, MOE, Q8, Q4])
+@pytest.mark.parametrize("recipe", [CORE, MOE, FULL_MOE, Q8, Q4])
 def test_the_same_recipe_gives_the_same_bytes(tmp_path, recipe):
     write_model(tmp_path / "one.gguf", recipe)
     write_model(tmp_path / "two.gguf", recipe)
@@ -96,11 +98,11 @@ def test_a_core_that_starts_later_has_weak_layers_before_and_after_it():
     assert strengths == pytest.approx([0.1, 0.1, 0.1, 1, 0.1, 0.1 * 4 / 5])
 
 
-@pytest.mark.parametrize("recipe", [LARGE, MOE, Q8, replace(CORE, dtype="BF16")])
+@pytest.mark.parametrize("recipe", [LARGE, MOE, FULL_MOE, Q8, replace(CORE, dtype="BF16")])
 def test_an_mtp_block_is_the_cores_layer_of_full_attention_once_more(tmp_path, recipe):
     recipe = replace(recipe, mtp_blocks=1)
     model = written(tmp_path, recipe)
-    block, layer = f"blk.{recipe.layers}.", "blk.3."
+    block, layer = f"blk.{recipe.layers}.", "blk.0." if recipe.attention == "full" else "blk.3."
     repeated = {name.removeprefix(layer) for name in model if name.startswith(layer)}
     own = {name.removeprefix(block) for name in model if name.startswith(block)}
     assert own - repeated == {f"nextn.{name}.weight" for name in ("eh_proj", "enorm", "hnorm")}
@@ -157,6 +159,23 @@ def test_the_last_of_every_four_layers_has_full_attention():
     recurrent = {int(name.split(".")[1]) for name in plan if name.endswith("ssm_out.weight")}
     assert attention == {3, 7}
     assert recurrent == {0, 1, 2, 4, 5, 6}
+
+
+def test_with_full_attention_every_layer_has_it_and_the_core_is_dense_in_an_moe_too():
+    plan = planned(FULL_MOE)
+    layers = range(FULL_MOE.layers)
+    assert all(f"blk.{layer}.attn_qkv.weight" in plan for layer in layers)
+    assert not any("ssm" in name for name in plan)
+    routed = [layer for layer in layers if f"blk.{layer}.ffn_up_exps.weight" in plan]
+    dense = [layer for layer in layers if f"blk.{layer}.ffn_up.weight" in plan]
+    assert (dense, routed) == ([0], [1, 2])
+
+
+def test_a_dense_draft_is_the_core_of_an_moe_with_full_attention(tmp_path):
+    small, large = written(tmp_path, replace(FULL, layers=1)), written(tmp_path, FULL_MOE)
+    assert small.keys() < large.keys()
+    for name, weights in small.items():
+        np.testing.assert_array_equal(weights, large[name], err_msg=name)
 
 
 def test_sizes_that_are_multiples_of_256_give_rows_that_every_quantization_can_pack():

@@ -13,6 +13,9 @@ UNVERIFIED: Literal["unverified"] = "unverified"
 Repository = Annotated[str, StringConstraints(pattern=r"^[^/\s]+/[^/\s]+$")]
 Revision = Annotated[str, StringConstraints(pattern=r"^\S+$")]
 
+DraftMethod = Literal["draft-eagle3", "draft-dflash", "draft-dspark"]
+"""A way of drafting that reads the target's hidden states, as the engine names it."""
+
 # Of models of the hub, ready-made or to convert.
 _REPOSITORY = Field(description="repository on Hugging Face")
 _REVISION = Field(default="main", description="commit, tag or branch of the repository")
@@ -48,6 +51,11 @@ class ModelBase(Strict):
         " model's file, and the id of any other",
     )
     family: Name | None = Field(default=None, description="one of `families`")
+
+    @property
+    def made_from(self) -> str | None:
+        """The id of the model whose file this one's is made from; None if there is none."""
+        return None
 
 
 class ReadyModel(ModelBase):
@@ -119,12 +127,46 @@ class QuantizeModel(ModelBase):
     type: str = Field(pattern=r"^[A-Z0-9_]+$", description="as llama-quantize names it")
     imatrix: UserPath | None = Field(default=None, description="path of an importance matrix")
 
+    @property
+    def made_from(self) -> str:
+        """The id of the model to quantize."""
+        return self.source
+
+
+class TruncateModel(ModelBase):
+    """A draft cut from another model of the set: its first layers, with its norm and head."""
+
+    kind: Literal["truncate"]
+    source: Name = Field(description="id of the model to cut")
+    layers: Positive = Field(description="layers to keep, fewer than the model has")
+
+    @property
+    def made_from(self) -> str:
+        """The id of the model to cut."""
+        return self.source
+
 
 class SyntheticModel(ModelBase):
     """Random weights of a real architecture, written here."""
 
     kind: Literal["synthetic"]
     recipe: Recipe
+
+
+class SyntheticDraft(ModelBase):
+    """A draft for a synthetic target, constructed from the target's recipe and written here."""
+
+    kind: Literal["synthetic_draft"]
+    target: Name = Field(description="id of the synthetic model that it drafts for")
+    method: DraftMethod = Field(
+        description="how it drafts. If the target's core is one layer of full attention, about half"
+        " of the first drafted tokens are accepted and fewer of the later ones, of"
+        " `draft-dflash` by chance"
+    )
+    block_size: Positive = Field(
+        default=16,
+        description="longest block of `draft-dspark`, and one more than that of `draft-dflash`",
+    )
 
 
 class PathModel(ReadyModel):
@@ -139,5 +181,13 @@ class PathModel(ReadyModel):
         return parts_of(self.path)
 
 
-AnyModel = HubModel | ConvertModel | QuantizeModel | SyntheticModel | PathModel
+AnyModel = (
+    HubModel
+    | ConvertModel
+    | QuantizeModel
+    | TruncateModel
+    | SyntheticModel
+    | SyntheticDraft
+    | PathModel
+)
 Model = Annotated[AnyModel, Field(discriminator="kind")]

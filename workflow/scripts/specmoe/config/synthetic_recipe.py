@@ -41,6 +41,14 @@ class Recipe:
     gdn_head_size: Annotated[
         int, Field(description="size of a DeltaNet head; a head's state has its square")
     ]
+    attention: Annotated[
+        Literal["hybrid", "full"],
+        Field(
+            description="`hybrid` is Qwen3.5: three Gated DeltaNets to a layer of full attention;"
+            " `full` is MiMo 2: full attention in every layer, and a dense FFN in the core's layers"
+            " even if the model is an MoE"
+        ),
+    ] = "hybrid"
     experts: Annotated[int, Field(description="routed experts of a layer; 0 if dense")] = 0
     experts_used: Annotated[int, Field(description="routed experts that one token visits")] = 0
     expert_ffn: Annotated[int, Field(description="inner width of a routed expert")] = 0
@@ -85,10 +93,11 @@ class Recipe:
         k_quant = self.dtype == "Q4_K"
         quantized = k_quant or self.dtype == "Q8_0"
         faults = {
-            "layers must be at least 4, for one with full attention": self.layers < 4,
+            "layers must be at least 4, for one with full attention": self.attention == "hybrid"
+            and self.layers < ATTENTION_INTERVAL,
             "core_first must be one of the layers": not 0 <= self.core_first < self.layers,
             "an MTP block needs a layer of full attention in the core": self.mtp_blocks > 0
-            and not any(map(self.has_full_attention, self.core)),
+            and self.first_full_attention is None,
             "kv_heads must divide heads": self.heads % self.kv_heads,
             "gdn_key_heads must divide gdn_value_heads": self.gdn_value_heads % self.gdn_key_heads,
             "head_size must be a multiple of 4": self.head_size % 4,
@@ -109,6 +118,8 @@ class Recipe:
     @property
     def architecture(self) -> str:
         """The name under which llama.cpp knows the graph."""
+        if self.attention == "full":
+            return "mimo2"
         return "qwen35moe" if self.experts else "qwen35"
 
     @property
@@ -118,7 +129,12 @@ class Recipe:
 
     def has_full_attention(self, layer: int) -> bool:
         """Whether a layer reads all earlier positions, and is no Gated DeltaNet."""
-        return (layer + 1) % ATTENTION_INTERVAL == 0
+        return self.attention == "full" or (layer + 1) % ATTENTION_INTERVAL == 0
+
+    @property
+    def first_full_attention(self) -> int | None:
+        """The first layer of the core that has full attention, which drafts repeat; or None."""
+        return next(filter(self.has_full_attention, self.core), None)
 
     @property
     def _rows(self) -> tuple[int, ...]:

@@ -12,6 +12,7 @@ from specmoe.config.models import (
     HubModel,
     QuantizeModel,
     SyntheticModel,
+    TruncateModel,
 )
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError
@@ -116,6 +117,21 @@ def _file_bytes(
         plan = tensors(entry.recipe)
         bits = sum(prod(one.shape) * BITS.get(one.dtype, FULL_BITS) for one in plan)
         return round(bits / 8), "its recipe"
+    if isinstance(entry, TruncateModel):
+        source = size_of(entry.source, config, cards, asked)
+        if source is None:
+            return None
+        return source.file_bytes * entry.layers // source.layers, "its source's layers"
+    return _by_type(entry, model, config, cards, asked)
+
+
+def _by_type(
+    entry: AnyModel,
+    model: str,
+    config: Config,
+    cards: Mapping[str, ModelCard],
+    asked: Mapping[str, int],
+) -> tuple[int, str] | None:
     family = config.family(model)
     bits = _bits(entry)
     if family is not None:

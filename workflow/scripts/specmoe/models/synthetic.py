@@ -8,8 +8,6 @@ comes from the argmax of two networks that nearly agree.
 Tensor names, shapes and metadata: llama.cpp, src/models/qwen35.cpp and qwen35moe.cpp.
 """
 
-import os
-import shutil
 from collections.abc import Iterator
 from math import prod, sqrt
 from pathlib import Path
@@ -19,12 +17,14 @@ import gguf
 import numpy as np
 
 from specmoe.config.synthetic_recipe import ATTENTION_INTERVAL, Recipe
-from specmoe.errors import ModelError
+from specmoe.files import written_whole
 from specmoe.models.random_weights import Tensor, stored
 from specmoe.models.vocabulary import Vocabulary, byte_level_vocabulary
 
 CONVOLUTION = 4
 """Positions that the causal convolution before a Gated DeltaNet reads."""
+
+ROPE_BASE = 1e7
 
 # Gains of the random projections, relative to unit variance of the input. If updates are too weak,
 # the next token depends only on the last one, and greedy decoding may loop (seen at gains up to 0.6
@@ -34,7 +34,7 @@ _UPDATE_GAIN = 0.8
 # Full attention averages over the context, and its sigmoid gate halves the result.
 _ATTENTION_GAIN = 2.0
 # Sharpens random attention, which would otherwise average over the whole context.
-_QUERY_GAIN = 1.5
+QUERY_GAIN = 1.5
 # With a standard deviation of 4 the best token has a probability near one half, as in trained
 # models, so that a near tie means the same in nats.
 _LOGIT_GAIN = 4.0
@@ -45,9 +45,8 @@ def write_model(path: Path, recipe: Recipe) -> None:
 
     Raises ModelError if the disk is full or fails.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     plan = list(tensors(recipe))
-    try:
+    with written_whole(path) as part:
         _write_header(part, recipe, plan)
         with part.open("ab") as file:
             _pad(file)
@@ -55,12 +54,6 @@ def write_model(path: Path, recipe: Recipe) -> None:
                 for piece in stored(tensor, recipe.seed):
                     file.write(piece.data)
                 _pad(file)
-        part.replace(path)
-    except OSError as error:
-        free = shutil.disk_usage(path.parent).free
-        raise ModelError(f"{path}: not written, {free} bytes free there: {error}") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def tensors(recipe: Recipe) -> Iterator[Tensor]:
@@ -88,12 +81,25 @@ def _layer(recipe: Recipe, block: str, layer: int) -> Iterator[Tensor]:
     """Yield the tensors of a block that does what `layer` does."""
     drawn_as, gain = f"blk.{layer}.", _strength(recipe, layer) * _UPDATE_GAIN
     yield _vector(f"{block}attn_norm.weight", recipe.hidden, 1.0)
+    if recipe.attention == "full":
+        yield from _plain_attention(recipe, block, gain, drawn_as)
+        yield _vector(f"{block}ffn_norm.weight", recipe.hidden, 1.0)
+        if recipe.experts and layer not in recipe.core:
+            yield from _routed_experts(recipe, block, gain, drawn_as)
+        else:
+            yield from _dense_feed_forward(recipe, block, gain, drawn_as)
+        return
     if recipe.has_full_attention(layer):
-        yield from _attention(recipe, block, gain, drawn_as)
+        yield from _gated_attention(recipe, block, gain, drawn_as)
     else:
         yield from _delta_net(recipe, block, gain)
     yield _vector(f"{block}post_attention_norm.weight", recipe.hidden, 1.0)
-    yield from _feed_forward(recipe, block, gain, drawn_as)
+    if recipe.experts:
+        yield from _shared_expert(recipe, block, gain, drawn_as)
+        routed = recipe.routed_epsilon * _UPDATE_GAIN
+        yield from _routed_experts(recipe, block, routed, drawn_as)
+    else:
+        yield from _dense_feed_forward(recipe, block, gain, drawn_as)
 
 
 def _mtp_block(recipe: Recipe, block: str) -> Iterator[Tensor]:
@@ -104,7 +110,8 @@ def _mtp_block(recipe: Recipe, block: str) -> Iterator[Tensor]:
     embedding on, which is nearly what that layer reads in the target if the layers before it are
     weak. The hidden state holds nothing about the newest token, so its half of the matrix is zero.
     """
-    layer = next(layer for layer in recipe.core if recipe.has_full_attention(layer))
+    layer = recipe.first_full_attention
+    assert layer is not None  # see `Recipe`
     yield from _layer(recipe, block, layer)
     shape = (recipe.hidden, 2 * recipe.hidden)
     dtype = _type_of_matrix(recipe, f"{block}nextn.eh_proj")
@@ -125,15 +132,28 @@ def _strength(recipe: Recipe, layer: int) -> float:
     return recipe.epsilon if layer < after_core else recipe.epsilon * after_core / layer
 
 
-def _attention(recipe: Recipe, block: str, gain: float, drawn_as: str) -> Iterator[Tensor]:
+def _gated_attention(recipe: Recipe, block: str, gain: float, drawn_as: str) -> Iterator[Tensor]:
     width, kv_width = recipe.heads * recipe.head_size, recipe.kv_heads * recipe.head_size
     # Twice the width: each head has its queries and the gate of its output.
     for name, rows in (("attn_q", 2 * width), ("attn_k", kv_width), ("attn_v", kv_width)):
         shape = (rows, recipe.hidden)
         yield _matrix(recipe, f"{block}{name}", shape, drawn_as=f"{drawn_as}{name}")
-    yield _vector(f"{block}attn_q_norm.weight", recipe.head_size, _QUERY_GAIN)
+    yield _vector(f"{block}attn_q_norm.weight", recipe.head_size, QUERY_GAIN)
     yield _vector(f"{block}attn_k_norm.weight", recipe.head_size, 1.0)
     gain *= _ATTENTION_GAIN
+    shape = (recipe.hidden, width)
+    yield _matrix(recipe, f"{block}attn_output", shape, gain, f"{drawn_as}attn_output")
+
+
+def _plain_attention(recipe: Recipe, block: str, gain: float, drawn_as: str) -> Iterator[Tensor]:
+    """Yield attention with one matrix for queries, keys and values, without norms and gates."""
+    width, kv_width = recipe.heads * recipe.head_size, recipe.kv_heads * recipe.head_size
+    # Both queries and keys have this gain, so each has the root of what a norm would give one.
+    mixed = sqrt(QUERY_GAIN)
+    shape = (width + 2 * kv_width, recipe.hidden)
+    yield _matrix(recipe, f"{block}attn_qkv", shape, mixed, f"{drawn_as}attn_qkv")
+    # Values have that gain too, and no gate halves the result.
+    gain *= _ATTENTION_GAIN / 2 / mixed
     shape = (recipe.hidden, width)
     yield _matrix(recipe, f"{block}attn_output", shape, gain, f"{drawn_as}attn_output")
 
@@ -154,33 +174,39 @@ def _delta_net(recipe: Recipe, block: str, gain: float) -> Iterator[Tensor]:
     yield _matrix(recipe, f"{block}ssm_out", (recipe.hidden, value_width), gain=gain)
 
 
-def _feed_forward(recipe: Recipe, block: str, gain: float, drawn_as: str) -> Iterator[Tensor]:
-    hidden, ffn, experts = recipe.hidden, recipe.ffn, recipe.experts
+def _dense_feed_forward(recipe: Recipe, block: str, gain: float, drawn_as: str) -> Iterator[Tensor]:
+    for name, rows, columns, strength in _feed_forward_shapes(recipe.ffn, recipe.hidden, gain):
+        yield _matrix(recipe, f"{block}{name}", (rows, columns), strength, f"{drawn_as}{name}")
+
+
+def _shared_expert(recipe: Recipe, block: str, gain: float, drawn_as: str) -> Iterator[Tensor]:
     # The shared expert has the weights of the dense FFN. llama.cpp multiplies it by the sigmoid of
     # its gate; a gate of zeros gives one half for every token, and the doubled matrix undoes that.
-    suffix, undone = ("_shexp", 2) if experts else ("", 1)
-    if experts:
-        yield _vector(f"{block}ffn_gate_inp_shexp.weight", hidden, 0.0)
-    for name, rows, columns, strength in (
-        ("ffn_gate", ffn, hidden, 1.0),
-        ("ffn_up", ffn, hidden, 1.0),
-        ("ffn_down", hidden, ffn, undone * gain),
-    ):
-        shared = f"{block}{name}{suffix}"
+    yield _vector(f"{block}ffn_gate_inp_shexp.weight", recipe.hidden, 0.0)
+    for name, rows, columns, strength in _feed_forward_shapes(recipe.ffn, recipe.hidden, 2 * gain):
+        shared = f"{block}{name}_shexp"
         yield _matrix(recipe, shared, (rows, columns), strength, f"{drawn_as}{name}")
-    if not experts:
-        return
-    inner, down = recipe.expert_ffn, recipe.routed_epsilon * _UPDATE_GAIN
-    router, deviation = f"{block}ffn_gate_inp.weight", 1 / sqrt(hidden)
-    drawn = f"{drawn_as}ffn_gate_inp.weight"
-    yield Tensor(router, (experts, hidden), 0.0, deviation, "F32", drawn)
-    for name, rows, columns, strength in (
-        ("ffn_gate_exps", inner, hidden, 1.0),
-        ("ffn_up_exps", inner, hidden, 1.0),
-        ("ffn_down_exps", hidden, inner, down),
-    ):
-        routed = (experts, rows, columns)
-        yield _matrix(recipe, f"{block}{name}", routed, strength, f"{drawn_as}{name}")
+
+
+def _routed_experts(recipe: Recipe, block: str, gain: float, drawn_as: str) -> Iterator[Tensor]:
+    hidden, experts, inner = recipe.hidden, recipe.experts, recipe.expert_ffn
+    router, deviation = "ffn_gate_inp.weight", 1 / sqrt(hidden)
+    shape = (experts, hidden)
+    yield Tensor(f"{block}{router}", shape, 0.0, deviation, "F32", f"{drawn_as}{router}")
+    for name, rows, columns, strength in _feed_forward_shapes(inner, hidden, gain):
+        routed, drawn = f"{block}{name}_exps", f"{drawn_as}{name}_exps"
+        yield _matrix(recipe, routed, (experts, rows, columns), strength, drawn)
+
+
+def _feed_forward_shapes(
+    inner: int, hidden: int, gain: float
+) -> tuple[tuple[str, int, int, float], ...]:
+    """Return the name, the rows, the columns and the gain of a feed-forward's matrices."""
+    return (
+        ("ffn_gate", inner, hidden, 1.0),
+        ("ffn_up", inner, hidden, 1.0),
+        ("ffn_down", hidden, inner, gain),
+    )
 
 
 def _matrix(
@@ -245,17 +271,15 @@ def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
     writer.add_key_length(recipe.head_size)
     writer.add_value_length(recipe.head_size)
     writer.add_layer_norm_rms_eps(1e-6)
-    writer.add_rope_freq_base(1e7)
-    # A quarter of each head is rotated, in Qwen's three interleaved sections (text uses one).
-    pairs = recipe.head_size // 8
-    writer.add_rope_dimension_count(2 * pairs)
-    writer.add_rope_dimension_sections([pairs - 2 * (pairs // 3), pairs // 3, pairs // 3, 0])
-    writer.add_ssm_conv_kernel(CONVOLUTION)
-    writer.add_ssm_inner_size(recipe.gdn_value_heads * recipe.gdn_head_size)
-    writer.add_ssm_state_size(recipe.gdn_head_size)
-    writer.add_ssm_time_step_rank(recipe.gdn_value_heads)
-    writer.add_ssm_group_count(recipe.gdn_key_heads)
-    writer.add_full_attention_interval(ATTENTION_INTERVAL)
+    writer.add_rope_freq_base(ROPE_BASE)
+    writer.add_rope_dimension_count(rotated_elements(recipe))
+    if recipe.attention == "full":
+        # The engine demands layers that read a window only. This window holds the whole context.
+        writer.add_rope_freq_base_swa(ROPE_BASE)
+        writer.add_sliding_window(recipe.context_length)
+        writer.add_sliding_window_pattern([True] * (recipe.layers + recipe.mtp_blocks))
+    else:
+        _add_hybrid_metadata(writer, recipe)
     if recipe.mtp_blocks:
         writer.add_nextn_predict_layers(recipe.mtp_blocks)
     # S: all routed experts have the same number of bits.
@@ -264,8 +288,27 @@ def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
     if recipe.experts:
         writer.add_expert_count(recipe.experts)
         writer.add_expert_used_count(recipe.experts_used)
+    if recipe.experts or recipe.attention == "full":  # the engine demands it for a dense one too
         writer.add_expert_feed_forward_length(recipe.expert_ffn)
+    if recipe.experts and recipe.attention == "hybrid":
         writer.add_expert_shared_feed_forward_length(recipe.ffn)
+
+
+def rotated_elements(recipe: Recipe) -> int:
+    """Return how many elements of an attention head depend on the position: a quarter of them."""
+    return 2 * (recipe.head_size // 8)
+
+
+def _add_hybrid_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
+    # Qwen rotates three interleaved sections, of which text uses one.
+    pairs = rotated_elements(recipe) // 2
+    writer.add_rope_dimension_sections([pairs - 2 * (pairs // 3), pairs // 3, pairs // 3, 0])
+    writer.add_ssm_conv_kernel(CONVOLUTION)
+    writer.add_ssm_inner_size(recipe.gdn_value_heads * recipe.gdn_head_size)
+    writer.add_ssm_state_size(recipe.gdn_head_size)
+    writer.add_ssm_time_step_rank(recipe.gdn_value_heads)
+    writer.add_ssm_group_count(recipe.gdn_key_heads)
+    writer.add_full_attention_interval(ATTENTION_INTERVAL)
 
 
 def add_vocabulary(writer: gguf.GGUFWriter, vocabulary: Vocabulary) -> None:
