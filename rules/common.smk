@@ -101,8 +101,14 @@ def engine_file(engine):
 def makes_or_measures():
     """Return whether a scheduled job makes a model or measures a block."""
     # The hook of snakemake's start gets no list of jobs, so the DAG is asked.
-    making = {"convert_model", "fetch_model", "link_model", "quantize_model", "truncate_model"}
-    making |= {"write_synthetic_model", "write_synthetic_draft"}
+    making = {
+        "convert_model",
+        "fetch_model",
+        "link_model",
+        "quantize_model",
+        "truncate_model",
+    }
+    making |= {"write_synthetic_model", "write_synthetic_draft", "make_ngram_cache"}
     making |= {"measure_block", "measure_pass_times"}
     scheduled = {job.rule.name for job in workflow.dag.needrun_jobs()}
     return CAMPAIGN.measured and not making.isdisjoint(scheduled)

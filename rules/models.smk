@@ -3,9 +3,15 @@
 # The config entry determines a model that is fetched, linked, converted or quantized, whichever
 # engine converts or quantizes it. Models that are written or cut here depend on our code as well.
 # A download is refused if the plan, made when snakemake started, says that it does not fit.
-MODEL_FILES = expand(
-    "<models>/{model}.{end}", model=CONFIG.measured_models, end=["gguf", "json"]
-)
+MODEL_FILES = [
+    f"<models>/{model}{end}"
+    for model in CONFIG.measured_models
+    for end in (CONFIG.models[model].suffix, ".json")
+]
+# A file of n-grams is no GGUF.
+GGUF_MODELS = [
+    model for model in CONFIG.models if CONFIG.models[model].suffix == ".gguf"
+]
 # Digests of files for which the config has none, recorded with `--config trust=first-use`.
 DIGEST_LOCK = "config/models.lock.json"
 
@@ -122,6 +128,35 @@ rule quantize_model:
         " && cp {input.engine} {output.maker}"
 
 
+rule make_ngram_cache:
+    """Make a file of n-grams from a text with the engine's llama-lookup-create."""
+    input:
+        script=ancient(script("make_ngram_cache")),
+        engine=lambda wildcards: engine_file(CAMPAIGN.engine_of_model(wildcards.model)),
+        text=lambda wildcards: shipped(CONFIG.models[wildcards.model].text),
+        tokenizer_card=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].tokenizer}.json",
+        tokenizer=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].tokenizer}.gguf",
+    output:
+        maker="<models>/makers/{model}.json",
+        cache="<models>/{model}.ngrams",
+        card="<models>/{model}.json",
+    log:
+        "<models>/logs/make_ngram_cache/{model}.log",
+    benchmark:
+        "<models>/benchmarks/make_ngram_cache/{model}.tsv"
+    wildcard_constraints:
+        model=of_kind("ngram_cache"),
+    priority: 10
+    conda:
+        "../envs/models.yaml"
+    message:
+        "Counting the n-grams of {wildcards.model}"
+    shell:
+        "python {input.script} --engine {input.engine} --tokenizer {input.tokenizer}"
+        " --tokenizer-card {input.tokenizer_card} --text {input.text:q} --out {output.cache}"
+        " --card {output.card} --log {log} && cp {input.engine} {output.maker}"
+
+
 rule fetch_model:
     """Download a model from the hub into the user's cache, and link it into place."""
     input:
@@ -232,6 +267,8 @@ rule describe_model:
         "<models>/logs/describe_model/{model}.log",
     benchmark:
         "<models>/benchmarks/describe_model/{model}.tsv"
+    wildcard_constraints:
+        model="|".join(map(re.escape, GGUF_MODELS)),
     priority: 10
     conda:
         "../envs/models.yaml"

@@ -148,6 +148,16 @@ def test_a_fault_of_a_suite_is_named_with_its_place(study, root, suite, change, 
         ),
         ("cut", {"kind": "truncate", "source": "cut", "layers": 4}, "cut.source: 'cut' is made fr"),
         (
+            "grams",
+            {"kind": "ngram_cache", "tokenizer": "moe_q44", "text": "resources/prompts/code.txt"},
+            "grams.tokenizer: unknown model 'moe_q44'; did you mean 'moe_q4'?",
+        ),
+        (
+            "grams",
+            {"kind": "ngram_cache", "tokenizer": "moe_q4", "text": "nothing.txt"},
+            "grams.text: no file 'nothing.txt' in the workflow's folder",
+        ),
+        (
             "head",
             {"kind": "synthetic_draft", "target": "moe_q44", "method": "draft-eagle3"},
             "head.target: unknown model 'moe_q44'; did you mean 'moe_q4'?",

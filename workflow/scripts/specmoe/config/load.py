@@ -15,7 +15,7 @@ from specmoe.config.base import describe_fault
 from specmoe.config.block import ITSELF, NO_DRAFT, Protocol
 from specmoe.config.engines import PathEngine
 from specmoe.config.matrix import comparison_of, list_blocks
-from specmoe.config.models import AnyModel, ConvertModel, SyntheticDraft, SyntheticModel
+from specmoe.config.models import AnyModel, ConvertModel, NgramCache, SyntheticDraft, SyntheticModel
 from specmoe.config.schema import Config, Suite
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.config.trace_choice import choose_demonstration
@@ -179,7 +179,8 @@ def _check_made_from(config: Config, name: str) -> None:
     """Check that the models that one is made from exist, and that it is not among them."""
     seen = [name]
     while source := config.models[seen[-1]].made_from:
-        place = f"model_sets.{config.campaign.models}.{seen[-1]}.source"
+        key = "tokenizer" if isinstance(config.models[seen[-1]], NgramCache) else "source"
+        place = f"model_sets.{config.campaign.models}.{seen[-1]}.{key}"
         _require(source, config.models, place, "model")
         if source in seen:
             _refuse(place, f"{source!r} is made from itself")
@@ -268,6 +269,11 @@ def _check_prompts(config: Config, name: str, suite: Suite) -> None:
 
 def _check_prompt_files(config: Config, root: Path) -> None:
     files = {f"prompts.texts.{name}.file": p.file for name, p in config.prompts.texts.items()}
+    files |= {
+        f"model_sets.{config.campaign.models}.{name}.text": model.text
+        for name, model in config.models.items()
+        if isinstance(model, NgramCache)
+    }
     for place, file in {**files, "prompts.passage": config.prompts.passage}.items():
         if not (root / file).is_file():
             _refuse(place, f"no file {file!r} in the workflow's folder")

@@ -1,6 +1,6 @@
 """Where models come from: the entries of `model_sets`."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -44,6 +44,8 @@ class Family(Strict):
 
 class ModelBase(Strict):
     """The keys that all models have."""
+
+    suffix: ClassVar[str] = ".gguf"
 
     label: str = Field(
         default="",
@@ -169,6 +171,26 @@ class SyntheticDraft(ModelBase):
     )
 
 
+class NgramCache(ModelBase):
+    """A file of n-grams that llama-lookup-create makes from a text; it drafts without a network."""
+
+    suffix: ClassVar[str] = ".ngrams"
+
+    kind: Literal["ngram_cache"]
+    tokenizer: Name = Field(
+        description="id of a model with the vocabulary of all targets that it drafts for"
+    )
+    text: UserPath = Field(
+        description="path of the text, relative to the workflow's folder or absolute. Targets"
+        " accept what it shares with their own text, so a synthetic model needs text of its own"
+    )
+
+    @property
+    def made_from(self) -> str:
+        """The id of the model that tokenizes the text."""
+        return self.tokenizer
+
+
 class PathModel(ReadyModel):
     """A GGUF file that you have; of a split model, name the first part."""
 
@@ -188,6 +210,7 @@ AnyModel = (
     | TruncateModel
     | SyntheticModel
     | SyntheticDraft
+    | NgramCache
     | PathModel
 )
 Model = Annotated[AnyModel, Field(discriminator="kind")]
