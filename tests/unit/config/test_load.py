@@ -221,6 +221,18 @@ def test_weights_made_from_random_ones_are_random_too(demo, root):
     assert [config.is_synthetic(name) for name in ("cut", "head", "cut_of_own")] == [1, 1, 0]
 
 
+def test_the_set_of_methods_has_a_model_for_every_way_of_drafting(study, root):
+    suite = {"title": "Any", "targets": ["moe_q4"], "drafts": ["cut_q4"], "gammas": [4]}
+    study["suites"]["any"] = {**suite, "prompts": ["code"]}
+    study["campaign"] |= {"models": "methods", "suites": ["any"]}
+    config = load(study, root)
+    assert config.needed_models == ["moe_f16", "moe_q4", "cut_q4"]
+    kinds = {model.kind for model in config.models.values()}
+    assert kinds == {"synthetic", "quantize", "truncate", "synthetic_draft", "ngram_cache"}
+    drafts = [model for model in config.models.values() if model.kind == "synthetic_draft"]
+    assert {draft.method for draft in drafts} == {"draft-eagle3", "draft-dflash", "draft-dspark"}
+
+
 def test_only_models_that_a_suite_runs_and_their_sources_are_needed(study, root):
     study["campaign"] |= {"models": "study_types", "suites": ["C"]}
     config = load(study, root)

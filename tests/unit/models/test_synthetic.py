@@ -314,6 +314,7 @@ def true_shape(study: dict[str, Any], model: str) -> Recipe:
         ("dense_4b", 4.206, 4.206),
         ("dense_9b", 8.954, 7.937),
         ("moe_q8", 34.661, 2.946),
+        ("moe_q4_mtp", 35.505, 2.946),
     ],
 )
 def test_a_true_shape_has_the_parameters_of_its_family(study, model, total, active):
@@ -330,7 +331,9 @@ def test_a_true_shape_has_the_parameters_of_its_family(study, model, total, acti
     assert experts == (shape.experts, shape.experts_used)
 
 
-@pytest.mark.parametrize(("model", "size_gb"), [("moe_q8", 36.9), ("moe_q4", 20.3)])
+@pytest.mark.parametrize(
+    ("model", "size_gb"), [("moe_q8", 36.9), ("moe_q4", 20.3), ("moe_q4_mtp", 20.8)]
+)
 def test_the_35b_model_has_the_size_of_its_type(study, model, size_gb):
     size = sum(tensor.size_bytes for tensor in table(true_shape(study, model)))
     assert size / 1e9 == pytest.approx(size_gb, abs=0.1)

@@ -62,7 +62,7 @@ def size_of(
     family = config.family(model)
     if family is None:
         basis += "; taken for dense"
-        return Size(file_bytes, file_bytes, 0, 0, 0, TYPICAL_LAYERS, basis)
+        return Size(file_bytes, file_bytes, 0, 0, 0, _layers(model, config), basis)
     return _of_family(file_bytes, family, basis)
 
 
@@ -98,6 +98,16 @@ def card_of_entry(model: str, config: Config) -> ModelCard:
         experts=family.experts,
         experts_used=family.experts_used,
     )
+
+
+def _layers(model: str, config: Config) -> int:
+    """Return the layers of a model without a family, or as many as is typical."""
+    entry = config.models[model]
+    if isinstance(entry, TruncateModel):
+        return entry.layers
+    if isinstance(entry, SyntheticModel):
+        return entry.recipe.layers
+    return _layers(entry.made_from, config) if entry.made_from else TYPICAL_LAYERS
 
 
 def _file_bytes(
