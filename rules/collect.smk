@@ -21,7 +21,7 @@ rule record_config:
 rule collect_models:
     """Collect the cards of the campaign's models."""
     input:
-        cards=expand("<models>/{model}.json", model=CONFIG.measured_models),
+        cards=expand("<models>/{model}.json", model=CONFIG.measured_networks),
         script=script("collect_models"),
     output:
         "<campaign>/models.json",

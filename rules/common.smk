@@ -101,8 +101,15 @@ def engine_file(engine):
 def makes_or_measures():
     """Return whether a scheduled job makes a model or measures a block."""
     # The hook of snakemake's start gets no list of jobs, so the DAG is asked.
-    making = {"convert_model", "fetch_model", "link_model", "quantize_model"}
-    making |= {"write_synthetic_model", "measure_block", "measure_pass_times"}
+    making = {
+        "convert_model",
+        "fetch_model",
+        "link_model",
+        "quantize_model",
+        "truncate_model",
+    }
+    making |= {"write_synthetic_model", "write_synthetic_draft", "make_ngram_cache"}
+    making |= {"measure_block", "measure_pass_times"}
     scheduled = {job.rule.name for job in workflow.dag.needrun_jobs()}
     return CAMPAIGN.measured and not making.isdisjoint(scheduled)
 
@@ -142,6 +149,11 @@ def stated_digests(model):
     return ["--sha256", *entry.digests] if stated else []
 
 
+def model_file(model):
+    """Return the file of a model."""
+    return f"<models>/{model}{CONFIG.models[model].suffix}"
+
+
 def block_models(wildcards):
     """Return the files of a block's target and draft, their cards, and what was checked of them."""
     block = CAMPAIGN.blocks[wildcards.block]
@@ -149,10 +161,14 @@ def block_models(wildcards):
     files = {
         "target": f"<models>/{block.target}.gguf",
         "target_card": f"<models>/{block.target}.json",
-        "tensors": [f"<models>/tensors/{engine}/{model}.ok" for model in block.models],
+        "tensors": [
+            f"<models>/tensors/{engine}/{model}.ok"
+            for model in block.models
+            if model in CONFIG.measured_networks
+        ],
     }
     if block.draft_model:
-        files["draft"] = f"<models>/{block.draft_model}.gguf"
+        files["draft"] = model_file(block.draft_model)
         files["draft_card"] = f"<models>/{block.draft_model}.json"
         files["pair"] = f"<models>/pairs/{block.target}/{block.draft_model}.ok"
     return files

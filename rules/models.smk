@@ -1,11 +1,17 @@
 # Model files and their cards; the `kind` of a model in the config says where it comes from.
 #
 # The config entry determines a model that is fetched, linked, converted or quantized, whichever
-# engine converts or quantizes it. Only the weights of a synthetic model depend on our code as well.
+# engine converts or quantizes it. Models that are written or cut here depend on our code as well.
 # A download is refused if the plan, made when snakemake started, says that it does not fit.
-MODEL_FILES = expand(
-    "<models>/{model}.{end}", model=CONFIG.measured_models, end=["gguf", "json"]
-)
+MODEL_FILES = [
+    f"<models>/{model}{end}"
+    for model in CONFIG.measured_models
+    for end in (CONFIG.models[model].suffix, ".json")
+]
+# A file of n-grams is no GGUF.
+GGUF_MODELS = [
+    model for model in CONFIG.models if CONFIG.models[model].suffix == ".gguf"
+]
 # Digests of files for which the config has none, recorded with `--config trust=first-use`.
 DIGEST_LOCK = "config/models.lock.json"
 
@@ -31,6 +37,60 @@ rule write_synthetic_model:
         "Writing model {wildcards.model}"
     shell:
         "python {input.script} --recipe {params.recipe:q} --out {output} 2>&1 | tee {log}"
+
+
+rule write_synthetic_draft:
+    """Write a draft that is constructed for a synthetic target."""
+    input:
+        **program("write_synthetic_draft"),
+    output:
+        "<models>/{model}.gguf",
+    log:
+        "<models>/logs/write_synthetic_draft/{model}.log",
+    benchmark:
+        "<models>/benchmarks/write_synthetic_draft/{model}.tsv"
+    wildcard_constraints:
+        model=of_kind("synthetic_draft"),
+    priority: 10
+    conda:
+        "../envs/models.yaml"
+    params:
+        entry=lambda wildcards: model_entry(wildcards.model),
+        target=lambda wildcards: CONFIG.models[
+            CONFIG.models[wildcards.model].target
+        ].recipe.to_json(),
+    message:
+        "Writing draft {wildcards.model}"
+    shell:
+        "python {input.script} --entry {params.entry:q} --target {params.target:q} --out {output}"
+        " 2>&1 | tee {log}"
+
+
+rule truncate_model:
+    """Cut a draft from a model: its first layers, with its norm and head."""
+    input:
+        **program("truncate_model"),
+        # The card exists only if the source is complete.
+        source_card=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.json",
+        source=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.gguf",
+    output:
+        "<models>/{model}.gguf",
+    log:
+        "<models>/logs/truncate_model/{model}.log",
+    benchmark:
+        "<models>/benchmarks/truncate_model/{model}.tsv"
+    wildcard_constraints:
+        model=of_kind("truncate"),
+    priority: 10
+    conda:
+        "../envs/models.yaml"
+    params:
+        layers=lambda wildcards: CONFIG.models[wildcards.model].layers,
+    message:
+        "Cutting {wildcards.model}: the first {params.layers} layers"
+    shell:
+        "python {input.script} --source {input.source} --layers {params.layers} --out {output}"
+        " 2>&1 | tee {log}"
 
 
 rule quantize_model:
@@ -66,6 +126,35 @@ rule quantize_model:
         "python {input.script} --engine {input.engine} --source {input.source}"
         " --type {params.type} {params.imatrix:q} --out {output.model} --log {log}"
         " && cp {input.engine} {output.maker}"
+
+
+rule make_ngram_cache:
+    """Make a file of n-grams from a text with the engine's llama-lookup-create."""
+    input:
+        script=ancient(script("make_ngram_cache")),
+        engine=lambda wildcards: engine_file(CAMPAIGN.engine_of_model(wildcards.model)),
+        text=lambda wildcards: shipped(CONFIG.models[wildcards.model].text),
+        tokenizer_card=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].tokenizer}.json",
+        tokenizer=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].tokenizer}.gguf",
+    output:
+        maker="<models>/makers/{model}.json",
+        cache="<models>/{model}.ngrams",
+        card="<models>/{model}.json",
+    log:
+        "<models>/logs/make_ngram_cache/{model}.log",
+    benchmark:
+        "<models>/benchmarks/make_ngram_cache/{model}.tsv"
+    wildcard_constraints:
+        model=of_kind("ngram_cache"),
+    priority: 10
+    conda:
+        "../envs/models.yaml"
+    message:
+        "Counting the n-grams of {wildcards.model}"
+    shell:
+        "python {input.script} --engine {input.engine} --tokenizer {input.tokenizer}"
+        " --tokenizer-card {input.tokenizer_card} --text {input.text:q} --out {output.cache}"
+        " --card {output.card} --log {log} && cp {input.engine} {output.maker}"
 
 
 rule fetch_model:
@@ -178,6 +267,8 @@ rule describe_model:
         "<models>/logs/describe_model/{model}.log",
     benchmark:
         "<models>/benchmarks/describe_model/{model}.tsv"
+    wildcard_constraints:
+        model="|".join(map(re.escape, GGUF_MODELS)),
     priority: 10
     conda:
         "../envs/models.yaml"
@@ -232,7 +323,7 @@ rule check_pair:
     """Check that a draft has its target's vocabulary before any block is measured."""
     input:
         **program("check_pair"),
-        draft="<models>/{draft}.gguf",
+        draft=lambda wildcards: model_file(wildcards.draft),
         draft_card="<models>/{draft}.json",
         target="<models>/{target}.gguf",
         target_card="<models>/{target}.json",

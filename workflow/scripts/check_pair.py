@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.models.card import load_card
+from specmoe.files import named_if_damaged, read_record
 from specmoe.models.gguf import check_same_vocabulary
 
 
@@ -13,14 +13,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--target", required=True, type=Path, help="GGUF")
     parser.add_argument("--target-card", required=True, type=Path, help="its card")
-    parser.add_argument("--draft", required=True, type=Path, help="GGUF")
+    parser.add_argument("--draft", required=True, type=Path, help="GGUF, or a file of n-grams")
     parser.add_argument("--draft-card", required=True, type=Path, help="its card")
     parser.add_argument("--out", required=True, type=Path, help="made if they agree")
     args = parser.parse_args()
-    target, draft = load_card(args.target_card), load_card(args.draft_card)
-    if target.vocabulary_sha256 != draft.vocabulary_sha256:
+    if vocabulary_of(args.target_card) != vocabulary_of(args.draft_card):
         check_same_vocabulary(args.target, args.draft)
     args.out.touch()
+
+
+def vocabulary_of(card: Path) -> str | None:
+    """Return the digest of a vocabulary that a card has."""
+    with named_if_damaged(card):
+        digest: str | None = read_record(card)["vocabulary_sha256"]
+    return digest
 
 
 if __name__ == "__main__":

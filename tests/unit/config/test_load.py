@@ -142,6 +142,32 @@ def test_a_fault_of_a_suite_is_named_with_its_place(study, root, suite, change, 
         ),
         ("q", {"kind": "quantize", "source": "q", "type": "Q8_0"}, "q.source: 'q' is made from"),
         (
+            "cut",
+            {"kind": "truncate", "source": "moe_q44", "layers": 4},
+            "cut.source: unknown model 'moe_q44'; did you mean 'moe_q4'?",
+        ),
+        ("cut", {"kind": "truncate", "source": "cut", "layers": 4}, "cut.source: 'cut' is made fr"),
+        (
+            "grams",
+            {"kind": "ngram_cache", "tokenizer": "moe_q44", "text": "resources/prompts/code.txt"},
+            "grams.tokenizer: unknown model 'moe_q44'; did you mean 'moe_q4'?",
+        ),
+        (
+            "grams",
+            {"kind": "ngram_cache", "tokenizer": "moe_q4", "text": "nothing.txt"},
+            "grams.text: no file 'nothing.txt' in the workflow's folder",
+        ),
+        (
+            "head",
+            {"kind": "synthetic_draft", "target": "moe_q44", "method": "eagle3"},
+            "head.target: unknown model 'moe_q44'; did you mean 'moe_q4'?",
+        ),
+        (
+            "head",
+            {"kind": "synthetic_draft", "target": "moe_q4", "method": "eagle3"},
+            "head.target: 'moe_q4' is not of kind synthetic",
+        ),
+        (
             "c",
             {"kind": "convert", "repository": "a/b"},
             "c: engine 'current' has no converter; give it",
@@ -169,6 +195,42 @@ def test_a_quantized_model_has_the_family_of_its_source(study, root):
     study["campaign"]["models"] = "study_types"
     config = load(study, root)
     assert config.family("moe_q4") == config.families["qwen3.5-35b-a3b"]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "message"),
+    [
+        ({"core_layers": 3}, "the core of 'dense_0.8b' has no layer of full attention"),
+        ({"hidden": 288}, "'dense_0.8b': hidden is no multiple of head_size"),
+    ],
+)
+def test_a_draft_is_constructed_only_for_a_core_that_it_can_repeat(demo, root, recipe, message):
+    models = demo["model_sets"]["demo"]
+    models["dense_0.8b"]["recipe"] |= recipe
+    models["head"] = {"kind": "synthetic_draft", "target": "dense_0.8b", "method": "dspark"}
+    assert fault(demo, root) == f"config: model_sets.demo.head.target: {message}"
+
+
+def test_weights_made_from_random_ones_are_random_too(demo, root):
+    models = demo["model_sets"]["demo"]
+    models["cut"] = {"kind": "truncate", "source": "moe_q8", "layers": 4}
+    models["head"] = {"kind": "synthetic_draft", "target": "moe_f16", "method": "eagle3"}
+    models["own"] = {"kind": "path", "path": "x.gguf"}
+    models["cut_of_own"] = {"kind": "truncate", "source": "own", "layers": 4}
+    config = load(demo, root)
+    assert [config.is_synthetic(name) for name in ("cut", "head", "cut_of_own")] == [1, 1, 0]
+
+
+def test_the_set_of_methods_has_a_model_for_every_way_of_drafting(study, root):
+    suite = {"title": "Any", "targets": ["moe_q4"], "drafts": ["cut_q4"], "gammas": [4]}
+    study["suites"]["any"] = {**suite, "prompts": ["code"]}
+    study["campaign"] |= {"models": "methods", "suites": ["any"]}
+    config = load(study, root)
+    assert config.needed_models == ["moe_f16", "moe_q4", "cut_q4"]
+    kinds = {model.kind for model in config.models.values()}
+    assert kinds == {"synthetic", "quantize", "truncate", "synthetic_draft", "ngram_cache"}
+    drafts = [model for model in config.models.values() if model.kind == "synthetic_draft"]
+    assert {draft.method for draft in drafts} == {"eagle3", "dflash", "dspark"}
 
 
 def test_only_models_that_a_suite_runs_and_their_sources_are_needed(study, root):

@@ -116,6 +116,12 @@ def test_libraries_are_hashed_and_links_to_them_are_not(binaries, memory):
     assert found.keys() - {"llama-server", "llama-quantize", "llama-bench"} == {"libllama.so.0.1"}
 
 
+def test_the_tool_that_makes_n_grams_measures_nothing_and_is_not_hashed(binaries, memory):
+    without = file_digests(binaries, memory)
+    (binaries / "llama-lookup-create").write_text("a tool")
+    assert file_digests(binaries, memory) == without
+
+
 def test_a_missing_folder_has_its_last_known_digests_and_an_unknown_one_has_none(binaries, memory):
     assert file_digests(binaries.with_name("none"), memory) == {}
     assert not memory.exists()

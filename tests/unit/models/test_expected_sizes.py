@@ -99,3 +99,22 @@ def test_a_model_without_file_and_family_has_no_card(study, root):
     del study["model_sets"]["study"]["moe_q4"]["family"]
     with pytest.raises(ConfigError, match="model 'moe_q4'"):
         card_of_entry("moe_q4", load(study, root))
+
+
+def test_a_cut_of_a_quantized_synthetic_model_has_its_layers_share(demo, root):
+    models = demo["model_sets"]["demo"]
+    models["cut"] = {"kind": "truncate", "source": "moe_q8", "layers": 7}
+    config = load(demo, root)
+    half, whole = (size_of(name, config, {}, {}) for name in ("cut", "moe_q8"))
+    assert (half.layers, whole.layers) == (7, 14)
+    assert half.file_bytes == pytest.approx(whole.file_bytes / 2, abs=1)
+
+
+def test_a_cut_has_its_layers_share_of_its_source(study, root):
+    cut = {"kind": "truncate", "source": "moe_q4", "layers": 10}
+    study["model_sets"]["study"]["cut"] = cut
+    size = size_of("cut", load(study, root), {}, {})
+    assert (size.file_bytes, size.basis) == (
+        20_600_000_000 // 4,
+        "its source's layers; taken for dense",
+    )

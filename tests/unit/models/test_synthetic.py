@@ -14,6 +14,7 @@ from gguf.quants import dequantize
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.errors import ModelError
 from specmoe.models import synthetic
+from specmoe.models.card import load_cards
 from specmoe.models.gguf import active_parameters, read_card
 from specmoe.models.gguf_header import TensorInfo
 from specmoe.models.random_weights import Tensor, draw
@@ -24,6 +25,8 @@ from ...recipes import TINY as CORE
 
 LARGE = replace(CORE, layers=6)
 MOE = replace(LARGE, experts=8, experts_used=2, expert_ffn=32)
+FULL = replace(CORE, attention="full", core_layers=1)
+FULL_MOE = replace(FULL, layers=3, experts=8, experts_used=2, expert_ffn=32)
 Q8 = replace(MOE, dtype="Q8_0")
 Q4 = replace(MOE, hidden=256, expert_ffn=256, dtype="Q4_K")
 
@@ -38,7 +41,7 @@ def planned(recipe: Recipe) -> dict[str, Tensor]:
     return {tensor.name: tensor for tensor in tensors(recipe)}
 
 
-@pytest.mark.parametrize("recipe", [CORE, MOE, Q8, Q4])
+@pytest.mark.parametrize("recipe", [CORE, MOE, FULL_MOE, Q8, Q4])
 def test_the_same_recipe_gives_the_same_bytes(tmp_path, recipe):
     write_model(tmp_path / "one.gguf", recipe)
     write_model(tmp_path / "two.gguf", recipe)
@@ -88,6 +91,54 @@ def test_layers_after_the_core_write_ever_smaller_updates():
         assert later.deviation / in_core.deviation == pytest.approx(strength)
 
 
+def test_a_core_that_starts_later_has_weak_layers_before_and_after_it():
+    plan = planned(replace(CORE, layers=6, core_first=3, core_layers=1, epsilon=0.1))
+    core = plan["blk.3.ffn_down.weight"].deviation
+    strengths = [plan[f"blk.{layer}.ffn_down.weight"].deviation / core for layer in range(6)]
+    assert strengths == pytest.approx([0.1, 0.1, 0.1, 1, 0.1, 0.1 * 4 / 5])
+
+
+@pytest.mark.parametrize("recipe", [LARGE, MOE, FULL_MOE, Q8, replace(CORE, dtype="BF16")])
+def test_an_mtp_block_is_the_cores_layer_of_full_attention_once_more(tmp_path, recipe):
+    recipe = replace(recipe, mtp_blocks=1)
+    model = written(tmp_path, recipe)
+    block, layer = f"blk.{recipe.layers}.", "blk.0." if recipe.attention == "full" else "blk.3."
+    repeated = {name.removeprefix(layer) for name in model if name.startswith(layer)}
+    own = {name.removeprefix(block) for name in model if name.startswith(block)}
+    assert own - repeated == {f"nextn.{name}.weight" for name in ("eh_proj", "enorm", "hnorm")}
+    assert repeated <= own
+    for name in repeated:
+        np.testing.assert_array_equal(model[block + name], model[layer + name], err_msg=name)
+
+
+@pytest.mark.parametrize("recipe", [LARGE, Q8])
+def test_an_mtp_block_reads_the_embedding_of_the_newest_token(tmp_path, recipe):
+    write_model(tmp_path / "model.gguf", replace(recipe, mtp_blocks=1))
+    found = {t.name: t for t in gguf.GGUFReader(tmp_path / "model.gguf").tensors}
+    merge = found[f"blk.{recipe.layers}.nextn.eh_proj.weight"]
+    expected = np.hstack([np.eye(CORE.hidden), np.zeros((CORE.hidden, CORE.hidden))])
+    np.testing.assert_array_equal(dequantize(merge.data, merge.tensor_type), expected)
+
+
+def test_an_mtp_block_changes_nothing_else_and_is_no_layer_of_the_card(tmp_path):
+    without, with_block = written(tmp_path, MOE), written(tmp_path, replace(MOE, mtp_blocks=1))
+    for name, weights in without.items():
+        np.testing.assert_array_equal(weights, with_block[name], err_msg=name)
+    card = read_card(tmp_path / "model.gguf")
+    write_model(tmp_path / "without.gguf", MOE)
+    alone = read_card(tmp_path / "without.gguf")
+    assert (card.layers, card.parameters_active) == (alone.layers, alone.parameters_active)
+    assert card.parameters_total > alone.parameters_total
+
+
+def test_the_demo_still_has_the_models_that_shipped_campaigns_measured(tmp_path, study, root):
+    shipped = load_cards(root / "resources/campaigns/demo/models.json")
+    for name in ("dense_0.8b", "stranger"):
+        recipe = Recipe(**study["model_sets"]["demo"][name]["recipe"])
+        write_model(tmp_path / "model.gguf", recipe)
+        assert read_card(tmp_path / "model.gguf") == shipped[name]
+
+
 def test_epsilon_zero_silences_every_layer_after_the_core():
     plan = planned(replace(LARGE, epsilon=0.0))
     for name in ("blk.4.ssm_out.weight", "blk.5.ffn_down.weight"):
@@ -108,6 +159,23 @@ def test_the_last_of_every_four_layers_has_full_attention():
     recurrent = {int(name.split(".")[1]) for name in plan if name.endswith("ssm_out.weight")}
     assert attention == {3, 7}
     assert recurrent == {0, 1, 2, 4, 5, 6}
+
+
+def test_with_full_attention_every_layer_has_it_and_the_core_is_dense_in_an_moe_too():
+    plan = planned(FULL_MOE)
+    layers = range(FULL_MOE.layers)
+    assert all(f"blk.{layer}.attn_qkv.weight" in plan for layer in layers)
+    assert not any("ssm" in name for name in plan)
+    routed = [layer for layer in layers if f"blk.{layer}.ffn_up_exps.weight" in plan]
+    dense = [layer for layer in layers if f"blk.{layer}.ffn_up.weight" in plan]
+    assert (dense, routed) == ([0], [1, 2])
+
+
+def test_a_dense_draft_is_the_core_of_an_moe_with_full_attention(tmp_path):
+    small, large = written(tmp_path, replace(FULL, layers=1)), written(tmp_path, FULL_MOE)
+    assert small.keys() < large.keys()
+    for name, weights in small.items():
+        np.testing.assert_array_equal(weights, large[name], err_msg=name)
 
 
 def test_sizes_that_are_multiples_of_256_give_rows_that_every_quantization_can_pack():
@@ -161,6 +229,9 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
         ({"head_size": 18}, "head_size must be a multiple of 4"),
         ({"experts": 4, "experts_used": 5, "expert_ffn": 32}, "experts_used must be at most"),
         ({"experts": 4, "experts_used": 2}, "an MoE needs experts_used and expert_ffn"),
+        ({"core_first": 4}, "core_first must be one of the layers"),
+        ({"core_first": -1}, "core_first must be one of the layers"),
+        ({"core_layers": 3, "mtp_blocks": 1}, "MTP block needs a layer of full attention"),
         ({"dtype": "Q8_0", "ffn": 48}, r"Q8_0 needs hidden, ffn, .* to be multiples of 32"),
         ({"dtype": "Q8_0", "heads": 3, "head_size": 16}, r"heads \* head_size"),
         ({"dtype": "Q4_K", "hidden": 256}, "Q4_K needs routed experts"),
@@ -243,6 +314,7 @@ def true_shape(study: dict[str, Any], model: str) -> Recipe:
         ("dense_4b", 4.206, 4.206),
         ("dense_9b", 8.954, 7.937),
         ("moe_q8", 34.661, 2.946),
+        ("moe_q4_mtp", 35.505, 2.946),
     ],
 )
 def test_a_true_shape_has_the_parameters_of_its_family(study, model, total, active):
@@ -259,7 +331,9 @@ def test_a_true_shape_has_the_parameters_of_its_family(study, model, total, acti
     assert experts == (shape.experts, shape.experts_used)
 
 
-@pytest.mark.parametrize(("model", "size_gb"), [("moe_q8", 36.9), ("moe_q4", 20.3)])
+@pytest.mark.parametrize(
+    ("model", "size_gb"), [("moe_q8", 36.9), ("moe_q4", 20.3), ("moe_q4_mtp", 20.8)]
+)
 def test_the_35b_model_has_the_size_of_its_type(study, model, size_gb):
     size = sum(tensor.size_bytes for tensor in table(true_shape(study, model)))
     assert size / 1e9 == pytest.approx(size_gb, abs=0.1)

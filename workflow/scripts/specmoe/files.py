@@ -43,6 +43,23 @@ def replace_text(path: Path, text: str) -> None:
         part.unlink(missing_ok=True)
 
 
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Give the name of a new file, which replaces the model `path` unless the block fails.
+
+    Raises ModelError if the disk is full or fails.
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield part
+        part.replace(path)
+    except OSError as error:
+        free = shutil.disk_usage(path.parent).free
+        raise ModelError(f"{path}: not written, {free} bytes free there: {error}") from error
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def parts_of(first: str) -> list[str]:
     """Return the names of all parts of a split GGUF, given its first; one name for a whole GGUF.
 

@@ -1,5 +1,7 @@
 """Acceptance by position of a draft: how far drafts hold."""
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -41,7 +43,7 @@ def acceptance_by_position(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _sum(lists: "pd.Series[list[int]]") -> np.ndarray:
+def _sum(lists: Iterable[Sequence[int]]) -> np.ndarray:
     """Return the sums by position of lists of the same length."""
     total: np.ndarray = np.sum([np.asarray(one, dtype=int) for one in lists], axis=0)
     return total

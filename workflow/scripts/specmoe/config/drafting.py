@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Annotated, Any, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, WithJsonSchema, field_validator, model_validator
+from pydantic.json_schema import JsonSchemaValue
 
 from specmoe.config.base import Name, Positive, Share, Strict
 from specmoe.config.block import History
@@ -14,11 +15,15 @@ _DEFAULT_MATCH = 3
 # The parameters that are lists, whose product a method's settings are.
 _LISTS = ("gammas", "ngram_gammas", "p_min", "n_min", "n_match", "min_hits", "history")
 
+_METHOD: JsonSchemaValue = {"enum": [method.value for method in Method]}
+# A single method may be written without a list.
+_ONE_OR_MORE = WithJsonSchema({"anyOf": [_METHOD, {"type": "array", "items": _METHOD}]})
+
 
 class Drafting(Strict):
     """One way of drafting, or a chain of them; its lists multiply."""
 
-    method: list[Method] = Field(
+    method: Annotated[list[Method], _ONE_OR_MORE] = Field(
         min_length=1,
         description="`draft` (a second model), `mtp`, `eagle3`, `dflash`, `dspark`, `ngram-simple`,"
         " `ngram-map-k`, `ngram-map-k4v`, `ngram-mod` or `ngram-cache`; or a list of n-gram methods"

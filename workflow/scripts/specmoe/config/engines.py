@@ -51,7 +51,8 @@ class PathEngine(Strict):
     source: Literal["path"]
     path: UserPath = Field(
         description="folder of `llama-server`, `llama-quantize` and `llama-bench` (for protocol"
-        " `published` also `llama-speculative`), with the shared libraries they load, if any"
+        " `published` also `llama-speculative`, for models of kind `ngram_cache` also"
+        " `llama-lookup-create`), with the shared libraries they load, if any"
     )
     converter: UserPath | None = Field(
         default=None,

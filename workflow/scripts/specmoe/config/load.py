@@ -20,8 +20,8 @@ from specmoe.config.drafting import Drafting
 from specmoe.config.engines import PathEngine
 from specmoe.config.matrix import comparison_of, list_blocks, suite_blocks
 from specmoe.config.methods import Method, is_ngram
-from specmoe.config.models import ConvertModel, QuantizeModel
-from specmoe.config.schema import Config, Suite
+from specmoe.config.models import AnyModel, ConvertModel, NgramCache, SyntheticDraft, SyntheticModel
+from specmoe.config.schema import ALL, Config, Suite
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.config.trace_choice import choose_demonstration
 from specmoe.errors import ConfigError, nearest
@@ -179,14 +179,9 @@ def _check_sources(config: Config) -> None:
                 f"engine {config.campaign.engine!r} has no converter; give it `converter`, a folder"
                 " of llama.cpp's source, or name an engine built from source",
             )
-        seen = [name]
-        while isinstance(model, QuantizeModel):
-            place = f"model_sets.{config.campaign.models}.{seen[-1]}.source"
-            _require(model.source, models, place, "model")
-            if model.source in seen:
-                _refuse(place, f"{model.source!r} is made from itself")
-            seen.append(model.source)
-            model = models[model.source]
+        if isinstance(model, SyntheticDraft):
+            _check_synthetic_draft(models, model, place)
+        _check_made_from(config, name)
     for word, meaning in ((NO_DRAFT, "no draft"), (ITSELF, "the target")):
         if word in models:
             _refuse("model_sets", f"{word!r} means {meaning} and names no model")
@@ -199,6 +194,32 @@ def _check_models_of_suites(config: Config) -> None:
         for draft in suite.drafts:
             known = [NO_DRAFT, ITSELF, *config.models]
             _require(draft, known, f"suites.{name}.drafts", "model")
+
+
+def _check_made_from(config: Config, name: str) -> None:
+    """Check that the models that one is made from exist, and that it is not among them."""
+    seen = [name]
+    while source := config.models[seen[-1]].made_from:
+        key = "tokenizer" if isinstance(config.models[seen[-1]], NgramCache) else "source"
+        place = f"model_sets.{config.campaign.models}.{seen[-1]}.{key}"
+        _require(source, config.models, place, "model")
+        if source in seen:
+            _refuse(place, f"{source!r} is made from itself")
+        seen.append(source)
+
+
+def _check_synthetic_draft(
+    models: Mapping[str, AnyModel], draft: SyntheticDraft, place: str
+) -> None:
+    """Check that a draft's target has a recipe that such a draft can be constructed from."""
+    _require(draft.target, models, f"{place}.target", "model")
+    target = models[draft.target]
+    if not isinstance(target, SyntheticModel):
+        _refuse(f"{place}.target", f"{draft.target!r} is not of kind synthetic")
+    if target.recipe.first_full_attention is None:
+        _refuse(f"{place}.target", f"the core of {draft.target!r} has no layer of full attention")
+    if target.recipe.hidden % target.recipe.head_size:
+        _refuse(f"{place}.target", f"{draft.target!r}: hidden is no multiple of head_size")
 
 
 def _check_suite(config: Config, name: str, suite: Suite) -> None:
@@ -237,6 +258,7 @@ def _check_ways(config: Config, name: str, suite: Suite) -> None:
         _refuse(
             place, "name in `drafts` or `methods` what drafts; `drafts: [none]` if nothing does"
         )
+    assert suite.methods != ALL  # spelled out by now
     for number, way in enumerate(suite.methods):
         _check_method(config, name, way, f"{place}.methods.{number}")
     pairs = Counter(
@@ -321,6 +343,11 @@ def _check_prompts(config: Config, name: str, suite: Suite) -> None:
 
 def _check_prompt_files(config: Config, root: Path) -> None:
     files = {f"prompts.texts.{name}.file": p.file for name, p in config.prompts.texts.items()}
+    files |= {
+        f"model_sets.{config.campaign.models}.{name}.text": model.text
+        for name, model in config.models.items()
+        if isinstance(model, NgramCache)
+    }
     for place, file in {**files, "prompts.passage": config.prompts.passage}.items():
         if not (root / file).is_file():
             _refuse(place, f"no file {file!r} in the workflow's folder")

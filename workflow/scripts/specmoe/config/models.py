@@ -1,6 +1,6 @@
 """Where models come from: the entries of `model_sets`."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -12,6 +12,9 @@ UNVERIFIED: Literal["unverified"] = "unverified"
 
 Repository = Annotated[str, StringConstraints(pattern=r"^[^/\s]+/[^/\s]+$")]
 Revision = Annotated[str, StringConstraints(pattern=r"^\S+$")]
+
+DraftMethod = Literal["eagle3", "dflash", "dspark"]
+"""A way of drafting that reads the target's hidden states."""
 
 # Of models of the hub, ready-made or to convert.
 _REPOSITORY = Field(description="repository on Hugging Face")
@@ -42,12 +45,19 @@ class Family(Strict):
 class ModelBase(Strict):
     """The keys that all models have."""
 
+    suffix: ClassVar[str] = ".gguf"
+
     label: str = Field(
         default="",
         description="its name in tables and figures; without it the name of a `path` or `hub`"
         " model's file, and the id of any other",
     )
     family: Name | None = Field(default=None, description="one of `families`")
+
+    @property
+    def made_from(self) -> str | None:
+        """The id of the model whose file this one's is made from; None if there is none."""
+        return None
 
 
 class ReadyModel(ModelBase):
@@ -119,12 +129,66 @@ class QuantizeModel(ModelBase):
     type: str = Field(pattern=r"^[A-Z0-9_]+$", description="as llama-quantize names it")
     imatrix: UserPath | None = Field(default=None, description="path of an importance matrix")
 
+    @property
+    def made_from(self) -> str:
+        """The id of the model to quantize."""
+        return self.source
+
+
+class TruncateModel(ModelBase):
+    """A draft cut from another model of the set: its first layers, with its norm and head."""
+
+    kind: Literal["truncate"]
+    source: Name = Field(description="id of the model to cut")
+    layers: Positive = Field(description="layers to keep, fewer than the model has")
+
+    @property
+    def made_from(self) -> str:
+        """The id of the model to cut."""
+        return self.source
+
 
 class SyntheticModel(ModelBase):
     """Random weights of a real architecture, written here."""
 
     kind: Literal["synthetic"]
     recipe: Recipe
+
+
+class SyntheticDraft(ModelBase):
+    """A draft for a synthetic target, constructed from the target's recipe and written here."""
+
+    kind: Literal["synthetic_draft"]
+    target: Name = Field(description="id of the synthetic model that it drafts for")
+    method: DraftMethod = Field(
+        description="how it drafts. If the target's core is one layer of full attention, about half"
+        " of the first drafted tokens are accepted and fewer of the later ones, of"
+        " `dflash` by chance"
+    )
+    block_size: Positive = Field(
+        default=16,
+        description="longest block of `dspark`, and one more than that of `dflash`",
+    )
+
+
+class NgramCache(ModelBase):
+    """A file of n-grams that llama-lookup-create makes from a text; it drafts without a network."""
+
+    suffix: ClassVar[str] = ".ngrams"
+
+    kind: Literal["ngram_cache"]
+    tokenizer: Name = Field(
+        description="id of a model with the vocabulary of all targets that it drafts for"
+    )
+    text: UserPath = Field(
+        description="path of the text, relative to the workflow's folder or absolute. Targets"
+        " accept what it shares with their own text, so a synthetic model needs text of its own"
+    )
+
+    @property
+    def made_from(self) -> str:
+        """The id of the model that tokenizes the text."""
+        return self.tokenizer
 
 
 class PathModel(ReadyModel):
@@ -139,5 +203,14 @@ class PathModel(ReadyModel):
         return parts_of(self.path)
 
 
-AnyModel = HubModel | ConvertModel | QuantizeModel | SyntheticModel | PathModel
+AnyModel = (
+    HubModel
+    | ConvertModel
+    | QuantizeModel
+    | TruncateModel
+    | SyntheticModel
+    | SyntheticDraft
+    | NgramCache
+    | PathModel
+)
 Model = Annotated[AnyModel, Field(discriminator="kind")]

@@ -76,9 +76,9 @@ def _sections(path: str, node: _Schema, defs: _Schema) -> Iterator[tuple[str, _K
     while "patternProperties" in node:
         [node] = node["patternProperties"].values()
         path += ".*"
-    if node.get("type") == "array":
-        yield from _sections(f"{path}[]", node["items"], defs)
-        return
+    for option in _options(node):
+        if option.get("type") == "array":
+            yield from _sections(f"{path}[]", option["items"], defs)
     kinds = _kinds(node, defs)
     if kinds:
         yield path, kinds
@@ -96,6 +96,12 @@ def _kinds(node: _Schema, defs: _Schema) -> _Kinds:
     return [("", section)] if "properties" in section else []
 
 
+def _options(node: _Schema) -> list[_Schema]:
+    """Return what a value may be, null left out."""
+    options = node.get("anyOf", [node])
+    return [option for option in options if option.get("type") != "null"]
+
+
 def _resolved(node: _Schema, defs: _Schema) -> _Schema:
     return defs[node["$ref"].removeprefix("#/$defs/")] if "$ref" in node else node
 
@@ -105,7 +111,8 @@ def _table(heading: str, kinds: _Kinds, defs: _Schema) -> str:
     rows: dict[tuple[str, ...], list[str]] = {}
     for kind, section in kinds:
         for key, node in section["properties"].items():
-            if "const" not in node and not any(_sections(key, node, defs)):
+            holds_list = any(option.get("type") == "array" for option in _options(node))
+            if "const" not in node and (holds_list or not any(_sections(key, node, defs))):
                 row = _row(key, node, key in section.get("required", []), defs)
                 rows.setdefault(row, []).append(kind)
     several = len(kinds) > 1
@@ -133,12 +140,13 @@ def _type(node: _Schema, defs: _Schema, plural: str = "") -> str:
     """Return the type of a value in words; `plural` is the ending of its noun."""
     node = {**_resolved(node, defs), **node}
     if "anyOf" in node:
-        options = [option for option in node["anyOf"] if option.get("type") != "null"]
-        return " or ".join(_type(option, defs, plural) for option in options)
+        return " or ".join(_type(option, defs, plural) for option in _options(node))
     if "enum" in node or "const" in node:
         return ", ".join(f"`{value}`" for value in node.get("enum", [node.get("const")]))
     if node["type"] == "array":
         return f"list of {_type(node['items'], defs, 's')}"
+    if "properties" in node:
+        return f"section{plural}"
     if node["type"] == "object":
         [value] = node.get("patternProperties", {"": node.get("additionalProperties")}).values()
         return f"{_type(value, defs, 's')} by name"

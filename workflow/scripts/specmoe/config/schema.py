@@ -30,7 +30,17 @@ from specmoe.config.drafting import Drafting
 from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
 from specmoe.config.measurement import Measurement
 from specmoe.config.methods import Method
-from specmoe.config.models import AnyModel, Family, HubModel, Model, PathModel, QuantizeModel
+from specmoe.config.models import (
+    AnyModel,
+    Family,
+    HubModel,
+    Model,
+    ModelBase,
+    PathModel,
+    QuantizeModel,
+    SyntheticDraft,
+    SyntheticModel,
+)
 from specmoe.files import named_if_damaged
 
 
@@ -252,12 +262,19 @@ class Config(Strict):
         return [name for name in self.models if name in named]
 
     @property
+    def measured_networks(self) -> list[str]:
+        """The measured models but for tables of n-grams."""
+        return [
+            name for name in self.measured_models if self.models[name].suffix == ModelBase.suffix
+        ]
+
+    @property
     def needed_models(self) -> list[str]:
         """The ids of the measured models and of the models they are made from."""
         needed = set(self.measured_models)
         for name in self.measured_models:
-            while isinstance(model := self.models[name], QuantizeModel):
-                name = model.source
+            while source := self.models[name].made_from:
+                name = source
                 needed.add(name)
         return [name for name in self.models if name in needed]
 
@@ -305,11 +322,11 @@ class Config(Strict):
         return entry.family or model
 
     def is_synthetic(self, model: str) -> bool:
-        """Return whether a model's weights are random, or quantized from random ones."""
+        """Return whether a model's weights are random, or made from random ones."""
         entry = self.models[model]
-        if isinstance(entry, QuantizeModel):
-            return self.is_synthetic(entry.source)
-        return entry.kind == "synthetic"
+        if entry.made_from is not None:
+            return self.is_synthetic(entry.made_from)
+        return isinstance(entry, SyntheticModel | SyntheticDraft)
 
     def prompt_label(self, prompt: str) -> str:
         """Return the label of a prompt, or its id if the configuration no longer has the text."""

@@ -6,14 +6,17 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+ATTENTION_INTERVAL = 4
+"""Every fourth layer has full attention, the others a Gated DeltaNet, as in Qwen3.5."""
+
 
 @dataclass(frozen=True)
 class Recipe:
     """The recipe of a synthetic model; sizes are counts of elements, not bytes.
 
-    Members of one family differ only in `layers`, `experts`, `experts_used`, `expert_ffn` and
-    `dtype`. For llama-quantize's K-quants `hidden`, `ffn`, `expert_ffn`, `heads * head_size` and
-    `gdn_value_heads * gdn_head_size` must be multiples of 256.
+    Members of one family differ only in `layers`, `experts`, `experts_used`, `expert_ffn`,
+    `mtp_blocks` and `dtype`. For llama-quantize's K-quants `hidden`, `ffn`, `expert_ffn`,
+    `heads * head_size` and `gdn_value_heads * gdn_head_size` must be multiples of 256.
     """
 
     # pydantic reads this: for it the recipe is a section of the configuration.
@@ -38,16 +41,39 @@ class Recipe:
     gdn_head_size: Annotated[
         int, Field(description="size of a DeltaNet head; a head's state has its square")
     ]
+    attention: Annotated[
+        Literal["hybrid", "full"],
+        Field(
+            description="`hybrid` is Qwen3.5: three Gated DeltaNets to a layer of full attention;"
+            " `full` is MiMo 2: full attention in every layer, and a dense FFN in the core's layers"
+            " even if the model is an MoE"
+        ),
+    ] = "hybrid"
     experts: Annotated[int, Field(description="routed experts of a layer; 0 if dense")] = 0
     experts_used: Annotated[int, Field(description="routed experts that one token visits")] = 0
     expert_ffn: Annotated[int, Field(description="inner width of a routed expert")] = 0
-    core_layers: Annotated[int, Field(description="first layers, which have full strength")] = 4
+    core_first: Annotated[int, Field(description="first layer of the core, counted from 0")] = 0
+    core_layers: Annotated[
+        int, Field(description="layers of the core, which have full strength")
+    ] = 4
     epsilon: Annotated[
-        float, Field(description="strength of the first later layer, relative to the core")
+        float,
+        Field(
+            description="strength, relative to the core, of the layers before the core and of the"
+            " first one after it"
+        ),
     ] = 0.15
     routed_epsilon: Annotated[
         float, Field(description="strength of the routed experts, in every layer")
     ] = 0.1
+    mtp_blocks: Annotated[
+        Literal[0, 1],
+        Field(
+            description="blocks after the last layer that draft by multi-token prediction (MTP),"
+            " with the weights of the core's first layer of full attention. They accept most if"
+            " that layer alone is the core: `core_first: 3, core_layers: 1`"
+        ),
+    ] = 0
     # Byte-level BPE leaves the rest of a larger vocabulary unused.
     vocabulary: Annotated[int, Field(description="tokens of the vocabulary")] = 384
     context_length: Annotated[int, Field(description="longest context in tokens")] = 4096
@@ -67,7 +93,11 @@ class Recipe:
         k_quant = self.dtype == "Q4_K"
         quantized = k_quant or self.dtype == "Q8_0"
         faults = {
-            "layers must be at least 4, for one with full attention": self.layers < 4,
+            "layers must be at least 4, for one with full attention": self.attention == "hybrid"
+            and self.layers < ATTENTION_INTERVAL,
+            "core_first must be one of the layers": not 0 <= self.core_first < self.layers,
+            "an MTP block needs a layer of full attention in the core": self.mtp_blocks > 0
+            and self.first_full_attention is None,
             "kv_heads must divide heads": self.heads % self.kv_heads,
             "gdn_key_heads must divide gdn_value_heads": self.gdn_value_heads % self.gdn_key_heads,
             "head_size must be a multiple of 4": self.head_size % 4,
@@ -88,7 +118,23 @@ class Recipe:
     @property
     def architecture(self) -> str:
         """The name under which llama.cpp knows the graph."""
+        if self.attention == "full":
+            return "mimo2"
         return "qwen35moe" if self.experts else "qwen35"
+
+    @property
+    def core(self) -> range:
+        """The layers that have full strength."""
+        return range(self.core_first, min(self.core_first + self.core_layers, self.layers))
+
+    def has_full_attention(self, layer: int) -> bool:
+        """Whether a layer reads all earlier positions, and is no Gated DeltaNet."""
+        return self.attention == "full" or (layer + 1) % ATTENTION_INTERVAL == 0
+
+    @property
+    def first_full_attention(self) -> int | None:
+        """The first layer of the core that has full attention, which drafts repeat; or None."""
+        return next(filter(self.has_full_attention, self.core), None)
 
     @property
     def _rows(self) -> tuple[int, ...]:

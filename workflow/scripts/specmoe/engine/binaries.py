@@ -8,7 +8,9 @@ from specmoe.errors import EngineError
 BINARIES = ("llama-server", "llama-quantize", "llama-bench")
 # Only protocol `published` needs it; an engine built elsewhere may lack it.
 EXTRA_BINARIES = ("llama-speculative",)
-ALL_BINARIES = (*BINARIES, *EXTRA_BINARIES)
+# Makes files of n-grams and measures nothing, so an engine is the same with and without it.
+NGRAM_MAKER = "llama-lookup-create"
+ALL_BINARIES = (*BINARIES, *EXTRA_BINARIES, NGRAM_MAKER)
 # Shared libraries (RPATH $ORIGIN), and on a Mac the GPU's kernels: compiled, or as source with its
 # headers.
 _LIBRARIES = ("lib*.so*", "*.dylib", "*.metallib", "ggml-metal*", "ggml-common.h")

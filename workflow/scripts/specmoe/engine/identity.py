@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from specmoe.config.backend import Backend
 from specmoe.config.engines import ID_DIGITS, GitEngine, PathEngine, PypiEngine
 from specmoe.config.schema import Config
-from specmoe.engine.binaries import ALL_BINARIES, engine_files, is_alias
+from specmoe.engine.binaries import ALL_BINARIES, NGRAM_MAKER, engine_files, is_alias
 from specmoe.files import replace_text, sha256_of
 
 
@@ -107,7 +107,7 @@ def _look(folder: Path, before: Mapping[str, Seen]) -> dict[str, Seen]:
     found: dict[str, Seen] = {}
     with suppress(OSError):
         for file in engine_files(folder):
-            if not is_alias(file):
+            if not is_alias(file) and file.name != NGRAM_MAKER:
                 stat = file.stat()
                 state = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
                 digest = hashed.get(state) or sha256_of(file)

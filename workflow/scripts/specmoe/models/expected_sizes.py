@@ -12,6 +12,7 @@ from specmoe.config.models import (
     HubModel,
     QuantizeModel,
     SyntheticModel,
+    TruncateModel,
 )
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError
@@ -61,7 +62,7 @@ def size_of(
     family = config.family(model)
     if family is None:
         basis += "; taken for dense"
-        return Size(file_bytes, file_bytes, 0, 0, 0, TYPICAL_LAYERS, basis)
+        return Size(file_bytes, file_bytes, 0, 0, 0, _layers(model, config), basis)
     return _of_family(file_bytes, family, basis)
 
 
@@ -99,6 +100,16 @@ def card_of_entry(model: str, config: Config) -> ModelCard:
     )
 
 
+def _layers(model: str, config: Config) -> int:
+    """Return the layers of a model without a family, or as many as is typical."""
+    entry = config.models[model]
+    if isinstance(entry, TruncateModel):
+        return entry.layers
+    if isinstance(entry, SyntheticModel):
+        return entry.recipe.layers
+    return _layers(entry.made_from, config) if entry.made_from else TYPICAL_LAYERS
+
+
 def _file_bytes(
     entry: AnyModel,
     model: str,
@@ -116,6 +127,21 @@ def _file_bytes(
         plan = tensors(entry.recipe)
         bits = sum(prod(one.shape) * BITS.get(one.dtype, FULL_BITS) for one in plan)
         return round(bits / 8), "its recipe"
+    if isinstance(entry, TruncateModel):
+        source = size_of(entry.source, config, cards, asked)
+        if source is None:
+            return None
+        return source.file_bytes * entry.layers // source.layers, "its source's layers"
+    return _by_type(entry, model, config, cards, asked)
+
+
+def _by_type(
+    entry: AnyModel,
+    model: str,
+    config: Config,
+    cards: Mapping[str, ModelCard],
+    asked: Mapping[str, int],
+) -> tuple[int, str] | None:
     family = config.family(model)
     bits = _bits(entry)
     if family is not None:

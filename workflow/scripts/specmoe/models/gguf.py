@@ -10,7 +10,7 @@ from typing import Final
 
 from gguf import LlamaFileType
 
-from specmoe.config.models import Family
+from specmoe.config.models import Family, NgramCache
 from specmoe.errors import ModelError
 from specmoe.files import digest_of_parts, files_of_model, sha256_of
 from specmoe.models.card import ModelCard
@@ -90,9 +90,14 @@ def active_parameters(
 def check_same_vocabulary(target: Path, draft: Path) -> None:
     """Make sure that a token id means the same to both models.
 
-    llama-server only logs a mismatch, and runs on without speculative decoding. Raises ModelError
-    if the vocabularies differ or a file cannot be read.
+    llama-server only logs a mismatch, and runs on without speculative decoding; of a file of
+    n-grams it cannot know. Raises ModelError if the vocabularies differ or a file cannot be read.
     """
+    if draft.suffix == NgramCache.suffix:
+        raise ModelError(
+            f"{draft} was made in another vocabulary than that of {target}; make one with a"
+            " tokenizer of the target's family"
+        )
     vocabularies = []
     for path in (target, draft):
         try:

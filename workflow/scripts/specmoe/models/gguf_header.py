@@ -36,6 +36,7 @@ class TensorInfo:
     elements: int
     type: GGMLQuantizationType
     offset: int  # bytes from the start of the tensor data
+    dimensions: tuple[int, ...] = ()  # ggml's order: the row, contiguous in memory, comes first
 
     @property
     def size_bytes(self) -> int:
@@ -106,6 +107,28 @@ def read_header(path: Path) -> Header:
     return header
 
 
+@dataclass(frozen=True)
+class StoredValue:
+    """A metadata value as a file stores it."""
+
+    kind: GGUFValueType
+    content: bytes
+
+
+def read_stored_values(path: Path) -> dict[str, StoredValue]:
+    """Return the metadata of a file that `read_header` could read, by key, in the file's order."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        cursor = _Cursor(data)
+        cursor.take(16)  # magic, version, number of tensors
+        values = {}
+        for _ in range(cursor.count()):
+            key, kind = cursor.text(), GGUFValueType(cursor.count(4))
+            start = cursor.position
+            cursor.value(kind)
+            values[key] = StoredValue(kind, data[start : cursor.position])
+    return values
+
+
 class _Cursor:
     """A position in the mapped file from which values are taken one after the other."""
 
@@ -168,6 +191,6 @@ def _tensor(cursor: _Cursor) -> TensorInfo:
     dimensions = cursor.count(4)
     if dimensions > _MOST_DIMENSIONS:
         raise ValueError(f"tensor {name!r} of {dimensions} dimensions")
-    elements = prod(cursor.count() for _ in range(dimensions))
+    sizes = tuple(cursor.count() for _ in range(dimensions))
     kind = GGMLQuantizationType(cursor.count(4))
-    return TensorInfo(name, elements, kind, cursor.count())
+    return TensorInfo(name, prod(sizes), kind, cursor.count(), sizes)

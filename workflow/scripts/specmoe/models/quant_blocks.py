@@ -47,6 +47,15 @@ def q8_0(levels: Levels, steps: Steps) -> npt.NDArray[np.uint8]:
     return blocks.view(np.uint8)
 
 
+def q8_0_diagonal(rows: int, columns: int, value: float) -> npt.NDArray[np.uint8]:
+    """Return the blocks of a matrix that has `value` on its diagonal and zeros elsewhere."""
+    blocks = np.zeros((rows, columns // 32), _Q8_0)
+    blocks["d"] = value
+    diagonal = np.arange(min(rows, columns))
+    blocks["quants"][diagonal, diagonal // 32, diagonal % 32] = 1
+    return blocks.view(np.uint8)
+
+
 def q4_k(levels: Levels, steps: Steps) -> npt.NDArray[np.uint8]:
     """Return the blocks of each row as bytes, 144 for 256 weights."""
     rows, columns = levels.shape

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from specmoe.models.quant_blocks import LEVELS, q4_k, q8_0
+from specmoe.models.quant_blocks import LEVELS, q4_k, q8_0, q8_0_diagonal
 
 LEVEL_DEVIATION = sqrt((LEVELS**2 - 1) / 12)
 """Standard deviation of uniformly drawn levels."""
@@ -34,6 +34,7 @@ class Tensor:
     dtype: Literal["F32", "F16", "BF16", "Q8_0", "Q4_K"]
     drawn_as: str  # with the seed and the shape it determines the random numbers
     silent_rows: tuple[int, ...] = ()  # rows set to zero
+    diagonal: float = 0.0  # if not 0, the weights are this on the diagonal, 0 elsewhere, not drawn
 
 
 def draw(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
@@ -42,6 +43,9 @@ def draw(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
     The random bits are shaped here, because numpy's distributions may change between its versions
     (NEP 19), and a model's digest must not depend on the installed version.
     """
+    if tensor.diagonal:
+        rows, columns = tensor.shape
+        return np.float32(tensor.diagonal) * np.eye(rows, columns, dtype=np.float32)
     weights = np.full(tensor.shape, tensor.mean, dtype=np.float32)
     if tensor.deviation:
         levels = _levels(_stream(tensor, seed), prod(tensor.shape)).reshape(tensor.shape)
@@ -53,6 +57,10 @@ def draw(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
 
 def stored(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[np.generic]]:
     """Yield the tensor's weights as a file stores them, in consecutive pieces."""
+    if tensor.diagonal and tensor.dtype == "Q8_0":
+        rows, columns = tensor.shape
+        yield q8_0_diagonal(rows, columns, tensor.diagonal)
+        return
     if tensor.dtype in _ENCODERS:
         yield from _blocks(tensor, seed)
         return

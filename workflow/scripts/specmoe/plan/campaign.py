@@ -19,6 +19,7 @@ from specmoe.config.timed_passes import TimedPasses
 from specmoe.config.trace import Demonstration
 from specmoe.config.trace_choice import choose_demonstration
 from specmoe.engine.identity import engine_ids, maker_of
+from specmoe.plan.model_methods import files_say
 
 
 @dataclass(frozen=True)

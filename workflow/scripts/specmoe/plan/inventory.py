@@ -53,7 +53,11 @@ def take_inventory(
     `models` and `campaign` are the folders of the model set and of the campaign's results, `root`
     is what prompt files are relative to.
     """
-    made = frozenset(name for name in config.needed_models if (models / f"{name}.gguf").exists())
+    made = frozenset(
+        name
+        for name in config.needed_models
+        if (models / f"{name}{config.models[name].suffix}").exists()
+    )
     files = _model_files(config, made, models)
     cards = {
         name: card for name, file in files.items() if (card := _card(file, models / f"{name}.json"))
@@ -88,7 +92,7 @@ def take_inventory(
 
 def _model_files(config: Config, made: frozenset[str], models: Path) -> dict[str, Path]:
     """Return the files of the models that are made, the user's own, or in the hub's cache."""
-    files = {name: models / f"{name}.gguf" for name in made}
+    files = {name: models / f"{name}{config.models[name].suffix}" for name in made}
     for name in config.needed_models:
         entry = config.models[name]
         if name in made:

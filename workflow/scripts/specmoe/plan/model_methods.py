@@ -6,7 +6,14 @@ from typing import NamedTuple
 
 from specmoe.config.all_methods import FilesSay
 from specmoe.config.methods import Method
-from specmoe.config.models import NgramCache, PathModel, SyntheticDraft, SyntheticModel
+from specmoe.config.models import (
+    NgramCache,
+    PathModel,
+    QuantizeModel,
+    SyntheticDraft,
+    SyntheticModel,
+    TruncateModel,
+)
 from specmoe.config.schema import Config
 from specmoe.errors import ModelError
 
@@ -36,13 +43,15 @@ def files_say(config: Config, models_folder: Path) -> FilesSay:
     def facts_of(model: str) -> _Facts:
         entry = config.models[model]
         if isinstance(entry, SyntheticModel):
-            return _Facts(has_block=bool(entry.recipe.nextn), method=Method.DRAFT)
+            return _Facts(has_block=entry.recipe.mtp_blocks > 0, method=Method.DRAFT)
         if isinstance(entry, SyntheticDraft):
-            return _PLAIN._replace(method=entry.drafts_by)
+            return _PLAIN._replace(method=Method(entry.method))
         if isinstance(entry, NgramCache):
             return _PLAIN._replace(method=Method.NGRAM_CACHE)
-        if entry.kind == "quantize":
+        if isinstance(entry, QuantizeModel):
             return facts_of(entry.source)
+        if isinstance(entry, TruncateModel):
+            return _PLAIN
         path = entry.path if isinstance(entry, PathModel) else models_folder / f"{model}.gguf"
         return _read(Path(path))
 
@@ -52,7 +61,7 @@ def files_say(config: Config, models_folder: Path) -> FilesSay:
 def _read(path: Path) -> _Facts:
     """Return what a file says; one that is missing or broken is refused where it is needed."""
     # Only here, because parsing needs numpy.
-    from specmoe.models.gguf_header import read_header  # noqa: PLC0415
+    from specmoe.models.gguf_header import read_header
 
     try:
         header = read_header(path)

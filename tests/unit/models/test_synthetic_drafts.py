@@ -1,0 +1,123 @@
+"""Drafts constructed for a synthetic target: their files, and what their layers compute."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from specmoe.errors import ModelError
+from specmoe.models.gguf import check_same_vocabulary, read_card
+from specmoe.models.gguf_header import read_header
+from specmoe.models.synthetic import write_model
+from specmoe.models.synthetic_drafts import write_draft
+
+from ...recipes import TINY
+
+DENSE = replace(TINY, layers=5, core_first=3, core_layers=1)
+HYBRID = replace(DENSE, experts=4, experts_used=2, expert_ffn=32)
+FULL = replace(TINY, layers=2, core_layers=1, attention="full")
+TARGETS = [pytest.param(HYBRID, id="hybrid MoE"), pytest.param(FULL, id="full attention")]
+METHODS = ["eagle3", "dflash", "dspark"]
+WIDTH = TINY.heads * TINY.head_size
+
+
+def written(folder: Path, recipe: Any, method: Any) -> dict[str, npt.NDArray[np.float32]]:
+    path = folder / "draft.gguf"
+    write_draft(path, recipe, method, block_size=8)
+    found = gguf.GGUFReader(path).tensors
+    return {tensor.name: np.array(tensor.data, dtype=np.float32) for tensor in found}
+
+
+@pytest.mark.parametrize("recipe", TARGETS)
+@pytest.mark.parametrize("method", METHODS)
+def test_a_draft_has_its_targets_vocabulary_and_a_card(tmp_path, recipe, method):
+    written(tmp_path, recipe, method)
+    write_model(tmp_path / "target.gguf", recipe)
+    check_same_vocabulary(tmp_path / "target.gguf", tmp_path / "draft.gguf")
+    card = read_card(tmp_path / "draft.gguf")
+    assert card.architecture == ("eagle3" if method == "eagle3" else "dflash")
+    assert card.layers == (2 if method == "dflash" else 1)
+    assert card.type == "F16"
+
+
+@pytest.mark.parametrize("recipe", TARGETS)
+@pytest.mark.parametrize("method", METHODS)
+def test_the_same_target_gives_the_same_bytes(tmp_path, recipe, method):
+    for name in ("one", "two"):
+        write_draft(tmp_path / f"{name}.gguf", recipe, method, block_size=8)
+    assert (tmp_path / "one.gguf").read_bytes() == (tmp_path / "two.gguf").read_bytes()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_draft_repeats_the_feed_forward_of_the_targets_core(tmp_path, method):
+    write_model(tmp_path / "target.gguf", HYBRID)
+    found = gguf.GGUFReader(tmp_path / "target.gguf").tensors
+    target = {tensor.name: np.array(tensor.data, dtype=np.float32) for tensor in found}
+    draft = written(tmp_path, HYBRID, method)
+    layer = "blk.1." if method == "dflash" else "blk.0."
+    for name in ("ffn_gate", "ffn_up"):
+        shared = target[f"blk.3.{name}_shexp.weight"]
+        np.testing.assert_array_equal(draft[f"{layer}{name}.weight"], shared)
+    halved = target["blk.3.ffn_down_shexp.weight"] / 2
+    np.testing.assert_allclose(draft[f"{layer}ffn_down.weight"], halved, rtol=1e-3)
+
+
+@pytest.mark.parametrize("recipe", TARGETS)
+def test_eagle3_puts_the_embedding_where_the_residual_stream_starts(tmp_path, recipe):
+    draft = written(tmp_path, recipe, "eagle3")
+    hidden = recipe.hidden
+    values, output = draft["blk.0.attn_v.weight"], draft["blk.0.attn_output.weight"]
+    np.testing.assert_array_equal(output[:, :hidden] @ values[:hidden, :hidden], np.eye(hidden))
+    # The features come second and have no weight.
+    for name in ("attn_q", "attn_k", "attn_v"):
+        assert not draft[f"blk.0.{name}.weight"][:, hidden:].any()
+
+
+def test_the_markov_head_of_dspark_has_a_row_for_every_token(tmp_path):
+    draft = written(tmp_path, HYBRID, "dspark")
+    shape = (HYBRID.vocabulary, HYBRID.hidden)
+    assert draft["markov_w1.weight"].shape == draft["markov_w2.weight"].shape == shape
+    rows = draft["markov_w1.weight"]
+    np.testing.assert_allclose((rows**2).mean(axis=1), 1, rtol=1e-2)
+
+
+def test_masks_have_no_logits_of_their_own_in_dspark(tmp_path):
+    draft = written(tmp_path, HYBRID, "dspark")
+    mask = draft["token_embd.weight"][HYBRID.vocabulary - 1]
+    assert np.flatnonzero(mask).tolist() == [0]
+    assert np.flatnonzero(draft["output_norm.weight"] == 0).tolist() == [0]
+
+
+def test_only_the_newest_token_of_a_dflash_block_has_a_key_that_masks_read(tmp_path):
+    draft = written(tmp_path, HYBRID, "dflash")
+    embedding, mask = draft["token_embd.weight"], HYBRID.vocabulary - 1
+    scores = (embedding @ draft["blk.0.attn_q.weight"].T)[:, TINY.head_size - 1]
+    keys = (embedding @ draft["blk.0.attn_k.weight"].T)[:, TINY.head_size - 1]
+    assert (scores > 0).all()
+    assert keys[mask] == 0
+    assert (np.delete(keys, mask) > 0).all()
+    # What the target's hidden states inject has no such key.
+    assert draft["enc.output_norm.weight"][0] == 0
+
+
+@pytest.mark.parametrize("method", ["dflash", "dspark"])
+def test_the_longest_block_is_in_the_metadata(tmp_path, method):
+    written(tmp_path, HYBRID, method)
+    assert read_header(tmp_path / "draft.gguf").number("dflash.block_size") == 8
+
+
+def test_a_target_without_full_attention_in_its_core_has_no_draft(tmp_path):
+    recipe = replace(HYBRID, core_first=0)
+    with pytest.raises(ModelError, match="core has a layer of full attention"):
+        write_draft(tmp_path / "draft.gguf", recipe, "eagle3", block_size=8)
+    assert not any(tmp_path.iterdir())
+
+
+def test_heads_that_no_width_divides_into_have_no_draft(tmp_path):
+    recipe = replace(HYBRID, head_size=12)
+    with pytest.raises(ModelError, match="hidden must be a multiple of head_size"):
+        write_draft(tmp_path / "draft.gguf", recipe, "eagle3", block_size=8)

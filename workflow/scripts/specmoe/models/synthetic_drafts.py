@@ -1,0 +1,358 @@
+"""Drafts that read the hidden states of a synthetic target: EAGLE-3, DFlash and DSpark.
+
+Trained drafts of these kinds have learned what their target does; random ones would be accepted by
+chance. So these are constructed from the target's recipe: each does what the first layer of full
+attention in the target's core does, without the gate of its attention. A draft is accepted as often
+as that layer decides the next token, so the core should be that layer alone.
+
+Tensor names, shapes and metadata: llama.cpp, src/models/eagle3.cpp and dflash.cpp. Matrices have
+one row an output, as in numpy; H is the width of the residual stream.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from typing import Final
+
+import gguf
+import numpy as np
+import numpy.typing as npt
+
+from specmoe.config.models import DraftMethod
+from specmoe.config.synthetic_recipe import Recipe
+from specmoe.errors import ModelError
+from specmoe.files import written_whole
+from specmoe.models.random_weights import Tensor, draw
+from specmoe.models.synthetic import (
+    QUERY_GAIN,
+    ROPE_BASE,
+    add_vocabulary,
+    rotated_elements,
+    tensors,
+)
+from specmoe.models.vocabulary import byte_level_vocabulary
+
+Matrix = npt.NDArray[np.float32]
+
+# A head that copies its own position has queries and keys of this gain. With 64 elements its score
+# is 32 there and at most about 12 for another token, so nearly all of its weight is there.
+_SHARP: Final = 2.0
+# Coordinates of an embedding that tell DFlash's positions apart; all others have a deviation of 1.
+_ANCHOR, _READS, _MARK = 0, 1, 8.0
+# One coordinate of DSpark's mask that outweighs all others, so that a norm silences them.
+_SILENCE: Final = 100.0
+
+
+@dataclass(frozen=True)
+class _Draft:
+    architecture: str
+    layers: int
+    heads: int
+    kv_heads: int
+    weights: dict[str, Matrix]
+    metadata: dict[str, int | bool | list[int]]
+
+
+@dataclass(frozen=True)
+class _Core:
+    """The layer of the target that drafts repeat, and the tables before and after its layers."""
+
+    layer: int  # from 0
+    queries: Matrix  # (heads * head_size, H)
+    keys: Matrix  # (kv_heads * head_size, H)
+    values: Matrix  # (kv_heads * head_size, H)
+    attention: Matrix  # (H, heads * head_size)
+    feed_forward: dict[str, Matrix]  # by the name of a dense layer's tensor
+    embedding: Matrix  # (vocabulary, H)
+    norm: Matrix  # (H,), before the head
+    head: Matrix  # (vocabulary, H)
+
+
+def write_draft(path: Path, target: Recipe, method: DraftMethod, block_size: int) -> None:
+    """Write the draft for a synthetic target atomically, matrices in F16.
+
+    `block_size` is the longest block that DFlash and DSpark draft. Raises ModelError if the target
+    cannot have such a draft, or the disk is full or fails.
+    """
+    if target.hidden % target.head_size:
+        raise ModelError(f"{path}: hidden must be a multiple of head_size for {method}")
+    core = _core(target)
+    if method == "eagle3":
+        draft = _eagle3(target, core)
+    elif method == "dflash":
+        draft = _dflash(target, core, block_size)
+    else:
+        draft = _dspark(target, core, block_size)
+    with written_whole(path) as part:
+        _write(part, target, draft)
+
+
+def _core(recipe: Recipe) -> _Core:
+    """Return what drafts repeat, with the attention's average gate in its output matrix."""
+    layer = recipe.first_full_attention
+    if layer is None:
+        raise ModelError("a draft needs a target whose core has a layer of full attention")
+    size, width = recipe.head_size, recipe.heads * recipe.head_size
+    plan = {tensor.name.removesuffix(".weight"): tensor for tensor in tensors(recipe)}
+
+    def drawn(name: str) -> Matrix:
+        return draw(plan[name], recipe.seed)
+
+    block = f"blk.{layer}."
+    attention = drawn(f"{block}attn_output")
+    if recipe.attention == "full":
+        kv_width = recipe.kv_heads * size
+        queries, keys, values = np.split(drawn(f"{block}attn_qkv"), [width, width + kv_width])
+    else:
+        # Each head has its queries, then the gate of its output, which is one half on average.
+        queries = drawn(f"{block}attn_q").reshape(recipe.heads, 2, size, -1)[:, 0]
+        queries = queries.reshape(width, -1) * np.float32(QUERY_GAIN)
+        keys, values = drawn(f"{block}attn_k"), drawn(f"{block}attn_v")
+        attention /= 2
+    embedding, norm = drawn("token_embd"), drawn("output_norm")
+    head = embedding if recipe.tied else drawn("output")
+    feed_forward = _feed_forward(plan, block, recipe.seed)
+    return _Core(layer, queries, keys, values, attention, feed_forward, embedding, norm, head)
+
+
+def _feed_forward(plan: dict[str, Tensor], block: str, seed: int) -> dict[str, Matrix]:
+    """Return a layer's feed-forward without routed experts."""
+    shared = "_shexp" if f"{block}ffn_up_shexp" in plan else ""
+    found = {
+        name: draw(plan[f"{block}{name}{shared}"], seed)
+        for name in ("ffn_gate", "ffn_up", "ffn_down")
+    }
+    if shared:  # halved by its gate, see `synthetic`
+        found["ffn_down"] /= 2
+    return found
+
+
+def _eagle3(recipe: Recipe, core: _Core) -> _Draft:
+    """Return a draft whose attention copies the newest token and repeats the core's heads.
+
+    EAGLE-3 adds attention over [embedding; features] to a residual stream that starts with the
+    features. Here the features have no weight: heads of their own put the embedding there instead,
+    each a slice of it.
+    """
+    hidden, size = recipe.hidden, recipe.head_size
+    copying = hidden // size
+    identity = np.eye(hidden, dtype=np.float32)
+    own = np.tile(_SHARP * identity[:size], (copying, 1))
+    # The engine rotates neighbours here, and halves of a head in the target.
+    queries = _neighbours_rotated(core.queries, recipe)
+    keys = _neighbours_rotated(_for_each_head(core.keys, recipe), recipe)
+    heads = copying + recipe.heads
+    block = "blk.0."
+    weights = {
+        "fc.weight": np.hstack([np.zeros((hidden, 2 * hidden), np.float32), identity]),
+        "output_norm.weight": core.norm,
+        f"{block}attn_norm.weight": np.ones(hidden, np.float32),
+        f"{block}attn_norm_2.weight": np.zeros(hidden, np.float32),
+        f"{block}attn_q.weight": _of_embedding(np.vstack([own, queries])),
+        f"{block}attn_k.weight": _of_embedding(np.vstack([own, keys])),
+        f"{block}attn_v.weight": _of_embedding(
+            np.vstack([identity, _for_each_head(core.values, recipe)])
+        ),
+        f"{block}attn_output.weight": np.hstack([identity, core.attention]),
+        f"{block}ffn_norm.weight": np.ones(hidden, np.float32),
+        **_named(block, core.feed_forward),
+    }
+    metadata: dict[str, int | bool | list[int]] = {
+        # The inputs of the core's layer and of the next one, and the last hidden state.
+        "eagle3.target_layers": [core.layer, core.layer + 1, recipe.layers],
+        "eagle3.target_hidden_size": hidden,
+        "eagle3.norm_before_residual": True,
+    }
+    return _Draft("eagle3", 1, heads, heads, weights, metadata)
+
+
+def _dspark(recipe: Recipe, core: _Core, block_size: int) -> _Draft:
+    """Return a draft that repeats the core for the newest token, then follows a bigram model.
+
+    The block's first position has the newest token, so it needs no more than the core's layer over
+    the target's hidden states. All others have masks. Their logits are silent, and what the Markov
+    head adds is the core's guess from the token before alone.
+    """
+    mask = recipe.vocabulary - 1
+    embedding = core.embedding.copy()
+    embedding[mask] = 0
+    embedding[mask, 0] = _SILENCE
+    # Twice as strong as the Markov head, which sees no context.
+    norm = 2 * core.norm
+    norm[0] = 0
+    weights = {
+        **_tables(recipe, embedding, core.head, norm, np.ones(recipe.hidden, np.float32)),
+        "markov_w1.weight": _without_context(core),
+        "markov_w2.weight": core.head * core.norm,
+        **_dflash_layer("blk.0.", recipe, core, np.ones(recipe.hidden, np.float32)),
+        "blk.0.attn_q.weight": core.queries,
+        "blk.0.attn_k.weight": core.keys,
+        "blk.0.attn_v.weight": core.values,
+        "blk.0.attn_output.weight": core.attention,
+    }
+    metadata = _dflash_metadata(recipe, core, block_size)
+    metadata |= {"dflash.sample_from_anchor": True, "dflash.has_confidence_head": False}
+    return _Draft("dflash", 1, recipe.heads, recipe.kv_heads, weights, metadata)
+
+
+def _dflash(recipe: Recipe, core: _Core, block_size: int) -> _Draft:
+    """Return a draft whose first layer copies the newest token to all masks of its block.
+
+    The second layer repeats the core. So all positions draft the newest token's successor, which is
+    right for the first position; the others are accepted by chance.
+    """
+    hidden, size = recipe.hidden, recipe.head_size
+    heads = max(hidden // size, recipe.heads)
+    width = heads * size
+    mask = recipe.vocabulary - 1
+    embedding = core.embedding.copy()
+    embedding[mask] = 0
+    embedding[:, _READS] = _MARK
+    embedding[:, _ANCHOR] = np.where(np.arange(len(embedding)) == mask, 0, _MARK)
+    unmarked = np.ones(hidden, np.float32)
+    unmarked[[_ANCHOR, _READS]] = 0
+    # A norm divides by this because of the marks: of both in the newest token, of one in a mask.
+    both, one = (sqrt(1 + marks * _MARK**2 / hidden) for marks in (2, 1))
+    query, key = np.zeros((2, heads, size, hidden), np.float32)
+    # The last element of a head is not rotated: what is copied does not depend on the distance.
+    query[:, -1, _READS] = key[:, -1, _ANCHOR] = 1
+    copied = np.eye(width, hidden, dtype=np.float32) * unmarked
+    silent = {name: np.zeros_like(matrix) for name, matrix in core.feed_forward.items()}
+    repeated = _dflash_layer("blk.1.", recipe, core, np.float32(one) * unmarked)
+    weights = {
+        **_tables(recipe, embedding, core.head, np.float32(one) * unmarked * core.norm, unmarked),
+        **_dflash_layer("blk.0.", recipe, core, np.ones(hidden, np.float32)),
+        "blk.0.attn_q.weight": query.reshape(width, hidden),
+        "blk.0.attn_k.weight": key.reshape(width, hidden),
+        "blk.0.attn_v.weight": copied,
+        "blk.0.attn_output.weight": np.float32(both) * np.eye(hidden, width, dtype=np.float32),
+        **_named("blk.0.", silent),
+        **repeated,
+        "blk.1.attn_q.weight": _padded(core.queries, width),
+        "blk.1.attn_k.weight": _padded(_for_each_head(core.keys, recipe), width),
+        "blk.1.attn_v.weight": _padded(_for_each_head(core.values, recipe), width),
+        "blk.1.attn_output.weight": _padded(core.attention.T, width).T,
+    }
+    return _Draft("dflash", 2, heads, heads, weights, _dflash_metadata(recipe, core, block_size))
+
+
+def _tables(
+    recipe: Recipe, embedding: Matrix, head: Matrix, norm: Matrix, feature_norm: Matrix
+) -> dict[str, Matrix]:
+    """Return what a DFlash draft that reads one hidden state has besides its layers."""
+    return {
+        "token_embd.weight": embedding,
+        "output.weight": head,
+        "output_norm.weight": norm,
+        "enc.output_norm.weight": feature_norm,
+        "fc.weight": np.eye(recipe.hidden, dtype=np.float32),
+    }
+
+
+def _dflash_layer(block: str, recipe: Recipe, core: _Core, norm: Matrix) -> dict[str, Matrix]:
+    """Return a layer of DFlash without the matrices of its attention."""
+    size = recipe.head_size
+    return {
+        f"{block}attn_norm.weight": norm,
+        f"{block}attn_q_norm.weight": np.full(size, QUERY_GAIN, np.float32),
+        f"{block}attn_k_norm.weight": np.ones(size, np.float32),
+        f"{block}ffn_norm.weight": norm,
+        **_named(block, core.feed_forward),
+    }
+
+
+def _dflash_metadata(
+    recipe: Recipe, core: _Core, block_size: int
+) -> dict[str, int | bool | list[int]]:
+    return {
+        "dflash.target_layers": [core.layer],
+        "dflash.block_size": block_size,
+        "tokenizer.ggml.mask_token_id": recipe.vocabulary - 1,
+    }
+
+
+def _without_context(core: _Core) -> Matrix:
+    """Return the core's normed hidden state after each token alone, without attention.
+
+    Shape (vocabulary, H). It is computed in double precision, so that the digits that differ
+    between machines do not reach the file.
+    """
+    embedding = core.embedding.astype(np.float64)
+    gate, up, down = (
+        core.feed_forward[name].astype(np.float64) for name in ("ffn_gate", "ffn_up", "ffn_down")
+    )
+    normed = _normed(embedding)
+    opened = normed @ gate.T
+    hidden = embedding + (opened / (1 + np.exp(-opened)) * (normed @ up.T)) @ down.T
+    return _normed(hidden).astype(np.float32)
+
+
+def _normed(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    normed: npt.NDArray[np.float64] = rows / np.sqrt((rows**2).mean(-1, keepdims=True) + 1e-6)
+    return normed
+
+
+def _neighbours_rotated(matrix: Matrix, recipe: Recipe) -> Matrix:
+    """Return queries or keys for an engine that rotates elements 2i and 2i + 1 of a head.
+
+    In the target these are the elements i and i + half of those that are rotated.
+    """
+    rotated = rotated_elements(recipe)
+    order = np.arange(recipe.head_size)
+    order[:rotated] = order[:rotated].reshape(2, -1).T.ravel()
+    heads = matrix.reshape(-1, recipe.head_size, matrix.shape[-1])
+    return heads[:, order].reshape(matrix.shape)
+
+
+def _for_each_head(matrix: Matrix, recipe: Recipe) -> Matrix:
+    """Return keys or values with one head for each head of the queries."""
+    heads = matrix.reshape(recipe.kv_heads, recipe.head_size, -1)
+    repeated = np.repeat(heads, recipe.heads // recipe.kv_heads, axis=0)
+    return repeated.reshape(-1, matrix.shape[-1])
+
+
+def _of_embedding(matrix: Matrix) -> Matrix:
+    """Return a matrix that reads the embedding of [embedding; features]."""
+    return np.hstack([matrix, np.zeros_like(matrix)])
+
+
+def _padded(matrix: Matrix, rows: int) -> Matrix:
+    """Return a matrix with rows of zeros at its end."""
+    return np.pad(matrix, ((0, rows - len(matrix)), (0, 0)))
+
+
+def _named(block: str, matrices: dict[str, Matrix]) -> dict[str, Matrix]:
+    return {f"{block}{name}.weight": matrix for name, matrix in matrices.items()}
+
+
+def _write(path: Path, recipe: Recipe, draft: _Draft) -> None:
+    writer = gguf.GGUFWriter(path, draft.architecture)
+    writer.add_block_count(draft.layers)
+    writer.add_context_length(recipe.context_length)
+    writer.add_embedding_length(recipe.hidden)
+    writer.add_feed_forward_length(recipe.ffn)
+    writer.add_head_count(draft.heads)
+    writer.add_head_count_kv(draft.kv_heads)
+    writer.add_key_length(recipe.head_size)
+    writer.add_value_length(recipe.head_size)
+    writer.add_layer_norm_rms_eps(1e-6)
+    writer.add_rope_freq_base(ROPE_BASE)
+    writer.add_rope_dimension_count(rotated_elements(recipe))
+    writer.add_file_type(int(gguf.LlamaFileType.MOSTLY_F16))
+    add_vocabulary(writer, byte_level_vocabulary(recipe.vocabulary))
+    for key, value in draft.metadata.items():
+        if isinstance(value, bool):
+            writer.add_bool(key, value)
+        elif isinstance(value, int):
+            writer.add_uint32(key, value)
+        else:
+            writer.add_array(key, value)
+    for name, weights in draft.weights.items():
+        stored = weights.astype(np.float16 if weights.ndim > 1 else np.float32)
+        writer.add_tensor(name, np.ascontiguousarray(stored))
+    try:
+        writer.write_header_to_file()
+        writer.write_kv_data_to_file()
+        writer.write_tensors_to_file()
+    finally:
+        writer.close()
