@@ -149,6 +149,16 @@ def stated_digests(model):
     return ["--sha256", *entry.digests] if stated else []
 
 
+def methods_of_pair(target, draft):
+    """Return the methods by which a file drafts for a target, the last ones of their chains."""
+    methods = {
+        str(block.methods[-1])
+        for block in CAMPAIGN.blocks.values()
+        if (block.target, block.draft_model) == (target, draft)
+    }
+    return sorted(methods) or ["draft"]
+
+
 def model_file(model):
     """Return the file of a model."""
     return f"<models>/{model}{CONFIG.models[model].suffix}"

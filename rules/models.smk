@@ -334,8 +334,11 @@ rule check_pair:
     priority: 10
     conda:
         "../envs/models.yaml"
+    params:
+        methods=lambda wildcards: methods_of_pair(wildcards.target, wildcards.draft),
     message:
         "Checking that {wildcards.draft} can draft for {wildcards.target}"
     shell:
         "python {input.script} --target {input.target} --target-card {input.target_card}"
-        " --draft {input.draft} --draft-card {input.draft_card} --out {output} 2>&1 | tee {log}"
+        " --draft {input.draft} --draft-card {input.draft_card} --methods {params.methods}"
+        " --out {output} 2>&1 | tee {log}"

@@ -1,19 +1,30 @@
 """Small models, and the job of measuring them, for the tests of the engine."""
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import psutil
 import pytest
+from pydantic import TypeAdapter
 
 from specmoe.config.backend import Backend
+from specmoe.config.models import AnyModel, Model
 from specmoe.engine.job import Job
 from specmoe.engine.memory import usable_memory
+from specmoe.engine.ngram_cache import make_ngram_cache
+from specmoe.models.converter import quantize
 from specmoe.models.synthetic import write_model
+from specmoe.models.synthetic_drafts import write_draft
+from specmoe.models.truncate import truncate
 
 from ..conftest import build_engine
 from ..recipes import SMALL
+
+Make = Callable[[str], Path]
+"""Gives the file of a model of set `methods` by its id."""
 
 
 @pytest.fixture(scope="session")
@@ -65,3 +76,32 @@ def prompt_folder(tmp_path_factory, root) -> Path:
         text = (root / "resources/prompts" / name).read_text()
         (folder / name).write_text(text[:600])
     return folder
+
+
+@pytest.fixture(scope="session")
+def make(engine_bin, root, _study, tmp_path_factory) -> Make:
+    """Give the file of a model of the set; it is made when it is first asked for."""
+    folder = tmp_path_factory.mktemp("methods")
+    kinds: TypeAdapter[AnyModel] = TypeAdapter(Model)
+    entries = {
+        name: kinds.validate_python(entry)
+        for name, entry in _study["model_sets"]["methods"].items()
+    }
+
+    @cache
+    def made(name: str) -> Path:
+        entry = entries[name]
+        out, log = folder / f"{name}{entry.suffix}", folder / f"{name}.log"
+        if entry.kind == "synthetic":
+            write_model(out, entry.recipe)
+        elif entry.kind == "synthetic_draft":
+            write_draft(out, entries[entry.target].recipe, entry.method, entry.block_size)
+        elif entry.kind == "truncate":
+            truncate(made(entry.source), entry.layers, out)
+        elif entry.kind == "quantize":
+            quantize(engine_bin, made(entry.source), out, entry.type, log)
+        else:
+            make_ngram_cache(engine_bin, made(entry.tokenizer), root / entry.text, out, log)
+        return out
+
+    return made

@@ -1,29 +1,23 @@
 """The models of set `methods` on the real engine: every way of drafting is accepted, losslessly."""
 
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
-from pydantic import TypeAdapter
 
-from specmoe.config.models import AnyModel, Model
+from specmoe.config.block import Side
+from specmoe.config.methods import Method
 from specmoe.engine.binaries import NGRAM_MAKER
 from specmoe.engine.counters import ACCEPTED_AT, ROUNDS
-from specmoe.engine.ngram_cache import make_ngram_cache
+from specmoe.engine.flags import speculation_flags
 from specmoe.engine.server import Server, server_command
 from specmoe.engine.tensor_check import check_tensors
-from specmoe.models.converter import quantize
-from specmoe.models.synthetic import write_model
-from specmoe.models.synthetic_drafts import write_draft
-from specmoe.models.truncate import truncate
 
 GAMMA = 4
 N_PREDICT = 64
 PROMPTS = ("code", "long_reasoning", "short_factual", "chinese")
-Make = Callable[[str], Path]
 
 
 class Spoken(NamedTuple):
@@ -52,45 +46,16 @@ class Spoken(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def make(engine_bin, root, _study, tmp_path_factory) -> Make:
-    """Give the file of a model of the set; it is made when it is first asked for."""
-    folder = tmp_path_factory.mktemp("methods")
-    kinds: TypeAdapter[AnyModel] = TypeAdapter(Model)
-    entries = {
-        name: kinds.validate_python(entry)
-        for name, entry in _study["model_sets"]["methods"].items()
-    }
-
-    @cache
-    def made(name: str) -> Path:
-        entry = entries[name]
-        out, log = folder / f"{name}{entry.suffix}", folder / f"{name}.log"
-        if entry.kind == "synthetic":
-            write_model(out, entry.recipe)
-        elif entry.kind == "synthetic_draft":
-            write_draft(out, entries[entry.target].recipe, entry.method, entry.block_size)
-        elif entry.kind == "truncate":
-            truncate(made(entry.source), entry.layers, out)
-        elif entry.kind == "quantize":
-            quantize(engine_bin, made(entry.source), out, entry.type, log)
-        else:
-            make_ngram_cache(engine_bin, made(entry.tokenizer), root / entry.text, out, log)
-        return out
-
-    return made
-
-
-@pytest.fixture(scope="module")
 def speak(engine_bin, root) -> Callable[..., Spoken]:
     """Give what a target says to the prompts, with flags of speculation or without."""
     texts = [(root / f"resources/prompts/{name}.txt").read_text() for name in PROMPTS]
 
-    def spoken(target: Path, *flags: object) -> Spoken:
+    def spoken(target: Path, *flags: str) -> Spoken:
         server = engine_bin / "llama-server"
         command = server_command(server, target, context=2048, threads=1, gpu_layers=0)
         with (
             TemporaryDirectory() as folder,
-            Server([*command, *map(str, flags)], Path(folder, "server.log"), 60, 120) as running,
+            Server([*command, *flags], Path(folder, "server.log"), 60, 120) as running,
         ):
             answers = [
                 running.complete(running.tokenize(text), n_predict=N_PREDICT, temperature=0, seed=1)
@@ -104,13 +69,9 @@ def speak(engine_bin, root) -> Callable[..., Spoken]:
     return spoken
 
 
-def flags_of(method: str, draft: Path | None = None) -> list[object]:
+def flags_of(method: str, draft: Path | None = None) -> list[str]:
     """Return the flags of one way of drafting."""
-    flags: list[object] = ["--spec-type", method]
-    if method == "ngram-cache":
-        return [*flags, "--lookup-cache-static", draft]
-    flags += ["--spec-draft-n-max", GAMMA, "--spec-draft-n-min", 0, "--spec-draft-p-min", 0]
-    return [*flags, "--model-draft", draft] if draft else flags
+    return speculation_flags([Method(method)], Side(GAMMA), draft, gpu_layers=0)
 
 
 # Target, way of drafting, draft; least share of first tokens accepted and least accepted length.
@@ -118,23 +79,23 @@ def flags_of(method: str, draft: Path | None = None) -> list[object]:
 # and 1.6, DSpark 0.62 and 2.0, first layers 0.83 and 3.4, n-grams 0.58 and 2.6; with full attention
 # all are higher.
 WAYS = [
-    ("moe_f16", "draft-mtp", None, 0.4, 1.7),
-    ("moe_f16", "draft-simple", "draft_f16", 0.5, 2.2),
-    ("moe_f16", "draft-simple", "draft_q8", 0.5, 2.2),
-    ("moe_f16", "draft-simple", "draft_q4", 0.5, 2.2),
-    ("moe_f16", "draft-simple", "cut_q8", 0.5, 2.2),
-    ("moe_f16", "draft-simple", "cut_q4", 0.5, 2.2),
-    ("moe_f16", "draft-eagle3", "eagle3", 0.4, 1.6),
-    ("moe_f16", "draft-dflash", "dflash", 0.4, 1.4),
-    ("moe_f16", "draft-dspark", "dspark", 0.4, 1.5),
+    ("moe_f16", "mtp", None, 0.4, 1.7),
+    ("moe_f16", "draft", "draft_f16", 0.5, 2.2),
+    ("moe_f16", "draft", "draft_q8", 0.5, 2.2),
+    ("moe_f16", "draft", "draft_q4", 0.5, 2.2),
+    ("moe_f16", "draft", "cut_q8", 0.5, 2.2),
+    ("moe_f16", "draft", "cut_q4", 0.5, 2.2),
+    ("moe_f16", "eagle3", "eagle3", 0.4, 1.6),
+    ("moe_f16", "dflash", "dflash", 0.4, 1.4),
+    ("moe_f16", "dspark", "dspark", 0.4, 1.5),
     ("moe_f16", "ngram-cache", "ngrams", 0.2, 1.3),
-    ("full_f16", "draft-mtp", None, 0.5, 2.0),
-    ("full_f16", "draft-simple", "full_draft_f16", 0.6, 2.5),
-    ("full_f16", "draft-simple", "full_draft_q8", 0.6, 2.5),
-    ("full_f16", "draft-simple", "full_cut_q8", 0.6, 2.5),
-    ("full_f16", "draft-eagle3", "full_eagle3", 0.5, 2.0),
-    ("full_f16", "draft-dflash", "full_dflash", 0.4, 1.4),
-    ("full_f16", "draft-dspark", "full_dspark", 0.5, 1.6),
+    ("full_f16", "mtp", None, 0.5, 2.0),
+    ("full_f16", "draft", "full_draft_f16", 0.6, 2.5),
+    ("full_f16", "draft", "full_draft_q8", 0.6, 2.5),
+    ("full_f16", "draft", "full_cut_q8", 0.6, 2.5),
+    ("full_f16", "eagle3", "full_eagle3", 0.5, 2.0),
+    ("full_f16", "dflash", "full_dflash", 0.4, 1.4),
+    ("full_f16", "dspark", "full_dspark", 0.5, 1.6),
     ("full_f16", "ngram-cache", "full_ngrams", 0.2, 1.3),
 ]
 
@@ -154,7 +115,7 @@ def test_a_way_of_drafting_is_accepted_and_changes_no_token(
 
 @pytest.mark.parametrize("target", ["moe_q8", "moe_q4", "full_q8", "full_q4"])
 def test_a_quantized_target_still_accepts_what_its_mtp_block_drafts(make, speak, target):
-    said = speak(make(target), *flags_of("draft-mtp"))
+    said = speak(make(target), *flags_of("mtp"))
     assert said.speculative
     assert said.first_share >= 0.4
     assert said.mean_accepted_length >= 1.6
@@ -171,9 +132,9 @@ def test_the_text_of_a_target_varies_and_depends_on_the_prompt(make, speak, targ
 @pytest.mark.parametrize(
     ("target", "method", "draft", "replays"),
     [
-        pytest.param("moe_f16", "draft-simple", "draft_f16", True, id="a hybrid replays"),
-        pytest.param("moe_f16", "draft-mtp", None, False, id="not if it kept its states"),
-        pytest.param("full_f16", "draft-simple", "full_draft_f16", False, id="nor without states"),
+        pytest.param("moe_f16", "draft", "draft_f16", True, id="a hybrid replays"),
+        pytest.param("moe_f16", "mtp", None, False, id="not if it kept its states"),
+        pytest.param("full_f16", "draft", "full_draft_f16", False, id="nor without states"),
     ],
 )
 def test_only_a_hybrid_with_a_draft_model_replays(make, speak, target, method, draft, replays):

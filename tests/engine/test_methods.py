@@ -123,6 +123,74 @@ def test_lengths_that_no_context_of_the_run_holds_are_refused_before_it_runs(row
         rows_of(block)
 
 
-def test_a_target_without_a_head_for_it_is_said_to_lack_one(rows_of):
-    with pytest.raises(MeasurementError, match=r"llama-server ended while loading|cannot draft"):
-        rows_of(block_of(method="mtp", gammas=[2]))
+HEADS = [
+    ("moe_f16", {"method": "mtp"}),
+    ("moe_f16", {"method": "eagle3", "drafts": ["eagle3"]}),
+    ("moe_f16", {"method": "dflash", "drafts": ["dflash"]}),
+    ("moe_f16", {"method": "dspark", "drafts": ["dspark"]}),
+    ("moe_f16", {"method": ["ngram-mod", "mtp"], "n_match": [2], "ngram_gammas": [4]}),
+    ("full_f16", {"method": "mtp"}),
+    ("full_f16", {"method": "eagle3", "drafts": ["full_eagle3"]}),
+    ("full_f16", {"method": "dspark", "drafts": ["full_dspark"]}),
+]
+
+
+@pytest.mark.parametrize(("target", "given"), HEADS)
+def test_a_head_is_accepted_in_part_and_needs_no_replay(rows_of, make, target, given):
+    block = replace(block_of(prompts=("repeated", "other"), gammas=[4], **given), context=1024)
+    file = make(block.draft_model) if block.draft_model else None
+    rows = rows_of(block, target=make(target), draft=file)
+    for row in rows:
+        assert row["common_prefix"] == 64
+        assert row["replays"] == 0
+        assert row["rounds"] == sum(row["accepted_lengths"]) == sum(row["drafted_lengths"])
+    assert 0 < sum(row["accepted"] for row in rows) < sum(row["drafted"] for row in rows)
+
+
+def imposed(block: Block, share: float) -> Block:
+    """Return the block with a share of the drafted tokens accepted unseen."""
+    return replace(
+        block,
+        sides=tuple(
+            replace(side, imposed_acceptance=share) if side.speculates else side
+            for side in block.sides
+        ),
+    )
+
+
+@pytest.mark.parametrize("given", [{"method": "mtp"}, {"method": "dflash", "drafts": ["dflash"]}])
+@pytest.mark.parametrize("share", [0, 1])
+def test_acceptance_is_imposed_on_heads_too(rows_of, make, given, share):
+    block = replace(imposed(block_of(gammas=[4], **given), share), context=1024)
+    file = make(block.draft_model) if block.draft_model else None
+    [row] = rows_of(block, target=make("moe_f16"), draft=file)
+    assert row["accepted"] == share * row["drafted"]
+    assert row["replays"] == 0
+
+
+@pytest.mark.parametrize(
+    ("target", "given", "line"),
+    [
+        (
+            "draft_f16",
+            {"method": "mtp"},
+            "mtp cannot draft for target with γ 4: context type MTP requested but model doesn't",
+        ),
+        (
+            "moe_f16",
+            {"method": "eagle3", "drafts": ["dflash"]},
+            "eagle3@dflash cannot draft for target with γ 4: failed to initialize speculative",
+        ),
+        (
+            "moe_f16",
+            {"method": "dflash", "drafts": ["dflash"], "gammas": [32]},
+            "dflash@dflash cannot draft for target with γ 32: exceeds the trained block size 16",
+        ),
+    ],
+)
+def test_a_head_that_does_not_fit_is_said_to_in_one_line(rows_of, make, target, given, line):
+    block = replace(block_of(**{"gammas": [4]} | given), context=1024)
+    file = make(block.draft_model) if block.draft_model else None
+    with pytest.raises(MeasurementError) as failed:
+        rows_of(block, target=make(target), draft=file)
+    assert line in str(failed.value)

@@ -1,11 +1,14 @@
-"""Make sure that a draft speaks its target's vocabulary."""
+"""Make sure that a draft fits its target: its vocabulary, and what its methods need."""
 
 import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.files import named_if_damaged, read_record
+from specmoe.config.methods import Method, is_ngram
+from specmoe.files import files_of_model, named_if_damaged, read_record
+from specmoe.models.drafting import check_fit
 from specmoe.models.gguf import check_same_vocabulary
+from specmoe.models.gguf_header import read_header
 
 
 def main() -> None:
@@ -16,9 +19,15 @@ def main() -> None:
     parser.add_argument("--draft", required=True, type=Path, help="GGUF, or a file of n-grams")
     parser.add_argument("--draft-card", required=True, type=Path, help="its card")
     parser.add_argument("--out", required=True, type=Path, help="made if they agree")
+    parser.add_argument("--methods", required=True, nargs="+", type=Method, help="it drafts by")
     args = parser.parse_args()
     if vocabulary_of(args.target_card) != vocabulary_of(args.draft_card):
         check_same_vocabulary(args.target, args.draft)
+    for method in args.methods:
+        if not is_ngram(method):
+            parts = (files_of_model(model)[0] for model in (args.target, args.draft))
+            target, draft = map(read_header, parts)
+            check_fit(target, draft, method, args.draft)
     args.out.touch()
 
 

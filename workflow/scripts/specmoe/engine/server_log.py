@@ -28,6 +28,7 @@ _REASONS = re.compile(
     r"failed to initialize speculative decoding context: .*"
     r"|speculative decoding not supported by this context"
     r"|exceeds the trained block size \d+"
+    r"|context type MTP requested but model doesn't contain MTP layers"
 )
 
 

@@ -62,7 +62,11 @@ class LiveSide:
         clock = time.perf_counter()
         block, job = self.block, self._job
         self.server = job.server(job.command(block, self.side), block, job.log_of(self.side))
-        self.server.__enter__()
+        try:
+            self.server.__enter__()
+        except MeasurementError as error:
+            self._refuse_other_speculation(error)
+            raise
         try:
             self.start_ms += (time.perf_counter() - clock) * 1000
             self.processes += 1
@@ -76,11 +80,23 @@ class LiveSide:
                 block.environment.get("CUDA_VISIBLE_DEVICES", ""),
             )
             _refuse_unlike_vocabularies(self)
-            _refuse_other_speculation(self)
+            self._refuse_other_speculation()
             _refuse_other_settings(self)
         except BaseException:
             self.server.stop()
             raise
+
+    def _refuse_other_speculation(self, cause: MeasurementError | None = None) -> None:
+        """Raise MeasurementError if the server's log says that it drafts otherwise than told.
+
+        It may end then, or continue without speculation or with shorter drafts.
+        """
+        reason = reason_not_to_speculate(self.server.log_text()) if self.side.speculates else None
+        if reason:
+            raise self.server.fault(
+                f"{self.block.draft} cannot draft for {self.block.target} with"
+                f" γ {self.side.longest}: {reason}"
+            ) from cause
 
     def stop(self) -> None:
         """End the server, and read from its log what it says of each request."""
@@ -237,16 +253,6 @@ def _refuse_unlike_vocabularies(one: LiveSide) -> None:
         raise one.server.fault(
             f"draft {one.block.draft} and target {one.block.target} have different vocabularies;"
             " choose a draft of the target's family"
-        )
-
-
-def _refuse_other_speculation(one: LiveSide) -> None:
-    # llama-server continues without speculation, or with shorter drafts.
-    reason = reason_not_to_speculate(one.server.log_text()) if one.side.speculates else None
-    if reason:
-        raise one.server.fault(
-            f"{one.block.draft} cannot draft for {one.block.target} with γ {one.side.longest}:"
-            f" {reason}"
         )
 
 

@@ -17,12 +17,6 @@ from specmoe.config.models import (
 from specmoe.config.schema import Config
 from specmoe.errors import ModelError
 
-_BY_ARCHITECTURE = {"eagle3": Method.EAGLE3, "dflash": Method.DFLASH}
-# llama.cpp tells the two block drafters apart by this tensor (common/speculative.cpp).
-_MARKOV_HEAD = "markov_w1.weight"
-# A whole model has layers before the block that predicts further tokens; a file beside it has not.
-_FIRST_LAYER = "blk.0."
-
 
 class _Facts(NamedTuple):
     has_block: bool
@@ -42,16 +36,17 @@ def files_say(config: Config, models_folder: Path) -> FilesSay:
     @cache
     def facts_of(model: str) -> _Facts:
         entry = config.models[model]
-        if isinstance(entry, SyntheticModel):
-            return _Facts(has_block=entry.recipe.mtp_blocks > 0, method=Method.DRAFT)
-        if isinstance(entry, SyntheticDraft):
-            return _PLAIN._replace(method=Method(entry.method))
-        if isinstance(entry, NgramCache):
-            return _PLAIN._replace(method=Method.NGRAM_CACHE)
-        if isinstance(entry, QuantizeModel):
-            return facts_of(entry.source)
-        if isinstance(entry, TruncateModel):
-            return _PLAIN
+        match entry:
+            case SyntheticModel():
+                return _PLAIN._replace(has_block=entry.recipe.mtp_blocks > 0)
+            case SyntheticDraft():
+                return _PLAIN._replace(method=Method(entry.method))
+            case NgramCache():
+                return _PLAIN._replace(method=Method.NGRAM_CACHE)
+            case QuantizeModel():
+                return facts_of(entry.source)
+            case TruncateModel():
+                return _PLAIN
         path = entry.path if isinstance(entry, PathModel) else models_folder / f"{model}.gguf"
         return _read(Path(path))
 
@@ -60,18 +55,13 @@ def files_say(config: Config, models_folder: Path) -> FilesSay:
 
 def _read(path: Path) -> _Facts:
     """Return what a file says; one that is missing or broken is refused where it is needed."""
-    # Only here, because parsing needs numpy.
+    # Only here, because reading headers needs numpy, and most campaigns name their methods.
+    from specmoe.models.drafting import drafts_by, has_mtp_block
     from specmoe.models.gguf_header import read_header
 
     try:
         header = read_header(path)
-        architecture = header.text("general.architecture")
+        method = drafts_by(header)
+        return _Facts(has_mtp_block(header) and method == Method.DRAFT, method)
     except (ModelError, ValueError):
         return _PLAIN
-    names = {tensor.name for tensor in header.tensors}
-    if architecture in _BY_ARCHITECTURE:
-        marked = _MARKOV_HEAD in names
-        return _PLAIN._replace(method=Method.DSPARK if marked else _BY_ARCHITECTURE[architecture])
-    has_block = header.number(f"{architecture}.nextn_predict_layers", 0) > 0
-    whole = any(name.startswith(_FIRST_LAYER) for name in names)
-    return _Facts(has_block and whole, Method.DRAFT if whole else Method.MTP)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from specmoe.config.backend import Backend
 from specmoe.config.block import Arrangement, Block, Protocol
 from specmoe.config.matrix import added_runs, list_timed_passes
+from specmoe.config.methods import Method
 from specmoe.config.models import UNVERIFIED, ConvertModel, HubModel, PathModel
 from specmoe.config.schema import Config
 from specmoe.config.timed_passes import TimedPasses
@@ -280,10 +281,12 @@ def _estimate(
     machine: Machine | None,
     prompt_tokens: Mapping[str, int],
 ) -> float | None:
-    if machine is None or not all(model in sizes for model in block.models):
+    # What drafts may be of a kind whose size nobody knows before it is there.
+    needed = block.models if Method.DRAFT in block.methods else (block.target,)
+    if machine is None or not all(model in sizes for model in needed):
         return None
     tokens = [source.length or prompt_tokens[source.file] for source in block.prompts]
-    draft = sizes[block.draft_model] if block.draft_model else None
+    draft = sizes.get(block.draft_model) if block.draft_model else None
     return block_seconds(block, tokens, sizes[block.target], draft, machine)
 
 

@@ -1,0 +1,65 @@
+"""What a file drafts by, and whether it fits a target, is known before anything is measured."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from specmoe.config.methods import Method
+from specmoe.errors import ModelError
+from specmoe.models.drafting import check_fit, drafts_by, has_mtp_block
+from specmoe.models.gguf_header import read_header
+from specmoe.models.synthetic import write_model
+from specmoe.models.synthetic_drafts import write_draft
+
+from ...recipes import TINY
+
+TARGET = replace(TINY, core_first=3, core_layers=1, mtp_blocks=1)
+WIDER = replace(TARGET, hidden=64)
+HEADS = (Method.EAGLE3, Method.DFLASH, Method.DSPARK)
+
+
+@pytest.fixture(scope="module")
+def headers(tmp_path_factory):
+    """The headers of two targets of different widths, of a plain draft, and of heads."""
+    folder = tmp_path_factory.mktemp("files")
+    for name, recipe in (("target", TARGET), ("wider", WIDER), ("plain", TINY)):
+        write_model(folder / f"{name}.gguf", recipe)
+    for method in HEADS:
+        write_draft(folder / f"{method}.gguf", TARGET, method.value, block_size=8)
+    return {path.stem: read_header(path) for path in folder.glob("*.gguf")}
+
+
+def test_a_file_tells_what_it_drafts_by(headers):
+    assert has_mtp_block(headers["target"])
+    assert not has_mtp_block(headers["plain"])
+    assert drafts_by(headers["plain"]) == drafts_by(headers["target"]) == Method.DRAFT
+    for method in HEADS:
+        assert drafts_by(headers[method.value]) == method
+
+
+@pytest.mark.parametrize("method", HEADS)
+def test_a_head_fits_the_target_it_was_made_for_and_none_of_another_width(headers, method):
+    file = Path("head.gguf")
+    check_fit(headers["target"], headers[method.value], method, file)
+    with pytest.raises(ModelError, match=r"head\.gguf reads hidden states of 32 values, and its"):
+        check_fit(headers["wider"], headers[method.value], method, file)
+
+
+@pytest.mark.parametrize(
+    ("draft", "method", "line"),
+    [
+        ("eagle3", Method.DRAFT, r"drafts as EAGLE-3 \(eagle3\), not as draft model \(draft\)"),
+        ("plain", Method.EAGLE3, r"drafts as draft model \(draft\), not as EAGLE-3 \(eagle3\)"),
+        ("dspark", Method.DFLASH, r"drafts as DSpark \(dspark\), not as DFlash"),
+        ("plain", Method.MTP, r"not as MTP \(mtp\)"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused(headers, draft, method, line):
+    with pytest.raises(ModelError, match=line):
+        check_fit(headers["target"], headers[draft], method, Path("file.gguf"))
+
+
+def test_models_of_any_width_draft_as_models_and_lend_their_mtp_block(headers):
+    check_fit(headers["wider"], headers["plain"], Method.DRAFT, Path("f"))
+    check_fit(headers["target"], headers["target"], Method.MTP, Path("f"))
