@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from specmoe.config.block import ITSELF, NO_DRAFT
 from specmoe.config.drafting import Drafting
-from specmoe.config.methods import METHODS, Loads, Method, is_ngram
+from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.schema import ALL, Config, Suite
 
 
@@ -47,6 +47,5 @@ def _spelled_out(suite: Suite, known: FilesSay) -> Suite:
     longest = [max(suite.gammas)] if suite.gammas else []
     for method in filter(is_ngram, Method):
         heeds_gamma = "gammas" in METHODS[method].parameters
-        if METHODS[method].loads != Loads.FILE and method not in by_method:
-            ways.append(Drafting(method=[method], gammas=longest if heeds_gamma else []))
+        ways.append(Drafting(method=[method], gammas=longest if heeds_gamma else []))
     return suite.model_copy(update={"drafts": simple, "methods": ways})

@@ -34,6 +34,7 @@ def describe(plan: Plan) -> str:
             f"Unverified: the config has no SHA-256 for {', '.join(plan.unverified)};"
             " --config trust=first-use records them"
         )
+    lines += _ways(plan)
     lines += ["", *_times(plan.suites)]
     if plan.timed_models:
         lines.append(
@@ -86,6 +87,26 @@ def _items(title: str, items: list[Item], folder: Folder) -> list[str]:
     for item in items:
         size = "?" if item.size_bytes is None else gigabytes(item.size_bytes)
         lines.append(f"  {item.model:<14}{size:>10}  {item.source} ({item.basis})")
+    return lines
+
+
+def _ways(plan: Plan) -> list[str]:
+    """Return what drafts for targets with several ways of drafting, and what it loads."""
+    lines = []
+    for target in dict.fromkeys(way.target for way in plan.ways):
+        own = [way for way in plan.ways if way.target == target]
+        width = max(len(f"{way.label} ({way.engine})") for way in own)
+        lines += ["", f"What drafts for {target}:"]
+        for way in own:
+            gammas = "γ = " + ", ".join(map(str, way.gammas))
+            size = "size unknown" if way.file_bytes is None else gigabytes(way.file_bytes)
+            loads = size if way.loads else "loads no file"
+            lines.append(f"  {f'{way.label} ({way.engine})':<{width}}  {gammas:<12}  {loads}")
+    if plan.unread:
+        lines.append(
+            f"Whether {', '.join(plan.unread)} can draft by MTP is known once the file is here"
+            " (`snakemake models`): plan again then"
+        )
     return lines
 
 

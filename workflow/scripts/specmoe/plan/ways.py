@@ -1,0 +1,66 @@
+"""What drafts in a campaign, and what it loads for that."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from specmoe.config.block import Block, Protocol
+from specmoe.config.methods import Method, engine_types, is_ngram
+from specmoe.config.schema import Config
+from specmoe.models.sizes import Size
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way of drafting for one target, with all its γ."""
+
+    target: str  # its label
+    label: str
+    engine: str  # llama-server's `--spec-type`
+    gammas: tuple[int, ...]
+    loads: bool  # a file besides the target's
+    file_bytes: int | None  # of that; None: unknown
+
+
+def list_ways(config: Config, blocks: Iterable[Block], sizes: Mapping[str, Size]) -> list[Way]:
+    """Return the ways of drafting of targets that have several, each once."""
+    pairs = {
+        (block.target, block.draft): block
+        for block in blocks
+        if block.speculates and block.protocol == Protocol.PAIRED
+    }
+    methods: dict[str, set[tuple[Method, ...]]] = {}
+    for block in pairs.values():
+        methods.setdefault(block.target, set()).add(block.methods)
+    return [
+        Way(
+            target=config.label(block.target),
+            label=config.draft_label(block),
+            engine=engine_types(block.methods),
+            gammas=tuple(sorted({side.gamma for side in block.sides if side.speculates})),
+            loads=block.draft_model is not None,
+            file_bytes=_file_bytes(block, sizes),
+        )
+        for block in pairs.values()
+        if len(methods[block.target]) > 1
+    ]
+
+
+def targets_unread(config: Config, blocks: Iterable[Block], absent: Iterable[str]) -> list[str]:
+    """Return the labels of targets that may have an MTP block that nobody has seen yet.
+
+    `absent` are the models whose files are not here. A target counts if n-grams draft for it and
+    MTP does not.
+    """
+    methods: dict[str, set[Method]] = {}
+    for block in blocks:
+        methods.setdefault(block.target, set()).update(block.methods)
+    return [
+        config.label(target)
+        for target in absent
+        if any(map(is_ngram, methods.get(target, ()))) and Method.MTP not in methods[target]
+    ]
+
+
+def _file_bytes(block: Block, sizes: Mapping[str, Size]) -> int | None:
+    size = sizes.get(block.draft_model) if block.draft_model else None
+    return size.file_bytes if size else None
