@@ -28,12 +28,11 @@ def draft_label(
     `file_label` is that of the file it loads, None if it loads none or needs no naming.
     `parameters` are columns of a row; a missing one is null. A row after other prompts says so.
     """
-    if file_label is None:
-        name = method_words(methods)
-    elif list(methods) == [Method.DRAFT]:
+    name = method_words(methods)
+    if file_label is not None and list(methods) == [Method.DRAFT]:
         name = file_label
-    else:
-        name = f"{method_words(methods)} ({file_label})"
+    elif file_label not in (None, name):
+        name = f"{name} ({file_label})"
     words = [
         form.format(parameters[key])
         for key, usual, form in _PARAMETERS

@@ -55,7 +55,7 @@ class _Draft:
 
 @dataclass(frozen=True)
 class _Core:
-    """The layer of the target that drafts repeat, and the tables before and after its layers."""
+    """The layer of the target that drafts repeat, and the norm before its head."""
 
     layer: int  # from 0
     queries: Matrix  # (heads * head_size, H)
@@ -63,8 +63,14 @@ class _Core:
     values: Matrix  # (kv_heads * head_size, H)
     attention: Matrix  # (H, heads * head_size)
     feed_forward: dict[str, Matrix]  # by the name of a dense layer's tensor
+    norm: Matrix  # (H,)
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """What the target has for each token; EAGLE-3 shares the target's own."""
+
     embedding: Matrix  # (vocabulary, H)
-    norm: Matrix  # (H,), before the head
     head: Matrix  # (vocabulary, H)
 
 
@@ -80,9 +86,9 @@ def write_draft(path: Path, target: Recipe, method: DraftMethod, block_size: int
     if method == "eagle3":
         draft = _eagle3(target, core)
     elif method == "dflash":
-        draft = _dflash(target, core, block_size)
+        draft = _dflash(target, core, _tables(target), block_size)
     else:
-        draft = _dspark(target, core, block_size)
+        draft = _dspark(target, core, _tables(target), block_size)
     with written_whole(path) as part:
         _write(part, target, draft)
 
@@ -93,7 +99,7 @@ def _core(recipe: Recipe) -> _Core:
     if layer is None:
         raise ModelError("a draft needs a target whose core has a layer of full attention")
     size, width = recipe.head_size, recipe.heads * recipe.head_size
-    plan = {tensor.name.removesuffix(".weight"): tensor for tensor in tensors(recipe)}
+    plan = _plan(recipe)
 
     def drawn(name: str) -> Matrix:
         return draw(plan[name], recipe.seed)
@@ -109,10 +115,19 @@ def _core(recipe: Recipe) -> _Core:
         queries = queries.reshape(width, -1) * np.float32(QUERY_GAIN)
         keys, values = drawn(f"{block}attn_k"), drawn(f"{block}attn_v")
         attention /= 2
-    embedding, norm = drawn("token_embd"), drawn("output_norm")
-    head = embedding if recipe.tied else drawn("output")
     feed_forward = _feed_forward(plan, block, recipe.seed)
-    return _Core(layer, queries, keys, values, attention, feed_forward, embedding, norm, head)
+    return _Core(layer, queries, keys, values, attention, feed_forward, drawn("output_norm"))
+
+
+def _tables(recipe: Recipe) -> _Tables:
+    plan = _plan(recipe)
+    embedding = draw(plan["token_embd"], recipe.seed)
+    return _Tables(embedding, embedding if recipe.tied else draw(plan["output"], recipe.seed))
+
+
+def _plan(recipe: Recipe) -> dict[str, Tensor]:
+    """Return the target's tensors by their names without the ending."""
+    return {tensor.name.removesuffix(".weight"): tensor for tensor in tensors(recipe)}
 
 
 def _feed_forward(plan: dict[str, Tensor], block: str, seed: int) -> dict[str, Matrix]:
@@ -166,7 +181,7 @@ def _eagle3(recipe: Recipe, core: _Core) -> _Draft:
     return _Draft("eagle3", 1, heads, heads, weights, metadata)
 
 
-def _dspark(recipe: Recipe, core: _Core, block_size: int) -> _Draft:
+def _dspark(recipe: Recipe, core: _Core, tables: _Tables, block_size: int) -> _Draft:
     """Return a draft that repeats the core for the newest token, then follows a bigram model.
 
     The block's first position has the newest token, so it needs no more than the core's layer over
@@ -174,16 +189,16 @@ def _dspark(recipe: Recipe, core: _Core, block_size: int) -> _Draft:
     head adds is the core's guess from the token before alone.
     """
     mask = recipe.vocabulary - 1
-    embedding = core.embedding.copy()
+    embedding = tables.embedding.copy()
     embedding[mask] = 0
     embedding[mask, 0] = _SILENCE
     # Twice as strong as the Markov head, which sees no context.
     norm = 2 * core.norm
     norm[0] = 0
     weights = {
-        **_tables(recipe, embedding, core.head, norm, np.ones(recipe.hidden, np.float32)),
-        "markov_w1.weight": _without_context(core),
-        "markov_w2.weight": core.head * core.norm,
+        **_around_layers(recipe, embedding, tables.head, norm, np.ones(recipe.hidden, np.float32)),
+        "markov_w1.weight": _without_context(core, tables.embedding),
+        "markov_w2.weight": tables.head * core.norm,
         **_dflash_layer("blk.0.", recipe, core, np.ones(recipe.hidden, np.float32)),
         "blk.0.attn_q.weight": core.queries,
         "blk.0.attn_k.weight": core.keys,
@@ -195,7 +210,7 @@ def _dspark(recipe: Recipe, core: _Core, block_size: int) -> _Draft:
     return _Draft("dflash", 1, recipe.heads, recipe.kv_heads, weights, metadata)
 
 
-def _dflash(recipe: Recipe, core: _Core, block_size: int) -> _Draft:
+def _dflash(recipe: Recipe, core: _Core, tables: _Tables, block_size: int) -> _Draft:
     """Return a draft whose first layer copies the newest token to all masks of its block.
 
     The second layer repeats the core. So all positions draft the newest token's successor, which is
@@ -205,7 +220,7 @@ def _dflash(recipe: Recipe, core: _Core, block_size: int) -> _Draft:
     heads = max(hidden // size, recipe.heads)
     width = heads * size
     mask = recipe.vocabulary - 1
-    embedding = core.embedding.copy()
+    embedding = tables.embedding.copy()
     embedding[mask] = 0
     embedding[:, _READS] = _MARK
     embedding[:, _ANCHOR] = np.where(np.arange(len(embedding)) == mask, 0, _MARK)
@@ -220,7 +235,9 @@ def _dflash(recipe: Recipe, core: _Core, block_size: int) -> _Draft:
     silent = {name: np.zeros_like(matrix) for name, matrix in core.feed_forward.items()}
     repeated = _dflash_layer("blk.1.", recipe, core, np.float32(one) * unmarked)
     weights = {
-        **_tables(recipe, embedding, core.head, np.float32(one) * unmarked * core.norm, unmarked),
+        **_around_layers(
+            recipe, embedding, tables.head, np.float32(one) * unmarked * core.norm, unmarked
+        ),
         **_dflash_layer("blk.0.", recipe, core, np.ones(hidden, np.float32)),
         "blk.0.attn_q.weight": query.reshape(width, hidden),
         "blk.0.attn_k.weight": key.reshape(width, hidden),
@@ -236,7 +253,7 @@ def _dflash(recipe: Recipe, core: _Core, block_size: int) -> _Draft:
     return _Draft("dflash", 2, heads, heads, weights, _dflash_metadata(recipe, core, block_size))
 
 
-def _tables(
+def _around_layers(
     recipe: Recipe, embedding: Matrix, head: Matrix, norm: Matrix, feature_norm: Matrix
 ) -> dict[str, Matrix]:
     """Return what a DFlash draft that reads one hidden state has besides its layers."""
@@ -271,19 +288,19 @@ def _dflash_metadata(
     }
 
 
-def _without_context(core: _Core) -> Matrix:
+def _without_context(core: _Core, embedding: Matrix) -> Matrix:
     """Return the core's normed hidden state after each token alone, without attention.
 
     Shape (vocabulary, H). It is computed in double precision, so that the digits that differ
     between machines do not reach the file.
     """
-    embedding = core.embedding.astype(np.float64)
+    before = embedding.astype(np.float64)
     gate, up, down = (
         core.feed_forward[name].astype(np.float64) for name in ("ffn_gate", "ffn_up", "ffn_down")
     )
-    normed = _normed(embedding)
+    normed = _normed(before)
     opened = normed @ gate.T
-    hidden = embedding + (opened / (1 + np.exp(-opened)) * (normed @ up.T)) @ down.T
+    hidden = before + (opened / (1 + np.exp(-opened)) * (normed @ up.T)) @ down.T
     return _normed(hidden).astype(np.float32)
 
 
