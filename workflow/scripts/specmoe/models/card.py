@@ -37,6 +37,7 @@ class ModelCard:
     layers: int  # decoder blocks, without multi-token-prediction blocks
     experts: int  # routed experts of a layer; 0 if dense
     experts_used: int  # of those, visited by one token
+    mtp_blocks: int = 0  # blocks that predict further tokens
 
 
 T = TypeVar("T")

@@ -161,6 +161,7 @@ def _card(header: Header, sha256: str, size_bytes: int) -> ModelCard:
         layers=layers,
         experts=experts,
         experts_used=used,
+        mtp_blocks=predictors,
     )
 
 

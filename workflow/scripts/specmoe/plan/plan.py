@@ -17,7 +17,7 @@ from specmoe.models.sizes import Size
 from specmoe.plan.estimate import Machine, block_seconds, timed_passes_seconds
 from specmoe.plan.inventory import Inventory
 from specmoe.plan.progress import seconds_left, total_seconds
-from specmoe.plan.ways import Way, list_ways, targets_unread
+from specmoe.plan.ways import Way, list_ways, notes_on_mtp
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Plan:
     memory_usable: int
     in_turn: list[str]  # models, by their labels, that the memory does not hold once a side
     ways: list[Way]  # of drafting, see `list_ways`
-    unread: list[str]  # see `targets_unread`
+    notes_on_mtp: list[str]
     added_runs: int  # of targets alone, as the baselines of others
     suites: list[SuitePlan]
     timed_models: int  # whose passes are timed by themselves in each repeat
@@ -129,7 +129,7 @@ def make_plan(
         memory_usable=usable,
         in_turn=_in_turn(config, blocks, sizes, usable, backend),
         ways=list_ways(config, blocks, sizes),
-        unread=targets_unread(config, blocks, [item.model for item in downloads]),
+        notes_on_mtp=notes_on_mtp(config, blocks, found.cards),
         added_runs=added_runs(blocks, config),
         suites=_suites(config, blocks, estimated_s, found.measured_s),
         timed_models=len(timed),

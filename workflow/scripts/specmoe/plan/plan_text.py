@@ -102,12 +102,7 @@ def _ways(plan: Plan) -> list[str]:
             size = "size unknown" if way.file_bytes is None else gigabytes(way.file_bytes)
             loads = size if way.loads else "loads no file"
             lines.append(f"  {f'{way.label} ({way.engine})':<{width}}  {gammas:<12}  {loads}")
-    if plan.unread:
-        lines.append(
-            f"Whether {', '.join(plan.unread)} can draft by MTP is known once the file is here"
-            " (`snakemake models`): plan again then"
-        )
-    return lines
+    return [*lines, *plan.notes_on_mtp]
 
 
 def _times(suites: list[SuitePlan]) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from specmoe.config.block import Block, Protocol
 from specmoe.config.methods import Method, engine_types, is_ngram
 from specmoe.config.schema import Config
+from specmoe.models.card import ModelCard
 from specmoe.models.sizes import Size
 
 
@@ -45,20 +46,28 @@ def list_ways(config: Config, blocks: Iterable[Block], sizes: Mapping[str, Size]
     ]
 
 
-def targets_unread(config: Config, blocks: Iterable[Block], absent: Iterable[str]) -> list[str]:
-    """Return the labels of targets that may have an MTP block that nobody has seen yet.
+def notes_on_mtp(
+    config: Config, blocks: Iterable[Block], cards: Mapping[str, ModelCard]
+) -> list[str]:
+    """Return why MTP does not draft for targets that n-grams draft for, a line for each.
 
-    `absent` are the models whose files are not here. A target counts if n-grams draft for it and
-    MTP does not.
+    `cards` are those of the models whose files are here.
     """
     methods: dict[str, set[Method]] = {}
     for block in blocks:
         methods.setdefault(block.target, set()).update(block.methods)
-    return [
-        config.label(target)
-        for target in absent
-        if any(map(is_ngram, methods.get(target, ()))) and Method.MTP not in methods[target]
-    ]
+    notes = []
+    for target, own in methods.items():
+        if Method.MTP in own or not any(map(is_ngram, own)):
+            continue
+        if target not in cards:
+            notes.append(
+                f"Whether {config.label(target)} has an MTP block is known once its file is here"
+                " (`snakemake models`): plan again then"
+            )
+        elif not cards[target].mtp_blocks:
+            notes.append(f"The file of {config.label(target)} has no MTP block")
+    return notes
 
 
 def _file_bytes(block: Block, sizes: Mapping[str, Size]) -> int | None:
