@@ -170,6 +170,70 @@ def a_gamma_beyond_the_context(scene: Scene) -> None:
     scene.config["suites"]["S"]["gammas"] = [4, 600]
 
 
+# Ways of drafting.
+
+
+def drafting(scene: Scene, **way: Any) -> None:
+    """Add a way of drafting to the campaign's comparison."""
+    scene.config["suites"]["S"]["methods"] = [way]
+
+
+def head_for(scene: Scene, method: str, **other: Any) -> None:
+    """Add a head to the models that was made for a target of another recipe than the campaign's."""
+    models = scene.config["model_sets"]["tiny"]
+    core = {"core_first": 3, "core_layers": 1}
+    models["other"] = {"kind": "synthetic", "recipe": models["draft"]["recipe"] | core | other}
+    models["head"] = {"kind": "synthetic_draft", "target": "other", "method": method}
+
+
+@fault("suites.S.methods.0: ngram-simple ignores p_min; it heeds gammas, n_match", "-n")
+def a_parameter_that_a_method_ignores(scene: Scene) -> None:
+    drafting(scene, method="ngram-simple", p_min=[0.5])
+
+
+@fault("suites.S.methods.0: a chain has at most one method beside n-grams", "-n")
+def a_chain_of_two_models(scene: Scene) -> None:
+    drafting(scene, method=["draft", "mtp"], drafts=["draft"])
+
+
+@fault("suites.S.methods.0.method.0: Input should be 'draft', 'mtp'", "-n")
+def a_misspelt_method(scene: Scene) -> None:
+    drafting(scene, method="eagle")
+
+
+@fault("ngram-simple: with n_match 8 and γ 4 it never drafts; γ must be n_match at least", "-n")
+def a_lookup_longer_than_its_drafts(scene: Scene) -> None:
+    drafting(scene, method="ngram-simple", n_match=[8])
+
+
+@fault("ngram-map-k-n200 with γ 100 never drafts before it has 500: choose smaller lengths")
+def lengths_that_no_run_reaches(scene: Scene) -> None:
+    drafting(scene, method="ngram-map-k", gammas=[100], n_match=[200])
+
+
+@fault("mtp cannot draft for target with γ 4: context type MTP requested but model doesn't contain")
+def a_target_without_an_mtp_block(scene: Scene) -> None:
+    drafting(scene, method="mtp")
+
+
+@fault(r"ModelError: .*head\.gguf reads hidden states of 512 values, and its target's have 256")
+def a_head_of_another_width(scene: Scene) -> None:
+    head_for(scene, "dflash", hidden=512)
+    drafting(scene, method="dflash", drafts=["head"])
+
+
+@fault(r"ModelError: .*head\.gguf drafts as DSpark \(dspark\), not as EAGLE-3 \(eagle3\)")
+def a_head_under_another_methods_name(scene: Scene) -> None:
+    head_for(scene, "dspark")
+    drafting(scene, method="eagle3", drafts=["head"])
+
+
+@fault("dflash@head cannot draft for target with γ 32: exceeds the trained block size 16")
+def a_draft_longer_than_the_heads_block(scene: Scene) -> None:
+    head_for(scene, "dflash")
+    drafting(scene, method="dflash", drafts=["head"], gammas=[32])
+
+
 # Weights.
 
 

@@ -44,6 +44,8 @@ _LONGEST = 100_000
 
 # Where pydantic adds the branch of a tagged union to the place of a fault.
 _TAG_DEPTH = {"engines": 2, "model_sets": 3}
+# What it adds where a value may be of several types.
+_UNION_BRANCHES = ("list[", "literal[")
 
 # The lists of a suite whose product its blocks are.
 _LISTS = ["targets", "drafts", "gammas", "prompts", "prompt_lengths"]
@@ -122,7 +124,11 @@ def check_compare_with(config: Config, results: Path, root: Path) -> None:
 def _first_fault(error: ValidationError) -> str:
     fault = error.errors(include_url=False)[0]
     tag = _TAG_DEPTH.get(str(fault["loc"][0])) if fault["loc"] else None
-    keys = [str(part) for depth, part in enumerate(fault["loc"]) if depth != tag]
+    keys = [
+        str(part)
+        for depth, part in enumerate(fault["loc"])
+        if depth != tag and not str(part).startswith(_UNION_BRANCHES)
+    ]
     if fault["type"] == "unexpected_keyword_argument":
         key = keys.pop()
         known = [field.name for field in dataclasses.fields(Recipe)]
