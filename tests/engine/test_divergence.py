@@ -94,6 +94,16 @@ def test_tokens_are_read_in_the_given_batches(server, job):
     assert read == ["3", "2", "4", "5"]
 
 
+def test_a_target_with_a_sliding_window_is_asked_too(job, make):
+    sliding = replace(job, target=make("full_f16"))
+    record = measure(BASELINE, sliding) | {"provenance": PROVENANCE}
+    found = divergences(record, lambda token: (token + 100) % 256)
+    judged = judge_all(found, {BASELINE.block: BASELINE}, sliding)["divergences"]
+    assert [one["best"][0]["token"] for one in judged] == [
+        one["baseline_token"] for one in judged
+    ]
+
+
 def test_a_server_that_reads_other_batches_is_refused(server):
     with pytest.raises(MeasurementError, match="the server read 3 tokens at once instead of 4"):
         list(read_in_batches(server, [1, 2], [3, 4, 5], [4], 5))

@@ -26,6 +26,10 @@ from specmoe.measure.live_side import prompt_ids
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
 CANDIDATES_KEPT = 5
 
+# A target with a sliding window keeps no more than the window of what it has read, so it would read
+# a prompt anew instead of the next batch. With this flag it keeps all, and still looks no farther.
+_KEEPS_ALL = ("--swa-full",)
+
 # Candidates after a prompt and a prefix that was read in batches of a width.
 _Readings = dict[tuple[str, tuple[int, ...], int], list[Candidate]]
 
@@ -115,9 +119,10 @@ def judge_all(
                 f"no record of block {divergence.baseline_block}, the baseline of {divergence.run}"
             )
     some_block = blocks[divergences[0].baseline_block]
+    command = [*job.command(some_block, Side()), *_KEEPS_ALL]
     known: _Readings = {}
     judged = []
-    with job.server(job.command(some_block, Side()), some_block, job.server_log) as server:
+    with job.server(command, some_block, job.server_log) as server:
         _logger.info(
             "asking the baseline of %s about %d divergences", some_block.target, len(divergences)
         )
