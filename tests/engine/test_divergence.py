@@ -99,9 +99,7 @@ def test_a_target_with_a_sliding_window_is_asked_too(job, make):
     record = measure(BASELINE, sliding) | {"provenance": PROVENANCE}
     found = divergences(record, lambda token: (token + 100) % 256)
     judged = judge_all(found, {BASELINE.block: BASELINE}, sliding)["divergences"]
-    assert [one["best"][0]["token"] for one in judged] == [
-        one["baseline_token"] for one in judged
-    ]
+    assert [one["best"][0]["token"] for one in judged] == [one["baseline_token"] for one in judged]
 
 
 def test_a_server_that_reads_other_batches_is_refused(server):

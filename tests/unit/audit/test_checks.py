@@ -52,7 +52,7 @@ def plain(target="target", repeat=0, ms_per_token=TARGET_MS, **more):
         "target": target,
         "method": "none",
         "draft": "none",
-        **dict.fromkeys(["draft_model", "ngram_gamma"]),
+        **dict.fromkeys(["draft_model", "ngram_gamma", "prompts_before"]),
         **dict.fromkeys(["accepted_lengths", "drafted_lengths", "drafted_by_type"]),
         "gamma": 0,
         "prompt": "code",

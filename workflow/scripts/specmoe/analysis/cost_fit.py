@@ -49,8 +49,9 @@ def timed_steps(times: pd.DataFrame, target: str, draft: str | None) -> TimedSte
     with a batch that was verified is in o. None unless both models were timed.
     """
     verified = _by_repeat(times, target, Outputs.ALL)
-    reread = 0 * verified if draft is None else _by_repeat(times, draft, Outputs.LAST)
-    if verified.empty or reread.empty:
+    nothing = pd.DataFrame(index=verified.index, dtype=float)
+    reread = nothing if draft is None else _by_repeat(times, draft, Outputs.LAST)
+    if verified.empty or (reread.empty and draft is not None):
         return None
     step = verified[1]
     return TimedSteps(verified.div(step, axis="index"), reread.div(step, axis="index").dropna())

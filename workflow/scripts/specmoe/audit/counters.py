@@ -101,6 +101,8 @@ def check_determinism(run: Run, reference: Run | None, repeats: int) -> Finding:
         return not_applicable("tokens are not known")
     if repeats < 2:
         return not_applicable("there is one repeat")
+    if run.prompts_before:
+        return not_applicable("it had seen other prompts, in another order in every repeat")
     length = max(len(run.tokens), len(reference.tokens))
     if run.tokens == reference.tokens:
         return equal(length, length, f"{length} tokens as in repeat {reference.repeat}")

@@ -43,6 +43,7 @@ class Run:
     gamma: int
     ngram_gamma: int | None
     prompt: str
+    prompts_before: int | None
     repeat: int
     n_predict: int
     temperature: float

@@ -58,9 +58,9 @@ class Drafting(Strict):
     )
     history: list[History] = Field(
         default=[],
-        description="what `ngram-mod` and `ngram-cache` may have seen: `none`, each run has a"
-        " process of its own; `earlier`, the prompts before it in the same pass, in their seeded"
-        " order. `none` by default",
+        description="what an n-gram method that keeps state (all but `ngram-simple`) may have seen:"
+        " `none`, each run has a process of its own; `earlier`, the prompts before it in the same"
+        " pass, in their seeded order. `none` by default",
     )
 
     @field_validator("method", mode="before")

@@ -60,15 +60,23 @@ METHODS: dict[Method, Facts] = {
     Method.NGRAM_SIMPLE: Facts(
         "ngram-simple", "prompt lookup", Loads.NOTHING, _OF_NGRAMS, always_drafts=False
     ),
+    # The keys of earlier requests stay in these maps: the same prompt was drafted for otherwise after
+    # other ones, and near ties then fell otherwise.
     Method.NGRAM_MAP_K: Facts(
-        "ngram-map-k", "n-gram map, by key", Loads.NOTHING, _OF_NGRAMS, always_drafts=False
+        "ngram-map-k",
+        "n-gram map, by key",
+        Loads.NOTHING,
+        _OF_NGRAMS | {"history"},
+        always_drafts=False,
+        remembers=True,
     ),
     Method.NGRAM_MAP_K4V: Facts(
         "ngram-map-k4v",
         "n-gram map, by counts",
         Loads.NOTHING,
-        _OF_NGRAMS | {"min_hits"},
+        _OF_NGRAMS | {"min_hits", "history"},
         always_drafts=False,
+        remembers=True,
     ),
     Method.NGRAM_MOD: Facts(
         "ngram-mod",
