@@ -60,7 +60,7 @@ METHODS: dict[Method, Facts] = {
     Method.NGRAM_SIMPLE: Facts(
         "ngram-simple", "prompt lookup", Loads.NOTHING, _OF_NGRAMS, always_drafts=False
     ),
-    # The keys of earlier requests stay in these maps: the same prompt was drafted for otherwise after
+    # The keys of earlier requests stay in these maps: a prompt was drafted for otherwise after
     # other ones, and near ties then fell otherwise.
     Method.NGRAM_MAP_K: Facts(
         "ngram-map-k",
