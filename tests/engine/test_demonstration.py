@@ -147,7 +147,7 @@ HYBRID = [
     {"method": "ngram-map-k4v", "n_match": [2]},
     {"method": "ngram-mod", "n_match": [2]},
     {"method": "ngram-cache"},
-    {"method": ["ngram-mod", "mtp"], "n_match": [2], "ngram_gammas": [6]},
+    {"method": ["ngram-mod", "mtp"], "n_match": [2], "ngram_gammas": [4]},
     {"method": ["ngram-cache", "draft"], "drafts": ["draft_f16"]},
 ]
 FULL = [
@@ -191,8 +191,17 @@ def test_a_chain_says_which_method_drafted_each_round(do_by):
     assert by >= {Method.NGRAM_MOD, Method.MTP}
 
 
+def test_a_hybrid_target_replays_only_what_it_cannot_undo(do_by):
+    made = do_by("moe_f16", method=["ngram-mod", "mtp"], n_match=[2], ngram_gammas=[8])
+    assert made.demonstration.undoes == 4
+    assert made.counts.replays > 0
+    for one in made.rounds:
+        rejected = len(one.drafted) - one.passes[0].accepted
+        assert one.passes[0].restored == (rejected > 4)
+
+
 def test_a_text_that_never_repeats_is_recorded_with_nothing_drafted(do_by):
-    made = do_by("full_f16", method="ngram-mod", n_match=[8])
+    made = do_by("full_f16", method="ngram-mod", n_match=[40])
     assert made.counts.drafted == 0
     assert made.acceptance_rate is None
     assert generated(made) == list(made.tokens) == list(made.plain_tokens)
@@ -204,5 +213,7 @@ def test_a_method_that_does_not_fit_is_refused_with_the_servers_reason(do_by):
 
 
 def test_a_draft_of_another_vocabulary_is_refused(do, family, stranger):
-    with pytest.raises(MeasurementError, match="drafted nothing; draft is not in use"):
+    with pytest.raises(
+        MeasurementError, match="draft cannot draft for target with γ 4: failed to init"
+    ):
         do(family["target"], stranger)

@@ -8,10 +8,11 @@ import sys
 
 import pytest
 
+from specmoe.config.methods import Method
 from specmoe.page.trace_text import WIDTH, describe
 
 from ..decoding_log import Decoding
-from ..made_recording import chain, nothing_drafted, recording
+from ..made_recording import chain, nothing_drafted, of_decoding, recording
 
 ESCAPE = "\x1b"
 
@@ -65,6 +66,17 @@ def test_a_chain_says_what_drafted_and_passes_without_a_draft_share_a_row():
         "target ✓ t6 ✓ t7 ✓ t8 → t9 (3 of 3 accepted)",
         "no draft target → t10",
     ]
+
+
+def test_a_replay_is_explained_by_what_its_target_can_undo():
+    decoding = Decoding()
+    decoding.round(list(range(1, 9)), [(1, 9), (2, 5)], Method.NGRAM_MOD)
+    for methods, can in (
+        ((Method.NGRAM_MOD,), "cannot undo half a pass"),
+        ((Method.NGRAM_MOD, Method.MTP), "can undo only 4 tokens of a pass"),
+    ):
+        text = describe(of_decoding(decoding, *methods), colour=False)
+        assert f"↺ replay: a hybrid target {can}, so the engine restores" in text
 
 
 def test_a_method_that_found_nothing_says_so():

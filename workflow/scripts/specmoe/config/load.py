@@ -273,9 +273,9 @@ def _check_ways(config: Config, name: str, suite: Suite) -> None:
     for way in suite.ways:
         if way.heeds_gamma and not way.gammas and not suite.gammas:
             _refuse(f"{place}.gammas", f"a suite that drafts needs at least one γ, for {way.name}")
-        fault = way.fault_of_lengths(suite.gammas)
-        if fault:
-            _refuse(place, fault)
+        never_drafts = way.fault_of_lengths(suite.gammas)
+        if never_drafts:
+            _refuse(place, never_drafts)
 
 
 def _check_method(config: Config, name: str, way: Drafting, place: str) -> None:

@@ -6,6 +6,7 @@ from pydantic import TypeAdapter
 
 from specmoe.config.block import Block, Side
 from specmoe.config.draft_labels import method_words, parameter_words
+from specmoe.config.methods import METHODS
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,15 @@ class Demonstration:
     def parameters(self) -> list[str]:
         """The words for γ, and for the parameters that are not what they are by default."""
         return [f"γ = {self.side.gamma}", *parameter_words(asdict(self.side))]
+
+    @property
+    def undoes(self) -> int:
+        """How many tokens of a pass a hybrid target undoes without a replay.
+
+        Source: llama.cpp, common/common.h, `need_n_rs_seq`.
+        """
+        kept = any(METHODS[method].rolls_back for method in self.block.methods)
+        return self.side.gamma if kept else 0
 
     def to_json(self) -> str:
         """Return the demonstration as JSON on one line."""

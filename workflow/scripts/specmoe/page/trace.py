@@ -71,6 +71,7 @@ def trace_context(recording: Recording) -> dict[str, Any]:
         "methods": what.block.methods,
         "parameters": what.parameters,
         "types": engine_types(what.block.methods),
+        "undoes": what.undoes,
         "prompt": prompt_shown(recording),
         "prompt_tokens": recording.prompt_tokens,
         "synthetic": what.synthetic,

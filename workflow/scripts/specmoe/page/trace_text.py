@@ -62,8 +62,10 @@ def _legend(recording: Recording) -> list[str]:
         f"{OWN} the target's own choice: in place of the rejected token, or after the last one",
     ]
     if recording.counts.replays:
+        undoes = recording.demonstration.undoes
+        can = f"can undo only {undoes} tokens of" if undoes else "cannot undo half"
         lines += [
-            "↺ replay: a hybrid target cannot undo half a pass, so the engine restores the state",
+            f"↺ replay: a hybrid target {can} a pass, so the engine restores the state",
             "  from before the round and reads the remaining tokens again, for one more token",
         ]
     if wordless(recording):
