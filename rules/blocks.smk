@@ -33,10 +33,8 @@ rule measure_block:
         run_limit_s=CONFIG.measurement.run_limit_s,
     params:
         block=lambda wildcards: CAMPAIGN.blocks[wildcards.block].to_json(),
-        draft=lambda wildcards, input: (
-            f"--draft {input.draft} --draft-card {input.draft_card}"
-            if CAMPAIGN.blocks[wildcards.block].draft_model
-            else ""
+        draft=lambda wildcards, input: draft_options(
+            CAMPAIGN.blocks[wildcards.block], input
         ),
         # Not an input: a new description of the machine makes no block stale.
         host=str(CAMPAIGN.host_file),

@@ -150,13 +150,16 @@ def stated_digests(model):
 
 
 def methods_of_pair(target, draft):
-    """Return the methods by which a file drafts for a target, the last ones of their chains."""
+    """Return the methods by which a file drafts for a target, the last ones of their chains.
+
+    Only the demonstration may pair what no block pairs.
+    """
     methods = {
         str(block.methods[-1])
         for block in CAMPAIGN.blocks.values()
         if (block.target, block.draft_model) == (target, draft)
     }
-    return sorted(methods) or ["draft"]
+    return sorted(methods) or [str(CAMPAIGN.demonstration.block.methods[-1])]
 
 
 def model_file(model):
@@ -177,8 +180,24 @@ def block_models(wildcards):
             if model in CONFIG.measured_networks
         ],
     }
-    if block.draft_model:
-        files["draft"] = model_file(block.draft_model)
-        files["draft_card"] = f"<models>/{block.draft_model}.json"
-        files["pair"] = f"<models>/pairs/{block.target}/{block.draft_model}.ok"
-    return files
+    return files | draft_files(block)
+
+
+def draft_files(block):
+    """Return the file that a block's methods load, its card, and what was checked of the pair."""
+    if not block.draft_model:
+        return {}
+    return {
+        "draft": model_file(block.draft_model),
+        "draft_card": f"<models>/{block.draft_model}.json",
+        "pair": f"<models>/pairs/{block.target}/{block.draft_model}.ok",
+    }
+
+
+def draft_options(block, files):
+    """Return the options that name the file which a block's methods load."""
+    return (
+        f"--draft {files.draft} --draft-card {files.draft_card}"
+        if block.draft_model
+        else ""
+    )

@@ -1,18 +1,16 @@
-# One prompt decoded with a draft, round by round, for newcomers at the terminal and for the page.
-# A campaign without drafts or of published rows has no demonstration.
+# One prompt decoded with drafts, round by round, for newcomers at the terminal and for the page.
+# A campaign that drafts nothing or of published rows has no demonstration.
 DEMONSTRATION = CAMPAIGN.demonstration
 TRACE = str(CAMPAIGN.trace_file)
 
 if DEMONSTRATION:
 
     rule record_trace:
-        """Decode one prompt with a draft and without, and record every round."""
+        """Decode one prompt with drafts and without, and record every round."""
         input:
             **program("record_trace"),
-            draft=f"<models>/{DEMONSTRATION.block.draft_model}.gguf",
-            draft_card=f"<models>/{DEMONSTRATION.block.draft_model}.json",
+            **draft_files(DEMONSTRATION.block),
             engine="<engine>/engine.json",
-            pair=f"<models>/pairs/{DEMONSTRATION.block.target}/{DEMONSTRATION.block.draft_model}.ok",
             prompt=shipped(DEMONSTRATION.block.prompts[0].file),
             target=f"<models>/{DEMONSTRATION.block.target}.gguf",
             target_card=f"<models>/{DEMONSTRATION.block.target}.json",
@@ -32,6 +30,7 @@ if DEMONSTRATION:
             run_limit_s=CONFIG.measurement.run_limit_s,
         params:
             demonstration=lambda wildcards: DEMONSTRATION.to_json(),
+            draft=lambda wildcards, input: draft_options(DEMONSTRATION.block, input),
             host=str(CAMPAIGN.host_file),
             root=shipped("."),
         message:
@@ -39,14 +38,14 @@ if DEMONSTRATION:
         shell:
             "python {input.script} --demonstration {params.demonstration:q} --root {params.root}"
             " --engine {input.engine} --host {params.host} --target {input.target}"
-            " --target-card {input.target_card} --draft {input.draft}"
-            " --draft-card {input.draft_card} --start-limit-s {resources.start_limit_s}"
+            " --target-card {input.target_card} {params.draft}"
+            " --start-limit-s {resources.start_limit_s}"
             " --run-limit-s {resources.run_limit_s} --workflow-pid $PPID"
             " --server-log {log.server} --plain-log {log.plain} --out {output} 2>&1 | tee {log.record}"
 
     # No output and no pipe: it runs at every call, and it asks the terminal whether it has colours.
     rule demo_trace:
-        """Decode one prompt with a draft; show what each round drafted, accepted and replaced."""
+        """Decode one prompt with drafts; show what each round drafted, accepted and replaced."""
         input:
             **program("demo_trace"),
             trace=TRACE,

@@ -1,10 +1,13 @@
 """The demonstration on a real llama-server: the rounds in its log give its generated tokens."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from specmoe.config.block import Side
+from specmoe.config.block import PromptSource, Side
+from specmoe.config.drafting import Drafting
+from specmoe.config.methods import Method, is_ngram
 from specmoe.config.trace import Demonstration
 from specmoe.errors import MeasurementError
 from specmoe.measure.trace import record
@@ -16,6 +19,7 @@ from ..blocks import DRAFTED, alone, compared
 from ..recipes import SMALL
 
 TOKENS = 40
+REPEATED = "def mean(values):\n    return sum(values) / len(values)\n\n\n" * 4
 
 
 @pytest.fixture(scope="session")
@@ -52,6 +56,34 @@ def do(job, tmp_path):
             replace(job, target=target, draft=draft),
             tmp_path / "plain.log",
             Provenance("e", "c", "cpu", "h", "t", "d"),
+        )
+
+    return run
+
+
+@pytest.fixture
+def do_by(job, make, tmp_path):
+    """Record the demonstration of a way of drafting on models of set `methods`."""
+    (tmp_path / "repeated.txt").write_text(REPEATED)
+
+    def run(target, gamma=4, **given):
+        way = Drafting(**given)
+        file = way.drafts[0] if way.drafts else None
+        block = compared(
+            alone(n_predict=96, context=1024),
+            target=target,
+            methods=tuple(way.method),
+            draft=way.drafter_id(file),
+            draft_model=file,
+            sides=(Side(**next(way.settings([gamma]))),),
+            prompts=(PromptSource("repeated", "repeated.txt"),),
+        )
+        loads: Path | None = make(file) if file else None
+        return record(
+            Demonstration(block, "Target", "Draft" if file else None, "Code", synthetic=True),
+            replace(job, root=tmp_path, target=make(target), draft=loads),
+            tmp_path / "plain.log",
+            Provenance("e", "c", "cpu", "h", "t", None),
         )
 
     return run
@@ -103,6 +135,85 @@ def test_drafts_have_their_probabilities(do, mixture, family):
     assert all(0.1 <= guess.probability <= 1 for guess in guesses)  # the best of ten
 
 
+HYBRID = [
+    {"method": "draft", "drafts": ["draft_f16"]},
+    {"method": "draft", "drafts": ["draft_f16"], "p_min": [0.5]},
+    {"method": "mtp"},
+    {"method": "eagle3", "drafts": ["eagle3"]},
+    {"method": "dflash", "drafts": ["dflash"]},
+    {"method": "dspark", "drafts": ["dspark"]},
+    {"method": "ngram-simple", "n_match": [2]},
+    {"method": "ngram-map-k", "n_match": [2]},
+    {"method": "ngram-map-k4v", "n_match": [2]},
+    {"method": "ngram-mod", "n_match": [2]},
+    {"method": "ngram-cache"},
+    {"method": ["ngram-mod", "mtp"], "n_match": [2], "ngram_gammas": [4]},
+    {"method": ["ngram-cache", "draft"], "drafts": ["draft_f16"]},
+]
+FULL = [
+    {"method": "draft", "drafts": ["full_draft_f16"]},
+    {"method": "mtp"},
+    {"method": "ngram-cache"},
+    {"method": ["ngram-simple", "mtp"], "n_match": [2]},
+]
+
+
+@pytest.mark.parametrize(
+    ("target", "given"),
+    [*(("moe_f16", given) for given in HYBRID), *(("full_f16", given) for given in FULL)],
+    ids=lambda value: value if isinstance(value, str) else Drafting(**value).name,
+)
+def test_the_rounds_of_every_method_give_the_tokens_of_the_target_alone(do_by, target, given):
+    made = do_by(target, **given)
+    assert generated(made) == list(made.tokens) == list(made.plain_tokens)
+    counts = made.counts
+    assert counts.drafted > 0
+    assert counts.accepted + counts.passes == len(made.tokens) - 1
+    side, methods = made.demonstration.side, made.demonstration.block.methods
+    for one in made.rounds:
+        assert len(one.drafted) <= side.longest
+        assert (one.method is not None) == bool(one.drafted)
+        assert one.method is None or one.method in methods
+        for guess in one.drafted:
+            if is_ngram(one.method):
+                assert guess.probability is None
+            else:
+                assert max(0.1, side.p_min) <= guess.probability <= 1
+    rolls_back = target == "full_f16" or methods[-1] in {
+        *(Method.MTP, Method.EAGLE3, Method.DFLASH, Method.DSPARK)
+    }
+    assert (counts.replays == 0) == rolls_back
+
+
+def test_a_chain_says_which_method_drafted_each_round(do_by):
+    made = do_by("moe_f16", method=["ngram-mod", "mtp"], n_match=[2], ngram_gammas=[6])
+    by = {one.method for one in made.rounds}
+    assert by >= {Method.NGRAM_MOD, Method.MTP}
+
+
+def test_a_hybrid_target_replays_only_what_it_cannot_undo(do_by):
+    made = do_by("moe_f16", method=["ngram-mod", "mtp"], n_match=[2], ngram_gammas=[8])
+    assert made.demonstration.undoes == 4
+    assert made.counts.replays > 0
+    for one in made.rounds:
+        rejected = len(one.drafted) - one.passes[0].accepted
+        assert one.passes[0].restored == (rejected > 4)
+
+
+def test_a_text_that_never_repeats_is_recorded_with_nothing_drafted(do_by):
+    made = do_by("full_f16", method="ngram-mod", n_match=[40])
+    assert made.counts.drafted == 0
+    assert made.acceptance_rate is None
+    assert generated(made) == list(made.tokens) == list(made.plain_tokens)
+
+
+def test_a_method_that_does_not_fit_is_refused_with_the_servers_reason(do_by):
+    with pytest.raises(MeasurementError, match="mtp cannot draft for draft_f16 with γ 4: context"):
+        do_by("draft_f16", method="mtp")
+
+
 def test_a_draft_of_another_vocabulary_is_refused(do, family, stranger):
-    with pytest.raises(MeasurementError, match="drafted nothing; its draft is not in use"):
+    with pytest.raises(
+        MeasurementError, match="draft cannot draft for target with γ 4: failed to init"
+    ):
         do(family["target"], stranger)

@@ -59,6 +59,16 @@ def test_a_campaign_without_a_draft_has_no_such_target(tiny, campaign):
     assert "suite_N" in listed
 
 
+def test_a_method_that_loads_no_file_is_shown_without_any_draft(tiny, campaign, tmp_path):
+    tiny["campaign"]["suites"] = ["N"]
+    tiny["trace"] = {"method": "ngram-simple", "n_match": 1, "n_predict": 24, "prompt": "code"}
+    printed = campaign(tiny, "demo_trace")
+    made = Recording.read(tmp_path / "results/tiny/trace.json")
+    assert "Drafts: prompt lookup, γ = 4, n = 1; llama-server's type ngram-simple" in printed
+    assert made.provenance.draft_sha256 is None
+    assert made.tokens == made.plain_tokens
+
+
 def test_the_record_has_its_provenance(measured, tiny, campaign):
     campaign(tiny, "results/tiny/trace.json")
     made = json.loads((measured / "results/tiny/trace.json").read_text())

@@ -1,4 +1,4 @@
-"""Show round by round how one prompt was decoded with a draft."""
+"""Show round by round how one prompt was decoded with drafts."""
 
 import argparse
 import os

@@ -1,4 +1,4 @@
-"""Decode one prompt with a draft and without, and record every round."""
+"""Decode one prompt with drafts and without, and record every round."""
 
 from pathlib import Path
 
@@ -17,8 +17,8 @@ def main() -> None:
     parser = engine_job(__doc__)
     parser.add_argument("--demonstration", required=True, help="what to decode, as JSON")
     parser.add_argument("--target-card", required=True, type=Path, help="the target's card")
-    parser.add_argument("--draft", required=True, type=Path, help="GGUF")
-    parser.add_argument("--draft-card", required=True, type=Path, help="the draft's card")
+    parser.add_argument("--draft", type=Path, help="the file that the methods load, if any")
+    parser.add_argument("--draft-card", type=Path, help="its card")
     parser.add_argument("--plain-log", required=True, type=Path, help="of the server without draft")
     args = parser.parse_args()
     made_by = provenance(args.engine, args.target_card, args.draft_card)

@@ -3,8 +3,9 @@
 import json
 
 import pytest
+import yaml
 
-from specmoe.config.block import Side
+from specmoe.config.block import History, Side
 from specmoe.config.load import load
 from specmoe.config.methods import Method
 from specmoe.config.parse import parse
@@ -13,8 +14,15 @@ from specmoe.config.trace_choice import choose_demonstration
 from specmoe.errors import SchemaError
 from specmoe.measure.trace_record import Recording, visible
 
+from ...conftest import merge
 from ..made_recording import recording
 from .test_load import fault
+
+
+@pytest.fixture
+def methods(study, root):
+    """The configuration of the campaign of all methods."""
+    return merge(study, yaml.safe_load((root / "config/methods.yaml").read_text()))
 
 
 def chosen(data, root) -> Demonstration:
@@ -75,6 +83,96 @@ def test_a_pair_that_no_suite_measures_needs_both_names(demo, root):
     assert chosen(demo, root).block.target == "dense_2b"
 
 
+def test_a_method_takes_its_parameters_and_those_by_default(methods, root):
+    methods["trace"] = {"method": "ngram-mod", "gamma": 8, "n_match": 2}
+    what = chosen(methods, root)
+    block = what.block
+    assert (block.target, block.methods) == ("moe_q8", (Method.NGRAM_MOD,))
+    assert (block.draft, block.draft_model, what.draft_label) == ("ngram-mod", None, None)
+    assert block.sides == (Side(8, n_min=0, n_match=2, history=History.NONE),)
+    assert block.block == "trace/moe_q8/ngram-mod/g8-n2"
+    assert what.drafted_by == "n-gram pool, γ = 8, n = 2"
+    methods["trace"] = {"method": "ngram-cache"}
+    assert chosen(methods, root).side == Side(8, history=History.NONE)
+
+
+def test_a_method_brings_the_target_and_file_of_its_first_comparison(methods, root):
+    methods["trace"] = {"method": "eagle3"}
+    what = chosen(methods, root)
+    assert (what.block.target, what.block.draft_model) == ("moe_q8", "eagle3")
+    assert what.block.draft == "eagle3@eagle3"
+    assert what.drafted_by == "EAGLE-3, γ = 4"
+    methods["trace"] = {"target": "full_q8", "method": "dflash", "gamma": 3}
+    what = chosen(methods, root)
+    assert what.block.draft_model == "full_dflash"
+    assert what.drafted_by == "DFlash (Full attention DFlash), γ = 3"
+    methods["trace"] = {"draft": "dspark"}
+    assert chosen(methods, root).block.methods == (Method.DSPARK,)
+
+
+def test_a_chain_is_a_method(methods, root):
+    methods["trace"] = {"method": ["ngram-mod", "mtp"], "ngram_gamma": 8, "p_min": 0.5}
+    what = chosen(methods, root)
+    assert what.block.methods == (Method.NGRAM_MOD, Method.MTP)
+    assert (what.side.gamma, what.side.ngram_gamma, what.side.p_min) == (4, 8, 0.5)
+    assert what.drafted_by == "n-gram pool + MTP, γ = 4, n = 3, n-grams to 8, p ≥ 0.5"
+
+
+def test_a_method_without_a_file_drafts_for_any_campaign(demo, root):
+    demo["trace"] = {"method": "ngram-simple"}
+    assert chosen(demo, root).block.target == "moe_q4"
+    demo["campaign"]["suites"] = ["A"]
+    assert chosen(demo, root).block.methods == (Method.NGRAM_SIMPLE,)
+
+
+def test_a_campaign_without_draft_models_shows_its_first_method(methods, root):
+    methods["campaign"]["suites"] = ["M", "K"]
+    methods["suites"]["M"]["methods"] = [
+        {"method": "ngram-map-k", "n_match": [5]},
+        {"method": "mtp"},
+    ]
+    what = chosen(methods, root)
+    assert what.block.methods == (Method.NGRAM_MAP_K,)  # a target's own draft is a control
+    assert what.side.n_match == 3
+    methods["suites"]["M"]["methods"] = "all"
+    assert chosen(methods, root).block.methods == (Method.NGRAM_SIMPLE,)
+    methods["campaign"]["suites"] = ["K"]
+    assert chosen(methods, root).block.draft_model == "moe_q8"
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (
+            {"method": "ngram-mod", "p_min": 0.5},
+            "trace.p_min: ngram-mod ignores it; it heeds gamma, n_min, n_match",
+        ),
+        (
+            {"method": "ngram-cache", "gamma": 4},
+            "trace.gamma: ngram-cache ignores it; it heeds none",
+        ),
+        ({"ngram_gamma": 4}, "trace.ngram_gamma: draft ignores it; it heeds gamma, p_min, n_min"),
+        (
+            {"target": "moe_q8", "method": "ngram-mod", "draft": "draft_q8"},
+            "trace.draft: ngram-mod loads no file",
+        ),
+        (
+            {"method": ["mtp", "ngram-mod"]},
+            "trace.method: n-gram methods come first in a chain: put mtp last",
+        ),
+        ({"method": "ngram-simple", "gamma": 2}, "trace: ngram-simple: with n_match 3 and γ 2 it"),
+        ({"method": "medusa"}, "trace.method.0: Input should be 'draft', 'mtp'"),
+        (
+            {"method": ["ngram-mod", "eagle3"]},
+            "trace: no suite of this campaign drafts by ngram-mod+eagle3; name both trace.target",
+        ),
+    ],
+)
+def test_a_method_that_does_not_fit_is_refused_in_one_line(methods, root, asked, message):
+    methods["trace"] = asked
+    assert f"config: {message}" in fault(methods, root)
+
+
 def test_a_campaign_without_drafts_or_of_published_rows_has_nothing_to_decode(study, root):
     study["campaign"]["suites"] = ["A", "C"]
     assert choose_demonstration(load(study, root), gpu=False) is None
@@ -119,9 +217,9 @@ def test_a_record_survives_a_round_trip(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 1}, " version 3: version: "),
-        ({"rounds": 3}, " version 3: rounds: "),
-        ({"tokens": None}, " version 3: tokens: "),
+        ({"version": 1}, " version 4: version: "),
+        ({"rounds": 3}, " version 4: rounds: "),
+        ({"tokens": None}, " version 4: tokens: "),
         (None, "decoding"),  # damaged
     ],
 )
@@ -138,7 +236,6 @@ def test_words_are_readable_and_harmless():
     assert words(4) == "⟨4⟩"  # half a character
     assert words(5) == "⟨5⟩"  # no text
     assert words(6) == r"\u001b[31m"
-    assert words(None) == "?"
     assert visible("a\u202eb\x9bc 语言") == r"a\u202eb\u009bc␣语言"
 
 

@@ -1,15 +1,30 @@
 """Rounds come from the server's debug log, and must give the tokens of its answer."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.engine.debug_log import Fate, Pass, RoundCounts, check_counters, count, read_rounds
+from specmoe.config.methods import Method, is_ngram
+from specmoe.engine.debug_log import (
+    Fate,
+    Guess,
+    Pass,
+    Round,
+    RoundCounts,
+    check_counters,
+    count,
+    read_rounds,
+)
 from specmoe.errors import MeasurementError
 
 from ..decoding_log import Decoding, every_kind
 
 TOKEN = st.integers(0, 5)  # few, so that tokens are the same by chance
+# One round of each method, as the engine of November 2026 logged it. Lines that tell nothing of a
+# round are left out.
+LOGGED = Path(__file__).parent / "logged_rounds"
 
 
 def refusal(log: str, tokens) -> str:
@@ -18,6 +33,10 @@ def refusal(log: str, tokens) -> str:
     message = str(caught.value)
     assert "\n" not in message
     return message
+
+
+def looked_up(*tokens: int) -> tuple[Guess, ...]:
+    return tuple(Guess(token, None) for token in tokens)
 
 
 def read_one(verdicts, tokens):
@@ -54,11 +73,11 @@ def test_a_replay_reads_the_accepted_tokens_and_gives_one_more():
     assert one.tokens == (1, 9, 5)
 
 
-def test_a_token_that_a_replay_rejects_again_is_unknown():
+def test_a_token_that_a_replay_rejects_again_is_known_from_its_batch():
     one = read_one([(2, 9), (2, 8), (3, 5)], [1, 2, 8, 5])
     assert one.passes == (
-        Pass((1, 2, 3), 2, None, restored=True),
-        Pass((1, 2, None), 2, 8, restored=True),
+        Pass((1, 2, 3), 2, 9, restored=True),
+        Pass((1, 2, 9), 2, 8, restored=True),
         Pass((1, 2, 8), 3, 5, restored=False),
     )
 
@@ -74,6 +93,125 @@ def test_all_kinds_of_rounds_are_read_in_order():
     assert read_rounds(decoding.text, decoding.tokens) == decoding.rounds
     assert count(decoding.rounds) == RoundCounts(
         rounds=5, drafted=14, accepted=8, passes=9, replays=3
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "tokens", "read"),
+    [
+        ("draft", [9, 303, 272, 74, 3], Round(
+            Method.DRAFT,
+            (Guess(303, 0.506), Guess(272, 0.441), Guess(17, 0.198), Guess(355, 0.366)),
+            (
+                Pass((303, 272, 17, 355), 2, 74, restored=True),
+                Pass((303, 272, 74), 3, 3, restored=False),
+            ),
+        )),
+        # The model's third candidate, of 44 %, is less likely than `p_min` asks.
+        ("unsure", [358, 9, 303, 272], Round(
+            Method.DRAFT,
+            (Guess(9, 0.9), Guess(303, 0.505)),
+            (Pass((9, 303), 2, 272, restored=False),),
+        )),
+        ("mtp", [355, 358, 9, 303], Round(
+            Method.MTP,
+            (Guess(358, 0.236), Guess(9, 0.808), Guess(337, 0.462), Guess(294, 0.537)),
+            (Pass((358, 9, 337, 294), 2, 303, restored=False),),
+        )),
+        ("eagle3", [17, 355, 358], Round(
+            Method.EAGLE3,
+            (Guess(355, 0.41), Guess(55, 0.323), Guess(26, 0.579), Guess(321, 0.406)),
+            (Pass((355, 55, 26, 321), 1, 358, restored=False),),
+        )),
+        ("dflash", [17, 355, 358], Round(
+            Method.DFLASH,
+            (Guess(355, 0.506), Guess(355, 0.513), Guess(355, 0.524), Guess(355, 0.52)),
+            (Pass((355, 355, 355, 355), 1, 358, restored=False),),
+        )),
+        ("dspark", [3, 315, 350, 283], Round(
+            Method.DSPARK,
+            (Guess(315, 0.994), Guess(350, 0.801), Guess(54, 0.586), Guess(18, 0.328)),
+            (Pass((315, 350, 54, 18), 2, 283, restored=False),),
+        )),
+        ("ngram-simple", [220, 91, 290], Round(
+            Method.NGRAM_SIMPLE,
+            looked_up(267, 344, 322, 39),
+            (Pass((267, 344, 322, 39), 0, 91, restored=True), Pass((91,), 1, 290, restored=False)),
+        )),
+        ("ngram-map-k", [220, 91, 290], Round(
+            Method.NGRAM_MAP_K,
+            looked_up(267, 344, 322, 39),
+            (Pass((267, 344, 322, 39), 0, 91, restored=True), Pass((91,), 1, 290, restored=False)),
+        )),
+        ("ngram-map-k4v", [69, 23, 357, 288, 198, 76], Round(
+            Method.NGRAM_MAP_K4V,
+            looked_up(23, 357, 288, 198),
+            (Pass((23, 357, 288, 198), 4, 76, restored=False),),
+        )),
+        ("ngram-mod", [220, 91, 290, 26, 3, 315], Round(
+            Method.NGRAM_MOD,
+            looked_up(91, 290, 26, 30),
+            (
+                Pass((91, 290, 26, 30), 3, 3, restored=True),
+                Pass((91, 290, 26, 3), 4, 315, restored=False),
+            ),
+        )),
+        ("ngram-cache", [315, 350, 283], Round(
+            Method.NGRAM_CACHE,
+            looked_up(316, 84, 76, 7, 85, 328, 84, 326),
+            (
+                Pass((316, 84, 76, 7, 85, 328, 84, 326), 0, 350, restored=True),
+                Pass((350,), 1, 283, restored=False),
+            ),
+        )),
+        # In the chain of n-grams and MTP the log says which of them drafted.
+        ("chain", [91, 290, 26, 3], Round(
+            Method.NGRAM_MOD,
+            looked_up(290, 26, 30, 220, 91, 290),
+            (Pass((290, 26, 30, 220, 91, 290), 2, 3, restored=False),),
+        )),
+    ],
+)  # fmt: skip
+def test_a_round_of_each_method_is_read_from_the_log_of_a_real_server(name, tokens, read):
+    assert read_rounds((LOGGED / f"{name}.txt").read_text(), tokens) == [read]
+
+
+def test_a_model_that_stops_early_or_drafts_beyond_the_end_has_more_candidates():
+    decoding = Decoding()
+    decoding.round([1, 2], [(2, 4)], candidates=[3])
+    [one] = read_rounds(decoding.text, decoding.tokens)
+    assert [guess.token for guess in one.drafted] == [1, 2]
+
+
+@pytest.mark.parametrize("method", Method)
+def test_every_round_says_which_method_drafted_it_and_only_models_are_sure(method):
+    decoding = Decoding()
+    decoding.round([1, 2], [(1, 4)], method)
+    decoding.step(3)
+    drafted, alone = read_rounds(decoding.text, decoding.tokens)
+    assert (drafted.method, alone.method) == (method, None)
+    known = [guess.probability is not None for guess in drafted.drafted]
+    assert known == [not is_ngram(method)] * 2
+
+
+def test_dflash_may_log_no_candidates_and_a_draft_model_must():
+    for method in (Method.DFLASH, Method.DRAFT):
+        decoding = Decoding()
+        decoding.round([1, 2], [(1, 4)], method)
+        bare = "\n".join(line for line in decoding.log if "candidate" not in line)
+        if method == Method.DFLASH:
+            [one] = read_rounds(bare, decoding.tokens)
+            assert one.drafted == looked_up(1, 2)
+        else:
+            assert "round 1: the tokens that it read are not the draft's likeliest" in refusal(
+                bare, decoding.tokens
+            )
+
+
+def test_a_log_without_the_tokens_of_its_batches_is_refused():
+    log = "\n".join(line for line in every_kind().log if "ubatch_print" not in line)
+    assert "round 1: it does not name the tokens that a pass read" in refusal(
+        log, every_kind().tokens
     )
 
 
@@ -99,7 +237,7 @@ def decodings(draw):
             if accepted == len(read) or not hybrid:
                 break
             read = [*read[:accepted], own]
-        decoding.round(drafted, verdicts)
+        decoding.round(drafted, verdicts, draw(st.sampled_from(Method)))
     return decoding
 
 
@@ -127,7 +265,7 @@ def test_an_answer_with_another_token_accepted_or_before_a_round_is_refused(deco
 
 @given(decodings(), st.data())
 def test_a_log_that_lacks_a_draft_or_a_pass_is_refused(decoding, data):
-    telling = ("candidate   0", "(restore checkpoint)", " I slot", "id=")
+    telling = ("called impl", "(restore checkpoint)", " I slot", "id=")
     lines = [i for i, line in enumerate(decoding.log) if any(part in line for part in telling)]
     cut = data.draw(st.sampled_from(lines))
     refusal("\n".join(decoding.log[:cut] + decoding.log[cut + 1 :]), decoding.tokens)

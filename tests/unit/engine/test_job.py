@@ -7,6 +7,7 @@ import pytest
 
 from specmoe.config.backend import Backend
 from specmoe.config.block import Side
+from specmoe.config.methods import Method
 from specmoe.engine.job import engine_job, job_of, log_of_job
 from specmoe.errors import MeasurementError
 
@@ -45,6 +46,20 @@ def test_each_side_of_a_block_has_a_log_and_a_command_line_of_its_own(job):
     assert "--model-draft" not in alone
     assert eight[eight.index("--spec-draft-n-max") + 1] == "8"
     assert imposed == [*eight, "--spec-synth-len", "5"]
+
+
+@pytest.mark.parametrize(
+    ("methods", "flag"),
+    [
+        ((Method.NGRAM_MOD, Method.NGRAM_CACHE), "--lookup-cache-static"),
+        ((Method.NGRAM_CACHE, Method.NGRAM_MOD), "--lookup-cache-static"),
+        ((Method.NGRAM_CACHE, Method.DRAFT), "--model-draft"),
+    ],
+)
+def test_a_chain_loads_its_file_once_for_its_model_if_it_has_one(job, methods, flag):
+    command = job.command(compared(methods=methods), Side(8, n_match=3))
+    assert command.count("d") == 1
+    assert command[command.index("d") - 1] == flag
 
 
 def test_a_jobs_log_has_its_runs_and_its_fault(tmp_path):

@@ -5,11 +5,13 @@ from html import unescape
 
 import pytest
 
+from specmoe.config.methods import Method, is_ngram
 from specmoe.page.page import pair
 from specmoe.page.templates import environment
 from specmoe.page.trace import trace_context
 
-from ..made_recording import recording
+from ..decoding_log import Decoding
+from ..made_recording import chain, nothing_drafted, of_decoding, recording
 from .test_page import Reader
 
 
@@ -36,7 +38,7 @@ def test_every_pass_is_a_step_and_every_token_appears_with_the_last_of_its_round
         *("draft", "target"),
         *("draft", "target", "replay", "replay"),
         *("draft", "target"),
-        "target",
+        "alone",
     ]
     assert len(context["words"]) == len(made.tokens)
     assert [word.step for word in context["words"]] == [
@@ -65,6 +67,56 @@ def test_the_numbers_are_those_of_the_record_in_both_languages(render):
     assert "相同的文本" in chinese
     assert "random weights" in english
     assert "权重是随机的" in chinese
+
+
+def test_the_method_is_named_in_both_languages(render):
+    draft, both = render(recording()), render(chain())
+    assert (
+        "Tokens are drafted by: draft model (0.8B), γ = 4 (llama-server's type draft-simple)."
+    ) in words_of(draft, "en")
+    assert "起草方法：草稿模型（0.8B），γ = 4（llama-server 的类型 draft-simple）" in words_of(
+        draft, "zh-CN"
+    )
+    assert "n-gram pool + MTP, γ = 4, n = 3, n-grams to 8, p ≥ 0.5 (" in words_of(both, "en")
+    assert "n-gram 池 + MTP 模块，γ = 4，n = 3" in words_of(both, "zh-CN")
+
+
+def test_a_step_says_what_drafted_and_how(render):
+    english, chinese = (words_of(render(chain()), language) for language in ("en", "zh-CN"))
+    assert "The MTP block proposes 2 tokens, one after the other." in english
+    assert "The n-gram pool has seen the last tokens before and proposes 3 tokens" in english
+    assert "the target decodes 2 tokens by itself, one in each pass." in english
+    assert "the target decodes 1 token by itself." in english
+    assert "MTP 模块逐个提出 2 个 token" in chinese
+    assert "n-gram 池见过末尾的这些 token，提出当时跟在后面的 3 个 token" in chinese
+    assert "目标模型自己解码 2 个 token，每次前向计算 1 个" in chinese
+
+
+@pytest.mark.parametrize("method", Method)
+def test_every_method_has_its_words_for_a_step(render, method):
+    decoding = Decoding()
+    decoding.round([1, 2], [(1, 3)], method)
+    html = render(of_decoding(decoding, method))
+    assert "2 tokens" in words_of(html, "en")
+    assert ("25%" in html) == (not is_ngram(method))
+    assert ("gives no probability" in html) == is_ngram(method)
+
+
+def test_passes_between_drafts_are_one_step_and_their_tokens_appear_together(render):
+    context = trace_context(chain())
+    assert [[part.kind for part in one.parts] for one in context["rounds"]] == [
+        *(["alone"], ["draft", "target"], ["draft", "target"], ["alone"])
+    ]
+    assert [word.step for word in context["words"]] == [0, 0, 0, 2, 2, 4, 4, 4, 4, 5]
+
+
+def test_a_method_that_found_nothing_says_so_in_both_languages(render):
+    html = render(nothing_drafted())
+    assert "Nothing was drafted: another prompt or other parameters may show more." in words_of(
+        html, "en"
+    )
+    assert "没有提出任何草稿：换一个提示或参数，也许能看到更多。" in words_of(html, "zh-CN")
+    assert "Accepted: " not in html
 
 
 def test_another_text_without_a_draft_is_shown(render):

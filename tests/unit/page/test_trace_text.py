@@ -8,10 +8,11 @@ import sys
 
 import pytest
 
+from specmoe.config.methods import Method
 from specmoe.page.trace_text import WIDTH, describe
 
 from ..decoding_log import Decoding
-from ..made_recording import recording
+from ..made_recording import chain, nothing_drafted, of_decoding, recording
 
 ESCAPE = "\x1b"
 
@@ -33,13 +34,57 @@ def test_every_round_says_what_was_drafted_accepted_replaced_and_replayed():
         "round 3 draft ␣one two",
         "target ✗ ␣one · two → <b> (0 of 2 accepted)",
         "round 4 draft ↵ ⟨4⟩ ⟨5⟩",
-        "target ✓ ↵ ✓ ⟨4⟩ ✗ ⟨5⟩ → ? (2 of 3 accepted)",
-        "↺ replay ✓ ↵ ✗ ⟨4⟩ · ? → <b> (1 of 3 accepted)",
+        "target ✓ ↵ ✓ ⟨4⟩ ✗ ⟨5⟩ → t9 (2 of 3 accepted)",
+        "↺ replay ✓ ↵ ✗ ⟨4⟩ · t9 → <b> (1 of 3 accepted)",
         r"↺ replay ✓ ↵ ✓ <b> → \u001b[31m (2 of 2 accepted)",
         "round 5 draft two",
         "target ✓ two → ↵ (1 of 1 accepted)",
         "no draft target → ⟨4⟩",
     ]
+
+
+def test_it_names_the_method_its_parameters_the_engines_type_and_the_file():
+    text = " ".join(describe(recording(), colour=False).split())
+    assert (
+        "Speculative decoding, round by round: MoE Q4 (target), greedy"
+        " Drafts: draft model (0.8B), γ = 4; llama-server's type draft-simple, file draft Prompt"
+    ) in f"{text.partition(' The models')[0]} Prompt"
+    text = " ".join(describe(chain(), colour=False).split())
+    assert (
+        "Drafts: n-gram pool + MTP, γ = 4, n = 3, n-grams to 8, p ≥ 0.5; llama-server's type"
+        " ngram-mod,draft-mtp The models"
+    ) in text
+
+
+def test_a_chain_says_what_drafted_and_passes_without_a_draft_share_a_row():
+    assert rows(describe(chain(), colour=False)) == [
+        "target → t7",
+        "no draft target → t1 → t2",
+        "round 1 draft t3 t4 (MTP)",
+        "target ✓ t3 ✗ t4 → t5 (1 of 2 accepted)",
+        "round 2 draft t6 t7 t8 (n-gram pool)",
+        "target ✓ t6 ✓ t7 ✓ t8 → t9 (3 of 3 accepted)",
+        "no draft target → t10",
+    ]
+
+
+def test_a_replay_is_explained_by_what_its_target_can_undo():
+    decoding = Decoding()
+    decoding.round(list(range(1, 9)), [(1, 9), (2, 5)], Method.NGRAM_MOD)
+    for methods, can in (
+        ((Method.NGRAM_MOD,), "cannot undo half a pass"),
+        ((Method.NGRAM_MOD, Method.MTP), "can undo only 4 tokens of a pass"),
+    ):
+        text = describe(of_decoding(decoding, *methods), colour=False)
+        assert f"↺ replay: a hybrid target {can}, so the engine restores" in text
+
+
+def test_a_method_that_found_nothing_says_so():
+    text = " ".join(describe(nothing_drafted(), colour=False).split())
+    assert "no draft target → t1 → t2 → t3" in text
+    assert "(0 verifications, 0 replays, 3 without a draft): 1.00 tokens per pass." in text
+    assert "Nothing was drafted: another prompt or other parameters may show more." in text
+    assert "Accepted" not in text
 
 
 def test_it_ends_with_the_totals():
@@ -74,7 +119,6 @@ def test_signs_that_do_not_occur_are_not_explained():
     )
     assert "replay:" not in text
     assert "⟨n⟩" not in text
-    assert "? a token" not in text
 
 
 @pytest.mark.parametrize("colour", [True, False])

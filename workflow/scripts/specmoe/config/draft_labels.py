@@ -33,10 +33,14 @@ def draft_label(
         name = file_label
     elif file_label not in (None, name):
         name = f"{name} ({file_label})"
+    return ", ".join([name, *parameter_words(parameters)])
+
+
+def parameter_words(parameters: Mapping[str, Any]) -> list[str]:
+    """Return the words for the parameters, besides γ, that are not what they are by default."""
     words = [
         form.format(parameters[key])
         for key, usual, form in _PARAMETERS
         if parameters.get(key) not in (None, usual)
     ]
-    words += ["after others"] if parameters.get("history") == "earlier" else []
-    return ", ".join([name, *words])
+    return [*words, "after others"] if parameters.get("history") == "earlier" else words

@@ -1,29 +1,40 @@
 """A suite's ways of drafting: what the configuration gives, and the sides it multiplies to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Annotated, Any, Self
 
-from pydantic import Field, WithJsonSchema, field_validator, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from pydantic.json_schema import JsonSchemaValue
 
 from specmoe.config.base import Name, Positive, Share, Strict
 from specmoe.config.block import History
 from specmoe.config.methods import CACHE_GAMMA, METHODS, Loads, Method, chain_name, is_ngram
 
-_DEFAULT_MATCH = 3
+DEFAULT_MATCH = 3
 # The parameters that are lists, whose product a method's settings are.
 _LISTS = ("gammas", "ngram_gammas", "p_min", "n_min", "n_match", "min_hits", "history")
 
 _METHOD: JsonSchemaValue = {"enum": [method.value for method in Method]}
 # A single method may be written without a list.
-_ONE_OR_MORE = WithJsonSchema({"anyOf": [_METHOD, {"type": "array", "items": _METHOD}]})
+Chain = Annotated[
+    list[Method],
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    WithJsonSchema({"anyOf": [_METHOD, {"type": "array", "items": _METHOD}]}),
+]
+
+
+def heeded(methods: Sequence[Method]) -> frozenset[str]:
+    """Return the parameters that some method of a chain heeds, as `Drafting` names them."""
+    own = frozenset().union(*(METHODS[method].parameters for method in methods))
+    both_kinds = len({is_ngram(method) for method in methods}) > 1
+    return own | {"ngram_gammas"} if both_kinds else own
 
 
 class Drafting(Strict):
     """One way of drafting, or a chain of them; its lists multiply."""
 
-    method: Annotated[list[Method], _ONE_OR_MORE] = Field(
+    method: Chain = Field(
         min_length=1,
         description="`draft` (a second model), `mtp`, `eagle3`, `dflash`, `dspark`, `ngram-simple`,"
         " `ngram-map-k`, `ngram-map-k4v`, `ngram-mod` or `ngram-cache`; or a list of n-gram methods"
@@ -51,7 +62,7 @@ class Drafting(Strict):
     )
     n_match: list[Positive] = Field(
         default=[],
-        description=f"tokens that an n-gram method looks up; {_DEFAULT_MATCH} by default",
+        description=f"tokens that an n-gram method looks up; {DEFAULT_MATCH} by default",
     )
     min_hits: list[Positive] = Field(
         default=[], description="times that an n-gram must have been seen; 1 by default"
@@ -62,11 +73,6 @@ class Drafting(Strict):
         " `none`, each run has a process of its own; `earlier`, the prompts before it in the same"
         " pass, in their seeded order. `none` by default",
     )
-
-    @field_validator("method", mode="before")
-    @classmethod
-    def _as_list(cls, value: Any) -> Any:
-        return [value] if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -94,12 +100,10 @@ class Drafting(Strict):
 
     def _refuse_ignored(self) -> None:
         """Raise ValueError for a parameter that no method of the chain heeds."""
-        heeded = frozenset().union(*(METHODS[method].parameters for method in self.method))
-        if len({is_ngram(method) for method in self.method}) > 1:
-            heeded |= {"ngram_gammas"}
+        known_keys = heeded(self.method)
         for key in _LISTS:
-            if getattr(self, key) and key not in heeded:
-                known = ", ".join(sorted(heeded)) or "none"
+            if getattr(self, key) and key not in known_keys:
+                known = ", ".join(sorted(known_keys)) or "none"
                 raise ValueError(f"{self.name} ignores {key}; it heeds {known}")
 
     @property
@@ -130,12 +134,28 @@ class Drafting(Strict):
             "ngram_gamma": self.ngram_gammas or (in_chain if len(self.method) > 1 else [None]),
             "p_min": self.p_min or [0.0 if self._heeds("p_min") else None],
             "n_min": self.n_min or [0 if self._heeds("n_min") else None],
-            "n_match": self.n_match or [_DEFAULT_MATCH if self._heeds("n_match") else None],
+            "n_match": self.n_match or [DEFAULT_MATCH if self._heeds("n_match") else None],
             "min_hits": self.min_hits or [1 if self._heeds("min_hits") else None],
             "history": self.history or [History.NONE if self._heeds("history") else None],
         }
         for values in product(*choices.values()):
             yield dict(zip(choices, values, strict=True))
+
+    def fault_of_lengths(self, gammas: list[int]) -> str | None:
+        """Return why `ngram-simple` never drafts with a setting, see `settings`; None if it can.
+
+        Source: common/ngram-map.cpp, `common_ngram_simple_draft`.
+        """
+        if Method.NGRAM_SIMPLE not in self.method or not self.heeds_gamma:
+            return None
+        for setting in self.settings(gammas):
+            length = setting["ngram_gamma"] or setting["gamma"]
+            if length < setting["n_match"]:
+                return (
+                    f"{self.name}: with n_match {setting['n_match']} and γ {length} it never"
+                    " drafts; γ must be n_match at least"
+                )
+        return None
 
     def _heeds(self, parameter: str) -> bool:
         """Return whether a method of the chain heeds a parameter."""

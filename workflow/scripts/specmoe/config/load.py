@@ -279,7 +279,9 @@ def _check_ways(config: Config, name: str, suite: Suite) -> None:
     for way in suite.ways:
         if way.heeds_gamma and not way.gammas and not suite.gammas:
             _refuse(f"{place}.gammas", f"a suite that drafts needs at least one γ, for {way.name}")
-        _check_lookup(way, suite, place)
+        never_drafts = way.fault_of_lengths(suite.gammas)
+        if never_drafts:
+            _refuse(place, never_drafts)
 
 
 def _check_method(config: Config, name: str, way: Drafting, place: str) -> None:
@@ -298,20 +300,6 @@ def _check_method(config: Config, name: str, way: Drafting, place: str) -> None:
             f"{way.name} drafts where text repeats, so acceptance that is imposed says nothing of"
             " it; give it a suite of its own",
         )
-
-
-def _check_lookup(way: Drafting, suite: Suite, place: str) -> None:
-    """Refuse lengths with which `ngram-simple` never drafts (common/ngram-map.cpp)."""
-    if Method.NGRAM_SIMPLE not in way.method or not way.heeds_gamma:
-        return
-    for setting in way.settings(suite.gammas):
-        length = setting["ngram_gamma"] or setting["gamma"]
-        if length < setting["n_match"]:
-            _refuse(
-                place,
-                f"{way.name}: with n_match {setting['n_match']} and γ {length} it never drafts;"
-                " γ must be n_match at least",
-            )
 
 
 def _check_engine(config: Config, name: str) -> None:
@@ -367,9 +355,8 @@ def _check_trace(config: Config) -> None:
             _require(model, config.models, f"trace.{key}", "model")
     if asked.prompt is not None:
         _require(asked.prompt, config.prompts.texts, "trace.prompt", "prompt")
-    named = asked.target or asked.draft
+    named = asked.target or asked.draft or asked.method
     if named and config.campaign.source == "published":
         _refuse("trace", "a published campaign has rows and no models to decode with")
-    if named and choose_demonstration(config, gpu=False) is None:
-        fault = f"no suite of this campaign pairs {named!r}; name both trace.target and trace.draft"
-        _refuse("trace", fault)
+    if asked.model_fields_set:
+        choose_demonstration(config, gpu=False)

@@ -20,13 +20,14 @@ from specmoe.config.base import (
     Name,
     NotNegative,
     Positive,
+    Share,
     Strict,
     Times,
     UserPath,
 )
 from specmoe.config.block import ITSELF, NO_DRAFT, Block, Protocol, Side
 from specmoe.config.draft_labels import draft_label
-from specmoe.config.drafting import Drafting
+from specmoe.config.drafting import DEFAULT_MATCH, Chain, Drafting
 from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
 from specmoe.config.measurement import Measurement
 from specmoe.config.methods import Method
@@ -177,14 +178,37 @@ class TraceSettings(Strict):
 
     target: Name | None = Field(
         default=None,
-        description="the model that verifies. Without target and draft, the campaign's first pair;"
-        " with one of them, its first pair with that one",
+        description="the model that verifies. `target`, `method` and `draft` are those of the"
+        " campaign's first comparison that has the ones you name, with a draft model if there is"
+        " such a comparison",
     )
-    draft: Name | None = Field(default=None, description="the model that drafts, likewise")
+    method: Chain = Field(
+        default=[], description="a way of drafting or a chain, as in `suites.*.methods`"
+    )
+    draft: Name | None = Field(
+        default=None, description="the model that the method loads, if it loads one"
+    )
     gamma: Positive = Field(default=4, description="the most tokens drafted in a round")
+    ngram_gamma: Positive | None = Field(
+        default=None, description="in a chain: the same of its n-gram methods, where not γ"
+    )
+    p_min: Share | None = Field(
+        default=None, description="probability below which a model stops drafting; 0 by default"
+    )
+    n_min: Annotated[int, Field(ge=0)] | None = Field(
+        default=None, description="fewest drafted tokens that are verified; 0 by default"
+    )
+    n_match: Positive | None = Field(
+        default=None,
+        description=f"tokens that an n-gram method looks up; {DEFAULT_MATCH} by default",
+    )
+    min_hits: Positive | None = Field(
+        default=None, description="times that an n-gram must have been seen; 1 by default"
+    )
     prompt: Name | None = Field(
         default=None,
-        description="name in `prompts.texts`; without it the first that the pair's suite sends",
+        description="name in `prompts.texts`; without it the first that the comparison's suite"
+        " sends",
     )
     # Fewer leave no room for a draft.
     n_predict: int = Field(default=64, gt=2, description="tokens to generate")

@@ -1,41 +1,60 @@
-"""The prompt, target and draft of the demonstration, chosen from the configuration."""
+"""What the demonstration decodes, and how it drafts, chosen from the configuration."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from pydantic import ValidationError
+
+from specmoe.config.base import describe_fault
 from specmoe.config.block import Block, PromptSource, Protocol, Side
+from specmoe.config.drafting import Drafting, heeded
 from specmoe.config.matrix import list_blocks
-from specmoe.config.methods import Method
-from specmoe.config.schema import Config
+from specmoe.config.methods import METHODS, Loads, Method, chain_name
+from specmoe.config.schema import Config, TraceSettings
 from specmoe.config.trace import Demonstration
+from specmoe.errors import ConfigError
+
+# The keys of `trace` that set how a method drafts, and their names in `Drafting`.
+_PARAMETERS = {
+    "gamma": "gammas",
+    "ngram_gamma": "ngram_gammas",
+    "p_min": "p_min",
+    "n_min": "n_min",
+    "n_match": "n_match",
+    "min_hits": "min_hits",
+}
 
 
 def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
-    """Return what the demonstration decodes; the campaign's first pair and prompt by default.
+    """Return what the demonstration decodes: what `trace` names, and the rest from the campaign.
 
-    The result is None if no suite pairs the target and draft, unless `trace` names both. It is also
-    None for the published rows, which come without models. `gpu`: the backend uses one.
+    The result is None if the campaign drafts nothing and `trace` names nothing that does. It is
+    also None for the published rows, which come without models. `gpu`: the backend uses one. Raises
+    ConfigError if what `trace` names does not fit together.
     """
     if config.campaign.source == "published":
         return None
     asked = config.trace
     blocks = list_blocks(config, gpu=gpu)
-    paired = next((block for block in blocks if _pairs(block, asked.target, asked.draft)), None)
-    target = asked.target or (paired.target if paired else None)
-    draft = asked.draft or (paired.draft if paired else None)
-    if target is None or draft is None:
+    like = _most_alike(blocks, asked)
+    if like is None and not (asked.target or asked.method or asked.draft):
         return None
-    name = asked.prompt or _first_prompt(config, paired)
+    target, methods, draft = _named(asked, like, blocks[0].target)
+    way = _way(asked, methods, draft)
+    side = _side(asked, way)
+    name = asked.prompt or _first_prompt(config, like)
     prompt = config.prompts.texts[name]
+    drafter = way.drafter_id(draft)
     block = replace(
         blocks[0],  # for the settings that all blocks of a campaign share
-        block=f"trace/{target}/{draft}/g{asked.gamma}",
+        block=f"trace/{target}/{drafter}/{side.name}",
         suite="trace",
         target=target,
-        methods=(Method.DRAFT,),
-        draft=draft,
+        methods=methods,
+        draft=drafter,
         draft_model=draft,
         repeat=0,
-        sides=(Side(asked.gamma, p_min=0.0, n_min=0),),
+        sides=(side,),
         prompts=(PromptSource(name, prompt.file),),
         passes=1,
         n_predict=asked.n_predict,
@@ -47,23 +66,84 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
     return Demonstration(
         block=block,
         target_label=config.label(target),
-        draft_label=config.label(draft),
+        draft_label=config.label(draft) if draft else None,
         prompt_label=prompt.label,
-        synthetic=any(map(config.is_synthetic, (target, draft))),
+        synthetic=any(map(config.is_synthetic, block.models)),
     )
 
 
-def _first_prompt(config: Config, paired: Block | None) -> str:
-    """Return the first text of the suite that pairs target and draft, or else of the config."""
-    sent = config.suites[paired.suite].prompts if paired else []
-    return sent[0] if sent else next(iter(config.prompts.texts))
+def _most_alike(blocks: Iterable[Block], asked: TraceSettings) -> Block | None:
+    """Return the first block that drafts as `trace` asks, one with a draft model if there is any.
 
-
-def _pairs(block: Block, target: str | None, draft: str | None) -> bool:
-    """Return whether a block speculates with this target and draft; None stands for any."""
-    return (
-        block.methods == (Method.DRAFT,)
+    A target that drafts for itself is a control, and comes last.
+    """
+    fitting = (
+        block
+        for block in blocks
+        if block.speculates
         and block.protocol == Protocol.PAIRED
-        and target in (None, block.target)
-        and draft in (None, block.draft)
+        and asked.target in (None, block.target)
+        and asked.draft in (None, block.draft_model)
+        and tuple(asked.method) in ((), block.methods)
     )
+    return min(
+        fitting,
+        key=lambda block: (block.draft_model == block.target, block.methods != (Method.DRAFT,)),
+        default=None,
+    )
+
+
+def _named(
+    asked: TraceSettings, like: Block | None, first_target: str
+) -> tuple[str, tuple[Method, ...], str | None]:
+    """Return the target, the methods and the file that they load.
+
+    They need no block of the campaign if `trace` names all of them; a method without a file drafts
+    for any target.
+    """
+    if like:
+        return like.target, like.methods, like.draft_model
+    methods = tuple(asked.method) or (Method.DRAFT,)
+    needs_file = any(METHODS[method].loads == Loads.FILE for method in methods)
+    if not needs_file and not asked.draft:
+        return asked.target or first_target, methods, None
+    if asked.target and asked.draft:
+        return asked.target, methods, asked.draft
+    named = asked.target or asked.draft
+    what = f"pairs {named!r}" if named else f"drafts by {chain_name(methods)}"
+    raise ConfigError(
+        f"config: trace: no suite of this campaign {what}; name both trace.target and trace.draft"
+    )
+
+
+def _way(asked: TraceSettings, methods: Sequence[Method], draft: str | None) -> Drafting:
+    """Return the way of drafting that `trace` asks for, with the parameters that it names."""
+    given = {key: getattr(asked, key) for key in _PARAMETERS if key in asked.model_fields_set}
+    known = heeded(methods)
+    for key in given:
+        if _PARAMETERS[key] not in known:
+            heeds = ", ".join(key for key, name in _PARAMETERS.items() if name in known)
+            raise ConfigError(
+                f"config: trace.{key}: {chain_name(methods)} ignores it; it heeds {heeds or 'none'}"
+            )
+    if draft and all(METHODS[method].loads == Loads.NOTHING for method in methods):
+        raise ConfigError(f"config: trace.draft: {chain_name(methods)} loads no file")
+    lists = {_PARAMETERS[key]: [value] for key, value in given.items() if value is not None}
+    try:
+        return Drafting(method=list(methods), drafts=[draft] if draft else [], **lists)
+    except ValidationError as error:
+        fault = error.errors(include_url=False)[0]
+        raise ConfigError(f"config: {describe_fault(fault, ['trace.method'])}") from error
+
+
+def _side(asked: TraceSettings, way: Drafting) -> Side:
+    fault = way.fault_of_lengths([asked.gamma])
+    if fault:
+        raise ConfigError(f"config: trace: {fault}")
+    return Side(**next(way.settings([asked.gamma])))
+
+
+def _first_prompt(config: Config, like: Block | None) -> str:
+    """Return the first text of the suite that drafts alike, or else of the configuration."""
+    sent = config.suites[like.suite].prompts if like else []
+    return sent[0] if sent else next(iter(config.prompts.texts))

@@ -25,13 +25,14 @@ def speculation_flags(
 ) -> list[str]:
     """Return the flags by which a side differs from the target alone.
 
-    `file` is what the methods load. With `--spec-draft-p-min 0` a model proposes γ tokens even
-    where it is unsure.
+    `file` is what the chain loads, for its model if it has one and else for its n-gram cache. With
+    `--spec-draft-p-min 0` a model proposes γ tokens even where it is unsure.
     """
     flags = ["--spec-type", engine_types(methods)]
     for method in methods:
         if method == Method.NGRAM_CACHE:
-            flags += ["--lookup-cache-static", str(file)] if file else []
+            # A chain's model is the last of it.
+            flags += ["--lookup-cache-static", str(file)] if file and is_ngram(methods[-1]) else []
         elif is_ngram(method):
             flags += _lookup_flags(method, side)
         else:

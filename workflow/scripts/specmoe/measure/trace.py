@@ -1,4 +1,4 @@
-"""Decode one prompt with a draft and without on the real server, and record every round.
+"""Decode one prompt with drafts and without on the real server, and record every round.
 
 The rounds come from the log of a server at the debug level. That level costs time, so the record
 holds no times; the generated tokens are the same at every level.
@@ -6,14 +6,17 @@ holds no times; the generated tokens are the same at every level.
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from specmoe.config.block import Block, Side
+from specmoe.config.methods import METHODS, chain_name
 from specmoe.config.trace import Demonstration
 from specmoe.engine.counters import ACCEPTED, DRAFTED, ROUNDS
-from specmoe.engine.debug_log import Round, check_counters, count, read_rounds
+from specmoe.engine.debug_log import BATCHES, Round, check_counters, count, read_rounds
 from specmoe.engine.job import Job
 from specmoe.engine.server import Server
+from specmoe.engine.server_log import reason_not_to_speculate
 from specmoe.errors import MeasurementError
 from specmoe.measure.live_side import generate, prompt_ids
 from specmoe.measure.trace_record import VERSION, Provenance, Recording
@@ -28,26 +31,34 @@ _logger = logging.getLogger(__name__)
 def record(
     demonstration: Demonstration, job: Job, plain_log: Path, provenance: Provenance
 ) -> Recording:
-    """Decode the prompt with the job's draft, then without, and return the record of both.
+    """Decode the prompt with drafts, then without, and return the record of both.
 
-    `plain_log` receives the output of the server without the draft. Raises MeasurementError when a
-    server fails, or when the log of the rounds contradicts the tokens or the server's counters.
+    `plain_log` receives the output of the server without drafts. Raises MeasurementError when a
+    server fails or does not draft, or when the log of the rounds contradicts the tokens or the
+    server's counters.
     """
-    block = demonstration.block
+    block, side = demonstration.block, demonstration.side
     [source] = block.prompts
-    command = _at_debug_level(job.command(block, demonstration.side))
+    command = _at_debug_level(job.command(block, side))
+    logging_batches = replace(block, environment={**block.environment, **BATCHES})
     _logger.info("decoding %d tokens after %s with %s", block.n_predict, source.prompt, block.draft)
-    with job.server(command, block, job.server_log) as server:
-        prompt = prompt_ids(server, source, block, job.root)
-        tokens = _tokens(server, block, prompt)
-        counters = server.metrics()
-        prompt_text, text = server.detokenize(prompt), server.detokenize(tokens)
-    rounds = _rounds(server, tokens, counters)
+    server = job.server(command, logging_batches, job.server_log)
+    try:
+        with server:
+            prompt = prompt_ids(server, source, block, job.root)
+            tokens = _tokens(server, block, prompt)
+            counters = server.metrics()
+            prompt_text, text = server.detokenize(prompt), server.detokenize(tokens)
+    except MeasurementError as error:
+        _refuse_other_speculation(server, block, side, error)
+        raise
+    _refuse_other_speculation(server, block, side)
+    rounds = _rounds(server, block, side, tokens, counters)
     _logger.info("decoding the same without a draft")
     with job.server(job.command(block, Side()), block, plain_log) as server:
         plain = _tokens(server, block, prompt)
-        drafted = [guess.token for one in rounds for guess in one.drafted]
-        vocabulary = sorted({*tokens, *plain, *drafted})
+        read = [token for one in rounds for pass_ in one.passes for token in pass_.read]
+        vocabulary = sorted({*tokens, *plain, *read})
         token_texts = {token: server.detokenize([token]) for token in vocabulary}
     return Recording(
         version=VERSION,
@@ -64,10 +75,24 @@ def record(
     )
 
 
-def _rounds(server: Server, tokens: list[int], counters: Mapping[str, float]) -> list[Round]:
+def _refuse_other_speculation(
+    server: Server, block: Block, side: Side, cause: MeasurementError | None = None
+) -> None:
+    """Raise MeasurementError if the server's log says that it drafts otherwise than told."""
+    reason = reason_not_to_speculate(server.log_text())
+    if reason:
+        raise server.fault(
+            f"{block.draft} cannot draft for {block.target} with γ {side.longest}: {reason}"
+        ) from cause
+
+
+def _rounds(
+    server: Server, block: Block, side: Side, tokens: list[int], counters: Mapping[str, float]
+) -> list[Round]:
     """Return the rounds from the log of a server that has ended, and so has written all of it."""
-    if not counters.get(DRAFTED):
-        raise server.fault("the server drafted nothing; its draft is not in use")
+    steady = any(METHODS[method].always_drafts for method in block.methods)
+    if steady and not (side.p_min or side.n_min or counters.get(DRAFTED)):
+        raise server.fault(f"the server drafted nothing; {chain_name(block.methods)} is not in use")
     rounds = read_rounds(server.log_text(), tokens)
     check_counters(count(rounds), {name: counters.get(of, 0) for name, of in _COUNTERS.items()})
     return rounds

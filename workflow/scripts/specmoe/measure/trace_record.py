@@ -1,4 +1,4 @@
-"""The record of one prompt decoded with a draft; the terminal and the page show it."""
+"""The record of one prompt decoded with drafts; the terminal and the page show it."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +12,7 @@ from specmoe.engine.debug_log import Round, RoundCounts, count
 from specmoe.errors import SchemaError
 from specmoe.measure.common_prefix import common_prefix
 
-VERSION: Literal[3] = 3
-UNKNOWN = "?"
-"""Stands for a token that the log does not name."""
-
+VERSION: Literal[4] = 4
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 """The server's replacement for bytes that are no character."""
 
@@ -38,7 +35,7 @@ class Provenance:
     backend: str
     host: str
     target_sha256: str
-    draft_sha256: str
+    draft_sha256: str | None  # of the file that the methods load
 
 
 @dataclass(frozen=True)
@@ -49,10 +46,10 @@ class Recording:
     character.
     """
 
-    version: Literal[3]
+    version: Literal[4]
     demonstration: Demonstration
     provenance: Provenance
-    command: tuple[str, ...]  # the server with the draft
+    command: tuple[str, ...]  # of the server that drafts
     prompt_tokens: int
     prompt_text: str
     tokens: tuple[int, ...]
@@ -77,14 +74,13 @@ class Recording:
         return (len(self.tokens) - 1) / self.counts.passes
 
     @property
-    def acceptance_rate(self) -> float:
-        """Accepted / drafted tokens."""
-        return self.counts.accepted / self.counts.drafted
+    def acceptance_rate(self) -> float | None:
+        """Accepted / drafted tokens; None if nothing was drafted."""
+        counts = self.counts
+        return counts.accepted / counts.drafted if counts.drafted else None
 
-    def word(self, token: int | None) -> str:
+    def word(self, token: int) -> str:
         """Return a token as readable text that is safe on a terminal; `⟨id⟩` if it is no text."""
-        if token is None:
-            return UNKNOWN
         text = self.token_texts[token]
         return visible(text) if text and REPLACEMENT not in text else f"⟨{token}⟩"
 

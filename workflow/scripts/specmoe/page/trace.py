@@ -1,14 +1,16 @@
 """The record of a demonstration, step by step, as `paper/site/trace.html.j2` shows it.
 
-A step is one part of a round: the draft, the pass that verifies it, or a replay.
+A step is one part of a round: the draft, the pass that verifies it, or a replay; or all passes
+between two drafts.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, groupby
 from typing import Any
 
-from specmoe.engine.debug_log import Fate, Pass, Round
+from specmoe.config.methods import Method, engine_types, is_ngram
+from specmoe.engine.debug_log import Fate, Guess, Pass, Round
 from specmoe.measure.trace_record import Recording
 
 MARKS = {Fate.ACCEPTED: "✓", Fate.REJECTED: "✗", Fate.DROPPED: "·"}
@@ -29,18 +31,19 @@ class Chip:
 
 @dataclass(frozen=True)
 class Part:
-    """One step: its kind ("draft", "target" or "replay"), its tokens, and its result."""
+    """One step: its kind ("draft", "target", "replay" or "alone"), its tokens, and its result."""
 
     kind: str
     chips: tuple[Chip, ...]
     accepted: int
     read: int
     restored: bool
+    by: Method | None = None  # that drafted
 
 
 @dataclass(frozen=True)
 class RoundParts:
-    """The steps of one round; one without a draft has no number."""
+    """The steps of one round, or of all between two drafts, which have no number."""
 
     number: int | None
     parts: tuple[Part, ...]
@@ -64,7 +67,11 @@ def trace_context(recording: Recording) -> dict[str, Any]:
     return {
         "target": what.target_label,
         "draft": what.draft_label,
-        "gamma": what.side.gamma,
+        "drafted_by": what.drafted_by,
+        "methods": what.block.methods,
+        "parameters": what.parameters,
+        "types": engine_types(what.block.methods),
+        "undoes": what.undoes,
         "prompt": prompt_shown(recording),
         "prompt_tokens": recording.prompt_tokens,
         "synthetic": what.synthetic,
@@ -74,7 +81,7 @@ def trace_context(recording: Recording) -> dict[str, Any]:
         "singles": len(recording.rounds) - counts.rounds,
         "tokens": tokens,
         "tokens_per_pass": f"{recording.tokens_per_pass:.2f}",
-        "acceptance_rate": f"{recording.acceptance_rate:.1%}",
+        "acceptance_rate": percent(recording.acceptance_rate),
         "same": same,
         "instead": (
             (recording.word(recording.plain_tokens[same]), recording.word(recording.tokens[same]))
@@ -83,8 +90,16 @@ def trace_context(recording: Recording) -> dict[str, Any]:
         ),
         "marks": {fate.value: mark for fate, mark in MARKS.items()} | {"own": OWN},
         "wordless": wordless(recording),
-        "untold": any(one.own is None for round_ in recording.rounds for one in round_.passes),
+        "probable": any(
+            guess.probability is not None for one in recording.rounds for guess in one.drafted
+        ),
+        "looked_up": any(map(is_ngram, what.block.methods)),
     }
+
+
+def percent(rate: float | None) -> str:
+    """Return an acceptance rate in percent; a dash if nothing was drafted."""
+    return "–" if rate is None else f"{rate:.1%}"
 
 
 def prompt_shown(recording: Recording) -> str:
@@ -99,24 +114,35 @@ def wordless(recording: Recording) -> bool:
 
 
 def rounds(recording: Recording) -> Iterator[RoundParts]:
-    """Yield the steps of each round."""
+    """Yield the steps of each round; passes without a draft that follow one another are one."""
     numbers = count(1)
-    for one in recording.rounds:
+    for drafted, some in _stretches(recording):
         yield RoundParts(
-            number=next(numbers) if one.drafted else None,
-            parts=tuple(_parts(recording, one)),
-            tokens=len(one.tokens),
-            passes=len(one.passes),
+            number=next(numbers) if drafted else None,
+            parts=tuple(_parts(recording, some[0]) if drafted else [_alone(recording, some)]),
+            tokens=sum(len(one.tokens) for one in some),
+            passes=sum(len(one.passes) for one in some),
         )
 
 
+def _stretches(recording: Recording) -> Iterator[tuple[bool, list[Round]]]:
+    """Yield each round with a draft, and together those between two drafts."""
+    for drafted, rounds_ in groupby(recording.rounds, key=lambda one: bool(one.drafted)):
+        if drafted:
+            yield from ((True, [one]) for one in rounds_)
+        else:
+            yield False, list(rounds_)
+
+
+def _alone(recording: Recording, some: list[Round]) -> Part:
+    """Return the step of passes without a draft."""
+    chips = tuple(Chip(OWN, recording.word(one.passes[0].own), "own") for one in some)
+    return Part("alone", chips, 0, 0, restored=False)
+
+
 def _parts(recording: Recording, one: Round) -> Iterator[Part]:
-    if one.drafted:
-        chips = [
-            Chip("", recording.word(guess.token), "drafted", f"{guess.probability:.0%}")
-            for guess in one.drafted
-        ]
-        yield Part("draft", tuple(chips), 0, len(chips), restored=False)
+    chips = tuple(_guess(recording, guess) for guess in one.drafted)
+    yield Part("draft", chips, 0, len(chips), restored=False, by=one.method)
     for place, pass_ in enumerate(one.passes):
         yield Part(
             "replay" if place else "target",
@@ -125,6 +151,11 @@ def _parts(recording: Recording, one: Round) -> Iterator[Part]:
             len(pass_.read),
             pass_.restored,
         )
+
+
+def _guess(recording: Recording, guess: Guess) -> Chip:
+    probability = "" if guess.probability is None else f"{guess.probability:.0%}"
+    return Chip("", recording.word(guess.token), "drafted", probability)
 
 
 def _chips(recording: Recording, one: Pass) -> Iterator[Chip]:
@@ -137,8 +168,9 @@ def _words(recording: Recording) -> Iterator[Word]:
     """Yield the tokens of the text; those of a round appear with its last step."""
     yield Word(recording.word(recording.tokens[0]), "own", 0)
     step = -1
-    for one in recording.rounds:
-        step += bool(one.drafted) + len(one.passes)
-        for place, token in enumerate(one.tokens):
-            fate = Fate.ACCEPTED if place < one.accepted else "own"
-            yield Word(recording.word(token), fate, step)
+    for drafted, some in _stretches(recording):
+        step += 1 + len(some[0].passes) if drafted else 1
+        for one in some:
+            for place, token in enumerate(one.tokens):
+                fate = Fate.ACCEPTED if place < one.accepted else "own"
+                yield Word(recording.word(token), fate, step)

@@ -3,12 +3,14 @@
 from collections.abc import Iterable
 from textwrap import wrap
 
+from specmoe.config.methods import METHODS, engine_types
 from specmoe.engine.debug_log import Fate
-from specmoe.measure.trace_record import UNKNOWN, Recording, visible
-from specmoe.page.trace import MARKS, OWN, Part, prompt_shown, rounds, wordless
+from specmoe.measure.trace_record import Recording, visible
+from specmoe.page.trace import MARKS, OWN, Part, percent, prompt_shown, rounds, wordless
 
 WIDTH = 100
 _INDENT = " " * 20
+_WHO = {"draft": "draft", "target": "target", "replay": "↺ replay", "alone": "target"}
 # Select Graphic Rendition: what ECMA-48 calls colours and weights.
 _COLOURS = {
     MARKS[Fate.ACCEPTED]: "32",
@@ -22,11 +24,11 @@ def describe(recording: Recording, *, colour: bool) -> str:
     """Return the rounds of a record and their totals, coloured if the terminal can show it."""
     lines = [*_head(recording), "", *_legend(recording), ""]
     lines += _row("prompt", "target", [f"{OWN} {recording.word(recording.tokens[0])}"], colour)
+    chain = len(recording.demonstration.block.methods) > 1
     for one in rounds(recording):
         label = f"round {one.number}" if one.number else "no draft"
         for part in one.parts:
-            who = "↺ replay" if part.kind == "replay" else part.kind
-            lines += _row(label, who, _cells(part), colour)
+            lines += _row(label, _WHO[part.kind], _cells(part, chain=chain), colour)
             label = ""
     lines += ["", *_wrapped(f"Text: {visible(recording.text)}"), "", *_totals(recording)]
     return "\n".join(lines) + "\n"
@@ -36,8 +38,11 @@ def _head(recording: Recording) -> list[str]:
     what = recording.demonstration
     block = what.block
     lines = _wrapped(
-        f"Speculative decoding, round by round: {what.target_label} ({block.target}) with draft"
-        f" {what.draft_label} ({block.draft}), γ = {what.side.gamma}, greedy"
+        f"Speculative decoding, round by round: {what.target_label} ({block.target}), greedy"
+    )
+    file = f", file {block.draft_model}" if block.draft_model else ""
+    lines += _wrapped(
+        f"Drafts: {what.drafted_by}; llama-server's type {engine_types(block.methods)}{file}"
     )
     if what.synthetic:
         lines += _wrapped(
@@ -57,20 +62,23 @@ def _legend(recording: Recording) -> list[str]:
         f"{OWN} the target's own choice: in place of the rejected token, or after the last one",
     ]
     if recording.counts.replays:
+        undoes = recording.demonstration.undoes
+        can = f"can undo only {undoes} tokens of" if undoes else "cannot undo half"
         lines += [
-            "↺ replay: a hybrid target cannot undo half a pass, so the engine restores the state",
+            f"↺ replay: a hybrid target {can} a pass, so the engine restores the state",
             "  from before the round and reads the remaining tokens again, for one more token",
         ]
-    if any(one.own is None for round_ in recording.rounds for one in round_.passes):
-        lines.append(f"{UNKNOWN} a token that a replay rejected again; the log does not record it")
     if wordless(recording):
         lines.append("⟨n⟩ token n, which is not text by itself")
     return [f"  {line}" for line in lines]
 
 
-def _cells(part: Part) -> list[str]:
+def _cells(part: Part, *, chain: bool) -> list[str]:
+    """Return the tokens of a step and its result; in a chain a draft says which method drafted."""
     cells = [f"{chip.sign} {chip.word}" if chip.sign else chip.word for chip in part.chips]
-    if part.kind != "draft" and part.read:
+    if part.by and chain:
+        cells.append(f"({METHODS[part.by].words})")
+    if part.kind in {"target", "replay"}:
         cells.append(f"({part.accepted} of {part.read} accepted)")
     return cells
 
@@ -100,6 +108,13 @@ def _totals(recording: Recording) -> list[str]:
     if steps:
         parts.append(f"{steps} without a draft")
     same = recording.common_prefix
+    if counts.drafted:
+        accepted = (
+            f"Accepted: {counts.accepted} of {counts.drafted} drafted tokens"
+            f" ({percent(recording.acceptance_rate)})."
+        )
+    else:
+        accepted = "Nothing was drafted: another prompt or other parameters may show more."
     if same == tokens:
         identity = f"Without a draft the target gives the same {tokens} tokens."
     else:
@@ -116,10 +131,7 @@ def _totals(recording: Recording) -> list[str]:
             f" passes of the target ({', '.join(parts)}): {recording.tokens_per_pass:.2f} tokens"
             f" per pass. Without a draft they take {tokens - 1} passes."
         ),
-        *_wrapped(
-            f"Accepted: {counts.accepted} of {counts.drafted} drafted tokens"
-            f" ({recording.acceptance_rate:.1%})."
-        ),
+        *_wrapped(accepted),
         *_wrapped(identity),
         *_wrapped(
             "This is one prompt, decoded once and not timed: a demonstration, not a measurement. A"
