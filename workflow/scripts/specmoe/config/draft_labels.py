@@ -33,10 +33,24 @@ def draft_label(
         name = file_label
     elif file_label not in (None, name):
         name = f"{name} ({file_label})"
+    return ", ".join([name, *_parameter_words(parameters)])
+
+
+def setting_label(
+    methods: Sequence[Method], file_label: str | None, parameters: Mapping[str, Any]
+) -> str | None:
+    """Return what `draft_label` says besides the method: the file and the parameters.
+
+    None if that is nothing.
+    """
+    file = [] if file_label in (None, method_words(methods)) else [file_label]
+    return ", ".join(map(str, [*file, *_parameter_words(parameters)])) or None
+
+
+def _parameter_words(parameters: Mapping[str, Any]) -> list[str]:
     words = [
         form.format(parameters[key])
         for key, usual, form in _PARAMETERS
         if parameters.get(key) not in (None, usual)
     ]
-    words += ["after others"] if parameters.get("history") == "earlier" else []
-    return ", ".join([name, *words])
+    return words + (["after others"] if parameters.get("history") == "earlier" else [])
