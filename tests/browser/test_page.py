@@ -6,7 +6,7 @@ from specmoe.page.figures import page_figures
 
 from ..unit.page.test_page import HOSTILE, of_campaign, ones_own, page_of
 from ..unit.page.test_share import advised
-from ..unit.paper_analyses import full, relabelled
+from ..unit.paper_analyses import full, relabelled, several_methods
 from .conftest import overflow, serious_faults
 
 WIDTHS = ["phone", "desk"]
@@ -206,6 +206,26 @@ def test_the_answer_for_ones_own_models_is_on_the_first_screen(visit, root, tmp_
         assert box["y"] + box["height"] < page.viewport_size["height"], words
     assert overflow(page) == 0
     assert serious_faults(page) == []
+
+
+@pytest.mark.parametrize("light", ["light", "dark"])
+@pytest.mark.parametrize("locale", LANGUAGES)
+@pytest.mark.parametrize("size", WIDTHS)
+def test_ways_of_drafting_stand_side_by_side_in_both_languages(
+    visit, root, tmp_path, size, locale, light
+):
+    path = tmp_path / "index.html"
+    analysis = several_methods()
+    path.write_text(page_of(analysis, root, page_figures(analysis)), encoding="utf-8")
+    page = visit(path, size, locale, light).page
+    assert overflow(page) == 0
+    assert serious_faults(page) == []
+    names = {"en-GB": "prompt lookup", "zh-CN": "提示词查找"}
+    assert names[locale] in column(page, "methods", 1)
+    assert column(page, "methods", 2)[0] == "draft-simple"
+    for name in ("methods", "positions"):
+        box = page.locator(f"#figure-{name} img").bounding_box()
+        assert 0 < box["width"] <= page.viewport_size["width"]
 
 
 def test_words_stand_beside_a_figure_where_there_is_room_and_above_it_where_not(visit, demo_page):

@@ -16,6 +16,9 @@ from specmoe.analysis.build import Analysis
 from specmoe.analysis.controls import with_controls
 from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.file_types import compare_types
+from specmoe.analysis.methods import compare_methods
+from specmoe.analysis.positions import acceptance_by_position
+from specmoe.analysis.rounds import accepted_lengths, chain_counts
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.analysis.summaries import (
     CELL,
@@ -35,6 +38,13 @@ from . import simulated_rounds
 BASELINE_RATE = 50.0
 UNRELATED = "stranger"
 N_PREDICT = 100
+
+PARAMETERS = ["ngram_gamma", "p_min", "n_min", "n_match", "min_hits"]
+# What is logged of rounds; null unless a test plants it.
+ROUNDS = [
+    *("accepted_per_position", "tried_per_position", "accepted_lengths"),
+    *("drafts_by_type", "drafted_by_type", "accepted_by_type"),
+]
 
 _BILLIONS = ["parameters_total", "parameters_active", "size_bytes"]
 MODELS = pd.DataFrame(
@@ -119,6 +129,30 @@ def speculative_runs(
     ]
 
 
+def logged_runs(
+    target: str, draft: str, method: str, gamma: int, rates: Iterable[float], **columns: Any
+) -> list[dict]:
+    """Return runs of suite M whose ten rounds were logged; every second one keeps all its tokens.
+
+    `method` has the engine's types, `columns` replace others of each row.
+    """
+    return [
+        row
+        | {
+            "run": f"{row['run']}/{method}",
+            "method": method,
+            "draft_model": None,
+            "accepted_per_position": [5] * gamma,
+            "tried_per_position": [10] + [5] * (gamma - 1),
+            "accepted_lengths": [5, *[0] * (gamma - 1), 5],
+            "replays": 0,
+            "replays_rejected": 0,
+        }
+        | columns
+        for row in speculative_runs("M", target, draft, gamma, rates)
+    ]
+
+
 def needed_times(runs: pd.DataFrame) -> pd.DataFrame:
     """Return, for the runs with a draft, times in which each takes twice what it needs."""
     drafted = runs[runs["draft"] != "none"]
@@ -144,12 +178,20 @@ def analysis_of(rows: list[dict]) -> Analysis:
     by_prompt = summarise(compared[~of_length], "prompt")
     if not by_prompt.empty:
         by_prompt["prompt_label"] = by_prompt["prompt"].str.capitalize()
+    cells = summarise(compared)
+    own = compared[~compared["draft"].isin([*compared["target"], UNRELATED])]
+    usual = cells[cells["control"] == ""] if len(cells) else cells
+    drafts = list_drafts(runs, lambda model: LABELS.get(model, model))
     return Analysis(
         baselines=summarise_baselines(runs, settings),
-        cells=summarise(compared),
+        cells=cells,
         sweep=sweep,
         models=MODELS,
-        drafts=list_drafts(runs, lambda model: LABELS.get(model, model)),
+        drafts=drafts,
+        methods=compare_methods(usual, own, drafts),
+        positions=acceptance_by_position(own),
+        accepted_lengths=accepted_lengths(own),
+        chains=chain_counts(own),
         suites=SUITES,
         campaign=CAMPAIGN,
         by_prompt=by_prompt,
@@ -192,6 +234,41 @@ def single() -> Analysis:
         [
             *baseline_runs(["dense_4b"], ["code", "passage-64"], 1),
             *speculative_runs("B", "dense_4b", "draft_0.8b", 4, [60]),
+        ]
+    )
+
+
+@cache
+def several_methods() -> Analysis:
+    """Return two targets with several ways of drafting; every second round keeps all or nothing.
+
+    Speedups: MoE with the 0.8B draft 1.20 and 1.40 (γ = 4, 8), MTP 1.50, n-grams 1.10, a chain of
+    them 1.60; dense with the 0.8B draft 0.90, and n-grams, which never draft, 0.98.
+    """
+    file = {"draft_model": "draft_0.8b"}
+    never = {"rounds": 0, "drafted": 0, "accepted": 0}
+    never |= {"accepted_per_position": [0] * 4, "tried_per_position": [0] * 4}
+    never |= {"accepted_lengths": [0] * 5}
+    chain = "ngram-mod,draft-mtp"
+    by_type = {"drafts_by_type": [4, 6], "drafted_by_type": [16, 24]}
+    moe, dense = "moe_q4", "dense_4b"
+    return analysis_of(
+        [
+            *baseline_runs([moe, dense], ["code", "passage-64"], 2),
+            *logged_runs(moe, "draft_0.8b", "draft-simple", 4, [60, 60], **file),
+            *logged_runs(moe, "draft_0.8b", "draft-simple", 8, [70, 70], **file),
+            *logged_runs(moe, "mtp-p0.5", "draft-mtp", 2, [75, 75], p_min=0.5),
+            *logged_runs(moe, "ngram-simple-n3", "ngram-simple", 4, [55, 55], n_match=3),
+            *logged_runs(
+                *(moe, "ngram-mod+mtp-n2", chain, 4, [80, 80]),
+                **by_type,
+                n_match=2,
+                accepted_by_type=[8, 12],
+            ),
+            *logged_runs(dense, "draft_0.8b", "draft-simple", 4, [45, 45], **file),
+            *logged_runs(
+                *(dense, "ngram-simple-n3", "ngram-simple", 4, [49, 49]), **never, n_match=3
+            ),
         ]
     )
 
@@ -410,4 +487,5 @@ def _row(
         "imposed_acceptance": None,
         **dict.fromkeys(["rounds", "drafted", "accepted", "baseline", "common_prefix"]),
         **dict.fromkeys(["replays", "replays_rejected"], float("nan")),
+        **dict.fromkeys([*PARAMETERS, *ROUNDS]),
     }

@@ -12,6 +12,7 @@ from specmoe.analysis.advice import Answer, Controls, Measured, Standing, advise
 from specmoe.analysis.advice_text import advice_values, describe_advice
 from specmoe.analysis.build import usual_runs
 from specmoe.analysis.controls import with_controls
+from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import summarise_cells, with_speedups
 from specmoe.audit.checks import CHECKS
@@ -299,11 +300,56 @@ def shown(runs, config, **audits):
 def test_the_text_names_setting_rivals_costs_and_what_it_rests_on(config):
     runs = campaign(setting(2, [66, 70, 74]), setting(4, [67, 71, 75]))
     text = " ".join(describe_advice(shown(runs, config)).split())
-    assert "MoE Q4 (moe_q4): switch it on draft_0.8b, γ = 4 (suite B): speedup 1.42 [" in text
-    assert "Not shown to be slower: draft_0.8b, γ = 2 (suite B): speedup 1.40 [" in text
+    assert "MoE Q4 (moe_q4): switch it on Draft 0.8B, γ = 4 (suite B): speedup 1.42 [" in text
+    assert "Not shown to be slower: Draft 0.8B, γ = 2 (suite B): speedup 1.40 [" in text
     assert "no controls were measured (suite K)" in text
     assert "How sure: 3 blocks of 2 runs" in text
     assert "its models are synthetic" in text.lower()
+
+
+def drafting_with(runs, draft, method):
+    """Return runs whose draft model is replaced by a method that loads no file."""
+    drafts = runs["draft"] != "none"
+    columns = {"draft": draft, "method": method, "draft_model": None}
+    return runs.assign(**{key: runs[key].where(~drafts, value) for key, value in columns.items()})
+
+
+def shown_methods(runs, config, **audits):
+    """Return the analysis of runs of several methods."""
+    drafts = list_drafts(runs, {"draft_0.8b": "Draft 0.8B"}.__getitem__)
+    return replace(shown(runs, config, **audits), drafts=drafts)
+
+
+def test_the_text_names_a_method_by_its_label_and_says_that_it_loads_no_file(config):
+    runs = drafting_with(campaign(setting(2, [66, 70, 74])), "mtp", "draft-mtp")
+    text = " ".join(describe_advice(shown_methods(runs, config)).split())
+    assert "MoE Q4 (moe_q4): switch it on MTP, γ = 2 (suite B): speedup 1.40 [" in text
+    assert "the draft's file" not in text
+    assert "Costs: nothing on the disk, as it loads no file besides the target's;" in text
+    assert "peak memory grew by 0.0 MB" in text
+    assert "With the prompt, which the draft reads too:" in text
+    [target] = advice_values(shown_methods(runs, config))["targets"]
+    assert target["draft_bytes"] is None
+
+
+def test_n_grams_read_no_prompt_and_need_no_memory(config):
+    runs = drafting_with(campaign(setting(2, [66, 70, 74])), "ngram-simple-n3", "ngram-simple")
+    text = " ".join(
+        describe_advice(shown_methods(runs.assign(peak_rss_bytes=5_000), config)).split()
+    )
+    assert "the process's peak memory did not grow" in text
+    assert "With the prompt: speedup" in text
+
+
+def test_settings_of_several_methods_that_cannot_be_told_apart_are_listed(config):
+    own = campaign(setting(4, [67, 71, 75]))
+    mtp = drafting_with(pd.DataFrame(setting(2, [66, 70, 74])), "mtp", "draft-mtp")
+    mtp = mtp.assign(run=mtp["run"] + "/mtp", block=mtp["block"] + "/mtp", peak_rss_bytes=5_100)
+    runs = pd.concat([own, mtp], ignore_index=True)
+    text = " ".join(describe_advice(shown_methods(runs, config)).split())
+    assert "switch it on Draft 0.8B, γ = 4 (suite B): speedup 1.42 [" in text
+    assert "Costs: the draft's file, 0.0 MB" in text
+    assert "Not shown to be slower: MTP, γ = 2 (suite B): speedup 1.40 [" in text
 
 
 def test_the_text_has_the_line_to_paste_on_one_line(config):

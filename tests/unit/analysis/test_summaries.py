@@ -192,6 +192,18 @@ def test_a_cell_with_an_unknown_prompt_time_has_no_time_to_the_first_token(runs)
     assert cell["speedup"] > 0
 
 
+def test_a_method_that_never_drafts_has_a_speedup_and_null_counts_by_round(runs):
+    never = {"rounds": 0, "drafted": 0, "accepted": 0, "replays": 0, "replays_rejected": 0}
+    drafted = runs["draft"] == "d"
+    runs.loc[drafted, list(never)] = list(never.values())
+    [cell] = cells_of(runs)
+    by_round = ["acceptance_rate", "mean_accepted_length", "tokens_per_round"]
+    by_round += ["replays_per_round", "round_ms"]
+    assert np.isnan([cell[column] for column in by_round]).all()
+    assert cell["rounds_per_run"] == 0
+    assert cell["speedup"] > 0
+
+
 def test_one_block_has_no_interval():
     pairs = pd.DataFrame({"speedup": [1.0, 2.0], "block": ["b", "b"]})
     assert np.isnan(interval_of_speedup(pairs, 0.95)).all()

@@ -22,8 +22,10 @@ from ..paper_analyses import (
     compared,
     costed,
     full,
+    logged_runs,
     relabelled,
     sampled,
+    several_methods,
     several_types,
     several_ways,
     single,
@@ -36,6 +38,7 @@ PAPER = Path(__file__).parents[3] / "paper"
 SHOWING = {
     "protocols": several_ways,
     "side_by_side": compared,
+    **dict.fromkeys(["methods", "positions"], several_methods),
     "temperatures": sampled,
     "types": several_types,
     **dict.fromkeys(["verification_cost", "predicted_speedup", "break_even", "roofline"], costed),
@@ -233,6 +236,71 @@ def test_types_are_drawn_over_the_bytes_that_a_pass_reads():
     assert "GB" in figure.get_supxlabel()
 
 
+def marks(axes):
+    """Return the marks of an axes with their intervals left out: (speedup, place from above)."""
+    return [
+        (float(line.get_xdata()[0]), float(line.get_ydata()[0]))
+        for line in axes.get_lines()
+        if line.get_marker() in ("o", "s", "^", "D")
+    ]
+
+
+def test_ways_of_drafting_stand_below_each_other_in_every_panel():
+    figure = FIGURES["methods"](several_methods())
+    moe, dense = figure.axes
+    assert [axes.get_title() for axes in (moe, dense)] == ["MoE Q4", "Dense 4B"]
+    assert [label.get_text() for label in moe.get_yticklabels()] == [
+        *("Draft 0.8B", "MTP, p ≥ 0.5", "prompt lookup, n = 3", "n-gram pool + MTP, n = 2")
+    ]
+    places = moe.get_yticks()
+    small, large, mtp, ngrams, chain = marks(moe)
+    assert [small[0], large[0]] == pytest.approx([1.2, 1.4])
+    assert (small[1] + large[1]) / 2 == pytest.approx(places[0])
+    assert mtp == (pytest.approx(1.5), places[1])
+    assert ngrams == (pytest.approx(1.1), places[2])
+    assert chain == (pytest.approx(1.6), places[3])
+    assert marks(dense) == [(pytest.approx(0.9), small[1]), (pytest.approx(0.98), places[2])]
+    assert legend(figure) == ["γ = 2", "γ = 4", "γ = 8"]
+
+
+def test_ten_ways_of_drafting_in_four_settings_on_four_targets_fit_a_page():
+    targets = [f"target_{number}" for number in range(4)]
+    methods = [("draft_0.8b", "draft-simple"), ("draft_2b", "draft-simple"), ("mtp", "draft-mtp")]
+    methods += [(f"ngram-mod-n{n}", "ngram-mod") for n in range(2, 9)]
+    rows = baseline_runs(targets, ["code"], 1)
+    for target in targets:
+        for draft, method in methods:
+            for gamma in (2, 4, 8, 16):
+                rows += logged_runs(target, draft, method, gamma, [60], draft_model=draft)
+    analysis = analysis_of(rows)
+    models = [analysis.models.iloc[[0]].assign(model=name, label=name) for name in targets]
+    analysis = replace(analysis, models=pd.concat([analysis.models, *models]))
+    figure = FIGURES["methods"](analysis)
+    assert_fits(figure)
+    assert figure.get_figheight() <= style.MAX_HEIGHT_IN
+    heights = sorted({place for axes in figure.axes for _, place in marks(axes)})
+    assert len(heights) == 40
+    points = figure.axes[0].get_window_extent().height / figure.dpi * 72
+    low, high = figure.axes[0].get_ylim()
+    assert points / abs(high - low) > 6  # a mark is 4 points high
+
+
+def test_a_setting_measured_beside_other_methods_is_in_no_figure_of_drafts_alone():
+    for name in ("speedup_by_gamma", "acceptance_by_gamma", "speedup_by_total_parameters"):
+        assert words(FIGURES[name](several_methods())) == [NOT_MEASURED]
+
+
+def test_acceptance_by_position_has_a_line_for_each_way_of_drafting():
+    figure = FIGURES["positions"](several_methods())
+    moe, moe_joint, dense, _ = figure.axes
+    assert legend(figure) == ["Draft 0.8B", "MTP", "prompt lookup", "n-gram pool + MTP"]
+    shown = lines(moe)
+    assert shown[0] == [0.5, *[1] * 7]  # the longest drafts: γ = 8
+    assert shown[1] == [0.5, 1]
+    assert [moe.get_title(), moe_joint.get_title()] == ["MoE Q4, conditional", "MoE Q4, joint"]
+    assert lines(dense) == [[0.5, 1, 1, 1]]  # n-grams that never draft have no line
+
+
 def test_acceptance_starts_at_zero():
     for axes in FIGURES["acceptance_by_gamma"](full()).axes:
         assert axes.get_ylim()[0] == 0
@@ -275,7 +343,7 @@ def test_prompt_lengths_show_the_baseline_of_a_suite_once():
 def test_any_label_is_shown_as_text(name, label):
     figure = drawn(FIGURES[name](relabelled(SHOWING.get(name, full)(), "moe_q4", label)))
     assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
-    titled = {"protocols", "side_by_side", "types"}
+    titled = {"methods", "positions", "protocols", "side_by_side", "types"}
     if name not in {"throughput", "required_time", "break_even", *titled}:
         assert any(style.short(label) in entry for entry in legend(figure))
 

@@ -17,7 +17,16 @@ from specmoe.page.page import kind_of, render_page, span
 from specmoe.page.templates import environment
 
 from ..made_recording import recording
-from ..paper_analyses import compared, controlled, costed, full, relabelled, single, without_drafts
+from ..paper_analyses import (
+    compared,
+    controlled,
+    costed,
+    full,
+    relabelled,
+    several_methods,
+    single,
+    without_drafts,
+)
 from .test_share import advised
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
@@ -67,7 +76,9 @@ class Reader(HTMLParser):
         return [attrs[name] for _, attrs in self.elements for name in names if attrs.get(name)]
 
 
-@pytest.mark.parametrize("make", [full, compared, controlled, costed, without_drafts])
+@pytest.mark.parametrize(
+    "make", [full, compared, controlled, costed, several_methods, without_drafts]
+)
 def test_every_campaign_has_a_whole_page(make, root):
     page = Reader(page_of(make(), root))
     text = "".join(page.words)
@@ -208,6 +219,27 @@ def test_a_card_names_draft_gamma_gain_and_the_line_to_paste(root):
     assert "1.40 × [1.20, 1.60]" in words
     assert "llama-server -m a.gguf" in words
     assert 'data-answer="switch on"' in card
+
+
+def test_a_card_names_a_method_without_a_draft_model_by_its_own_name(root):
+    analysis = advised(several_methods(), draft="mtp-p0.5", method="draft-mtp", gamma=2)
+    text = page_of(analysis, root)
+    card = text.partition('<ul class="answers">')[2].partition("</ul>")[0]
+    words = " ".join("".join(Reader(f"<ul>{card}</ul>").words).split())
+    assert "设置 MTP, p ≥ 0.5, γ = 2" in words.replace("设置", "设置 ").replace("  ", " ")
+
+
+def test_ways_of_drafting_have_a_section_where_several_were_measured(root):
+    assert 'id="ways"' not in page_of(full(), root)
+    analysis = several_methods()
+    text = page_of(analysis, root, page_figures(analysis))
+    order = places(text, "results", "ways", "figure-methods", "table-methods", "table-chains")
+    assert order == sorted(order) and order[-1] < text.index('id="audit"')
+    assert 'id="figure-speedup_by_gamma"' not in text
+    words = " ".join("".join(Reader(text).words).split())
+    assert "Here 4 ways of drafting were measured in 7 settings on MoE Q4 and Dense 4B" in words
+    assert "above one in 5 of these settings and below one in 2" in words
+    assert "MoE Q4: n-gram pool + MTP, n = 2, γ = 4 (1.60); Dense 4B: prompt lookup" in words
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from ..paper_analyses import (
     costed,
     full,
     relabelled,
+    several_methods,
     several_ways,
     single,
     without_drafts,
@@ -38,6 +39,7 @@ def advised(analysis, **columns):
         "settings": 3,
         "set_aside": 0,
         "draft": "draft_0.8b",
+        "method": "draft-simple",
         "gamma": 8,
         "speedup": 1.4,
         "joint_low": 1.2,
@@ -63,6 +65,18 @@ def test_the_caption_names_machine_models_engine_date_and_the_audits_verdict():
         " 0 implausible; controls: 3 of 4 have their known outcome."
     )
     assert caption(full()).endswith("Not audited.")
+
+
+def test_methods_without_a_draft_model_are_named_by_what_they_are():
+    assert caption(several_methods()).startswith(
+        "Campaign by_hand: MoE Q4 and Dense 4B with draft Draft 0.8B, MTP, prompt lookup and"
+        " n-gram pool + MTP."
+    )
+    ngrams = {"draft": "ngram-simple-n3", "method": "ngram-simple", "gamma": 4}
+    analysis = advised(several_methods(), **ngrams, end_to_end=1.3, first_token_ratio=1.0)
+    text = markdown(analysis)
+    assert "Fastest of 3: prompt lookup, n = 3, γ = 4, speedup" in text
+    assert "With the prompt: 1.30 for the whole answer" in text
 
 
 def test_there_is_a_row_for_each_target_draft_and_gamma():
@@ -119,7 +133,9 @@ def test_a_name_is_shown_as_text():
     assert fenced("a ``` b")[0] == "````sh"
 
 
-@pytest.mark.parametrize("make", [full, single, controlled, costed, several_ways, without_drafts])
+@pytest.mark.parametrize(
+    "make", [full, single, controlled, costed, several_methods, several_ways, without_drafts]
+)
 def test_every_campaign_has_a_picture_and_a_table_and_the_same_each_time(make):
     analysis = make()
     assert drawn(analysis) == drawn(analysis)

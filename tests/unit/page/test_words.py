@@ -10,8 +10,9 @@ from specmoe.analysis import advice
 from specmoe.analysis.advice import Answer, Controls
 from specmoe.audit.checks import CHECKS
 from specmoe.claims import judge, method_notes
-from specmoe.claims.taxonomy import Literature, Seen, classify, types_of
+from specmoe.claims.taxonomy import Literature, Seen, classify
 from specmoe.claims.verdicts import Verdict
+from specmoe.config.methods import METHODS, Method
 from specmoe.figures.figures import FIGURES
 from specmoe.page.page import pair, translator
 from specmoe.tables import rows
@@ -114,10 +115,14 @@ def test_every_word_about_a_way_of_drafting_has_its_chinese(root, chinese):
     literature = Literature.read(
         root / "resources/methods/taxonomy.yaml", root / "paper/references.bib"
     )
-    methods = {method for system in literature.systems.values() for method in system.methods}
+    chains = {
+        frozenset(map(Method, name.split("+")))
+        for system in literature.systems.values()
+        for name in system.methods
+    }
     words = set()
     for seen in (None, *Seen):
-        found = {} if seen is None else dict.fromkeys(map(types_of, methods), seen)
+        found = {} if seen is None else dict.fromkeys(chains, seen)
         for source in ("measured", "published"):
             frame = classify(literature, found, source)
             columns = ["name", "draft", "verification", "needs", "hybrids", "remark", "measured"]
@@ -125,6 +130,11 @@ def test_every_word_about_a_way_of_drafting_has_its_chinese(root, chinese):
     own_names = {"SpecDec", "DistillSpec", "SpecInfer", "LLMCad", "Draft & Verify", "Medusa"}
     own_names |= {"EAGLE", "EAGLE-2", "EAGLE-3", "GliDe with CaPE", "DFlash", "DSpark", "REST"}
     assert words - set(chinese) == own_names | {"TriForce"}
+
+
+def test_every_method_whose_name_is_no_name_of_a_system_has_its_chinese(chinese):
+    words = {facts.words for facts in METHODS.values()}
+    assert words - set(chinese) == {"MTP", "EAGLE-3", "DFlash", "DSpark"}
 
 
 def test_every_suite_that_ships_has_a_chinese_title(root, chinese):

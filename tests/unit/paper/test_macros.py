@@ -11,7 +11,7 @@ from specmoe.paper.latex import command_name
 from specmoe.paper.macros import macros, switches
 
 from ...conftest import ROOT
-from ..paper_analyses import controlled, costed, full, single, without_drafts
+from ..paper_analyses import controlled, costed, full, several_methods, single, without_drafts
 from .test_tables import with_ceilings
 
 PAPER = ROOT / "paper"
@@ -114,6 +114,15 @@ def test_the_text_gives_the_errors_of_all_cells():
     (whole,) = analysis.prediction_errors.query("suite == 'all'").to_dict("records")
     assert shown["PredictionErrorWorst"] == f"{100 * whole['worst']:.1f}"
     assert "PredictionCells" not in commands(full())
+
+
+def test_ways_of_drafting_are_counted_where_several_were_measured():
+    shown = commands(several_methods())
+    counted = {name: shown[f"Methods{name}"] for name in ("Measured", "Settings", "Gain", "Loss")}
+    assert counted == {"Measured": "4", "Settings": "7", "Gain": "5", "Loss": "2"}
+    assert shown["MethodsTargets"] == "MoE Q4 and Dense 4B"
+    assert switches(several_methods())["TableMethods"]
+    assert not switches(full())["TableMethods"]
 
 
 def test_runs_above_their_ceilings_are_counted_over_all_cells():

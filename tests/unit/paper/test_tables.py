@@ -18,6 +18,7 @@ from ..paper_analyses import (
     full,
     relabelled,
     sampled,
+    several_methods,
     several_types,
     single,
     without_drafts,
@@ -48,6 +49,7 @@ def test_the_supplement_includes_every_table():
         without_drafts,
         sampled,
         several_types,
+        several_methods,
         controlled,
         costed,
         costed_with_timed_passes,
@@ -76,6 +78,20 @@ def test_names_stand_once_in_a_group():
     assert names == [
         ["MoE Q4", "Draft 0.8B"], ["", ""], ["", "Draft 2B"], ["Dense 4B", "Draft 0.8B"], ["", ""]
     ]  # fmt: skip
+
+
+def test_a_long_name_in_a_table_over_pages_takes_several_lines():
+    analysis = relabelled(several_methods(), "moe_q4", "A name " * 6)
+    assert r"\begin{longtable}{>{\raggedright\arraybackslash}p{0.19\linewidth}l" in latex(
+        "prompts", replace(analysis, by_prompt=_two_prompts(analysis))
+    )
+    assert r"\begin{longtable}{llr" in latex(
+        "prompts", replace(full(), by_prompt=_two_prompts(full()))
+    )
+
+
+def _two_prompts(analysis):
+    return pd.concat([analysis.by_prompt, analysis.by_prompt.assign(prompt="other")])
 
 
 def test_totals_stand_below_a_rule():

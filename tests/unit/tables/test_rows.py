@@ -15,6 +15,7 @@ from ..paper_analyses import (
     controlled,
     full,
     sampled,
+    several_methods,
     several_types,
     several_ways,
     single,
@@ -119,6 +120,51 @@ def test_types_stand_by_the_bytes_of_a_pass_with_the_gain_over_the_smallest():
     assert large[3:] == [
         "2.0GB", "MoE Q8", "Q8_0", "50.0", "1.50 [1.50, 1.50]", "1.25 [1.25, 1.25]",
     ]  # fmt: skip
+
+
+def test_ways_of_drafting_have_the_literatures_name_the_engines_and_their_parameters():
+    draft, *_, lookup = rows("methods", several_methods())
+    assert draft[:5] == ["MoE Q4", "draft model", "draft-simple", "Draft 0.8B", "4"]
+    # Ten rounds accept 20 of 40 tokens; 79 steps give the other tokens but the first.
+    assert draft[5:] == [
+        "13", "50", "3.00", "3.00", "0.00", "1.20 [1.20, 1.20]", "1.20 [1.20, 1.20]", "50",
+    ]  # fmt: skip
+    assert lookup[:5] == ["Dense 4B", "prompt lookup", "ngram-simple", "n = 3", "4"]
+    assert lookup[5:10] == ["0", *["–"] * 4]
+    named = {row[1]: (row[2], row[3]) for row in rows("methods", several_methods())}
+    assert named["MTP"] == ("draft-mtp", "p ≥ 0.5")
+    assert named["n-gram pool + MTP"] == ("ngram-mod, draft-mtp", "n = 2")
+    strong = [cell.text for row in page_tables(several_methods())["methods"].rows for cell in row
+              if cell.strong]  # fmt: skip
+    assert strong == ["1.60", "0.98"]
+
+
+def test_one_way_of_drafting_is_compared_with_nothing():
+    assert {"methods", "positions", "accepted_lengths", "chains"}.isdisjoint(page_tables(full()))
+
+
+def test_positions_and_accepted_lengths_have_a_dash_where_no_draft_reached():
+    table = page_tables(several_methods())["positions"]
+    assert [column.of for column in table.columns[3::2]] == ["1", "2", "3", "4", "8"]
+    short, long, *_ = rows("positions", several_methods())
+    assert short[3:] == ["50", "50", *["100", "50"] * 3, "–", "–"]
+    assert long[3:] == ["50", "50", *["100", "50"] * 4]
+    lengths = page_tables(several_methods())["accepted_lengths"]
+    assert [column.of for column in lengths.columns[4:]] == ["0", "1", "2", "3", "4", "5–8"]
+    short, long, *_ = rows("accepted_lengths", several_methods())
+    assert short[3:] == ["20", "50", "0", "0", "0", "50", "–"]
+    assert long[3:] == ["20", "50", "0", "0", "0", "0", "50"]
+
+
+def test_each_method_of_a_chain_has_its_rounds_and_tokens():
+    assert [row[3:] for row in rows("chains", several_methods())] == [
+        ["n-gram pool", "ngram-mod", "8", "40", "32", "50.0"],
+        ["MTP", "draft-mtp", "12", "60", "48", "50.0"],
+    ]
+
+
+def test_drafts_that_were_measured_beside_other_methods_are_no_drafts_side_by_side():
+    assert "drafts" not in page_tables(several_methods())
 
 
 def test_controls_have_what_is_due_and_the_runs_that_fail():

@@ -16,6 +16,7 @@ from ..paper_analyses import (
     costed_with_timed_passes,
     full,
     sampled,
+    several_methods,
     several_types,
     several_ways,
     single,
@@ -24,7 +25,7 @@ from ..paper_analyses import (
 from ..rendered_tables import SPECIFICATIONS, page_tables, shown
 
 MAKERS = [
-    *(full, single, without_drafts, sampled, several_types),
+    *(full, single, without_drafts, sampled, several_types, several_methods),
     *(several_ways, controlled, costed, costed_with_timed_passes, compared),
 ]
 

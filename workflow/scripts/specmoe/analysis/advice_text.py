@@ -8,8 +8,9 @@ import pandas as pd
 
 from specmoe.analysis.advice import Answer, Standing
 from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import Record, advised_targets, records, table
+from specmoe.analysis.labelled import Record, advised_targets, draft_labels, records, table
 from specmoe.analysis.spread_text import precise
+from specmoe.config.methods import is_ngram, methods_of
 from specmoe.files import gigabytes
 
 WIDTH = 100
@@ -30,6 +31,7 @@ def describe_advice(analysis: Analysis) -> str:
     """Return what to switch on, target by target, with the measurements behind it."""
     campaign = records(analysis.campaign)[0]
     settings = table(analysis, "advice_settings")
+    settings = settings.assign(draft_label=settings["draft"].map(draft_labels(analysis)))
     lines = [
         f"Should speculative decoding be switched on? Campaign {campaign['campaign']},"
         f" {campaign['host_chip']}, backend {campaign['backend']}",
@@ -89,7 +91,7 @@ def _sentence(words: str) -> str:
 
 
 def _setting(row: Record) -> str:
-    return f"{row['draft']}, γ = {row['gamma']} (suite {row['suite']})"
+    return f"{row['draft_label']}, γ = {row['gamma']} (suite {row['suite']})"
 
 
 def _speedup(row: Record) -> str:
@@ -110,12 +112,18 @@ def _equals(row: Record, settings: list[Record]) -> str:
 
 
 def _with_prompt(row: Record) -> str:
-    """Return what is left of the speedup if the draft's reading of the prompt counts."""
+    """Return what is left of the speedup if the time to read the prompt counts."""
     first, whole = (_measured(row, name) for name in ("first_token_ratio", "end_to_end"))
+    prompt = "the prompt, which the draft reads too" if drafts_with_model(row) else "the prompt"
     return (
-        f"With the prompt, which the draft reads too: speedup {whole} of the whole answer; the time"
+        f"With {prompt}: speedup {whole} of the whole answer; the time"
         f" to the first token is {first} times as long"
     )
+
+
+def drafts_with_model(row: Record) -> bool:
+    """Return whether a model drafts in a row, or a part of the target, and not n-grams alone."""
+    return not all(map(is_ngram, methods_of(row["method"])))
 
 
 def _measured(row: Record, name: str) -> str:
@@ -137,10 +145,18 @@ def _outlook(row: Record, campaign: Record) -> str:
 
 
 def _costs(row: Record) -> str:
-    text = f"Costs: the draft's file, {gigabytes(row['draft_bytes'])}"
-    if pd.notna(row["added_rss_bytes"]):
-        text += f"; the process's peak memory grew by {gigabytes(row['added_rss_bytes'])}"
-    return text
+    """Return what a setting costs on the disk and, where it was measured, in memory."""
+    if pd.notna(row["draft_bytes"]):
+        text = f"Costs: the draft's file, {gigabytes(row['draft_bytes'])}"
+    elif pd.notna(row["draft_model"]):
+        text = f"Costs: the file of {row['draft_model']}"
+    else:
+        text = "Costs: nothing on the disk, as it loads no file besides the target's"
+    if pd.isna(added := row["added_rss_bytes"]):
+        return text
+    if added <= 0:
+        return f"{text}; the process's peak memory did not grow"
+    return f"{text}; the process's peak memory grew by {gigabytes(added)}"
 
 
 def _sureness(row: Record, campaign: Record) -> str:

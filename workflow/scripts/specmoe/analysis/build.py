@@ -12,12 +12,15 @@ from specmoe.analysis.ceilings import ceilings
 from specmoe.analysis.controls import Control, with_controls
 from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.file_types import compare_types
+from specmoe.analysis.methods import compare_methods
+from specmoe.analysis.positions import acceptance_by_position
+from specmoe.analysis.rounds import accepted_lengths, chain_counts
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import CELL, summarise_baselines, summarise_cells
 from specmoe.analysis.temperature import compare_temperatures
 from specmoe.audit.checks import count_marked
 from specmoe.audit.tables import Audit, TableFolder
-from specmoe.config.block import PASSAGE_PREFIX
+from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.schema import Config
 from specmoe.config.study import is_of_study
 from specmoe.models.card import ModelCard
@@ -62,6 +65,14 @@ class Analysis(TableFolder):
     temperatures: pd.DataFrame = field(default_factory=pd.DataFrame)
     # The cells of one network in files of several types, see `compare_types`.
     types: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # The cells of targets that a suite measured with several methods, see `compare_methods`.
+    methods: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # How far the drafts of the cells but for controls held, and what the types of chains did: see
+    # `acceptance_by_position`, `accepted_lengths` and `chain_counts`. Without rows where rounds
+    # were not logged.
+    positions: pd.DataFrame = field(default_factory=pd.DataFrame)
+    accepted_lengths: pd.DataFrame = field(default_factory=pd.DataFrame)
+    chains: pd.DataFrame = field(default_factory=pd.DataFrame)
     # One row per cell, including those of imposed acceptance and of other temperatures, see
     # `spread_of_cells`.
     spread: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -132,6 +143,8 @@ def analyse(
         return with_controls(summarise_cells(members, statistics, [*CELL, *more]), unrelated, cards)
 
     cells = summarise(usually_compared)
+    drafts = list_drafts(runs, config.label)
+    drafting = _without_controls(with_controls(usual[usual["draft"] != NO_DRAFT], unrelated, cards))
     spread = spread_of_cells(compared, statistics)
     sizes = sizes_of_cards(cards, seen_experts(pass_times))
     measured = Measured(usual, usually_compared, cells, spread, audit.audit)
@@ -148,7 +161,11 @@ def analyse(
             runs.set_index("run")["tokens"],
             statistics,
         ),
-        types=_types(cells, usually_compared, config, sizes),
+        types=_types(_without_controls(cells), usually_compared, config, sizes),
+        methods=compare_methods(_without_controls(cells), drafting, drafts),
+        positions=acceptance_by_position(drafting),
+        accepted_lengths=accepted_lengths(drafting),
+        chains=chain_counts(drafting),
         advice=advice.targets,
         advice_settings=advice.settings,
         verification=cost_tables.verification(
@@ -164,7 +181,7 @@ def analyse(
         power=audit.power,
         required_time=audit.required_time.assign(campaign=config.campaign.name),
         models=_models(runs, config, cards),
-        drafts=list_drafts(runs, config.label),
+        drafts=drafts,
         suites=_suites(runs, config),
         campaign=_campaign(runs, config, host),
     )
@@ -178,6 +195,11 @@ def usual_runs(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
     own = runs["imposed_acceptance"].isna()
     one = runs.groupby("suite")["temperature"].transform("nunique").eq(1)
     return runs[own & one & runs["temperature"].eq(config.measurement.temperature)]
+
+
+def _without_controls(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return cells, or runs, with their `control` but for controls; one without rows has none."""
+    return cells if cells.empty else cells[cells["control"] == Control.NONE]
 
 
 def _costs(
@@ -230,7 +252,7 @@ def _types(
     networks = {model: config.network(model) for model in sizes}
     labels = {network: config.label(network) for network in config.models}
     return compare_types(
-        cells if cells.empty else cells[cells["control"] == Control.NONE],
+        cells,
         compared,
         {model: labels.get(network, network) for model, network in networks.items()},
         {model: size.pass_bytes(1) for model, size in sizes.items()},

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from specmoe.config.block import NO_DRAFT
-from specmoe.config.draft_labels import draft_label, method_words
+from specmoe.config.block import NO_DRAFT, History
+from specmoe.config.draft_labels import draft_label, method_words, setting_label
 from specmoe.config.methods import Method, methods_of
 
-COLUMNS = ["draft", "label", "words", "method", "draft_model"]
+COLUMNS = ["draft", "label", "drafter", "words", "setting", "method", "draft_model"]
 _PARAMETERS = ["ngram_gamma", "p_min", "n_min", "n_match", "min_hits"]
 
 
@@ -16,22 +16,31 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
     """Return one row per setting of what drafts, in the order of the runs.
 
     `runs` is `schema.read_runs`'s frame, `label_of` returns a model's label. Columns: draft, label,
-    words (the literature's name of the method), method (the engine's types), draft_model (null for
-    a method that loads no file).
+    drafter (the label without parameters), words (the literature's name of the method), setting
+    (the rest of the label, its file and parameters; null if there are none), method (the engine's
+    types), draft_model (null for a method that loads no file).
+
+    A file is named if it is a draft model, or if a target has several for the same method.
     """
     drafting = runs[runs["draft"] != NO_DRAFT]
-    files = drafting.groupby("method")["draft_model"].nunique()
+    files = drafting.groupby(["method", "target"])["draft_model"].nunique()
+    most = files.groupby("method").max() if len(files) else files
     rows = []
     for row in drafting.drop_duplicates("draft").to_dict("records"):
         methods, file = methods_of(row["method"]), row["draft_model"]
-        named = isinstance(file, str) and (methods == (Method.DRAFT,) or files[row["method"]] > 1)
+        named = isinstance(file, str) and (methods == (Method.DRAFT,) or most[row["method"]] > 1)
+        file_label = label_of(file) if named else None
         parameters = {key: row.get(key) for key in _PARAMETERS}
         known = {key: value for key, value in parameters.items() if not pd.isna(value)}
+        if row["draft"].endswith(f"-{History.EARLIER}"):  # rows have no column of it
+            known["history"] = History.EARLIER
         rows.append(
             {
                 "draft": row["draft"],
-                "label": draft_label(methods, label_of(file) if named else None, known),
+                "label": draft_label(methods, file_label, known),
+                "drafter": draft_label(methods, file_label, {}),
                 "words": method_words(methods),
+                "setting": setting_label(methods, file_label, known),
                 "method": row["method"],
                 "draft_model": file,
             }

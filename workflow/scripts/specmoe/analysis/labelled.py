@@ -18,7 +18,7 @@ from specmoe.analysis.summaries import CELL
 from specmoe.audit.checks import ALL
 from specmoe.config.block import NO_DRAFT, WAY
 from specmoe.config.engines import without_digits
-from specmoe.config.methods import METHODS, Method
+from specmoe.config.methods import METHODS, Method, methods_of
 from specmoe.errors import SchemaError
 
 Record = dict[str, Any]
@@ -59,8 +59,15 @@ _COLUMNS = {
         {_CELL} temperature pairs distance distance_expected p_value p_adjusted detectable
     """,
     "types": f"{_CELL} control network pass_bytes gain_ratio gain_ratio_low gain_ratio_high",
+    "methods": f"{_CELL} control words setting drafting_share best",
+    "positions": f"{_WAY} suite target draft gamma position tried accepted conditional joint",
+    "accepted_lengths": f"{_WAY} suite target draft gamma rounds least most counted share",
+    "chains": f"""
+        {_WAY} suite target draft gamma place words engine_type rounds drafts share drafted
+        accepted acceptance_rate
+    """,
     "models": " ".join(["model", "label", "family", *CARD_COLUMNS, "in_cache"]),
-    "drafts": "draft label words method draft_model",
+    "drafts": "draft label drafter words setting method draft_model",
     "suites": "suite title runs blocks measured",
     "spread": """
         cell comparison suite target draft gamma acceptance_rate runs blocks block_sd
@@ -196,6 +203,17 @@ def text_cells(analysis: Analysis) -> pd.DataFrame:
     return describe_cells(cells[~cells["suite"].isin(by_length["suite"])], analysis)
 
 
+def cells_by_draft(analysis: Analysis) -> pd.DataFrame:
+    """Return the text cells but for targets that their suite measured with several methods.
+
+    Those have many settings, and tables and figures of their own.
+    """
+    cells, compared = text_cells(analysis), table(analysis, "methods")
+    side_by_side = pd.MultiIndex.from_frame(compared[["suite", "target"]])
+    inside = pd.MultiIndex.from_frame(cells[["suite", "target"]]).isin(side_by_side)
+    return cells[~inside].reset_index(drop=True)
+
+
 def prompt_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells by text but for controls."""
     cells = describe_cells(_usual(table(analysis, "by_prompt")), analysis)
@@ -298,12 +316,16 @@ def describe_cells(
 
 
 def advised_targets(analysis: Analysis) -> pd.DataFrame:
-    """Return the advice for targets measured with a draft, with their columns and draft_label."""
+    """Return the advice for targets measured with a draft, with their columns.
+
+    Added: draft_label, and by_model (whether what drafts is a draft model).
+    """
     frame = table(analysis, "advice")
     frame = _with_targets(frame[frame["settings"] + frame["set_aside"] > 0], analysis)
-    return frame.assign(draft_label=frame["draft"].map(draft_labels(analysis))).sort_values(
-        "target_rank", ignore_index=True
-    )
+    return frame.assign(
+        draft_label=frame["draft"].map(draft_labels(analysis)),
+        by_model=frame["method"] == METHODS[Method.DRAFT].engine,
+    ).sort_values("target_rank", ignore_index=True)
 
 
 def spread_cells(analysis: Analysis) -> pd.DataFrame:
@@ -362,15 +384,20 @@ def draft_labels(analysis: Analysis) -> "pd.Series[str]":
 
 
 def draft_ranks(analysis: Analysis) -> dict[str, int]:
-    """Return the order of what drafts: models in the order of models, then the other methods."""
-    drafts = table(analysis, "drafts")
-    models = list(ordered_models(analysis)["model"])
-    by_model = drafts["method"] == METHODS[Method.DRAFT].engine
-    file_rank = drafts["draft_model"].map({model: rank for rank, model in enumerate(models)})
-    ordered = drafts.assign(rank=file_rank.where(by_model, len(models))).sort_values(
-        "rank", kind="stable"
-    )
-    return {draft: rank for rank, draft in enumerate(ordered["draft"])}
+    """Return the order of what drafts: by method, chains last; draft models in the order of models.
+
+    Settings of one method stand in the order of their labels.
+    """
+    models = {model: rank for rank, model in enumerate(ordered_models(analysis)["model"])}
+    order = list(METHODS)
+
+    def rank(row: Record) -> tuple[Any, ...]:
+        methods = methods_of(row["method"])
+        places = [order.index(method) for method in methods]
+        return len(methods) > 1, places, models.get(row["draft_model"], len(models)), row["label"]
+
+    ordered = sorted(records(table(analysis, "drafts")), key=rank)
+    return {row["draft"]: place for place, row in enumerate(ordered)}
 
 
 def _with_targets(frame: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:

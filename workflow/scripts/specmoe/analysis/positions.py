@@ -14,8 +14,8 @@ COLUMNS = [*CELL, *WAY, "position", "tried", "accepted", "conditional", "joint"]
 def acceptance_by_position(runs: pd.DataFrame) -> pd.DataFrame:
     """Return one row per cell and position, from runs that accept what matches.
 
-    `runs` is `schema.read_runs`'s frame. Columns: those of the cell, protocol, engine; position
-    (from 1); tried (rounds that drafted a token there and accepted all before it); accepted (those
+    `runs` are `schema.read_runs`'s. Columns: those of the cell, protocol, engine; position (from
+    1); tried (rounds that drafted a token there and accepted all before it); accepted (those
     that accepted it too); conditional (accepted / tried: the chance of a token whose predecessors
     were accepted); joint (the product up to the position: the chance that a draft so long is
     accepted as a whole). Positions that were never tried are left out.
@@ -23,8 +23,8 @@ def acceptance_by_position(runs: pd.DataFrame) -> pd.DataFrame:
     counted = runs[(runs["draft"] != NO_DRAFT) & runs["tried_per_position"].notna()]
     rows = []
     for cell, members in counted.groupby(CELL, sort=False):
-        tried = _sum(members["tried_per_position"])
-        accepted = _sum(members["accepted_per_position"])
+        tried = sum_lists(members["tried_per_position"])
+        accepted = sum_lists(members["accepted_per_position"])
         conditional = accepted[tried > 0] / tried[tried > 0]
         for position, (chance, joint) in enumerate(
             zip(conditional, np.cumprod(conditional), strict=True)
@@ -43,7 +43,7 @@ def acceptance_by_position(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=COLUMNS)
 
 
-def _sum(lists: Iterable[Sequence[int]]) -> np.ndarray:
+def sum_lists(lists: Iterable[Sequence[int]]) -> np.ndarray:
     """Return the sums by position of lists of the same length."""
     total: np.ndarray = np.sum([np.asarray(one, dtype=int) for one in lists], axis=0)
     return total

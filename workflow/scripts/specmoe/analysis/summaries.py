@@ -118,7 +118,7 @@ def summarise_cells(
       paper's way, mean of the runs' own rates; mean_accepted_length: 1 + accepted / rounds;
       replays_per_round: those that gave a token; tokens_per_round: what both yield together;
       rounds_per_run: their number; round_ms: decode time over rounds. Null where a count is not
-      known of all; replays that were not counted are none.
+      known of all, or nothing was drafted; replays that were not counted are none.
     - speedup: geometric mean of the blocks', each of which is that of its runs; speedup_low,
       speedup_high: its interval, null with a single block. Where a cell is not paired, it leaves
       out how the baseline itself varies.
@@ -134,7 +134,9 @@ def summarise_cells(
     for cell, members in compared.groupby(list(keys)):
         accepted, drafted = _total(members["accepted"]), _total(members["drafted"])
         rounds = _total(members["rounds"])
-        replays = (members["replays"] - members["replays_rejected"]).fillna(0).sum() / rounds
+        # A method that finds no draft has no rounds to take a mean over.
+        some_rounds = rounds if rounds > 0 else np.nan
+        replays = (members["replays"] - members["replays_rejected"]).fillna(0).sum() / some_rounds
         rate = members["tokens_per_second"].mean()
         rates = members["accepted"].astype(float) / members["drafted"].astype(float)
         known = members[members["common_prefix"].notna()]
@@ -150,13 +152,13 @@ def summarise_cells(
                 "tokens_per_second_sd": members["tokens_per_second"].std(),
                 "block_sd": members.groupby("block")["tokens_per_second"].mean().std(),
                 "baseline_tokens_per_second": members["baseline_tokens_per_second"].mean(),
-                "acceptance_rate": accepted / drafted,
+                "acceptance_rate": accepted / drafted if drafted > 0 else np.nan,
                 "acceptance_rate_mean": rates.mean(),
-                "mean_accepted_length": 1 + accepted / rounds,
+                "mean_accepted_length": 1 + accepted / some_rounds,
                 "replays_per_round": replays,
-                "tokens_per_round": 1 + accepted / rounds + replays,
+                "tokens_per_round": 1 + accepted / some_rounds + replays,
                 "rounds_per_run": rounds / len(members),
-                "round_ms": members["decode_ms"].sum() / rounds,
+                "round_ms": members["decode_ms"].sum() / some_rounds,
                 **_ratio("speedup", members, settings),
                 **_ratio("first_token_ratio", members, settings),
                 **_ratio("end_to_end", members, settings),

@@ -36,6 +36,17 @@ def draft_label(
     return ", ".join([name, *parameter_words(parameters)])
 
 
+def setting_label(
+    methods: Sequence[Method], file_label: str | None, parameters: Mapping[str, Any]
+) -> str | None:
+    """Return what `draft_label` says besides the method: the file and the parameters.
+
+    None if that is nothing.
+    """
+    file = [] if file_label in (None, method_words(methods)) else [file_label]
+    return ", ".join(map(str, [*file, *parameter_words(parameters)])) or None
+
+
 def parameter_words(parameters: Mapping[str, Any]) -> list[str]:
     """Return the words for the parameters, besides γ, that are not what they are by default."""
     words = [

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import text_cells
+from specmoe.analysis.labelled import cells_by_draft
 from specmoe.figures.panels import (
     ACCEPTANCE,
     GAMMA_WORDS,
@@ -36,7 +36,7 @@ def plot_acceptance_by_gamma(analysis: Analysis) -> Figure | None:
 def _plot_by_gamma(
     analysis: Analysis, plotted: PlottedColumn, finish: Callable[[Axes], None]
 ) -> Figure | None:
-    cells = text_cells(analysis)
+    cells = cells_by_draft(analysis)
     if cells.empty:
         return None
     looks = target_looks(cells)

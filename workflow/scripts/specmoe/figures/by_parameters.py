@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import text_cells
+from specmoe.analysis.labelled import cells_by_draft
 from specmoe.figures.panels import (
     SPEEDUP,
     add_legend,
@@ -36,7 +36,7 @@ def plot_speedup_by_total_parameters(analysis: Analysis) -> Figure | None:
 
 def _plot_by_parameters(analysis: Analysis, column: str, words: str) -> Figure | None:
     """Plot each draft at its middle γ."""
-    cells = text_cells(analysis)
+    cells = cells_by_draft(analysis)
     if cells["target"].nunique() < 2:
         return None
     divisor, unit = (1e9, "billions") if cells[column].max() >= 1e9 else (1e6, "millions")

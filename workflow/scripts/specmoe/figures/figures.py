@@ -10,6 +10,8 @@ from specmoe.figures import (
     by_gamma,
     by_parameters,
     costs,
+    methods,
+    positions,
     prompt_lengths,
     protocols,
     required_time,
@@ -25,7 +27,7 @@ NOT_MEASURED = "not measured in this campaign"
 
 _MODULES = (
     *(by_parameters, by_gamma, throughput, prompt_lengths, required_time, temperatures, types),
-    *(costs, protocols, side_by_side),
+    *(methods, positions, costs, protocols, side_by_side),
 )
 
 

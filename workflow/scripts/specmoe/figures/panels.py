@@ -83,6 +83,21 @@ def make_panels(
     return figure, panels[:count]
 
 
+def make_rows_of_panels(
+    count: int, most_columns: int, height_in: float
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure with that many axes of a height, which share their axes row by row."""
+    rows = ceil(count / most_columns)
+    columns = ceil(count / rows)
+    height = min(0.9 + (height_in + 0.3) * rows, MAX_HEIGHT_IN)
+    figure = Figure(figsize=(WIDTH_IN, height))
+    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    panels = list(grid.flatten())
+    for axes in panels[count:]:
+        axes.remove()
+    return figure, panels[:count]
+
+
 def interval_rows(cells: pd.DataFrame, plotted: PlottedColumn) -> pd.DataFrame:
     """Return each cell up to three times: with its value and with both ends of its interval.
 

@@ -42,7 +42,11 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
 
 
 def _rows(times: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows with both times in seconds; a series is a family of one campaign."""
+    """Return the rows with both times in seconds; a series is a family of one campaign.
+
+    Runs in which nothing was drafted need no time, and a logarithmic axis has no place for them.
+    """
+    times = times[times["required_ms"] > 0]
     return times.assign(
         series=times["campaign"] + " " + times["family"],
         decode_s=times["decode_ms"].astype(float) / 1000,

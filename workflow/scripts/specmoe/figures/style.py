@@ -29,7 +29,7 @@ _FAMILIES = {
     "moe": (("#004488", "#5A96CF", "#002B5C", "#8FB8E0"), ("o", "s", "D", "p", "h")),
     "dense": (("#C4570A", "#EBA13C", "#8A3B00", "#F2C078"), ("^", "v", "<", ">", "X")),
 }
-_WAY_MARKERS = ("o", "s", "^", "D", "v")
+_WAY_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _CAMPAIGN_COLOURS = ("#882255", "#44AA99", "#332288", "#999933", "#CC6677")
 _LINES = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 _DRAFT_COLOURS = ("#882255", "#44AA99", "#DDCC77", "#6699CC", "#999933")
@@ -98,6 +98,11 @@ def way_looks(ways: Iterable[str]) -> dict[str, Look]:
     """Return the look of each way of measuring, in their order."""
     looks = zip(ways, cycle(_DRAFT_COLOURS), cycle(_WAY_MARKERS), cycle(_LINES))
     return {way: Look(colour, marker, line) for way, colour, marker, line in looks}
+
+
+def gamma_markers(gammas: Iterable[int]) -> dict[int, str]:
+    """Return the marker of each draft length, in their order."""
+    return dict(zip(gammas, cycle(_WAY_MARKERS)))
 
 
 def compared_looks(campaigns: Iterable[str], drafts: Iterable[str]) -> dict[tuple[str, str], Look]:

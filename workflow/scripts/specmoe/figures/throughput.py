@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import ordered_baselines, text_cells
+from specmoe.analysis.labelled import cells_by_draft, ordered_baselines
 from specmoe.config.block import NO_DRAFT, WAY
 from specmoe.figures.panels import (
     GAMMA_WORDS,
@@ -41,7 +41,7 @@ def plot_throughput(analysis: Analysis) -> Figure | None:
     A campaign without drafts shows its baselines alone. None if it has none.
     """
     baselines = _with_deviation(ordered_baselines(analysis)).assign(gamma=ALONE, draft=NO_DRAFT)
-    cells = _with_deviation(text_cells(analysis))
+    cells = _with_deviation(cells_by_draft(analysis))
     shown = baselines.assign(series=baselines["target"]) if cells.empty else cells
     if shown.empty:
         return None

@@ -17,7 +17,7 @@ from matplotlib.image import imread
 from numpy.typing import NDArray
 
 from specmoe.analysis.advice import Answer
-from specmoe.analysis.advice_text import HEADS
+from specmoe.analysis.advice_text import HEADS, drafts_with_model
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.labelled import (
     Record,
@@ -30,6 +30,8 @@ from specmoe.analysis.labelled import (
 )
 from specmoe.audit.finding import Level
 from specmoe.config.backend import Backend
+from specmoe.config.draft_labels import method_words
+from specmoe.config.methods import METHODS, Method, methods_of
 from specmoe.figures.figures import FIGURES, PNG_DPI, drawn
 from specmoe.figures.style import WIDTH_IN, applied
 from specmoe.paper.macro_list import day, listed
@@ -39,7 +41,14 @@ from specmoe.tables.rows import mark_unpaired, short_commits
 from specmoe.tables.tables import read_columns
 
 # The picture is the first of them that shows anything.
-PICTURES = ("speedup_by_gamma", "prompt_lengths", "break_even", "verification_cost", "throughput")
+PICTURES = (
+    "methods",
+    "speedup_by_gamma",
+    "prompt_lengths",
+    "break_even",
+    "verification_cost",
+    "throughput",
+)
 _CAPTION_PT = 7
 _LETTERS_AN_INCH = 19  # at that size
 _LINE_IN = 0.14
@@ -137,8 +146,11 @@ def _models(analysis: Analysis) -> str:
     if cells.empty:
         return listed(models["label"])
     targets = models.loc[models["model"].isin(cells["target"]), "label"]
-    drafts = models.loc[models["model"].isin(cells["draft"]), "label"]
-    return f"{listed(targets)} with draft {listed(drafts)}"
+    by_model = cells["method"] == METHODS[Method.DRAFT].engine
+    drafts = models.loc[models["model"].isin(cells.loc[by_model, "draft_model"]), "label"]
+    others = cells.loc[~by_model, "method"].drop_duplicates()
+    words = [*drafts, *(method_words(methods_of(types)) for types in others)]
+    return f"{listed(targets)} with {'' if drafts.empty else 'draft '}{listed(words)}"
 
 
 def _warnings(campaign: Record) -> list[str]:
@@ -168,15 +180,17 @@ def _answer(row: Record) -> list[str]:
     answer = f"**{label}: {HEADS[Answer(row['answer'])]}** ({reason})."
     if row["settings"]:
         reach = interval(row["joint_low"], row["joint_high"])
+        draft = ("draft " if row["by_model"] else "") + escape(str(row["draft_label"]))
         answer += (
-            f" Fastest of {row['settings']}: draft {escape(str(row['draft_label']))},"
+            f" Fastest of {row['settings']}: {draft},"
             f" γ = {row['gamma']}, speedup {fixed(row['speedup'], 2)} {reach}".rstrip()
             + "."
         )
         if pd.notna(row["end_to_end"]):
             whole, first = (fixed(row[key], 2) for key in ("end_to_end", "first_token_ratio"))
+            reads = ", which the draft reads too" if drafts_with_model(row) else ""
             answer += (
-                f" With the prompt, which the draft reads too: {whole} for the whole answer, and"
+                f" With the prompt{reads}: {whole} for the whole answer, and"
                 f" {first} times as long to the first token."
             )
     if pd.notna(row["repeats_to_decide"]):

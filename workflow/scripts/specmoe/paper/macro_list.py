@@ -18,6 +18,7 @@ from specmoe.analysis.labelled import (
     whole_audit,
 )
 from specmoe.analysis.labelled_costs import pass_costs
+from specmoe.analysis.labelled_methods import cells_by_method
 from specmoe.audit.finding import Level
 from specmoe.claims.verdicts import Verdict
 from specmoe.config.block import Protocol
@@ -81,6 +82,7 @@ def all_macros(analysis: Analysis) -> Iterator[Macro]:
     yield from _verdicts(analysis)
     yield from _answers(analysis)
     yield from _costs(analysis)
+    yield from _methods(analysis)
     yield from _ranges(text_cells(analysis))
 
 
@@ -203,6 +205,23 @@ def _costs(analysis: Analysis) -> Iterator[Macro]:
         for name, column in _ERRORS.items():
             meaning = f"percent: {column.replace('_', ' ')}"
             yield Macro(f"PredictionError{name}", percent(row[column]), meaning)
+
+
+def _methods(analysis: Analysis) -> Iterator[Macro]:
+    """Yield what ways of drafting were measured side by side, and what they gained."""
+    cells = cells_by_method(analysis)
+    targets = listed(cells["target_label"].drop_duplicates())
+    gain, loss = (cells["speedup_low"] > 1).sum(), (cells["speedup_high"] < 1).sum()
+    best = [
+        f"{row['label']}: {row['draft_label']}, γ = {row['gamma']} ({fixed(row['speedup'], 2)})"
+        for row in records(cells[cells["best"].astype(bool)])
+    ]
+    yield Macro("MethodsTargets", targets, "targets measured with several ways of drafting")
+    yield Macro("MethodsMeasured", cells["method"].nunique(), "ways of drafting measured on them")
+    yield Macro("MethodsSettings", thousands(len(cells)), "settings of these")
+    yield Macro("MethodsGain", thousands(gain), "of them, those whose interval is above one")
+    yield Macro("MethodsLoss", thousands(loss), "of them, those whose interval is below one")
+    yield Macro("MethodsFastest", "; ".join(best), "the fastest setting of each target")
 
 
 def widest_passes(analysis: Analysis) -> pd.DataFrame:

@@ -21,6 +21,9 @@ Not measured in this campaign. \\
 
 # In a narrow paragraph the path of a file may break.
 _BREAKS = re.compile(r"(?<=[a-z])([/.])(?=[a-z])")
+# Letters of the longest name that stands on one line of a table over pages, and how longer ones do.
+_LONGEST_NAME = 26
+_LINES_OF_NAMES = "p 0.19"
 # The alignment of numbers, and of the deviation or interval beside them.
 _PAIRS = {"mean": r"r@{\,}l", "measured": r"r@{\ }l", "measured_percent": r"r@{\ }l"}
 
@@ -34,7 +37,7 @@ def render_table(name: str, analysis: Analysis, paper: Path) -> str:
     if not rows.rows:
         return NOT_MEASURED
     table = table_of(read_tables(paper / "tables.yaml")[name], rows, "paper")
-    alignment = "".join(_alignment(column) for column in table.columns)
+    alignment = "".join(map(_alignment, _narrowed(table)))
     head, body = _head(table.columns, records(analysis.campaign)[0]), _body(table)
     if table.about.transposed:
         heads = [to_latex(column.head.en) for column in table.columns]
@@ -150,6 +153,17 @@ def _cell(column: TableColumn, cell: Cell, row: Record) -> str:
         return f"{text}{mark} & {to_latex(cell.reach)}"
     reach = f" {to_latex(cell.reach)}" if cell.reach else ""
     return f"{text}{reach}{mark}"
+
+
+def _narrowed(table: Table) -> list[TableColumn]:
+    """Return the columns; long names of a table over pages, which keeps its size, become lines."""
+    columns = []
+    for place, column in enumerate(table.columns):
+        longest = max(len(row[place].text) for row in table.rows)
+        narrow = table.about.long and column.kind == Kind.TEXT and not column.align
+        long = narrow and longest > _LONGEST_NAME
+        columns.append(column.model_copy(update={"align": _LINES_OF_NAMES}) if long else column)
+    return columns
 
 
 def _alignment(column: TableColumn) -> str:

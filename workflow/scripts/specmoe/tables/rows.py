@@ -16,6 +16,7 @@ from specmoe.analysis.cost_tables import WHOLE
 from specmoe.analysis.labelled import (
     Record,
     advised_targets,
+    cells_by_draft,
     cells_by_type,
     cells_by_way,
     control_cells,
@@ -41,9 +42,16 @@ from specmoe.analysis.labelled_costs import (
     pass_costs,
     prediction_error_rows,
 )
+from specmoe.analysis.labelled_methods import (
+    cells_by_method,
+    chains_of_cells,
+    lengths_of_cells,
+    positions_of_cells,
+)
+from specmoe.analysis.summaries import CELL
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.finding import Level
-from specmoe.config.block import NO_DRAFT
+from specmoe.config.block import NO_DRAFT, WAY
 from specmoe.tables.number_text import bandwidth, fixed, memory, percent
 
 FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
@@ -82,6 +90,9 @@ CONTROLS = {
 }
 """The name of a control, and on which side of the due acceptance it must be."""
 
+POSITIONS = (1, 2, 3, 4, 8, 16)
+"""The positions of a draft that their table shows; the data have all."""
+
 _COMMIT_DIGITS = 12
 
 
@@ -89,8 +100,8 @@ _COMMIT_DIGITS = 12
 class Rows:
     """The rows of a table by column, then its totals.
 
-    `of` names the drafts, or campaigns, that the table sets side by side; each row then has one
-    record (or None) for each of them in `cells`.
+    `of` names the drafts, campaigns or positions that the table sets side by side; each row then
+    has one record (or None) for each of them in `cells`.
     """
 
     rows: list[Record]
@@ -119,6 +130,8 @@ types = _rows_of(cells_by_type)
 spread = _rows_of(spread_cells)
 protocols = _rows_of(cells_by_way)
 ceilings = _rows_of(cells_below_ceilings)
+methods = _rows_of(cells_by_method)
+chains = _rows_of(chains_of_cells)
 taxonomy = _rows_of(lambda analysis: table(analysis, "taxonomy"))
 
 
@@ -179,7 +192,7 @@ def speculation(analysis: Analysis) -> Rows:
 
 def drafts(analysis: Analysis) -> Rows:
     """Return the cells of targets with several drafts: for each γ, one cell (or None) per draft."""
-    cells = text_cells(analysis)
+    cells = cells_by_draft(analysis)
     cells = cells[cells.groupby("series")["draft"].transform("nunique").gt(1)]
     names = cells.sort_values("draft_rank").drop_duplicates("draft").set_index("draft")
     rows = []
@@ -194,6 +207,34 @@ def drafts(analysis: Analysis) -> Rows:
                 }
             )
     return Rows(rows, of=names["draft_label"].tolist())
+
+
+def positions(analysis: Analysis) -> Rows:
+    """Return the acceptance of each cell at some positions of its drafts."""
+    cells = positions_of_cells(analysis)
+    shown = cells[cells["position"].isin(POSITIONS)]
+    rows, names = _side_by_side(shown, "position", "position")
+    return Rows(rows, of=names)
+
+
+def accepted_lengths(analysis: Analysis) -> Rows:
+    """Return the shares of the rounds of each cell that accepted so many tokens."""
+    rows, names = _side_by_side(lengths_of_cells(analysis), "lengths", "least")
+    return Rows(rows, of=names)
+
+
+def _side_by_side(frame: pd.DataFrame, column: str, order: str) -> tuple[list[Record], list[str]]:
+    """Return a row for each cell, with its rows of the frame in `cells`, and what names these.
+
+    The names are the values of `column`, in the order of the column `order`.
+    """
+    values = frame.sort_values(order)[column].unique()
+    rows = []
+    for _, members in frame.groupby([*WAY, *CELL], sort=False):
+        by_value = {row[column]: row for row in records(members)}
+        first = next(iter(by_value.values()))
+        rows.append(first | {"cells": [by_value.get(value) for value in values]})
+    return rows, [str(value) for value in values]
 
 
 def prompts(analysis: Analysis) -> Rows:

@@ -1,0 +1,69 @@
+"""Ways of drafting are compared where a suite measured several for a target."""
+
+import pandas as pd
+
+from specmoe.analysis.drafts import list_drafts
+
+from ..paper_analyses import (
+    analysis_of,
+    baseline_runs,
+    full,
+    logged_runs,
+    several_methods,
+    speculative_runs,
+)
+
+
+def test_the_cells_of_targets_with_several_methods_are_compared():
+    methods = several_methods().methods
+    assert len(methods) == 7
+    assert methods.groupby("target")["method"].nunique().to_dict() == {"moe_q4": 4, "dense_4b": 2}
+    fastest = methods[methods["best"]].set_index("target")["speedup"].round(2).to_dict()
+    assert fastest == {"moe_q4": 1.6, "dense_4b": 0.98}
+
+
+def test_several_draft_models_and_methods_of_different_suites_are_not_compared():
+    assert full().methods.empty
+    rows = [
+        *baseline_runs(["moe_q4"], ["code"], 2),
+        *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60, 60]),
+        *logged_runs("moe_q4", "mtp", "draft-mtp", 4, [70, 70]),
+    ]
+    assert analysis_of(rows).methods.empty
+
+
+def test_what_drafts_is_named_by_its_method_and_what_was_set():
+    drafts = several_methods().drafts.set_index("draft")
+    named = drafts[["words", "setting", "label"]].T.to_dict("list")
+    assert named["draft_0.8b"] == ["draft model", "Draft 0.8B", "Draft 0.8B"]
+    assert named["mtp-p0.5"] == ["MTP", "p ≥ 0.5", "MTP, p ≥ 0.5"]
+    assert named["ngram-mod+mtp-n2"] == ["n-gram pool + MTP", "n = 2", "n-gram pool + MTP, n = 2"]
+
+
+def test_a_file_is_named_where_a_target_has_several_for_a_method():
+    def head(target, file):
+        columns = {"draft_model": file}
+        return logged_runs(target, f"eagle3@{file}", "draft-eagle3", 4, [60], **columns)
+
+    apart = pd.DataFrame([*head("moe_q4", "a"), *head("dense_4b", "b")])
+    assert list_drafts(apart, str.upper)["label"].tolist() == ["EAGLE-3", "EAGLE-3"]
+    both = pd.DataFrame([*head("moe_q4", "a"), *head("moe_q4", "b")])
+    assert list_drafts(both, str.upper)["label"].tolist() == ["EAGLE-3 (A)", "EAGLE-3 (B)"]
+    assert list_drafts(both, str.upper)["setting"].tolist() == ["A", "B"]
+
+
+def test_runs_after_other_prompts_have_a_label_of_their_own():
+    runs = pd.DataFrame(
+        [
+            *logged_runs("moe_q4", "ngram-mod-n3", "ngram-mod", 4, [60], n_match=3),
+            *logged_runs("moe_q4", "ngram-mod-n3-earlier", "ngram-mod", 4, [60], n_match=3),
+        ]
+    )
+    drafts = list_drafts(runs, str)
+    assert drafts["label"].tolist() == ["n-gram pool, n = 3", "n-gram pool, n = 3, after others"]
+    assert drafts["drafter"].tolist() == ["n-gram pool"] * 2
+
+
+def test_a_method_without_file_and_parameters_has_no_setting():
+    runs = pd.DataFrame(logged_runs("moe_q4", "mtp", "draft-mtp", 4, [60]))
+    assert list_drafts(runs, str)["setting"].isna().all()

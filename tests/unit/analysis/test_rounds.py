@@ -1,0 +1,79 @@
+"""How often a method drafts, how far rounds get, and which type of a chain drafted: by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from specmoe.analysis.rounds import accepted_lengths, chain_counts, drafting_share
+
+
+def run(**columns):
+    return {
+        **{"suite": "M", "target": "t", "draft": "d", "gamma": 4},
+        **{"protocol": "paired", "engine": "e", "method": "ngram-mod,draft-mtp"},
+        **{"n_predict": 101, "rounds": 10, "drafted": 40, "accepted": 20},
+        **{"replays": 6, "replays_rejected": 1},
+        "accepted_lengths": [4, 2, 1, 1, 2],
+        **{"drafts_by_type": [4, 6], "drafted_by_type": [16, 24], "accepted_by_type": [8, 12]},
+    } | columns
+
+
+def test_the_drafting_share_is_of_all_steps_but_replays():
+    # 100 tokens after the first: 20 accepted, 5 of replays, 75 of a step each, 10 of them rounds.
+    share = drafting_share(pd.DataFrame([run()]))
+    assert share.tolist() == pytest.approx([10 / 75])
+    # A method that drafts always has no other steps: each gives one token besides those accepted.
+    always = run(n_predict=31, replays=0, replays_rejected=0)
+    assert drafting_share(pd.DataFrame([always])).tolist() == [1]
+
+
+def test_a_method_that_never_drafts_has_a_share_of_zero_and_unknown_counts_none():
+    never = run(rounds=0, drafted=0, accepted=0, replays=0, replays_rejected=0)
+    assert drafting_share(pd.DataFrame([never])).tolist() == [0]
+    assert drafting_share(pd.DataFrame([run(rounds=None)])).isna().tolist() == [True]
+
+
+def test_rounds_are_counted_by_the_tokens_that_they_accepted():
+    frame = accepted_lengths(pd.DataFrame([run(), run()]))
+    assert frame["least"].tolist() == frame["most"].tolist() == [0, 1, 2, 3, 4]
+    assert frame["counted"].tolist() == [8, 4, 2, 2, 4]
+    assert frame["share"].tolist() == [0.4, 0.2, 0.1, 0.1, 0.2]
+
+
+def test_rare_lengths_are_counted_together_and_the_last_range_is_open():
+    long = run(gamma=20, accepted_lengths=[1, 0, 0, 0, 0, 1, 0, 0, 1, 1, *[0] * 6, 1, 1, 0, 0, 4])
+    frame = accepted_lengths(pd.DataFrame([long]))
+    ends = [(row.least, row.counted) for row in frame.itertuples()]
+    assert ends == [(0, 1), (1, 0), (2, 0), (3, 0), (4, 0), (5, 2), (9, 2), (17, 5)]
+    assert frame["most"].iloc[5] == 8
+    assert pd.isna(frame["most"].iloc[-1])
+    assert frame["share"].sum() == pytest.approx(1)
+
+
+def test_cells_without_rounds_or_without_a_log_have_no_lengths():
+    empty = run(accepted_lengths=[0] * 5)
+    assert accepted_lengths(pd.DataFrame([empty, run(draft="e", accepted_lengths=None)])).empty
+
+
+def test_each_type_of_a_chain_has_its_rounds_tokens_and_acceptance():
+    pool, head = chain_counts(pd.DataFrame([run(), run()])).to_dict("records")
+    assert (pool["words"], pool["engine_type"]) == ("n-gram pool", "ngram-mod")
+    assert (pool["rounds"], pool["drafts"], pool["share"]) == (20, 8, 0.4)
+    assert (pool["drafted"], pool["accepted"], pool["acceptance_rate"]) == (32, 16, 0.5)
+    assert (head["words"], head["drafts"], head["share"], head["drafted"]) == ("MTP", 12, 0.6, 48)
+
+
+def test_replays_hide_whose_tokens_were_accepted():
+    pool, _ = chain_counts(pd.DataFrame([run(), run(accepted_by_type=None)])).to_dict("records")
+    assert pool["drafted"] == 32
+    assert pd.isna(pool["accepted"])
+    assert np.isnan(pool["acceptance_rate"])
+
+
+def test_a_type_that_never_drafted_has_no_acceptance_and_a_single_method_is_no_chain():
+    never = run(drafts_by_type=[0, 6], drafted_by_type=[0, 24], accepted_by_type=[0, 12])
+    pool, head = chain_counts(pd.DataFrame([never])).to_dict("records")
+    assert (pool["share"], head["share"]) == (0, 1)
+    assert np.isnan(pool["acceptance_rate"])
+    alone = dict.fromkeys(["drafts_by_type", "drafted_by_type", "accepted_by_type"])
+    assert chain_counts(pd.DataFrame([run(method="draft-mtp", **alone)])).empty

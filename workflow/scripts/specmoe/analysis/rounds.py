@@ -1,0 +1,113 @@
+"""What rounds of speculation were like: how often there was one, how far it got, who drafted it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from specmoe.analysis.positions import sum_lists
+from specmoe.analysis.summaries import CELL
+from specmoe.config.block import WAY
+from specmoe.config.methods import METHODS, methods_of
+
+# The numbers of accepted tokens that are counted together, by their least: long drafts are rare.
+_LEAST = (0, 1, 2, 3, 4, 5, 9, 17)
+
+LENGTH_COLUMNS = [*CELL, *WAY, "rounds", "least", "most", "counted", "share"]
+CHAIN_COLUMNS = [
+    *(
+        *CELL,
+        *WAY,
+        "place",
+        "words",
+        "engine_type",
+        "rounds",
+        "drafts",
+        "share",
+        "drafted",
+        "accepted",
+    ),
+    "acceptance_rate",
+]
+
+
+def drafting_share(runs: pd.DataFrame) -> "pd.Series[float]":
+    """Return, by cell, the share of the target's steps in which it verified a draft.
+
+    `runs` drafted under protocol `paired`. A step is a round, or a pass over one token where the
+    method found no draft; a replay belongs to its round. Each run's first token comes from its
+    prompt's pass; a step gives one token, and each accepted token or replay that gave a token
+    saves a step. Null where a count is not known.
+    """
+    replays = (runs["replays"] - runs["replays_rejected"]).fillna(0)
+    steps = runs["n_predict"] - 1 - runs["accepted"] - replays
+    cells = runs.assign(steps=steps).astype({"steps": float, "rounds": float}).groupby(CELL)
+    share: pd.Series[float] = cells["rounds"].sum(min_count=1) / cells["steps"].sum(min_count=1)
+    return share
+
+
+def accepted_lengths(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return how many of the rounds of each cell accepted how many tokens.
+
+    `runs` are runs with a draft. One row per cell and number of tokens, or range of numbers.
+    Columns: those of the cell, protocol, engine; rounds (all of the cell); least, most (the range;
+    most is null in the last, which is open); counted (rounds in it); share (of the rounds). Cells
+    whose rounds were not logged, or that had none, are left out.
+    """
+    rows: list[dict[str, Any]] = []
+    for about, members in _cells(runs[runs["accepted_lengths"].notna()]):
+        lengths = sum_lists(members["accepted_lengths"])
+        rounds = int(lengths.sum())
+        if rounds == 0:
+            continue
+        for least, beyond in zip(_LEAST, (*_LEAST[1:], None), strict=True):
+            counted = int(lengths[least:beyond].sum())
+            if least < len(lengths):
+                rows.append(
+                    about
+                    | {"rounds": rounds, "least": least, "most": beyond and beyond - 1}
+                    | {"counted": counted, "share": counted / rounds}
+                )
+    return pd.DataFrame(rows, columns=LENGTH_COLUMNS).astype({"most": "Int64"})
+
+
+def chain_counts(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return what each type of each chain did, one row per cell and type, in the chain's order.
+
+    `runs` are runs with a draft. Columns: those of the cell, protocol, engine; place (in the chain,
+    from 0), words (the literature's name), engine_type; rounds (in which any type drafted),
+    drafts (in which this one did) and their share; drafted, accepted (tokens) and acceptance_rate.
+    The last two are null if any run has replays, which hide whose tokens were accepted.
+    """
+    rows: list[dict[str, Any]] = []
+    for about, members in _cells(runs[runs["drafts_by_type"].notna()]):
+        drafts, drafted = (
+            sum_lists(members["drafts_by_type"]),
+            sum_lists(members["drafted_by_type"]),
+        )
+        known = bool(members["accepted_by_type"].notna().all())
+        accepted = sum_lists(members["accepted_by_type"]) if known else np.full(len(drafts), np.nan)
+        rounds = int(drafts.sum())
+        for place, method in enumerate(methods_of(str(members["method"].iloc[0]))):
+            own = int(drafted[place])
+            rows.append(
+                about
+                | {
+                    "place": place,
+                    "words": METHODS[method].words,
+                    "engine_type": METHODS[method].engine,
+                }
+                | {"rounds": rounds, "drafts": int(drafts[place])}
+                | {"share": drafts[place] / rounds if rounds else np.nan}
+                | {"drafted": own, "accepted": accepted[place] if known else None}
+                | {"acceptance_rate": accepted[place] / own if own else np.nan}
+            )
+    return pd.DataFrame(rows, columns=CHAIN_COLUMNS).astype({"accepted": "Int64"})
+
+
+def _cells(runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Yield the runs of each cell, after the columns that name it."""
+    for _, members in runs.groupby(CELL, sort=False):
+        first = members.iloc[0]
+        yield {key: first[key] for key in [*CELL, *WAY]}, members
