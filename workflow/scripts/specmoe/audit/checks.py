@@ -287,7 +287,8 @@ def _counts(audit: pd.DataFrame) -> dict[str, Any]:
 
 def _repeated(run: Run) -> tuple[Any, ...]:
     asked = run.imposed_acceptance, run.temperature, run.seed
-    return run.suite, run.target, run.draft, run.gamma, run.prompt, *asked
+    remembers = bool(run.prompts_before)
+    return run.suite, run.target, run.draft, run.gamma, run.prompt, remembers, *asked
 
 
 def _asked(run: Run) -> tuple[Any, ...]:
