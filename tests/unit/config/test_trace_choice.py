@@ -105,7 +105,7 @@ def test_a_method_brings_the_target_and_file_of_its_first_comparison(methods, ro
     methods["trace"] = {"target": "full_q8", "method": "dflash", "gamma": 3}
     what = chosen(methods, root)
     assert what.block.draft_model == "full_dflash"
-    assert what.drafted_by == "DFlash (Full attention DFlash), γ = 3"
+    assert what.drafted_by == "DFlash (Full DFlash), γ = 3"
     methods["trace"] = {"draft": "dspark"}
     assert chosen(methods, root).block.methods == (Method.DSPARK,)
 

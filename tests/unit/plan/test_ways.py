@@ -48,8 +48,8 @@ def test_a_target_with_a_single_way_needs_no_list(config, blocks):
 
 def test_the_plan_says_why_mtp_does_not_draft(config, blocks):
     [unknown] = notes_on_mtp(config, blocks, {})
-    assert unknown.startswith("Whether Full attention Q8 has an MTP block is known once its file")
+    assert unknown.startswith("Whether Full Q8 has an MTP block is known once its file")
     assert notes_on_mtp(config, blocks, {"full_q8": made_card()}) == [
-        "The file of Full attention Q8 has no MTP block"
+        "The file of Full Q8 has no MTP block"
     ]
     assert notes_on_mtp(config, blocks, {"full_q8": made_card(mtp_blocks=1)}) == []
