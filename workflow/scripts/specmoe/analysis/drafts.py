@@ -20,10 +20,11 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
     (the rest of the label, its file and parameters; null if there are none), method (the engine's
     types), draft_model (null for a method that loads no file).
 
-    A file is named if it is a draft model, or if a target has several for the same method.
+    A file is named if it is a draft model, or if a target has the same method with another file or
+    with none.
     """
     drafting = runs[runs["draft"] != NO_DRAFT]
-    files = drafting.groupby(["method", "target"])["draft_model"].nunique()
+    files = drafting.groupby(["method", "target"])["draft_model"].nunique(dropna=False)
     most = files.groupby("method").max() if len(files) else files
     rows = []
     for row in drafting.drop_duplicates("draft").to_dict("records"):
