@@ -381,8 +381,12 @@ def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):
         (
             "my-models.example",
             "paper",
-            {"measure_block": 3, "link_model": 1, "fetch_model": 1, "check_pair": 1},
+            {"measure_block": 3 * 5, "link_model": 1},  # five kinds of n-grams
         ),
+        # 14 ways on the hybrid, 13 on the other target; costs of three; two controls.
+        ("methods", "paper", {"measure_block": 3 * (14 + 13 + 3 + 2), "truncate_model": 2}),
+        ("true-shape-mtp", "paper", {"measure_block": 3 * 2}),
+        ("study-methods", "paper", {"fetch_model": 3}),
         ("study-types", "paper", {"measure_block": 39, "fetch_model": 5, "quantize_model": 6}),
         # Three suites, three targets, one draft, two repeats; two engines.
         (

@@ -289,7 +289,8 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                 "synthetic": all(map(config.is_synthetic, config.measured_models)),
                 # A model of a family has the shape of the published one: its card was checked.
                 "true_shape": all(
-                    model.kind == "synthetic" and model.family for model in config.models.values()
+                    config.models[name].kind == "synthetic" and config.models[name].family
+                    for name in config.measured_models
                 ),
                 # A campaign may have several; the rows of each suite say which.
                 **{
