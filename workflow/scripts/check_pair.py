@@ -5,7 +5,9 @@ from pathlib import Path
 
 from specmoe import errors
 from specmoe.config.methods import Method, is_ngram
+from specmoe.config.models import NgramCache
 from specmoe.files import files_of_model, named_if_damaged, read_record
+from specmoe.models.card import load_card
 from specmoe.models.drafting import check_fit
 from specmoe.models.gguf import check_same_vocabulary
 from specmoe.models.gguf_header import read_header
@@ -21,7 +23,8 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path, help="made if they agree")
     parser.add_argument("--methods", required=True, nargs="+", type=Method, help="it drafts by")
     args = parser.parse_args()
-    if vocabulary_of(args.target_card) != vocabulary_of(args.draft_card):
+    target_vocabulary = load_card(args.target_card).vocabulary_sha256
+    if target_vocabulary != vocabulary_of(args.draft, args.draft_card):
         check_same_vocabulary(args.target, args.draft)
     for method in args.methods:
         if not is_ngram(method):
@@ -31,8 +34,10 @@ def main() -> None:
     args.out.touch()
 
 
-def vocabulary_of(card: Path) -> str | None:
-    """Return the digest of a vocabulary that a card has."""
+def vocabulary_of(draft: Path, card: Path) -> str | None:
+    """Return the digest of a draft's vocabulary; a file of n-grams has a card of its own kind."""
+    if draft.suffix != NgramCache.suffix:
+        return load_card(card).vocabulary_sha256
     with named_if_damaged(card):
         digest: str | None = read_record(card)["vocabulary_sha256"]
     return digest

@@ -65,7 +65,7 @@ class LiveSide:
         try:
             self.server.__enter__()
         except MeasurementError as error:
-            self._refuse_other_speculation(error)
+            refuse_other_speculation(self.server, block, self.side, error)
             raise
         try:
             self.start_ms += (time.perf_counter() - clock) * 1000
@@ -80,23 +80,11 @@ class LiveSide:
                 block.environment.get("CUDA_VISIBLE_DEVICES", ""),
             )
             _refuse_unlike_vocabularies(self)
-            self._refuse_other_speculation()
+            refuse_other_speculation(self.server, block, self.side)
             _refuse_other_settings(self)
         except BaseException:
             self.server.stop()
             raise
-
-    def _refuse_other_speculation(self, cause: MeasurementError | None = None) -> None:
-        """Raise MeasurementError if the server's log says that it drafts otherwise than told.
-
-        It may end then, or continue without speculation or with shorter drafts.
-        """
-        reason = reason_not_to_speculate(self.server.log_text()) if self.side.speculates else None
-        if reason:
-            raise self.server.fault(
-                f"{self.block.draft} cannot draft for {self.block.target} with"
-                f" γ {self.side.longest}: {reason}"
-            ) from cause
 
     def stop(self) -> None:
         """End the server, and read from its log what it says of each request."""
@@ -245,6 +233,20 @@ def generate(
             f"the server read {answer['timings']['prompt_n']} prompt tokens of {len(ids)}"
         )
     return answer
+
+
+def refuse_other_speculation(
+    server: Server, block: Block, side: Side, cause: MeasurementError | None = None
+) -> None:
+    """Raise MeasurementError if a server's log says that it drafts otherwise than told.
+
+    It may end then, or continue without speculation or with shorter drafts.
+    """
+    reason = reason_not_to_speculate(server.log_text()) if side.speculates else None
+    if reason:
+        raise server.fault(
+            f"{block.draft} cannot draft for {block.target} with γ {side.longest}: {reason}"
+        ) from cause
 
 
 def _refuse_unlike_vocabularies(one: LiveSide) -> None:

@@ -16,9 +16,8 @@ from specmoe.engine.counters import ACCEPTED, DRAFTED, ROUNDS
 from specmoe.engine.debug_log import BATCHES, Round, check_counters, count, read_rounds
 from specmoe.engine.job import Job
 from specmoe.engine.server import Server
-from specmoe.engine.server_log import reason_not_to_speculate
 from specmoe.errors import MeasurementError
-from specmoe.measure.live_side import generate, prompt_ids
+from specmoe.measure.live_side import generate, prompt_ids, refuse_other_speculation
 from specmoe.measure.trace_record import VERSION, Provenance, Recording
 
 _VERBOSITY = "--log-verbosity"
@@ -50,9 +49,9 @@ def record(
             counters = server.metrics()
             prompt_text, text = server.detokenize(prompt), server.detokenize(tokens)
     except MeasurementError as error:
-        _refuse_other_speculation(server, block, side, error)
+        refuse_other_speculation(server, block, side, error)
         raise
-    _refuse_other_speculation(server, block, side)
+    refuse_other_speculation(server, block, side)
     rounds = _rounds(server, block, side, tokens, counters)
     _logger.info("decoding the same without a draft")
     with job.server(job.command(block, Side()), block, plain_log) as server:
@@ -73,17 +72,6 @@ def record(
         plain_tokens=tuple(plain),
         token_texts=token_texts,
     )
-
-
-def _refuse_other_speculation(
-    server: Server, block: Block, side: Side, cause: MeasurementError | None = None
-) -> None:
-    """Raise MeasurementError if the server's log says that it drafts otherwise than told."""
-    reason = reason_not_to_speculate(server.log_text())
-    if reason:
-        raise server.fault(
-            f"{block.draft} cannot draft for {block.target} with γ {side.longest}: {reason}"
-        ) from cause
 
 
 def _rounds(
