@@ -38,12 +38,11 @@ class Facts:
     engine: str  # llama-server's `--spec-type`
     words: str  # the literature's name
     loads: Loads
-    # The parameters that it heeds, by the configuration's names; see `config.drafting.Drafting`.
+    # The parameters that it heeds, by the configuration's names; see `config.drafting.Drafting`. A
+    # method that heeds `history` keeps something of one request for the next.
     parameters: frozenset[str]
     # Whether it drafts in every round, as long as nothing makes it stop early.
     always_drafts: bool = True
-    # Whether what it has seen in one request helps in the next.
-    remembers: bool = False
     # Whether a hybrid target undoes its rejected tokens without a replay.
     rolls_back: bool = False
 
@@ -68,7 +67,6 @@ METHODS: dict[Method, Facts] = {
         Loads.NOTHING,
         _OF_NGRAMS | {"history"},
         always_drafts=False,
-        remembers=True,
     ),
     Method.NGRAM_MAP_K4V: Facts(
         "ngram-map-k4v",
@@ -76,7 +74,6 @@ METHODS: dict[Method, Facts] = {
         Loads.NOTHING,
         _OF_NGRAMS | {"min_hits", "history"},
         always_drafts=False,
-        remembers=True,
     ),
     Method.NGRAM_MOD: Facts(
         "ngram-mod",
@@ -84,7 +81,6 @@ METHODS: dict[Method, Facts] = {
         Loads.NOTHING,
         _OF_NGRAMS | {"n_min", "history"},
         always_drafts=False,
-        remembers=True,
     ),
     # Its draft length is fixed in the engine.
     Method.NGRAM_CACHE: Facts(
@@ -93,7 +89,6 @@ METHODS: dict[Method, Facts] = {
         Loads.OPTIONAL,
         frozenset({"history"}),
         always_drafts=False,
-        remembers=True,
     ),
 }
 
@@ -123,11 +118,6 @@ def methods_of(types: str) -> tuple[Method, ...]:
     """Return the chain of methods of a value of `--spec-type`; empty for `none`."""
     by_type = {facts.engine: method for method, facts in METHODS.items()}
     return tuple(by_type[one] for one in types.split(",") if one != NO_METHOD)
-
-
-def remembers(methods: Iterable[Method]) -> bool:
-    """Return whether a chain keeps something of one request for the next."""
-    return any(METHODS[method].remembers for method in methods)
 
 
 def history_needed(methods: Iterable[Method], n_match: int, gamma: int) -> int:

@@ -261,18 +261,23 @@ def _pad(file: BinaryIO) -> None:
     file.write(bytes(-file.tell() % gguf.GGUF_DEFAULT_ALIGNMENT))
 
 
-def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
-    writer.add_block_count(recipe.layers + recipe.mtp_blocks)
+def add_shape(writer: gguf.GGUFWriter, recipe: Recipe, heads: int, kv_heads: int) -> None:
+    """Write the widths and the rotation of a recipe's layers, with so many attention heads."""
     writer.add_context_length(recipe.context_length)
     writer.add_embedding_length(recipe.hidden)
     writer.add_feed_forward_length(recipe.ffn)
-    writer.add_head_count(recipe.heads)
-    writer.add_head_count_kv(recipe.kv_heads)
+    writer.add_head_count(heads)
+    writer.add_head_count_kv(kv_heads)
     writer.add_key_length(recipe.head_size)
     writer.add_value_length(recipe.head_size)
     writer.add_layer_norm_rms_eps(1e-6)
     writer.add_rope_freq_base(ROPE_BASE)
     writer.add_rope_dimension_count(rotated_elements(recipe))
+
+
+def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
+    writer.add_block_count(recipe.layers + recipe.mtp_blocks)
+    add_shape(writer, recipe, recipe.heads, recipe.kv_heads)
     if recipe.attention == "full":
         # The engine demands layers that read a window only. This window holds the whole context.
         writer.add_rope_freq_base_swa(ROPE_BASE)

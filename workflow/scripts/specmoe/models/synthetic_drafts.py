@@ -25,7 +25,7 @@ from specmoe.files import written_whole
 from specmoe.models.random_weights import Tensor, draw
 from specmoe.models.synthetic import (
     QUERY_GAIN,
-    ROPE_BASE,
+    add_shape,
     add_vocabulary,
     rotated_elements,
     tensors,
@@ -345,16 +345,7 @@ def _named(block: str, matrices: dict[str, Matrix]) -> dict[str, Matrix]:
 def _write(path: Path, recipe: Recipe, draft: _Draft) -> None:
     writer = gguf.GGUFWriter(path, draft.architecture)
     writer.add_block_count(draft.layers)
-    writer.add_context_length(recipe.context_length)
-    writer.add_embedding_length(recipe.hidden)
-    writer.add_feed_forward_length(recipe.ffn)
-    writer.add_head_count(draft.heads)
-    writer.add_head_count_kv(draft.kv_heads)
-    writer.add_key_length(recipe.head_size)
-    writer.add_value_length(recipe.head_size)
-    writer.add_layer_norm_rms_eps(1e-6)
-    writer.add_rope_freq_base(ROPE_BASE)
-    writer.add_rope_dimension_count(rotated_elements(recipe))
+    add_shape(writer, recipe, draft.heads, draft.kv_heads)
     writer.add_file_type(int(gguf.LlamaFileType.MOSTLY_F16))
     add_vocabulary(writer, byte_level_vocabulary(recipe.vocabulary))
     for key, value in draft.metadata.items():
