@@ -3,6 +3,7 @@
 from dataclasses import asdict
 
 import pytest
+import yaml
 
 from specmoe.config.load import load
 from specmoe.errors import ConfigError
@@ -10,7 +11,9 @@ from specmoe.models.expected_sizes import card_of_entry, size_of
 from specmoe.models.gguf import read_card
 from specmoe.models.sizes import size_of_card
 from specmoe.models.synthetic import write_model
+from specmoe.models.synthetic_drafts import write_draft
 
+from ...conftest import merge
 from ...recipes import SMALL, TINY
 
 
@@ -53,6 +56,19 @@ def test_a_model_without_family_is_assumed_to_be_dense(study, root):
     size = size_of("moe_q4", load(study, root), {}, {})
     assert size.pass_bytes(9) == 2e9
     assert "taken for dense" in size.basis
+
+
+def test_the_size_of_a_synthetic_draft_is_estimated_from_its_targets_recipe(study, root, tmp_path):
+    overlay = yaml.safe_load((root / "config/methods.yaml").read_text())
+    config = load(merge(study, overlay), root)
+    sizes = {name: size_of(name, config, {}, {}) for name in ("eagle3", "dflash", "full_dspark")}
+    for name, size in sizes.items():
+        entry = config.models[name]
+        target = config.models[entry.target].recipe
+        write_draft(tmp_path / name, target, entry.method, entry.block_size)
+        # Only the header and the vectors are not counted.
+        assert 0.9 < size.file_bytes / (tmp_path / name).stat().st_size < 1
+        assert size.basis == "its target's recipe; taken for dense"
 
 
 @pytest.mark.parametrize("recipe", [TINY, SMALL])

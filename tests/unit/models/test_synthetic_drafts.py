@@ -13,7 +13,7 @@ from specmoe.errors import ModelError
 from specmoe.models.gguf import check_same_vocabulary, read_card
 from specmoe.models.gguf_header import read_header
 from specmoe.models.synthetic import write_model
-from specmoe.models.synthetic_drafts import write_draft
+from specmoe.models.synthetic_drafts import matrix_elements, write_draft
 
 from ...recipes import TINY
 
@@ -50,6 +50,13 @@ def test_the_same_target_gives_the_same_bytes(tmp_path, recipe, method):
     for name in ("one", "two"):
         write_draft(tmp_path / f"{name}.gguf", recipe, method, block_size=8)
     assert (tmp_path / "one.gguf").read_bytes() == (tmp_path / "two.gguf").read_bytes()
+
+
+@pytest.mark.parametrize("recipe", TARGETS)
+@pytest.mark.parametrize("method", METHODS)
+def test_the_matrices_are_as_large_as_the_plan_expects(tmp_path, recipe, method):
+    matrices = [tensor for tensor in written(tmp_path, recipe, method).values() if tensor.ndim > 1]
+    assert sum(tensor.size for tensor in matrices) == matrix_elements(recipe, method)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -11,6 +11,7 @@ from specmoe.config.models import (
     Family,
     HubModel,
     QuantizeModel,
+    SyntheticDraft,
     SyntheticModel,
     TruncateModel,
 )
@@ -19,6 +20,7 @@ from specmoe.errors import ConfigError
 from specmoe.models.card import ModelCard
 from specmoe.models.sizes import Size, size_of_card
 from specmoe.models.synthetic import tensors
+from specmoe.models.synthetic_drafts import matrix_elements
 
 # Bits a weight takes in a whole file, from llama.cpp's tools/quantize/README.md (Llama 3.1 8B);
 # types that are not listed count as 16, which is too much rather than too little.
@@ -127,6 +129,11 @@ def _file_bytes(
         plan = tensors(entry.recipe)
         bits = sum(prod(one.shape) * BITS.get(one.dtype, FULL_BITS) for one in plan)
         return round(bits / 8), "its recipe"
+    if isinstance(entry, SyntheticDraft):
+        target = config.models[entry.target]
+        assert isinstance(target, SyntheticModel)  # see `load`
+        elements = matrix_elements(target.recipe, entry.method)
+        return round(elements * FULL_BITS / 8), "its target's recipe"
     if isinstance(entry, TruncateModel):
         source = size_of(entry.source, config, cards, asked)
         if source is None:
