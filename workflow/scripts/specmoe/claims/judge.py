@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
-import yaml
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.labelled import table
 from specmoe.claims import passes, speedup
+from specmoe.claims.entries import fault_of, read_entries
 from specmoe.claims.selection import Predicate
 from specmoe.claims.verdicts import ClaimResult, TableRow
-from specmoe.config.base import Name, Strict, describe_fault
+from specmoe.config.base import Strict
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, WAY
 from specmoe.errors import ConfigError, nearest
 
@@ -85,26 +85,14 @@ def read_claims(path: Path) -> dict[str, Claim]:
 
     Raises ConfigError with the place of the first fault.
     """
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: {' '.join(str(error).split())}") from error
-    try:
-        claims = TypeAdapter(dict[Name, Claim]).validate_python(data)
-    except ValidationError as error:
-        raise ConfigError(f"{path}: {_first_fault(error)}") from error
+    claims = read_entries(path, Claim)
     for name, claim in claims.items():
         try:
             claim.test  # noqa: B018 (it is the check)
         except ValidationError as error:
-            fault = _first_fault(error, name, "parameters")
+            fault = fault_of(error, name, "parameters")
             raise ConfigError(f"{path}: {fault}") from error
     return claims
-
-
-def _first_fault(error: ValidationError, *place: str) -> str:
-    fault = error.errors(include_url=False)[0]
-    return describe_fault(fault, [*place, *map(str, fault["loc"])])
 
 
 def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFrame:

@@ -12,22 +12,20 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import pandas as pd
-import yaml
 from pydantic import (
     AfterValidator,
     Field,
     StringConstraints,
-    TypeAdapter,
-    ValidationError,
     model_validator,
 )
 
 from specmoe.analysis.controls import Control, with_controls
+from specmoe.claims.entries import read_entries
 from specmoe.claims.references import read_references
-from specmoe.config.base import Name, Strict, describe_fault
+from specmoe.config.base import Strict
 from specmoe.config.methods import METHODS, NO_METHOD, Method, engine_types, methods_of
 from specmoe.config.schema import Config
-from specmoe.errors import ConfigError, nearest, one_line
+from specmoe.errors import ConfigError, nearest
 from specmoe.models.card import ModelCard
 
 
@@ -163,15 +161,7 @@ def read_systems(path: Path, works: Collection[str]) -> dict[str, System]:
 
     Raises ConfigError with the place of the first fault.
     """
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: {one_line(error)}") from error
-    try:
-        systems = TypeAdapter(dict[Name, System]).validate_python(data)
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        raise ConfigError(f"{path}: {describe_fault(fault, [*map(str, fault['loc'])])}") from error
+    systems = read_entries(path, System)
     for name, system in systems.items():
         if system.paper not in works:
             raise ConfigError(
