@@ -11,7 +11,7 @@ from ..made_card import made_card
 
 
 @pytest.fixture
-def config(study, root):
+def campaign(study):
     study["campaign"] |= {"models": "methods", "suites": ["X"]}
     study["suites"]["X"] = {
         "title": "t",
@@ -25,7 +25,12 @@ def config(study, root):
             {"method": "ngram-simple", "targets": ["full_q8"], "gammas": [4]},
         ],
     }
-    return load(study, root)
+    return study
+
+
+@pytest.fixture
+def config(campaign, root):
+    return load(campaign, root)
 
 
 @pytest.fixture
@@ -46,10 +51,37 @@ def test_a_target_with_a_single_way_needs_no_list(config, blocks):
     assert {way.target for way in list_ways(config, blocks, {})} == {"MoE Q8"}
 
 
-def test_the_plan_says_why_mtp_does_not_draft(config, blocks):
+def test_the_draft_lengths_of_all_suites_are_listed_and_controls_are_not(campaign, root):
+    several = {"title": "t", "targets": ["moe_q8"], "prompts": ["code"]}
+    campaign["suites"]["Y"] = {**several, "drafts": ["moe_q8"], "gammas": [4]}
+    campaign["suites"]["Z"] = {
+        **several,
+        "gammas": [8],
+        "drafts": [],
+        "methods": [{"method": "mtp"}],
+    }
+    campaign["campaign"]["suites"] += ["Y", "Z"]
+    config = load(campaign, root)
+    ways = list_ways(config, list_blocks(config, gpu=False), {})
+    assert [way.label for way in ways if way.engine == "draft-simple"] == []
+    assert next(way.gammas for way in ways if way.label == "MTP") == (2, 4, 8)
+
+
+def test_the_plan_says_why_mtp_does_not_draft_for_a_file_of_the_users(campaign, root):
+    campaign["model_sets"]["methods"]["full_q8"] = {
+        "kind": "path",
+        "path": "x.gguf",
+        "label": "Own",
+    }
+    config = load(campaign, root)
+    blocks = list_blocks(config, gpu=False)
     [unknown] = notes_on_mtp(config, blocks, {})
-    assert unknown.startswith("Whether Full Q8 has an MTP block is known once its file")
+    assert unknown.startswith("Whether Own has an MTP block is known once its file")
     assert notes_on_mtp(config, blocks, {"full_q8": made_card()}) == [
-        "The file of Full Q8 has no MTP block"
+        "The file of Own has no MTP block"
     ]
     assert notes_on_mtp(config, blocks, {"full_q8": made_card(mtp_blocks=1)}) == []
+
+
+def test_of_a_synthetic_target_the_recipe_says_enough(config, blocks):
+    assert notes_on_mtp(config, blocks, {}) == []

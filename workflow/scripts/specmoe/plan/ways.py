@@ -23,12 +23,16 @@ class Way:
 
 
 def list_ways(config: Config, blocks: Iterable[Block], sizes: Mapping[str, Size]) -> list[Way]:
-    """Return the ways of drafting of targets that have several, each once."""
-    pairs = {
-        (block.target, block.draft): block
-        for block in blocks
-        if block.speculates and block.protocol == Protocol.PAIRED
-    }
+    """Return the ways of drafting of targets that have several, each once; no controls."""
+    pairs: dict[tuple[str, str], Block] = {}
+    gammas: dict[tuple[str, str], set[int]] = {}
+    for block in blocks:
+        control = block.draft_model in (block.target, *config.audit.unrelated_drafts)
+        if not block.speculates or control or block.protocol != Protocol.PAIRED:
+            continue
+        pair = (block.target, block.draft)
+        pairs.setdefault(pair, block)
+        gammas.setdefault(pair, set()).update(side.gamma for side in block.sides if side.speculates)
     methods: dict[str, set[tuple[Method, ...]]] = {}
     for block in pairs.values():
         methods.setdefault(block.target, set()).add(block.methods)
@@ -37,11 +41,11 @@ def list_ways(config: Config, blocks: Iterable[Block], sizes: Mapping[str, Size]
             target=config.label(block.target),
             label=config.draft_label(block),
             engine=engine_types(block.methods),
-            gammas=tuple(sorted({side.gamma for side in block.sides if side.speculates})),
+            gammas=tuple(sorted(gammas[pair])),
             loads=block.draft_model is not None,
             file_bytes=_file_bytes(block, sizes),
         )
-        for block in pairs.values()
+        for pair, block in pairs.items()
         if len(methods[block.target]) > 1
     ]
 
@@ -49,7 +53,7 @@ def list_ways(config: Config, blocks: Iterable[Block], sizes: Mapping[str, Size]
 def notes_on_mtp(
     config: Config, blocks: Iterable[Block], cards: Mapping[str, ModelCard]
 ) -> list[str]:
-    """Return why MTP does not draft for targets that n-grams draft for, a line for each.
+    """Return why MTP does not draft for files of the user's that n-grams draft for, a line each.
 
     `cards` are those of the models whose files are here.
     """
@@ -58,7 +62,7 @@ def notes_on_mtp(
         methods.setdefault(block.target, set()).update(block.methods)
     notes = []
     for target, own in methods.items():
-        if Method.MTP in own or not any(map(is_ngram, own)):
+        if Method.MTP in own or config.is_synthetic(target) or not any(map(is_ngram, own)):
             continue
         if target not in cards:
             notes.append(
