@@ -5,6 +5,8 @@ of one prompt. Their counters are those of a hybrid target: 64 tokens = 1 of the
 + 20 rounds + 34 accepted + 9 replays - 1 rejected replay + 1 step without a draft.
 """
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 
@@ -428,6 +430,20 @@ def test_without_bandwidth_or_size_there_is_no_bandwidth_bound():
         gather_evidence(campaign(), {"target": SIZES["target"]}, BANDWIDTH, SETTINGS)
     )
     assert "draft of unknown size left out" in finding(audit, "bandwidth")["why"]
+
+
+def test_a_token_that_the_targets_mtp_block_drafts_reads_the_block():
+    by_block = campaign()
+    drafted = by_block["draft"] == "draft"
+    by_block.loc[drafted, ["draft", "draft_model", "method"]] = ["mtp", None, "draft-mtp"]
+    small = AuditSettings(cache_bytes=10**8)
+    with_block = replace(SIZES["target"], mtp_bytes=500_000_000)
+    audit = audit_runs(gather_evidence(by_block, {"target": with_block}, BANDWIDTH, small))
+    found = finding(audit, "bandwidth")
+    assert found["measured"] == pytest.approx((30 * 17.9e9 + 78 * 0.5e9) / 1.602)
+    assert "and 78 of 0.50 GB (mtp) in 1.60 s" in found["why"]
+    audit = audit_runs(gather_evidence(by_block, SIZES, BANDWIDTH, small))
+    assert "mtp of unknown size left out" in finding(audit, "bandwidth")["why"]
 
 
 def test_uncounted_failed_decodes_are_not_taken_for_zero():

@@ -94,6 +94,19 @@ def test_blocks_that_predict_further_tokens_are_neither_layers_nor_active(by_han
     assert card.parameters_total - card.parameters_active == 160
 
 
+def test_an_mtp_block_reads_itself_and_the_output_matrix_for_each_token(by_hand):
+    block = {"blk.1.ffn_up": (5, 32), "blk.1.ffn_up_exps": (8, 2, 32)}
+    numbers = {"llama.block_count": 2, "llama.nextn_predict_layers": 1}
+    numbers |= {"llama.expert_count": 8, "llama.expert_used_count": 2}
+    tied = read_card(by_hand(EMBEDDING | block, numbers))
+    assert tied.mtp_bytes == 2 * (160 + 512 // 4 + 96)
+    tables = {"output": (4, 32), "blk.1.nextn.embed_tokens": (3, 32)}
+    assert read_card(by_hand(EMBEDDING | block | tables, numbers)).mtp_bytes == 2 * (288 + 128)
+    tables["blk.1.nextn.shared_head_head"] = (6, 32)
+    assert read_card(by_hand(EMBEDDING | block | tables, numbers)).mtp_bytes == 2 * (288 + 192)
+    assert read_card(by_hand(EMBEDDING)).mtp_bytes is None
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

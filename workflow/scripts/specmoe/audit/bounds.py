@@ -13,6 +13,7 @@ import pandas as pd
 from specmoe.audit.finding import Finding, Run, at_least, at_most, not_applicable
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import NO_DRAFT, WAY
+from specmoe.config.methods import Method
 from specmoe.models.sizes import Size
 
 REQUIRED_TIME = [
@@ -147,7 +148,7 @@ def check_read_rate(
     rounds, drafted = run.rounds or 0, run.drafted or 0
     width = 1 + drafted / rounds if rounds else 1.0
     read = rounds * round_bytes(target, width) + max(passes - rounds, 0) * target.pass_bytes(1)
-    of_draft, and_draft = _draft_bytes(run, sizes, settings)
+    of_draft, and_draft = _draft_bytes(run, target, sizes, settings)
     rate = (read + of_draft) / run.decode_ms * 1000
     why = (
         f"{passes} passes of {read / passes / 1e9:.2f} GB ({run.target}, {width:.1f} tokens a"
@@ -186,17 +187,35 @@ def _needed_ms(run: Run, target_ms: float, draft_ms: float) -> float | None:
     return run.rounds * target_ms + run.drafted * draft_ms
 
 
-def _draft_bytes(run: Run, sizes: Mapping[str, Size], settings: AuditSettings) -> tuple[float, str]:
+def _draft_bytes(
+    run: Run, target: Size, sizes: Mapping[str, Size], settings: AuditSettings
+) -> tuple[float, str]:
     """Return the bytes that drafting reads, and what to say of them."""
     if not run.speculative or run.drafted is None:
         return 0.0, ""
-    if not run.by_model or run.draft_model is None or run.draft_model not in sizes:
+    known = _bytes_of_drafted_token(run, target, sizes)
+    if known is None:
         return 0.0, f", {run.draft} of unknown size left out,"
-    draft = sizes[run.draft_model]
-    if draft.file_bytes <= settings.cache_bytes:
+    each, whole = known
+    if whole <= settings.cache_bytes:
         return 0.0, f", {run.draft} left out as it fits in the cache,"
-    each = draft.pass_bytes(1)
     return run.drafted * each, f" and {run.drafted} of {each / 1e9:.2f} GB ({run.draft})"
+
+
+def _bytes_of_drafted_token(
+    run: Run, target: Size, sizes: Mapping[str, Size]
+) -> tuple[float, float] | None:
+    """Return the bytes that a drafted token reads, and those that a cache would have to hold.
+
+    None where they are not known: of heads, which draft several tokens in one pass, and of n-grams.
+    """
+    if run.by_model and run.draft_model is not None and run.draft_model in sizes:
+        draft = sizes[run.draft_model]
+        return draft.pass_bytes(1), draft.file_bytes
+    by_own_block = run.methods == (Method.MTP,) and run.draft_model is None
+    if by_own_block and target.mtp_bytes is not None:
+        return target.mtp_bytes, target.mtp_bytes
+    return None
 
 
 def _megabytes(count: float) -> str:

@@ -38,6 +38,7 @@ class ModelCard:
     experts: int  # routed experts of a layer; 0 if dense
     experts_used: int  # of those, visited by one token
     mtp_blocks: int = 0  # blocks that predict further tokens
+    mtp_bytes: int | None = None  # that such a block reads for a token, with the output matrix
 
 
 T = TypeVar("T")

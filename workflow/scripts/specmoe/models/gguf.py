@@ -162,7 +162,25 @@ def _card(header: Header, sha256: str, size_bytes: int) -> ModelCard:
         experts=experts,
         experts_used=used,
         mtp_blocks=predictors,
+        mtp_bytes=_mtp_bytes(header.tensors, layers, experts, used) if predictors else None,
     )
+
+
+def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, experts: int, used: int) -> int:
+    """Return the bytes that the first block after the layers reads to draft a token.
+
+    The token's logits are the target's own output matrix times what the block computes, unless the
+    block has one of its own.
+    """
+    block = [tensor for tensor in tensors if tensor.name.startswith(f"blk.{layers}.")]
+    read = {tensor.name: tensor.size_bytes for tensor in block if not tensor.is_routed}
+    routed = sum(tensor.size_bytes for tensor in block if tensor.is_routed)
+    by_name = {tensor.name: tensor.size_bytes for tensor in tensors}
+    if f"blk.{layers}.nextn.shared_head_head.weight" not in read:
+        read["output"] = by_name.get("output.weight") or by_name.get("token_embd.weight", 0)
+    # The block's own table, like the target's, is looked up.
+    read.pop(f"blk.{layers}.nextn.embed_tokens.weight", None)
+    return sum(read.values()) + (routed * used // experts if experts else 0)
 
 
 def _file_type(header: Header) -> str:

@@ -20,6 +20,7 @@ class Size:
     basis: str  # where the figure comes from, in words
     # Pass width and the distinct experts that such passes were seen to visit in a layer, by width.
     seen_experts: tuple[tuple[int, float], ...] = ()
+    mtp_bytes: int | None = None  # that a token drafted by its MTP block reads; None: unknown
 
     def pass_bytes(self, width: float) -> float:
         """Return the bytes that one pass over `width` tokens reads."""
@@ -62,6 +63,7 @@ def size_of_card(card: ModelCard) -> Size:
         card.experts_used,
         card.layers,
         "its file",
+        mtp_bytes=card.mtp_bytes,
     )
 
 
