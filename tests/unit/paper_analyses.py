@@ -89,6 +89,8 @@ CAMPAIGN = pd.DataFrame(
             "started_at": pd.Timestamp("2026-01-02T03:04Z"),
             "ended_at": pd.Timestamp("2026-01-03T03:04Z"),
             "load_average_max": 1.25,
+            "left_out": "",
+            "left_out_runs": 0,
             "host_id": "abc",
             "host_chip": "Processor & Sons",
             "host_memory_bytes": 16 * 2**30,

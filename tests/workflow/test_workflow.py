@@ -305,6 +305,26 @@ def test_a_failed_block_does_not_stop_the_others_and_is_named_at_the_end(tiny, c
     blocks = tmp_path / "results/tiny/blocks"
     assert len(list(blocks.rglob("*.json"))) == 2
     assert not (tmp_path / "paper").exists()
+    assert "To render the others without what fails, name it in campaign.left_out" in printed
+
+
+def test_what_is_left_out_on_purpose_is_said_and_the_rest_is_rendered(tiny, campaign, tmp_path):
+    tiny["suites"]["N"]["targets"] = ["target", "draft"]
+    tiny["campaign"]["left_out"] = ["N/draft/none"]
+    assert "Left out on purpose: N/draft/none" in campaign(tiny, "plan")
+    printed = campaign(tiny, "paper", "site", "pack_campaign")
+    assert "2 rows are not there, left out on purpose: N/draft/none/r0" in printed
+    runs = read_runs(tmp_path / "results/tiny/runs.parquet")
+    assert set(zip(runs["suite"], runs["target"], strict=True)) == {
+        ("S", "target"),
+        ("N", "target"),
+    }
+    macros = (tmp_path / "paper/macros.tex").read_text()
+    assert r"\CampaignLeavesOuttrue" in macros
+    assert r"\newcommand{\LeftOutBlocks}{N/draft/none}" in macros
+    page = (tmp_path / "results/tiny/site/index.html").read_text()
+    assert "2 runs were left out on purpose, those of N/draft/none." in page
+    assert "略去 2 次运行，即 N/draft/none" in page
 
 
 def test_a_draft_of_another_vocabulary_is_found_before_measuring(tiny, campaign, tmp_path):

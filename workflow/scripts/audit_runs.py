@@ -8,6 +8,7 @@ from specmoe.audit.bounds import Bandwidth
 from specmoe.audit.tables import Audit
 from specmoe.audit.text import describe_audit
 from specmoe.audit.ties import gaps_of
+from specmoe.config.matrix import left_out_blocks
 from specmoe.config.schema import read_config
 from specmoe.files import named_if_damaged, read_record
 from specmoe.models.card import load_cards
@@ -48,7 +49,7 @@ def main() -> None:
         refuse_other_runs(runs.to_dict("records"), config, suites, remedy)
     found = Audit.of(runs, sizes, bandwidth, settings, divergences)
     found.write(args.out)
-    text = describe_audit(found.audit, runs, found.power)
+    text = describe_audit(found.audit, runs, found.power, left_out_blocks(config))
     (args.out / "audit.txt").write_text(text, encoding="utf-8")
     print(text, end="")
 

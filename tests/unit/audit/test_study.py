@@ -12,6 +12,7 @@ from specmoe.audit.checks import audit_runs, gather_evidence, summarise_audit
 from specmoe.audit.power import count_power
 from specmoe.audit.text import describe_audit
 from specmoe.config.audit import AuditSettings
+from specmoe.config.matrix import list_blocks
 from specmoe.models.expected_sizes import size_of
 
 from ..published_study import config_of_study, needs_csv, runs_of_study
@@ -106,11 +107,13 @@ def test_every_broken_bound_rests_on_recovered_values(audit):
     assert audit.loc[audit["verdict"] == "fail", "recovered"].all()
 
 
-def test_the_summary_and_the_text_have_the_campaigns_totals(runs, sizes, audit):
+def test_the_summary_and_the_text_have_the_campaigns_totals(runs, sizes, audit, config):
     whole = summarise_audit(audit).iloc[-1]
     assert (whole["runs"], whole["impossible"], whole["implausible"]) == (306, 216, 0)
     power = count_power(gather_evidence(runs, sizes, BANDWIDTH, AuditSettings()))
-    text = describe_audit(audit, runs, power)
+    block = list_blocks(config, gpu=False)[0]
+    text = describe_audit(audit, runs, power, [block])
+    assert f"{block.runs} rows are not there, left out on purpose: {block.block}" in text
     assert "306 rows, 234 of them with a draft\n216 rows are impossible" in text
     assert "216 of 234 rows fail it, the worst by a factor of 8.6; 72 not applicable" in text
 

@@ -25,6 +25,9 @@ def test_the_demo_is_valid_and_has_every_model_of_the_study(demo, root):
     assert set(config.model_sets["study"]) <= set(config.models)
 
 
+FIRST_OF_C = [f"C/dense_{size}/none/r0" for size in ("0.8b", "2b", "4b", "9b")]
+
+
 @pytest.mark.parametrize(
     ("overlay", "message"),
     [
@@ -64,6 +67,18 @@ def test_the_demo_is_valid_and_has_every_model_of_the_study(demo, root):
             {"measurement": {"more_repeats": {"B/moe_q4/draft_0.8b/g4": 5}}},
             "measurement.more_repeats: unknown comparison 'B/moe_q4/draft_0.8b/g4'; did you mean"
             " 'B/moe_q4/draft_0.8b'?",
+        ),
+        (
+            {"campaign": {"left_out": ["B/moe_q4/draft_0.8b/r7"]}},
+            "campaign.left_out: unknown block or comparison 'B/moe_q4/draft_0.8b/r7'; did you mean",
+        ),
+        (
+            {"campaign": {"left_out": ["F/moe_q4/draft_0.8b"]}},
+            "campaign.left_out: nothing of suite F is left; take it out of campaign.suites",
+        ),
+        (
+            {"campaign": {"suites": ["C"], "left_out": FIRST_OF_C}},
+            "campaign.left_out: no block of the first repeat is left, and it describes the machine",
         ),
         (
             {"model_sets": {"study": {"itself": {"kind": "path", "path": "x.gguf"}}}},
@@ -260,7 +275,7 @@ def test_a_suite_by_the_studys_commands_needs_a_gamma_too(study, root):
 
 
 @pytest.mark.parametrize(
-    ("overlay", "suites"), [("demo", "ABCDFK"), ("mechanism", "BDKVWGTLQ"), ("true-shape", "VRK")]
+    ("overlay", "suites"), [("demo", "ABCDFKM"), ("mechanism", "BDKVWGTLQ"), ("true-shape", "VRK")]
 )
 def test_the_campaigns_on_synthetic_models_have_controls(study, root, overlay, suites):
     data = merge(study, yaml.safe_load((root / f"config/{overlay}.yaml").read_text()))

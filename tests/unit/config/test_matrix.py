@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from specmoe.config.block import Block, Side
 from specmoe.config.load import load
-from specmoe.config.matrix import added_runs, comparison_of, list_blocks, schedule
+from specmoe.config.matrix import (
+    added_runs,
+    comparison_of,
+    left_out_blocks,
+    list_blocks,
+    schedule,
+)
 from specmoe.config.measurement import Order
 from specmoe.config.parse import parse
 
@@ -40,6 +46,16 @@ def test_the_study_has_the_runs_of_the_papers_table_3_and_72_of_targets_alone(bl
     assert sum(block.runs for block in blocks) == sum(counts.values()) == 378
     assert added_runs(blocks, load(study, root)) == 72
     assert 378 - 72 == 306
+
+
+def test_what_is_left_out_is_listed_by_itself(blocks, study, root):
+    study["campaign"]["left_out"] = ["B/moe_q8/draft_2b", "C/dense_9b/none/r1"]
+    config = load(study, root)
+    left_out = [block.block for block in left_out_blocks(config)]
+    whole = [f"B/moe_q8/draft_2b/r{repeat}" for repeat in range(3)]
+    assert left_out == [*whole, "C/dense_9b/none/r1"]
+    kept = {block.block for block in list_blocks(config, gpu=False)}
+    assert kept == {block.block for block in blocks} - {*left_out}
 
 
 def test_every_run_and_block_has_an_id_of_its_own(blocks):

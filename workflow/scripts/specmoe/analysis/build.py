@@ -21,6 +21,7 @@ from specmoe.analysis.temperature import compare_temperatures
 from specmoe.audit.checks import count_marked
 from specmoe.audit.tables import Audit, TableFolder
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX
+from specmoe.config.matrix import left_out_blocks
 from specmoe.config.schema import Config
 from specmoe.config.study import is_of_study
 from specmoe.models.card import ModelCard
@@ -308,6 +309,8 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                 "started_at": runs["started_at"].min(),
                 "ended_at": runs["started_at"].max(),
                 "load_average_max": float(runs["load_average"].max()),
+                "left_out": ", ".join(config.campaign.left_out),
+                "left_out_runs": sum(block.runs for block in left_out_blocks(config)),
                 **_care(runs),
                 **{f"host_{key}": value for key, value in host.items()},
             }

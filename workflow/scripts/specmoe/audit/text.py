@@ -1,5 +1,6 @@
 """The audit as a page of plain text."""
 
+from collections.abc import Sequence
 from math import isfinite
 from textwrap import wrap
 
@@ -7,18 +8,24 @@ import pandas as pd
 
 from specmoe.audit.checks import CHECKS, marked_runs
 from specmoe.audit.finding import CheckVerdict, Level
-from specmoe.config.block import NO_DRAFT
+from specmoe.config.block import NO_DRAFT, Block
 
 WIDTH, INDENT = 100, 24
 NAMED = 3
 
 
-def describe_audit(audit: pd.DataFrame, runs: pd.DataFrame, power: pd.DataFrame) -> str:
+def describe_audit(
+    audit: pd.DataFrame,
+    runs: pd.DataFrame,
+    power: pd.DataFrame,
+    left_out: Sequence[Block] = (),
+) -> str:
     """Return the checks, how many rows fail each one, the worst rows, and the audit's power.
 
-    `audit` is the frame of `audit_runs` for `runs`, `power` that of `count_power`.
+    `audit` is the frame of `audit_runs` for `runs`, `power` that of `count_power`, `left_out` are
+    the blocks that were not measured on purpose.
     """
-    parts = [_head(audit, runs), ""]
+    parts = [_head(audit, runs, left_out), ""]
     for level in Level:
         parts += [f"{level.capitalize()} if it fails:", *_checks(audit, level), ""]
     return "\n".join([*parts, *_power(power)]) + "\n"
@@ -35,7 +42,7 @@ def _checks(audit: pd.DataFrame, level: Level) -> list[str]:
     return lines
 
 
-def _head(audit: pd.DataFrame, runs: pd.DataFrame) -> str:
+def _head(audit: pd.DataFrame, runs: pd.DataFrame, left_out: Sequence[Block]) -> str:
     campaigns = ", ".join(runs["campaign"].unique())
     drafted = int((runs["draft"] != NO_DRAFT).sum())
     marked, impossible = marked_runs(audit), marked_runs(audit, Level.IMPOSSIBLE)
@@ -44,6 +51,10 @@ def _head(audit: pd.DataFrame, runs: pd.DataFrame) -> str:
         f"Audit of campaign {campaigns}: {len(runs)} rows, {drafted} of them with a draft",
         f"{_rows(len(impossible))} impossible, {_rows(len(marked - impossible))} implausible",
     ]
+    if left_out:
+        named = ", ".join(block.block for block in left_out)
+        count = sum(block.runs for block in left_out)
+        lines.append(f"{count} rows are not there, left out on purpose: {named}")
     if recovered:
         lines.append(f"{recovered} rows have values recovered by arithmetic")
     lines.append(_controls(audit[audit["check"] == "controls"]))

@@ -18,7 +18,7 @@ from specmoe.config.base import describe_fault
 from specmoe.config.block import ITSELF, NO_DRAFT, Protocol
 from specmoe.config.drafting import Drafting
 from specmoe.config.engines import PathEngine
-from specmoe.config.matrix import comparison_of, list_blocks, suite_blocks
+from specmoe.config.matrix import comparison_of, left_out_blocks, list_blocks, suite_blocks
 from specmoe.config.methods import Method, is_ngram
 from specmoe.config.models import AnyModel, ConvertModel, NgramCache, SyntheticDraft, SyntheticModel
 from specmoe.config.schema import ALL, Config, Suite
@@ -76,6 +76,7 @@ def load(
     for name, suite in config.selected_suites.items():
         _check_suite(config, name, suite)
     _check_more_repeats(config)
+    _check_left_out(config)
     _check_prompt_files(config, root)
     _check_trace(config)
     return config
@@ -323,6 +324,24 @@ def _check_more_repeats(config: Config) -> None:
     known = {comparison_of(block.block) for block in list_blocks(config, gpu=False)}
     for name in config.measurement.more_repeats:
         _require(name, sorted(known), "measurement.more_repeats", "comparison")
+
+
+def _check_left_out(config: Config) -> None:
+    """Check that what is left out exists, and that every suite and the first repeat keep a block.
+
+    The first repeat describes the machine for all others.
+    """
+    place = "campaign.left_out"
+    left, out = list_blocks(config, gpu=False), left_out_blocks(config)
+    known = {block.block for block in [*left, *out]}
+    known |= {comparison_of(block) for block in known}
+    for name in config.campaign.left_out:
+        _require(name, sorted(known), place, "block or comparison")
+    for suite in config.campaign.suites:
+        if all(block.suite != suite for block in left):
+            _refuse(place, f"nothing of suite {suite} is left; take it out of campaign.suites")
+    if all(block.repeat for block in left):
+        _refuse(place, "no block of the first repeat is left, and it describes the machine")
 
 
 def _check_prompts(config: Config, name: str, suite: Suite) -> None:

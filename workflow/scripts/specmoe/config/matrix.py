@@ -26,10 +26,24 @@ PUBLISHED_PASSAGE = "resources/prompts/published_topic.txt"
 
 
 def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
-    """Return every block of the campaign, suite after suite; `gpu`: the backend uses one."""
+    """Return every block to measure, suite after suite; `gpu`: the backend uses one."""
+    return [block for block in _all_blocks(config, gpu=gpu) if not _is_left_out(config, block)]
+
+
+def left_out_blocks(config: Config) -> list[Block]:
+    """Return the blocks of the campaign's suites that its configuration leaves out."""
+    return [block for block in _all_blocks(config) if _is_left_out(config, block)]
+
+
+def _all_blocks(config: Config, *, gpu: bool = False) -> list[Block]:
     return [
         block for name in config.selected_suites for block in suite_blocks(config, name, gpu=gpu)
     ]
+
+
+def _is_left_out(config: Config, block: Block) -> bool:
+    named = config.campaign.left_out
+    return block.block in named or comparison_of(block.block) in named
 
 
 def comparison_of(block: str) -> str:
@@ -108,7 +122,7 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
 
 
 def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]:
-    """Return the blocks of one suite, see `list_blocks`."""
+    """Return the blocks of one suite, with those that the campaign leaves out."""
     suite, measurement = config.suites[name], config.measurement
     protocol = config.protocol_of(name)
     blocks = []

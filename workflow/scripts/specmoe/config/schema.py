@@ -64,6 +64,12 @@ class Campaign(Strict):
         description="where the runs come from: measured here, read from"
         " `resources/campaigns/<name>/`, or the published study's own rows",
     )
+    left_out: list[str] = Field(
+        default=[],
+        description="what is not measured on purpose, because it fails on this machine: blocks such"
+        " as `B/moe_q8/draft_2b/r1`, or comparisons with all their repeats, `B/moe_q8/draft_2b`."
+        " Everything else is rendered, and says what was left out",
+    )
 
 
 class Statistics(Strict):

@@ -118,6 +118,9 @@ def _counts(analysis: Analysis) -> Iterator[Macro]:
     yield Macro("CampaignBlocks", thousands(blocks), "blocks")
     yield Macro("CampaignRuns", thousands(runs), "runs")
     yield Macro("CampaignMeasured", thousands(measured), "runs that gave a measurement")
+    campaign = records(analysis.campaign)[0]
+    yield Macro("LeftOutBlocks", campaign["left_out"], "blocks and comparisons left out on purpose")
+    yield Macro("LeftOutRuns", thousands(campaign["left_out_runs"]), "their runs")
 
 
 def _audit(analysis: Analysis) -> Iterator[Macro]:

@@ -64,6 +64,7 @@ def switches(analysis: Analysis) -> dict[str, bool]:
         "CampaignPaired": bool(table(analysis, "cells")["paired"].all()),
         "CampaignMoreRepeats": bool(repeats > campaign["repeats"]),
         "SettingsSeveral": len(cells) > 1,
+        "CampaignLeavesOut": bool(campaign["left_out"]),
         "CampaignCompared": bool(compared(analysis)),
         **{f"Advised{answer.name.title()}": answer in answers for answer in Answer},
         "CostsMeasured": not passes.empty,

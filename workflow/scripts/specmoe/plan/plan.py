@@ -74,6 +74,7 @@ class Plan:
     ways: list[Way]  # of drafting, see `list_ways`
     notes_on_mtp: list[str]
     added_runs: int  # of targets alone, as the baselines of others
+    left_out: list[str]  # blocks and comparisons that the configuration leaves out
     suites: list[SuitePlan]
     timed_models: int  # whose passes are timed by themselves in each repeat
     timed_s: float | None  # for all of that; None: a size is unknown
@@ -131,6 +132,7 @@ def make_plan(
         ways=list_ways(config, blocks, sizes),
         notes_on_mtp=notes_on_mtp(config, blocks, found.cards),
         added_runs=added_runs(blocks, config),
+        left_out=config.campaign.left_out,
         suites=_suites(config, blocks, estimated_s, found.measured_s),
         timed_models=len(timed),
         timed_s=_timed_seconds(timed, len({block.repeat for block in blocks}), sizes, machine),

@@ -67,8 +67,10 @@ def _head(plan: Plan) -> list[str]:
     runs = f"{whole.runs - plan.added_runs} runs"
     if plan.added_runs:
         runs += f" and {plan.added_runs} of targets alone beside them"
+    left_out = [f"Left out on purpose: {', '.join(plan.left_out)}"] if plan.left_out else []
     return [
         f"Campaign {plan.campaign}: {runs}, in {whole.blocks} blocks",
+        *left_out,
         f"Machine: {plan.host['chip']}, {memory / 2**30:.0f} GiB of memory,{bandwidth}"
         f" backend {plan.backend}",
     ]
