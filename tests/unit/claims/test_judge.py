@@ -137,6 +137,12 @@ def curve(*rates_by_gamma, draft=SMALL, target="moe_q4"):
     ]
 
 
+def by_mtp(*ends):
+    """Return the runs of a cell that no draft model drafts in."""
+    way = {"method": "draft-mtp", "draft_model": None}
+    return [run | way for run in cell("moe_q4", "mtp", 4, *ends)]
+
+
 PREDICATE_CASES = {
     "within": [
         (SUPPORTED, [MOE], {"of": "speedup", "low": 1.1}),
@@ -152,6 +158,9 @@ PREDICATE_CASES = {
         # The 2B draft is not the smallest, and γ = 8 is not 4.
         (CONTRADICTED, [MOE, cell("moe_q4", LARGE, 4, 70, 71), cell("moe_q4", SMALL, 8, 70, 71)],
          {"of": "speedup", "draft": "smallest", "gammas": [4], "low": 1.3}),
+        # The study's drafts are models.
+        (SUPPORTED, [MOE, by_mtp(40, 41)], {"of": "speedup", "low": 1.1}),
+        (NOT_TESTABLE, [by_mtp(40, 41)], {"of": "speedup"}),
         # A target that drafts for itself is a control.
         (NOT_TESTABLE, [cell("draft_2b", LARGE, 4, 60, 62)], {"of": "speedup"}),
         (SUPPORTED, [cell("moe_q4", SMALL, 4, 60, accepted=1)], {"of": "acceptance", "high": 4}),

@@ -199,8 +199,12 @@ def usual_cells(analysis: Analysis) -> pd.DataFrame:
 
 def text_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells of suites that send whole texts, but for controls."""
+    return describe_cells(_of_texts(analysis), analysis)
+
+
+def _of_texts(analysis: Analysis) -> pd.DataFrame:
     cells, by_length = _usual(table(analysis, "cells")), table(analysis, "sweep")
-    return describe_cells(cells[~cells["suite"].isin(by_length["suite"])], analysis)
+    return cells[~cells["suite"].isin(by_length["suite"])]
 
 
 def cells_by_draft(analysis: Analysis) -> pd.DataFrame:
@@ -208,10 +212,10 @@ def cells_by_draft(analysis: Analysis) -> pd.DataFrame:
 
     Those have many settings, and tables and figures of their own.
     """
-    cells, compared = text_cells(analysis), table(analysis, "methods")
+    cells, compared = _of_texts(analysis), table(analysis, "methods")
     side_by_side = pd.MultiIndex.from_frame(compared[["suite", "target"]])
     inside = pd.MultiIndex.from_frame(cells[["suite", "target"]]).isin(side_by_side)
-    return cells[~inside].reset_index(drop=True)
+    return describe_cells(cells[~inside], analysis)
 
 
 def prompt_cells(analysis: Analysis) -> pd.DataFrame:

@@ -140,7 +140,9 @@ def _row(key: Mapping[str, Any], members: pd.DataFrame, *, at_several: bool) -> 
         "comparison": comparison_of(str(block.iloc[0])),
         **key,
         "imposed_acceptance": imposed,
-        "acceptance_rate": counts["accepted"] / counts["drafted"],
+        "acceptance_rate": counts["accepted"] / counts["drafted"]
+        if counts["drafted"]
+        else math.nan,
         "runs": len(members),
         "blocks": block.nunique(),
         "block_sd": logs.groupby(block).mean().std(),

@@ -21,6 +21,7 @@ from specmoe.claims.selection import Predicate
 from specmoe.claims.verdicts import ClaimResult, TableRow
 from specmoe.config.base import Strict
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, WAY
+from specmoe.config.methods import METHODS, NO_METHOD, Method
 from specmoe.errors import ConfigError, nearest
 
 _KEYS = ("suite", "target", "draft", "gamma", "prompt")
@@ -99,7 +100,7 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
     """Return what a campaign says of each claim, one row each.
 
     Suites that were measured in different ways (protocol and engine) are judged apart: there is a
-    row for each way.
+    row for each way. The study's drafts are models, so what drafts otherwise decides no claim.
 
     Columns: claim (its id), words, place, protocol, engine, verdict (a `Verdict`), why (the numbers
     that decide it, or what is missing), runs (that it rests on), marked (those of them that break a
@@ -138,12 +139,19 @@ def _ways(analysis: Analysis) -> list[tuple[str, str]]:
 
 
 def _of_way(analysis: Analysis, protocol: str, engine: str) -> Analysis:
-    """Return an analysis with the rows of one way alone, in all tables that name the way."""
+    """Return an analysis with the rows of one way alone, in all tables that name the way.
+
+    Where a table names the method, it keeps draft models and targets alone.
+    """
     parts = {}
     for field in fields(analysis):
         frame = getattr(analysis, field.name)
-        if field.name != "campaign" and set(WAY) <= set(frame.columns):
-            parts[field.name] = frame[(frame["protocol"] == protocol) & (frame["engine"] == engine)]
+        if field.name == "campaign" or not set(WAY) <= set(frame.columns):
+            continue
+        own = (frame["protocol"] == protocol) & (frame["engine"] == engine)
+        if "method" in frame.columns:
+            own &= frame["method"].isin({METHODS[Method.DRAFT].engine, NO_METHOD})
+        parts[field.name] = frame[own]
     return replace(analysis, **parts)
 
 
