@@ -19,6 +19,8 @@ REPEATS = 2
 STUDY = {"A": 12, "B": 96 + 32, "C": 24, "D": 48 + 16, "F": 24}
 # For two targets and two prompts: the target itself and an unrelated draft, each beside no draft.
 CONTROLS = {"K": 32}
+# On two prompts: a draft model and five kinds of n-grams for both targets, and MTP for the MoE.
+METHODS = {"M": 2 * 2 * 2 * (6 + 7)}
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +54,7 @@ def speculative(runs) -> pd.DataFrame:
 
 
 def test_all_runs_of_the_study_and_the_controls_are_measured(runs):
-    assert runs["suite"].value_counts().to_dict() == STUDY | CONTROLS
+    assert runs["suite"].value_counts().to_dict() == STUDY | CONTROLS | METHODS
     assert (runs["decode_failures"] == 0).all()
     assert all(len(tokens) == 64 for tokens in runs["tokens"])
 

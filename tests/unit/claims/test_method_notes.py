@@ -137,15 +137,16 @@ def test_no_note_applies_to_the_demo_and_each_has_its_numbers(demo):
     assert demo["finding"].to_dict() == {
         NOTES[0]: "Suite F sends 32, 64, 128, 256, 512 and 1024 tokens, as it says.",
         NOTES[1]: "The target accepts every drafted token in 0 of 144 runs of suite B, 0 of 72 runs"
-        " of suite D, 0 of 18 runs of suite F and 0 of 12 runs of suite K.",
-        NOTES[2]: "0 of 258 runs with a draft have no baseline of their own prompt. Mean rates"
-        " without a draft in suites without drafts, then in all suites: Dense 4B 933.15 and 933.15;"
-        " Dense 9B 200.82 and 200.82; MoE Q4 436.86 and 425.12; MoE Q8 356.04 and 356.04.",
+        " of suite D, 0 of 18 runs of suite F, 0 of 12 runs of suite K and 0 of 48 runs of"
+        " suite M.",
+        NOTES[2]: "0 of 336 runs with a draft have no baseline of their own prompt. Mean rates"
+        " without a draft in suites without drafts, then in all suites: Dense 4B 778.72 and 778.72;"
+        " Dense 9B 188.04 and 188.04; MoE Q4 390.98 and 404.65; MoE Q8 312.37 and 312.37.",
         NOTES[3]: "0 of 18 runs with a draft and a prompt of stated length state it in words."
-        " n_prompt counts words in 0 of 258 runs with a draft.",
-        NOTES[4]: "Of 19 groups, acceptance rates differ most for Dense 4B with draft 0.8B at draft"
-        " length 16: 9 runs at 22.6 % give 306.9 tok/s, 3 at 63.1 % give 695.1. With 2.49 times the"
-        " tokens a round the rate is 2.26 times as high.",
+        " n_prompt counts words in 0 of 336 runs with a draft.",
+        NOTES[4]: "Of 21 groups, acceptance rates differ most for Dense 4B with draft 0.8B at draft"
+        " length 16: 9 runs at 22.6 % give 314.0 tok/s, 3 at 63.1 % give 643.2. With 2.49 times the"
+        " tokens a round the rate is 2.05 times as high.",
         NOTES[5]: "The study's text does not describe these models. Their files say: Dense 0.8B"
         " F16; Dense 9B F16; Stranger F16; 0.8B Q8_0; 2B Q8_0; Dense 2B Q8_0; Dense 4B Q8_0; MoE Q4"
         " Q4_K_M, 8 of 32 experts; MoE Q8 Q8_0, 8 of 32 experts.",

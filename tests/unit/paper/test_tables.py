@@ -157,7 +157,7 @@ def with_ceilings(source):
 
 
 def test_the_study_has_its_printed_speedups_beside_its_ceilings():
-    head, of_texts, of_lengths = lines("ceilings", with_ceilings("published"))
+    head, _, of_texts, of_lengths = lines("ceilings", with_ceilings("published"))  # on each page
     assert head[6:] == ["Printed", "Speedup", "Ceiling", "Above / runs"]
     assert of_texts[6:] == ["1.18", "1.20", "0.50", "11 / 12"]
     assert of_lengths[2:4] + of_lengths[6:7] == ["F", "8", "--"]

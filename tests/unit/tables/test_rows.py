@@ -127,10 +127,10 @@ def test_ways_of_drafting_have_the_literatures_name_the_engines_and_their_parame
     assert draft[:5] == ["MoE Q4", "draft model", "draft-simple", "Draft 0.8B", "4"]
     # Ten rounds accept 20 of 40 tokens; 79 steps give the other tokens but the first.
     assert draft[5:] == [
-        "13", "50", "3.00", "3.00", "0.00", "1.20 [1.20, 1.20]", "1.20 [1.20, 1.20]", "50",
+        "1.20 [1.20, 1.20]", "13", "50", "3.00", "3.00", "0.00", "1.20 [1.20, 1.20]", "50",
     ]  # fmt: skip
     assert lookup[:5] == ["Dense 4B", "prompt lookup", "ngram-simple", "n = 3", "4"]
-    assert lookup[5:10] == ["0", *["–"] * 4]
+    assert lookup[6:11] == ["0", *["–"] * 4]
     named = {row[1]: (row[2], row[3]) for row in rows("methods", several_methods())}
     assert named["MTP"] == ("draft-mtp", "p ≥ 0.5")
     assert named["n-gram pool + MTP"] == ("ngram-mod, draft-mtp", "n = 2")
