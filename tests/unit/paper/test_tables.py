@@ -82,7 +82,7 @@ def test_names_stand_once_in_a_group():
 
 def test_a_long_name_in_a_table_over_pages_takes_several_lines():
     analysis = relabelled(several_methods(), "moe_q4", "A name " * 6)
-    assert r"\begin{longtable}{>{\raggedright\arraybackslash}p{0.19\linewidth}l" in latex(
+    assert r"\begin{longtable}{>{\raggedright\arraybackslash}p{0.17\linewidth}l" in latex(
         "prompts", replace(analysis, by_prompt=_two_prompts(analysis))
     )
     assert r"\begin{longtable}{llr" in latex(

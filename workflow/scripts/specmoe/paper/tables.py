@@ -23,7 +23,7 @@ Not measured in this campaign. \\
 _BREAKS = re.compile(r"(?<=[a-z])([/.])(?=[a-z])")
 # Letters of the longest name that stands on one line of a table over pages, and how longer ones do.
 _LONGEST_NAME = 26
-_LINES_OF_NAMES = "p 0.19"
+_LINES_OF_NAMES = "p 0.17"
 # The alignment of numbers, and of the deviation or interval beside them.
 _PAIRS = {"mean": r"r@{\,}l", "measured": r"r@{\ }l", "measured_percent": r"r@{\ }l"}
 
@@ -45,7 +45,7 @@ def render_table(name: str, analysis: Analysis, paper: Path) -> str:
         alignment, head, body = "l" * (1 + len(table.rows)), lines[:1], lines[1:]
     head = [r"\toprule", *head, r"\midrule"]
     if table.about.long:
-        start = [r"\setlength{\tabcolsep}{3.5pt}", rf"\begin{{longtable}}{{{alignment}}}"]
+        start = [r"\setlength{\tabcolsep}{3pt}", rf"\begin{{longtable}}{{{alignment}}}"]
         heads = [*head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot"]
         lines = [*start, r"\PagesCaption", *heads, *body, r"\end{longtable}"]
     else:
