@@ -97,13 +97,14 @@ def _ways(plan: Plan) -> list[str]:
     lines = []
     for target in dict.fromkeys(way.target for way in plan.ways):
         own = [way for way in plan.ways if way.target == target]
-        width = max(len(f"{way.label} ({way.engine})") for way in own)
+        names = [f"{way.label} ({way.engine})" for way in own]
+        gammas = [f"γ = {', '.join(map(str, way.gammas))}" for way in own]
+        widest, longest = (max(map(len, words)) for words in (names, gammas))
         lines += ["", f"What drafts for {target}:"]
-        for way in own:
-            gammas = "γ = " + ", ".join(map(str, way.gammas))
+        for way, name, lengths in zip(own, names, gammas, strict=True):
             size = "size unknown" if way.file_bytes is None else gigabytes(way.file_bytes)
             loads = size if way.loads else "loads no file"
-            lines.append(f"  {f'{way.label} ({way.engine})':<{width}}  {gammas:<12}  {loads}")
+            lines.append(f"  {name:<{widest}}  {lengths:<{longest}}  {loads}")
     return [*lines, *plan.notes_on_mtp]
 
 
