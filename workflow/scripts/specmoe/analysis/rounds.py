@@ -16,19 +16,8 @@ _LEAST = (0, 1, 2, 3, 4, 5, 9, 17)
 
 LENGTH_COLUMNS = [*CELL, *WAY, "rounds", "least", "most", "counted", "share"]
 CHAIN_COLUMNS = [
-    *(
-        *CELL,
-        *WAY,
-        "place",
-        "words",
-        "engine_type",
-        "rounds",
-        "drafts",
-        "share",
-        "drafted",
-        "accepted",
-    ),
-    "acceptance_rate",
+    *(*CELL, *WAY, "place", "words", "engine_type", "rounds", "drafts", "share"),
+    *("drafted", "accepted", "acceptance_rate"),
 ]
 
 

@@ -21,7 +21,7 @@ from specmoe.claims.selection import Predicate
 from specmoe.claims.verdicts import ClaimResult, TableRow
 from specmoe.config.base import Strict
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, WAY
-from specmoe.config.methods import METHODS, NO_METHOD, Method
+from specmoe.config.methods import METHODS, Method
 from specmoe.errors import ConfigError, nearest
 
 _KEYS = ("suite", "target", "draft", "gamma", "prompt")
@@ -141,7 +141,7 @@ def _ways(analysis: Analysis) -> list[tuple[str, str]]:
 def _of_way(analysis: Analysis, protocol: str, engine: str) -> Analysis:
     """Return an analysis with the rows of one way alone, in all tables that name the way.
 
-    Where a table names the method, it keeps draft models and targets alone.
+    Where a table names the method, it keeps what draft models drafted.
     """
     parts = {}
     for field in fields(analysis):
@@ -150,7 +150,7 @@ def _of_way(analysis: Analysis, protocol: str, engine: str) -> Analysis:
             continue
         own = (frame["protocol"] == protocol) & (frame["engine"] == engine)
         if "method" in frame.columns:
-            own &= frame["method"].isin({METHODS[Method.DRAFT].engine, NO_METHOD})
+            own &= frame["method"] == METHODS[Method.DRAFT].engine
         parts[field.name] = frame[own]
     return replace(analysis, **parts)
 

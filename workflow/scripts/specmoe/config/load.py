@@ -331,6 +331,8 @@ def _check_left_out(config: Config) -> None:
 
     The first repeat describes the machine for all others.
     """
+    if not config.campaign.left_out:
+        return
     place = "campaign.left_out"
     left, out = list_blocks(config, gpu=False), left_out_blocks(config)
     known = {block.block for block in [*left, *out]}

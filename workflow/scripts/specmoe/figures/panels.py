@@ -77,10 +77,7 @@ def make_panels(
     columns = ceil(count / rows)
     width = WIDTH_IN if columns > 1 else 0.6 * WIDTH_IN
     figure = Figure(figsize=(width, min(0.5 + PANEL_HEIGHT_IN * rows, MAX_HEIGHT_IN)))
-    panels = list(figure.subplots(rows, columns, sharey=sharey, squeeze=False).flatten())
-    for axes in panels[count:]:
-        axes.remove()
-    return figure, panels[:count]
+    return figure, _fill(figure, count, rows, columns, sharey=sharey)
 
 
 def make_rows_of_panels(
@@ -91,11 +88,18 @@ def make_rows_of_panels(
     columns = ceil(count / rows)
     height = min(0.9 + (height_in + 0.3) * rows, MAX_HEIGHT_IN)
     figure = Figure(figsize=(WIDTH_IN, height))
-    grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    return figure, _fill(figure, count, rows, columns, sharex=True, sharey=True)
+
+
+def _fill(
+    figure: Figure, count: int, rows: int, columns: int, *, sharex: bool = False, sharey: bool
+) -> list[Axes]:
+    """Return that many axes of a figure, row by row; the rest of the grid is removed."""
+    grid = figure.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=False)
     panels = list(grid.flatten())
     for axes in panels[count:]:
         axes.remove()
-    return figure, panels[:count]
+    return panels[:count]
 
 
 def interval_rows(cells: pd.DataFrame, plotted: PlottedColumn) -> pd.DataFrame:

@@ -104,6 +104,8 @@ def _conditions(campaign: Record) -> Iterator[Macro]:
     yield Macro("CampaignStarted", day(campaign["started_at"]), "start of the first run (UTC)")
     yield Macro("CampaignEnded", day(campaign["ended_at"]), "start of the last run (UTC)")
     yield Macro("CampaignLoad", load, "highest load average")
+    yield Macro("LeftOutBlocks", campaign["left_out"], "blocks and comparisons left out on purpose")
+    yield Macro("LeftOutRuns", thousands(campaign["left_out_runs"]), "their runs")
     yield Macro("EngineName", campaign["engine"], "engine")
     yield Macro("EngineCommit", short_commits(campaign["engine_commit"]), "its llama.cpp commit")
     yield Macro("HostChip", campaign.get("host_chip"), "processor of the machine")
@@ -118,9 +120,6 @@ def _counts(analysis: Analysis) -> Iterator[Macro]:
     yield Macro("CampaignBlocks", thousands(blocks), "blocks")
     yield Macro("CampaignRuns", thousands(runs), "runs")
     yield Macro("CampaignMeasured", thousands(measured), "runs that gave a measurement")
-    campaign = records(analysis.campaign)[0]
-    yield Macro("LeftOutBlocks", campaign["left_out"], "blocks and comparisons left out on purpose")
-    yield Macro("LeftOutRuns", thousands(campaign["left_out_runs"]), "their runs")
 
 
 def _audit(analysis: Analysis) -> Iterator[Macro]:

@@ -24,30 +24,30 @@ class Way:
 
 def list_ways(config: Config, blocks: Iterable[Block], sizes: Mapping[str, Size]) -> list[Way]:
     """Return the ways of drafting of targets that have several, each once; no controls."""
-    pairs: dict[tuple[str, str], Block] = {}
-    gammas: dict[tuple[str, str], set[int]] = {}
+    pairs: dict[tuple[str, str], list[Block]] = {}
+    methods: dict[str, set[tuple[Method, ...]]] = {}
     for block in blocks:
         control = block.draft_model in (block.target, *config.audit.unrelated_drafts)
-        if not block.speculates or control or block.protocol != Protocol.PAIRED:
-            continue
-        pair = (block.target, block.draft)
-        pairs.setdefault(pair, block)
-        gammas.setdefault(pair, set()).update(side.gamma for side in block.sides if side.speculates)
-    methods: dict[str, set[tuple[Method, ...]]] = {}
-    for block in pairs.values():
-        methods.setdefault(block.target, set()).add(block.methods)
+        if block.speculates and not control and block.protocol == Protocol.PAIRED:
+            pairs.setdefault((block.target, block.draft), []).append(block)
+            methods.setdefault(block.target, set()).add(block.methods)
     return [
         Way(
             target=config.label(block.target),
             label=config.draft_label(block),
             engine=engine_types(block.methods),
-            gammas=tuple(sorted(gammas[pair])),
+            gammas=_gammas([block, *others]),
             loads=block.draft_model is not None,
             file_bytes=_file_bytes(block, sizes),
         )
-        for pair, block in pairs.items()
+        for block, *others in pairs.values()
         if len(methods[block.target]) > 1
     ]
+
+
+def _gammas(blocks: Iterable[Block]) -> tuple[int, ...]:
+    sides = (side for block in blocks for side in block.sides)
+    return tuple(sorted({side.gamma for side in sides if side.speculates}))
 
 
 def notes_on_mtp(
