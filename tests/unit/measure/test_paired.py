@@ -219,6 +219,9 @@ def test_each_side_has_a_log_of_its_own(job, arrangement):
         ((100, 96), 2),
         ((100, 120), 2),
         ((100, 90, 80, 70, 60, 50, 40), 6),  # the most
+        ((1000, 900, 800), 1),  # a second of decoding
+        ((1400, 999, 900), 1),
+        ((999, 900, 890), 3),
     ],
 )
 def test_warm_ups_are_short_and_end_once_the_rate_settles(job, decode_ms, sent):

@@ -67,7 +67,8 @@ class Measurement(Strict):
         default=6,
         ge=0,
         description="the most warm-ups of each process. They are timed, kept in the block's record"
-        " and not counted; they end once one is no faster than the one before",
+        " and not counted; they end once one is no faster than the one before, or decodes for a"
+        " second",
     )
     # Fewer leave no room for a draft.
     warmup_tokens: int = Field(

@@ -8,7 +8,7 @@ from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import Block, History, PromptSource, Side
+from specmoe.config.block import LONG_WARMUP_S, Block, History, PromptSource, Side
 from specmoe.config.methods import METHODS, history_needed
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import physical_cores
@@ -115,7 +115,7 @@ class LiveSide:
         return self.watch
 
     def warm_up(self, ids: list[int]) -> None:
-        """Send short requests until one is no faster than the one before."""
+        """Send short requests until one is long, or no faster than the one before."""
         if self.side.history:
             # One token after one token leaves nothing to look up.
             for _ in range(min(self.block.warmups, _TRACELESS)):
@@ -170,7 +170,9 @@ def _read_log(one: LiveSide) -> list[Request]:
 
 
 def _settled(times: Sequence[float]) -> bool:
-    return len(times) > 1 and times[-1] >= SETTLED * times[-2]
+    if len(times) > 1 and times[-1] >= SETTLED * times[-2]:
+        return True
+    return bool(times) and times[-1] >= LONG_WARMUP_S * 1000
 
 
 @contextmanager

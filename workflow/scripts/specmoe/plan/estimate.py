@@ -9,13 +9,13 @@ for the MoE). The acceptance rate is assumed unless it is imposed.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from specmoe.config.block import Block, History, Side
+from specmoe.config.block import LONG_WARMUP_S, Block, History, Side
 from specmoe.config.methods import Method, is_ngram
 from specmoe.config.timed_passes import TimedPasses
 from specmoe.models.sizes import Size
 
 ACCEPTANCE = 0.6  # of each drafted token, independently
-USUAL_WARMUPS = 3  # before the rate settles
+USUAL_WARMUPS = 3  # before the rate settles, unless they are long
 START_S = 0.5  # of a process, without loading
 LOAD_BYTES_PER_SECOND = 3e9  # from disk or page cache
 BYTES_PER_TOKEN = 4  # of prompt texts
@@ -129,7 +129,8 @@ def _side_seconds(
     if side.speculates:
         drafted_s = drafted_token_seconds(block.methods, size, draft, machine)
         token_s = seconds_per_token(size, machine, drafted_s, gamma, side.imposed_acceptance)
-    warmups = min(block.warmups, USUAL_WARMUPS)
+    usual = 1 if block.warmup_tokens * token_s >= LONG_WARMUP_S else USUAL_WARMUPS
+    warmups = min(block.warmups, usual)
     read = block.passes * sum(prompt_tokens) + warmups * max(prompt_tokens)
     generated = block.passes * len(prompt_tokens) * block.n_predict + warmups * block.warmup_tokens
     prompt_s = pass_seconds(size, 1, machine) * machine.costs.prompt_share
