@@ -1,20 +1,22 @@
 """Compare passes as pass_bench times them with the engine's own llama-batched-bench.
 
 Usage: python tests/benchmarks/pass_times.py --engine results/engines/ID --model MODEL.gguf
-       [--widths 1,2,5,9,17] [--depth 32] [--rounds 3] [--threads 0]
+       [--widths 1,2,5,9,17] [--depth 32] [--rounds 3] [--samples 8] [--threads 0]
 
-A benchmark, not a test: it judges nothing. The two programs take turns. Both are of the engine's
-build; llama-batched-bench is compiled for the comparison. It decodes one token of each of as many
-sequences, so a hybrid model has a recurrent state a token there, and one state in ours. Compare the
-steps: the time of a pass over that of one token.
+A benchmark, not a test: it judges nothing. The programs take turns. Both are of the engine's build
+and compiled for the comparison. llama-batched-bench decodes one token of each of as many sequences,
+so a hybrid model has a recurrent state a token there, and one state in ours. The column `each` is
+of pass_bench with a sequence for every token, which shows what that costs. Compare the steps: the
+time of a pass over that of one token, both of the fastest round, for llama-batched-bench prints a
+mean that every disturbance of a round lengthens.
 """
 
 import argparse
 import json
 import os
-import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -25,13 +27,13 @@ from specmoe.config.timed_passes import Outputs  # noqa: E402
 from specmoe.engine.machine_id import physical_cores  # noqa: E402
 from specmoe.engine.pass_bench import (  # noqa: E402
     PROGRAM,
+    build_pass_bench,
     pass_bench_command,
     read_pass_bench,
 )
 
 THEIRS = "llama-batched-bench"
 TOKENS = 8  # decoded by llama-batched-bench in each sequence
-SAMPLES = 8
 
 Times = dict[int, float]  # milliseconds by width
 
@@ -44,32 +46,53 @@ def main() -> None:
     parser.add_argument("--widths", default="1,2,5,9,17")
     parser.add_argument("--depth", type=int, default=32, help="tokens before a pass")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--samples", type=int, default=8, help="of pass_bench in a round")
     parser.add_argument("--threads", type=int, default=0)
     args = parser.parse_args()
     widths = [int(width) for width in args.widths.split(",")]
     threads = args.threads or physical_cores()
-    build = args.engine / "work/build"
-    subprocess.run(
-        ["cmake", "--build", str(build), "--parallel", str(os.cpu_count()), "--target", THEIRS],
-        check=True,
-        stdout=subprocess.DEVNULL,
-    )
-    rounds = [
-        (
-            ours(args.engine / PROGRAM, args.model, widths, args.depth, threads),
-            theirs(build / "bin" / THEIRS, args.model, widths, args.depth, threads),
-        )
-        for _ in range(args.rounds)
-    ]
-    print(f"{'width':>5} | {PROGRAM:>10} | {THEIRS:>19} | ratio")
+    programs = built(args.engine)
+    asked = (args.model, widths, args.depth, threads)
+    ways = {
+        "one": lambda: ours(programs[PROGRAM], *asked, args.samples, "one"),
+        "each": lambda: ours(programs[PROGRAM], *asked, args.samples, "each"),
+        THEIRS: lambda: theirs(programs[THEIRS], *asked),
+    }
+    by_round = [{name: measure() for name, measure in ways.items()} for _ in range(args.rounds)]
+    fastest = {
+        name: {width: min(times[name][width] for times in by_round) for width in widths}
+        for name in ways
+    }
+    print(" | ".join(["width", *(f"{name:>19}" for name in ways), "one / theirs", "each / theirs"]))
     for width in widths:
-        one, other = (
-            statistics.median(times[at][width] / times[at][1] for times in rounds) for at in (0, 1)
-        )
-        print(f"{width:5} | {one:10.2f} | {other:19.2f} | {one / other:5.2f}")
+        steps = [fastest[name][width] / fastest[name][1] for name in ways]
+        shown = [
+            f"{fastest[name][width]:8.2f} ms = {steps[at]:5.2f}" for at, name in enumerate(ways)
+        ]
+        ratios = [f"{steps[0] / steps[2]:12.2f}", f"{steps[1] / steps[2]:13.2f}"]
+        print(" | ".join([f"{width:5}", *shown, *ratios]))
 
 
-def ours(program: Path, model: Path, widths: Sequence[int], depth: int, threads: int) -> Times:
+def built(engine: Path) -> dict[str, Path]:
+    """Compile both programs in the engine's build, and return where they are."""
+    with tempfile.TemporaryFile() as output:
+        build_pass_bench(engine, output.fileno())
+    build = engine / "work/build"
+    jobs = str(os.cpu_count())
+    command = ["cmake", "--build", str(build), "--parallel", jobs, "--target", THEIRS]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    return {name: build / "bin" / name for name in (PROGRAM, THEIRS)}
+
+
+def ours(
+    program: Path,
+    model: Path,
+    widths: Sequence[int],
+    depth: int,
+    threads: int,
+    samples: int,
+    sequences: str,
+) -> Times:
     """Return what pass_bench measures, with the output of every token."""
     command = pass_bench_command(
         program,
@@ -77,10 +100,11 @@ def ours(program: Path, model: Path, widths: Sequence[int], depth: int, threads:
         ROOT / "resources/prompts/passage.txt",
         widths=widths,
         outputs=[Outputs.ALL],
-        samples=SAMPLES,
+        samples=samples,
         depth=depth,
         threads=threads,
         gpu_layers=0,
+        sequences=sequences,
     )
     return {timing.width: timing.ms for timing in read_pass_bench(_printed(command))}
 

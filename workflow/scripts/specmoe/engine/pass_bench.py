@@ -68,8 +68,9 @@ def pass_bench_command(
     depth: int,
     threads: int,
     gpu_layers: int,
+    sequences: str = "one",
 ) -> list[str]:
-    """Return the program's command line."""
+    """Return the program's command line; with sequences `each`, every token has its own."""
     options = {
         "model": engine_path(model),
         "text": text,
@@ -79,6 +80,7 @@ def pass_bench_command(
         "depth": depth,
         "threads": threads,
         "gpu-layers": gpu_layers,
+        "sequences": sequences,
     }
     words = [(f"--{name}", str(value)) for name, value in options.items()]
     return [str(program), *(word for pair in words for word in pair)]
