@@ -72,6 +72,7 @@ def plain(target="target", repeat=0, ms_per_token=TARGET_MS, **more):
         "decodes": 64,
         "decode_failures": 0,
         "tokens": TOKENS,
+        "stopped_by": "length",
         "baseline": None,
         "target_sha256": target,
         "draft_sha256": None,
@@ -656,3 +657,49 @@ def test_a_text_too_short_or_imposed_is_no_collapsed_one():
     for other in ({"tokens": [0] * 15}, {"tokens": [0] * 64, "imposed_acceptance": 0.5}):
         found = after("collapsed_output", plain(run="other", **other), run="other")
         assert found["verdict"] == "not applicable"
+
+
+def ended(tokens, **more):
+    """Return the second repeat, if its text had ended after so many tokens of the last round."""
+    cut = 64 - tokens
+    took = speculative()["decode_ms"]
+    return speculative(
+        1,
+        stopped_by="eos",
+        generated=tokens,
+        tokens=TOKENS[:tokens],
+        tokens_per_second=1000 * (tokens - 1) / took,
+        **{"decodes": 31} | more,
+    ) | ({"baseline": None} if cut else {})
+
+
+@pytest.mark.parametrize("tokens", [64, 62, 60])
+def test_a_text_may_end_within_the_last_round(tokens):
+    assert after("accounting", ended(tokens))["verdict"] == "pass"
+
+
+def test_no_round_has_more_tokens_after_an_end_than_it_drafts():
+    found = after("accounting", ended(58))
+    assert found["verdict"] == "fail"
+    assert "tokens, 58 exist" in found["why"]
+
+
+def test_a_run_of_stated_length_has_all_its_tokens_though_a_text_that_ends_may_have_fewer():
+    short = ended(62) | {"stopped_by": "length"}
+    assert "62 tokens generated, 64 asked for" in after("accounting", short)["why"]
+    long = ended(64) | {"n_predict": 60}
+    assert "64 tokens generated, 60 asked for at most" in after("accounting", long)["why"]
+
+
+def test_passes_after_an_end_are_counted_up_to_the_round_that_was_cut():
+    alone = plain(1, stopped_by="eos", generated=62, tokens=TOKENS[:62], decodes=62)
+    same = {"baseline": "P/target/none/r1"}
+    assert after("accounting", alone, ended(62) | same)["verdict"] == "pass"
+    for decodes in (28, 36):
+        assert after("accounting", alone, ended(62, decodes=decodes) | same)["verdict"] == "fail"
+
+
+def test_texts_that_end_at_another_token_than_their_baselines_are_told_apart():
+    run = ended(62) | {"baseline": "P/target/none/r1", "tokens": [*TOKENS[:61], 999]}
+    why = after("losslessness", run)["why"]
+    assert why.startswith("leaves P/target/none/r1 after 61 of 64 tokens")
