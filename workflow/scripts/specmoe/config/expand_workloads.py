@@ -1,5 +1,6 @@
 """The prompts of workloads: read from their files, checked and sampled."""
 
+import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,14 @@ from specmoe.config.prompt_lines import (
 )
 from specmoe.config.schema import Config
 from specmoe.config.shuffle import shuffle_key
-from specmoe.config.workloads import FileWorkload, Sampled, TextsWorkload, WorkloadPrompt
+from specmoe.config.workloads import (
+    AnyWorkload,
+    HubWorkload,
+    Sampled,
+    TextsWorkload,
+    WorkloadPrompt,
+    file_of,
+)
 from specmoe.errors import ConfigError
 
 
@@ -61,11 +69,12 @@ def sample(prompts: list[WorkloadPrompt], count: int, seed: int) -> list[Workloa
     return [prompt for prompt in prompts if prompt.id in chosen]
 
 
-def _prompts(name: str, workload: Sampled | TextsWorkload, root: Path) -> list[WorkloadPrompt]:
+def _prompts(name: str, workload: AnyWorkload, root: Path) -> list[WorkloadPrompt]:
     if isinstance(workload, TextsWorkload):
         return [WorkloadPrompt(id=text) for text in workload.texts]
-    assert isinstance(workload, FileWorkload)
-    file = root / workload.file
+    file = root / file_of(name, workload)
+    if isinstance(workload, HubWorkload) and not file.exists():
+        raise ConfigError(_fetch_first(name, workload, root))
     prompts = _read(workload, file)
     if not prompts:
         raise ConfigError(f"config: workloads.{name}: {file} has no prompt")
@@ -80,14 +89,25 @@ def _prompts(name: str, workload: Sampled | TextsWorkload, root: Path) -> list[W
     return sample(prompts, workload.sample, workload.seed)
 
 
-def _read(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
+def _fetch_first(name: str, workload: HubWorkload, root: Path) -> str:
+    """Return what to type to fetch a workload, which no run of the workflow does by itself."""
+    entry = workload.model_dump_json(include={"kind", "repository", "revision", "file", "sha256"})
+    command = ["python", str(root / "workflow/scripts/fetch_workload.py"), "--entry", entry]
+    command += ["--out", str(root / file_of(name, workload))]
+    return (
+        f"config: workloads.{name}: its file is not here; look at the data set's licence, and fetch"
+        f" it once: {shlex.join(command)}"
+    )
+
+
+def _read(workload: Sampled, file: Path) -> list[WorkloadPrompt]:
     lines = numbered_lines(file)
     if file.suffix != JSON_SUFFIX:
         return [WorkloadPrompt(id=str(number), line=number) for number, _ in lines]
     return [_prompt(workload, line, file, number) for number, line in lines]
 
 
-def _prompt(workload: FileWorkload, line: str, file: Path, number: int) -> WorkloadPrompt:
+def _prompt(workload: Sampled, line: str, file: Path, number: int) -> WorkloadPrompt:
     fields, columns = fields_of_line(line, file, number), workload.columns
     try:
         content = content_of(fields, columns.prompt, columns.messages)

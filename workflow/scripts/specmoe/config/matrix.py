@@ -20,7 +20,7 @@ from specmoe.config.methods import Method
 from specmoe.config.schema import Config, Suite
 from specmoe.config.shuffle import shuffle_key
 from specmoe.config.timed_passes import DEPTH, Outputs, TimedPasses
-from specmoe.config.workloads import FileWorkload
+from specmoe.config.workloads import TextsWorkload, file_of
 
 # The text of the study's suite F (its repository, commit 4a72d16), which sends its first n words:
 # "Please write a detailed analysis of " and 50 times "the following topic. ", 156 in all.
@@ -215,9 +215,9 @@ def _workload_prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:
         for prompt in workload.prompts:
             yield PromptSource(
                 f"{name}-{prompt.id}",
-                workload.file
-                if isinstance(workload, FileWorkload)
-                else config.prompts.texts[prompt.id].file,
+                config.prompts.texts[prompt.id].file
+                if isinstance(workload, TextsWorkload)
+                else file_of(name, workload),
                 line=prompt.line,
                 workload=name,
                 category=prompt.category,

@@ -4,8 +4,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from specmoe.config.base import Name, Positive, Strict, UserPath
+from specmoe.config.base import Digest, Name, Positive, Strict, UserPath
 from specmoe.config.block import Sending, Stop, Template
+from specmoe.config.models import UNVERIFIED, Repository, Revision
+
+FETCHED = "results/workloads"  # the folder of files of the hub, in the workflow's
 
 Key = Annotated[str, StringConstraints(min_length=1)]
 Category = Annotated[
@@ -89,6 +92,18 @@ class FileWorkload(Sampled):
     )
 
 
+class HubWorkload(Sampled):
+    """A file of JSON lines in a data set of Hugging Face, fetched once and never shipped."""
+
+    kind: Literal["hub"]
+    repository: Repository = Field(description="data set on Hugging Face; mind its licence")
+    revision: Revision = Field(default="main", description="commit, tag or branch of the data set")
+    file: str = Field(pattern=r"\.jsonl$", description="path in the data set")
+    sha256: Digest | Literal["unverified"] = Field(
+        default=UNVERIFIED, description="SHA-256 of the file"
+    )
+
+
 class TextsWorkload(WorkloadBase):
     """Texts of `prompts.texts`, sent by a template or until the model ends."""
 
@@ -96,5 +111,10 @@ class TextsWorkload(WorkloadBase):
     texts: list[Name] = Field(min_length=1, description="names in `prompts.texts`")
 
 
-AnyWorkload = FileWorkload | TextsWorkload
+AnyWorkload = FileWorkload | HubWorkload | TextsWorkload
 Workload = Annotated[AnyWorkload, Field(discriminator="kind")]
+
+
+def file_of(name: str, workload: FileWorkload | HubWorkload) -> str:
+    """Return the file of a workload, relative to the workflow's folder or absolute."""
+    return workload.file if isinstance(workload, FileWorkload) else f"{FETCHED}/{name}.jsonl"
