@@ -699,6 +699,16 @@ def test_passes_after_an_end_are_counted_up_to_the_round_that_was_cut():
         assert after("accounting", alone, ended(62, decodes=decodes) | same)["verdict"] == "fail"
 
 
+def test_a_text_that_ends_in_its_first_round_has_the_passes_of_that_round():
+    counters = {"rounds": 1, "drafted": 4, "accepted": 4, "accepted_per_position": [1] * 4}
+    counters |= {"replays": 0, "replays_rejected": 0, "decodes": 2, "decode_ms": 60.0}
+    run = ended(2, **counters) | {"tokens_per_second": 1 / 0.06, "draft_ms": 4 * DRAFT_MS}
+    audit = audited(campaign(run))
+    assert failures(audit) == {run["run"]: {"determinism"}}  # the other repeats are longer
+    assert finding(audit, "bandwidth")["verdict"] == "pass"
+    assert finding(audit, "bandwidth")["why"].startswith("1 passes")
+
+
 def test_texts_that_end_at_another_token_than_their_baselines_are_told_apart():
     run = ended(62) | {"baseline": "P/target/none/r1", "tokens": [*TOKENS[:61], 999]}
     why = after("losslessness", run)["why"]

@@ -136,7 +136,8 @@ class Run:
         """
         if self.generated is None or (self.speculative and self.accepted is None):
             return None
-        return self.generated - 1 - (self.accepted or 0) + (self.replays_rejected or 0)
+        due = self.generated - 1 - (self.accepted or 0) + (self.replays_rejected or 0)
+        return max(due, (self.rounds or 0) + (self.replays or 0)) if self.cut else due
 
 
 @dataclass(frozen=True)
