@@ -1,5 +1,6 @@
 """By category: speedups with intervals over prompts, gaps that are shown, and how texts end."""
 
+from dataclasses import replace
 from math import exp, nan
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.analysis.advice_text import describe_advice
+from specmoe.analysis.advice import ADVICE_COLUMNS
+from specmoe.analysis.advice_text import advice_values, describe_advice
 from specmoe.analysis.categories import (
     compare_categories,
     gaps_between_categories,
@@ -186,6 +188,15 @@ def test_the_advice_names_the_categories_that_gain_and_lose():
     assert (
         describe_categories(row | {"gamma": 8}, category_cells(analysis), gap_cells(analysis)) == []
     )
+
+
+def test_the_advice_in_json_has_the_categories_of_each_target():
+    analysis = replace(
+        with_categories(),
+        advice=pd.DataFrame([{"target": "moe_q4"}]).reindex(columns=ADVICE_COLUMNS),
+    )
+    [target] = advice_values(analysis)["targets"]
+    assert [one["category"] for one in target["by_category"]] == ["code", "poems"]
 
 
 def test_a_campaign_without_workloads_says_nothing_of_categories():

@@ -59,10 +59,15 @@ def describe_advice(analysis: Analysis) -> str:
 def advice_values(analysis: Analysis) -> dict[str, Any]:
     """Return the advice as plain values; an unknown value is null."""
     settings = records(table(analysis, "advice_settings"))
+    categories = records(table(analysis, "categories"))
     targets = []
     for row in records(table(analysis, "advice")):
-        own = [_plain(one) for one in settings if one["target"] == row["target"]]
-        targets.append(_plain(row) | {"measured": own})
+        own, by_category = (
+            [_plain(one) for one in rows if one["target"] == row["target"]]
+            for rows in (settings, categories)
+        )
+        more = {"by_category": by_category} if by_category else {}
+        targets.append(_plain(row) | {"measured": own} | more)
     confidence = float(analysis.campaign["confidence"].iloc[0])
     return {"campaign": analysis.name, "confidence": confidence, "targets": targets}
 
