@@ -713,3 +713,18 @@ def test_texts_that_end_at_another_token_than_their_baselines_are_told_apart():
     run = ended(62) | {"baseline": "P/target/none/r1", "tokens": [*TOKENS[:61], 999]}
     why = after("losslessness", run)["why"]
     assert why.startswith("leaves P/target/none/r1 after 61 of 64 tokens")
+
+
+def test_the_time_of_a_text_that_ends_after_a_few_tokens_is_not_compared():
+    few = plain(1, stopped_by="eos", generated=9, tokens=TOKENS[:9], decodes=9, decode_ms=160.0)
+    fast = {"baseline": "P/target/none/r1", "decode_ms": 60.0, "tokens_per_second": 8 / 0.06}
+    counters = {"rounds": 2, "drafted": 8, "accepted": 6, "replays": 0, "replays_rejected": 0}
+    run = ended(9, **counters) | fast | {"draft_ms": 10.0}
+    found = after("baseline_time", few, run)
+    assert (found["verdict"], found["why"]) == (
+        "not applicable",
+        "its text ended after fewer than 16 tokens",
+    )
+    # A run of a stated length is held to its time however short it is.
+    length = {"stopped_by": "length", "n_predict": 9}
+    assert after("baseline_time", few | length, run | length)["verdict"] == "fail"

@@ -13,11 +13,11 @@ _ORDER = ["target_rank", "suite", "draft_rank", "gamma", "workload"]
 def category_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells by category.
 
-    Added: category_label, the category, with its workload where there are several.
+    Added: category_label, the category, with its workload where a suite sends several.
     """
     cells = describe_cells(table(analysis, "categories"), analysis)
-    several = cells["workload"].nunique() > 1
-    named = cells["category"] + (" (" + cells["workload"] + ")" if several else "")
+    several = cells.groupby("suite")["workload"].transform("nunique") > 1
+    named = cells["category"].where(~several, cells["category"] + " (" + cells["workload"] + ")")
     return cells.assign(category_label=named).sort_values([*_ORDER, "category"], ignore_index=True)
 
 
