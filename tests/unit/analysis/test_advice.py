@@ -447,5 +447,5 @@ def test_of_equal_sets_of_prompts_the_one_whose_texts_may_end_answers(config):
     for column in ("run", "block", "prompt", "baseline"):
         ending[column] = ending[column].map(lambda name: name and f"{name}-to-its-end")
     runs = pd.concat([stated, ending])
-    [target] = advice_of(runs, config).targets.to_dict("records")
+    target, _ = advice_of(runs, config)
     assert (target["suite"], target["elsewhere"]) == ("E", 1)
