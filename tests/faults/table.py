@@ -174,12 +174,13 @@ def a_gamma_beyond_the_context(scene: Scene) -> None:
 
 
 def ask(scene: Scene, lines: str, **more: Any) -> None:
-    """Send the lines of a file in the suite's place of texts."""
+    """Add a suite that sends the lines of a file."""
     file = scene.file("asked.jsonl")
     file.write_text(lines)
     scene.config["workloads"] = {"asked": {"kind": "file", "file": str(file)} | more}
-    suite = scene.config["suites"]["S"]
-    suite |= {"prompts": [], "prompt_lengths": [], "workloads": ["asked"]}
+    texts = {"prompts": [], "prompt_lengths": [], "workloads": ["asked"]}
+    scene.config["suites"]["W"] = scene.config["suites"]["S"] | texts
+    scene.config["campaign"]["suites"].append("W")
 
 
 @fault(r"ConfigError: \S*asked\.jsonl, line 2: no JSON", "-n")
