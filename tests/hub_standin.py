@@ -165,7 +165,8 @@ class _Handler(BaseHTTPRequestHandler):
             if path.startswith("/api/models/"):
                 self._list(*path.removeprefix("/api/models/").split("/", 3))
             else:
-                owner, name, _, revision, file = path.lstrip("/").split("/", 4)
+                place = path.removeprefix("/datasets").lstrip("/")
+                owner, name, _, revision, file = place.split("/", 4)
                 self._give(f"{owner}/{name}", revision, file)
         finally:
             host, asked = str(self.server.server_address[0]), self.headers.get("Range")

@@ -16,12 +16,16 @@ from specmoe.analysis.intervals import (
     interval_of_speedup,
     interval_over_prompts,
     joint_intervals,
+    ratio_of_prompts,
     ratio_of_speedups,
 )
 
 CONFIDENCE = 0.95
 PROMPTS, PASSES = 4, 2
-KINDS = ["speedup", "rate", "other prompts", "ratio, same blocks", "ratio, other blocks"]
+KINDS = [
+    *("speedup", "rate", "other prompts", "ratio, same blocks", "ratio, other blocks"),
+    "ratio, categories",
+]
 
 
 @dataclass(frozen=True)
@@ -187,6 +191,9 @@ def cover(
         covered["ratio, other blocks"].add(ends, math.exp(0.3))
         [other] = campaign(generator, spread, repeats, [0.0], tails=tails, other_prompts=True)
         covered["other prompts"].add(interval_over_prompts(other, CONFIDENCE), 1)
+        half = other["prompt"] < PROMPTS // 2
+        ends = ratio_of_prompts(other[half], other[~half], CONFIDENCE)[1:]
+        covered["ratio, categories"].add(ends, 1)
         # A rate is the mean over prompts, so a block's is its error times that mean.
         prompts = np.exp(spread.prompt * generator.standard_normal(PROMPTS))
         [blocks] = campaign(generator, Spread(spread.block, 0, 0, 0), repeats, [0.0], tails=tails)

@@ -170,6 +170,44 @@ def a_gamma_beyond_the_context(scene: Scene) -> None:
     scene.config["suites"]["S"]["gammas"] = [4, 600]
 
 
+# Workloads.
+
+
+def ask(scene: Scene, lines: str, **more: Any) -> None:
+    """Add a suite that sends the lines of a file."""
+    file = scene.file("asked.jsonl")
+    file.write_text(lines)
+    scene.config["workloads"] = {"asked": {"kind": "file", "file": str(file)} | more}
+    texts = {"prompts": [], "prompt_lengths": [], "workloads": ["asked"]}
+    scene.config["suites"]["W"] = scene.config["suites"]["S"] | texts
+    scene.config["campaign"]["suites"].append("W")
+
+
+@fault(r"ConfigError: \S*asked\.jsonl, line 2: no JSON", "-n")
+def a_broken_line_of_a_workload(scene: Scene) -> None:
+    ask(scene, '{"prompt": "a"}\n{"prompt": "b"\n')
+
+
+@fault(r"asked\.jsonl, line 1: neither 'prompt' nor 'messages'", "-n")
+def a_line_without_a_prompt(scene: Scene) -> None:
+    ask(scene, '{"promt": "a"}\n')
+
+
+@fault(r"asked\.jsonl: lines 1 and 3 have the same id '3'", "-n")
+def two_prompts_of_one_id(scene: Scene) -> None:
+    ask(scene, '{"prompt": "a", "id": 3}\n{"prompt": "b"}\n{"prompt": "c"}\n')
+
+
+@fault(r"workloads\.asked: \S*asked\.jsonl has no prompt", "-n")
+def an_empty_workload(scene: Scene) -> None:
+    ask(scene, "\n\n")
+
+
+@fault("ModelError: model target has no chat template; give its workload template: raw")
+def a_model_without_a_chat_template(scene: Scene) -> None:
+    ask(scene, '{"prompt": "a"}\n', template="chat")
+
+
 # Ways of drafting.
 
 

@@ -13,6 +13,11 @@ import pandas as pd
 
 from specmoe.analysis import cost_tables
 from specmoe.analysis.build import Analysis
+from specmoe.analysis.categories import (
+    compare_categories,
+    gaps_between_categories,
+    how_texts_end,
+)
 from specmoe.analysis.controls import with_controls
 from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.file_types import compare_types
@@ -177,7 +182,9 @@ def analysis_of(rows: list[dict]) -> Analysis:
     sweep = summarise(compared[of_length], "prompt", "n_prompt")
     if not sweep.empty:
         sweep["baseline_tokens_per_second"] = BASELINE_RATE
-    by_prompt = summarise(compared[~of_length], "prompt")
+    workload = compared["workload"]
+    texts = compared.assign(prompt=workload.where(workload.notna(), compared["prompt"]))
+    by_prompt = summarise(texts[~of_length], "prompt")
     if not by_prompt.empty:
         by_prompt["prompt_label"] = by_prompt["prompt"].str.capitalize()
     cells = summarise(compared)
@@ -197,6 +204,9 @@ def analysis_of(rows: list[dict]) -> Analysis:
         suites=SUITES,
         campaign=CAMPAIGN,
         by_prompt=by_prompt,
+        categories=compare_categories(compared, settings),
+        category_gaps=gaps_between_categories(compared, settings),
+        endings=how_texts_end(runs),
         marked=unmarked(runs),
         required_time=needed_times(runs),
     )
@@ -398,6 +408,33 @@ def sampled() -> Analysis:
 
 
 @cache
+def with_categories() -> Analysis:
+    """Return a campaign of a workload: code gains, poems lose, half of the tokens are forced."""
+    rows = []
+    for category, speedup in (("code", 1.5), ("poems", 0.8)):
+        for number in range(4):
+            prompt = f"mine_{category}{number}"
+            of_prompt = [
+                *baseline_runs(["moe_q4"], [prompt], 3),
+                *speculative_runs(
+                    "W",
+                    "moe_q4",
+                    "draft_0.8b",
+                    4,
+                    [BASELINE_RATE * speedup * (1 + 0.01 * (number + block)) for block in range(3)],
+                    prompt,
+                ),
+            ]
+            text = list(range(N_PREDICT // 2)) + [7] * (N_PREDICT // 2)
+            rows += [
+                row
+                | {"workload": "mine", "category": category, "past_end": N_PREDICT // 2}
+                | {"tokens": text}
+                for row in of_prompt
+            ]
+    return analysis_of(rows)
+
+
 def several_types() -> Analysis:
     """Return two files of one MoE, of 1 and 2 GB a pass, with speedups of 1.20 and 1.50."""
     rows = [
@@ -482,12 +519,16 @@ def _row(
         "prompt": prompt,
         "n_prompt": n_prompt,
         "n_predict": N_PREDICT,
+        "generated": N_PREDICT,
+        "stop": "length",
+        "stopped_by": "length",
         "temperature": 0.0,
         "prompt_ms": n_prompt / 0.8,  # 800 tokens a second
         "decode_ms": 1000 * (N_PREDICT - 1) / rate,
         "tokens_per_second": rate,
         "imposed_acceptance": None,
         **dict.fromkeys(["rounds", "drafted", "accepted", "baseline", "common_prefix"]),
+        **dict.fromkeys(["workload", "category", "past_end", "tokens"]),
         **dict.fromkeys(["replays", "replays_rejected"], float("nan")),
         **dict.fromkeys([*PARAMETERS, *ROUNDS]),
     }

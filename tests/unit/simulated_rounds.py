@@ -127,6 +127,7 @@ def row(
         "repeat": repeat,
         "prompt_ms": 80.0,
         "generated": N_PREDICT,
+        "stopped_by": "length",
         "imposed_acceptance": imposed,
         "baseline": f"{suite}/{target}/none/g0/aNone/r{repeat}/passage-64",
         "draft_ms": None,

@@ -7,7 +7,14 @@ from pathlib import Path
 from specmoe import errors
 from specmoe.config.block import Block, Protocol
 from specmoe.config.parse import parse
-from specmoe.engine.job import alone_on_its_host, engine_job, job_of, log_of_job, provenance
+from specmoe.engine.job import (
+    alone_on_its_host,
+    engine_job,
+    job_of,
+    log_of_job,
+    provenance,
+    refuse_without_template,
+)
 from specmoe.files import replace_text
 from specmoe.measure import paired, study_commands
 from specmoe.measure.file_state import unchanged
@@ -29,6 +36,8 @@ def main() -> None:
     args = parser.parse_args()
     made_by = provenance(args.engine, args.target_card, args.draft_card)
     block = parse(Block, args.block)
+    if block.sends_chats:
+        refuse_without_template(args.target_card, block.target)
     protocol = PROTOCOLS[block.protocol]
     digests = {args.target: made_by["target_sha256"]}
     if args.draft:

@@ -439,3 +439,13 @@ def test_the_shipped_demo_gets_the_answer_of_the_exhaustive_grid(root):
             assert best == max(gains & set(own), key=speedups.get)
         else:
             assert best == max(own, key=speedups.get)
+
+
+def test_of_equal_sets_of_prompts_the_one_whose_texts_may_end_answers(config):
+    stated = campaign(setting(4, [80.0, 81.0, 82.0], suite="A"))
+    ending = campaign(setting(4, [60.0, 61.0, 62.0], suite="E")).assign(stop="eos")
+    for column in ("run", "block", "prompt", "baseline"):
+        ending[column] = ending[column].map(lambda name: name and f"{name}-to-its-end")
+    runs = pd.concat([stated, ending])
+    target, _ = advice_of(runs, config)
+    assert (target["suite"], target["elsewhere"]) == ("E", 1)

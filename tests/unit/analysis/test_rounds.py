@@ -11,7 +11,7 @@ def run(**columns):
     return {
         **{"suite": "M", "target": "t", "draft": "d", "gamma": 4},
         **{"protocol": "paired", "engine": "e", "method": "ngram-mod,draft-mtp"},
-        **{"n_predict": 101, "rounds": 10, "drafted": 40, "accepted": 20},
+        **{"generated": 101, "rounds": 10, "drafted": 40, "accepted": 20},
         **{"replays": 6, "replays_rejected": 1},
         "accepted_lengths": [4, 2, 1, 1, 2],
         **{"drafts_by_type": [4, 6], "drafted_by_type": [16, 24], "accepted_by_type": [8, 12]},
@@ -23,7 +23,7 @@ def test_the_drafting_share_is_of_all_steps_but_replays():
     share = drafting_share(pd.DataFrame([run()]))
     assert share.tolist() == pytest.approx([10 / 75])
     # A method that drafts always has no other steps: each gives one token besides those accepted.
-    always = run(n_predict=31, replays=0, replays_rejected=0)
+    always = run(generated=31, replays=0, replays_rejected=0)
     assert drafting_share(pd.DataFrame([always])).tolist() == [1]
 
 

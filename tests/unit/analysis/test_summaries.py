@@ -36,6 +36,7 @@ def run(name, rate, *, draft="none", gamma=0, prompt="passage-64", repeat=0, bas
         "prompt_ms": 32.0,
         "decode_ms": 63_000 / rate,
         "n_predict": 64,
+        "generated": 64,
         "tokens_per_second": rate,
         "rounds": 10,
         "drafted": 40,

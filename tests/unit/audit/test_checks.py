@@ -72,6 +72,7 @@ def plain(target="target", repeat=0, ms_per_token=TARGET_MS, **more):
         "decodes": 64,
         "decode_failures": 0,
         "tokens": TOKENS,
+        "stopped_by": "length",
         "baseline": None,
         "target_sha256": target,
         "draft_sha256": None,
@@ -656,3 +657,74 @@ def test_a_text_too_short_or_imposed_is_no_collapsed_one():
     for other in ({"tokens": [0] * 15}, {"tokens": [0] * 64, "imposed_acceptance": 0.5}):
         found = after("collapsed_output", plain(run="other", **other), run="other")
         assert found["verdict"] == "not applicable"
+
+
+def ended(tokens, **more):
+    """Return the second repeat, if its text had ended after so many tokens of the last round."""
+    cut = 64 - tokens
+    took = speculative()["decode_ms"]
+    return speculative(
+        1,
+        stopped_by="eos",
+        generated=tokens,
+        tokens=TOKENS[:tokens],
+        tokens_per_second=1000 * (tokens - 1) / took,
+        **{"decodes": 31} | more,
+    ) | ({"baseline": None} if cut else {})
+
+
+@pytest.mark.parametrize("tokens", [64, 62, 60])
+def test_a_text_may_end_within_the_last_round(tokens):
+    assert after("accounting", ended(tokens))["verdict"] == "pass"
+
+
+def test_no_round_has_more_tokens_after_an_end_than_it_drafts():
+    found = after("accounting", ended(58))
+    assert found["verdict"] == "fail"
+    assert "tokens, 58 exist" in found["why"]
+
+
+def test_a_run_of_stated_length_has_all_its_tokens_though_a_text_that_ends_may_have_fewer():
+    short = ended(62) | {"stopped_by": "length"}
+    assert "62 tokens generated, 64 asked for" in after("accounting", short)["why"]
+    long = ended(64) | {"n_predict": 60}
+    assert "64 tokens generated, 60 asked for at most" in after("accounting", long)["why"]
+
+
+def test_passes_after_an_end_are_counted_up_to_the_round_that_was_cut():
+    alone = plain(1, stopped_by="eos", generated=62, tokens=TOKENS[:62], decodes=62)
+    same = {"baseline": "P/target/none/r1"}
+    assert after("accounting", alone, ended(62) | same)["verdict"] == "pass"
+    for decodes in (28, 36):
+        assert after("accounting", alone, ended(62, decodes=decodes) | same)["verdict"] == "fail"
+
+
+def test_a_text_that_ends_in_its_first_round_has_the_passes_of_that_round():
+    counters = {"rounds": 1, "drafted": 4, "accepted": 4, "accepted_per_position": [1] * 4}
+    counters |= {"replays": 0, "replays_rejected": 0, "decodes": 2, "decode_ms": 60.0}
+    run = ended(2, **counters) | {"tokens_per_second": 1 / 0.06, "draft_ms": 4 * DRAFT_MS}
+    audit = audited(campaign(run))
+    assert failures(audit) == {run["run"]: {"determinism"}}  # the other repeats are longer
+    assert finding(audit, "bandwidth")["verdict"] == "pass"
+    assert finding(audit, "bandwidth")["why"].startswith("1 passes")
+
+
+def test_texts_that_end_at_another_token_than_their_baselines_are_told_apart():
+    run = ended(62) | {"baseline": "P/target/none/r1", "tokens": [*TOKENS[:61], 999]}
+    why = after("losslessness", run)["why"]
+    assert why.startswith("leaves P/target/none/r1 after 61 of 64 tokens")
+
+
+def test_the_time_of_a_text_that_ends_after_a_few_tokens_is_not_compared():
+    few = plain(1, stopped_by="eos", generated=9, tokens=TOKENS[:9], decodes=9, decode_ms=160.0)
+    fast = {"baseline": "P/target/none/r1", "decode_ms": 60.0, "tokens_per_second": 8 / 0.06}
+    counters = {"rounds": 2, "drafted": 8, "accepted": 6, "replays": 0, "replays_rejected": 0}
+    run = ended(9, **counters) | fast | {"draft_ms": 10.0}
+    found = after("baseline_time", few, run)
+    assert (found["verdict"], found["why"]) == (
+        "not applicable",
+        "its text ended after fewer than 16 tokens",
+    )
+    # A run of a stated length is held to its time however short it is.
+    length = {"stopped_by": "length", "n_predict": 9}
+    assert after("baseline_time", few | length, run | length)["verdict"] == "fail"

@@ -30,6 +30,7 @@ from ..paper_analyses import (
     several_ways,
     single,
     speculative_runs,
+    with_categories,
     without_drafts,
 )
 
@@ -41,6 +42,7 @@ SHOWING = {
     **dict.fromkeys(["methods", "positions"], several_methods),
     "temperatures": sampled,
     "types": several_types,
+    "categories": with_categories,
     **dict.fromkeys(["verification_cost", "predicted_speedup", "break_even", "roofline"], costed),
 }
 CAMPAIGNS = list(dict.fromkeys([full, single, without_drafts, *SHOWING.values()]))
@@ -343,7 +345,7 @@ def test_prompt_lengths_show_the_baseline_of_a_suite_once():
 def test_any_label_is_shown_as_text(name, label):
     figure = drawn(FIGURES[name](relabelled(SHOWING.get(name, full)(), "moe_q4", label)))
     assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
-    titled = {"methods", "positions", "protocols", "side_by_side", "types"}
+    titled = {"categories", "methods", "positions", "protocols", "side_by_side", "types"}
     if name not in {"throughput", "required_time", "break_even", *titled}:
         assert any(style.short(label) in entry for entry in legend(figure))
 

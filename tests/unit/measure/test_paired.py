@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from specmoe.config.backend import Backend
-from specmoe.config.block import Arrangement, Side
+from specmoe.config.block import Arrangement, PromptSource, Sending, Side, Stop, Template
 from specmoe.engine.job import Job
 from specmoe.engine.memory import WORKING_BYTES
 from specmoe.engine.server import Settings
@@ -30,6 +30,8 @@ class Machine:
 
     decode_ms: tuple[float, ...] = (100.0,)  # of a server's requests; the last one holds on
     private_bytes: int | None = 0
+    ends_after: int = 10**9  # tokens, where a text may end
+    chats: list[tuple[Any, bool | None]] = field(default_factory=list)
     live: list[str] = field(default_factory=list)
     events: list[tuple[str, ...]] = field(default_factory=list)  # side, what, live sides
     requests: list[dict[str, Any]] = field(default_factory=list)
@@ -74,7 +76,11 @@ class StandIn:
     def tokenize(self, text):
         return list(range(len(text)))
 
-    def complete(self, prompt, *, n_predict, temperature, seed):
+    def apply_template(self, messages, thinking):
+        self.machine.chats.append((messages, thinking))
+        return "".join(message["content"] for message in messages)
+
+    def complete(self, prompt, *, n_predict, temperature, seed, until_end):
         times = self.machine.decode_ms
         decode_ms = times[min(self.answered, len(times) - 1)]
         self.answered += 1
@@ -85,8 +91,10 @@ class StandIn:
             with self.log.open("a") as log:
                 log.write(f"| task {self.answered} | accepted 1/{self.side.gamma} draft tokens\n")
                 log.write(statistics_line(self.answered, self.side.gamma))
+        ended = until_end and self.machine.ends_after < n_predict
         return {
-            "tokens": [len(prompt) + seed] * n_predict,
+            "tokens": [len(prompt) + seed] * (self.machine.ends_after if ended else n_predict),
+            "stop_type": "eos" if ended else "limit",
             "timings": {"prompt_n": len(prompt), "prompt_ms": 1.0, "predicted_ms": decode_ms},
         }
 
@@ -306,3 +314,84 @@ def test_a_summary_has_the_rate_of_each_side(job):
         "alone 310.0",
         "g4 310.0",
     ]
+
+
+QUESTIONS = [
+    {"prompt": "abc", "category": "short"},
+    {"messages": [{"role": "user", "content": "abcdef"}], "category": "long"},
+]
+
+
+def workload_block(job, **more):
+    """Return a block of two questions of a workload, whose file it writes."""
+    lines = "\n".join(map(json.dumps, QUESTIONS))
+    (job.root / "asked.jsonl").write_text(lines + "\n")
+    prompts = tuple(
+        PromptSource(
+            f"asked-{number}",
+            "asked.jsonl",
+            line=number,
+            workload="asked",
+            category=question["category"],
+        )
+        for number, question in enumerate(QUESTIONS, 1)
+    )
+    sendings = {"asked": Sending(Template.CHAT, thinking=False)}
+    return compared(**{"prompts": prompts, "sendings": sendings} | more)
+
+
+@pytest.mark.parametrize("arrangement", [Arrangement.TOGETHER, Arrangement.IN_TURN])
+def test_prompts_of_a_workload_are_sent_as_the_template_writes_their_chats(job, arrangement):
+    found = rows(measure(workload_block(job, arrangement=arrangement), job))
+    assert [chat for chat, _ in job.machine.chats[:2]] == [
+        [{"role": "user", "content": "abc"}],
+        QUESTIONS[1]["messages"],
+    ]
+    assert {thinking for _, thinking in job.machine.chats} == {False}
+    assert {(row["prompt"], row["category"], row["n_prompt"]) for row in found} == {
+        ("asked-1", "short", 3),
+        ("asked-2", "long", 6),
+    }
+
+
+@pytest.mark.parametrize("arrangement", [Arrangement.TOGETHER, Arrangement.IN_TURN])
+def test_a_run_may_stop_where_its_target_ends_and_its_row_says_so(job, arrangement):
+    job.machine.ends_after = 5
+    block = workload_block(job, stop=Stop.EOS, arrangement=arrangement)
+    record = measure(block, job)
+    assert record["ends"] == {}
+    for row in rows(record):
+        assert (row["generated"], row["stop"], row["stopped_by"]) == (5, "eos", "eos")
+        assert row["past_end"] is None  # `mark_past_end` sees all records
+
+
+def test_a_target_that_does_not_end_stops_after_n_predict_tokens(job):
+    for row in rows(measure(workload_block(job, stop=Stop.EOS), job)):
+        assert (row["generated"], row["stopped_by"]) == (32, "length")
+
+
+def test_a_text_of_one_token_has_no_rate(job):
+    job.machine.ends_after = 1
+    for row in rows(measure(workload_block(job, stop=Stop.EOS), job)):
+        assert (row["generated"], row["tokens_per_second"]) == (1, None)
+
+
+@pytest.mark.parametrize("arrangement", [Arrangement.TOGETHER, Arrangement.IN_TURN])
+def test_of_runs_that_go_on_the_target_alone_is_asked_where_it_ends(job, arrangement):
+    job.machine.ends_after = 5
+    record = measure(workload_block(job, arrangement=arrangement), job)
+    ends = {
+        prompt: (len(end["tokens"]), end["stopped_by"]) for prompt, end in record["ends"].items()
+    }
+    assert ends == {"asked-1": (5, "eos"), "asked-2": (5, "eos")}
+    assert [row["generated"] for row in rows(record)] == [32] * 4
+
+
+@pytest.mark.parametrize("more", [{"repeat": 1}, {"temperature": 0.5}, {"stop": Stop.EOS}])
+def test_where_it_ends_is_asked_once_and_only_where_it_helps(job, more):
+    assert measure(workload_block(job, **more), job)["ends"] == {}
+
+
+def test_texts_of_no_workload_are_sent_as_ever(job):
+    assert measure(BLOCK, job)["ends"] == {}
+    assert job.machine.chats == []

@@ -128,3 +128,12 @@ def test_a_quantized_tensor_is_made_in_pieces_of_any_size(dtype, tensor, monkeyp
 @pytest.mark.parametrize("dtype", QUANTIZED)
 def test_a_quantized_tensor_without_deviation_is_zero(dtype):
     assert not decoded(replace(MATRIX, dtype=dtype, deviation=0.0)).any()
+
+
+@pytest.mark.parametrize("dtype", QUANTIZED)
+def test_a_scaled_row_is_that_many_times_the_same_numbers(dtype):
+    tensor = replace(MATRIX, scaled_rows=((5, 1.5),))
+    for kind in (dtype, "F32"):
+        weights, own = (decoded(replace(one, dtype=kind)) for one in (tensor, MATRIX))
+        np.testing.assert_allclose(weights[5], 1.5 * own[5], rtol=2**-9)
+        np.testing.assert_array_equal(np.delete(weights, 5, 0), np.delete(own, 5, 0))

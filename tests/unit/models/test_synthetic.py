@@ -294,6 +294,35 @@ def test_a_tied_head_is_as_strong_as_an_untied_one_and_does_not_favour_the_last_
     assert abs(np.diag(logits)).mean() < 3 * logits.std()
 
 
+@pytest.mark.parametrize("recipe", [CORE, replace(CORE, tied=True)])
+def test_the_end_of_a_text_alone_differs_in_a_model_that_ends(tmp_path, recipe):
+    end = byte_level_vocabulary(recipe.vocabulary).end_of_text
+    head = "token_embd.weight" if recipe.tied else "output.weight"
+    endless, ending = (written(tmp_path, replace(recipe, end_gain=gain)) for gain in (0, 1.5))
+    assert not endless[head][end].any()
+    assert ending[head][end].any()
+    for name in endless:
+        rest = [
+            np.delete(one[name], end, 0) if name == head else one[name] for one in (endless, ending)
+        ]
+        np.testing.assert_array_equal(*rest, err_msg=name)
+
+
+def test_the_end_of_a_text_is_as_strong_as_the_recipe_says():
+    wide = replace(CORE, hidden=4096, end_gain=1.5)
+    end = byte_level_vocabulary(wide.vocabulary).end_of_text
+    head = draw(planned(wide)["output.weight"], seed=0)
+    others = np.delete(head, end, 0)
+    others = others[others.any(axis=1)]
+    assert head[end].std() == pytest.approx(1.5 * others.std(), rel=0.05)
+
+
+def test_a_model_has_the_chat_template_of_its_recipe_and_else_none(tmp_path):
+    for has in (False, True):
+        write_model(tmp_path / "model.gguf", replace(CORE, chat_template=has))
+        assert read_card(tmp_path / "model.gguf").chat_template is has
+
+
 def table(recipe: Recipe) -> list[TensorInfo]:
     """Return the tensor table of a recipe's file, without drawing a weight."""
     return [

@@ -25,6 +25,7 @@ from ..paper_analyses import (
     relabelled,
     several_methods,
     single,
+    with_categories,
     without_drafts,
 )
 from .test_share import advised
@@ -240,6 +241,19 @@ def test_ways_of_drafting_have_a_section_where_several_were_measured(root):
     assert "Here 4 ways of drafting were measured in 7 settings on MoE Q4 and Dense 4B" in words
     assert "above one in 5 of these settings and below one in 2" in words
     assert "MoE Q4: n-gram pool + MTP, n = 2, γ = 4 (1.60); Dense 4B: prompt lookup" in words
+
+
+def test_workloads_have_a_section_where_one_was_sent(root):
+    assert 'id="workloads"' not in page_of(full(), root)
+    analysis = with_categories()
+    text = page_of(analysis, root, page_figures(analysis))
+    tables = ("table-categories", "table-category_gaps", "table-endings")
+    order = places(text, "results", "workloads", "figure-categories", *tables)
+    assert order == sorted(order) and order[-1] < text.index('id="audit"')
+    assert "poems" in text
+    assert "Each run had to generate 100 tokens" in text
+    ending = replace(analysis, endings=analysis.endings.assign(stop="eos"))
+    assert "Each run had to generate at most 100 tokens" in page_of(ending, root)
 
 
 @pytest.mark.parametrize(

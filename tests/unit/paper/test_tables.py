@@ -21,6 +21,7 @@ from ..paper_analyses import (
     several_methods,
     several_types,
     single,
+    with_categories,
     without_drafts,
 )
 from ..rendered_tables import latex
@@ -53,6 +54,7 @@ def test_the_supplement_includes_every_table():
         controlled,
         costed,
         costed_with_timed_passes,
+        with_categories,
     ],
 )
 def test_every_table_is_one_tabular_with_rows_of_equal_length(name, make):

@@ -45,7 +45,7 @@ def plan_of(root):
             "changed": {},
             "interrupted": {},
             "absent": {},
-            "prompt_tokens": {source.file: 50 for block in blocks for source in block.prompts},
+            "prompt_tokens": {source.prompt: 50 for block in blocks for source in block.prompts},
         }
         return make_plan(config, blocks, host, backend, Inventory(**facts | known))
 

@@ -138,6 +138,26 @@ def test_an_added_prompt_is_why_a_block_is_measured_again(changes):
     assert changes(now, before) == {now.block: "prompt left out: mine"}
 
 
+def test_of_many_added_prompts_some_are_named_and_the_others_counted(changes):
+    before = alone()
+    more = tuple(PromptSource(f"p{number}", "mine.txt") for number in range(50))
+    said = changes(before, replace(before, prompts=(*before.prompts, *more)))[before.block]
+    assert "prompt added: p0" in said
+    assert said.endswith("prompt added: p4, and 45 more")
+
+
+def test_a_record_of_an_earlier_release_has_the_same_prompts(changes, records):
+    before = alone()
+    folder = records(before)
+    file = next(folder.rglob("*.json"))
+    record = json.loads(file.read_text())
+    for prompt in record["block"]["prompts"]:
+        for key in ("line", "workload", "category"):
+            del prompt[key]
+    file.write_text(json.dumps(record))
+    assert changed_blocks([before], read_measured([before.block], folder)) == {}
+
+
 def test_another_gamma_is_why_a_comparison_is_measured_again(changes):
     before = compared()
     now = replace(before, sides=(*before.sides, Side(8), Side(8, 0.5)))

@@ -22,6 +22,7 @@ def rows(config):
     blocks = list_blocks(config, gpu=False)
     listed = [
         {"run": run, "backend": "cpu", "target_sha256": "a" * 64, "draft_sha256": None}
+        | {"generated": row["n_predict"]}
         | dict.fromkeys(["prompt_ms", "decode_ms", "tokens_per_second"], 9.0)
         | row
         for run, row in expected_rows(blocks).items()

@@ -20,13 +20,14 @@ from ..paper_analyses import (
     several_types,
     several_ways,
     single,
+    with_categories,
     without_drafts,
 )
 from ..rendered_tables import SPECIFICATIONS, page_tables, shown
 
 MAKERS = [
     *(full, single, without_drafts, sampled, several_types, several_methods),
-    *(several_ways, controlled, costed, costed_with_timed_passes, compared),
+    *(several_ways, controlled, costed, costed_with_timed_passes, compared, with_categories),
 ]
 
 

@@ -6,7 +6,7 @@ whose interval lies above 1; *off*, if the intervals of all settings lie below 1
 
 Settings are ranked among those that were measured on the same prompts, as speedups on code and on
 prose are no rivals. The set of prompts that answers is the one with most whole texts, because
-people send texts; among equals, the one with most prompts.
+people send texts; among equals, the one with most prompts, then one whose texts may end.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from specmoe.analysis.summaries import CELL
 from specmoe.audit.checks import marked_runs
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.backend import Backend
-from specmoe.config.block import PASSAGE_PREFIX, Protocol
+from specmoe.config.block import PASSAGE_PREFIX, Protocol, Stop
 from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard
@@ -218,6 +218,7 @@ def _settings(
             {
                 **first[_SIDE],
                 "prompt_set": ", ".join(prompts),
+                "until_end": first["stop"] == Stop.EOS,
                 "prompts": len(prompts),
                 "other_prompts_low": low,
                 "other_prompts_high": high,
@@ -247,11 +248,12 @@ def _ranked(own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], config: Conf
     return pd.concat([_ranked_rivals(rivals, members, config) for rivals in sets])
 
 
-def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int]:
+def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int, bool]:
     """Return what makes settings on the same prompts the ones that answer; no speed does."""
     prompts = str(rivals["prompt_set"].iloc[0]).split(", ")
     texts = sum(not prompt.startswith(PASSAGE_PREFIX) for prompt in prompts)
-    return bool((rivals["marked"] == 0).any()), texts, len(prompts)
+    sound, until_end = (rivals["marked"] == 0).any(), rivals["until_end"].iloc[0]
+    return bool(sound), texts, len(prompts), bool(until_end)
 
 
 def _ranked_rivals(

@@ -8,12 +8,15 @@ import pandas as pd
 
 from specmoe.analysis.advice import Answer, Standing
 from specmoe.analysis.build import Analysis
+from specmoe.analysis.category_text import describe_categories
 from specmoe.analysis.labelled import Record, advised_targets, draft_labels, records, table
+from specmoe.analysis.labelled_workloads import category_cells, gap_cells
 from specmoe.analysis.spread_text import precise
 from specmoe.config.methods import is_ngram, methods_of
 from specmoe.files import gigabytes
 
 WIDTH = 100
+_NAMED_PROMPTS = 8
 HEADS = {
     Answer.ON: "switch it on",
     Answer.OFF: "leave it off",
@@ -41,9 +44,11 @@ def describe_advice(analysis: Analysis) -> str:
             "Its models are synthetic: this shows the method and is not advice for real ones."
         )
     advised = advised_targets(analysis)
+    categories, gaps = category_cells(analysis), gap_cells(analysis)
     for row in records(advised):
         own = records(settings[settings["target"] == row["target"]])
-        lines += ["", *_target(row, own, campaign)]
+        by_category = describe_categories(row, categories, gaps)
+        lines += ["", *_target(row, own, campaign, by_category)]
     every = table(analysis, "advice")["target"]
     if alone := ", ".join(every[~every.isin(advised["target"])]):
         lines += ["", *_wrapped(f"No runs with a draft and their own baselines: {alone}", "")]
@@ -54,15 +59,22 @@ def describe_advice(analysis: Analysis) -> str:
 def advice_values(analysis: Analysis) -> dict[str, Any]:
     """Return the advice as plain values; an unknown value is null."""
     settings = records(table(analysis, "advice_settings"))
+    categories = records(table(analysis, "categories"))
     targets = []
     for row in records(table(analysis, "advice")):
-        own = [_plain(one) for one in settings if one["target"] == row["target"]]
-        targets.append(_plain(row) | {"measured": own})
+        own, by_category = (
+            [_plain(one) for one in rows if one["target"] == row["target"]]
+            for rows in (settings, categories)
+        )
+        more = {"by_category": by_category} if by_category else {}
+        targets.append(_plain(row) | {"measured": own} | more)
     confidence = float(analysis.campaign["confidence"].iloc[0])
     return {"campaign": analysis.name, "confidence": confidence, "targets": targets}
 
 
-def _target(row: Record, settings: list[Record], campaign: Record) -> list[str]:
+def _target(
+    row: Record, settings: list[Record], campaign: Record, by_category: list[str]
+) -> list[str]:
     answer = Answer(row["answer"])
     lines = [f"{row['label']} ({row['target']}): {HEADS[answer]}"]
     if answer is Answer.ON:
@@ -75,6 +87,8 @@ def _target(row: Record, settings: list[Record], campaign: Record) -> list[str]:
         lines += _wrapped(f"{_sentence(row['reason'])}{known}")
     if pd.notna(row["end_to_end"]):
         lines += _wrapped(_with_prompt(row))
+    for text in by_category:
+        lines += _wrapped(text)
     if row["settings"]:
         lines += _wrapped(_sureness(row, campaign))
     if row["set_aside"]:
@@ -175,7 +189,10 @@ def _sureness(row: Record, campaign: Record) -> str:
         )
     text = f"How sure: {'; '.join(parts)}."
     if row["elsewhere"]:
-        text += f" It is about prompts {row['prompt_set']}; settings on others: {row['elsewhere']}."
+        about = f"prompts {row['prompt_set']}"
+        if row["prompts"] > _NAMED_PROMPTS:
+            about = f"{row['prompts']} prompts"
+        text += f" It is about {about}; settings on others: {row['elsewhere']}."
     if pd.notna(row["other_prompts_low"]):
         text += (
             f" Interval for other prompts like its {row['prompts']}, not allowing for the choice:"

@@ -8,6 +8,11 @@ import pandas as pd
 
 from specmoe.analysis import cost_tables
 from specmoe.analysis.advice import Measured, advise
+from specmoe.analysis.categories import (
+    compare_categories,
+    gaps_between_categories,
+    how_texts_end,
+)
 from specmoe.analysis.ceilings import ceilings
 from specmoe.analysis.controls import Control, with_controls
 from specmoe.analysis.drafts import list_drafts
@@ -60,8 +65,14 @@ class Analysis(TableFolder):
     suites: pd.DataFrame
     # One row of plain values that describe the campaign.
     campaign: pd.DataFrame
-    # The cells per text, with prompt and prompt_label.
+    # The cells per text, with prompt and prompt_label; all prompts of a workload are one text here.
     by_prompt: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # The cells per workload and category, the categories whose speedups differ, and how texts end:
+    # see `compare_categories`, `gaps_between_categories` and `how_texts_end`. Without rows where no
+    # suite sends a workload.
+    categories: pd.DataFrame = field(default_factory=pd.DataFrame)
+    category_gaps: pd.DataFrame = field(default_factory=pd.DataFrame)
+    endings: pd.DataFrame = field(default_factory=pd.DataFrame)
     # The cells per temperature, see `compare_temperatures`.
     temperatures: pd.DataFrame = field(default_factory=pd.DataFrame)
     # The cells of one network in files of several types, see `compare_types`.
@@ -139,6 +150,11 @@ def analyse(
     usual = usual_runs(runs, config)
     usually_compared = compared[compared["run"].isin(usual["run"])]
     of_length = usually_compared["prompt"].str.startswith(PASSAGE_PREFIX).astype(bool)
+    workload = usually_compared["workload"]
+    texts = usually_compared.assign(
+        prompt=workload.where(workload.notna(), usually_compared["prompt"])
+    )
+    of_draft = _without_controls(with_controls(usually_compared, unrelated, cards))
 
     def summarise(members: pd.DataFrame, *more: str) -> pd.DataFrame:
         return with_controls(summarise_cells(members, statistics, [*CELL, *more]), unrelated, cards)
@@ -155,7 +171,10 @@ def analyse(
         baselines=summarise_baselines(usual, statistics),
         cells=cells,
         sweep=summarise(usually_compared[of_length], "prompt", "n_prompt"),
-        by_prompt=_with_prompt_labels(summarise(usually_compared[~of_length], "prompt"), config),
+        by_prompt=_with_prompt_labels(summarise(texts[~of_length], "prompt"), config),
+        categories=compare_categories(of_draft, statistics),
+        category_gaps=gaps_between_categories(of_draft, statistics),
+        endings=how_texts_end(usual),
         spread=spread,
         temperatures=compare_temperatures(
             compared[compared["imposed_acceptance"].isna()],

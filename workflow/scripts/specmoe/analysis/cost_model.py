@@ -67,7 +67,8 @@ class RunCounts:
     def single_steps(self) -> int:
         """Return how many passes drafted nothing, such as the one for a run's last token."""
         given = self.accepted + self.rounds + self.replays - self.replays_rejected
-        return self.tokens - given
+        # Where a text ends within a round, tokens were accepted that it does not have.
+        return max(self.tokens - given, 0)
 
     def widths(self) -> Array:
         """Return the width of every round's pass.

@@ -11,7 +11,7 @@ other texts, and picks the best of many settings. Both make an interval wider;
 
 import math
 from collections.abc import Hashable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,10 @@ class Estimate(NamedTuple):
     value: float
     low: float
     high: float
+
+    def inverse(self) -> Self:
+        """Return the estimate of a ratio's inverse."""
+        return type(self)(1 / self.value, 1 / self.high, 1 / self.low)
 
 
 NO_INTERVAL = Interval(math.nan, math.nan)
@@ -134,6 +138,22 @@ def interval_over_prompts(compared: pd.DataFrame, confidence: float) -> Interval
     effective = max(total**2 / (squares**2 / degrees).sum(), min(blocks, prompts) - 1)
     reach = student_quantile(effective, confidence) * math.sqrt(total / (blocks * prompts))
     return _exponential(Interval(values.mean() - reach, values.mean() + reach))
+
+
+def ratio_of_prompts(
+    compared: pd.DataFrame, reference: pd.DataFrame, confidence: float
+) -> Estimate:
+    """Return the speedup on some prompts over that on others, with its interval.
+
+    Both are rows of `with_speedups`, of the same blocks. Prompts are what varies: Welch's t on the
+    prompts' mean logarithms. What a block does to all of its prompts cancels.
+    """
+    own, other = (
+        block_means(_logs(frame["speedup"]), frame["prompt"]).to_numpy()
+        for frame in (compared, reference)
+    )
+    ends = _welch(own, other, confidence)
+    return Estimate(math.exp(own.mean() - other.mean()), *_exponential(ends))
 
 
 def joint_intervals(cells: Mapping[Name, pd.DataFrame], confidence: float) -> dict[Name, Interval]:

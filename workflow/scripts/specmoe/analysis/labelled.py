@@ -11,6 +11,7 @@ import pandas as pd
 
 from specmoe.analysis.advice import ADVICE_COLUMNS, SETTING_COLUMNS
 from specmoe.analysis.build import CARD_COLUMNS, Analysis
+from specmoe.analysis.categories import ENDING_COLUMNS, GAP_COLUMNS
 from specmoe.analysis.ceilings import CEILINGS
 from specmoe.analysis.controls import Control
 from specmoe.analysis.cost_tables import PAIR
@@ -55,6 +56,9 @@ _COLUMNS = {
     "cells": f"{_CELL} control blocks",
     "sweep": f"{_CELL} control prompt n_prompt",
     "by_prompt": f"{_CELL} control prompt prompt_label",
+    "categories": f"{_CELL} workload category prompts blocks",
+    "category_gaps": " ".join(GAP_COLUMNS),
+    "endings": " ".join(ENDING_COLUMNS),
     "temperatures": f"""
         {_CELL} temperature pairs distance distance_expected p_value p_adjusted detectable
     """,

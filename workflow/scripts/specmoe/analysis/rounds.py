@@ -30,7 +30,7 @@ def drafting_share(runs: pd.DataFrame) -> "pd.Series[float]":
     saves a step. Null where a count is not known.
     """
     replays = (runs["replays"] - runs["replays_rejected"]).fillna(0)
-    steps = runs["n_predict"] - 1 - runs["accepted"] - replays
+    steps = runs["generated"] - 1 - runs["accepted"] - replays
     cells = runs.assign(steps=steps).astype({"steps": float, "rounds": float}).groupby(CELL)
     share: pd.Series[float] = cells["rounds"].sum(min_count=1) / cells["steps"].sum(min_count=1)
     return share

@@ -54,7 +54,9 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
     drafted["baseline_tokens_per_second"] = own.where(
         in_paired_suite, drafted["mean_baseline_tokens_per_second"]
     )
-    compared = drafted[drafted["baseline_tokens_per_second"].notna()].copy()
+    # A text that ends with its first token has no rate.
+    rated = drafted["baseline_tokens_per_second"].notna() & drafted["tokens_per_second"].notna()
+    compared = drafted[rated].copy()
     compared["speedup"] = compared["tokens_per_second"] / compared["baseline_tokens_per_second"]
     return compared.assign(**_prompt_ratios(compared, runs))
 
@@ -165,7 +167,7 @@ def summarise_cells(
                 "speedup_unpaired": rate / first["mean_baseline_tokens_per_second"],
                 "common_prefix_min": known["common_prefix"].min() if len(known) else np.nan,
                 "decode_failures": _total(members["decode_failures"]) / len(members),
-                "identical": (known["common_prefix"] == known["n_predict"]).mean()
+                "identical": (known["common_prefix"] == known["generated"]).mean()
                 if len(known)
                 else np.nan,
             }

@@ -17,7 +17,7 @@ from specmoe.audit.finding import (
 )
 from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
-from specmoe.config.block import Protocol
+from specmoe.config.block import Protocol, Stop
 from specmoe.config.methods import METHODS
 from specmoe.measure.common_prefix import common_prefix
 
@@ -158,9 +158,12 @@ def _output(run: Run) -> Iterator[Finding]:
     """Check that all was generated that was asked for, and that every token's id is there."""
     if run.generated is None:
         return
-    if run.protocol == Protocol.PAIRED:  # its requests ignore the end of the text
+    if run.protocol == Protocol.PAIRED:
         why = f"{run.generated} tokens generated, {run.n_predict} asked for"
-        yield equal(run.generated, run.n_predict, why)
+        if run.stopped_by == Stop.EOS:
+            yield at_most(run.generated, run.n_predict, f"{why} at most")
+        else:
+            yield equal(run.generated, run.n_predict, why)
     if run.tokens is not None:
         why = f"{len(run.tokens)} token ids for {run.generated} tokens generated"
         yield equal(len(run.tokens), run.generated, why)
@@ -197,9 +200,9 @@ def _rounds(run: Run) -> Iterator[Finding]:
         # llama-speculative ends between rounds and counts all tokens of the last one.
         yield equal(given, run.generated, why)
     else:
-        # llama-server never drafts past the tokens left to generate, so no round is cut; what is
-        # missing are steps without a draft.
-        yield at_most(given, run.generated, why)
+        # llama-server never drafts past the tokens left to generate, so a round is cut only where
+        # the text ends; what is missing are steps without a draft.
+        yield at_most(given, run.generated + run.cut, why)
 
 
 def _decodes(run: Run, baseline: Run | None) -> Iterator[Finding]:
@@ -212,7 +215,12 @@ def _decodes(run: Run, baseline: Run | None) -> Iterator[Finding]:
     if prompt is None:
         yield at_least(run.decodes, due + 1, f"{why} and one at least for it")
     else:
-        yield equal(run.decodes, due + prompt, f"{why} and {prompt} for it as in {run.baseline}")
+        why = f"{why} and {prompt} for it as in {run.baseline}"
+        if run.cut:
+            yield at_least(run.decodes, due + prompt, why)
+            yield at_most(run.decodes, due + prompt + run.cut, why)
+        else:
+            yield equal(run.decodes, due + prompt, why)
 
 
 def _positions(run: Run) -> Iterator[Finding]:

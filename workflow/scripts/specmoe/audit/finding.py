@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from specmoe.config.block import NO_DRAFT, Protocol
+from specmoe.config.block import NO_DRAFT, Protocol, Stop
 from specmoe.config.methods import Method, methods_of
 
 
@@ -65,6 +65,7 @@ class Run:
     decodes: int | None
     decode_failures: int | None
     tokens: tuple[int, ...] | None
+    stopped_by: str | None
     baseline: str | None
     target_sha256: str | None
     draft_sha256: str | None
@@ -111,6 +112,15 @@ class Run:
         return self.protocol, self.engine
 
     @property
+    def cut(self) -> int:
+        """The most tokens that may have been accepted and were cut off.
+
+        A target may end its text among the tokens that a round accepts, and those after it are
+        counted all the same.
+        """
+        return self.longest if self.stopped_by == Stop.EOS else 0
+
+    @property
     def timed_tokens(self) -> int | None:
         """How many tokens `decode_ms` spans: llama-server times the first with the prompt."""
         if self.generated is None:
@@ -121,11 +131,13 @@ class Run:
     def passes_after_prompt(self) -> int | None:
         """How many passes over the target follow the prompt's: each gives one token of its own.
 
-        The prompt's pass gives the first token, and a rejected replay gives none.
+        The prompt's pass gives the first token, and a rejected replay gives none. Where a text ends
+        within a round there may be more, see `cut`.
         """
         if self.generated is None or (self.speculative and self.accepted is None):
             return None
-        return self.generated - 1 - (self.accepted or 0) + (self.replays_rejected or 0)
+        due = self.generated - 1 - (self.accepted or 0) + (self.replays_rejected or 0)
+        return max(due, (self.rounds or 0) + (self.replays or 0)) if self.cut else due
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ of other text do, or evenly.
 from collections.abc import Mapping
 
 from specmoe.audit.bounds import Bandwidth, check_read_rate
+from specmoe.audit.counters import SHORTEST_TEXT
 from specmoe.audit.finding import Finding, Run, at_least, not_applicable
 from specmoe.config.audit import AuditSettings
-from specmoe.config.block import Protocol
+from specmoe.config.block import Protocol, Stop
 from specmoe.models.sizes import Size
 
 
@@ -30,6 +31,9 @@ def check_baseline_time(run: Run, baseline: Run | None, settings: AuditSettings)
         return not_applicable("time or number of passes is not known")
     if run.rounds is None or run.draft_ms is None:
         return not_applicable("its rounds or its time for drafting were not counted")
+    fewest = min(run.timed_tokens or 0, baseline.timed_tokens)
+    if run.stopped_by == Stop.EOS and fewest < SHORTEST_TEXT:
+        return not_applicable(f"its text ended after fewer than {SHORTEST_TEXT} tokens")
     step = took / baseline.timed_tokens
     each = run.draft_ms / run.drafted if run.drafted else 0.0
     again = run.rounds + (run.replays or 0)

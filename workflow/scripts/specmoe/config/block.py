@@ -30,6 +30,20 @@ class History(StrEnum):
     EARLIER = "earlier"  # the prompts before it in the same pass
 
 
+class Template(StrEnum):
+    """What is made of a prompt's text before it is sent."""
+
+    RAW = "raw"  # nothing
+    CHAT = "chat"  # a chat, by the target's own template
+
+
+class Stop(StrEnum):
+    """When a run ends."""
+
+    LENGTH = "length"  # after n_predict tokens; the target's own end is never sampled
+    EOS = "eos"  # at the target's own end, after n_predict tokens at the latest
+
+
 @dataclass(frozen=True)
 class PromptSource:
     """A prompt's id and file, and how many of its first tokens are sent (None: all).
@@ -40,6 +54,21 @@ class PromptSource:
     prompt: str
     file: str
     length: int | None = None
+    # The order of a block's prompts is drawn by this representation (`measure.turns`), so what was
+    # added later is no part of it.
+    line: int | None = field(default=None, repr=False)  # of the file, from 1; None: all of it
+    workload: str | None = field(default=None, repr=False)
+    category: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Sending:
+    """How the prompts of a workload are read from their lines, and sent."""
+
+    template: Template = Template.RAW
+    thinking: bool | None = None  # told to the template; None: nothing is
+    prompt_key: str = "prompt"  # of a line of JSON
+    messages_key: str = "messages"
 
 
 class Arrangement(StrEnum):
@@ -123,6 +152,8 @@ class Block:
     # Variables of the engine's processes, in addition to those that every engine process has.
     environment: dict[str, str] = field(default_factory=dict, hash=False)
     gate: dict[str, float] = field(default_factory=dict, hash=False)  # see `config.gate.Gate`
+    stop: Stop = Stop.LENGTH
+    sendings: dict[str, Sending] = field(default_factory=dict, hash=False)  # by workload
 
     @property
     def speculates(self) -> bool:
@@ -140,9 +171,25 @@ class Block:
         return any(not side.speculates for side in self.sides)
 
     @property
+    def sends_chats(self) -> bool:
+        """Whether the target's own template makes chats of some prompts."""
+        return any(one.template == Template.CHAT for one in self.sendings.values())
+
+    @property
     def runs(self) -> int:
         """How many runs the block has."""
         return len(self.sides) * len(self.prompts) * self.passes
+
+    @property
+    def ends_asked(self) -> tuple[PromptSource, ...]:
+        """The prompts after which the target alone is asked where it ends its text.
+
+        Runs of a stated length go on past that, so their answers cannot tell. Greedily the target
+        ends alike in every repeat.
+        """
+        if self.stop != Stop.LENGTH or self.repeat > 0 or self.temperature > 0:
+            return ()
+        return tuple(source for source in self.prompts if source.workload is not None)
 
     def setting(self, side: Side) -> str:
         """Return the id of what drafts on a side, with the parameters that someone set."""

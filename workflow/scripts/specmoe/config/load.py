@@ -15,15 +15,17 @@ from pydantic import ValidationError
 
 from specmoe.config.all_methods import NOTHING_SAID, FilesSay, spell_out
 from specmoe.config.base import describe_fault
-from specmoe.config.block import ITSELF, NO_DRAFT, Protocol
+from specmoe.config.block import ITSELF, NO_DRAFT, PASSAGE_PREFIX, Block, Protocol, Stop
 from specmoe.config.drafting import Drafting
 from specmoe.config.engines import PathEngine
+from specmoe.config.expand_workloads import expand_workloads
 from specmoe.config.matrix import comparison_of, left_out_blocks, list_blocks, suite_blocks
 from specmoe.config.methods import Method, is_ngram
 from specmoe.config.models import AnyModel, ConvertModel, NgramCache, SyntheticDraft, SyntheticModel
 from specmoe.config.schema import ALL, Config, Suite
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.config.trace_choice import choose_demonstration
+from specmoe.config.workloads import TextsWorkload
 from specmoe.errors import ConfigError, nearest
 
 # Top-level keys of earlier releases, and their present names.
@@ -43,12 +45,12 @@ REMOVED = {
 _LONGEST = 100_000
 
 # Where pydantic adds the branch of a tagged union to the place of a fault.
-_TAG_DEPTH = {"engines": 2, "model_sets": 3}
+_TAG_DEPTH = {"engines": 2, "model_sets": 3, "workloads": 2}
 # What it adds where a value may be of several types.
 _UNION_BRANCHES = ("list[", "literal[")
 
 # The lists of a suite whose product its blocks are.
-_LISTS = ["targets", "drafts", "gammas", "prompts", "prompt_lengths"]
+_LISTS = ["targets", "drafts", "gammas", "prompts", "workloads", "prompt_lengths"]
 _LISTS += ["temperatures", "imposed_acceptance"]
 
 
@@ -72,6 +74,8 @@ def load(
     _check_sources(config)
     _check_models_of_suites(config)
     config = spell_out(config, files_say(config))
+    _check_workloads(config)
+    config = expand_workloads(config, root)
     _check_length(config)
     for name, suite in config.selected_suites.items():
         _check_suite(config, name, suite)
@@ -240,7 +244,9 @@ def _check_suite(config: Config, name: str, suite: Suite) -> None:
             _refuse(f"{place}.{field}", "a value is named twice")
     _check_prompts(config, name, suite)
     _check_engine(config, name)
-    sides = [side for block in suite_blocks(config, name) for side in block.sides]
+    blocks = suite_blocks(config, name)
+    _check_block_prompts(blocks[0], place)
+    sides = [side for block in blocks for side in block.sides]
     gamma = max((side.longest for side in sides), default=0)
     generated = config.measurement.n_predict + gamma
     if generated >= config.measurement.context:
@@ -352,8 +358,48 @@ def _check_prompts(config: Config, name: str, suite: Suite) -> None:
     if published and suite.prompts and NO_DRAFT in suite.drafts:
         fault = "protocol published has no baselines on texts; give prompt_lengths"
         _refuse(f"{place}.prompts", fault)
-    if not suite.prompts and not suite.prompt_lengths:
-        _refuse(place, "name at least one of prompts and prompt_lengths")
+    if not suite.prompts and not suite.prompt_lengths and not suite.workloads:
+        _refuse(place, "name at least one of prompts, workloads and prompt_lengths")
+    if len(config.stops_of(name)) > 1:
+        fault = "all prompts of a suite stop alike; give those of another `stop` a suite of its own"
+        _refuse(place, fault)
+    if published and (suite.workloads or Stop.EOS in config.stops_of(name)):
+        fault = "protocol published knows neither workloads nor `stop: eos`"
+        _refuse(place, fault)
+    if suite.imposed_acceptance and Stop.EOS in config.stops_of(name):
+        fault = "text of imposed acceptance is not the target's and ends anywhere; use stop: length"
+        _refuse(f"{place}.imposed_acceptance", fault)
+
+
+def _check_block_prompts(block: Block, place: str) -> None:
+    """Check that the prompts of a suite's blocks have ids of their own and fit a command line."""
+    counted = Counter(source.prompt for source in block.prompts)
+    for prompt, times in counted.items():
+        if times > 1:
+            _refuse(f"{place}.workloads", f"{times} prompts of this suite have the id {prompt!r}")
+    if len(block.to_json()) > _LONGEST:
+        _refuse(
+            f"{place}.workloads",
+            f"{len(block.prompts)} prompts are more than a job can be given; sample fewer, or"
+            " divide them among suites",
+        )
+
+
+def _check_workloads(config: Config) -> None:
+    """Check that the suites' workloads exist, that their texts do, and that ids stay unique."""
+    for suite_name, suite in config.selected_suites.items():
+        for name in suite.workloads:
+            _require(name, config.workloads, f"suites.{suite_name}.workloads", "workload")
+    for name, workload in config.workloads.items():
+        if f"{name}-".startswith(PASSAGE_PREFIX):
+            _refuse("workloads", f"{name!r} names prompts of exact length; take another name")
+        if name in config.prompts.texts:
+            _refuse("workloads", f"{name!r} is a text of prompts.texts; take another name")
+        texts = workload.texts if isinstance(workload, TextsWorkload) else []
+        for text in texts:
+            _require(text, config.prompts.texts, f"workloads.{name}.texts", "prompt")
+        if len(set(texts)) < len(texts):
+            _refuse(f"workloads.{name}.texts", "a text is named twice")
 
 
 def _check_prompt_files(config: Config, root: Path) -> None:

@@ -10,6 +10,7 @@ from specmoe.config.block import (
     Block,
     PromptSource,
     Protocol,
+    Sending,
     Side,
 )
 from specmoe.config.drafting import Drafting
@@ -19,6 +20,7 @@ from specmoe.config.methods import Method
 from specmoe.config.schema import Config, Suite
 from specmoe.config.shuffle import shuffle_key
 from specmoe.config.timed_passes import DEPTH, Outputs, TimedPasses
+from specmoe.config.workloads import TextsWorkload, file_of
 
 # The text of the study's suite F (its repository, commit 4a72d16), which sends its first n words:
 # "Please write a detailed analysis of " and 50 times "the following topic. ", 156 in all.
@@ -125,6 +127,7 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
     """Return the blocks of one suite, with those that the campaign leaves out."""
     suite, measurement = config.suites[name], config.measurement
     protocol = config.protocol_of(name)
+    [stop] = config.stops_of(name)
     blocks = []
     temperatures = suite.temperatures or [measurement.temperature]
     for target, way, file, temperature in _comparisons(suite, temperatures):
@@ -159,6 +162,8 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
                     protocol=protocol,
                     environment=measurement.environment,
                     gate=measurement.gate.model_dump(),
+                    stop=stop,
+                    sendings=_sendings(config, suite),
                 )
             )
     return blocks
@@ -201,4 +206,23 @@ def _prompts(config: Config, suite: Suite, protocol: Protocol) -> tuple[PromptSo
         PromptSource(f"{PASSAGE_PREFIX}{length}", passage, length)
         for length in suite.prompt_lengths
     )
-    return (*texts, *lengths)
+    return (*texts, *lengths, *_workload_prompts(config, suite))
+
+
+def _workload_prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:
+    for name in suite.workloads:
+        workload = config.workloads[name]
+        for prompt in workload.prompts:
+            yield PromptSource(
+                f"{name}-{prompt.id}",
+                config.prompts.texts[prompt.id].file
+                if isinstance(workload, TextsWorkload)
+                else file_of(name, workload),
+                line=prompt.line,
+                workload=name,
+                category=prompt.category,
+            )
+
+
+def _sendings(config: Config, suite: Suite) -> dict[str, Sending]:
+    return {name: config.workloads[name].sending for name in suite.workloads}

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from specmoe.config.base import Positive, Strict, Times
-from specmoe.config.block import Arrangement, Protocol
+from specmoe.config.block import Arrangement, Protocol, Stop
 from specmoe.config.environment import may_be_given
 from specmoe.config.gate import Gate
 
@@ -39,7 +39,14 @@ class Measurement(Strict):
         description="`paired`: a llama-server process for each side of a comparison, on the same"
         " prompts; `published`: the study's own commands, llama-bench and llama-speculative",
     )
-    n_predict: int = Field(default=256, gt=1, description="tokens that each run generates")
+    n_predict: int = Field(
+        default=256, gt=1, description="tokens that each run generates; with `stop: eos` at most"
+    )
+    stop: Stop = Field(
+        default=Stop.LENGTH,
+        description="`length`: each run generates `n_predict` tokens, past the model's end if need"
+        " be; `eos`: until the model ends its text",
+    )
     temperature: float = Field(default=0.0, ge=0, description="sampling temperature; 0 is greedy")
     seed: int = Field(default=42, ge=0, description="seed of sampling")
     repeats: Times = Field(

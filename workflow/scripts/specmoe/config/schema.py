@@ -25,7 +25,7 @@ from specmoe.config.base import (
     Times,
     UserPath,
 )
-from specmoe.config.block import ITSELF, NO_DRAFT, Block, Protocol, Side
+from specmoe.config.block import ITSELF, NO_DRAFT, Block, Protocol, Side, Stop
 from specmoe.config.draft_labels import draft_label
 from specmoe.config.drafting import DEFAULT_MATCH, Chain, Drafting
 from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
@@ -42,6 +42,7 @@ from specmoe.config.models import (
     SyntheticDraft,
     SyntheticModel,
 )
+from specmoe.config.workloads import Workload
 from specmoe.files import named_if_damaged
 
 
@@ -124,6 +125,9 @@ class Suite(Strict):
         default=[], description="draft lengths γ: the most tokens drafted in a round"
     )
     prompts: list[Name] = Field(default=[], description="names in `prompts.texts`, sent whole")
+    workloads: list[Name] = Field(
+        default=[], description="names in `workloads`, every prompt of which is sent"
+    )
     prompt_lengths: list[Positive] = Field(
         default=[],
         description="prompts of so many tokens, cut from `prompts.passage`; protocol `published`"
@@ -274,6 +278,7 @@ class Config(Strict):
     model_sets: dict[Name, dict[Name, Model]]
     suites: dict[Name, Suite]
     prompts: Prompts
+    workloads: dict[Name, Workload] = Field(default={})
 
     @property
     def engine(self) -> PypiEngine | GitEngine | PathEngine:
@@ -327,6 +332,13 @@ class Config(Strict):
         """Return the protocol that a suite is measured by."""
         return self.suites[suite].protocol or self.measurement.protocol
 
+    def stops_of(self, suite: str) -> set[Stop]:
+        """Return how the runs of a suite end; a checked suite has a single way."""
+        of_workloads = (self.workloads[name].stop for name in self.suites[suite].workloads)
+        stops = {stop or self.measurement.stop for stop in of_workloads}
+        sends_more = self.suites[suite].prompts or self.suites[suite].prompt_lengths
+        return stops | {self.measurement.stop} if sends_more else stops
+
     def of_campaign(self) -> Self:
         """Return the part of this configuration that the campaign uses."""
         return self.model_copy(
@@ -334,6 +346,11 @@ class Config(Strict):
                 "engines": {name: self.engines[name] for name in self.used_engines},
                 "model_sets": {self.campaign.models: self.models},
                 "suites": self.selected_suites,
+                "workloads": {
+                    name: workload
+                    for name, workload in self.workloads.items()
+                    if any(name in suite.workloads for suite in self.selected_suites.values())
+                },
             }
         )
 

@@ -15,8 +15,9 @@ class Recipe:
     """The recipe of a synthetic model; sizes are counts of elements, not bytes.
 
     Members of one family differ only in `layers`, `experts`, `experts_used`, `expert_ffn`,
-    `mtp_blocks` and `dtype`. For llama-quantize's K-quants `hidden`, `ffn`, `expert_ffn`,
-    `heads * head_size` and `gdn_value_heads * gdn_head_size` must be multiples of 256.
+    `mtp_blocks`, `dtype` and `chat_template`. For llama-quantize's K-quants `hidden`, `ffn`,
+    `expert_ffn`, `heads * head_size` and `gdn_value_heads * gdn_head_size` must be multiples of
+    256.
     """
 
     # pydantic reads this: for it the recipe is a section of the configuration.
@@ -87,6 +88,17 @@ class Recipe:
         ),
     ] = "F16"
     tied: Annotated[bool, Field(description="the embedding is the output matrix too")] = False
+    end_gain: Annotated[
+        float,
+        Field(
+            description="strength of the token that ends a text, relative to the others; with 0"
+            " the model never ends, with 1.5 after some dozens of tokens. Members of one family"
+            " share it"
+        ),
+    ] = 0.0
+    chat_template: Annotated[
+        bool, Field(description="the file has a chat template, which writes chats as plain words")
+    ] = False
 
     def __post_init__(self) -> None:
         """Refuse shapes that llama.cpp would refuse later with a less clear message."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pydantic import ValidationError
 
 from specmoe.config.base import describe_fault
-from specmoe.config.block import Block, PromptSource, Protocol, Side
+from specmoe.config.block import Block, PromptSource, Protocol, Side, Stop
 from specmoe.config.drafting import Drafting, heeded
 from specmoe.config.matrix import list_blocks
 from specmoe.config.methods import METHODS, Loads, Method, chain_name
@@ -62,6 +62,8 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
         seed=config.measurement.seed,
         warmups=0,
         protocol=Protocol.PAIRED,
+        stop=Stop.LENGTH,
+        sendings={},
     )
     return Demonstration(
         block=block,

@@ -46,6 +46,13 @@ class Completion(_Answer):
 
     tokens: list[Count]
     timings: Timings
+    stop_type: str = ""
+
+
+class Templated(_Answer):
+    """The answer of `/apply-template`."""
+
+    prompt: str
 
 
 class Slot(_Answer):
@@ -64,6 +71,7 @@ class Properties(_Answer):
 TOKENIZED = TypeAdapter(Tokenized)
 DETOKENIZED = TypeAdapter(Detokenized)
 COMPLETION = TypeAdapter(Completion)
+TEMPLATED = TypeAdapter(Templated)
 SLOTS = TypeAdapter(Annotated[list[Slot], Field(min_length=1)])
 PROPERTIES = TypeAdapter(Properties)
 

@@ -20,7 +20,7 @@ from specmoe.engine.measuring_lock import alone
 from specmoe.engine.memory import usable_memory
 from specmoe.engine.server import Server, server_command
 from specmoe.engine.supervise import end_with
-from specmoe.errors import SpecmoeError
+from specmoe.errors import ModelError, SpecmoeError
 from specmoe.files import engine_path, named_if_damaged, read_record
 from specmoe.progress_lines import lines_to
 
@@ -112,6 +112,20 @@ def provenance(engine: Path, target_card: Path, draft_card: Path | None) -> dict
         "target_sha256": _digest_on(target_card),
         "draft_sha256": _digest_on(draft_card) if draft_card else None,
     }
+
+
+def refuse_without_template(card: Path, model: str) -> None:
+    """Raise ModelError for a model whose card says of no chat template.
+
+    llama-server would write chats in a format of its own choice instead, and say nothing.
+    """
+    with named_if_damaged(card):
+        has_template = read_record(card).get("chat_template")
+    if not has_template:
+        raise ModelError(
+            f"model {model} has no chat template; give its workload template: raw, or name a file"
+            " of the model that has one"
+        )
 
 
 def _digest_on(card: Path) -> str:

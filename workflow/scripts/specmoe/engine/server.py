@@ -20,6 +20,7 @@ from specmoe.engine.answers import (
     DETOKENIZED,
     PROPERTIES,
     SLOTS,
+    TEMPLATED,
     TOKENIZED,
     read_answer,
     read_counters,
@@ -206,6 +207,18 @@ class Server:
         text: str = self._ask("/detokenize", DETOKENIZED, {"tokens": ids})["content"]
         return text
 
+    def apply_template(self, messages: Sequence[Mapping[str, Any]], thinking: bool | None) -> str:
+        """Return a chat as the target's own template writes it, up to where the answer starts.
+
+        A target without one is refused before, see `job.refuse_without_template`. `thinking` is the
+        template's `enable_thinking`; None: its default.
+        """
+        asked: dict[str, Any] = {"messages": list(messages)}
+        if thinking is not None:
+            asked["chat_template_kwargs"] = {"enable_thinking": thinking}
+        text: str = self._ask("/apply-template", TEMPLATED, asked)["prompt"]
+        return text
+
     def complete(
         self,
         prompt: list[int],
@@ -215,8 +228,12 @@ class Server:
         seed: int,
         n_probs: int = 0,
         reuse: bool = False,
+        until_end: bool = False,
     ) -> dict[str, Any]:
         """Generate exactly `n_predict` tokens after `prompt` and return the server's answer.
+
+        `until_end` lets the target end its text before: the answer's last token is then the one
+        that ends it, and its `stop_type` is `eos`. Otherwise such tokens are never sampled.
 
         The answer has the `n_probs` most probable candidates for each token, by the model alone
         whatever the sampling: `completion_probabilities[i].top_logprobs`, best first. With `reuse`
@@ -235,7 +252,7 @@ class Server:
                 "n_predict": n_predict,
                 "temperature": temperature,
                 "seed": seed,
-                "ignore_eos": True,
+                "ignore_eos": not until_end,
                 "cache_prompt": reuse,
                 "return_tokens": True,
                 "n_probs": n_probs,

@@ -9,6 +9,7 @@ from specmoe.analysis.build import Analysis
 from specmoe.figures import (
     by_gamma,
     by_parameters,
+    categories,
     costs,
     methods,
     positions,
@@ -27,7 +28,7 @@ NOT_MEASURED = "not measured in this campaign"
 
 _MODULES = (
     *(by_parameters, by_gamma, throughput, prompt_lengths, required_time, temperatures, types),
-    *(methods, positions, costs, protocols, side_by_side),
+    *(methods, positions, costs, protocols, side_by_side, categories),
 )
 
 

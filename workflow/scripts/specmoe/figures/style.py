@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any
+from typing import Any, TypeVar
 
 import matplotlib as mpl
 import pandas as pd
@@ -23,6 +23,8 @@ MAX_HEIGHT_IN = 8.5
 """Leaves room for a caption on the page."""
 
 LABEL_LENGTH = 34
+
+Value = TypeVar("Value")
 
 # The colours and the markers of each family's targets.
 _FAMILIES = {
@@ -100,9 +102,9 @@ def way_looks(ways: Iterable[str]) -> dict[str, Look]:
     return {way: Look(colour, marker, line) for way, colour, marker, line in looks}
 
 
-def gamma_markers(gammas: Iterable[int]) -> dict[int, str]:
-    """Return the marker of each draft length, in their order."""
-    return dict(zip(gammas, cycle(_WAY_MARKERS)))
+def markers_of(values: Iterable[Value]) -> dict[Value, str]:
+    """Return the marker of each value, such as a draft length, in their order."""
+    return dict(zip(values, cycle(_WAY_MARKERS)))
 
 
 def compared_looks(campaigns: Iterable[str], drafts: Iterable[str]) -> dict[tuple[str, str], Look]:

@@ -8,8 +8,19 @@ from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import LONG_WARMUP_S, Block, History, PromptSource, Side
+from specmoe.config.block import (
+    LONG_WARMUP_S,
+    Block,
+    History,
+    PromptSource,
+    Sending,
+    Side,
+    Stop,
+    Template,
+)
 from specmoe.config.methods import METHODS, history_needed
+from specmoe.config.prompt_lines import Content, read_content
+from specmoe.engine.counters import stopped_by
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import physical_cores
 from specmoe.engine.server import Server, Settings
@@ -94,10 +105,12 @@ class LiveSide:
         if self.side.speculates:
             self._logged.append(_read_log(self))
 
-    def generate(self, ids: list[int], n_predict: int, seed: int) -> dict[str, Any]:
+    def generate(
+        self, ids: list[int], n_predict: int, seed: int, *, until_end: bool = False
+    ) -> dict[str, Any]:
         """Return the answer to a prompt of the block, see `generate`."""
         self.requests += 1
-        return generate(self.server, self.block, ids, n_predict, seed)
+        return generate(self.server, self.block, ids, n_predict, seed, until_end=until_end)
 
     def prepare(self, number: int, longest: list[int]) -> Watch:
         """Make the server ready for a run in pass `number`, and return what observes it.
@@ -194,7 +207,7 @@ def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -
     Raises MeasurementError if the text is shorter than that, if the context is too small for the
     prompt and what the block generates, or if these are too few tokens to look anything up in.
     """
-    ids = server.tokenize((root / source.file).read_text(encoding="utf-8").rstrip("\n"))
+    ids = server.tokenize(_text(server, source, block, root / source.file))
     if source.length is not None:
         if len(ids) < source.length:
             raise MeasurementError(
@@ -219,16 +232,45 @@ def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -
     return ids
 
 
+def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str:
+    """Return the text of a prompt as it is sent."""
+    sending = block.sendings.get(source.workload or "", Sending())
+    content: Content
+    if source.line is None:
+        content = file.read_text(encoding="utf-8").rstrip("\n")
+    else:
+        content = read_content(file, source.line, sending.prompt_key, sending.messages_key)
+    if sending.template == Template.CHAT:
+        messages = [{"role": "user", "content": content}] if isinstance(content, str) else content
+        return server.apply_template(messages, sending.thinking)
+    assert isinstance(content, str)  # see `config.expand_workloads`
+    return content
+
+
 def generate(
-    server: Server, block: Block, ids: list[int], n_predict: int, seed: int
+    server: Server,
+    block: Block,
+    ids: list[int],
+    n_predict: int,
+    seed: int,
+    *,
+    until_end: bool = False,
 ) -> dict[str, Any]:
     """Return the server's answer to a prompt of a block, see `Server.complete`.
 
-    Raises MeasurementError unless it read the whole prompt and generated `n_predict` tokens.
+    Raises MeasurementError unless it read the whole prompt and generated `n_predict` tokens, or
+    with `until_end` fewer because the target ended its text.
     """
-    answer = server.complete(ids, n_predict=n_predict, temperature=block.temperature, seed=seed)
+    answer = server.complete(
+        ids,
+        n_predict=n_predict,
+        temperature=block.temperature,
+        seed=seed,
+        until_end=until_end,
+    )
     generated = len(answer["tokens"])
-    if generated != n_predict:
+    ended = until_end and stopped_by(answer) == Stop.EOS and 0 < generated < n_predict
+    if generated != n_predict and not ended:
         raise server.fault(f"short output: {generated} tokens instead of {n_predict}")
     if answer["timings"]["prompt_n"] != len(ids):
         raise server.fault(

@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import Arrangement, Block, History, Side
+from specmoe.config.block import Arrangement, Block, History, Side, Stop
 from specmoe.config.gate import Gate
-from specmoe.engine.counters import ACCEPTED, DRAFTED, tokens_per_second
+from specmoe.engine.counters import ACCEPTED, DRAFTED, stopped_by, tokens_per_second
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id, load_average
 from specmoe.engine.memory import bytes_together
@@ -31,6 +31,12 @@ SEED_STEP = 1000
 _logger = logging.getLogger(__name__)
 
 
+# By prompt: the tokens of the target alone until it ends its text, and why they are no more.
+_Ends = dict[str, dict[str, Any]]
+# The sides, their runs, and where the target ends its texts.
+_Measured = tuple[list[LiveSide], list[dict[str, Any]], _Ends]
+
+
 class _MemoryExceededError(Exception):
     """The sides that are live so far leave too little memory for the others."""
 
@@ -43,12 +49,12 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
     arrangement = arrange(block, job)
     if arrangement == Arrangement.TOGETHER:
         try:
-            sides, runs = _measure_together(block, job)
+            sides, runs, ends = _measure_together(block, job)
         except _MemoryExceededError:
             _logger.info("memory does not hold all sides of %s at once", block.block)
             arrangement = Arrangement.IN_TURN
     if arrangement == Arrangement.IN_TURN:
-        sides, runs = _measure_in_turn(block, job)
+        sides, runs, ends = _measure_in_turn(block, job)
     return {
         "protocol": "paired",
         "block": asdict(block),
@@ -56,6 +62,7 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
         "host": host_id(),
         "sides": [side.record() for side in sides],
         "runs": runs,
+        "ends": ends,
     }
 
 
@@ -75,7 +82,7 @@ def arrange(block: Block, job: Job) -> Arrangement:
     return Arrangement.TOGETHER if needed <= job.usable_memory else Arrangement.IN_TURN
 
 
-def _measure_together(block: Block, job: Job) -> tuple[list[LiveSide], list[dict[str, Any]]]:
+def _measure_together(block: Block, job: Job) -> _Measured:
     with ExitStack() as servers:
         live: dict[Side, LiveSide] = {}
         # Those with a draft first: they need most.
@@ -90,12 +97,14 @@ def _measure_together(block: Block, job: Job) -> tuple[list[LiveSide], list[dict
             _measure_run(live[turn.side], turn, prompts, order)
             for order, turn in enumerate(turns_together(block))
         ]
+        ends = _ends(live[Side()], prompts) if Side() in live else {}
     for one in live.values():
         one.add_traces(runs)
-    return [live[side] for side in block.sides], runs
+    return [live[side] for side in block.sides], runs, ends
 
 
-def _measure_in_turn(block: Block, job: Job) -> tuple[list[LiveSide], list[dict[str, Any]]]:
+def _measure_in_turn(block: Block, job: Job) -> _Measured:
+    ends: _Ends = {}
     sides: dict[Side, LiveSide] = {}
     runs: list[dict[str, Any]] = []
     turns = turns_in_turn(block)
@@ -108,9 +117,22 @@ def _measure_in_turn(block: Block, job: Job) -> tuple[list[LiveSide], list[dict[
                 for order, turn in enumerate(turns)
                 if turn.side == side
             ]
+            if not side.speculates:
+                ends = _ends(one, prompts)
         one.add_traces(runs)
         sides[side] = one
-    return [sides[side] for side in block.sides], runs
+    return [sides[side] for side in block.sides], runs, ends
+
+
+def _ends(one: LiveSide, prompts: Mapping[str, list[int]]) -> _Ends:
+    """Return where a target alone ends its texts, as far as the block asks for that."""
+    block = one.block
+    ends = {}
+    for source in block.ends_asked:
+        ids = prompts[source.prompt]
+        answer = one.generate(ids, block.n_predict, block.seed, until_end=True)
+        ends[source.prompt] = {"tokens": answer["tokens"], "stopped_by": stopped_by(answer)}
+    return ends
 
 
 def _refuse_excess(live: Iterable[LiveSide], sides: int, job: Job) -> None:
@@ -147,7 +169,7 @@ def summary(runs: Sequence[Mapping[str, Any]]) -> str:
 def _rate(answers: Sequence[Mapping[str, Any]]) -> float:
     tokens = sum(len(answer["tokens"]) - 1 for answer in answers)
     seconds = sum(float(answer["timings"]["predicted_ms"]) for answer in answers) / 1000
-    return tokens / seconds
+    return tokens / seconds if tokens else 0.0
 
 
 def _measure_run(
@@ -170,6 +192,8 @@ def _measure_run(
         "run": name,
         "side": turn.side.name,
         "prompt": turn.source.prompt,
+        "workload": turn.source.workload,
+        "category": turn.source.category,
         "pass": turn.number,
         "order": order,
         "seed": seed,
@@ -179,7 +203,9 @@ def _measure_run(
         "taken_away": measured.taken_away,
         **measured.observation._asdict(),
     }
-    if one.must_draft and not run["metrics"].get(DRAFTED):
+    # A text of a single token needs no round.
+    several = len(run["answer"]["tokens"]) > 1
+    if one.must_draft and several and not run["metrics"].get(DRAFTED):
         raise one.server.fault(f"run {name}: the server drafted nothing; its draft is not in use")
     _logger.debug(_progress(block, run))
     return run
@@ -190,7 +216,7 @@ def _attempt(one: LiveSide, ids: list[int], seed: int) -> dict[str, Any]:
     before, failures = one.server.metrics(), one.server.decode_failures()
     started_at = datetime.now(UTC)
     clock = time.perf_counter()
-    answer = one.generate(ids, one.block.n_predict, seed)
+    answer = one.generate(ids, one.block.n_predict, seed, until_end=one.block.stop == Stop.EOS)
     wall_ms = (time.perf_counter() - clock) * 1000
     after = one.server.metrics()
     prompts_before = one.prompts_before
@@ -211,7 +237,7 @@ def _attempt(one: LiveSide, ids: list[int], seed: int) -> dict[str, Any]:
 def _progress(block: Block, run: dict[str, Any]) -> str:
     metrics, rate = run["metrics"], tokens_per_second(run["answer"])
     line = f"run {run['order'] + 1} of {block.runs}: {run['run']}: {run['wall_ms'] / 1000:.2f} s,"
-    line += f" {rate:.1f} tok/s"
+    line += f" {len(run['answer']['tokens'])} tokens" if rate is None else f" {rate:.1f} tok/s"
     if drafted := metrics.get(DRAFTED):
         line += f", acceptance {metrics.get(ACCEPTED, 0) / drafted:.1%}"
     return line

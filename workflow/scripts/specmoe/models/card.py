@@ -39,6 +39,7 @@ class ModelCard:
     experts_used: int  # of those, visited by one token
     mtp_blocks: int = 0  # blocks that predict further tokens
     mtp_bytes: int | None = None  # that such a block reads for a token, with the output matrix
+    chat_template: bool = False  # whether the file has one
 
 
 T = TypeVar("T")

@@ -15,7 +15,8 @@ os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 from huggingface_hub import get_cached_repo_tree, snapshot_download
 from huggingface_hub.errors import CachedRepoTreeNotFoundError
 
-from specmoe.config.models import ConvertModel, HubModel
+from specmoe.config.models import UNVERIFIED, ConvertModel, HubModel
+from specmoe.config.workloads import HubWorkload
 from specmoe.errors import ModelError
 from specmoe.files import free_bytes, gigabytes, sha256_of
 from specmoe.models import digest_lock
@@ -34,7 +35,15 @@ from specmoe.models.hub_file import (
     set_aside,
 )
 
-__all__ = ["Fetched", "ask_size", "cache_folder", "cached", "fetch", "fetch_repository"]
+__all__ = [
+    "Fetched",
+    "ask_size",
+    "cache_folder",
+    "cached",
+    "fetch",
+    "fetch_prompts",
+    "fetch_repository",
+]
 
 FIRST_USE: Final = "first-use"
 # The files that the converter reads, all in the repository's top folder.
@@ -92,6 +101,17 @@ def fetch_repository(model: ConvertModel, lock: Path, trust: str) -> Path:
         raise ModelError(f"{_place(model)}: has no safetensors; name another repository")
     _fetch(located, [None] * len(located), lock, trust)
     return folder
+
+
+def fetch_prompts(workload: HubWorkload, lock: Path, trust: str) -> Fetched:
+    """Return the file of a workload in a data set of the hub, verified as the file of a model is.
+
+    Raises ModelError.
+    """
+    file = HubFile(workload.repository, workload.revision, workload.file, "dataset")
+    digest = None if workload.sha256 == UNVERIFIED else workload.sha256
+    [fetched] = _fetch([locate(file)], [digest], lock, trust)
+    return fetched
 
 
 def cached(model: HubModel) -> Path | None:

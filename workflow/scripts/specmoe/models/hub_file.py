@@ -10,7 +10,7 @@ import time
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from httpx2 import HTTPError, TransportError
 from huggingface_hub import (
@@ -45,6 +45,7 @@ class HubFile:
     repository: str
     revision: str
     name: str
+    kind: Literal["model", "dataset"] = "model"  # of the repository
 
     def __str__(self) -> str:
         """Return the name for messages."""
@@ -53,12 +54,13 @@ class HubFile:
     @property
     def key(self) -> str:
         """The file's key in a lock file."""
-        return f"{self.repository}/{self.name}@{self.revision}"
+        folder = "datasets/" if self.kind == "dataset" else ""
+        return f"{folder}{self.repository}/{self.name}@{self.revision}"
 
     @property
     def repository_folder(self) -> Path:
         """The repository's folder in the user's cache."""
-        return cache_folder() / repo_folder_name(repo_id=self.repository, repo_type="model")
+        return cache_folder() / repo_folder_name(repo_id=self.repository, repo_type=self.kind)
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,9 @@ def cache_folder() -> Path:
 def find(file: HubFile, commit: str | None = None) -> Path | None:
     """Return a file in the user's cache without asking the hub; None if it is not cached."""
     with one_line(file):
-        found = try_to_load_from_cache(file.repository, file.name, revision=commit or file.revision)
+        found = try_to_load_from_cache(
+            file.repository, file.name, revision=commit or file.revision, repo_type=file.kind
+        )
     return Path(found) if isinstance(found, str) else None
 
 
@@ -118,7 +122,7 @@ def locate(file: HubFile, commit: str | None = None) -> Located:
 
 def ask(file: HubFile, commit: str | None = None, *, patient: bool) -> Located:
     """Ask the hub about a file, several times if `patient`. Raises ModelError."""
-    url = hf_hub_url(file.repository, file.name, revision=commit or file.revision)
+    url = _address(file, commit or file.revision)
     with one_line(file):
         metadata = get_hf_file_metadata(url, retry_on_errors=patient)
     commit, etag, size = metadata.commit_hash, metadata.etag, metadata.size
@@ -130,6 +134,10 @@ def ask(file: HubFile, commit: str | None = None, *, patient: bool) -> Located:
     if cached := find(file, commit):
         return _located_in_cache(file, cached)
     return Located(file, commit, file.repository_folder / "blobs" / etag, size, cached=False)
+
+
+def _address(file: HubFile, revision: str) -> str:
+    return hf_hub_url(file.repository, file.name, revision=revision, repo_type=file.kind)
 
 
 def alone(located: Located) -> AbstractContextManager[None]:
@@ -161,7 +169,11 @@ def add_to_snapshot(located: Located) -> Path:
     """Return the path of a file in its commit's folder; it is downloaded if there is no blob."""
     file = located.file
     with one_line(file):
-        path = Path(hf_hub_download(file.repository, file.name, revision=located.commit))
+        path = Path(
+            hf_hub_download(
+                file.repository, file.name, revision=located.commit, repo_type=file.kind
+            )
+        )
     # The client reads a branch's commit here when it cannot reach the hub.
     reference = file.repository_folder / "refs" / file.revision
     if file.revision != located.commit and not _says(reference, located.commit):
@@ -216,7 +228,7 @@ def _attempt(located: Located) -> None:
     file = located.file
     # The address of a redirect expires, so each attempt starts from the hub's. The client sends no
     # authorization to the host of a redirect.
-    url = hf_hub_url(file.repository, file.name, revision=located.commit)
+    url = _address(file, located.commit)
     headers = {"Accept-Encoding": "identity"}
     with located.partial.open("ab") as partial:
         http_get(

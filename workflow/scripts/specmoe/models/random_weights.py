@@ -34,6 +34,7 @@ class Tensor:
     dtype: Literal["F32", "F16", "BF16", "Q8_0", "Q4_K"]
     drawn_as: str  # with the seed and the shape it determines the random numbers
     silent_rows: tuple[int, ...] = ()  # rows set to zero
+    scaled_rows: tuple[tuple[int, float], ...] = ()  # rows, and what they are multiplied by
     diagonal: float = 0.0  # if not 0, the weights are this on the diagonal, 0 elsewhere, not drawn
 
 
@@ -52,6 +53,8 @@ def draw(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
         steps = levels.astype(np.float32) - np.float32((LEVELS - 1) / 2)
         weights += steps * np.float32(tensor.deviation / LEVEL_DEVIATION)
     weights[list(tensor.silent_rows)] = 0
+    for row, factor in tensor.scaled_rows:
+        weights[row] *= np.float32(factor)
     return weights
 
 
@@ -82,6 +85,8 @@ def _blocks(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[np.uint8]]:
     *outer, columns = tensor.shape
     steps = np.full(prod(outer), tensor.deviation / LEVEL_DEVIATION, dtype=np.float32)
     steps[list(tensor.silent_rows)] = 0
+    for row, factor in tensor.scaled_rows:
+        steps[row] *= np.float32(factor)
     stream = _stream(tensor, seed)
     rows = max(_PIECE // columns, 1)
     for first in range(0, len(steps), rows):

@@ -9,6 +9,7 @@ Tensor names, shapes and metadata: llama.cpp, src/models/qwen35.cpp and qwen35mo
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import prod, sqrt
 from pathlib import Path
 from typing import BinaryIO, Literal
@@ -25,6 +26,15 @@ CONVOLUTION = 4
 """Positions that the causal convolution before a Gated DeltaNet reads."""
 
 ROPE_BASE = 1e7
+
+CHAT_TEMPLATE = (
+    "{%- for message in messages -%}{{ message['role'] + ': ' + message['content'] + '\n' }}"
+    "{%- endfor -%}"
+    "{%- if add_generation_prompt -%}{{ 'assistant:' }}"
+    "{%- if enable_thinking is defined and enable_thinking -%}{{ ' thinking:' }}{%- endif -%}"
+    "{%- endif -%}"
+)
+"""A chat as plain words, since the vocabulary has no tokens for roles."""
 
 # Gains of the random projections, relative to unit variance of the input. If updates are too weak,
 # the next token depends only on the last one, and greedy decoding may loop (seen at gains up to 0.6
@@ -61,8 +71,8 @@ def tensors(recipe: Recipe) -> Iterator[Tensor]:
     hidden, table = recipe.hidden, (recipe.vocabulary, recipe.hidden)
     vocabulary = byte_level_vocabulary(recipe.vocabulary)
     # In a tied table, rows of tokens that a prompt may have cannot be silent.
-    silent = vocabulary.padding if recipe.tied else ()
-    yield _matrix(recipe, "token_embd", table, gain=sqrt(hidden), silent_rows=silent)
+    embedding = _matrix(recipe, "token_embd", table, gain=sqrt(hidden))
+    yield _silenced(embedding, recipe, vocabulary, vocabulary.padding) if recipe.tied else embedding
     for layer in range(recipe.layers):
         yield from _layer(recipe, f"blk.{layer}.", layer)
     if recipe.mtp_blocks:
@@ -73,8 +83,19 @@ def tensors(recipe: Recipe) -> Iterator[Tensor]:
         yield _random("output_norm.weight", (hidden,), 0.0, _LOGIT_GAIN / sqrt(hidden))
     else:
         yield _vector("output_norm.weight", hidden, 1.0)
-        silent = vocabulary.unprintable
-        yield _matrix(recipe, "output", table, gain=_LOGIT_GAIN, silent_rows=silent)
+        output = _matrix(recipe, "output", table, gain=_LOGIT_GAIN)
+        yield _silenced(output, recipe, vocabulary, vocabulary.unprintable)
+
+
+def _silenced(
+    output: Tensor, recipe: Recipe, vocabulary: Vocabulary, silent: tuple[int, ...]
+) -> Tensor:
+    """Return an output matrix that never gives some tokens, and the end of a text as asked for."""
+    end = vocabulary.end_of_text
+    if not recipe.end_gain:
+        return replace(output, silent_rows=silent)
+    silent = tuple(token for token in silent if token != end)
+    return replace(output, silent_rows=silent, scaled_rows=((end, recipe.end_gain),))
 
 
 def _layer(recipe: Recipe, block: str, layer: int) -> Iterator[Tensor]:
@@ -215,12 +236,11 @@ def _matrix(
     shape: tuple[int, ...],
     gain: float = 1.0,
     drawn_as: str = "",
-    silent_rows: tuple[int, ...] = (),
 ) -> Tensor:
     """Return a projection whose outputs have `gain` times the deviation of its inputs."""
     deviation = gain / sqrt(shape[-1])
     dtype = _type_of_matrix(recipe, name)
-    return Tensor(f"{name}.weight", shape, 0.0, deviation, dtype, drawn_as or name, silent_rows)
+    return Tensor(f"{name}.weight", shape, 0.0, deviation, dtype, drawn_as or name)
 
 
 def _type_of_matrix(recipe: Recipe, name: str) -> Literal["F16", "BF16", "Q8_0", "Q4_K"]:
@@ -243,6 +263,8 @@ def _write_header(path: Path, recipe: Recipe, plan: list[Tensor]) -> None:
     writer = gguf.GGUFWriter(path, recipe.architecture)
     _add_metadata(writer, recipe)
     add_vocabulary(writer, byte_level_vocabulary(recipe.vocabulary))
+    if recipe.chat_template:
+        writer.add_chat_template(CHAT_TEMPLATE)
     for tensor in plan:
         kind = gguf.GGMLQuantizationType[tensor.dtype]
         per_block, block_bytes = gguf.GGML_QUANT_SIZES[kind]

@@ -16,7 +16,7 @@ from specmoe.analysis.labelled import (
     text_cells,
     whole_audit,
 )
-from specmoe.config.block import Protocol
+from specmoe.config.block import Protocol, Stop
 from specmoe.paper.latex import command_name, to_latex
 from specmoe.paper.macro_list import (
     FAMILIES,
@@ -63,6 +63,7 @@ def switches(analysis: Analysis) -> dict[str, bool]:
         "CampaignPublished": campaign["source"] == "published",
         "CampaignPaired": bool(table(analysis, "cells")["paired"].all()),
         "CampaignMoreRepeats": bool(repeats > campaign["repeats"]),
+        "StopsAtEnd": bool((table(analysis, "endings")["stop"] == Stop.EOS).any()),
         "SettingsSeveral": len(cells) > 1,
         "CampaignLeavesOut": bool(campaign["left_out"]),
         "CampaignCompared": bool(compared(analysis)),

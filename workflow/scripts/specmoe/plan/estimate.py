@@ -132,7 +132,10 @@ def _side_seconds(
     usual = 1 if block.warmup_tokens * token_s >= LONG_WARMUP_S else USUAL_WARMUPS
     warmups = min(block.warmups, usual)
     read = block.passes * sum(prompt_tokens) + warmups * max(prompt_tokens)
-    generated = block.passes * len(prompt_tokens) * block.n_predict + warmups * block.warmup_tokens
+    requests = block.passes * len(prompt_tokens)
+    if not side.speculates:
+        requests += len(block.ends_asked)
+    generated = requests * block.n_predict + warmups * block.warmup_tokens
     prompt_s = pass_seconds(size, 1, machine) * machine.costs.prompt_share
     # With `History.NONE` each run has a process of its own.
     starts = block.passes * len(block.prompts) if side.history == History.NONE else 1

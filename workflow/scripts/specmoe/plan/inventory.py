@@ -1,12 +1,13 @@
 """What a campaign has already, and how much room there is for the rest."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from specmoe.config.block import Block
 from specmoe.config.models import HubModel, PathModel
+from specmoe.config.prompt_lines import numbered_lines
 from specmoe.config.schema import Config
 from specmoe.errors import ModelError
 from specmoe.files import existing, free_bytes
@@ -42,7 +43,7 @@ class Inventory:
     measured_s: Mapping[str, float]  # of the measured blocks that the configuration still asks for
     interrupted: Mapping[str, Interrupted]  # blocks that were begun and lost what they measured
     changed: Mapping[str, str]  # how the configuration of a measured block has changed
-    prompt_tokens: Mapping[str, int]  # estimated from the size of a prompt's file
+    prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
 
 
 def take_inventory(
@@ -82,12 +83,24 @@ def take_inventory(
             (block.block for block in blocks), campaign / "blocks", campaign / "logs/measure_block"
         ),
         changed=changed,
-        prompt_tokens={
-            source.file: (root / source.file).stat().st_size // BYTES_PER_TOKEN
-            for block in blocks
-            for source in block.prompts
-        },
+        prompt_tokens=_prompt_tokens(blocks, root),
     )
+
+
+def _prompt_tokens(blocks: Iterable[Block], root: Path) -> dict[str, int]:
+    sources = {source.prompt: source for block in blocks for source in block.prompts}
+    files = {source.file for source in sources.values() if source.line is not None}
+    lines = {
+        file: {number: len(line.encode()) for number, line in numbered_lines(root / file)}
+        for file in files
+    }
+    sizes = {
+        prompt: (root / source.file).stat().st_size
+        if source.line is None
+        else lines[source.file][source.line]
+        for prompt, source in sources.items()
+    }
+    return {prompt: max(size // BYTES_PER_TOKEN, 1) for prompt, size in sizes.items()}
 
 
 def _model_files(config: Config, made: frozenset[str], models: Path) -> dict[str, Path]:

@@ -292,7 +292,7 @@ def _estimate(
     needed = block.models if Method.DRAFT in block.methods else (block.target,)
     if machine is None or not all(model in sizes for model in needed):
         return None
-    tokens = [source.length or prompt_tokens[source.file] for source in block.prompts]
+    tokens = [source.length or prompt_tokens[source.prompt] for source in block.prompts]
     draft = sizes.get(block.draft_model) if block.draft_model else None
     return block_seconds(block, tokens, sizes[block.target], draft, machine)
 

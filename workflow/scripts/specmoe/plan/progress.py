@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import Block, Side
+from specmoe.config.block import Block, PromptSource, Side
 from specmoe.files import named_if_damaged, read_record
 
 NAMED = 5
@@ -154,7 +154,10 @@ def _change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         if before.get(key, value) == value:
             continue
         if key == "prompts":
-            parts += _change_of("prompt", _by_name(before[key]), _by_name(value))
+            old, new = _sources(before[key]), _sources(value)
+            parts += (
+                _change_of("prompt", old, new) if list(old.items()) != list(new.items()) else []
+            )
         elif key == "sides":
             parts += _change_of("side", _by_side(before[key]), _by_side(value))
         else:
@@ -162,21 +165,32 @@ def _change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _by_name(prompts: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    return {prompt["prompt"]: prompt for prompt in prompts}
+def _sources(prompts: Iterable[Mapping[str, Any]]) -> dict[str, PromptSource]:
+    """Return prompts by id; what an older release did not know of them has not changed."""
+    return {prompt["prompt"]: PromptSource(**prompt) for prompt in prompts}
 
 
 def _by_side(sides: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
     return {Side(**side).name: side for side in sides}
 
 
-def _change_of(
-    what: str, old: Mapping[str, Mapping[str, Any]], new: Mapping[str, Mapping[str, Any]]
-) -> list[str]:
-    added = [f"{what} added: {name}" for name in new if name not in old]
-    removed = [f"{what} left out: {name}" for name in old if name not in new]
-    other = [f"{what} changed: {name}" for name in new if name in old and old[name] != new[name]]
-    return added + removed + other or [f"{what}s in another order"]
+def _change_of(what: str, old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+    changes = {
+        "added": [name for name in new if name not in old],
+        "left out": [name for name in old if name not in new],
+        "changed": [name for name in new if name in old and old[name] != new[name]],
+    }
+    listed = [
+        line for change, names in changes.items() for line in _named(f"{what} {change}", names)
+    ]
+    return listed or [f"{what}s in another order"]
+
+
+def _named(change: str, names: list[str]) -> list[str]:
+    """Return a change for each name, but of many names only the first ones and a count."""
+    more = len(names) - NAMED
+    rest = [f"and {more} more"] if more > 0 else []
+    return [f"{change}: {name}" for name in names[:NAMED]] + rest
 
 
 def describe_progress(plan: Path, records: Path) -> str:

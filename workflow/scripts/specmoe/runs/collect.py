@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from specmoe.config.block import NO_DRAFT, Protocol
+from specmoe.config.block import NO_DRAFT, Protocol, Stop
 from specmoe.config.methods import NO_METHOD, Method, engine_types
 from specmoe.engine.counters import (
     ACCEPTED,
@@ -14,6 +14,7 @@ from specmoe.engine.counters import (
     DECODES,
     DRAFTED,
     ROUNDS,
+    stopped_by,
     tokens_per_second,
 )
 from specmoe.engine.server_log import (
@@ -30,6 +31,15 @@ from specmoe.measure.common_prefix import common_prefix
 from specmoe.runs.schema import COLUMNS, check_rows
 
 RunRow = dict[str, Any]
+Asked = tuple[str, str, str]
+"""Whose end was asked for: a suite, a target and a prompt."""
+
+
+class End(NamedTuple):
+    """What the target alone generates until it ends its text."""
+
+    tokens: list[int]
+    stopped_by: Stop
 
 
 def rows_of_record(record: Mapping[str, Any], campaign: str) -> list[RunRow]:
@@ -42,11 +52,15 @@ def rows_of_record(record: Mapping[str, Any], campaign: str) -> list[RunRow]:
 
 def rows_of_records(records: Iterable[Path], campaign: str) -> list[RunRow]:
     """Return the rows of all blocks; raises DamagedFileError for a record without proper rows."""
-    by_record = {}
+    by_record: dict[Path, list[RunRow]] = {}
+    ends: dict[Asked, End] = {}
     for record in records:
         with named_if_damaged(record):
-            by_record[record] = rows_of_record(read_record(record), campaign)
+            read = read_record(record)
+            by_record[record] = rows_of_record(read, campaign)
+            ends |= _ends_of_record(read)
     rows = [row for its in by_record.values() for row in its]
+    mark_past_end(rows, ends)
     try:
         check_rows(rows)
     except ValueError:
@@ -88,6 +102,32 @@ def link_baselines(rows: Iterable[RunRow]) -> None:
                 row["common_prefix"] = common_prefix(row["tokens"], baseline["tokens"])
 
 
+def _ends_of_record(record: Mapping[str, Any]) -> dict[Asked, End]:
+    """Return where a block's target alone ended its texts, if it was asked."""
+    block = record["block"]
+    return {
+        (block["suite"], block["target"], prompt): End(list(end["tokens"]), Stop(end["stopped_by"]))
+        for prompt, end in record.get("ends", {}).items()
+    }
+
+
+def mark_past_end(rows: Iterable[RunRow], ends: Mapping[Asked, End]) -> None:
+    """Give the rows that were made to go on past the target's end the tokens that are past it.
+
+    Until its end a run must have generated what the target alone did. The others stay null, as
+    their texts would end elsewhere. A run that stops at the end has none past it.
+    """
+    for row in rows:
+        if row["stop"] == Stop.EOS:
+            row["past_end"] = 0
+        end = ends.get((row["suite"], row["target"], row["prompt"]))
+        if end is None or row["stop"] != Stop.LENGTH or row["tokens"] is None:
+            continue
+        text = end.tokens[:-1] if end.stopped_by == Stop.EOS else end.tokens
+        if row["tokens"][: len(text)] == text:
+            row["past_end"] = len(row["tokens"]) - len(text)
+
+
 def _compared(row: RunRow) -> tuple[Any, ...]:
     return tuple(row[key] for key in ("block", "prompt", "pass"))
 
@@ -112,12 +152,14 @@ def _row(
         "arrangement": record["arrangement"],
         "started_at": datetime.fromisoformat(run["started_at"]),
         "recovered": [],
-        **(_read_from_server(side, run) if paired else _read_from_output(run)),
+        **(_read_from_server(block, side, run) if paired else _read_from_output(run)),
     }
     return {name: known.get(name) for name in COLUMNS}
 
 
-def _read_from_server(side: Mapping[str, Any], run: Mapping[str, Any]) -> RunRow:
+def _read_from_server(
+    block: Mapping[str, Any], side: Mapping[str, Any], run: Mapping[str, Any]
+) -> RunRow:
     answer, metrics = run["answer"], run["metrics"]
     timings = answer["timings"]
     read = {
@@ -128,6 +170,8 @@ def _read_from_server(side: Mapping[str, Any], run: Mapping[str, Any]) -> RunRow
         "generated": len(answer["tokens"]),
         "tokens": answer["tokens"],
         "decodes": _count(metrics, DECODES),
+        "stop": block.get("stop", Stop.LENGTH),  # a record of before always went on
+        "stopped_by": stopped_by(answer),
     }
     if not side["gamma"]:
         return read
@@ -169,6 +213,7 @@ def _read_from_output(run: Mapping[str, Any]) -> RunRow:
     return {
         **reading,
         "seed": None,
+        "stop": None,
         # Less than a millisecond is printed as 0.000 s.
         "prompt_ms": reading["prompt_ms"] or None,
         "decode_ms": reading["decode_ms"] or None,

@@ -38,6 +38,9 @@ def expected_rows(blocks: Iterable[Block]) -> dict[str, dict[str, Any]]:
                 "temperature": block.temperature,
                 "repeat": block.repeat,
                 "pass": number,
+                "workload": source.workload,
+                "category": source.category,
+                "stop": block.stop if block.protocol == Protocol.PAIRED else None,
             }
     return rows
 
@@ -90,7 +93,7 @@ def _untimed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
         known = [value for value in values if not pd.isna(value)]
         # A single token comes with the prompt's pass, and has no rate. The study's tools may print
         # no time.
-        all_due = row["protocol"] == Protocol.PAIRED and row["n_predict"] > 1
+        all_due = row["protocol"] == Protocol.PAIRED and row["generated"] != 1
         if (all_due and len(known) < len(values)) or not all(map(isfinite, known)):
             yield str(row["run"])
 

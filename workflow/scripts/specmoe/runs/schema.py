@@ -14,9 +14,10 @@ import pandera.pandas as pa
 import pyarrow
 import pyarrow.parquet as pq
 
+from specmoe.config.block import Stop
 from specmoe.errors import SchemaError, one_line
 
-SCHEMA_VERSION = "6"
+SCHEMA_VERSION = "7"
 _VERSION_KEY = b"specmoe_schema"
 
 TEXT = pyarrow.string()
@@ -115,6 +116,16 @@ COLUMNS: dict[str, RunColumn] = {
     "tokens": RunColumn(INTEGERS, nullable=True),
     "baseline": RunColumn(TEXT, nullable=True),
     "common_prefix": RunColumn(INTEGER, nullable=True, checks=_COUNT),
+    # Of a prompt of a workload: the workload, and the category that its file gives it. How the run
+    # was to end (null under protocol `published`, whose tools decide) and what ended it: `length`
+    # is n_predict, `eos` the target's own end, whose token is the last of `tokens`. Tokens that it
+    # was made to generate from where the target alone ends its text on; null where that is not
+    # known, and in a run whose tokens leave those of the target before.
+    "workload": RunColumn(TEXT, nullable=True),
+    "category": RunColumn(TEXT, nullable=True),
+    "stop": RunColumn(TEXT, nullable=True, checks=(pa.Check.isin(list(Stop)),)),
+    "stopped_by": RunColumn(TEXT, nullable=True, checks=(pa.Check.isin(list(Stop)),)),
+    "past_end": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     # The columns above whose values were not recorded but follow from others by arithmetic.
     "recovered": RunColumn(TEXTS),
     # Of the run's side: until the models of its processes were loaded, and all their warm-ups.

@@ -48,6 +48,7 @@ from specmoe.analysis.labelled_methods import (
     lengths_of_cells,
     positions_of_cells,
 )
+from specmoe.analysis.labelled_workloads import category_cells, ending_cells, gap_cells
 from specmoe.analysis.summaries import CELL
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.finding import Level
@@ -132,6 +133,8 @@ protocols = _rows_of(cells_by_way)
 ceilings = _rows_of(cells_below_ceilings)
 methods = _rows_of(cells_by_method)
 chains = _rows_of(chains_of_cells)
+categories = _rows_of(category_cells)
+endings = _rows_of(ending_cells)
 taxonomy = _rows_of(lambda analysis: table(analysis, "taxonomy"))
 
 
@@ -241,6 +244,12 @@ def prompts(analysis: Analysis) -> Rows:
     """Return the cells of each target by text, if the campaign sends several."""
     cells = prompt_cells(analysis)
     return Rows(mark_unpaired(cells) if cells["prompt"].nunique() > 1 else [])
+
+
+def category_gaps(analysis: Analysis) -> Rows:
+    """Return the pairs of categories whose speedups are shown to differ."""
+    gaps = gap_cells(analysis)
+    return Rows(records(gaps[gaps["ratio"].notna()]))
 
 
 def controls(analysis: Analysis) -> Rows:

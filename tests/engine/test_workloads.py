@@ -1,0 +1,117 @@
+"""Workloads on a real llama-server: chats by the model's own template, and texts that end."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from specmoe.config.block import Arrangement, PromptSource, Sending, Stop, Template
+from specmoe.measure.divergence import find_divergences
+from specmoe.measure.paired import measure
+from specmoe.models.synthetic import write_model
+from specmoe.runs.collect import rows_of_record, rows_of_records
+
+from ..blocks import PROVENANCE, compared
+from ..recipes import SMALL
+
+CHAT = replace(SMALL, end_gain=1.5, chat_template=True)
+TURNS = [
+    {"role": "user", "content": "Name a tree."},
+    {"role": "assistant", "content": "Oak."},
+    {"role": "user", "content": "Another."},
+]
+QUESTIONS = [
+    *({"prompt": f"Question {number}?", "category": "asked"} for number in range(8)),
+    {"messages": TURNS, "category": "chat"},
+]
+
+
+@pytest.fixture(scope="module")
+def chatting(tmp_path_factory) -> dict[str, Path]:
+    """A draft and a target that end their texts, of which the target has a chat template."""
+    folder = tmp_path_factory.mktemp("chatting")
+    write_model(folder / "target.gguf", replace(CHAT, layers=8))
+    write_model(folder / "draft.gguf", replace(CHAT, chat_template=False))
+    return {name: folder / f"{name}.gguf" for name in ("target", "draft")}
+
+
+@pytest.fixture
+def do(job, chatting, tmp_path):
+    """Measure a block of the questions; returns its record as a file holds it."""
+    lines = "".join(json.dumps(one) + "\n" for one in QUESTIONS)
+    (tmp_path / "asked.jsonl").write_text(lines)
+    prompts = tuple(
+        PromptSource(
+            f"asked-{line}",
+            "asked.jsonl",
+            line=line,
+            workload="asked",
+            category=one["category"],
+        )
+        for line, one in enumerate(QUESTIONS, 1)
+    )
+
+    def run(thinking=None, **more):
+        sendings = {"asked": Sending(Template.CHAT, thinking)}
+        block = compared(**{"prompts": prompts, "sendings": sendings, "n_predict": 48} | more)
+        record = measure(block, replace(job, root=tmp_path, **chatting))
+        return json.loads(json.dumps(record | {"provenance": PROVENANCE}))
+
+    return run
+
+
+def rows(record):
+    return rows_of_record(record, "c")
+
+
+def lengths(record):
+    return {row["prompt"]: row["n_prompt"] for row in rows(record)}
+
+
+def test_the_servers_template_writes_the_chat_up_to_where_the_answer_starts(
+    job, chatting, tmp_path
+):
+    block = compared()
+    one = replace(job, **chatting)
+    command = one.command(block, block.sides[0])
+    with one.server(command, block, tmp_path / "log") as server:
+        plain = "user: Name a tree.\nassistant: Oak.\nuser: Another.\nassistant:"
+        assert server.apply_template(TURNS, thinking=False) == plain
+        assert server.apply_template(TURNS, thinking=True) == f"{plain} thinking:"
+
+
+def test_thinking_is_part_of_the_prompt_where_the_template_knows_it(do):
+    off, on = (lengths(do(thinking, n_predict=9)) for thinking in (False, True))
+    assert all(on[prompt] > off[prompt] for prompt in off)
+
+
+@pytest.mark.parametrize("arrangement", [Arrangement.TOGETHER, Arrangement.IN_TURN])
+def test_texts_end_where_the_target_ends_them_and_drafts_change_no_token(do, arrangement):
+    found = rows(do(stop=Stop.EOS, arrangement=arrangement))
+    ended = [row for row in found if row["stopped_by"] == "eos"]
+    assert len(ended) > len(found) / 2
+    for row in found:
+        assert (row["generated"] < 48) <= (row["stopped_by"] == "eos")
+        assert len(row["tokens"]) == row["generated"]
+        if row["stopped_by"] == "eos":
+            assert row["tokens"][-1] == max(row["tokens"])  # the end is the last in the vocabulary
+        if row["gamma"]:
+            assert row["common_prefix"] == row["generated"]
+            # The counters are those of the whole last round, which the end may have cut.
+            given = 1 + row["rounds"] + row["accepted"] + row["replays"] - row["replays_rejected"]
+            assert 0 <= given - row["generated"] <= 4 or row["generated"] == 48
+    assert find_divergences(found, "target") == []
+
+
+def test_a_stated_length_goes_on_past_the_end_and_the_row_says_how_far(do, tmp_path):
+    stated, until = do(), do(stop=Stop.EOS)
+    ends = {row["prompt"]: row for row in rows(until) if not row["gamma"]}
+    file = tmp_path / "record.json"
+    file.write_text(json.dumps(stated))
+    for row in rows_of_records([file], "c"):
+        end = ends[row["prompt"]]
+        own = end["generated"] - (end["stopped_by"] == "eos")
+        assert row["tokens"][:own] == end["tokens"][:own]
+        assert row["past_end"] == 48 - own
+        assert (row["generated"], row["stopped_by"]) == (48, "length")

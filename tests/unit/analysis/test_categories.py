@@ -1,0 +1,213 @@
+"""By category: speedups with intervals over prompts, gaps that are shown, and how texts end."""
+
+from dataclasses import replace
+from math import exp, nan
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specmoe.analysis.advice import ADVICE_COLUMNS
+from specmoe.analysis.advice_text import advice_values, describe_advice
+from specmoe.analysis.categories import (
+    compare_categories,
+    gaps_between_categories,
+    how_texts_end,
+    repetition,
+)
+from specmoe.analysis.category_text import describe_categories
+from specmoe.analysis.intervals import interval_over_prompts, ratio_of_prompts
+from specmoe.analysis.labelled_workloads import category_cells, ending_cells, gap_cells
+from specmoe.analysis.summaries import with_speedups
+from specmoe.config.schema import Statistics
+
+from ..paper_analyses import BASELINE_RATE, full, with_categories
+
+SETTINGS = Statistics()
+
+
+def compared(logs_of_category, blocks=3, workload="mine"):
+    """Return runs whose speedups are these, by category a log for each prompt."""
+    rows = []
+    for category, logs in logs_of_category.items():
+        for number, log in enumerate(logs):
+            for block in range(blocks):
+                for gamma, rate in (
+                    (0, BASELINE_RATE),
+                    (4, BASELINE_RATE * exp(log + 0.01 * block)),
+                ):
+                    rows.append(
+                        {
+                            "run": f"{category}{number}/{block}/{gamma}",
+                            "baseline": f"{category}{number}/{block}/0" if gamma else None,
+                            "prompt": f"{category}{number}",
+                            "block": f"B/t/d/r{block}",
+                            "suite": "B",
+                            "target": "t",
+                            "draft": "d" if gamma else "none",
+                            "draft_model": "d" if gamma else None,
+                            "method": "draft-simple",
+                            "gamma": gamma,
+                            "protocol": "paired",
+                            "engine": "e",
+                            "temperature": 0.0,
+                            "tokens_per_second": rate,
+                            "generated": 64,
+                            "n_prompt": 5,
+                            "prompt_ms": 1.0,
+                            "decode_ms": 63000 / rate,
+                            "workload": workload,
+                            "category": category,
+                            "stop": "length",
+                            "stopped_by": "length",
+                            "common_prefix": 64,
+                            "tokens": list(range(64)),
+                            "past_end": 16.0,
+                            **dict.fromkeys(["rounds", "drafted", "accepted"], 10),
+                            **dict.fromkeys(["replays", "replays_rejected", "decode_failures"], 0),
+                        }
+                    )
+    return pd.DataFrame(rows)
+
+
+def test_the_interval_of_a_category_is_that_over_its_prompts():
+    runs = with_speedups(compared({"code": [0.1, 0.3, 0.5], "prose": [-0.2, -0.1]}))
+    cells = compare_categories(runs, SETTINGS).set_index("category")
+    assert cells["prompts"].to_dict() == {"code": 3, "prose": 2}
+    code = runs[runs["category"] == "code"]
+    expected = interval_over_prompts(code, SETTINGS.confidence)
+    assert tuple(cells.loc["code", ["speedup_low", "speedup_high"]]) == pytest.approx(expected)
+    # Three prompts that differ by 0.2 are a small sample.
+    assert expected.high > exp(0.3 + 0.2)
+    assert cells.loc["code", "speedup"] == pytest.approx(exp(0.3 + 0.01))
+
+
+def test_prompts_without_a_category_have_no_row():
+    runs = compared({"code": [0.1, 0.2]}).assign(category=None)
+    assert compare_categories(with_speedups(runs), SETTINGS).empty
+    assert gaps_between_categories(with_speedups(runs), SETTINGS).empty
+
+
+def test_a_gap_between_categories_is_shown_where_prompts_agree_and_not_where_they_scatter():
+    apart = compared({"code": [0.5, 0.51, 0.52], "prose": [0.0, 0.01, 0.02]})
+    [gap] = gaps_between_categories(with_speedups(apart), SETTINGS).to_dict("records")
+    assert (gap["higher"], gap["lower"], gap["pairs"]) == ("code", "prose", 1)
+    assert gap["ratio"] == pytest.approx(exp(0.5))
+    assert 1 < gap["ratio_low"] < exp(0.5) < gap["ratio_high"]
+    scattered = compared({"code": [0.5, -0.5, 0.9], "prose": [0.0, 0.8, -0.6]})
+    [none] = gaps_between_categories(with_speedups(scattered), SETTINGS).to_dict("records")
+    assert np.isnan(none["ratio"])
+
+
+def test_gaps_stand_in_order_and_each_allows_for_all_pairs():
+    logs = {"a": [0.0, 0.01, 0.02], "b": [0.3, 0.31, 0.32], "c": [0.9, 0.91, 0.92]}
+    runs = with_speedups(compared(logs))
+    gaps = gaps_between_categories(runs, SETTINGS)
+    assert list(zip(gaps["higher"], gaps["lower"], strict=True)) == [
+        *(("c", "a"), ("c", "b"), ("b", "a")),
+    ]
+    c, a = (runs[runs["category"] == name] for name in "ca")
+    wider = ratio_of_prompts(c, a, 1 - 0.05 / 3)
+    assert gaps["ratio_low"].iloc[0] == pytest.approx(wider.low)
+    assert wider.low < ratio_of_prompts(c, a, 0.95).low
+
+
+def test_a_category_of_one_prompt_is_in_no_pair():
+    runs = with_speedups(compared({"code": [0.5, 0.51], "prose": [0.0]}))
+    assert gaps_between_categories(runs, SETTINGS).empty
+
+
+def test_what_blocks_do_to_all_prompts_cancels_in_a_gap():
+    logs = {"code": [0.5, 0.51], "prose": [0.0, 0.01]}
+    few, many = (with_speedups(compared(logs, blocks=count)) for count in (1, 9))
+    ratios = [
+        ratio_of_prompts(*(runs[runs["category"] == name] for name in logs), 0.95)
+        for runs in (few, many)
+    ]
+    assert ratios[0] == pytest.approx(ratios[1])
+
+
+def test_the_tokens_past_the_end_are_a_share_of_those_whose_end_is_known():
+    runs = compared({"code": [0.1, 0.2]})
+    runs.loc[runs["gamma"] == 4, "past_end"] = [16.0, 16.0, nan, 32.0, nan, nan]
+    found = how_texts_end(runs).set_index("draft")
+    assert found.loc["none", "past_end"] == pytest.approx(16 / 64)
+    assert found.loc["d", "past_end"] == pytest.approx((16 + 16 + 32) / (3 * 64))
+    assert found.loc["d", "past_end_runs"] == 3
+    assert found.loc["d", "same_length"] == 1
+    assert np.isnan(found.loc["none", "same_length"])
+
+
+def test_texts_that_end_are_counted_with_those_that_end_at_once():
+    runs = compared({"code": [0.1, 0.2]})
+    alone = runs["gamma"] == 0
+    runs.loc[alone, "stopped_by"] = ["eos", "eos", "length", "eos", "length", "length"]
+    runs.loc[alone, "generated"] = [1, 10, 64, 64, 64, 64]
+    found = how_texts_end(runs.assign(stop="eos")).set_index("draft").loc["none"]
+    assert (found["ended"], found["at_once"], found["shortest"]) == (0.5, 1, 1)
+    assert how_texts_end(runs.assign(workload=None)).empty
+    assert len(how_texts_end(runs.assign(workload=None, stop="eos"))) == 2
+
+
+def test_a_run_without_a_rate_has_no_speedup_and_spoils_none():
+    runs = compared({"code": [0.1, 0.2]})
+    runs.loc[runs["run"] == "code0/0/4", "tokens_per_second"] = nan
+    runs.loc[runs["run"] == "code1/1/0", "tokens_per_second"] = nan
+    found = with_speedups(runs)
+    assert len(found) == 4
+    assert found["speedup"].notna().all()
+
+
+def test_repetition_by_hand():
+    assert repetition([1, 2, 3]) == 0
+    assert repetition(range(10)) == 0
+    # Five 4-grams of one kind: four of them repeat the first.
+    assert repetition([7] * 8) == 4 / 5
+    # 1234 1234: 1234 comes twice among five.
+    assert repetition([1, 2, 3, 4, 1, 2, 3, 4]) == pytest.approx(1 / 5)
+
+
+@given(st.lists(st.integers(0, 3), max_size=60))
+def test_repetition_is_a_share_and_doubling_a_text_never_lowers_it(tokens):
+    assert 0 <= repetition(tokens) < 1
+    assert repetition(tokens * 2) >= repetition(tokens) or len(tokens) < 4
+
+
+def test_the_advice_names_the_categories_that_gain_and_lose():
+    analysis = with_categories()
+    row = {"suite": "W", "target": "moe_q4", "draft": "draft_0.8b", "gamma": 4}
+    said = describe_categories(row, category_cells(analysis), gap_cells(analysis))
+    assert said[0].startswith("By category, with intervals for other prompts of each: code 1.5")
+    assert said[1:3] == [
+        "Faster than the target alone: code.",
+        "Slower than the target alone: poems.",
+    ]
+    assert said[3].startswith("Categories differ: code gains 1.8")
+    assert (
+        describe_categories(row | {"gamma": 8}, category_cells(analysis), gap_cells(analysis)) == []
+    )
+
+
+def test_the_advice_in_json_has_the_categories_of_each_target():
+    analysis = replace(
+        with_categories(),
+        advice=pd.DataFrame([{"target": "moe_q4"}]).reindex(columns=ADVICE_COLUMNS),
+    )
+    [target] = advice_values(analysis)["targets"]
+    assert [one["category"] for one in target["by_category"]] == ["code", "poems"]
+
+
+def test_a_campaign_without_workloads_says_nothing_of_categories():
+    assert category_cells(full()).empty
+    assert ending_cells(full()).empty
+    assert "categor" not in describe_advice(full())
+
+
+def test_the_table_of_endings_has_the_speedup_beside_what_was_forced():
+    alone, drafted = ending_cells(with_categories()).to_dict("records")
+    assert (alone["draft_label"], drafted["draft_label"]) == (None, "Draft 0.8B")
+    assert drafted["past_end"] == 0.5
+    assert drafted["speedup"] == pytest.approx(np.sqrt(1.5 * 0.8), rel=0.05)
+    assert drafted["repetition"] == pytest.approx(46 / 97)  # of its last 50 tokens, all alike

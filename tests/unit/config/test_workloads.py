@@ -1,0 +1,235 @@
+"""Workloads: prompts are read from files with ids and categories, sampled, and sent by suites."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specmoe.config.block import Sending, Stop, Template
+from specmoe.config.expand_workloads import sample
+from specmoe.config.load import load
+from specmoe.config.matrix import list_blocks
+from specmoe.config.parse import parse
+from specmoe.config.prompt_lines import content_of, read_content
+from specmoe.config.schema import Config
+from specmoe.config.workloads import WorkloadPrompt
+from specmoe.errors import ConfigError
+
+from ...conftest import ROOT, merge
+
+CHAT = [{"role": "user", "content": "c"}]
+LINES = [
+    {"prompt": "a", "category": "code"},
+    {"prompt": "b", "category": "prose", "id": "own"},
+    {"messages": CHAT},
+]
+
+
+@pytest.fixture
+def asked(demo, tmp_path):
+    """Return the demo's configuration with a suite that sends a file of these lines."""
+
+    def configure(lines=LINES, suite=(), name="asked.jsonl", **more):
+        file = tmp_path / name
+        text = lines if isinstance(lines, str) else "".join(json.dumps(one) + "\n" for one in lines)
+        file.write_text(text, encoding="utf-8")
+        asked = {"kind": "file", "file": str(file), "template": "chat"}
+        demo["workloads"] = {"asked": asked | more}
+        demo["campaign"]["suites"] = ["W"]
+        of_models = {"targets": ["moe_q4"], "drafts": ["draft_0.8b"], "gammas": [4]}
+        demo["suites"]["W"] = {"title": "W", "workloads": ["asked"]} | of_models | dict(suite)
+        return demo
+
+    return configure
+
+
+def blocks_of(data):
+    return list_blocks(load(data, ROOT), gpu=False)
+
+
+def refused(data) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(data, ROOT)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_every_line_is_a_prompt_with_an_id_and_a_category(asked, tmp_path):
+    block, *_ = blocks_of(asked())
+    found = [(one.prompt, one.line, one.category, one.workload) for one in block.prompts]
+    assert found == [
+        ("asked-1", 1, "code", "asked"),
+        ("asked-own", 2, "prose", "asked"),
+        ("asked-3", 3, None, "asked"),
+    ]
+    assert {one.file for one in block.prompts} == {str(tmp_path / "asked.jsonl")}
+    assert block.sendings == {"asked": Sending(Template.CHAT)}
+    assert parse(type(block), block.to_json()) == block
+
+
+def test_a_job_reads_the_same_prompts_again(asked):
+    block, *_ = blocks_of(asked())
+    sending = block.sendings["asked"]
+    contents = [
+        read_content(Path(one.file), one.line, sending.prompt_key, sending.messages_key)
+        for one in block.prompts
+    ]
+    assert contents == ["a", "b", CHAT]
+
+
+def test_a_line_that_is_gone_is_named(tmp_path):
+    file = tmp_path / "asked.jsonl"
+    file.write_text('{"prompt": "a"}\n')
+    with pytest.raises(ConfigError, match=r"asked\.jsonl has no prompt in line 2; it was changed"):
+        read_content(file, 2, "prompt", "messages")
+
+
+def test_a_text_file_has_a_prompt_a_line(asked):
+    block, *_ = blocks_of(asked("first\n\n  second {x} \n", name="asked.txt", template="raw"))
+    assert [one.prompt for one in block.prompts] == ["asked-1", "asked-3"]
+    assert read_content(Path(block.prompts[1].file), 3, "prompt", "messages") == "  second {x} "
+
+
+def test_other_layouts_are_read_by_their_keys_and_of_turns_the_first_is_sent(asked):
+    spec_bench = [{"question_id": 81, "category": "writing", "turns": ["one", "two"]}]
+    columns = {"prompt": "turns", "id": "question_id"}
+    block, *_ = blocks_of(asked(spec_bench, columns=columns))
+    [source] = block.prompts
+    assert (source.prompt, source.category) == ("asked-81", "writing")
+    assert content_of(spec_bench[0], block.sendings["asked"].prompt_key, "messages") == "one"
+
+
+def test_texts_that_ship_can_be_sent_as_chats(asked):
+    data = asked()
+    texts = ["code", "chinese"]
+    data["workloads"] = {"asked": {"kind": "texts", "texts": texts, "template": "chat"}}
+    block, *_ = blocks_of(data)
+    assert [one.prompt for one in block.prompts] == ["asked-code", "asked-chinese"]
+    assert [one.file for one in block.prompts] == [
+        f"resources/prompts/{text}.txt" for text in texts
+    ]
+    assert {one.line for one in block.prompts} == {None}
+
+
+def test_what_a_workload_says_of_its_end_replaces_what_the_measurement_says(asked):
+    assert blocks_of(asked())[0].stop == Stop.LENGTH
+    assert blocks_of(asked(stop="eos"))[0].stop == Stop.EOS
+    everywhere = asked()
+    everywhere["measurement"]["stop"] = "eos"
+    assert blocks_of(everywhere)[0].stop == Stop.EOS
+
+
+def test_a_recorded_configuration_has_its_prompts_without_the_file(asked, tmp_path):
+    data = asked()
+    recorded = load(data, ROOT).of_campaign().model_dump(mode="json", exclude_unset=True)
+    (tmp_path / "asked.jsonl").unlink()
+    cached = merge(data, {"workloads": recorded["workloads"], "campaign": {"source": "cached"}})
+    assert [one.prompt for one in blocks_of(cached)[0].prompts] == [
+        *("asked-1", "asked-own", "asked-3"),
+    ]
+    assert Config.model_validate(cached).workloads["asked"].prompts
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ('{"prompt": "a"}\n{"prompt"\n', "line 2: no JSON ("),
+        ('["a"]\n', "line 1: no JSON object"),
+        ([{"text": "a"}], "line 1: neither 'prompt' nor 'messages'"),
+        ([{"prompt": "a", "messages": CHAT}], "line 1: both 'prompt' and 'messages'"),
+        ([{"prompt": "  "}], "line 1: 'prompt' is no text, or an empty one"),
+        ([{"prompt": []}], "line 1: 'prompt' is no text"),
+        ([{"prompt": "\ud800"}], "line 1: 'prompt' has half a character"),
+        ([{"messages": []}], "line 1: 'messages' is no list of messages"),
+        ([{"messages": [{"role": "me", "content": "a"}]}], "line 1: a message of 'messages' has"),
+        ([{"messages": [*CHAT, {"role": "assistant", "content": "a"}]}], "is not the user's"),
+        ([{"prompt": "a", "id": "../b"}], "line 1: id: String should match pattern"),
+        ([{"prompt": "a", "id": True}], "line 1: 'id' is no text"),
+        ([{"prompt": "a", "category": "x" * 61}], "line 1: category: String should have at most"),
+        ([{"prompt": "a", "category": "a\nb"}], "line 1: category: String should match"),
+        ([{"prompt": "a", "id": 2}, {"prompt": "b"}], "lines 1 and 2 have the same id '2'"),
+        ("\n \n", "has no prompt"),
+    ],
+)
+def test_a_broken_file_is_refused_with_its_name_and_line(asked, lines, said):
+    message = refused(asked(lines))
+    assert "asked.jsonl" in message
+    assert said in message
+
+
+@pytest.mark.parametrize(
+    ("suite", "workload", "said"),
+    [
+        ({"workloads": ["askd"]}, {}, "suites.W.workloads: unknown workload 'askd'; did you mean"),
+        ({}, {"template": "raw"}, "line 3: 'messages' need the workload's key `template: chat`"),
+        ({}, {"sample": 4}, "workloads.asked.sample: "),
+        ({}, {"file": "no.jsonl"}, "no.jsonl: cannot be read (No such file or directory)"),
+        ({"prompts": ["code"]}, {"stop": "eos"}, "suites.W: all prompts of a suite stop alike"),
+        ({"protocol": "published"}, {}, "suites.W: protocol published knows neither workloads"),
+        ({"imposed_acceptance": [1]}, {"stop": "eos"}, "suites.W.imposed_acceptance: text of"),
+        ({"workloads": ["asked", "asked"]}, {}, "suites.W.workloads: a value is named twice"),
+        ({"workloads": []}, {}, "suites.W: name at least one of prompts, workloads"),
+        ({}, {"templat": "raw"}, "workloads.asked: unknown key 'templat'"),
+    ],
+)
+def test_a_workload_that_cannot_be_sent_is_refused_with_its_place(asked, suite, workload, said):
+    assert said in refused(asked(suite=suite, **workload))
+
+
+@pytest.mark.parametrize(("name", "said"), [("passage", "exact length"), ("code", "is a text")])
+def test_a_workload_takes_no_other_prompts_name(asked, name, said):
+    data = asked()
+    data["workloads"][name] = data["workloads"]["asked"]
+    assert said in refused(data)
+
+
+def test_more_prompts_than_a_command_line_holds_are_refused(asked):
+    many = [{"prompt": "a", "id": f"{number:080}"} for number in range(600)]
+    assert "600 prompts are more than a job can be given; sample fewer" in refused(asked(many))
+
+
+def test_two_hundred_prompts_fit(asked):
+    many = [{"prompt": "a", "id": f"{number:064}", "category": "c" * 30} for number in range(200)]
+    assert len(blocks_of(asked(many))[0].prompts) == 200
+
+
+def drawn(counts, size, seed=0):
+    prompts = [
+        WorkloadPrompt(id=f"{category}{number}", category=category)
+        for category, count in counts.items()
+        for number in range(count)
+    ]
+    return prompts, [one.id for one in sample(prompts, size, seed)]
+
+
+def test_a_sample_has_of_each_category_its_share():
+    _, ids = drawn({"a": 60, "b": 30, "c": 10}, 10)
+    assert [sum(one.startswith(name) for one in ids) for name in "abc"] == [6, 3, 1]
+    assert drawn({"a": 60}, 10, seed=1)[1] != drawn({"a": 60}, 10)[1]
+
+
+@given(st.dictionaries(st.sampled_from("abcd"), st.integers(1, 20), min_size=1), st.data())
+def test_a_sample_is_a_part_of_the_file_in_its_order(counts, data):
+    size = data.draw(st.integers(1, sum(counts.values())))
+    prompts, ids = drawn(counts, size)
+    assert len(ids) == size
+    assert ids == [one.id for one in prompts if one.id in ids]
+    for name, count in counts.items():
+        share = size * count / sum(counts.values())
+        assert abs(sum(one.startswith(name) for one in ids) - share) < 1
+
+
+def test_a_larger_sample_of_a_file_without_categories_has_the_smaller_one():
+    assert set(drawn({"a": 50}, 10)[1]) < set(drawn({"a": 50}, 20)[1])
+
+
+def test_the_example_sends_its_fifty_prompts_to_end_and_to_a_stated_length(study):
+    overlay = yaml.safe_load((ROOT / "config/workload.example.yaml").read_text())
+    blocks = blocks_of(merge(study, overlay))
+    assert {len(block.prompts) for block in blocks} == {50}
+    stops = {block.suite: block.stop for block in blocks}
+    assert stops == {"until_end": Stop.EOS, "stated_length": Stop.LENGTH}
+    assert {one.category for one in blocks[0].prompts} == {"code", "facts", "rewriting", "chat"}

@@ -1,0 +1,120 @@
+"""Workloads: named collections of prompts, and how they are sent. The section `workloads`."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from specmoe.config.base import Digest, Name, Positive, Strict, UserPath
+from specmoe.config.block import Sending, Stop, Template
+from specmoe.config.models import UNVERIFIED, Repository, Revision
+
+FETCHED = "results/workloads"  # the folder of files of the hub, in the workflow's
+
+Key = Annotated[str, StringConstraints(min_length=1)]
+Category = Annotated[
+    str, StringConstraints(min_length=1, max_length=60, pattern=r"^[^\x00-\x1f]+$")
+]
+PromptId = Annotated[Name, StringConstraints(max_length=80)]
+
+
+class Columns(Strict):
+    """What the keys of a line of JSON are called; further keys are ignored."""
+
+    prompt: Key = Field(
+        default="prompt", description="the prompt; of a list of turns the first is sent"
+    )
+    messages: Key = Field(
+        default="messages",
+        description="a chat of several turns, each with `role` and `content`; the last is the"
+        " user's. It needs `template: chat`",
+    )
+    category: Key = Field(default="category", description="what results are grouped by")
+    id: Key = Field(default="id", description="the prompt's id; a line without one has its number")
+
+
+class WorkloadPrompt(Strict):
+    """One prompt of a workload."""
+
+    id: PromptId = Field(description="unique in the workload")
+    category: Category | None = Field(default=None, description="what results are grouped by")
+    line: Positive | None = Field(default=None, description="line of the file, from 1")
+
+
+class WorkloadBase(Strict):
+    """The keys that all workloads have."""
+
+    template: Template = Field(
+        default=Template.RAW,
+        description="`chat` makes a chat of each prompt by the target's own template; `raw` sends"
+        " it as it is",
+    )
+    thinking: bool | None = Field(
+        default=None,
+        description="`enable_thinking` for templates that know it; without it the template decides",
+    )
+    stop: Stop | None = Field(default=None, description="replaces `measurement.stop`")
+    prompts: list[WorkloadPrompt] = Field(
+        default=[],
+        description="its prompts, written by specmoe whenever it reads their file; a cached"
+        " campaign has them without the file",
+    )
+
+    @property
+    def sending(self) -> Sending:
+        """How its prompts are read and sent."""
+        return Sending(self.template, self.thinking)
+
+
+class Sampled(WorkloadBase):
+    """The keys of workloads of which a part can be taken."""
+
+    sample: Positive | None = Field(
+        default=None,
+        description="takes so many of the prompts, of each category its share. A larger sample with"
+        " the same seed has what a smaller one has, as far as shares allow; ids stay",
+    )
+    seed: int = Field(default=0, ge=0, description="seed of the sample")
+    columns: Columns = Columns()
+
+    @property
+    def sending(self) -> Sending:
+        """How its prompts are read and sent."""
+        columns = self.columns
+        return Sending(self.template, self.thinking, columns.prompt, columns.messages)
+
+
+class FileWorkload(Sampled):
+    """A file of prompts: of JSON objects if it ends in `.jsonl`, else a prompt a line."""
+
+    kind: Literal["file"]
+    file: UserPath = Field(
+        description="path, relative to the workflow's folder or absolute; blank lines are skipped"
+    )
+
+
+class HubWorkload(Sampled):
+    """A file of JSON lines in a data set of Hugging Face, fetched once and never shipped."""
+
+    kind: Literal["hub"]
+    repository: Repository = Field(description="data set on Hugging Face; mind its licence")
+    revision: Revision = Field(default="main", description="commit, tag or branch of the data set")
+    file: str = Field(pattern=r"\.jsonl$", description="path in the data set")
+    sha256: Digest | Literal["unverified"] = Field(
+        default=UNVERIFIED, description="SHA-256 of the file"
+    )
+
+
+class TextsWorkload(WorkloadBase):
+    """Texts of `prompts.texts`, sent by a template or until the model ends."""
+
+    kind: Literal["texts"]
+    texts: list[Name] = Field(min_length=1, description="names in `prompts.texts`")
+
+
+AnyWorkload = FileWorkload | HubWorkload | TextsWorkload
+Workload = Annotated[AnyWorkload, Field(discriminator="kind")]
+
+
+def file_of(name: str, workload: FileWorkload | HubWorkload) -> str:
+    """Return the file of a workload, relative to the workflow's folder or absolute."""
+    return workload.file if isinstance(workload, FileWorkload) else f"{FETCHED}/{name}.jsonl"

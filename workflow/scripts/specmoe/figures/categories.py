@@ -1,0 +1,28 @@
+"""The figure of categories of prompts: speedup by category, a panel for each target."""
+
+from matplotlib.figure import Figure
+
+from specmoe.analysis.build import Analysis
+from specmoe.analysis.labelled_workloads import category_cells
+from specmoe.figures.speedup_rows import draw_rows
+from specmoe.figures.style import short
+
+# More rows would not fit a page; the table has them all.
+MOST_MARKS = 60
+
+
+def plot_categories(analysis: Analysis) -> Figure | None:
+    """Show the speedup by category of prompt, or None if no prompt has one.
+
+    A line for each category; the marks of the settings stand below each other. Where these would
+    be too many, each target keeps its fastest ones.
+    """
+    cells = category_cells(analysis)
+    if cells.empty:
+        return None
+    cells["setting"] = cells["draft_label"].map(short) + ", γ = " + cells["gamma"].astype(str)
+    shown = max(MOST_MARKS // cells["category_label"].nunique(), 1)
+    means = cells.groupby(["series", "setting"])["speedup"].mean()
+    fastest = means.groupby("series").rank(ascending=False, method="first") <= shown
+    kept = fastest.reindex(cells.set_index(["series", "setting"]).index).to_numpy(bool)
+    return draw_rows(cells[kept], "category_label", "setting", "category_label", str)
