@@ -8,6 +8,7 @@ from typing import Any
 
 from specmoe.config.block import NO_DRAFT, Protocol
 from specmoe.config.methods import NO_METHOD, Method, engine_types
+from specmoe.config.option_words import options_text, target_setting
 from specmoe.engine.counters import (
     ACCEPTED,
     ACCEPTED_AT,
@@ -106,6 +107,7 @@ def _row(
         **side,
         **run,
         **(drafting if side["gamma"] else alone),
+        **_verifying(block),
         "campaign": campaign,
         "protocol": record["protocol"],
         "host": record["host"],
@@ -115,6 +117,16 @@ def _row(
         **(_read_from_server(side, run) if paired else _read_from_output(run)),
     }
     return {name: known.get(name) for name in COLUMNS}
+
+
+def _verifying(block: Mapping[str, Any]) -> RunRow:
+    """Return what verifies in a block, as its record has it; earlier releases had no options."""
+    options, extra_args = block.get("engine_options", {}), block.get("extra_args", ())
+    return {
+        "target": target_setting(block["target"], block.get("options_id", "")),
+        "target_model": block["target"],
+        "engine_options": options_text(options, extra_args),
+    }
 
 
 def _read_from_server(side: Mapping[str, Any], run: Mapping[str, Any]) -> RunRow:
