@@ -272,6 +272,43 @@ def a_draft_longer_than_the_heads_block(scene: Scene) -> None:
     drafting(scene, method="dflash", drafts=["head"], gammas=[32])
 
 
+# Options of the engine.
+
+
+def options_of_a_new_suite(scene: Scene, **options: Any) -> None:
+    """Add a suite like the first, whose only entry has the options."""
+    suites = scene.config["suites"]
+    suites["O"] = suites["S"] | {"engine_options": [options]}
+    scene.config["campaign"]["suites"] = ["S", "N", "O"]
+
+
+@fault("engine_options: unknown key 'cache-type-key'; did you mean 'cache-type-k'?", "-n")
+def an_unknown_option_of_the_engine(scene: Scene) -> None:
+    scene.measurement["engine_options"] = {"cache-type-key": "q8_0"}
+
+
+@fault(
+    r"suites.O.engine_options.0.poll: Input should be less than or equal to 100 \(got 101\)", "-n"
+)
+def an_option_out_of_its_range(scene: Scene) -> None:
+    options_of_a_new_suite(scene, poll=101)
+
+
+@fault("engine_options.extra_args: --parallel is refused: each process has one slot", "-n")
+def a_refused_word_for_the_engine(scene: Scene) -> None:
+    scene.measurement["engine_options"] = {"extra_args": ["--no-repack", "--parallel", 4]}
+
+
+@fault(r"llama-server ended while loading \(exit code 1\): error: invalid argument: --frobnicate")
+def a_word_that_the_engine_does_not_know(scene: Scene) -> None:
+    options_of_a_new_suite(scene, extra_args=["--frobnicate"])
+
+
+@fault("llama-server ended while loading .*quantized V cache requires flash_attn to be enabled")
+def options_that_the_engine_cannot_combine(scene: Scene) -> None:
+    options_of_a_new_suite(scene, **{"cache-type-v": "q8_0", "flash-attn": "off"})
+
+
 # Weights.
 
 

@@ -61,6 +61,7 @@ MODELS = pd.DataFrame(
     ],
     columns=["model", "label", "family", *_BILLIONS, "type", "experts", "experts_used"],
 ).assign(sha256="0" * 64, in_cache=False)
+MODELS["of_model"] = MODELS["model"]
 MODELS[_BILLIONS] = (MODELS[_BILLIONS] * 1e9).round().astype("int64")
 
 LABELS = dict(zip(MODELS["model"], MODELS["label"], strict=True))
@@ -96,6 +97,7 @@ CAMPAIGN = pd.DataFrame(
             "load_average_max": 1.25,
             "left_out": "",
             "left_out_runs": 0,
+            "engine_options": "",
             "host_id": "abc",
             "host_chip": "Processor & Sons",
             "host_memory_bytes": 16 * 2**30,
@@ -442,7 +444,8 @@ def several_types() -> Analysis:
         *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60, 60]),
         *speculative_runs("B", "moe_q8", "draft_0.8b", 4, [75, 75]),
     ]
-    larger = MODELS[MODELS["model"] == "moe_q4"].assign(model="moe_q8", label="MoE Q8", type="Q8_0")
+    names = {"model": "moe_q8", "of_model": "moe_q8", "label": "MoE Q8"}
+    larger = MODELS[MODELS["model"] == "moe_q4"].assign(**names, type="Q8_0")
     analysis = replace(analysis_of(rows), models=pd.concat([MODELS, larger], ignore_index=True))
     return replace(
         analysis,
@@ -468,7 +471,8 @@ def controlled(failed: int = 0) -> Analysis:
         *speculative_runs("K", "moe_q4", UNRELATED, 4, [105, 105]),
         *speculative_runs("K", "moe_q4", UNRELATED, 8, [105, 105], "passage-64"),
     ]
-    stranger = MODELS[MODELS["model"] == "draft_0.8b"].assign(model=UNRELATED, label="Stranger")
+    names = {"model": UNRELATED, "of_model": UNRELATED, "label": "Stranger"}
+    stranger = MODELS[MODELS["model"] == "draft_0.8b"].assign(**names)
     counts = {"protocol": "paired", "engine": "current-cpu", "target": "moe_q4", "gamma": 4}
     audit = [
         counts | {"draft": "moe_q4", "controls_passed": 2 - failed, "controls_failed": failed},
@@ -508,6 +512,8 @@ def _row(
         "block": block,
         "run": f"{block}/{prompt}",
         "target": target,
+        "target_model": target,
+        "engine_options": "",
         "protocol": "paired",
         "engine": "current-cpu",
         "backend": "cpu",

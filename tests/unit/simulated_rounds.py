@@ -118,6 +118,8 @@ def row(
         "protocol": "paired",
         "engine": "current-cpu",
         "target": target,
+        "target_model": target,
+        "engine_options": "",
         "draft": draft,
         "method": "none" if draft == "none" else "draft-simple",
         "draft_model": None if draft == "none" else draft,

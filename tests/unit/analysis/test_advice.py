@@ -23,6 +23,7 @@ from specmoe.models.card import load_cards
 from specmoe.paper.tables import render_table
 from specmoe.runs.schema import read_runs
 
+from ...conftest import merge
 from ..made_card import made_card
 from ..paper_analyses import baseline_runs, full, speculative_runs
 
@@ -145,6 +146,19 @@ def test_an_answer_comes_with_its_command_line(config):
     assert off["command"] == f"llama-server -m {model.format('moe_q4')}"
     unknown, _ = advice_of(campaign(setting(4, [100]), repeats=1), config)
     assert unknown["command"] is None
+
+
+def test_a_target_has_an_answer_for_each_set_of_options(study, root):
+    options = {"engine_options": [{}, {"n-cpu-moe": 2}]}
+    config = load(merge(study, {"suites": {"B": options}}), root)
+    kept = "moe_q4+n-cpu-moe=2"
+    own = campaign(setting(8, [39, 40, 41], target=kept), target=kept)
+    runs = pd.concat([own.assign(target_model="moe_q4"), campaign(setting(8, [59, 60, 61]))])
+    on, off = advised(runs, config, audit(runs)).targets.to_dict("records")
+    assert (on["target"], on["answer"]) == ("moe_q4", Answer.ON)
+    assert (off["target"], off["answer"]) == (kept, Answer.OFF)
+    assert off["command"] == "llama-server -m results/models/study/moe_q4.gguf --n-cpu-moe 2"
+    assert "--n-cpu-moe" not in on["command"]
 
 
 def test_an_undecided_answer_comes_with_the_repeats_that_would_decide_and_their_command(config):

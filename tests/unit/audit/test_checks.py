@@ -52,6 +52,8 @@ def plain(target="target", repeat=0, ms_per_token=TARGET_MS, **more):
         "engine": "current-cpu",
         "suite": "P",
         "target": target,
+        "target_model": target,
+        "engine_options": "",
         "method": "none",
         "draft": "none",
         **dict.fromkeys(["draft_model", "ngram_gamma", "prompts_before"]),
@@ -362,6 +364,23 @@ def test_a_draft_of_unknown_time_counts_as_free():
     found = after("draft_time", *rows, run="B/target/draft_2b/g4/r0")
     assert "draft_2b, of unknown size beside its stand-in dense_2b" in found["why"]
     assert found["bound"] == pytest.approx(0.9 * 20 * 30)
+
+
+def test_a_target_with_options_is_timed_by_its_own_baselines_and_its_draft_by_none():
+    # As fast without options, it would need far more time than it takes.
+    options = {"target_model": "target", "engine_options": "cache-type-k=q8_0"}
+    name = "target+cache-type-k=q8_0"
+    quick = [
+        plain(name, **options, ms_per_token=TARGET_MS / 10),
+        speculative(target=name, **options, decode_ms=29 * TARGET_MS / 10 + 50, draft_ms=40.0),
+    ]
+    audit = audited(campaign(*quick))
+    row = finding(audit, "draft_time", f"B/{name}/draft/g4/r0")
+    assert row["verdict"] == "pass"
+    assert "never timed with these options of the engine" in row["why"]
+    assert finding(audit, "bandwidth", f"B/{name}/draft/g4/r0")["verdict"] != "not applicable"
+    as_plain = [row | {"target": "target", "engine_options": ""} for row in quick[1:]]
+    assert finding(audited(campaign(*as_plain)), "draft_time", quick[1]["run"])["verdict"] == "fail"
 
 
 def test_a_target_without_baseline_cannot_be_timed():

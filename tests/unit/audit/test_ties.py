@@ -7,8 +7,14 @@ def answer(*divergences):
     return {"target": "t", "divergences": list(divergences)}
 
 
-def divergence(run, gap, by_width):
-    return {"run": run, "position": 5, "gap_nats": gap, "gap_nats_by_width": by_width}
+def divergence(run, gap, by_width, target="t"):
+    return {
+        "run": run,
+        "baseline_block": f"B/{target}/draft/r0",
+        "position": 5,
+        "gap_nats": gap,
+        "gap_nats_by_width": by_width,
+    }
 
 
 def test_the_narrowest_batches_that_give_the_runs_token_are_named():
@@ -22,6 +28,12 @@ def test_batches_move_the_gaps_of_a_target_as_far_as_at_any_of_its_divergences()
     )
     assert {run: gap.moved_nats for run, gap in found.items()} == {"near": 0.5, "far": 0.5}
     assert {gap.closed_by for gap in found.values()} == {None}
+
+
+def test_batches_move_the_gaps_of_a_target_with_other_options_by_themselves():
+    far = divergence("far", 3.0, {"2": 2.5}, target="t+cache-type-k=q8_0")
+    found = gaps_of(answer(divergence("near", 0.25, {"2": 0.125}), far))
+    assert {run: gap.moved_nats for run, gap in found.items()} == {"near": 0.125, "far": 0.5}
 
 
 def test_a_gap_that_no_batch_measured_was_not_moved():

@@ -149,6 +149,9 @@ PREDICATE_CASES = {
         (CONTRADICTED, [MOE], {"of": "speedup", "low": 1.3}),
         (INCONCLUSIVE, [MOE], {"of": "speedup", "high": 1.22}),
         (NOT_TESTABLE, [DENSE], {"of": "speedup", "family": "moe"}),
+        # Nothing is claimed of a target with options of the engine.
+        (SUPPORTED, [MOE, cell("moe_q4+poll=0", SMALL, 4, 50, 51)], {"of": "speedup", "low": 1.1}),
+        (NOT_TESTABLE, [cell("moe_q4+poll=0", SMALL, 4, 50, 51)], {"of": "speedup", "low": 1.1}),
         # One of several cells outside contradicts.
         (CONTRADICTED, [MOE, cell("moe_q4", LARGE, 4, 50, 51)], {"of": "speedup", "low": 1.1}),
         # 1.196 to 1.198 rounds to the 1.20 that was printed.

@@ -311,7 +311,10 @@ def test_every_model_of_the_study_has_its_type_stated_once(study):
 
 
 def test_a_campaign_without_drafts_has_every_note_and_none_applies():
-    rows, models = frame(baseline(prompt="passage-8")), MODELS[:1].assign(model="target")
+    rows, models = (
+        frame(baseline(prompt="passage-8")),
+        MODELS[:1].assign(model="target", of_model="target"),
+    )
     analysis = replace(without_drafts(), models=models, baselines=table_of_baselines())
     notes = method_notes(rows, with_speedups(rows), analysis, {"target": card()}, WORDS, None)
     assert list(notes["note"]) == list(NOTES)

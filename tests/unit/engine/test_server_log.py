@@ -8,6 +8,7 @@ from specmoe.engine.server_log import (
     count_rejected_replays,
     count_replays,
     drafted_lengths,
+    first_error,
     read_requests,
     reason_not_to_speculate,
     tried_per_position,
@@ -109,3 +110,17 @@ def test_a_replay_follows_a_restored_pass_and_is_rejected_if_restored_itself(
     trace = [Verification(0, 1, one) for one in restored]
     assert count_replays(trace) == replays
     assert count_rejected_replays(trace) == rejected
+
+
+@pytest.mark.parametrize(
+    ("log", "error"),
+    [
+        ("0.1 I loading\n0.2 E llama: no memory\n0.3 E cmn  init: failed\n", "llama: no memory"),
+        ('error while handling "--poll": stoi\n\nusage:\n', 'error while handling "--poll": stoi'),
+        ("error: invalid argument: --frob\n", "error: invalid argument: --frob"),
+        ("0.00.1 I all is well, error-free\n0.00.2 W E minor\n", None),
+        ("", None),
+    ],
+)  # fmt: skip
+def test_the_first_error_of_a_log_is_in_the_servers_words(log, error):
+    assert first_error(log) == error

@@ -190,3 +190,15 @@ def test_a_list_shares_all_of_itself_with_its_extensions(shared, rest):
 def test_the_common_prefix_ends_at_the_first_difference(shared, one, other):
     expected = len(shared) + (one == other)
     assert common_prefix([*shared, one], [*shared, other]) == expected
+
+
+def test_a_row_has_the_options_of_its_block_and_a_target_of_its_own():
+    options = {"engine_options": {"poll": 0, "n-cpu-moe": 2}, "extra_args": ["--no-repack"]}
+    found = rows_of_record(record(run_of(0), **options, options_id="n-cpu-moe=2"), "c")
+    assert [row["engine_options"] for row in found] == ["n-cpu-moe=2 poll=0 -- --no-repack"]
+    assert [(row["target"], row["target_model"]) for row in found] == [("t+n-cpu-moe=2", "t")]
+
+
+def test_a_record_of_an_earlier_release_had_no_options():
+    [row] = rows_of_record(record(run_of(0)), "c")
+    assert (row["engine_options"], row["target"], row["target_model"]) == ("", "t", "t")

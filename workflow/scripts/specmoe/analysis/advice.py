@@ -137,7 +137,13 @@ def advise(measured: Measured, config: Config, cards: Mapping[str, ModelCard]) -
     runs, audit = measured.runs, measured.audit
     members = {cell: rows for cell, rows in _compared(measured).groupby(CELL)}
     settings = _settings(_candidates(measured.cells), members, measured.spread, cards, config)
-    targets = [model for model in config.models if model in set(runs["target"])]
+    settings_of = runs.groupby("target_model")["target"].unique()
+    targets = [
+        target
+        for model in config.models
+        if model in settings_of
+        for target in sorted(settings_of[model])
+    ]
     ranked = {
         target: _ranked(settings[settings["target"] == target], members, config)
         for target in targets

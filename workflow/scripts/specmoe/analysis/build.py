@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
@@ -27,11 +27,14 @@ from specmoe.audit.checks import count_marked
 from specmoe.audit.tables import Audit, TableFolder
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.matrix import left_out_blocks
+from specmoe.config.option_words import parts_of_setting
 from specmoe.config.schema import Config
 from specmoe.config.study import is_of_study
 from specmoe.models.card import ModelCard
 from specmoe.models.sizes import Size, sizes_of_cards
 from specmoe.runs.pass_times import seen_experts
+
+T = TypeVar("T")
 
 # What the analysis takes over from a model's card.
 CARD_COLUMNS = (
@@ -57,7 +60,9 @@ class Analysis(TableFolder):
     cells: pd.DataFrame
     # The same per prompt of exact length, with prompt and n_prompt.
     sweep: pd.DataFrame
-    # One row per model that was measured: model, label, family (`moe` or `dense`), CARD_COLUMNS.
+    # One row per model that was measured: model, label, family (`moe` or `dense`), CARD_COLUMNS,
+    # of_model (equal to model). Targets with options of the engine of their own have a row each:
+    # model is then what column `target` of runs has, of_model the model.
     models: pd.DataFrame
     # One row per setting of what drafts, see `list_drafts`.
     drafts: pd.DataFrame
@@ -143,8 +148,8 @@ def analyse(
     """Compute the tables of a campaign that need neither another campaign nor the study's text.
 
     `runs` is `schema.read_runs`'s frame, `compared` is `with_speedups(runs)`, `cards` are the
-    models' by id, `host` is the machine's description, `audit` the audit of `runs`, `pass_times`
-    the table of `runs.pass_times`.
+    models' and those of `by_setting`, `host` is the machine's description, `audit` the audit of
+    `runs`, `pass_times` the table of `runs.pass_times`.
     """
     statistics, unrelated = config.statistics, config.audit.unrelated_drafts
     usual = usual_runs(runs, config)
@@ -163,7 +168,7 @@ def analyse(
     drafts = list_drafts(runs, config.label)
     drafting = _without_controls(with_controls(usual[usual["draft"] != NO_DRAFT], unrelated, cards))
     spread = spread_of_cells(compared, statistics)
-    sizes = sizes_of_cards(cards, seen_experts(pass_times))
+    sizes = sizes_of_cards(cards, by_setting(seen_experts(pass_times), runs))
     measured = Measured(usual, usually_compared, cells, spread, audit.audit)
     advice = advise(measured, config, cards)
     fitted, predicted = _costs(runs, compared, pass_times, config, cards)
@@ -249,13 +254,21 @@ def _with_prompt_labels(cells: pd.DataFrame, config: Config) -> pd.DataFrame:
     return cells.assign(prompt_label=cells["prompt"].map(config.prompt_label))
 
 
+def by_setting(of_models: Mapping[str, T], runs: pd.DataFrame) -> dict[str, T]:
+    """Return values of models by their ids, and by the targets with options that they are."""
+    settings = runs[["target", "target_model"]].drop_duplicates().itertuples(index=False, name=None)
+    named = {target: of_models[model] for target, model in settings if model in of_models}
+    return {**of_models, **named}
+
+
 def _models(runs: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]) -> pd.DataFrame:
-    measured = {*runs["target"], *runs["draft_model"].dropna()}
+    measured = {*runs["target"], *runs["target_model"], *runs["draft_model"].dropna()}
     return pd.DataFrame(
         [
             {
                 "model": name,
-                "label": config.label(name),
+                "label": config.target_label(name),
+                "of_model": parts_of_setting(name)[0],
                 "family": "moe" if card.experts else "dense",
                 **{column: getattr(card, column) for column in CARD_COLUMNS},
                 "in_cache": card.size_bytes <= config.audit.cache_bytes,
@@ -269,12 +282,17 @@ def _models(runs: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]) 
 def _types(
     cells: pd.DataFrame, compared: pd.DataFrame, config: Config, sizes: Mapping[str, Size]
 ) -> pd.DataFrame:
-    networks = {model: config.network(model) for model in sizes}
     labels = {network: config.label(network) for network in config.models}
+    networks = {}
+    for setting in sizes:
+        model, of_options = parts_of_setting(setting)
+        network = config.network(model)
+        words = config.option_setting(of_options).label
+        networks[setting] = ", ".join([labels.get(network, network), *([words] if words else [])])
     return compare_types(
         cells,
         compared,
-        {model: labels.get(network, network) for model, network in networks.items()},
+        networks,
         {model: size.pass_bytes(1) for model, size in sizes.items()},
         config.statistics,
     )
@@ -303,7 +321,7 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
             {
                 "campaign": config.campaign.name,
                 "source": config.campaign.source,
-                "of_study": is_of_study(runs["target"]),
+                "of_study": is_of_study(runs["target_model"]),
                 # What n_prompt counts: the study's own rows have words, engines count tokens.
                 "length_unit": "words" if config.campaign.source == "published" else "tokens",
                 "synthetic": all(map(config.is_synthetic, config.measured_models)),
@@ -317,6 +335,7 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                     key: ", ".join(runs[key].unique())
                     for key in ("protocol", "engine", "engine_commit", "backend")
                 },
+                "engine_options": config.option_setting("").text,
                 "n_predict": first["n_predict"],
                 "temperature": config.measurement.temperature,
                 "repeats": config.measurement.repeats,

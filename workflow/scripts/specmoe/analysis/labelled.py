@@ -33,7 +33,7 @@ SIDE_BY_SIDE = [
 ]
 COMPARED_CAMPAIGNS = [
     *("heading", "campaign", *WAY, "engine_commit", "backend", "host_chip", "host_gpu"),
-    *("synthetic", "n_predict", "temperature", "repeats", "settings"),
+    *("synthetic", "n_predict", "temperature", "repeats", "settings", "engine_options"),
 ]
 _PROTOCOL_WORDS = {"paired": "llama-server", "published": "the study's commands"}
 
@@ -70,7 +70,7 @@ _COLUMNS = {
         {_WAY} suite target draft gamma place words engine_type rounds drafts share drafted
         accepted acceptance_rate
     """,
-    "models": " ".join(["model", "label", "family", *CARD_COLUMNS, "in_cache"]),
+    "models": " ".join(["model", "label", "of_model", "family", *CARD_COLUMNS, "in_cache"]),
     "drafts": "draft label drafter words setting method draft_model",
     "suites": "suite title runs blocks measured",
     "spread": """
@@ -144,11 +144,20 @@ def table(analysis: Analysis, name: str) -> pd.DataFrame:
 
 
 def ordered_models(analysis: Analysis) -> pd.DataFrame:
-    """Return the models in the order of all tables and figures: MoE first, then by size."""
+    """Return the models in the order of all tables and figures: MoE first, then by size.
+
+    A target with options of the engine is a row of its own, after its model's.
+    """
     frame = table(analysis, "models")
     keys = ["family", "parameters_total", "size_bytes", "model"]
     ascending = [False, True, True, True]  # "moe" is after "dense" in the alphabet
     return frame.sort_values(keys, ascending=ascending, ignore_index=True)
+
+
+def ordered_files(analysis: Analysis) -> pd.DataFrame:
+    """Return the models in the order of `ordered_models`, once whatever the engine's options."""
+    frame = ordered_models(analysis)
+    return frame[frame["model"] == frame["of_model"]].reset_index(drop=True)
 
 
 def ordered_baselines(analysis: Analysis) -> pd.DataFrame:

@@ -9,8 +9,9 @@ import pandas as pd
 from specmoe.config.block import Side
 from specmoe.config.methods import methods_of
 from specmoe.config.models import HubModel, PathModel
+from specmoe.config.option_words import parts_of_setting
 from specmoe.config.schema import Config
-from specmoe.engine.flags import gpu_flags, speculation_flags
+from specmoe.engine.flags import computing_flags, drafting_options, speculation_flags
 from specmoe.files import parts_of
 
 
@@ -19,16 +20,21 @@ def launch_line(
 ) -> str:
     """Return the line for a target alone, or with what a run that drafts had; `gpu`: the backend.
 
-    `setting` has the columns of such a run. The line has the flags of speculation and of the GPU as
-    they were measured. It leaves out flags that only measuring needs, such as counters and one
-    slot.
+    `target` may have options (`Block.target_setting`), `setting` has the columns of such a run. The
+    line has the flags of speculation, of the GPU and of options as they were measured. It leaves
+    out flags that only measuring needs, such as counters and one slot.
     """
     layers = config.measurement.gpu_layers if gpu else 0
-    words = ["llama-server", "-m", file_of(config, target), *gpu_flags(layers)]
+    model, of_options = parts_of_setting(target)
+    given = config.option_setting(of_options)
+    words = ["llama-server", "-m", file_of(config, model), *computing_flags(layers, given.options)]
+    words += given.extra_args
     if setting is not None:
         file = setting["draft_model"]
         file = None if pd.isna(file) else file_of(config, file)
-        words += speculation_flags(methods_of(setting["method"]), _side(setting), file, layers)
+        methods = methods_of(setting["method"])
+        words += speculation_flags(methods, _side(setting), file, layers)
+        words += drafting_options(methods, given.options)
     return shlex.join(words)
 
 

@@ -26,7 +26,7 @@ _PROMPTED = ["target_label", "prompts", "split"]
 _SETTING = [*_PROMPTED, "draft_label", "gamma"]
 _CONDITIONS = [
     *("engine_commit", "backend", "host_chip", "host_gpu"),
-    *("synthetic", "n_predict", "temperature", "repeats"),
+    *("synthetic", "n_predict", "temperature", "repeats", "engine_options"),
 ]
 
 
@@ -104,6 +104,7 @@ def _heading_words(cells: pd.DataFrame, analysis: Analysis) -> "pd.Series[str]":
 def _headings(analysis: Analysis) -> pd.DataFrame:
     cells = usual_cells(analysis)
     campaign = analysis.campaign.reindex(columns=["campaign", *WAY, *_CONDITIONS])
+    campaign["engine_options"] = campaign["engine_options"].replace("", None)
     if cells.empty:
         return campaign.assign(heading=analysis.name, settings=0)
     cells["heading"] = _heading_words(cells, analysis)

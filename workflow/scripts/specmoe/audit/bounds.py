@@ -73,11 +73,14 @@ def draft_time(
 
     A stand-in with more bytes is slower than the draft, so its time is scaled by the bytes of a
     pass. One with fewer bytes is faster, and its time is used as it is. A draft that was timed in
-    neither way counts as taking no time.
+    neither way counts as taking no time, as does one with options of the engine: they may be its
+    own, and nothing times a draft with them.
     """
     draft = run.draft_model
     if not run.by_model or draft is None:
         return TokenTime(0.0, f"{run.draft}, which was never timed")
+    if run.engine_options:
+        return TokenTime(0.0, f"{draft}, which was never timed with these options of the engine")
     if draft in times:
         return TokenTime(times[draft], f"{draft} without a target")
     stand_in = settings.draft_stand_ins.get(draft)
@@ -134,13 +137,13 @@ def check_read_rate(
     """
     if bandwidth is None:
         return not_applicable("the machine's memory bandwidth is not known")
-    if run.target not in sizes:
-        return not_applicable(f"the size of {run.target} is not known")
-    target = sizes[run.target]
+    if run.target_model not in sizes:
+        return not_applicable(f"the size of {run.target_model} is not known")
+    target = sizes[run.target_model]
     if target.file_bytes <= settings.cache_bytes:
         return not_applicable(
-            f"{run.target} has {_megabytes(target.file_bytes)} and may be read from a cache of"
-            f" {_megabytes(settings.cache_bytes)} instead of memory"
+            f"{run.target_model} has {_megabytes(target.file_bytes)} and may be read from a cache"
+            f" of {_megabytes(settings.cache_bytes)} instead of memory"
         )
     passes = run.passes_after_prompt if run.speculative else run.timed_tokens
     if not passes or not run.decode_ms:
@@ -174,7 +177,7 @@ def required_time(
             continue
         draft = draft_time(run, times, sizes, settings)
         needed = _needed_ms(run, times[run.target], draft.ms)
-        moe = run.target in sizes and sizes[run.target].experts > 0
+        moe = run.target_model in sizes and sizes[run.target_model].experts > 0
         identity = (run.run, run.suite, run.target, run.draft, run.gamma)
         rows.append((*identity, "moe" if moe else "dense", run.decode_ms, needed))
     times_known = ["decode_ms", "required_ms"]

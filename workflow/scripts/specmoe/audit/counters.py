@@ -278,7 +278,7 @@ def _prompt_decodes(baseline: Run) -> int | None:
 
 def _drafts_for_itself(run: Run) -> bool:
     same_file = run.target_sha256 is not None and run.target_sha256 == run.draft_sha256
-    return run.by_model and (run.draft_model == run.target or same_file)
+    return run.by_model and (run.draft_model == run.target_model or same_file)
 
 
 def _shared(run: Run, other: Run) -> int:

@@ -37,6 +37,8 @@ class Run:
     engine: str
     suite: str
     target: str
+    target_model: str
+    engine_options: str
     method: str
     draft: str
     draft_model: str | None

@@ -55,8 +55,8 @@ def check_expected_experts(
     tokens are taken to choose independently and evenly, which visits the most: trained routers are
     uneven, and neighbouring tokens alike.
     """
-    if run.target in sizes and not sizes[run.target].experts:
-        return not_applicable(f"{run.target} has no experts")
+    if run.target_model in sizes and not sizes[run.target_model].experts:
+        return not_applicable(f"{run.target_model} has no experts")
     if not run.speculative:
         return not_applicable("nothing was drafted, so every pass has one token")
     return check_read_rate(run, sizes, bandwidth, settings, Size.pass_bytes)

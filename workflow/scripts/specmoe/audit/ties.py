@@ -14,7 +14,8 @@ class Gap(NamedTuple):
 
     position: int
     gap_nats: float  # how far the run's token is behind the baseline's
-    moved_nats: float  # how far batches move such gaps of this target at most, here or elsewhere
+    # How far batches move such gaps of this target, with the same options, here or elsewhere.
+    moved_nats: float
     closed_by: int | None  # the narrowest batches in which the target itself takes it
 
 
@@ -25,10 +26,19 @@ def gaps_of(judged: Mapping[str, Any]) -> dict[str, Gap]:
     about decides nothing and is left out.
     """
     asked = [one for one in judged["divergences"] if "gap_nats_by_width" in one]
-    moved = max(map(_moved, asked), default=0.0)
+    moved: dict[str, float] = {}
+    for one in asked:
+        setting = _setting(one)
+        moved[setting] = max(_moved(one), moved.get(setting, 0.0))
     return {
-        one["run"]: Gap(one["position"], one["gap_nats"], moved, _closed_by(one)) for one in asked
+        one["run"]: Gap(one["position"], one["gap_nats"], moved[_setting(one)], _closed_by(one))
+        for one in asked
     }
+
+
+def _setting(one: Mapping[str, Any]) -> str:
+    """Return the target with its options, as the id of the baseline's block has it."""
+    return str(one["baseline_block"].split("/")[1])
 
 
 def _moved(one: Mapping[str, Any]) -> float:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import pandas as pd
 
-from specmoe.analysis.build import Analysis, analyse, required_times
+from specmoe.analysis.build import Analysis, analyse, by_setting, required_times
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.tables import Audit
@@ -62,7 +62,7 @@ def build_analysis(
     description, `audit` the audit of `runs`, `pass_times` the table of `runs.pass_times`,
     `literature` the published ways of drafting, `others` the campaigns to compare with.
     """
-    compared = with_speedups(runs)
+    compared, cards = with_speedups(runs), by_setting(cards, runs)
     own = analyse(runs, compared, config, cards, host, audit, pass_times)
     campaigns = [own, *others]
     tables = {

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import ClassVar, Literal
 
+import numpy as np
 import pandas as pd
 from pydantic import Field
 
@@ -18,6 +19,7 @@ from specmoe.analysis.labelled import (
 )
 from specmoe.claims.verdicts import ClaimResult, Comparison, Estimate, Share, TableRow, conclude
 from specmoe.config.base import Name, Positive, Strict
+from specmoe.config.option_words import parts_of_setting
 
 FamilyName = Literal["moe", "dense"]
 _ARTICLES = {"moe": "an MoE", "dense": "a dense"}
@@ -68,6 +70,9 @@ class OfModels(Predicate):
         return named or (f"{_ARTICLES[self.family]} target" if self.family else "any target")
 
     def _among(self, frame: pd.DataFrame) -> pd.DataFrame:
+        # Nothing is claimed of targets to which a suite gives options of the engine.
+        plain = [not of_options for _, of_options in map(parts_of_setting, frame["target"])]
+        frame = frame[np.array(plain, dtype=bool)]
         if self.family:
             frame = frame[frame["family"] == self.family]
         return frame[frame["target"].isin(self.targets)] if self.targets else frame

@@ -42,9 +42,10 @@ class Strict(BaseModel):
     @classmethod
     def _refuse_unknown_keys(cls, data: Any) -> Any:
         if isinstance(data, Mapping):
+            known = {field.alias or name for name, field in cls.model_fields.items()}
             for key in data:
-                if key not in cls.model_fields:
-                    raise ValueError(f"unknown key {key!r}; {nearest(str(key), cls.model_fields)}")
+                if key not in known:
+                    raise ValueError(f"unknown key {key!r}; {nearest(str(key), known)}")
         return data
 
 

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 
 from specmoe.config.methods import Method
+from specmoe.config.option_words import OptionValue, options_text, target_setting
 
 NO_DRAFT = "none"
 ITSELF = "itself"  # among a suite's drafts: every target drafts for itself
@@ -154,6 +155,11 @@ class Block:
     gate: dict[str, float] = field(default_factory=dict, hash=False)  # see `config.gate.Gate`
     stop: Stop = Stop.LENGTH
     sendings: dict[str, Sending] = field(default_factory=dict, hash=False)  # by workload
+    # Flags of llama-server and further words of its command line, see `config.engine_options`; and
+    # the id of those that are not the campaign's own.
+    engine_options: dict[str, OptionValue] = field(default_factory=dict, hash=False)
+    extra_args: tuple[str, ...] = ()
+    options_id: str = ""
 
     @property
     def speculates(self) -> bool:
@@ -164,6 +170,16 @@ class Block:
     def models(self) -> tuple[str, ...]:
         """The models that its processes load: the target, and what drafts if that is a file."""
         return (self.target, *([self.draft_model] if self.draft_model else []))
+
+    @property
+    def target_setting(self) -> str:
+        """The id of what verifies: the target, with the options that someone set for the suite."""
+        return target_setting(self.target, self.options_id)
+
+    @property
+    def options_text(self) -> str:
+        """The engine's options as rows have them; empty without any."""
+        return options_text(self.engine_options, self.extra_args)
 
     @property
     def measures_alone(self) -> bool:

@@ -22,6 +22,7 @@ from specmoe.config.expand_workloads import expand_workloads
 from specmoe.config.matrix import comparison_of, left_out_blocks, list_blocks, suite_blocks
 from specmoe.config.methods import Method, is_ngram
 from specmoe.config.models import AnyModel, ConvertModel, NgramCache, SyntheticDraft, SyntheticModel
+from specmoe.config.option_words import concerns_draft
 from specmoe.config.schema import ALL, Config, Suite
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.config.trace_choice import choose_demonstration
@@ -236,6 +237,7 @@ def _check_synthetic_draft(
 def _check_suite(config: Config, name: str, suite: Suite) -> None:
     place = f"suites.{name}"
     _check_ways(config, name, suite)
+    _check_options(config, name, suite)
     for prompt in suite.prompts:
         _require(prompt, config.prompts.texts, f"{place}.prompts", "prompt")
     for field in _LISTS:
@@ -262,6 +264,21 @@ def _check_suite(config: Config, name: str, suite: Suite) -> None:
             f"{longest} tokens and the generated ones do not fit measurement.context ="
             f" {config.measurement.context}",
         )
+
+
+def _check_options(config: Config, name: str, suite: Suite) -> None:
+    """Check that a suite's options of the engine differ, and that something heeds them."""
+    place = f"suites.{name}.engine_options"
+    settings = config.option_settings(name)
+    if len({setting.text for setting in settings}) < len(settings):
+        _refuse(place, "two entries are the same")
+    if config.protocol_of(name) == Protocol.PUBLISHED and any(one.text for one in settings):
+        _refuse(place, "the commands of protocol published take no options of the engine")
+    models_draft = any(not is_ngram(way.method[-1]) for way in suite.ways)
+    own = {key for entry in suite.engine_options for key in entry.given()}
+    of_draft = sorted(filter(concerns_draft, own))
+    if of_draft and not models_draft:
+        _refuse(place, f"{of_draft[0]} is of a draft, and no model drafts in this suite")
 
 
 def _check_ways(config: Config, name: str, suite: Suite) -> None:

@@ -17,6 +17,7 @@ from specmoe.config.drafting import Drafting
 from specmoe.config.engines import PathEngine
 from specmoe.config.measurement import Order
 from specmoe.config.methods import Method
+from specmoe.config.option_words import target_setting
 from specmoe.config.schema import Config, Suite
 from specmoe.config.shuffle import shuffle_key
 from specmoe.config.timed_passes import DEPTH, Outputs, TimedPasses
@@ -87,7 +88,7 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
 
     Their widths are those of single tokens, of the shortest replays, and of the rounds of every γ.
     There are none for an engine built elsewhere, because the program that times them needs its
-    libraries.
+    libraries, and none of blocks with options of the engine, which that program does not know.
     """
     measurement = config.measurement
     if not measurement.pass_samples or isinstance(config.engine, PathEngine):
@@ -96,7 +97,7 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
     outputs: dict[str, set[Outputs]] = {}
     gpu_layers = 0
     for block in blocks:
-        if not block.speculates or block.protocol != Protocol.PAIRED:
+        if not block.speculates or block.protocol != Protocol.PAIRED or block.options_text:
             continue
         gpu_layers = block.gpu_layers
         of_block = {1, 2, *(side.gamma + 1 for side in block.sides if side.speculates)}
@@ -130,10 +131,12 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
     [stop] = config.stops_of(name)
     blocks = []
     temperatures = suite.temperatures or [measurement.temperature]
-    for target, way, file, temperature in _comparisons(suite, temperatures):
+    for (target, way, file, temperature), setting in product(
+        _comparisons(suite, temperatures), config.option_settings(name)
+    ):
         draft = way.drafter_id(file) if way else NO_DRAFT
-        parts = [name, target, draft, *([f"t{temperature:g}"] if suite.temperatures else [])]
-        comparison = "/".join(parts)
+        parts = [name, target_setting(target, setting.id), draft]
+        comparison = "/".join([*parts, *([f"t{temperature:g}"] if suite.temperatures else [])])
         for repeat in range(max(measurement.repeats, measurement.more_repeats.get(comparison, 0))):
             blocks.append(
                 Block(
@@ -156,7 +159,7 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
                     warmup_tokens=min(measurement.warmup_tokens, measurement.n_predict),
                     order_seed=measurement.order_seed,
                     context=measurement.context,
-                    threads=measurement.threads,
+                    threads=setting.threads or measurement.threads,
                     gpu_layers=measurement.gpu_layers if gpu else 0,
                     arrangement=measurement.sides,
                     protocol=protocol,
@@ -164,6 +167,9 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
                     gate=measurement.gate.model_dump(),
                     stop=stop,
                     sendings=_sendings(config, suite),
+                    engine_options=setting.options,
+                    extra_args=setting.extra_args,
+                    options_id=setting.id,
                 )
             )
     return blocks

@@ -7,6 +7,7 @@ from pydantic import AfterValidator, Field
 
 from specmoe.config.base import Positive, Strict, Times
 from specmoe.config.block import Arrangement, Protocol, Stop
+from specmoe.config.engine_options import EngineOptions
 from specmoe.config.environment import may_be_given
 from specmoe.config.gate import Gate
 
@@ -113,6 +114,7 @@ class Measurement(Strict):
         ' threads, such as `CUDA_VISIBLE_DEVICES: "0"`. The engine sees no exported ones.'
         " `LLAMA_ARG_*` is refused, because other keys decide the flags",
     )
+    engine_options: EngineOptions = EngineOptions()
     gate: Gate = Gate()
     start_limit_s: Positive = Field(
         default=600,

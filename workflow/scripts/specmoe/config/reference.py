@@ -45,10 +45,16 @@ def key_tables() -> str:
     """Return all keys as Markdown, a heading and a table per section, in the order of `Config`."""
     schema = Config.model_json_schema()
     defs = schema["$defs"]
-    sections = _sections("", schema, defs)
-    return "\n".join(
-        _table(f"`{path}`" if path else "Top level", kinds, defs) for path, kinds in sections
-    )
+    tables: list[str] = []
+    described: list[tuple[str, _Kinds]] = []
+    for path, kinds in _sections("", schema, defs):
+        heading = f"`{path}`" if path else "Top level"
+        same = [known for known, of_known in described if of_known == kinds]
+        tables.append(
+            f"### {heading}\n\nThe keys of `{same[0]}`.\n" if same else _table(heading, kinds, defs)
+        )
+        described.append((path, kinds))
+    return "\n".join(tables)
 
 
 def _partial(node: Any) -> Any:

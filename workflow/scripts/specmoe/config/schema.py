@@ -28,6 +28,7 @@ from specmoe.config.base import (
 from specmoe.config.block import ITSELF, NO_DRAFT, Block, Protocol, Side, Stop
 from specmoe.config.draft_labels import draft_label
 from specmoe.config.drafting import DEFAULT_MATCH, Chain, Drafting
+from specmoe.config.engine_options import EngineOptions, Setting
 from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
 from specmoe.config.measurement import Measurement
 from specmoe.config.methods import Method
@@ -42,6 +43,7 @@ from specmoe.config.models import (
     SyntheticDraft,
     SyntheticModel,
 )
+from specmoe.config.option_words import parts_of_setting
 from specmoe.config.workloads import Workload
 from specmoe.files import named_if_damaged
 
@@ -142,6 +144,12 @@ class Suite(Strict):
         default=[],
         description="shares of drafted tokens that the engine accepts whatever they are. Such runs"
         " time drafting, verifying and replaying; no table of speedups has them",
+    )
+    engine_options: list[EngineOptions] = Field(
+        default=[],
+        description="each entry makes comparisons of its own, with these options over those of"
+        " `measurement`; `{}` is the campaign's own. Target alone and target with a draft have the"
+        " same",
     )
     protocol: Protocol | None = Field(
         default=None, description="replaces the campaign's protocol for this suite"
@@ -339,6 +347,17 @@ class Config(Strict):
         sends_more = self.suites[suite].prompts or self.suites[suite].prompt_lengths
         return stops | {self.measurement.stop} if sends_more else stops
 
+    def option_settings(self, suite: str) -> list[Setting]:
+        """Return the engine's options with which a suite measures, one after the other."""
+        entries = self.suites[suite].engine_options or [EngineOptions()]
+        return [self.measurement.engine_options.overlaid(entry) for entry in entries]
+
+    def option_setting(self, of_options: str) -> Setting:
+        """Return the engine's options by their id; those of the campaign have the empty one."""
+        own = self.measurement.engine_options.overlaid(EngineOptions())
+        named = (one for suite in self.campaign.suites for one in self.option_settings(suite))
+        return {"": own, **{setting.id: setting for setting in named}}[of_options]
+
     def of_campaign(self) -> Self:
         """Return the part of this configuration that the campaign uses."""
         return self.model_copy(
@@ -388,6 +407,12 @@ class Config(Strict):
         name = self._file_name(model)
         shared = sum(self._file_name(other) == name for other in self.models) > 1
         return self.models[model].label or (model if shared else name)
+
+    def target_label(self, setting: str) -> str:
+        """Return the label of a `target_setting`, with words for the options that a suite gives."""
+        target, of_options = parts_of_setting(setting)
+        label = self.label(target)
+        return f"{label}, {self.option_setting(of_options).label}" if of_options else label
 
     def draft_label(self, block: Block, side: Side | None = None) -> str:
         """Return the label of what drafts in a block, on one of its sides or on all."""

@@ -45,6 +45,7 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
     name = asked.prompt or _first_prompt(config, like)
     prompt = config.prompts.texts[name]
     drafter = way.drafter_id(draft)
+    options = config.option_setting("")
     block = replace(
         blocks[0],  # for the settings that all blocks of a campaign share
         block=f"trace/{target}/{drafter}/{side.name}",
@@ -64,6 +65,10 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
         protocol=Protocol.PAIRED,
         stop=Stop.LENGTH,
         sendings={},
+        threads=options.threads or config.measurement.threads,
+        engine_options=options.options,
+        extra_args=options.extra_args,
+        options_id=options.id,
     )
     return Demonstration(
         block=block,

@@ -1,10 +1,11 @@
-"""The flags of llama-server that choose where it computes and how it speculates."""
+"""The flags of llama-server that choose where and how it computes, and how it speculates."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from specmoe.config.block import Side
 from specmoe.config.methods import Method, engine_types, is_ngram
+from specmoe.config.option_words import OptionValue, concerns_draft
 
 # Flags of the n-gram methods: of the tokens they look up, and of the most they draft.
 _MATCH_AND_LENGTH = {
@@ -15,9 +16,30 @@ _MATCH_AND_LENGTH = {
 }
 
 
-def gpu_flags(gpu_layers: int) -> list[str]:
-    """Return the flags that put a target on the GPU; empty for 0 layers."""
-    return ["--gpu-layers", str(gpu_layers), "--flash-attn", "on"] if gpu_layers else []
+def computing_flags(gpu_layers: int, options: Mapping[str, OptionValue]) -> list[str]:
+    """Return the flags of every side: those that put a target on the GPU, and the options.
+
+    `gpu_layers` 0 means a backend without GPU. `options` are by the flags' names, see
+    `config.engine_options`; those of drafts are left out.
+    """
+    on_gpu: dict[str, OptionValue] = (
+        {"gpu-layers": gpu_layers, "flash-attn": "on"} if gpu_layers else {}
+    )
+    return _flags(on_gpu | {key: options[key] for key in options if not concerns_draft(key)})
+
+
+def drafting_options(methods: Sequence[Method], options: Mapping[str, OptionValue]) -> list[str]:
+    """Return the flags of the options of a draft; n-grams alone have none."""
+    if all(map(is_ngram, methods)):
+        return []
+    return _flags({key: options[key] for key in options if concerns_draft(key)})
+
+
+def _flags(values: Mapping[str, OptionValue]) -> list[str]:
+    words = []
+    for name, value in values.items():
+        words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+    return words
 
 
 def speculation_flags(

@@ -15,6 +15,7 @@ import psutil
 from pydantic import TypeAdapter
 
 from specmoe.config.environment import engine_environment
+from specmoe.config.option_words import OptionValue
 from specmoe.engine.answers import (
     COMPLETION,
     DETOKENIZED,
@@ -26,7 +27,7 @@ from specmoe.engine.answers import (
     read_counters,
     refuse_impossible_times,
 )
-from specmoe.engine.flags import gpu_flags
+from specmoe.engine.flags import computing_flags
 from specmoe.engine.process import (
     count_failure_lines,
     exit_words,
@@ -34,6 +35,7 @@ from specmoe.engine.process import (
     wait_and_measure,
     with_end_of_log,
 )
+from specmoe.engine.server_log import first_error
 from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
 
@@ -62,20 +64,23 @@ def server_command(
     context: int,
     threads: int,
     gpu_layers: int,
+    options: Mapping[str, OptionValue] | None = None,
+    extra_args: Sequence[str] = (),
     speculation: Sequence[str] = (),
 ) -> list[str]:
     """Return llama-server's command line, without the address it listens on.
 
     The server has one slot, reuses no earlier prompt, and counts. `speculation`, see
-    `flags.speculation_flags`, is the only difference between a speculative run and its baseline.
-    `gpu_layers` 0 means a backend without GPU. The engines of March and of November 2026 both know
-    the flag `--no-webui`, and no other name of it.
+    `flags.speculation_flags` and `flags.drafting_options`, is the only difference between a
+    speculative run and its baseline. `gpu_layers` 0 means a backend without GPU; `options` and
+    `extra_args` are those of `config.engine_options`. The engines of March and of November 2026
+    both know the flag `--no-webui`, and no other name of it.
     """
     command = [str(binary), "--model", str(target), "--ctx-size", str(context)]
-    command += ["--parallel", "1", "--threads", str(threads)]
-    command += ["--ctx-checkpoints", "0", "--cache-ram", "0"]
+    command += ["--parallel", "1", "--ctx-checkpoints", "0", "--cache-ram", "0"]
     command += ["--metrics", "--no-webui", "--log-verbosity", "4"]
-    return [*command, *gpu_flags(gpu_layers), *speculation]
+    computing = computing_flags(gpu_layers, {**(options or {}), "threads": threads})
+    return [*command, *computing, *extra_args, *speculation]
 
 
 def _folder_of_sockets() -> str:
@@ -304,7 +309,7 @@ class Server:
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + self._start_limit_s
         while time.monotonic() < deadline:
-            self._raise_if_ended("llama-server ended while loading")
+            self._raise_if_ended("llama-server ended while loading", loading=True)
             try:
                 if self._client.get("/health").status_code == httpx.codes.OK:
                     return
@@ -354,11 +359,12 @@ class Server:
             raise self.fault(f"llama-server refused {path}: {text}")
         return body
 
-    def _raise_if_ended(self, reason: str, grace_s: float = 0.0) -> None:
+    def _raise_if_ended(self, reason: str, grace_s: float = 0.0, *, loading: bool = False) -> None:
         assert self._process is not None
         try:
             code = self._process.wait(grace_s) if grace_s else self._process.poll()
         except subprocess.TimeoutExpired:
             return
         if code is not None:
-            raise self.fault(f"{reason} ({exit_words(code)})")
+            said = first_error(self.log_text()) if loading else None
+            raise self.fault(f"{reason} ({exit_words(code)}){f': {said}' if said else ''}")

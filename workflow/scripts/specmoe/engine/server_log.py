@@ -23,6 +23,8 @@ _STATISTICS = re.compile(
     r".*dur\(b,g,a\) = [\d.]+, ([\d.]+), "
 )
 
+# A line of an error, after its time, or of a command line that is refused.
+_FIRST_ERROR = re.compile(r"^(?:\d[\d.]* E +|(?=error))(.+)$", re.MULTILINE)
 # Why a server speculates otherwise than it was told; it says so in its log alone.
 _REASONS = re.compile(
     r"failed to initialize speculative decoding context: .*"
@@ -93,6 +95,15 @@ def _since(before: TypeCounts | None, now: TypeCounts) -> TypeCounts:
         return now
     (_, *earlier), (_, *later) = astuple(before), astuple(now)
     return TypeCounts(now.type, *(end - start for start, end in zip(earlier, later, strict=True)))
+
+
+def first_error(log: str) -> str | None:
+    """Return the first error that a server logged, in its words; None without any.
+
+    Of a command line that it refuses, the server says that before it logs.
+    """
+    found = _FIRST_ERROR.search(log)
+    return found[1].strip() if found else None
 
 
 def reason_not_to_speculate(log: str) -> str | None:

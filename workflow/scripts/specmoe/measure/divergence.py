@@ -66,8 +66,11 @@ class TokenGap:
 
 
 def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Divergence]:
-    """Return where runs of a target differ from their baselines, from rows of `runs.parquet`."""
-    rows = [row for row in rows if row["target"] == target]
+    """Return where runs of a target differ from their baselines, from rows of `runs.parquet`.
+
+    `target` is a model; its runs may have several options of the engine.
+    """
+    rows = [row for row in rows if row["target_model"] == target]
     by_run = {row["run"]: row for row in rows}
     return [
         _divergence(row, by_run[row["baseline"]])
@@ -106,31 +109,34 @@ def judge(divergence: Divergence, readings: Mapping[int, list[Candidate]]) -> To
 def judge_all(
     divergences: list[Divergence], blocks: Mapping[str, Block], job: Job
 ) -> dict[str, Any]:
-    """Judge the divergences of one target in one server with the baseline's command line.
+    """Judge the divergences of one target, in a server with the baseline's command line.
 
-    `blocks` holds the baselines' blocks by id. Raises MeasurementError when a baseline's block is
-    missing or the server fails.
+    There is a server for each set of options. `blocks` holds the baselines' blocks by id. Raises
+    MeasurementError when a baseline's block is missing or a server fails.
     """
-    if not divergences:
-        return {"host": host_id(), "command": None, "divergences": []}
     for divergence in divergences:
         if divergence.baseline_block not in blocks:
             raise MeasurementError(
                 f"no record of block {divergence.baseline_block}, the baseline of {divergence.run}"
             )
-    some_block = blocks[divergences[0].baseline_block]
-    command = [*job.command(some_block, Side()), *_KEEPS_ALL]
-    known: _Readings = {}
+    groups: dict[str, list[Divergence]] = {}
+    for divergence in divergences:
+        groups.setdefault(blocks[divergence.baseline_block].target_setting, []).append(divergence)
     judged = []
-    with job.server(command, some_block, job.server_log) as server:
-        _logger.info(
-            "asking the baseline of %s about %d divergences", some_block.target, len(divergences)
-        )
-        for divergence in divergences:
-            block = blocks[divergence.baseline_block]
-            readings = _readings(server, divergence, block, job.root, known)
-            judged.append(asdict(divergence) | asdict(judge(divergence, readings)))
-    return {"host": host_id(), "command": server.command, "divergences": judged}
+    commands = []
+    for number, (setting, members) in enumerate(groups.items()):
+        some_block = blocks[members[0].baseline_block]
+        command = [*job.command(some_block, Side()), *_KEEPS_ALL]
+        log = job.server_log.with_suffix(f".{number}.log") if number else job.server_log
+        known: _Readings = {}
+        with job.server(command, some_block, log) as server:
+            _logger.info("asking the baseline of %s about %d divergences", setting, len(members))
+            commands.append(server.command)
+            for divergence in members:
+                block = blocks[divergence.baseline_block]
+                readings = _readings(server, divergence, block, job.root, known)
+                judged.append(asdict(divergence) | asdict(judge(divergence, readings)))
+    return {"host": host_id(), "commands": commands, "divergences": judged}
 
 
 def _diverges(row: Mapping[str, Any], baseline: Mapping[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from specmoe.config.block import (
     Stop,
     Template,
 )
-from specmoe.config.methods import METHODS, history_needed
+from specmoe.config.methods import METHODS, history_needed, is_ngram
 from specmoe.config.prompt_lines import Content, read_content
 from specmoe.engine.counters import stopped_by
 from specmoe.engine.job import Job
@@ -29,7 +29,7 @@ from specmoe.engine.taken_away import Watch
 from specmoe.errors import MeasurementError
 
 CONTEXT_STEP = 256  # llama.cpp rounds the context up (src/llama-context.cpp)
-CACHE_TYPES = ("f16",)  # llama.cpp's default
+CACHE_TYPE = "f16"  # llama.cpp's default
 VOCABULARY_FAULT = "the target and draft vocabs are not compatible"
 # A warm-up is the last if it takes no less than this share of the one before.
 SETTLED = 0.95
@@ -302,6 +302,17 @@ def _refuse_unlike_vocabularies(one: LiveSide) -> None:
         )
 
 
+def cache_types(block: Block, side: Side) -> tuple[str, ...]:
+    """Return the types of keys and values that a side's caches should have, sorted.
+
+    A model that drafts has a cache of its own, whatever it is a part of.
+    """
+    drafts = side.speculates and not all(map(is_ngram, block.methods))
+    names = [f"cache-type-{of}{ending}" for of in "kv" for ending in ("", "-draft")[: 1 + drafts]]
+    types = {str(block.engine_options.get(name, CACHE_TYPE)) for name in names}
+    return tuple(sorted(types))
+
+
 def _refuse_other_settings(one: LiveSide) -> None:
     """Raise MeasurementError unless the server's settings are those of the block."""
     block, settings = one.block, one.settings
@@ -311,7 +322,7 @@ def _refuse_other_settings(one: LiveSide) -> None:
         ("tokens of context", settings.context, [block.context, rounded_up]),
         ("speculative", settings.speculative, [one.side.speculates]),
         # A model without attention has no cache.
-        ("types of the cache", settings.cache_types, [CACHE_TYPES, ()]),
+        ("types of the cache", settings.cache_types, [cache_types(block, one.side), ()]),
     ]
     for what, found, allowed in checks:
         if found not in allowed:

@@ -11,7 +11,7 @@ import yaml
 from markupsafe import Markup, escape
 
 from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import advised_targets, ordered_models, records, whole_audit
+from specmoe.analysis.labelled import advised_targets, ordered_files, records, whole_audit
 from specmoe.measure.trace_record import Recording
 from specmoe.page.data import data_names
 from specmoe.page.figures import Picture
@@ -53,7 +53,7 @@ def render_page(
             on=switches(analysis),
             counts=whole_audit(analysis),
             advised=records(advised_targets(analysis)),
-            mixtures=records(of_family(ordered_models(analysis), "moe")),
+            mixtures=records(of_family(ordered_files(analysis), "moe")),
             printed=printed_by_study(analysis),
             wording=_read(sources / "figures.yaml"),
             captions={

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from specmoe.config.backend import Backend
 from specmoe.config.block import Arrangement, Block, Protocol
+from specmoe.config.engine_options import EXTRA_ARGS
 from specmoe.config.matrix import added_runs, list_timed_passes
 from specmoe.config.methods import Method
 from specmoe.config.models import UNVERIFIED, ConvertModel, HubModel, PathModel
@@ -75,6 +76,8 @@ class Plan:
     notes_on_mtp: list[str]
     added_runs: int  # of targets alone, as the baselines of others
     left_out: list[str]  # blocks and comparisons that the configuration leaves out
+    options: dict[str, list[str]]  # of the engine, by suite; see `Setting.text`
+    unestimated: list[str]  # names of options that no estimate of memory or time knows
     suites: list[SuitePlan]
     timed_models: int  # whose passes are timed by themselves in each repeat
     timed_s: float | None  # for all of that; None: a size is unknown
@@ -133,6 +136,8 @@ def make_plan(
         notes_on_mtp=notes_on_mtp(config, blocks, found.cards),
         added_runs=added_runs(blocks, config),
         left_out=config.campaign.left_out,
+        options=_options(config),
+        unestimated=_unestimated(blocks),
         suites=_suites(config, blocks, estimated_s, found.measured_s),
         timed_models=len(timed),
         timed_s=_timed_seconds(timed, len({block.repeat for block in blocks}), sizes, machine),
@@ -148,6 +153,21 @@ def make_plan(
             *_memory_shortfalls(needs, usable),
         ],
     )
+
+
+def _options(config: Config) -> dict[str, list[str]]:
+    """Return the options with which each suite measures; suites without any are left out."""
+    by_suite = {
+        suite: [setting.text for setting in config.option_settings(suite)]
+        for suite in config.campaign.suites
+    }
+    return {suite: texts for suite, texts in by_suite.items() if any(texts)}
+
+
+def _unestimated(blocks: list[Block]) -> list[str]:
+    """Return the names of the engine's options; no estimate of memory or time knows any."""
+    given = {name for block in blocks for name in block.engine_options}
+    return [*sorted(given), *([EXTRA_ARGS] if any(block.extra_args for block in blocks) else [])]
 
 
 def _machine(host: Mapping[str, object], backend: Backend) -> Machine | None:

@@ -24,6 +24,9 @@ def describe(plan: Plan) -> str:
         models, needed = plan.memory
         usable = gigabytes(plan.memory_usable)
         lines.append(f"Memory: at most {gigabytes(needed)} ({models}); {usable} are usable")
+    if plan.unestimated:
+        names = ", ".join(plan.unestimated)
+        lines.append(f"The estimates of memory and time leave these options out: {names}")
     if plan.in_turn:
         lines.append(
             "Memory does not hold all sides at once, so one follows the other:"
@@ -68,9 +71,14 @@ def _head(plan: Plan) -> list[str]:
     if plan.added_runs:
         runs += f" and {plan.added_runs} of targets alone beside them"
     left_out = [f"Left out on purpose: {', '.join(plan.left_out)}"] if plan.left_out else []
+    options = [
+        f"Options of the engine in suite {suite}: {'; '.join(text or 'none' for text in texts)}"
+        for suite, texts in plan.options.items()
+    ]
     return [
         f"Campaign {plan.campaign}: {runs}, in {whole.blocks} blocks",
         *left_out,
+        *options,
         f"Machine: {plan.host['chip']}, {memory / 2**30:.0f} GiB of memory,{bandwidth}"
         f" backend {plan.backend}",
     ]

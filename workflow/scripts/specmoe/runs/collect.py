@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from specmoe.config.block import NO_DRAFT, Protocol, Stop
 from specmoe.config.methods import NO_METHOD, Method, engine_types
+from specmoe.config.option_words import options_text, target_setting
 from specmoe.engine.counters import (
     ACCEPTED,
     ACCEPTED_AT,
@@ -105,8 +106,9 @@ def link_baselines(rows: Iterable[RunRow]) -> None:
 def _ends_of_record(record: Mapping[str, Any]) -> dict[Asked, End]:
     """Return where a block's target alone ended its texts, if it was asked."""
     block = record["block"]
+    target = _verifying(block)["target"]
     return {
-        (block["suite"], block["target"], prompt): End(list(end["tokens"]), Stop(end["stopped_by"]))
+        (block["suite"], target, prompt): End(list(end["tokens"]), Stop(end["stopped_by"]))
         for prompt, end in record.get("ends", {}).items()
     }
 
@@ -146,6 +148,7 @@ def _row(
         **side,
         **run,
         **(drafting if side["gamma"] else alone),
+        **_verifying(block),
         "campaign": campaign,
         "protocol": record["protocol"],
         "host": record["host"],
@@ -155,6 +158,16 @@ def _row(
         **(_read_from_server(block, side, run) if paired else _read_from_output(run)),
     }
     return {name: known.get(name) for name in COLUMNS}
+
+
+def _verifying(block: Mapping[str, Any]) -> RunRow:
+    """Return what verifies in a block, as its record has it; earlier releases had no options."""
+    options, extra_args = block.get("engine_options", {}), block.get("extra_args", ())
+    return {
+        "target": target_setting(block["target"], block.get("options_id", "")),
+        "target_model": block["target"],
+        "engine_options": options_text(options, extra_args),
+    }
 
 
 def _read_from_server(

@@ -27,7 +27,9 @@ def expected_rows(blocks: Iterable[Block]) -> dict[str, dict[str, Any]]:
                 "protocol": block.protocol,
                 "suite": block.suite,
                 "block": block.block,
-                "target": block.target,
+                "target": block.target_setting,
+                "target_model": block.target,
+                "engine_options": block.options_text,
                 "method": engine_types(block.methods if side.speculates else ()),
                 "draft": block.setting(side),
                 "draft_model": block.draft_model if side.speculates else None,
@@ -117,7 +119,10 @@ def _refuse_mixed_weights(rows: Iterable[Mapping[str, Any]], remedy: str) -> Non
     """Refuse models whose rows name several digests; raises MeasurementError."""
     digests: dict[str, dict[str, str]] = {}
     for row in rows:
-        for model, digest in ((row["target"], "target_sha256"), (row["draft"], "draft_sha256")):
+        for model, digest in (
+            (row["target_model"], "target_sha256"),
+            (row["draft"], "draft_sha256"),
+        ):
             if isinstance(row[digest], str):
                 digests.setdefault(model, {}).setdefault(row[digest], row["block"])
     for model, blocks in digests.items():

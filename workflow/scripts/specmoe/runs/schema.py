@@ -47,6 +47,7 @@ COLUMNS: dict[str, RunColumn] = {
     "suite": RunColumn(TEXT),
     "block": RunColumn(TEXT),
     "run": RunColumn(TEXT),
+    # What verifies, with the options that its suite gives the engine (`Block.target_setting`).
     "target": RunColumn(TEXT),
     # The engine's types of drafting, in the order in which a chain asks them; what drafts, with the
     # parameters that someone set (`Block.setting`); the model or cache that it loads; and the most
@@ -153,6 +154,9 @@ COLUMNS: dict[str, RunColumn] = {
     "host": RunColumn(TEXT),
     "target_sha256": RunColumn(TEXT, nullable=True),
     "draft_sha256": RunColumn(TEXT, nullable=True),
+    # The model of `target`, and all of the engine's options (`Block.options_text`).
+    "target_model": RunColumn(TEXT),
+    "engine_options": RunColumn(TEXT),
 }
 
 _ARROW_SCHEMA = pyarrow.schema(

@@ -222,6 +222,8 @@ def _row(record: Recorded, order: int) -> RunRow:
         "block": record.block,
         "run": f"{record.block}/{Side(record.draft_len).name}/{record.prompt}",
         "target": record.target_model,
+        "target_model": record.target_model,
+        "engine_options": "",
         "draft": record.draft_model,
         "gamma": record.draft_len,
         "prompt": record.prompt,

@@ -26,6 +26,7 @@ from specmoe.analysis.labelled import (
     length_cells,
     ordered_audit,
     ordered_baselines,
+    ordered_files,
     ordered_models,
     prompt_cells,
     records,
@@ -79,6 +80,7 @@ CONDITIONS = {
     "backend": "Backend",
     "protocol": "Protocol",
     "load_average_max": "Highest load average",
+    "engine_options": "Engine options",
     "arrangement": "Sides of a block",
     "measured_again": "Runs measured again",
     "taken_away": "Runs disturbed to the last",
@@ -147,7 +149,8 @@ def suites(analysis: Analysis) -> Rows:
 
 def models(analysis: Analysis) -> Rows:
     """Return the models with their roles in the campaign; a dense one has no experts."""
-    frame = ordered_models(analysis)
+    every = ordered_models(analysis)
+    of_model = dict(zip(every["model"], every["of_model"], strict=True))
     cells, controls = usual_cells(analysis), control_cells(analysis)
     imposed = table(analysis, "verification")  # pairs whose acceptance was imposed
     members = {
@@ -156,8 +159,12 @@ def models(analysis: Analysis) -> Rows:
         "control": set(controls.loc[controls["control"] == Control.UNRELATED, "draft_model"]),
     }
     rows = []
-    for model in records(frame):
-        roles = [role for role, names in members.items() if model["model"] in names]
+    for model in records(ordered_files(analysis)):
+        roles = [
+            role
+            for role, names in members.items()
+            if model["model"] in {of_model.get(name) for name in names}
+        ]
         row = model | {
             "family": FAMILY_WORDS[model["family"]],
             "role": ", ".join(roles) or "baseline",
