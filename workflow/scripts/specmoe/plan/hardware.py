@@ -15,6 +15,7 @@ import psutil
 import yaml
 
 from specmoe.config.backend import Backend
+from specmoe.engine.energy import find_meter
 from specmoe.engine.machine_id import (
     host_id,
     load_average,
@@ -81,6 +82,7 @@ def describe(
         "thermal_state": heat,
         "load_average": load_average(),
         "given": ", ".join(sorted(given)),
+        "energy": find_meter(backend).words,
     }
 
 

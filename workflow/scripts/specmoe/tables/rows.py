@@ -23,6 +23,7 @@ from specmoe.analysis.labelled import (
     count_check,
     describe_cells,
     draft_labels,
+    energy_cells,
     length_cells,
     ordered_audit,
     ordered_baselines,
@@ -127,6 +128,7 @@ baselines = _rows_of(ordered_baselines)
 prompt_lengths = _rows_of(length_cells)
 temperatures = _rows_of(temperature_cells)
 types = _rows_of(cells_by_type)
+energy = _rows_of(energy_cells)
 spread = _rows_of(spread_cells)
 protocols = _rows_of(cells_by_way)
 ceilings = _rows_of(cells_below_ceilings)
