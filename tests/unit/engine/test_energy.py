@@ -150,6 +150,13 @@ def test_a_damaged_counter_is_named(powercap):
     assert found.words == f"not measured: {powercap}/intel-rapl:1/energy_uj has no number"
 
 
+@pytest.mark.parametrize("backend", [Backend.VULKAN, Backend.HIP])
+def test_the_processors_energy_is_not_taken_for_that_of_a_gpu(powercap, backend):
+    found = find_meter(backend, powercap=powercap)
+    assert found.meter is None
+    assert found.words == f"not measured: no counter of a GPU by backend {backend} is known"
+
+
 def test_idle_power_is_what_the_counters_rise_by_in_a_second(monkeypatch):
     clock = iter([100.0, 102.0])
     counted = iter([50.0, 75.0])

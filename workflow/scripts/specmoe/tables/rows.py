@@ -67,6 +67,7 @@ CONDITIONS = {
     "host_gpu": "GPU",
     "host_gpu_count": "GPUs",
     "host_gpu_memory_bytes": "GPU memory",
+    "host_devices": "Devices of the engine",
     "host_memory_bandwidth_bytes_per_second": "Memory bandwidth",
     "host_memory_bandwidth_source": "Bandwidth from",
     "host_power_source": "Power",
