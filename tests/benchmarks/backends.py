@@ -4,8 +4,7 @@ Usage: python tests/benchmarks/backends.py cpu vulkan --folder /tmp/backends
 
 Models and engines are made in the folder, once; `--engine vulkan=PATH` takes finished binaries
 instead. On Mesa's software driver, which computes on the processor, add `--devices 0`; such times
-say nothing of a GPU. Vulkan needs mesa-vulkan-drivers or another driver, and to be built glslc,
-libvulkan-dev and spirv-headers (names of Debian).
+say nothing of a GPU. config/README.md says what Vulkan needs.
 
 A benchmark, not a test: greedy tokens of two backends part where two are about equally likely.
 """

@@ -55,7 +55,9 @@ SELF_TEST_S = 60.0  # limit of its start, and of its one request
 _TOOLKIT = {
     Backend.CUDA: "the CUDA toolkit (nvidia-cuda-toolkit)",
     Backend.HIP: "ROCm 6.1 or later (hipcc, libhipblas-dev, librocblas-dev)",
-    Backend.VULKAN: "a shader compiler, loader and headers (glslc, libvulkan-dev, spirv-headers)",
+    # VK_EXT_layer_settings came with 1.3.272; Debian 12 has 1.3.239.
+    Backend.VULKAN: "a shader compiler, and a loader and headers of 1.3.272 or later (glslc,"
+    " libvulkan-dev, spirv-headers)",
 }
 
 _logger = logging.getLogger(__name__)
@@ -219,15 +221,17 @@ def _compile(
     with suppress(FileNotFoundError):
         (build / "CMakeCache.txt").unlink()
     _logger.info("configuring llama.cpp")
-    fault = "llama.cpp could not be configured"
-    if backend in _TOOLKIT:
-        fault += f" for backend {backend}, which needs {_TOOLKIT[backend]}"
+    needs = (
+        f" for backend {backend}, which needs {_TOOLKIT[backend]}" if backend in _TOOLKIT else ""
+    )
     run_build_tool(
-        ["cmake", "-S", str(source), "-B", str(build), *generator, *definitions], output, fault
+        ["cmake", "-S", str(source), "-B", str(build), *generator, *definitions],
+        output,
+        f"llama.cpp could not be configured{needs}",
     )
     targets = [word for name in ALL_BINARIES for word in ("--target", name)]
     command = ["cmake", "--build", str(build), "--parallel", str(os.cpu_count() or 1), *targets]
-    fault = "llama.cpp could not be compiled"
+    fault = f"llama.cpp could not be compiled{needs}"
     run_build_tool(command, output, fault, progress="building llama.cpp")
 
 
