@@ -98,6 +98,17 @@ def engine_file(engine):
     return f"results/engines/{engine}/engine.json"
 
 
+def listing_engine():
+    """Return the engine that lists the machine's devices, in a list; empty for the CPU alone."""
+    return [engine_file(CAMPAIGN.engine_id)] if CAMPAIGN.gpu else []
+
+
+def listing_options(engine):
+    """Return the options that name the engine of `listing_engine` and what chooses its devices."""
+    given = json.dumps(CONFIG.measurement.environment)
+    return ["--engine", *engine, "--environment", given] if engine else []
+
+
 def makes_or_measures():
     """Return whether a scheduled job makes a model or measures a block."""
     # The hook of snakemake's start gets no list of jobs, so the DAG is asked.

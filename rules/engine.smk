@@ -25,6 +25,8 @@ rule build_engine:
         entry=lambda wildcards: CONFIG.engines[
             CAMPAIGN.engine_names[wildcards.engine]
         ].model_dump_json(),
+        # It may choose the device that the engine is tested on, and is no part of the engine.
+        environment=lambda wildcards: json.dumps(CONFIG.measurement.environment),
     params:
         backend=CAMPAIGN.backend,
         out=subpath(output.engine, parent=True),
@@ -32,7 +34,7 @@ rule build_engine:
         "Building llama.cpp {wildcards.engine}: some minutes, once"
     shell:
         "python {input.script} --id {wildcards.engine} --backend {params.backend}"
-        " --entry {resources.entry:q} --out {params.out} --log {log}"
+        " --entry {resources.entry:q} --environment {resources.environment:q} --out {params.out} --log {log}"
 
 
 rule build_pass_bench:

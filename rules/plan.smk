@@ -15,6 +15,7 @@ rule describe_host:
         # Without it, all repeats would be described while the first block waits for its models.
         before=lambda wildcards: records(CAMPAIGN.block_before(int(wildcards.repeat))),
         chips=CHIPS,
+        engine=listing_engine(),
     output:
         "<campaign>/hosts/r{repeat}.json",
     log:
@@ -30,11 +31,12 @@ rule describe_host:
     params:
         backend=CAMPAIGN.backend,
         given=lambda wildcards: CONFIG.host.model_dump_json(exclude_none=True),
+        listing=lambda wildcards, input: listing_options(input.engine),
     message:
         "Describing this machine before repeat {wildcards.repeat}"
     shell:
         "python {input.script} --backend {params.backend} --given {params.given:q}"
-        " --chips {input.chips} --out {output} 2>&1 | tee {log}"
+        " --chips {input.chips} {params.listing:q} --out {output} 2>&1 | tee {log}"
 
 
 rule collect_host:

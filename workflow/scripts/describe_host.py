@@ -6,6 +6,7 @@ from pathlib import Path
 
 from specmoe import errors
 from specmoe.config.backend import Backend
+from specmoe.engine.devices import list_devices
 from specmoe.engine.measuring_lock import alone
 from specmoe.plan.hardware import describe
 
@@ -16,9 +17,17 @@ def main() -> None:
     parser.add_argument("--backend", required=True, type=Backend)
     parser.add_argument("--given", required=True, type=json.loads, help="what the user states")
     parser.add_argument("--chips", required=True, type=Path, help="table of known bandwidths")
+    parser.add_argument("--engine", type=Path, help="engine.json, if the engine is to list devices")
+    parser.add_argument(
+        "--environment", type=json.loads, default={}, help="measurement.environment, as JSON"
+    )
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
-    facts = describe(args.backend, args.given, args.chips, _probe_alone)
+    devices = []
+    if args.engine:
+        server = args.engine.parent / "bin" / "llama-server"
+        devices = list_devices(server, args.environment) or []
+    facts = describe(args.backend, args.given, args.chips, _probe_alone, devices)
     args.out.write_text(json.dumps(facts, indent=1) + "\n")
 
 

@@ -24,7 +24,7 @@ def main() -> None:
     engine = read_record(args.engine)
     rows = read_runs(args.runs).to_dict("records")
     blocks = [_block_of(record) for record in args.records]
-    environment = {name for block in blocks for name in block.environment}
+    environment = {name: value for block in blocks for name, value in block.environment.items()}
     with alone_on_its_host(args, environment):
         judged = judge_all(
             find_divergences(rows, args.target_id),

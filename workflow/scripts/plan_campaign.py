@@ -7,6 +7,7 @@ from pathlib import Path
 from specmoe import errors
 from specmoe.config.matrix import list_blocks
 from specmoe.config.schema import Config
+from specmoe.engine.devices import Device, list_devices
 from specmoe.files import replace_text
 from specmoe.plan.bandwidth_probe import probe
 from specmoe.plan.campaign import LoadedCampaign
@@ -32,12 +33,20 @@ def main() -> None:
         config.host.given,
         args.chips,
         lambda: _probed(campaign.host_file) or probe(),
+        _devices(campaign),
     )
     blocks = list_blocks(config, gpu=campaign.gpu)
     found = take_inventory(config, blocks, campaign.models_folder, campaign.folder, args.root)
     plan = make_plan(config, blocks, host, campaign.backend, found)
     print(describe(plan), flush=True)
     replace_text(campaign.folder / "plan.json", json.dumps(plan.facts) + "\n")
+
+
+def _devices(campaign: LoadedCampaign) -> list[Device]:
+    """Return the devices of a GPU's backend; none before the engine is there to list them."""
+    server = campaign.results / "engines" / campaign.engine_id / "bin" / "llama-server"
+    environment = campaign.config.measurement.environment
+    return (list_devices(server, environment) or []) if campaign.gpu else []
 
 
 def _probed(host: Path) -> float | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.config.backend import Backend, detect_backend
+from specmoe.config.backend import Backend
 from specmoe.config.engines import GitEngine, PathEngine, PypiEngine
 from specmoe.engine import build
 from specmoe.engine.build import make_engine
@@ -95,6 +95,23 @@ def test_sources_that_do_not_compile_end_in_one_line(make, repository):
         make(entry)
 
 
+@pytest.mark.parametrize(
+    ("backend", "packages"),
+    [
+        (Backend.VULKAN, r"glslc, libvulkan-dev, spirv-headers"),
+        (Backend.HIP, r"hipcc, libhipblas-dev, librocblas-dev"),
+        (Backend.CUDA, r"nvidia-cuda-toolkit"),
+    ],
+)
+def test_a_backend_that_cannot_be_configured_is_named_with_its_packages(
+    repository, tmp_path, backend, packages
+):
+    (repository / "CMakeLists.txt").write_text("find_package(NoSuchPackage REQUIRED)\n")
+    words = rf"could not be configured for backend {backend}, which needs .*\({packages}\): cmake"
+    with (tmp_path / "log").open("w") as log, pytest.raises(EngineError, match=words):
+        build._compile(repository, tmp_path / "build", {}, log.fileno(), backend)
+
+
 @pytest.fixture
 def builds(make, monkeypatch):
     """Make an engine with two fallbacks, without its tools; returns what each build adds.
@@ -118,7 +135,9 @@ def builds(make, monkeypatch):
         monkeypatch.setattr(
             build,
             "_compile",
-            lambda source, folder, flags, output: built.append(flags.get("CMAKE_CXX_FLAGS")),
+            lambda source, folder, flags, output, backend: built.append(
+                flags.get("CMAKE_CXX_FLAGS")
+            ),
         )
         monkeypatch.setattr(build, "install", lambda *args: None)
         monkeypatch.setattr(build, "_compiler", lambda folder: "c++")
@@ -173,23 +192,3 @@ def test_an_engine_that_never_passes_its_self_test_is_refused(builds, tmp_path):
 )
 def test_progress_is_read_from_ninja_and_make(line, share):
     assert share_done(line) == share
-
-
-def test_a_backend_asked_for_is_not_second_guessed():
-    assert detect_backend(Backend.METAL) == Backend.METAL
-
-
-def test_on_linux_auto_is_cuda_with_compiler_and_driver_and_else_the_cpu(monkeypatch, tmp_path):
-    monkeypatch.setattr("platform.system", lambda: "Linux")
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert detect_backend(Backend.AUTO) == Backend.CPU
-    for tool in ("nvcc", "nvidia-smi"):
-        (tmp_path / tool).write_text("")
-        (tmp_path / tool).chmod(0o755)
-    assert detect_backend(Backend.AUTO) == Backend.CUDA
-
-
-def test_on_apple_silicon_auto_is_metal(monkeypatch):
-    monkeypatch.setattr("platform.system", lambda: "Darwin")
-    monkeypatch.setattr("platform.machine", lambda: "arm64")
-    assert detect_backend(Backend.AUTO) == Backend.METAL

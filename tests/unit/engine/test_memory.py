@@ -15,6 +15,9 @@ GB = 10**9
         (Backend.METAL, None, 75 * GB),
         (Backend.CUDA, 40 * GB, 38 * GB),
         (Backend.CUDA, None, 95 * GB),  # the memory of the GPU is unknown
+        (Backend.HIP, 40 * GB, 38 * GB),
+        (Backend.VULKAN, 40 * GB, 36 * GB),
+        (Backend.VULKAN, None, 90 * GB),  # a software driver
         (Backend.CPU, 40 * GB, 90 * GB),  # the GPU is not used
     ],
 )
@@ -29,6 +32,7 @@ def test_processes_share_mapped_weights(backend):
     assert bytes_together(20 * GB, 2 * GB, 1, 0, backend) == 20 * GB + WORKING_BYTES
 
 
-def test_each_process_has_its_own_weights_on_cuda():
-    found = bytes_together(20 * GB, 2 * GB, 4, 3, Backend.CUDA)
+@pytest.mark.parametrize("backend", [Backend.CUDA, Backend.HIP, Backend.VULKAN])
+def test_each_process_has_its_own_weights_on_a_device(backend):
+    found = bytes_together(20 * GB, 2 * GB, 4, 3, backend)
     assert found == 4 * 20 * GB + 3 * 2 * GB + 4 * WORKING_BYTES

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from specmoe.config.backend import Backend
+from specmoe.engine.devices import Device
 from specmoe.engine.measuring_lock import FOLDER_OF_TESTS, alone
 from specmoe.errors import MeasurementError
 from specmoe.plan import hardware
@@ -42,8 +43,9 @@ def chips(root):
 
 @pytest.fixture(scope="session")
 def keys(root):
-    """The keys of the descriptions that ship."""
-    return list(json.loads((root / "resources/campaigns/demo/host.json").read_text()))
+    """The keys of the descriptions that ship, and those that came later."""
+    shipped = json.loads((root / "resources/campaigns/demo/host.json").read_text())
+    return [*shipped, *(key for key in ("devices", "energy") if key not in shipped)]
 
 
 @pytest.fixture
@@ -163,6 +165,31 @@ def test_several_gpus_are_counted_and_their_memory_added():
     alike = hardware.nvidia_gpu("NVIDIA L4, 23034\nNVIDIA L4, 23034\n")
     assert alike == {"gpu": "NVIDIA L4", "gpu_count": 2, "gpu_memory_bytes": 46068 * 2**20}
     assert hardware.nvidia_gpu("NVIDIA L4, 23034\nTesla T4, 15360")["gpu"] == "NVIDIA L4 + Tesla T4"
+
+
+RADEON = Device("Vulkan0", "AMD Radeon RX 7900 XTX (RADV NAVI31)", 24 * 2**30)
+LLVMPIPE = Device("Vulkan0", "llvmpipe (LLVM 15.0.6, 256 bits)", 20 * 2**30)
+
+
+def test_backends_without_a_tool_of_their_own_take_the_gpu_from_the_engines_list(
+    monkeypatch, chips
+):
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(hardware, "output_of", lambda tool, *_: RTX if tool == "nvidia-smi" else "")
+    facts = hardware.describe(Backend.VULKAN, {}, chips, no_probe, [RADEON, RADEON])
+    assert facts["gpu"] == RADEON.description
+    assert (facts["gpu_count"], facts["gpu_memory_bytes"]) == (2, 48 * 2**30)
+    assert facts["devices"] == f"Vulkan0: {RADEON.description}, Vulkan0: {RADEON.description}"
+    assert facts["memory_bandwidth_bytes_per_second"] is None
+    # CUDA's is named as the table of chips names it.
+    cuda = hardware.describe(Backend.CUDA, {}, chips, no_probe, [Device("CUDA0", "RTX", 1)])
+    assert cuda["gpu"] == "NVIDIA GeForce RTX 4090"
+
+
+def test_a_software_driver_computes_in_the_memory_of_the_system(chips):
+    facts = hardware.describe(Backend.VULKAN, {}, chips, lambda: 5e10, [LLVMPIPE])
+    assert (facts["gpu"], facts["gpu_memory_bytes"]) == (LLVMPIPE.description, None)
+    assert bandwidth_of(facts) == (5e10, hardware.PROBED)
 
 
 @pytest.mark.parametrize("text", ["", "No devices were found\n"])

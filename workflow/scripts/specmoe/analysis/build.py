@@ -16,6 +16,7 @@ from specmoe.analysis.categories import (
 from specmoe.analysis.ceilings import ceilings
 from specmoe.analysis.controls import Control, with_controls
 from specmoe.analysis.drafts import list_drafts
+from specmoe.analysis.energy import energy_of_cells
 from specmoe.analysis.file_types import compare_types
 from specmoe.analysis.methods import compare_methods
 from specmoe.analysis.positions import acceptance_by_position
@@ -84,6 +85,8 @@ class Analysis(TableFolder):
     types: pd.DataFrame = field(default_factory=pd.DataFrame)
     # The cells of targets that a suite measured with several methods, see `compare_methods`.
     methods: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # The cells with their energy, see `energy_of_cells`. Without rows where none was measured.
+    energy: pd.DataFrame = field(default_factory=pd.DataFrame)
     # How far the drafts of the cells but for controls held, and what the types of chains did: see
     # `acceptance_by_position`, `accepted_lengths` and `chain_counts`. Without rows where rounds
     # were not logged.
@@ -187,6 +190,7 @@ def analyse(
             statistics,
         ),
         types=_types(_without_controls(cells), usually_compared, config, sizes),
+        energy=energy_of_cells(cells, usual, statistics),
         methods=compare_methods(_without_controls(cells), drafting, drafts),
         positions=acceptance_by_position(drafting),
         accepted_lengths=accepted_lengths(drafting),

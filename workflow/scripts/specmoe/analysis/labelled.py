@@ -64,6 +64,10 @@ _COLUMNS = {
     """,
     "types": f"{_CELL} control network pass_bytes gain_ratio gain_ratio_low gain_ratio_high",
     "methods": f"{_CELL} control words setting drafting_share best",
+    "energy": f"""
+        {_WAY} suite target draft gamma control energy_source runs blocks joules_per_token
+        baseline_joules_per_token energy_ratio energy_ratio_low energy_ratio_high idle_w idle_share
+    """,
     "positions": f"{_WAY} suite target draft gamma position tried accepted conditional joint",
     "accepted_lengths": f"{_WAY} suite target draft gamma rounds least most counted share",
     "chains": f"""
@@ -271,6 +275,11 @@ def cells_by_type(analysis: Analysis) -> pd.DataFrame:
         label=setting,
         series=setting + " " + cells["draft"] + " " + cells["gamma"].astype(str),
     ).sort_values(["network", "suite", "draft_rank", "gamma", "pass_bytes"], ignore_index=True)
+
+
+def energy_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells with their energy, but for controls."""
+    return describe_cells(_usual(table(analysis, "energy")), analysis)
 
 
 def cells_by_way(analysis: Analysis) -> pd.DataFrame:

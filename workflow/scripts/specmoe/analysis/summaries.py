@@ -161,9 +161,9 @@ def summarise_cells(
                 "tokens_per_round": 1 + accepted / some_rounds + replays,
                 "rounds_per_run": rounds / len(members),
                 "round_ms": members["decode_ms"].sum() / some_rounds,
-                **_ratio("speedup", members, settings),
-                **_ratio("first_token_ratio", members, settings),
-                **_ratio("end_to_end", members, settings),
+                **mean_ratio("speedup", members, settings),
+                **mean_ratio("first_token_ratio", members, settings),
+                **mean_ratio("end_to_end", members, settings),
                 "speedup_unpaired": rate / first["mean_baseline_tokens_per_second"],
                 "common_prefix_min": known["common_prefix"].min() if len(known) else np.nan,
                 "decode_failures": _total(members["decode_failures"]) / len(members),
@@ -175,7 +175,7 @@ def summarise_cells(
     return pd.DataFrame(rows)
 
 
-def _ratio(name: str, members: pd.DataFrame, settings: Statistics) -> dict[str, float]:
+def mean_ratio(name: str, members: pd.DataFrame, settings: Statistics) -> dict[str, float]:
     """Return the geometric mean of a column of ratios over blocks and its ends, by column."""
     ratios, blocks = members[name].astype(float), members["block"]
     estimate = Estimate(np.nan, np.nan, np.nan)

@@ -57,8 +57,9 @@ class Campaign(Strict):
     )
     backend: Backend = Field(
         default=Backend.AUTO,
-        description="what llama.cpp computes on. `auto` takes Metal on Apple silicon, CUDA where"
-        " its compiler and a GPU are present, and the CPU elsewhere",
+        description="what llama.cpp computes on. `auto` takes Metal on Apple silicon, CUDA,"
+        " HIP or Vulkan where a GPU and the tools to build for it are present, in this order, and"
+        " the CPU elsewhere",
     )
     models: Name = Field(description="one of `model_sets`")
     suites: list[Name] = Field(min_length=1, description="the experiments: names in `suites`")

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from specmoe.config.backend import CMAKE_FLAGS, Backend
 from specmoe.config.engines import GitEngine, PathEngine, PypiEngine
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.engine.binaries import ALL_BINARIES, engine_files, install, is_alias
+from specmoe.engine.devices import require_device
 from specmoe.engine.process import run_build_tool
 from specmoe.engine.processor_probe import Outcome, compiler_command, probe_processor
 from specmoe.engine.server import Server, server_command
@@ -47,6 +49,16 @@ SELF_TEST_RECIPE = Recipe(
 )
 SELF_TEST_TYPE = "Q4_K_M"
 SELF_TEST_TOKENS = 8
+SELF_TEST_S = 60.0  # limit of its start, and of its one request
+
+# What CMake must find for a backend; the names of packages are Debian's and Ubuntu's.
+_TOOLKIT = {
+    Backend.CUDA: "the CUDA toolkit (nvidia-cuda-toolkit)",
+    Backend.HIP: "ROCm 6.1 or later (hipcc, libhipblas-dev, librocblas-dev)",
+    # VK_EXT_layer_settings came with 1.3.272; Debian 12 has 1.3.239.
+    Backend.VULKAN: "a shader compiler, and a loader and headers of 1.3.272 or later (glslc,"
+    " libvulkan-dev, spirv-headers)",
+}
 
 _logger = logging.getLogger(__name__)
 
@@ -57,19 +69,24 @@ def make_engine(
     backend: Backend,
     folder: Path,
     log: Path,
+    environment: Mapping[str, str] | None = None,
 ) -> None:
     """Make a tested engine in `folder`: `bin/` with its programs, and `engine.json`.
 
     An engine built from source also has its converter in `converter/`. `log` receives the output of
-    every tool. Raises EngineError.
+    every tool. `environment` is `measurement.environment`, which may choose the device that the
+    engine is tested on. Raises EngineError.
     """
+    environment = environment or {}
     build: dict[str, object] = {"flags": {}, "compiler": "unknown: built elsewhere"}
     with log.open("w") as output:
         if isinstance(engine, PathEngine):
             install(Path(engine.path), folder / "bin")
-            self_test(folder / "bin", backend, log)
+            require_device(backend, folder / "bin" / "llama-server", environment)
+            self_test(folder / "bin", backend, log, environment)
         else:
-            build = _build_until_it_works(engine, backend, folder, output.fileno(), log)
+            files = (folder, output.fileno(), log)
+            build = _build_until_it_works(engine, backend, *files, environment)
     facts = {
         "id": engine_id,
         "source": engine.source,
@@ -85,10 +102,13 @@ def make_engine(
     (folder / "engine.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 
-def self_test(binaries: Path, backend: Backend, log: Path) -> None:
+def self_test(
+    binaries: Path, backend: Backend, log: Path, environment: Mapping[str, str] | None = None
+) -> None:
     """Quantize a small synthetic model and generate with it; raises EngineError if that fails.
 
     Some virtual machines cannot run the matrix kernels that only a quantized model uses.
+    `environment` is `measurement.environment`.
     """
     with tempfile.TemporaryDirectory(prefix="specmoe-") as scratch:
         full, quantized = Path(scratch, "full.gguf"), Path(scratch, "quantized.gguf")
@@ -103,7 +123,7 @@ def self_test(binaries: Path, backend: Backend, log: Path) -> None:
         )
         server_log = log.with_suffix(".selftest.log")
         try:
-            with Server(command, server_log, start_limit_s=60, run_limit_s=60) as server:
+            with Server(command, server_log, SELF_TEST_S, SELF_TEST_S, environment) as server:
                 answer = server.complete(
                     server.tokenize("self-test"),
                     n_predict=SELF_TEST_TOKENS,
@@ -117,7 +137,12 @@ def self_test(binaries: Path, backend: Backend, log: Path) -> None:
 
 
 def _build_until_it_works(
-    engine: PypiEngine | GitEngine, backend: Backend, folder: Path, output: int, log: Path
+    engine: PypiEngine | GitEngine,
+    backend: Backend,
+    folder: Path,
+    output: int,
+    log: Path,
+    environment: Mapping[str, str],
 ) -> dict[str, object]:
     """Build with the configured flags, then with each fallback, until the self-test passes.
 
@@ -131,11 +156,13 @@ def _build_until_it_works(
     failures = []
     for fallback in _not_trapped(engine, backend, work, output):
         flags = engine.cmake | CMAKE_FLAGS[backend] | fallback
-        _compile(source, work / "build", flags, output)
+        _compile(source, work / "build", flags, output, backend)
         install(work / "build" / "bin", folder / "bin")
+        # No other flags would find one.
+        require_device(backend, folder / "bin" / "llama-server", environment)
         _logger.info("self-test of the engine on a quantized model")
         try:
-            self_test(folder / "bin", backend, log)
+            self_test(folder / "bin", backend, log, environment)
         except EngineError as error:
             failures.append(str(error))
             _logger.info("self-test failed with flags %s; see %s", fallback or "as configured", log)
@@ -185,21 +212,26 @@ def _require_compiler() -> None:
         )
 
 
-def _compile(source: Path, build: Path, flags: dict[str, str], output: int) -> None:
+def _compile(
+    source: Path, build: Path, flags: dict[str, str], output: int, backend: Backend
+) -> None:
     definitions = [f"-D{key}={value}" for key, value in flags.items()]
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     # A cache of another generator or other flags would prevail over the new ones.
     with suppress(FileNotFoundError):
         (build / "CMakeCache.txt").unlink()
     _logger.info("configuring llama.cpp")
+    needs = (
+        f" for backend {backend}, which needs {_TOOLKIT[backend]}" if backend in _TOOLKIT else ""
+    )
     run_build_tool(
         ["cmake", "-S", str(source), "-B", str(build), *generator, *definitions],
         output,
-        "llama.cpp could not be configured",
+        f"llama.cpp could not be configured{needs}",
     )
     targets = [word for name in ALL_BINARIES for word in ("--target", name)]
     command = ["cmake", "--build", str(build), "--parallel", str(os.cpu_count() or 1), *targets]
-    fault = "llama.cpp could not be compiled"
+    fault = f"llama.cpp could not be compiled{needs}"
     run_build_tool(command, output, fault, progress="building llama.cpp")
 
 

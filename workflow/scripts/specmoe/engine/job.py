@@ -3,7 +3,7 @@
 import logging
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +14,7 @@ import psutil
 from specmoe.config.backend import Backend
 from specmoe.config.block import Block, Side
 from specmoe.config.environment import refuse_exported
+from specmoe.engine.devices import require_device
 from specmoe.engine.flags import drafting_options, speculation_flags
 from specmoe.engine.machine_id import physical_cores, refuse_other_host
 from specmoe.engine.measuring_lock import alone
@@ -84,8 +85,7 @@ def engine_job(description: str | None) -> ArgumentParser:
 
 def job_of(args: Namespace, draft: Path | None = None) -> Job:
     """Return the job that the arguments of `engine_job` describe."""
-    with named_if_damaged(args.engine):
-        backend = Backend(read_record(args.engine)["backend"])
+    backend = _backend(args.engine)
     host = read_record(args.host) if args.host.exists() else {}
     memory = psutil.virtual_memory().total
     return Job(
@@ -99,6 +99,11 @@ def job_of(args: Namespace, draft: Path | None = None) -> Job:
         backend=backend,
         usable_memory=usable_memory(memory, host.get("gpu_memory_bytes"), backend),
     )
+
+
+def _backend(engine: Path) -> Backend:
+    with named_if_damaged(engine):
+        return Backend(read_record(engine)["backend"])
 
 
 def provenance(engine: Path, target_card: Path, draft_card: Path | None) -> dict[str, Any]:
@@ -139,17 +144,19 @@ def _digest_on(card: Path) -> str:
 
 
 @contextmanager
-def alone_on_its_host(args: Namespace, environment: Iterable[str]) -> Iterator[None]:
+def alone_on_its_host(args: Namespace, environment: Mapping[str, str]) -> Iterator[None]:
     """Measure only on the campaign's machine, alone, and only while the workflow runs.
 
-    `environment` names the variables that the configuration gives the engine. Raises
-    MeasurementError on another machine, or if other variables that steer the engine are exported.
+    `environment` has the variables that the configuration gives the engine. Raises
+    MeasurementError on another machine, or if other variables that steer the engine are exported,
+    and EngineError if the engine's GPU has gone.
     """
     if args.workflow_pid:
         end_with(args.workflow_pid)
     refuse_exported(environment, os.environ.keys() - {SET_BY_SNAKEMAKE})
     refuse_other_host(args.host)
     with alone():
+        require_device(_backend(args.engine), args.engine.parent / "bin/llama-server", environment)
         yield
 
 

@@ -1,16 +1,19 @@
 """Whether the memory of a machine holds all sides of a block at once."""
 
-from specmoe.config.backend import Backend
+from specmoe.config.backend import COPYING, Backend
 
 # Beside the weights of each process: context, recurrent states, compute buffers.
 WORKING_BYTES = 10**9
 # macOS lets a GPU wire about three quarters of the memory; drivers and the desktop need the rest.
-USABLE = {Backend.METAL: 0.75, Backend.CUDA: 0.95, Backend.CPU: 0.9}
+USABLE = {
+    **{Backend.METAL: 0.75, Backend.CPU: 0.9},
+    **{Backend.CUDA: 0.95, Backend.HIP: 0.95, Backend.VULKAN: 0.9},
+}
 
 
 def usable_memory(memory_bytes: int, gpu_memory_bytes: int | None, backend: Backend) -> int:
     """Return the bytes of memory that models can use."""
-    own = gpu_memory_bytes if backend == Backend.CUDA else None
+    own = gpu_memory_bytes if backend in COPYING else None
     return round((own or memory_bytes) * USABLE[backend])
 
 
@@ -19,11 +22,11 @@ def bytes_together(
 ) -> int:
     """Return the bytes that a block's processes need while all are live.
 
-    `sides` counts all processes, `speculating` those with a draft. CUDA copies the weights of each
-    process. Elsewhere files are mapped, and processes share them; what the CPU backend repacks is
-    not shared, and is found by measuring (`measure.paired`).
+    `sides` counts all processes, `speculating` those with a draft. `COPYING` backends copy the
+    weights of each process. Elsewhere files are mapped, and processes share them; what the CPU
+    backend repacks is not shared, and is found by measuring (`measure.paired`).
     """
-    if backend == Backend.CUDA:
+    if backend in COPYING:
         weights = sides * target_bytes + speculating * draft_bytes
     else:
         weights = target_bytes + (draft_bytes if speculating else 0)

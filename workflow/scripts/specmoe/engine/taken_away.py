@@ -12,6 +12,7 @@ import psutil
 
 from specmoe.config.backend import Backend
 from specmoe.config.gate import Gate
+from specmoe.engine.energy import Energy, Metered, Reading
 from specmoe.engine.machine_counters import (
     PRESSURES,
     TICK_S,
@@ -23,6 +24,7 @@ from specmoe.engine.machine_counters import (
 
 T = TypeVar("T")
 State = tuple[Condition, Counters]
+Start = tuple[State, Reading | None]
 
 # `moderate` is the normal state of long work; a Mac lowers its clocks clearly from `heavy` on.
 HIGH_PRESSURES = PRESSURES[PRESSURES.index("heavy") :]
@@ -45,6 +47,10 @@ class Observation(NamedTuple):
     gpu_clock_mhz: int | None  # just after the run
     gpu_throttled: bool | None  # just before or just after the run
     thermal_pressure: str | None  # the higher one of before and after the run
+    # See `engine.energy.Energy`; no rule looks at them.
+    energy_j: float | None = None
+    idle_w: float | None = None
+    energy_source: str | None = None
 
 
 class Measured(NamedTuple, Generic[T]):
@@ -63,16 +69,23 @@ class Watch(NamedTuple):
     threads: int
     backend: Backend
     gpus: str = ""  # the engine's CUDA_VISIBLE_DEVICES; empty means all
+    metered: Metered | None = None
 
-    def start(self) -> State:
+    def start(self) -> Start:
         """Return the state before a run."""
-        return read_condition(self.backend, self.gpus), read_counters(self.pid)
+        condition = read_condition(self.backend, self.gpus)
+        before = self.metered.meter.read() if self.metered else None
+        return (condition, read_counters(self.pid)), before
 
-    def stop(self, start: State) -> Observation:
+    def stop(self, start: Start) -> Observation:
         """Return what happened since `start`."""
+        state, before = start
         # In the opposite order: the tools that read the condition are no part of the run.
         counters = read_counters(self.pid)
-        return observe(start, (read_condition(self.backend, self.gpus), counters), self.threads)
+        energy = self.metered.since(before) if self.metered and before else Energy()
+        condition = read_condition(self.backend, self.gpus)
+        seen = observe(state, (condition, counters), self.threads)
+        return seen._replace(**energy._asdict())
 
 
 def measure_undisturbed(

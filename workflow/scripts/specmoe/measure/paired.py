@@ -17,6 +17,7 @@ from typing import Any
 from specmoe.config.block import Arrangement, Block, History, Side, Stop
 from specmoe.config.gate import Gate
 from specmoe.engine.counters import ACCEPTED, DRAFTED, stopped_by, tokens_per_second
+from specmoe.engine.energy import Metered, find_meter, measure_idle
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id, load_average
 from specmoe.engine.memory import bytes_together
@@ -93,8 +94,9 @@ def _measure_together(block: Block, job: Job) -> _Measured:
         prompts = _prompts(next(iter(live.values())).server, block, job.root)
         for one in live.values():
             one.warm_up(_longest(prompts))
+        metered = _metered(block, job)
         runs = [
-            _measure_run(live[turn.side], turn, prompts, order)
+            _measure_run(live[turn.side], turn, prompts, order, metered)
             for order, turn in enumerate(turns_together(block))
         ]
         ends = _ends(live[Side()], prompts) if Side() in live else {}
@@ -112,8 +114,9 @@ def _measure_in_turn(block: Block, job: Job) -> _Measured:
         with started(block, side, job) as one:
             prompts = _prompts(one.server, block, job.root)
             one.warm_up(_longest(prompts))
+            metered = _metered(block, job)
             runs += [
-                _measure_run(one, turn, prompts, order)
+                _measure_run(one, turn, prompts, order, metered)
                 for order, turn in enumerate(turns)
                 if turn.side == side
             ]
@@ -172,8 +175,18 @@ def _rate(answers: Sequence[Mapping[str, Any]]) -> float:
     return tokens / seconds if tokens else 0.0
 
 
+def _metered(block: Block, job: Job) -> Metered | None:
+    """Return the machine's meter of energy with its idle power; the live servers are warm."""
+    found = find_meter(job.backend, block.environment.get("CUDA_VISIBLE_DEVICES", ""))
+    return measure_idle(found.meter) if found.meter else None
+
+
 def _measure_run(
-    one: LiveSide, turn: Turn, prompts: Mapping[str, list[int]], order: int
+    one: LiveSide,
+    turn: Turn,
+    prompts: Mapping[str, list[int]],
+    order: int,
+    metered: Metered | None,
 ) -> dict[str, Any]:
     block, ids = one.block, prompts[turn.source.prompt]
     seed = block.seed + (SEED_STEP * turn.number if block.temperature > 0 else 0)
@@ -185,7 +198,7 @@ def _measure_run(
         gate = gate.model_copy(update={"retries": 0})
     measured = measure_undisturbed(
         lambda: _attempt(one, ids, seed),
-        lambda: one.prepare(turn.number, _longest(prompts)),
+        lambda: one.prepare(turn.number, _longest(prompts))._replace(metered=metered),
         gate,
     )
     run = {

@@ -14,7 +14,9 @@ from pathlib import Path
 import psutil
 import yaml
 
-from specmoe.config.backend import Backend
+from specmoe.config.backend import COPYING, Backend
+from specmoe.engine.devices import Device
+from specmoe.engine.energy import find_meter
 from specmoe.engine.machine_id import (
     host_id,
     load_average,
@@ -37,14 +39,19 @@ GB, GIB = 10**9, 2**30
 
 
 def describe(
-    backend: Backend, given: Mapping[str, str | float], chips: Path, probe: Callable[[], float]
+    backend: Backend,
+    given: Mapping[str, str | float],
+    chips: Path,
+    probe: Callable[[], float],
+    devices: Sequence[Device] = (),
 ) -> Facts:
     """Return what a plan and a paper say about the machine.
 
     `given` holds what the user states, which overrides what is found: chip, memory_gb,
     memory_bandwidth_gb_s, gpu, gpu_memory_gb. `chips` is the table of known bandwidths. `probe`
-    measures the bandwidth of the system's memory, if neither gives it. The memory and bandwidth of
-    GPUs are null if they are unknown or if the GPUs share the system's memory.
+    measures the bandwidth of the system's memory, if neither gives it. `devices` are those that the
+    engine lists; backends without a tool of their own take the GPUs from it. The memory and
+    bandwidth of GPUs are null if they are unknown or if the GPUs share the system's memory.
     """
     mac = platform.system() == "Darwin"
     if mac:
@@ -55,6 +62,8 @@ def describe(
         performance, efficiency = linux_core_kinds(Path("/sys"))
         asked = ("--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
         gpu = nvidia_gpu(output_of("nvidia-smi", *asked))
+    if devices and backend in (Backend.HIP, Backend.VULKAN):
+        gpu = listed_gpu(devices)
     hardware: Facts = {
         "id": host_id(),
         "chip": processor_name(),
@@ -81,6 +90,8 @@ def describe(
         "thermal_state": heat,
         "load_average": load_average(),
         "given": ", ".join(sorted(given)),
+        "devices": ", ".join(f"{one.name}: {one.description}" for one in devices) or None,
+        "energy": find_meter(backend).words,
     }
 
 
@@ -157,6 +168,19 @@ def nvidia_gpu(nvidia_smi: str) -> Facts:
     }
 
 
+def listed_gpu(devices: Sequence[Device]) -> Facts:
+    """Return the GPUs that the engine lists, with their total memory; null for a software driver.
+
+    That of a GPU which shares the system's memory is the part that its driver lets it have.
+    """
+    own = not any(device.is_software for device in devices)
+    return {
+        "gpu": " + ".join(dict.fromkeys(device.description for device in devices)),
+        "gpu_count": len(devices),
+        "gpu_memory_bytes": sum(device.memory_bytes for device in devices) if own else None,
+    }
+
+
 def apple_gpu(chip: str, ioreg: str) -> Facts:
     """Return the GPU of an Apple chip, e.g. `Apple M3 Max, 40-core GPU`; nulls for other Macs."""
     if not chip.startswith("Apple"):
@@ -203,7 +227,7 @@ def _bandwidth(
     if "memory_bandwidth_gb_s" in given:
         return float(given["memory_bandwidth_gb_s"]) * GB, "config"
     shared = hardware["gpu"] is not None and hardware["gpu_memory_bytes"] is None
-    apart = backend == Backend.CUDA and not shared
+    apart = backend in COPYING and not shared
     names = [hardware["gpu"]] if apart else [hardware["chip"]]
     if shared:
         names.insert(0, hardware["gpu"])

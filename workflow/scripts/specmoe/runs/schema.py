@@ -146,6 +146,10 @@ COLUMNS: dict[str, RunColumn] = {
     "gpu_clock_mhz": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     "gpu_throttled": RunColumn(BOOLEAN, nullable=True),
     "thermal_pressure": RunColumn(TEXT, nullable=True),
+    # From the first token of the prompt to the last generated one: see `engine.energy`.
+    "energy_j": RunColumn(REAL, nullable=True, checks=_COUNT),
+    "idle_w": RunColumn(REAL, nullable=True, checks=_COUNT),
+    "energy_source": RunColumn(TEXT, nullable=True),
     "started_at": RunColumn(TIME),
     # Provenance.
     "engine": RunColumn(TEXT),

@@ -23,6 +23,7 @@ from specmoe.analysis.labelled import (
     count_check,
     describe_cells,
     draft_labels,
+    energy_cells,
     length_cells,
     ordered_audit,
     ordered_baselines,
@@ -68,6 +69,7 @@ CONDITIONS = {
     "host_gpu": "GPU",
     "host_gpu_count": "GPUs",
     "host_gpu_memory_bytes": "GPU memory",
+    "host_devices": "Devices of the engine",
     "host_memory_bandwidth_bytes_per_second": "Memory bandwidth",
     "host_memory_bandwidth_source": "Bandwidth from",
     "host_power_source": "Power",
@@ -130,6 +132,7 @@ baselines = _rows_of(ordered_baselines)
 prompt_lengths = _rows_of(length_cells)
 temperatures = _rows_of(temperature_cells)
 types = _rows_of(cells_by_type)
+energy = _rows_of(energy_cells)
 spread = _rows_of(spread_cells)
 protocols = _rows_of(cells_by_way)
 ceilings = _rows_of(cells_below_ceilings)
