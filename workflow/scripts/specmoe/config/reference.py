@@ -48,6 +48,8 @@ def key_tables() -> str:
     tables: list[str] = []
     described: list[tuple[str, _Kinds]] = []
     for path, kinds in _sections("", schema, defs):
+        if (path, kinds) in described:  # of another kind of the same place
+            continue
         heading = f"`{path}`" if path else "Top level"
         same = [known for known, of_known in described if of_known == kinds]
         tables.append(
