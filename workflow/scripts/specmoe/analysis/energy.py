@@ -19,7 +19,7 @@ def energy_of_cells(cells: pd.DataFrame, runs: pd.DataFrame, settings: Statistic
     """Return the cells whose runs and baselines all have their energy; without rows if none has.
 
     `cells` is `summarise_cells`'s frame of `runs`. A run's energy includes that of reading its
-    prompt and of the idle machine, and so does its baseline's, which generates as many tokens.
+    prompt and of the idle machine, and so does its baseline's.
     Columns: those of the cell, protocol, engine, control; energy_source (what was counted); runs,
     blocks; joules_per_token and baseline_joules_per_token (means over runs); energy_ratio (the
     geometric mean of the first over the second, as of a speedup) with energy_ratio_low and
