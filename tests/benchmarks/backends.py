@@ -43,16 +43,10 @@ def main() -> None:
         config = campaign(backend, built.get(backend), args.devices)
         path = args.folder / f"{backend}.yaml"
         path.write_text(yaml.safe_dump(config))
-        command = [
-            sys.executable,
-            "-m",
-            "snakemake",
-            "runs",
-            "--rerun-incomplete",
-            "--cores",
-            args.cores,
-        ]
-        command += ["--snakefile", str(ROOT / "Snakefile"), "--directory", str(args.folder)]
+        targets = ["runs", f"results/on-{backend}/host.json"]
+        command = [sys.executable, "-m", "snakemake", *targets, "--cores", args.cores]
+        command += ["--rerun-incomplete", "--snakefile", str(ROOT / "Snakefile")]
+        command += ["--directory", str(args.folder)]
         subprocess.run([*command, "--configfile", str(path)], check=True)
     for line in compare(args.folder / "results", args.backends):
         print(line)
