@@ -14,7 +14,7 @@ test: lint ## Lint, then run every test, with a real llama.cpp.
 lint: setup ## Check style, types and rules.
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
-	$(VENV)/bin/snakefmt --check Snakefile rules
+	$(VENV)/bin/snakefmt --check Snakefile rules workflow/Snakefile
 	$(VENV)/bin/mypy workflow/scripts/specmoe
 	$(SNAKEMAKE) --lint
 

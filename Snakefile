@@ -2,25 +2,43 @@
 
 import subprocess
 import sys
+from copy import deepcopy
 from pathlib import Path
 
-from snakemake.utils import min_version
+import yaml
+from snakemake.utils import min_version, update_config
 
 min_version("9.27")
-sys.path.insert(0, str(Path(workflow.basedir, "workflow/scripts")))
+# The workflow's own folder, also where another workflow uses it as a module.
+ROOT = Path(str(workflow.current_basedir))
+if not ROOT.is_dir():
+    sys.exit(
+        f"specmoe runs from its folder, not from {ROOT}: clone it, and name its Snakefile there"
+    )
+sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
 from specmoe.console import quieten
 
 quieten()
 
-CONFIG_FOLDER = Path(workflow.basedir, "config")
+CATALOGS = ["engines", "models", "prompts", "suites", "config"]
+given = deepcopy(config)
 
 
-configfile: CONFIG_FOLDER / "engines.yaml"
-configfile: CONFIG_FOLDER / "models.yaml"
-configfile: CONFIG_FOLDER / "prompts.yaml"
-configfile: CONFIG_FOLDER / "suites.yaml"
-configfile: CONFIG_FOLDER / "config.yaml"
+configfile: ROOT / "config/engines.yaml"
+configfile: ROOT / "config/models.yaml"
+configfile: ROOT / "config/prompts.yaml"
+configfile: ROOT / "config/suites.yaml"
+configfile: ROOT / "config/config.yaml"
+
+
+# A module that another workflow gives a config skips these files; what it gives is an overlay too.
+if config == given:
+    config = {}
+    for catalog in CATALOGS:
+        text = (ROOT / f"config/{catalog}.yaml").read_text(encoding="utf-8")
+        update_config(config, yaml.safe_load(text))
+    update_config(config, given)
 
 
 # In the order data flows.

@@ -6,7 +6,7 @@ import re
 
 def shipped(path):
     """Return a file or folder of the workflow's own, relative to the working directory."""
-    return os.path.relpath(Path(workflow.basedir, path))
+    return os.path.relpath(ROOT / path)
 
 
 SCRIPTS = Path(shipped("workflow/scripts"))
