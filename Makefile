@@ -25,8 +25,10 @@ smoke: setup ## Plan the study and render a cached campaign, to try a Python.
 	    --configfile resources/campaigns/demo/campaign.yaml && \
 	rm -r "$$scratch"
 
-coverage: setup ## Say which lines and branches of the package the quick tests run.
-	$(VENV)/bin/coverage run -m pytest -q tests/unit tests/faults/test_anything.py tests/faults/test_server_answers.py
+coverage: setup ## Say which lines and branches of the package and its scripts the tests run.
+	$(VENV)/bin/coverage erase
+	$(VENV)/bin/coverage run -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	$(VENV)/bin/coverage combine --quiet
 	$(VENV)/bin/coverage report --skip-covered
 
 setup: $(VENV)/installed
