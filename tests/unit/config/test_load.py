@@ -104,6 +104,7 @@ def test_a_fault_of_a_campaign_is_named_with_its_place(study, root, overlay, mes
         ),
         ("B", {"prompts": []}, ": name at least one of prompts, workloads and prompt_lengths"),
         ("B", {"gammas": [4, 4]}, ".gammas: a value is named twice"),
+        ("B", {"drafts": ["draft_2b", "draft_2b"]}, ".drafts: a value is named twice"),
         ("B", {"imposed_acceptance": [-0.1]}, ".imposed_acceptance.0: Input should be"),
         ("B", {"imposed_acceptance": [1.1]}, ".imposed_acceptance.0: Input should be"),
         (

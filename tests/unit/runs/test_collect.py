@@ -1,11 +1,14 @@
 """A block's record becomes rows: the right counters, nulls where nothing was measured."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from specmoe.errors import DamagedFileError
 from specmoe.measure.common_prefix import common_prefix
-from specmoe.runs.collect import link_baselines, rows_of_record
+from specmoe.runs.collect import link_baselines, rows_of_record, rows_of_records
 from specmoe.runs.schema import COLUMNS
 
 TOKENS = [5, 6, 7, 8]
@@ -202,3 +205,11 @@ def test_a_row_has_the_options_of_its_block_and_a_target_of_its_own():
 def test_a_record_of_an_earlier_release_had_no_options():
     [row] = rows_of_record(record(run_of(0)), "c")
     assert (row["engine_options"], row["target"], row["target_model"]) == ("", "t", "t")
+
+
+@pytest.mark.parametrize("key", ["suite", "target"])
+def test_a_record_with_a_list_for_a_name_is_damaged(tmp_path, key):
+    file = tmp_path / "r0.json"
+    file.write_text(json.dumps(record(run_of(0), **{key: []})))
+    with pytest.raises(DamagedFileError, match=r"r0\.json is damaged"):
+        rows_of_records([file], "c")

@@ -236,14 +236,14 @@ def _check_synthetic_draft(
 
 def _check_suite(config: Config, name: str, suite: Suite) -> None:
     place = f"suites.{name}"
-    _check_ways(config, name, suite)
-    _check_options(config, name, suite)
-    for prompt in suite.prompts:
-        _require(prompt, config.prompts.texts, f"{place}.prompts", "prompt")
     for field in _LISTS:
         values = getattr(suite, field)
         if len(set(values)) < len(values):
             _refuse(f"{place}.{field}", "a value is named twice")
+    _check_ways(config, name, suite)
+    _check_options(config, name, suite)
+    for prompt in suite.prompts:
+        _require(prompt, config.prompts.texts, f"{place}.prompts", "prompt")
     _check_prompts(config, name, suite)
     _check_engine(config, name)
     blocks = suite_blocks(config, name)

@@ -61,7 +61,6 @@ def rows_of_records(records: Iterable[Path], campaign: str) -> list[RunRow]:
             by_record[record] = rows_of_record(read, campaign)
             ends |= _ends_of_record(read)
     rows = [row for its in by_record.values() for row in its]
-    mark_past_end(rows, ends)
     try:
         check_rows(rows)
     except ValueError:
@@ -69,6 +68,7 @@ def rows_of_records(records: Iterable[Path], campaign: str) -> list[RunRow]:
         for record, its in by_record.items():
             with named_if_damaged(record):
                 check_rows(its)
+    mark_past_end(rows, ends)
     return rows
 
 
