@@ -48,7 +48,7 @@ rule measure_block:
     message:
         "Measuring {wildcards.block}: {params.runs} runs"
     shell:
-        "python {input.script} --block {params.block:q} --root {params.root}"
+        "printf '%s' {params.block:q} | python {input.script} --root {params.root}"
         " --engine {input.engine} --host {params.host} --target {input.target} --target-card {input.target_card}"
         " {params.draft} --start-limit-s {resources.start_limit_s}"
         " --run-limit-s {resources.run_limit_s} --workflow-pid $PPID"

@@ -4,8 +4,8 @@
 # stale. The Snakefile prints it at every start that makes or measures something.
 CHIPS = shipped("resources/hardware/memory_bandwidth.yaml")
 PLAN_COMMAND = ["python", script("plan_campaign"), "--chips", CHIPS]
-PLAN_COMMAND += ["--config", CONFIG.of_campaign().model_dump_json()]
 PLAN_COMMAND += ["--root", shipped("."), "--results", "results"]
+PLANNED = CONFIG.of_campaign().model_dump_json()
 
 
 rule describe_host:
@@ -69,5 +69,6 @@ rule plan:
         "../envs/models.yaml"
     params:
         command=lambda wildcards: PLAN_COMMAND,
+        config=lambda wildcards: PLANNED,
     shell:
-        "{params.command:q} 2>&1 | tee {log}"
+        "printf '%s' {params.config:q} | {params.command:q} 2>&1 | tee {log}"

@@ -4,11 +4,12 @@ Usage: python tests/benchmarks/scale.py results/demo [--runs 400 3000] [--grow r
 
 A benchmark, not a test: it judges nothing. It plants records after those of a finished campaign, in
 a scratch copy of the workflow. Each block is drawn from the repeats of its comparison, its times
-moved by seeded noise; no engine and no model is needed. A campaign grows by repeats, or by copies of
-its suites under other names, which are further settings. `cpu` is user and system time, which other
-work on the machine changes little; `wall` and the load tell how busy it was. Memory is the peak
-resident size of a step's processes. The exponent is the growth of cpu time from the size before: 1
-is linear.
+moved by seeded noise; no engine and no model is needed. A campaign grows by repeats, or by copies
+of its suites under other names, which are further settings.
+
+`cpu` is user and system time, which other work on the machine changes little; `wall` and the load
+tell how busy it was. Memory is the peak resident size of a step's processes. The exponent is the
+growth of cpu time from the size before: 1 is linear.
 """
 
 import argparse
@@ -17,7 +18,6 @@ import math
 import os
 import random
 import shutil
-import subprocess
 import sys
 import time
 from collections import defaultdict
@@ -130,7 +130,7 @@ def scratch(parent: Path | None) -> Iterator[Path]:
 
 
 def plant(template: Template, folder: Path, runs: int, *, by_repeats: bool) -> Planted:
-    """Plant about as many runs; returns the campaign, measured but for what follows from records."""
+    """Plant about as many runs; returns the campaign, of which the records are there."""
     config = json.loads(json.dumps(template.config))
     repeats = config["measurement"]["repeats"]
     if by_repeats:
@@ -154,11 +154,10 @@ def plant(template: Template, folder: Path, runs: int, *, by_repeats: bool) -> P
     ):
         suite, _, rest = comparison.partition("/")
         record = generator.choice(records)
+        old = record["block"]["block"]
         block = f"{suite}{copy}/{rest}/r{repeat}"
         given = {"block": block, "suite": f"{suite}{copy}", "repeat": repeat}
-        moved = [
-            moved_run(run, record["block"]["block"], block, generator) for run in record["runs"]
-        ]
+        moved = [moved_run(run, old, block, generator) for run in record["runs"]]
         for old, new in zip(record["runs"], moved, strict=True):
             origins[old["run"]].append(new["run"])
         write(

@@ -27,7 +27,7 @@ from specmoe.models.synthetic import write_model
 from specmoe.plan.progress import changed_blocks, read_measured
 from specmoe.runs.collect import collect_records, rows_of_record
 from specmoe.runs.expected import refuse_other_runs
-from specmoe.runs.schema import COLUMNS, INTEGER, REAL, check_rows, read_runs, write_runs
+from specmoe.runs.schema import COLUMNS, INTEGER, REAL, read_runs, write_runs
 
 from ..blocks import compared
 from ..recipes import TINY

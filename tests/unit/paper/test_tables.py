@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from specmoe.claims.printed_numbers import CELLS
+from specmoe.paper import tables
 from specmoe.paper.tables import NOT_MEASURED
 from specmoe.tables.tables import ROWS
 
@@ -171,3 +172,13 @@ def test_other_campaigns_have_ceilings_without_printed_speedups():
         "Ceiling",
         "Above / runs",
     ]
+
+
+def test_a_long_table_shows_its_first_rows_and_names_the_file_of_all(monkeypatch):
+    rows = len(lines("spread", full()))
+    monkeypatch.setattr(tables, "OVER_PAGES", 2)
+    text = latex("spread", full())
+    assert "The first 2 of " in text
+    assert "/tables/spread.csv" in text
+    assert len(lines("spread", full())) < rows
+    assert "The first" not in latex("speculation", full())

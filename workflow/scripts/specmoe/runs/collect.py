@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pyarrow
 
 from specmoe.config.block import NO_DRAFT, Protocol, Stop
-from specmoe.config.methods import NO_METHOD, Method, engine_types
 from specmoe.config.matrix import blocks_in_order
+from specmoe.config.methods import NO_METHOD, Method, engine_types
 from specmoe.config.option_words import options_text, target_setting
 from specmoe.config.schema import Config
 from specmoe.engine.counters import (
@@ -82,8 +82,8 @@ def collect_records(records: Iterable[Path], campaign: str) -> tuple[list[RunRow
         counted = Counter(row["run"] for row in rows)
         several = sorted(run for run, count in counted.items() if count > 1)
         raise MeasurementError(
-            f"{len(several)} runs are there more than once ({', '.join(several[:3])}); delete the records of"
-            " their blocks and run snakemake again"
+            f"{len(several)} runs are there more than once ({', '.join(several[:3])}); delete the"
+            " records of their blocks and run snakemake again"
         ) from error
 
 
