@@ -155,7 +155,7 @@ rule help:
 onstart:
     stop_idle_wakeups()
     if makes_or_measures():
-        subprocess.run(PLAN_COMMAND)
+        subprocess.run(PLAN_COMMAND, input=PLANNED, text=True)
         stop_if_engine_is_steered()
 
 

@@ -5,7 +5,7 @@ REPORTED = sorted(Path(shipped("resources/reported")).glob("*.csv"))
 rule analyse_runs:
     """Compute every table of the analysis."""
     input:
-        **program("analyse_runs"),
+        script=script("analyse_runs"),
         audit="<campaign>/audit",
         compare_with=expand("results/{campaign}/analysis", campaign=CONFIG.compare_with),
         claims=shipped("config/claims.yaml"),
@@ -27,6 +27,7 @@ rule analyse_runs:
     conda:
         "../envs/analysis.yaml"
     params:
+        code=code("analyse_runs"),
         reported=lambda wildcards, input: Path(input.reported[0]).parent,
     message:
         "Analysing the runs"
@@ -42,7 +43,7 @@ rule analyse_runs:
 rule advise:
     """Say what to switch on: for each target the best draft and γ, or why to leave it off."""
     input:
-        **program("advise"),
+        script=script("advise"),
         analysis="<campaign>/analysis",
     log:
         "<logs>/advise.log",
@@ -60,7 +61,7 @@ rule advise:
 rule more_repeats:
     """Say which comparisons need more repeats for intervals as narrow as the config asks."""
     input:
-        **program("more_repeats"),
+        script=script("more_repeats"),
         config="<campaign>/config.json",
         runs="<data>/runs.parquet",
     log:

@@ -2,7 +2,7 @@
 rule judge_divergences:
     """Check every run that diverged from its baseline: is the divergence a tie or a wrong token?"""
     input:
-        **program("judge_divergences"),
+        script=script("judge_divergences"),
         engine="<engine>/engine.json",
         prompts=lambda wildcards: map(shipped, CAMPAIGN.prompt_files(wildcards.target)),
         records=lambda wildcards: records(
@@ -24,13 +24,15 @@ rule judge_divergences:
         start_limit_s=CONFIG.measurement.start_limit_s,
         run_limit_s=CONFIG.measurement.run_limit_s,
     params:
+        code=code("judge_divergences"),
+        folder=BLOCK_RECORDS,
         host=str(CAMPAIGN.host_file),
         root=shipped("."),
     message:
         "Judging the runs that diverge from baselines of {wildcards.target}"
     shell:
         "python {input.script} --runs {input.runs} --target-id {wildcards.target}"
-        " --target {input.target} --records {input.records} --root {params.root}"
+        " --target {input.target} --records {params.folder} --root {params.root}"
         " --engine {input.engine} --host {params.host}"
         " --start-limit-s {resources.start_limit_s} --run-limit-s {resources.run_limit_s}"
         " --workflow-pid $PPID --server-log {log.server} --out {output} 2>&1 | tee {log.judge}"
@@ -39,7 +41,7 @@ rule judge_divergences:
 rule audit_runs:
     """Check every run against the bounds of what the machine and models can do."""
     input:
-        **program("audit_runs"),
+        script=script("audit_runs"),
         config="<campaign>/config.json",
         divergences=expand(
             "<data>/divergences/{target}.json", target=CAMPAIGN.judged_targets
@@ -57,6 +59,8 @@ rule audit_runs:
         "<benchmarks>/audit_runs.tsv"
     conda:
         "../envs/analysis.yaml"
+    params:
+        code=code("audit_runs"),
     message:
         "Auditing the runs"
     shell:

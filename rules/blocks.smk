@@ -7,7 +7,7 @@ rule measure_block:
     """Measure the sides of one block on the same prompts, alone on the machine."""
     input:
         unpack(block_models),
-        **program("measure_block"),
+        script=script("measure_block"),
         engine=lambda wildcards: engine_file(CAMPAIGN.engine_of_block(wildcards.block)),
         prompts=lambda wildcards: sorted(
             {
@@ -28,10 +28,11 @@ rule measure_block:
     # These are resources, because a change of them makes no measured block stale.
     resources:
         plan=str(CAMPAIGN.folder / "plan.json"),
-        records=str(CAMPAIGN.folder / "blocks"),
+        records=BLOCK_RECORDS,
         start_limit_s=CONFIG.measurement.start_limit_s,
         run_limit_s=CONFIG.measurement.run_limit_s,
     params:
+        code=code("measure_block"),
         block=lambda wildcards: CAMPAIGN.blocks[wildcards.block].to_json(),
         draft=lambda wildcards, input: draft_options(
             CAMPAIGN.blocks[wildcards.block], input
@@ -47,7 +48,7 @@ rule measure_block:
     message:
         "Measuring {wildcards.block}: {params.runs} runs"
     shell:
-        "python {input.script} --block {params.block:q} --root {params.root}"
+        "printf '%s' {params.block:q} | python {input.script} --root {params.root}"
         " --engine {input.engine} --host {params.host} --target {input.target} --target-card {input.target_card}"
         " {params.draft} --start-limit-s {resources.start_limit_s}"
         " --run-limit-s {resources.run_limit_s} --workflow-pid $PPID"
@@ -58,7 +59,7 @@ rule measure_block:
 rule measure_pass_times:
     """Time the passes of one model by themselves, alone on the machine."""
     input:
-        **program("measure_pass_times"),
+        script=script("measure_pass_times"),
         # As the description of the machine.
         before=lambda wildcards: records(CAMPAIGN.block_before(int(wildcards.repeat))),
         card="<models>/{model}.json",
@@ -80,6 +81,7 @@ rule measure_pass_times:
         start_limit_s=CONFIG.measurement.start_limit_s,
         run_limit_s=CONFIG.measurement.run_limit_s,
     params:
+        code=code("measure_pass_times"),
         passes=lambda wildcards: CAMPAIGN.timed_passes[wildcards.model].to_json(),
         host=str(CAMPAIGN.host_file),
         root=shipped("."),

@@ -1,4 +1,5 @@
-# From the records of blocks to tables of runs.
+# From the records of blocks to tables of runs. Scripts get the folder of records, because a command line
+# holds the names of some ten thousands only.
 rule record_config:
     """Record the configuration with which the campaign is measured."""
     output:
@@ -39,7 +40,7 @@ rule collect_models:
 rule collect_runs:
     """Collect every run of the campaign."""
     input:
-        **program("collect_runs"),
+        script=script("collect_runs"),
         config="<campaign>/config.json",
         records=records(CAMPAIGN.blocks),
     output:
@@ -51,18 +52,21 @@ rule collect_runs:
     conda:
         "../envs/analysis.yaml"
     params:
+        code=code("collect_runs"),
+        folder=BLOCK_RECORDS,
         suite="",
     message:
         "Collecting {output}"
     shell:
-        "python {input.script} --config {input.config} --records {input.records}"
+        "python {input.script} --config {input.config} --records {params.folder}"
         " {params.suite} --out {output} 2>&1 | tee {log}"
 
 
 rule collect_pass_times:
     """Collect the times of passes that were measured by themselves."""
     input:
-        **program("collect_pass_times"),
+        script=script("collect_pass_times"),
+        config="<campaign>/config.json",
         records=expand(
             "<campaign>/pass_times/{model}/r{repeat}.json",
             model=CAMPAIGN.timed_passes,
@@ -74,15 +78,19 @@ rule collect_pass_times:
         "<logs>/collect_pass_times.log",
     conda:
         "../envs/analysis.yaml"
+    params:
+        code=code("collect_pass_times"),
+        folder=str(CAMPAIGN.folder / "pass_times"),
     message:
         "Collecting {output}"
     shell:
-        "python {input.script} --records {input.records} --out {output} 2>&1 | tee {log}"
+        "python {input.script} --config {input.config} --records {params.folder} --out {output}"
+        " 2>&1 | tee {log}"
 
 
 use rule collect_runs as collect_suite with:
     input:
-        **program("collect_runs"),
+        script=script("collect_runs"),
         config="<campaign>/config.json",
         records=lambda wildcards: records(CAMPAIGN.blocks_of_suite(wildcards.suite)),
     output:
@@ -92,13 +100,15 @@ use rule collect_runs as collect_suite with:
     benchmark:
         "<benchmarks>/collect_suite/{suite}.tsv"
     params:
+        code=code("collect_runs"),
+        folder=BLOCK_RECORDS,
         suite=lambda wildcards: f"--suite {wildcards.suite}",
 
 
 rule summarise_suite:
     """Summarise the runs of one suite."""
     input:
-        **program("summarise_suite"),
+        script=script("summarise_suite"),
         config="<campaign>/config.json",
         runs="<campaign>/suites/{suite}.parquet",
     output:
@@ -109,6 +119,8 @@ rule summarise_suite:
         "<benchmarks>/summarise_suite/{suite}.tsv"
     conda:
         "../envs/analysis.yaml"
+    params:
+        code=code("summarise_suite"),
     message:
         "Summarising suite {wildcards.suite}"
     shell:

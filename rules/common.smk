@@ -21,7 +21,7 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 
 from specmoe.config.environment import refuse_exported
 from specmoe.config.matrix import PUBLISHED_PASSAGE
-from specmoe.dependencies import files_of
+from specmoe.dependencies import digest_of_modules
 from specmoe.errors import ConfigError, MeasurementError
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan.campaign import load_campaign
@@ -34,6 +34,10 @@ except (ConfigError, OSError) as error:
     sys.exit(f"{type(error).__name__}: {error}")
 
 CONFIG = CAMPAIGN.config
+SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
+BLOCK_RECORDS = str(CAMPAIGN.folder / "blocks")
+# Looked up for every block.
+MEASURED_NETWORKS = set(CONFIG.measured_networks)
 
 
 pathvars:
@@ -49,9 +53,10 @@ wildcard_constraints:
     model="|".join(map(re.escape, CONFIG.models)),
     target="|".join(map(re.escape, CONFIG.models)),
     draft="|".join(map(re.escape, CONFIG.models)),
-    block="|".join(map(re.escape, CAMPAIGN.blocks)),
+    # Not the ids of all blocks: snakemake reads this text for every job.
+    block=rf"(?:{SUITES})/.+/r\d+",
     repeat=r"\d+",
-    suite="|".join(map(re.escape, CONFIG.campaign.suites)),
+    suite=SUITES,
 
 
 def script(name):
@@ -59,17 +64,13 @@ def script(name):
     return str(SCRIPTS / f"{name}.py")
 
 
-def program(name):
-    """Return a script and the modules that it runs: an edit to one of them reruns the rule.
+def code(name):
+    """Return a digest of the modules that a script runs: an edit to one of them reruns the rule.
 
-    The module of errors is left out, because a message changes no model and no measurement.
+    One digest a job instead of twenty inputs, which snakemake would look at for every block. The
+    module of errors is left out, because a message changes no model and no measurement.
     """
-    passive = {script(name), str(SCRIPTS / "specmoe/errors.py")}
-    files = map(str, files_of(Path(script(name))))
-    return {
-        "script": script(name),
-        "modules": [file for file in files if file not in passive],
-    }
+    return digest_of_modules(Path(script(name)), without=SCRIPTS / "specmoe/errors.py")
 
 
 def records(blocks):
@@ -180,6 +181,10 @@ def model_file(model):
 
 def block_models(wildcards):
     """Return the files of a block's target and draft, their cards, and what was checked of them."""
+    if wildcards.block not in CAMPAIGN.blocks:
+        raise WorkflowError(
+            f"campaign {CONFIG.campaign.name} has no block {wildcards.block}"
+        )
     block = CAMPAIGN.blocks[wildcards.block]
     engine = CAMPAIGN.engine_of_block(wildcards.block)
     files = {
@@ -188,7 +193,7 @@ def block_models(wildcards):
         "tensors": [
             f"<models>/tensors/{engine}/{model}.ok"
             for model in block.models
-            if model in CONFIG.measured_networks
+            if model in MEASURED_NETWORKS
         ],
     }
     return files | draft_files(block)

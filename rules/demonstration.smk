@@ -8,8 +8,8 @@ if DEMONSTRATION:
     rule record_trace:
         """Decode one prompt with drafts and without, and record every round."""
         input:
-            **program("record_trace"),
             **draft_files(DEMONSTRATION.block),
+            script=script("record_trace"),
             engine="<engine>/engine.json",
             prompt=shipped(DEMONSTRATION.block.prompts[0].file),
             target=f"<models>/{DEMONSTRATION.block.target}.gguf",
@@ -29,6 +29,7 @@ if DEMONSTRATION:
             start_limit_s=CONFIG.measurement.start_limit_s,
             run_limit_s=CONFIG.measurement.run_limit_s,
         params:
+            code=code("record_trace"),
             demonstration=lambda wildcards: DEMONSTRATION.to_json(),
             draft=lambda wildcards, input: draft_options(DEMONSTRATION.block, input),
             host=str(CAMPAIGN.host_file),
@@ -47,7 +48,7 @@ if DEMONSTRATION:
     rule demo_trace:
         """Decode one prompt with drafts; show what each round drafted, accepted and replaced."""
         input:
-            **program("demo_trace"),
+            script=script("demo_trace"),
             trace=TRACE,
         log:
             "<logs>/demo_trace.log",

@@ -40,7 +40,7 @@ rule build_engine:
 rule build_pass_bench:
     """Compile the program that times passes by themselves against llama.cpp's libraries."""
     input:
-        **program("build_pass_bench"),
+        script=script("build_pass_bench"),
         engine="results/engines/{engine}/engine.json",
         parts=[
             str(SCRIPTS / "specmoe/engine/pass_bench.cpp"),
@@ -56,6 +56,8 @@ rule build_pass_bench:
     conda:
         "../envs/engine.yaml"
     threads: workflow.cores
+    params:
+        code=code("build_pass_bench"),
     message:
         "Building the program that times passes"
     shell:

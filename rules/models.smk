@@ -19,7 +19,7 @@ DIGEST_LOCK = "config/models.lock.json"
 rule write_synthetic_model:
     """Write a model with random weights."""
     input:
-        **program("write_synthetic_model"),
+        script=script("write_synthetic_model"),
     output:
         "<models>/{model}.gguf",
     log:
@@ -32,6 +32,7 @@ rule write_synthetic_model:
     conda:
         "../envs/models.yaml"
     params:
+        code=code("write_synthetic_model"),
         recipe=lambda wildcards: CONFIG.models[wildcards.model].recipe.to_json(),
     message:
         "Writing model {wildcards.model}"
@@ -42,7 +43,7 @@ rule write_synthetic_model:
 rule write_synthetic_draft:
     """Write a draft that is constructed for a synthetic target."""
     input:
-        **program("write_synthetic_draft"),
+        script=script("write_synthetic_draft"),
     output:
         "<models>/{model}.gguf",
     log:
@@ -55,6 +56,7 @@ rule write_synthetic_draft:
     conda:
         "../envs/models.yaml"
     params:
+        code=code("write_synthetic_draft"),
         entry=lambda wildcards: model_entry(wildcards.model),
         target=lambda wildcards: CONFIG.models[
             CONFIG.models[wildcards.model].target
@@ -69,7 +71,7 @@ rule write_synthetic_draft:
 rule truncate_model:
     """Cut a draft from a model: its first layers, with its norm and head."""
     input:
-        **program("truncate_model"),
+        script=script("truncate_model"),
         # The card exists only if the source is complete.
         source_card=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.json",
         source=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.gguf",
@@ -85,6 +87,7 @@ rule truncate_model:
     conda:
         "../envs/models.yaml"
     params:
+        code=code("truncate_model"),
         layers=lambda wildcards: CONFIG.models[wildcards.model].layers,
     message:
         "Cutting {wildcards.model}: the first {params.layers} layers"
@@ -253,7 +256,7 @@ rule link_model:
 rule describe_model:
     """Read a model file back and write its card."""
     input:
-        **program("describe_model"),
+        script=script("describe_model"),
         # A downloaded file was hashed during the download.
         digests=lambda wildcards: (
             f"<models>/{wildcards.model}.sha256"
@@ -273,6 +276,7 @@ rule describe_model:
     conda:
         "../envs/models.yaml"
     params:
+        code=code("describe_model"),
         digests=lambda wildcards, input: (
             ["--digests", input.digests] if input.digests else []
         ),
@@ -293,7 +297,7 @@ rule describe_model:
 rule check_tensors:
     """Check that a model's weights are numbers before any block is measured."""
     input:
-        **program("check_tensors"),
+        script=script("check_tensors"),
         card="<models>/{model}.json",
         engine="results/engines/{engine}/engine.json",
         model="<models>/{model}.gguf",
@@ -311,6 +315,8 @@ rule check_tensors:
     resources:
         environment=lambda wildcards: json.dumps(dict(CONFIG.measurement.environment)),
         limit_s=CONFIG.measurement.start_limit_s,
+    params:
+        code=code("check_tensors"),
     message:
         "Checking that all weights of {wildcards.model} are numbers"
     shell:
@@ -322,7 +328,7 @@ rule check_tensors:
 rule check_pair:
     """Check that a draft has its target's vocabulary before any block is measured."""
     input:
-        **program("check_pair"),
+        script=script("check_pair"),
         draft=lambda wildcards: model_file(wildcards.draft),
         draft_card="<models>/{draft}.json",
         target="<models>/{target}.gguf",
@@ -335,6 +341,7 @@ rule check_pair:
     conda:
         "../envs/models.yaml"
     params:
+        code=code("check_pair"),
         methods=lambda wildcards: methods_of_pair(wildcards.target, wildcards.draft),
     message:
         "Checking that {wildcards.draft} can draft for {wildcards.target}"

@@ -19,7 +19,7 @@ PDF_FILES = expand("paper/{document}.pdf", document=DOCUMENTS)
 rule claim_paper:
     """Claim paper/ for this campaign, and keep the files of another one that are rendered there."""
     input:
-        **program("claim_paper"),
+        script=script("claim_paper"),
         # paper/ changes hands only when there is something to render.
         analysis="<campaign>/analysis",
     output:
@@ -30,6 +30,7 @@ rule claim_paper:
     conda:
         "../envs/analysis.yaml"
     params:
+        code=code("claim_paper"),
         campaign=CONFIG.campaign.name,
     message:
         "Claiming paper/ for campaign {params.campaign}"
@@ -41,7 +42,7 @@ rule claim_paper:
 rule render_tables:
     """Render the paper's tables, and the numbers its text cites."""
     input:
-        **program("render_tables"),
+        script=script("render_tables"),
         analysis="<campaign>/analysis",
         owner="paper/campaign.txt",
         tables=TABLES_YAML,
@@ -55,6 +56,7 @@ rule render_tables:
     conda:
         "../envs/analysis.yaml"
     params:
+        code=code("render_tables"),
         paper=PAPER,
     message:
         "Rendering the paper's tables"
@@ -66,7 +68,7 @@ rule render_tables:
 rule plot_figures:
     """Plot the paper's figures."""
     input:
-        **program("plot_figures"),
+        script=script("plot_figures"),
         analysis="<campaign>/analysis",
         owner="paper/campaign.txt",
     output:
@@ -87,6 +89,8 @@ rule plot_figures:
         "<benchmarks>/plot_figures.tsv"
     conda:
         "../envs/analysis.yaml"
+    params:
+        code=code("plot_figures"),
     message:
         "Plotting the paper's figures"
     shell:
@@ -100,7 +104,7 @@ rule render_pdf:
         FIGURE_FILES,
         FIGURE_SWITCHES,
         TABLE_FILES,
-        **program("render_pdf"),
+        script=script("render_pdf"),
         bibliography=PAPER / "references.bib",
         document=PAPER / "{document}.tex",
         macros="paper/macros.tex",
@@ -116,6 +120,8 @@ rule render_pdf:
         document="|".join(DOCUMENTS),
     conda:
         "../envs/analysis.yaml"
+    params:
+        code=code("render_pdf"),
     message:
         "Compiling {output}"
     shell:

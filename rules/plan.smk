@@ -4,14 +4,14 @@
 # stale. The Snakefile prints it at every start that makes or measures something.
 CHIPS = shipped("resources/hardware/memory_bandwidth.yaml")
 PLAN_COMMAND = ["python", script("plan_campaign"), "--chips", CHIPS]
-PLAN_COMMAND += ["--config", CONFIG.of_campaign().model_dump_json()]
 PLAN_COMMAND += ["--root", shipped("."), "--results", "results"]
+PLANNED = CONFIG.of_campaign().model_dump_json()
 
 
 rule describe_host:
     """Describe this machine and measure its memory bandwidth before a repeat."""
     input:
-        **program("describe_host"),
+        script=script("describe_host"),
         # Without it, all repeats would be described while the first block waits for its models.
         before=lambda wildcards: records(CAMPAIGN.block_before(int(wildcards.repeat))),
         chips=CHIPS,
@@ -29,6 +29,7 @@ rule describe_host:
     # Like a block, the probe of the memory has the machine to itself.
     threads: workflow.cores
     params:
+        code=code("describe_host"),
         backend=CAMPAIGN.backend,
         given=lambda wildcards: CONFIG.host.model_dump_json(exclude_none=True),
         listing=lambda wildcards, input: listing_options(input.engine),
@@ -42,7 +43,7 @@ rule describe_host:
 rule collect_host:
     """Collect the descriptions of the machine, with the fastest memory that was measured."""
     input:
-        **program("collect_host"),
+        script=script("collect_host"),
         hosts=expand("<campaign>/hosts/r{repeat}.json", repeat=CAMPAIGN.first_blocks),
     output:
         "<campaign>/host.json",
@@ -51,6 +52,8 @@ rule collect_host:
     localrule: True
     conda:
         "../envs/models.yaml"
+    params:
+        code=code("collect_host"),
     message:
         "Collecting {output}"
     shell:
@@ -66,5 +69,6 @@ rule plan:
         "../envs/models.yaml"
     params:
         command=lambda wildcards: PLAN_COMMAND,
+        config=lambda wildcards: PLANNED,
     shell:
-        "{params.command:q} 2>&1 | tee {log}"
+        "printf '%s' {params.config:q} | {params.command:q} 2>&1 | tee {log}"

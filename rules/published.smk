@@ -21,7 +21,7 @@ rule fetch_published:
 rule import_published:
     """Convert the authors' rows to our schema, with what is known of their models and machine."""
     input:
-        **program("import_published"),
+        script=script("import_published"),
         config="<campaign>/config.json",
         csv="<campaign>/imported/runs.csv",
     output:
@@ -35,6 +35,7 @@ rule import_published:
     conda:
         "../envs/analysis.yaml"
     params:
+        code=code("import_published"),
         given=lambda wildcards: CONFIG.host.model_dump_json(exclude_none=True),
     message:
         "Importing the published rows"

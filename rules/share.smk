@@ -2,7 +2,7 @@
 rule render_share:
     """Render a captioned picture and a table to paste elsewhere, and the cells of every table."""
     input:
-        **program("render_share"),
+        script=script("render_share"),
         analysis="<campaign>/analysis",
         tables=TABLES_YAML,
     output:
@@ -27,6 +27,7 @@ rule render_share:
     conda:
         "../envs/analysis.yaml"
     params:
+        code=code("render_share"),
         # In the report a table has the title and the note that it has on the page.
         words={
             name: {"title": about["title"][0], "note": about["note"][0]}

@@ -4,7 +4,7 @@
 rule render_site:
     """Render the campaign's page, in one file, with the data behind its tables."""
     input:
-        **program("render_site"),
+        script=script("render_site"),
         analysis="<campaign>/analysis",
         captions=sorted(PAPER.glob("captions/*.rst")),
         citation=shipped("CITATION.cff"),
@@ -25,6 +25,7 @@ rule render_site:
     conda:
         "../envs/analysis.yaml"
     params:
+        code=code("render_site"),
         paper=PAPER,
     message:
         "Rendering the page {output.page}"

@@ -25,9 +25,9 @@ from specmoe.models.card import load_card
 from specmoe.models.gguf import read_card
 from specmoe.models.synthetic import write_model
 from specmoe.plan.progress import changed_blocks, read_measured
-from specmoe.runs.collect import rows_of_record, rows_of_records
+from specmoe.runs.collect import collect_records, rows_of_record
 from specmoe.runs.expected import refuse_other_runs
-from specmoe.runs.schema import COLUMNS, INTEGER, REAL, check_rows, read_runs, write_runs
+from specmoe.runs.schema import COLUMNS, INTEGER, REAL, read_runs, write_runs
 
 from ..blocks import compared
 from ..recipes import TINY
@@ -90,8 +90,9 @@ def test_a_configuration_is_loaded_or_refused(_study, root, data):
 def test_a_record_gives_rows_or_is_refused(_study, root, folder, data):
     file = folder / "r0.json"
     file.write_text(json.dumps(data.draw(damaged(record()))))
-    rows = refused_in_one_line(lambda: rows_of_records([file], "c"))
-    if rows:
+    collected = refused_in_one_line(lambda: collect_records([file], "c"))
+    if collected:
+        rows, _ = collected
         config = load(_study, root)
         refused_in_one_line(lambda: refuse_other_runs(rows, config, ["B"], "get it again"))
         write_runs(rows, folder / "rows.parquet")
@@ -199,6 +200,7 @@ def test_a_servers_log_is_read_or_refused(edits):
 
 def test_the_sound_ones_are_taken(folder, sound_rows, sound_model):
     (folder / "sound.json").write_text(json.dumps(record()))
-    assert check_rows(rows_of_records([folder / "sound.json"], "c")).num_rows == 2
+    rows, table = collect_records([folder / "sound.json"], "c")
+    assert len(rows) == table.num_rows == 2
     assert len(read_runs(sound_rows)) == 2
     assert read_card(sound_model).architecture == "qwen35"

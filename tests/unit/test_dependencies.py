@@ -1,9 +1,12 @@
 """The files a script runs are found, so that an edit to one of them reruns its rule."""
 
+import re
 import subprocess
 import sys
 
-from specmoe.dependencies import files_of
+import pytest
+
+from specmoe.dependencies import _imported, digest_of_modules, files_of
 
 
 def names(root, script):
@@ -63,3 +66,56 @@ def test_every_script_can_say_what_it_takes(root):
             [sys.executable, str(script), "--help"], capture_output=True, text=True, check=False
         )
         assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def modules(tmp_path):
+    """Write a script that imports a module, which imports another; return the digest of both."""
+    package = tmp_path / "specmoe"
+    package.mkdir()
+    (tmp_path / "go.py").write_text("from specmoe.a import x\n")
+    (package / "a.py").write_text("from specmoe.b import y\nfrom specmoe.errors import z\n")
+    for name in ("b", "errors", "unused"):
+        (package / f"{name}.py").write_text("")
+
+    def digest():
+        files_of.cache_clear()
+        _imported.cache_clear()
+        digest_of_modules.cache_clear()
+        return digest_of_modules(tmp_path / "go.py", without=package / "errors.py")
+
+    return digest
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "changes"),
+    [
+        ("specmoe/b.py", "y = 1\n", True),
+        ("specmoe/a.py", "from specmoe.errors import z\n", True),
+        ("specmoe/errors.py", "z = 1\n", False),
+        ("specmoe/unused.py", "x = 1\n", False),
+        ("go.py", "from specmoe.a import x  # an input of its rule by itself\n", False),
+    ],
+)
+def test_the_digest_changes_with_the_modules_that_the_script_runs(
+    modules, tmp_path, file, text, changes
+):
+    before = modules()
+    assert modules() == before
+    (tmp_path / file).write_text(text)
+    assert (modules() != before) == changes
+
+
+def test_a_rule_with_an_output_has_the_digest_of_its_script(root):
+    rules = "\n".join(file.read_text() for file in sorted((root / "rules").glob("*.smk")))
+    made = 0
+    for rule in re.split(r"^ *(?:use )?rule ", rules, flags=re.MULTILINE)[1:]:
+        named = re.findall(r'script=script\("(\w+)"\)', rule)
+        modules = (
+            {*files_of(root / f"workflow/scripts/{name}.py")} if (name := "".join(named)) else {}
+        )
+        ours = {file.name for file in modules} - {f"{name}.py", "errors.py"}
+        if ours and "output:" in rule and name not in {"collect_models", "pack_campaign"}:
+            assert f'code=code("{name}")' in rule, name
+            made += 1
+    assert made > 20

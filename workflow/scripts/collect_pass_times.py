@@ -4,18 +4,20 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
+from specmoe.config.schema import read_config
 from specmoe.files import named_if_damaged, read_record
-from specmoe.runs.pass_times import rows_of_record, write_pass_times
+from specmoe.runs.pass_times import record_files, rows_of_record, write_pass_times
 
 
 def main() -> None:
     """Parse the command line and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", required=True, type=Path, nargs="+")
+    parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
+    parser.add_argument("--records", required=True, type=Path, help="folder of all their records")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
     rows = []
-    for record in args.records:
+    for record in record_files(args.records, read_config(args.config)):
         with named_if_damaged(record):
             rows += rows_of_record(read_record(record))
     write_pass_times(rows, args.out)

@@ -5,25 +5,26 @@ from pathlib import Path
 
 from specmoe import errors
 from specmoe.config.schema import read_config
-from specmoe.runs.collect import refuse_mixed_hosts, rows_of_records
+from specmoe.runs.collect import collect_records, record_files, refuse_mixed_hosts
 from specmoe.runs.expected import refuse_other_runs
-from specmoe.runs.schema import write_runs
+from specmoe.runs.schema import write_table
 
 
 def main() -> None:
     """Parse the command line and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
-    parser.add_argument("--records", required=True, type=Path, nargs="+")
-    parser.add_argument("--suite", help="the records are those of this suite alone")
+    parser.add_argument("--records", required=True, type=Path, help="folder of all blocks' records")
+    parser.add_argument("--suite", help="the table is that of this suite alone")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
     config = read_config(args.config)
-    rows = rows_of_records(args.records, config.campaign.name)
-    refuse_mixed_hosts(rows)
     suites = [args.suite] if args.suite else config.campaign.suites
+    records = record_files(args.records, config, suites)
+    rows, table = collect_records(records, config.campaign.name)
+    refuse_mixed_hosts(rows)
     refuse_other_runs(rows, config, suites, "delete their blocks' records and run snakemake again")
-    write_runs(rows, args.out)
+    write_table(table, args.out)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from specmoe.config.block import Block
 from specmoe.config.parse import parse
 from specmoe.engine.job import alone_on_its_host, engine_job, job_of
 from specmoe.files import named_if_damaged, read_record
-from specmoe.measure.divergence import find_divergences, judge_all
+from specmoe.measure.divergence import baseline_blocks, find_divergences, judge_all
 from specmoe.runs.schema import read_runs
 
 
@@ -17,20 +17,21 @@ def main() -> None:
     parser = engine_job(__doc__)
     parser.add_argument("--runs", required=True, type=Path, help="runs.parquet")
     parser.add_argument("--target-id", required=True, help="the target's id in the config")
-    parser.add_argument(
-        "--records", required=True, nargs="+", type=Path, help="of the target's baseline blocks"
-    )
+    parser.add_argument("--records", required=True, type=Path, help="folder of all blocks' records")
     args = parser.parse_args()
     engine = read_record(args.engine)
     rows = read_runs(args.runs).to_dict("records")
-    blocks = [_block_of(record) for record in args.records]
-    environment = {name: value for block in blocks for name, value in block.environment.items()}
+    divergences = find_divergences(rows, args.target_id)
+    # All blocks have the same environment, so one is enough where nothing diverges.
+    named = {divergence.baseline_block for divergence in divergences} or {
+        baseline_blocks(rows, args.target_id)[0]
+    }
+    blocks = {name: _block_of(args.records / f"{name}.json") for name in sorted(named)}
+    environment = {
+        name: value for block in blocks.values() for name, value in block.environment.items()
+    }
     with alone_on_its_host(args, environment):
-        judged = judge_all(
-            find_divergences(rows, args.target_id),
-            {block.block: block for block in blocks},
-            job_of(args),
-        )
+        judged = judge_all(divergences, blocks, job_of(args))
     facts = {"target": args.target_id, "engine": engine["id"], "engine_commit": engine["commit"]}
     args.out.write_text(json.dumps(facts | judged, indent=1) + "\n")
 

@@ -1,6 +1,10 @@
-"""Measure one block by its protocol, alone on the machine."""
+"""Measure one block by its protocol, alone on the machine.
+
+It reads the block as JSON from its standard input.
+"""
 
 import json
+import sys
 import time
 from pathlib import Path
 
@@ -26,7 +30,6 @@ PROTOCOLS = {Protocol.PAIRED: paired, Protocol.PUBLISHED: study_commands}
 def main() -> None:
     """Parse the command line, measure the block, write its record."""
     parser = engine_job(__doc__)
-    parser.add_argument("--block", required=True, help="the block, as JSON")
     parser.add_argument("--target-card", required=True, type=Path, help="the target's card")
     parser.add_argument("--draft", type=Path, help="GGUF")
     parser.add_argument("--draft-card", type=Path, help="the draft's card")
@@ -35,7 +38,7 @@ def main() -> None:
     parser.add_argument("--records", required=True, type=Path, help="folder of all blocks' records")
     args = parser.parse_args()
     made_by = provenance(args.engine, args.target_card, args.draft_card)
-    block = parse(Block, args.block)
+    block = parse(Block, sys.stdin.read())  # of a thousand prompts it fits no command line
     if block.sends_chats:
         refuse_without_template(args.target_card, block.target)
     protocol = PROTOCOLS[block.protocol]

@@ -1,7 +1,11 @@
-"""Say what a campaign needs, whether that fits, and how long it may take."""
+"""Say what a campaign needs, whether that fits, and how long it may take.
+
+It reads the configuration as JSON from its standard input.
+"""
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from specmoe import errors
@@ -21,12 +25,12 @@ from specmoe.plan.plan_text import describe
 def main() -> None:
     """Parse the command line, print the plan, and write plan.json for the jobs that follow."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--config", required=True, help="the configuration, as JSON")
     parser.add_argument("--chips", required=True, type=Path, help="table of known bandwidths")
     parser.add_argument("--root", required=True, type=Path, help="folder of the prompt files")
     parser.add_argument("--results", required=True, type=Path, help="folder of all results")
     args = parser.parse_args()
-    config = Config.model_validate_json(args.config)
+    # A command line may be too short for a configuration of hundreds of suites or prompts.
+    config = Config.model_validate_json(sys.stdin.read())
     campaign = LoadedCampaign(config, args.root, args.results)
     host = describe_host(
         campaign.backend,

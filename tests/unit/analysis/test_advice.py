@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from specmoe.analysis import advice
 from specmoe.analysis.advice import Answer, Controls, Measured, Standing, advise
 from specmoe.analysis.advice_text import advice_values, describe_advice
 from specmoe.analysis.build import usual_runs
@@ -463,3 +464,12 @@ def test_of_equal_sets_of_prompts_the_one_whose_texts_may_end_answers(config):
     runs = pd.concat([stated, ending])
     target, _ = advice_of(runs, config)
     assert (target["suite"], target["elsewhere"]) == ("E", 1)
+
+
+def test_every_setting_is_compared_with_each_but_read_once(config, monkeypatch):
+    read = []
+    known = advice.log_speedups
+    monkeypatch.setattr(advice, "log_speedups", lambda cell: read.append(1) or known(cell))
+    settings = (setting(gamma, [50.0 + gamma, 51.0, 52.0]) for gamma in range(1, 9))
+    advice_of(campaign(*settings), config)
+    assert len(read) == 8

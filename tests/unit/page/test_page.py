@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from specmoe.measure.trace_record import Recording
+from specmoe.page import figures, page
 from specmoe.page.data import data_names, write_data
 from specmoe.page.figures import page_figures
 from specmoe.page.page import kind_of, render_page, span
@@ -328,3 +329,25 @@ def test_negative_numbers_are_no_formulas(tmp_path):
     analysis = replace(full(), ceilings=pd.DataFrame({"value": [-1.5], "words": ["-1+2"]}))
     write_data(analysis, None, tmp_path)
     assert (tmp_path / "ceilings.csv").read_text() == "value,words\n-1.5,'-1+2\n"
+
+
+def test_a_long_table_shows_its_first_rows_and_says_so(root, monkeypatch):
+    whole = page_of(full(), root)
+    monkeypatch.setattr(page, "MOST_ROWS", 2)
+    short = page_of(full(), root)
+    assert "The first 2 of " in short
+    assert "只列前 2 行" in short
+    assert "The first 2 of " not in whole
+    assert short.count("<tr>") < whole.count("<tr>")
+
+
+def test_the_largest_figures_are_png_where_all_would_make_the_page_heavy(monkeypatch):
+    drawn = page_figures(full())
+    sizes = {name: len(picture.address) for name, picture in drawn.items()}
+    largest = max(sizes, key=sizes.__getitem__)
+    monkeypatch.setattr(figures, "MOST_BYTES", sum(sizes.values()) - 1)
+    lighter = page_figures(full())
+    png = [name for name, one in lighter.items() if one.address.startswith("data:image/png")]
+    assert png == [largest]
+    assert lighter[largest].width == drawn[largest].width
+    assert lighter == page_figures(full())

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from specmoe.claims.printed_numbers import CELLS
+from specmoe.paper import tables
 from specmoe.paper.tables import NOT_MEASURED
 from specmoe.tables.tables import ROWS
 
@@ -171,3 +172,13 @@ def test_other_campaigns_have_ceilings_without_printed_speedups():
         "Ceiling",
         "Above / runs",
     ]
+
+
+def test_a_long_table_shows_its_first_rows_and_names_the_file_of_all(monkeypatch):
+    whole = lines("speculation", full())
+    monkeypatch.setattr(tables, "ON_A_PAGE", 2)
+    text = latex("speculation", full())
+    assert f"The first 2 of {len(whole) - 1} rows; all are in results/" in text
+    assert "/tables/speculation.csv" in text
+    assert lines("speculation", full())[:3] == whole[:3]
+    assert "The first" not in latex("baselines", full())

@@ -8,6 +8,7 @@ import pytest
 
 from specmoe.errors import ConfigError
 from specmoe.plan.campaign import load_campaign
+from specmoe.runs import collect, pass_times
 
 from ...conftest import ROOT
 
@@ -156,3 +157,27 @@ def test_passes_are_not_timed_for_an_engine_built_elsewhere(demo, campaign_of):
 def test_a_cached_campaign_has_timed_passes_if_it_ships_them(demo, campaign_of):
     cached = campaign_of(demo, source="cached", name="published")
     assert cached.pass_times_file is None
+
+
+def test_a_repeat_follows_the_last_block_even_of_a_repeat_that_is_left_out(study, campaign_of):
+    study["campaign"]["suites"] = ["A"]
+    blocks = campaign_of(study).blocks
+    last = [name for name, block in blocks.items() if block.repeat == 0][-1]
+    left_out = [name for name, block in blocks.items() if block.repeat == 1]
+    assert campaign_of(study, left_out=left_out).block_before(2) == [last]
+
+
+def test_scripts_find_the_records_that_the_rules_name_in_the_same_order(study, campaign_of):
+    campaign = campaign_of(study)
+    config, suites = campaign.config, campaign.config.campaign.suites
+    folder = Path("blocks")
+    files = [folder / f"{block}.json" for block in campaign.blocks]
+    assert collect.record_files(folder, config, suites) == files
+    own = [folder / f"{block}.json" for block in campaign.blocks_of_suite("B")]
+    assert sorted(collect.record_files(folder, config, ["B"])) == sorted(own)
+    timed = [
+        folder / f"{model}/r{repeat}.json"
+        for model in campaign.timed_passes
+        for repeat in campaign.first_blocks
+    ]
+    assert pass_times.record_files(folder, config) == timed

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from specmoe.config.block import PromptSource, Side
+from specmoe.plan import progress
 from specmoe.plan.progress import (
+    PACE,
     Interrupted,
     MeasuredBlock,
     changed_blocks,
@@ -118,6 +120,22 @@ def test_a_block_to_measure_again_counts_when_its_record_is_newer_than_the_plan(
     later = plan.stat().st_mtime + 5
     os.utime(folder / f"{alone().block}.json", (later, later))
     assert describe_progress(plan, folder) == "1 of 1 blocks"
+
+
+def test_a_block_reads_the_latest_records_alone_however_many_there_are(
+    records, planned, monkeypatch
+):
+    read = []
+    blocks = [replace(alone(), block=f"B/t/d/r{number}") for number in range(3 * PACE)]
+    folder = records(*blocks, seconds=20.0)
+    for number, block in enumerate(blocks):
+        os.utime(folder / f"{block.block}.json", (number + 1, number + 1))
+    plan = planned({block.block: 10.0 for block in blocks} | {"B/t/e/r0": 60.0})
+    known = progress.read_record
+    monkeypatch.setattr(progress, "read_record", lambda file: read.append(file) or known(file))
+    said = f"{len(blocks)} of {len(blocks) + 1} blocks, 2 min left"
+    assert describe_progress(plan, folder) == said
+    assert read == [folder / f"{block.block}.json" for block in reversed(blocks[-PACE:])]
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from specmoe.errors import DamagedFileError
 from specmoe.measure.common_prefix import common_prefix
-from specmoe.runs.collect import link_baselines, rows_of_record, rows_of_records
+from specmoe.runs.collect import collect_records, link_baselines, rows_of_record
 from specmoe.runs.schema import COLUMNS
 
 TOKENS = [5, 6, 7, 8]
@@ -212,4 +212,4 @@ def test_a_record_with_a_list_for_a_name_is_damaged(tmp_path, key):
     file = tmp_path / "r0.json"
     file.write_text(json.dumps(record(run_of(0), **{key: []})))
     with pytest.raises(DamagedFileError, match=r"r0\.json is damaged"):
-        rows_of_records([file], "c")
+        collect_records([file], "c")

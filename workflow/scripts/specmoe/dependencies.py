@@ -5,8 +5,11 @@ standard library, because the Snakefile calls it while it builds the DAG.
 """
 
 import ast
+import hashlib
 from functools import cache
 from pathlib import Path
+
+from specmoe.files import sha256_of
 
 PACKAGE = "specmoe"
 
@@ -27,6 +30,21 @@ def files_of(script: Path) -> tuple[Path, ...]:
             found.add(file)
             pending += [root / name for name in _imported(file) if (root / name).is_file()]
     return tuple(sorted(found))
+
+
+@cache
+def digest_of_modules(script: Path, without: Path) -> str:
+    """Return one digest of the modules that `script` imports, directly or not.
+
+    It changes with the text or the place of a module. The script itself and the module `without`
+    are left out.
+    """
+    digest = hashlib.sha256()
+    for file in files_of(script):
+        if file not in (script, without):
+            name = file.relative_to(script.parent).as_posix()
+            digest.update(f"{name} {sha256_of(file)}\n".encode())
+    return digest.hexdigest()
 
 
 @cache

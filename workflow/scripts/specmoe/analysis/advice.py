@@ -22,7 +22,8 @@ from specmoe.analysis.intervals import (
     NO_INTERVAL,
     interval_over_prompts,
     joint_intervals,
-    ratio_of_speedups,
+    log_speedups,
+    ratio_of_means,
 )
 from specmoe.analysis.launch import launch_line
 from specmoe.analysis.spread import cell_id
@@ -288,12 +289,13 @@ def _shown_slower(cells: Mapping[Any, pd.DataFrame], confidence: float) -> set[A
     Some Multiple Decision Rules, Technometrics 7, 1965), whichever it is.
     """
     share = 2 * (1 - confidence) / max(len(cells) - 1, 1)
+    means = {cell: log_speedups(members) for cell, members in cells.items()}
     return {
         cell
-        for cell, members in cells.items()
+        for cell, own in means.items()
         if any(
-            ratio_of_speedups(members, rival, 1 - share).high < 1
-            for other, rival in cells.items()
+            ratio_of_means(own, rival, 1 - share).high < 1
+            for other, rival in means.items()
             if other != cell
         )
     }

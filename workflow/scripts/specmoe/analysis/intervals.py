@@ -90,9 +90,18 @@ def ratio_of_speedups(
     the blocks' mean logarithms. Cells of different blocks are compared by Welch's t. The interval
     is NaN where a cell has a single block, or where both share a single one.
     """
-    own, other = (
-        block_means(_logs(frame["speedup"]), frame["block"]) for frame in (compared, reference)
-    )
+    return ratio_of_means(log_speedups(compared), log_speedups(reference), confidence)
+
+
+def log_speedups(compared: pd.DataFrame) -> "pd.Series[float]":
+    """Return the mean logarithm of the speedup in each block, by its id."""
+    return block_means(_logs(compared["speedup"]), compared["block"])
+
+
+def ratio_of_means(
+    own: "pd.Series[float]", other: "pd.Series[float]", confidence: float
+) -> Estimate:
+    """Return what `ratio_of_speedups` does, of two cells' `log_speedups`."""
     shared = own.index.intersection(other.index)
     if len(shared):
         differences = (own[shared] - other[shared]).to_numpy()

@@ -5,8 +5,9 @@ it. Module `verdicts` explains the verdicts.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Self
 
@@ -159,15 +160,22 @@ def _support(result: ClaimResult, analysis: Analysis) -> dict[str, int]:
     """Return how many runs a result rests on, and how many of them are marked."""
     marked = table(analysis, "marked")
     used = pd.Series(False, index=marked.index)
-    for row in result.rows:
-        used |= _runs_of(row, marked)
+    for keys, rows in groupby(sorted(result.rows, key=_keys_of), key=_keys_of):
+        used |= _runs_of(keys, rows, marked)
     return {count: int(marked.loc[used, count].sum()) for count in ("runs", "marked")}
 
 
-def _runs_of(row: TableRow, marked: pd.DataFrame) -> "pd.Series[bool]":
-    wanted = {key: row[key] for key in _KEYS if key in row}
-    own = (marked[list(wanted)] == pd.Series(wanted)).all(axis=1)
-    if "draft" in row:
+def _keys_of(row: TableRow) -> tuple[str, ...]:
+    return tuple(key for key in _KEYS if key in row)
+
+
+def _runs_of(
+    keys: tuple[str, ...], rows: Iterable[TableRow], marked: pd.DataFrame
+) -> "pd.Series[bool]":
+    wanted = {tuple(row[key] for key in keys) for row in rows}
+    named = marked[list(keys)].itertuples(index=False, name=None)
+    own = pd.Series([values in wanted for values in named], index=marked.index, dtype=bool)
+    if "draft" in keys:
         return own
     # A rate without a draft is made of these runs, see `summarise_baselines`.
     speculative = marked.loc[marked["draft"] != NO_DRAFT, "suite"]

@@ -33,6 +33,13 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
     return [block for block in _all_blocks(config, gpu=gpu) if not _is_left_out(config, block)]
 
 
+def blocks_in_order(config: Config, *, gpu: bool) -> list[Block]:
+    """Return every block in the order of measurement; `gpu`: the backend uses one."""
+    measurement = config.measurement
+    blocks = list_blocks(config, gpu=gpu)
+    return schedule(blocks, measurement.order_seed, measurement.order)
+
+
 def left_out_blocks(config: Config) -> list[Block]:
     """Return the blocks of the campaign's suites that its configuration leaves out."""
     return [block for block in _all_blocks(config) if _is_left_out(config, block)]

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.config.block import Block, Side
+from specmoe.config.block import NO_DRAFT, Block, Protocol, Side
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id
 from specmoe.engine.server import Server
@@ -77,6 +77,18 @@ def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Div
         for row in rows
         if row["baseline"] in by_run and _diverges(row, by_run[row["baseline"]])
     ]
+
+
+def baseline_blocks(rows: Iterable[Mapping[str, Any]], target: str) -> list[str]:
+    """Return the blocks, each once, in which a server measured a target alone."""
+    alone = (
+        row["block"]
+        for row in rows
+        if row["target_model"] == target
+        and row["draft"] == NO_DRAFT
+        and row["protocol"] == Protocol.PAIRED
+    )
+    return list(dict.fromkeys(alone))
 
 
 def widths(gamma: int) -> list[int]:

@@ -22,6 +22,9 @@ from specmoe.paper.macros import switches
 from specmoe.tables.number_text import shown
 from specmoe.tables.tables import page_tables
 
+MOST_ROWS = 400
+"""Rows of a table on the page, which links the data of all; a campaign may have thousands."""
+
 
 def render_page(
     analysis: Analysis,
@@ -61,6 +64,7 @@ def render_page(
                 for path in sorted((paper / "captions").glob("*.rst"))
             },
             tables=page_tables(analysis, paper / "tables.yaml"),
+            most_rows=MOST_ROWS,
             figures=figures,
             data=data_names(analysis),
             citation=_read(citation),

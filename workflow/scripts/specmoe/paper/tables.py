@@ -19,6 +19,9 @@ Not measured in this campaign. \\
 \end{tabular}
 """
 
+# Rows of a table on one page, and of one over pages; the others are in a file, which a line names.
+ON_A_PAGE, OVER_PAGES = 60, 400
+
 # In a narrow paragraph the path of a file may break.
 _BREAKS = re.compile(r"(?<=[a-z])([/.])(?=[a-z])")
 # Letters of the longest name that stands on one line of a table over pages, and how longer ones do.
@@ -36,13 +39,17 @@ def render_table(name: str, analysis: Analysis, paper: Path) -> str:
     rows = ROWS[name](analysis)
     if not rows.rows:
         return NOT_MEASURED
-    table = table_of(read_tables(paper / "tables.yaml")[name], rows, "paper")
+    whole = table_of(read_tables(paper / "tables.yaml")[name], rows, "paper")
+    table = whole.first(OVER_PAGES if whole.about.long else ON_A_PAGE)
     alignment = "".join(map(_alignment, _narrowed(table)))
     head, body = _head(table.columns, records(analysis.campaign)[0]), _body(table)
     if table.about.transposed:
         heads = [to_latex(column.head.en) for column in table.columns]
         lines = [_line(cells) for cells in zip(heads, *_latex_rows(table), strict=True)]
         alignment, head, body = "l" * (1 + len(table.rows)), lines[:1], lines[1:]
+    elif len(table.rows) < len(whole.rows):
+        file = f"results/{analysis.name}/tables/{name}.csv"
+        body.append(_rest(len(table.rows), len(whole.rows), file, table.columns))
     head = [r"\toprule", *head, r"\midrule"]
     if table.about.long:
         start = [r"\setlength{\tabcolsep}{3pt}", rf"\begin{{longtable}}{{{alignment}}}"]
@@ -113,6 +120,13 @@ def _body(table: Table) -> list[str]:
     if table.totals:
         lines.append(r"\midrule")
     return lines + [_line(_latex(table.columns, cells, {})) for cells in table.totals]
+
+
+def _rest(shown: int, rows: int, file: str, columns: Sequence[TableColumn]) -> str:
+    """Return the line that says where the rows are that a table leaves out."""
+    words = to_latex(f"The first {shown} of {rows} rows; all are in {file}.")
+    width = sum(map(_span, columns))
+    return rf"\midrule \multicolumn{{{width}}}{{l}}{{\emph{{{words}}}}} \\"
 
 
 def _latex_rows(table: Table) -> Iterator[list[str]]:

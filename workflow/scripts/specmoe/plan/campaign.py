@@ -13,7 +13,7 @@ from specmoe.config.backend import Backend, detect_backend
 from specmoe.config.block import Block, Protocol
 from specmoe.config.engines import PathEngine
 from specmoe.config.load import check_compare_with, load
-from specmoe.config.matrix import list_blocks, list_timed_passes, schedule
+from specmoe.config.matrix import blocks_in_order, list_timed_passes
 from specmoe.config.schema import Config
 from specmoe.config.timed_passes import TimedPasses
 from specmoe.config.trace import Demonstration
@@ -107,12 +107,7 @@ class LoadedCampaign:
     @cached_property
     def blocks(self) -> dict[str, Block]:
         """Every block of the campaign by id, in the order of measurement."""
-        ordered = schedule(
-            list_blocks(self.config, gpu=self.gpu),
-            self.config.measurement.order_seed,
-            self.config.measurement.order,
-        )
-        return {block.block: block for block in ordered}
+        return {block.block: block for block in blocks_in_order(self.config, gpu=self.gpu)}
 
     @cached_property
     def priorities(self) -> dict[str, float]:
@@ -127,6 +122,16 @@ class LoadedCampaign:
         for name, block in self.blocks.items():
             first.setdefault(block.repeat, name)
         return first
+
+    @cached_property
+    def _blocks_before(self) -> dict[int, list[str]]:
+        """The last block before each repeat, in a list."""
+        before: dict[int, list[str]] = {}
+        last: list[str] = []
+        for name, block in self.blocks.items():
+            before.setdefault(block.repeat, last)
+            last = [name]
+        return before
 
     @cached_property
     def timed_passes(self) -> dict[str, TimedPasses]:
@@ -146,8 +151,7 @@ class LoadedCampaign:
 
     def block_before(self, repeat: int) -> list[str]:
         """Return the last block before a repeat, in a list; the first repeat has none."""
-        earlier = [name for name, block in self.blocks.items() if block.repeat < repeat]
-        return [earlier[-1]] if earlier else []
+        return self._blocks_before[repeat]
 
     @cached_property
     def judged_targets(self) -> list[str]:

@@ -1,5 +1,6 @@
 """How far a campaign is: what is measured, what is left, and how long that may take."""
 
+import heapq
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -11,6 +12,8 @@ from specmoe.config.block import Block, PromptSource, Side
 from specmoe.files import named_if_damaged, read_record
 
 NAMED = 5
+# Records that a block reads for the pace: of all, each would be read again after every later one.
+PACE = 50
 # A line of a block's log, see `measure.paired`.
 _LOGGED_RUN = re.compile(r"^run \d+ of (\d+): .*: ([\d.]+) s, ", re.MULTILINE)
 
@@ -197,19 +200,33 @@ def describe_progress(plan: Path, records: Path) -> str:
     """Say how many blocks of a campaign are measured, and how long the rest may take.
 
     `plan` is `plan.json`, which the workflow writes when it starts; `records` holds `<block>.json`.
-    Only the records written since then are read.
+    The pace is that of the blocks that the plan knows and of the `PACE` latest ones since then.
     """
     if not plan.exists():
         return "measured"
     planned = json.loads(plan.read_text(encoding="utf-8"))
-    estimated, measured = planned["estimated_s"], planned["measured_s"]
-    began = plan.stat().st_mtime
-    new = read_measured((block for block in estimated if block not in measured), records)
-    for block, found in new.items():
-        if block not in planned["again"] or (records / f"{block}.json").stat().st_mtime > began:
-            measured[block] = found.seconds
-    counts = f"{len(measured)} of {len(estimated)} blocks"
-    left = seconds_left(estimated, measured)
-    if left is None or len(measured) == len(estimated):
+    estimated, known = planned["estimated_s"], planned["measured_s"]
+    began, again = plan.stat().st_mtime, set(planned["again"])
+    written = {
+        block: at
+        for block in estimated.keys() - known.keys()
+        if (at := _written_at(records / f"{block}.json")) and (block not in again or at > began)
+    }
+    latest = heapq.nlargest(PACE, written, key=written.__getitem__)
+    read = {block: found.seconds for block, found in read_measured(latest, records).items()}
+    measured = len(known) + len(written)
+    counts = f"{measured} of {len(estimated)} blocks"
+    unread = written.keys() - read.keys()
+    asked = {block: seconds for block, seconds in estimated.items() if block not in unread}
+    left = seconds_left(asked, known | read)
+    if left is None or measured == len(estimated):
         return counts
     return f"{counts}, {duration(left)} left"
+
+
+def _written_at(record: Path) -> float | None:
+    """Return when a record was written; None if there is none."""
+    try:
+        return record.stat().st_mtime
+    except FileNotFoundError:
+        return None

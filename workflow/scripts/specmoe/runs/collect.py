@@ -1,14 +1,19 @@
 """From the records of blocks to the rows of `runs.parquet`."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pyarrow
+
 from specmoe.config.block import NO_DRAFT, Protocol, Stop
+from specmoe.config.matrix import blocks_in_order
 from specmoe.config.methods import NO_METHOD, Method, engine_types
 from specmoe.config.option_words import options_text, target_setting
+from specmoe.config.schema import Config
 from specmoe.engine.counters import (
     ACCEPTED,
     ACCEPTED_AT,
@@ -51,8 +56,12 @@ def rows_of_record(record: Mapping[str, Any], campaign: str) -> list[RunRow]:
     return rows
 
 
-def rows_of_records(records: Iterable[Path], campaign: str) -> list[RunRow]:
-    """Return the rows of all blocks; raises DamagedFileError for a record without proper rows."""
+def collect_records(records: Iterable[Path], campaign: str) -> tuple[list[RunRow], pyarrow.Table]:
+    """Return the rows of all blocks, and the same as a checked table.
+
+    Raises DamagedFileError for a record without proper rows, MeasurementError for runs that are in
+    several records.
+    """
     by_record: dict[Path, list[RunRow]] = {}
     ends: dict[Asked, End] = {}
     for record in records:
@@ -62,14 +71,30 @@ def rows_of_records(records: Iterable[Path], campaign: str) -> list[RunRow]:
             ends |= _ends_of_record(read)
     rows = [row for its in by_record.values() for row in its]
     try:
-        check_rows(rows)
-    except ValueError:
+        mark_past_end(rows, ends)
+        return rows, check_rows(rows)
+    except (TypeError, ValueError) as error:
         # Checks take as long for the rows of one record as for all, so they are told apart here.
         for record, its in by_record.items():
             with named_if_damaged(record):
+                mark_past_end(its, ends)
                 check_rows(its)
-    mark_past_end(rows, ends)
-    return rows
+        counted = Counter(row["run"] for row in rows)
+        several = sorted(run for run, count in counted.items() if count > 1)
+        raise MeasurementError(
+            f"{len(several)} runs are there more than once ({', '.join(several[:3])}); delete the"
+            " records of their blocks and run snakemake again"
+        ) from error
+
+
+def record_files(folder: Path, config: Config, suites: Iterable[str]) -> list[Path]:
+    """Return the records of the blocks of suites in a folder, in the order of measurement.
+
+    A script lists them itself, because a command line holds some ten thousands only.
+    """
+    suites = set(suites)
+    blocks = blocks_in_order(config, gpu=False)  # the ids are the same with a GPU
+    return [folder / f"{block.block}.json" for block in blocks if block.suite in suites]
 
 
 def refuse_mixed_hosts(rows: Iterable[RunRow]) -> None:

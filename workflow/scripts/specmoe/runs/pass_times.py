@@ -1,6 +1,7 @@
 """The table of passes that were timed by themselves: `pass_times.parquet`."""
 
 from collections.abc import Iterable, Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import pandas as pd
 import pandera.pandas as pa
 import pyarrow
 
+from specmoe.config.matrix import blocks_in_order, list_timed_passes
+from specmoe.config.schema import Config
 from specmoe.errors import SchemaError, one_line
 
 _POSITIVE = pa.Check.gt(0)
@@ -36,6 +39,14 @@ _SCHEMA = pa.DataFrameSchema(
 def no_pass_times() -> pd.DataFrame:
     """Return the table of a campaign in which no passes were timed by themselves."""
     return _SCHEMA.coerce_dtype(pd.DataFrame(columns=list(_SCHEMA.columns)))
+
+
+def record_files(folder: Path, config: Config) -> list[Path]:
+    """Return the records in a folder: of each model whose passes are timed, in each repeat."""
+    blocks = blocks_in_order(config, gpu=False)  # models and repeats are the same with a GPU
+    repeats = dict.fromkeys(block.repeat for block in blocks)
+    timed = list_timed_passes(config, blocks)
+    return [folder / f"{one.model}/r{repeat}.json" for one, repeat in product(timed, repeats)]
 
 
 def rows_of_record(record: Mapping[str, Any]) -> list[dict[str, Any]]:

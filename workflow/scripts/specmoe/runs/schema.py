@@ -183,6 +183,11 @@ def write_runs(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
         table = check_rows(rows)
     except ValueError as error:
         raise SchemaError(f"{path}: {error}") from error
+    write_table(table, path)
+
+
+def write_table(table: pyarrow.Table, path: Path) -> None:
+    """Write the table that `check_rows` returns."""
     pq.write_table(table, path)
 
 

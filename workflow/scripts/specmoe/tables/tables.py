@@ -1,7 +1,7 @@
 """Tables as `paper/tables.yaml` specifies them, filled with the rows of a campaign."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,10 @@ class Table:
     records: list[Record]
     rows: list[list[Cell]]
     totals: list[list[Cell]]
+
+    def first(self, most: int) -> "Table":
+        """Return the table with its first rows alone, `most` at most."""
+        return replace(self, records=self.records[:most], rows=self.rows[:most])
 
 
 @cache
