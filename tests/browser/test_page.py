@@ -6,7 +6,7 @@ from specmoe.page.figures import page_figures
 
 from ..unit.page.test_page import HOSTILE, of_campaign, ones_own, page_of
 from ..unit.page.test_share import advised
-from ..unit.paper_analyses import full, relabelled, several_methods
+from ..unit.paper_analyses import full, relabelled, several_methods, with_categories
 from .conftest import overflow, serious_faults
 
 WIDTHS = ["phone", "desk"]
@@ -171,6 +171,15 @@ def test_paper_shows_whole_tables_and_no_buttons(visit, demo_page):
     box = page.locator("#table-speculation .scroll")
     assert box.evaluate("box => getComputedStyle(box).overflowY") == "visible"
     assert page.locator("#table-speculation thead th").first.inner_text() == "Target"
+
+
+def test_a_laptop_shows_the_last_column_of_the_widest_table(visit, root, tmp_path):
+    path = tmp_path / "index.html"
+    path.write_text(page_of(with_categories(), root), encoding="utf-8")
+    page = visit(path, "laptop").page
+    assert page.locator("#table-endings thead th").count() > 11
+    box = page.locator("#table-endings .scroll")
+    assert box.evaluate("box => box.scrollWidth - box.clientWidth") == 0
 
 
 @pytest.mark.parametrize("size", WIDTHS)

@@ -276,7 +276,13 @@ def test_a_suite_by_the_studys_commands_needs_a_gamma_too(study, root):
 
 
 @pytest.mark.parametrize(
-    ("overlay", "suites"), [("demo", "ABCDFKM"), ("mechanism", "BDKVWGTLQ"), ("true-shape", "VRK")]
+    ("overlay", "suites"),
+    [
+        ("demo", "ABCDFKM"),
+        ("mechanism", "BDKVWGTLQ"),
+        ("true-shape", "VRK"),
+        ("true-shape-gpu", "VRKM"),
+    ],
 )
 def test_the_campaigns_on_synthetic_models_have_controls(study, root, overlay, suites):
     data = merge(study, yaml.safe_load((root / f"config/{overlay}.yaml").read_text()))

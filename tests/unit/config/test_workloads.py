@@ -93,6 +93,18 @@ def test_a_text_file_has_a_prompt_a_line(asked):
     assert read_content(Path(block.prompts[1].file), 3, "prompt", "messages") == "  second {x} "
 
 
+def test_a_process_reads_a_file_of_prompts_once(tmp_path, monkeypatch):
+    file = tmp_path / "prompts.txt"
+    file.write_text("first\n\nthird\n")
+    read, opened = Path.read_text, []
+    monkeypatch.setattr(
+        Path, "read_text", lambda path, **options: opened.append(path) or read(path, **options)
+    )
+    found = [read_content(file, line, "prompt", "messages") for line in (1, 3, 1)]
+    assert found == ["first", "third", "first"]
+    assert opened == [file]
+
+
 def test_other_layouts_are_read_by_their_keys_and_of_turns_the_first_is_sent(asked):
     spec_bench = [{"question_id": 81, "category": "writing", "turns": ["one", "two"]}]
     columns = {"prompt": "turns", "id": "question_id"}

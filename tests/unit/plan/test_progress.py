@@ -188,8 +188,30 @@ def test_other_changes_are_given_with_both_values(changes):
     assert changes(alone(), now) == {now.block: "n_predict: 32 before, 64 now"}
 
 
-def test_a_key_that_an_older_release_did_not_have_is_no_change():
-    asked = json.loads(alone().to_json())
-    del asked["environment"]
-    measured = {alone().block: MeasuredBlock(Path("r0.json"), asked, 5.0)}
-    assert changed_blocks([alone()], measured) == {}
+OLD = ("environment", "gate", "stop", "sendings", "engine_options", "extra_args", "options_id")
+
+
+@pytest.mark.parametrize("unknown", [["environment"], OLD])
+def test_a_key_that_an_older_release_did_not_have_is_no_change(unknown):
+    assert changes_since_old_release(alone(), unknown) == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"engine_options": {"poll": 0}}, "engine_options: {} before, {'poll': 0} now"),
+        ({"extra_args": ("--mlock",)}, "extra_args: [] before, ['--mlock'] now"),
+        ({"environment": {"A": "1"}}, "environment: {} before, {'A': '1'} now"),
+    ],
+)
+def test_options_added_since_an_older_release_are_why_a_block_is_measured_again(options, says):
+    now = replace(alone(), **options)
+    assert changes_since_old_release(now, OLD) == {now.block: says}
+
+
+def changes_since_old_release(block, unknown) -> dict[str, str]:
+    """Return what changed of a block that a release without some keys measured by default."""
+    asked = json.loads(block.to_json())
+    for key in unknown:
+        del asked[key]
+    return changed_blocks([block], {block.block: MeasuredBlock(Path("r0.json"), asked, 5.0)})

@@ -6,6 +6,7 @@ not make measured blocks stale.
 
 import json
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,17 +65,25 @@ def content_of(fields: Mapping[str, Any], prompt_key: str, messages_key: str) ->
 
 
 def read_content(path: Path, number: int, prompt_key: str, messages_key: str) -> Content:
-    """Return the prompt of a line; raises ConfigError if the file has no such line any more."""
-    for found, line in numbered_lines(path):
-        if found != number:
-            continue
-        if path.suffix != JSON_SUFFIX:
-            return line
-        try:
-            return content_of(fields_of_line(line, path, number), prompt_key, messages_key)
-        except ValueError as error:
-            raise fault_of_line(path, number, str(error)) from error
-    raise ConfigError(f"{path} has no prompt in line {number}; it was changed while it was used")
+    """Return the prompt of a line; raises ConfigError if the file has no such line any more.
+
+    A process reads each file once, since a block may have thousands of prompts.
+    """
+    line = _lines_of(path).get(number)
+    if line is None:
+        fault = f"{path} has no prompt in line {number}; it was changed while it was used"
+        raise ConfigError(fault)
+    if path.suffix != JSON_SUFFIX:
+        return line
+    try:
+        return content_of(fields_of_line(line, path, number), prompt_key, messages_key)
+    except ValueError as error:
+        raise fault_of_line(path, number, str(error)) from error
+
+
+@cache
+def _lines_of(path: Path) -> Mapping[int, str]:
+    return dict(numbered_lines(path))
 
 
 def fault_of_line(path: Path, number: int, fault: str) -> ConfigError:

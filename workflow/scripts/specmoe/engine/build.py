@@ -25,6 +25,7 @@ from specmoe.engine.process import run_build_tool
 from specmoe.engine.processor_probe import Outcome, compiler_command, probe_processor
 from specmoe.engine.server import Server, server_command
 from specmoe.engine.source import fetch
+from specmoe.engine.toolkit import TOOLKIT, missing_part
 from specmoe.errors import EngineError, MeasurementError
 from specmoe.files import sha256_of
 from specmoe.models.converter import CONVERTER, quantize
@@ -50,15 +51,6 @@ SELF_TEST_RECIPE = Recipe(
 SELF_TEST_TYPE = "Q4_K_M"
 SELF_TEST_TOKENS = 8
 SELF_TEST_S = 60.0  # limit of its start, and of its one request
-
-# What CMake must find for a backend; the names of packages are Debian's and Ubuntu's.
-_TOOLKIT = {
-    Backend.CUDA: "the CUDA toolkit (nvidia-cuda-toolkit)",
-    Backend.HIP: "ROCm 6.1 or later (hipcc, libhipblas-dev, librocblas-dev)",
-    # VK_EXT_layer_settings came with 1.3.272; Debian 12 has 1.3.239.
-    Backend.VULKAN: "a shader compiler, and a loader and headers of 1.3.272 or later (glslc,"
-    " libvulkan-dev, spirv-headers)",
-}
 
 _logger = logging.getLogger(__name__)
 
@@ -221,18 +213,24 @@ def _compile(
     with suppress(FileNotFoundError):
         (build / "CMakeCache.txt").unlink()
     _logger.info("configuring llama.cpp")
-    needs = (
-        f" for backend {backend}, which needs {_TOOLKIT[backend]}" if backend in _TOOLKIT else ""
-    )
-    run_build_tool(
-        ["cmake", "-S", str(source), "-B", str(build), *generator, *definitions],
-        output,
-        f"llama.cpp could not be configured{needs}",
-    )
+    needs = f" for backend {backend}, which needs {TOOLKIT[backend]}" if backend in TOOLKIT else ""
+    command = ["cmake", "-S", str(source), "-B", str(build), *generator, *definitions]
+    try:
+        run_build_tool(command, output, f"llama.cpp could not be configured{needs}")
+    except EngineError:
+        _require_parts(backend, build)
+        raise
+    _require_parts(backend, build)
     targets = [word for name in ALL_BINARIES for word in ("--target", name)]
     command = ["cmake", "--build", str(build), "--parallel", str(os.cpu_count() or 1), *targets]
     fault = f"llama.cpp could not be compiled{needs}"
     run_build_tool(command, output, fault, progress="building llama.cpp")
+
+
+def _require_parts(backend: Backend, build: Path) -> None:
+    """Name what a build lacks, before minutes of compiling end in the compiler's own words."""
+    if missing := missing_part(backend, build):
+        raise EngineError(f"llama.cpp cannot be built for backend {backend}: {missing}")
 
 
 def _install_converter(source: Path, folder: Path) -> None:

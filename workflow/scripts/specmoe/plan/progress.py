@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import Block, PromptSource, Side
+from specmoe.config.block import Block, PromptSource, Side, Stop
 from specmoe.files import named_if_damaged, read_record
 
 NAMED = 5
@@ -16,6 +16,16 @@ NAMED = 5
 PACE = 50
 # A line of a block's log, see `measure.paired`.
 _LOGGED_RUN = re.compile(r"^run \d+ of (\d+): .*: ([\d.]+) s, ", re.MULTILINE)
+
+# The keys of a block that came with later releases, as its JSON has them.
+_DEFAULTS: dict[str, Any] = {
+    "environment": {},
+    "sendings": {},
+    "stop": Stop.LENGTH,
+    "engine_options": {},
+    "extra_args": [],
+    "options_id": "",
+}
 
 
 @dataclass(frozen=True)
@@ -153,8 +163,8 @@ def _change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Return how a block as recorded differs from the configured one; empty if it does not."""
     parts = []
     for key, value in now.items():
-        # A key that an older release did not know has not changed.
-        if before.get(key, value) == value:
+        # A release that did not know a key measured as its default says.
+        if before.get(key, _DEFAULTS.get(key, value)) == value:
             continue
         if key == "prompts":
             old, new = _sources(before[key]), _sources(value)
@@ -164,7 +174,7 @@ def _change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         elif key == "sides":
             parts += _change_of("side", _by_side(before[key]), _by_side(value))
         else:
-            parts.append(f"{key}: {before[key]} before, {value} now")
+            parts.append(f"{key}: {before.get(key, _DEFAULTS.get(key))} before, {value} now")
     return ", ".join(parts)
 
 
