@@ -69,6 +69,13 @@ def test_a_request_that_is_closed_early_is_given_up(serve):
         assert len(server.complete(PROMPT, n_predict=8, **GREEDY)["tokens"]) == 8
 
 
+def test_streams_and_other_requests_may_follow_each_other_at_once(serve):
+    with serve(ALONE) as server:
+        for _ in range(40):
+            server.complete_streamed(PROMPT, n_predict=2, **GREEDY)
+            server.complete(PROMPT, n_predict=2, **GREEDY)
+
+
 def test_threads_may_ask_one_server(serve):
     with serve(ALONE) as server, ThreadPoolExecutor(3) as threads:
         ask = partial(server.complete_streamed, n_predict=16, **GREEDY)
@@ -85,8 +92,8 @@ def test_ids_within_a_character_are_missed_and_never_passed_over(serve, monkeypa
     forced = {"logit_bias": [[first_byte, 100]]}
     ask = Server._chunks
 
-    def biased(self, method, path, json=None):
-        return ask(self, method, path, json=json | forced if json else json)
+    def biased(self, method, path, json, **more):
+        return ask(self, method, path, json=json | forced, **more)
 
     with serve(ALONE) as server:
         monkeypatch.setattr(Server, "_chunks", biased)

@@ -43,6 +43,9 @@ from specmoe.errors import MeasurementError
 TRACED = {"LLAMA_TRACE": "1"}  # logs a line for every verification, see engine.server_log
 HEALTH_POLL_S = 0.02
 SOCKET_NAME = "s.sock"
+# llama-server closes a connection after a stream and does not say so (tools/server/server-http.cpp:
+# `chunked_content_provider` is false at its end), so another request must not be sent over it.
+_LAST_OF_CONNECTION = {"Connection": "close"}
 _LONGEST_SOCKET = 100  # bytes of its path; macOS takes 103, Linux 107
 # llama.cpp, src/llama-kv-cache.cpp; a model without attention has no such line.
 _CACHE_TYPES = re.compile(r"llama_kv_cache: size = .*\bK \((\w+)\).*\bV \((\w+)\)")
@@ -289,7 +292,7 @@ class Server:
         asked = _completion(prompt, n_predict, temperature, seed, until_end=until_end)
         asked |= {"cache_prompt": False, "stream": True, "timings_per_token": True}
         clock = time.perf_counter()
-        chunks = self._chunks("POST", "/completion", json=asked)
+        chunks = self._chunks("POST", "/completion", json=asked, headers=_LAST_OF_CONNECTION)
         with closing(chunks), self._refused("/completion"):
             timed = ((chunk, (time.perf_counter() - clock) * 1000) for chunk in chunks)
             yield from read_pieces(timed, n_predict)
