@@ -18,6 +18,7 @@ from specmoe.analysis.controls import Control, with_controls
 from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.energy import energy_of_cells
 from specmoe.analysis.file_types import compare_types
+from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
 from specmoe.analysis.methods import compare_methods
 from specmoe.analysis.positions import acceptance_by_position
 from specmoe.analysis.rounds import accepted_lengths, chain_counts
@@ -87,6 +88,10 @@ class Analysis(TableFolder):
     methods: pd.DataFrame = field(default_factory=pd.DataFrame)
     # The cells with their energy, see `energy_of_cells`. Without rows where none was measured.
     energy: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # How long one waits for a token and for the answer, see `latency_of_cells` and
+    # `curves_between_tokens`. Without rows where observations are few.
+    latency: pd.DataFrame = field(default_factory=pd.DataFrame)
+    token_gaps: pd.DataFrame = field(default_factory=pd.DataFrame)
     # How far the drafts of the cells but for controls held, and what the types of chains did: see
     # `acceptance_by_position`, `accepted_lengths` and `chain_counts`. Without rows where rounds
     # were not logged.
@@ -170,6 +175,7 @@ def analyse(
     cells = summarise(usually_compared)
     drafts = list_drafts(runs, config.label)
     drafting = _without_controls(with_controls(usual[usual["draft"] != NO_DRAFT], unrelated, cards))
+    waited = pd.concat([usual[usual["draft"] == NO_DRAFT], drafting])
     spread = spread_of_cells(compared, statistics)
     sizes = sizes_of_cards(cards, by_setting(seen_experts(pass_times), runs))
     measured = Measured(usual, usually_compared, cells, spread, audit.audit)
@@ -191,6 +197,8 @@ def analyse(
         ),
         types=_types(_without_controls(cells), usually_compared, config, sizes),
         energy=energy_of_cells(cells, usual, statistics),
+        latency=latency_of_cells(waited, statistics),
+        token_gaps=curves_between_tokens(waited),
         methods=compare_methods(_without_controls(cells), drafting, drafts),
         positions=acceptance_by_position(drafting),
         accepted_lengths=accepted_lengths(drafting),

@@ -112,7 +112,7 @@ def _read(data: bytes, arrived_ms: float) -> Piece:
     return Piece(
         event["tokens"],
         event["tokens_predicted"],
-        timings["prompt_ms"] + timings["predicted_ms"],
+        round(timings["prompt_ms"] + timings["predicted_ms"], 3),  # as exact as its parts
         arrived_ms,
         event if event["stop"] else None,
     )

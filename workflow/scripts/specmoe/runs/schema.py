@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from specmoe.config.block import Stop
 from specmoe.errors import SchemaError, one_line
 
-SCHEMA_VERSION = "7"
+SCHEMA_VERSION = "8"
 _VERSION_KEY = b"specmoe_schema"
 
 TEXT = pyarrow.string()
@@ -25,6 +25,7 @@ BOOLEAN = pyarrow.bool_()
 INTEGER = pyarrow.int64()
 REAL = pyarrow.float64()
 INTEGERS = pyarrow.list_(pyarrow.int64())
+REALS = pyarrow.list_(pyarrow.float64())
 TEXTS = pyarrow.list_(pyarrow.string())
 TIME = pyarrow.timestamp("us", tz="UTC")
 
@@ -91,6 +92,10 @@ COLUMNS: dict[str, RunColumn] = {
     # The part of `decode_ms` in which the draft drafted.
     "draft_ms": RunColumn(REAL, nullable=True, checks=_COUNT),
     "generated": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
+    # When each generated token was there, in ms since the server began with the prompt, by its own
+    # clock: the first after `prompt_ms`, the last `decode_ms` later. Tokens of one round share a
+    # time. Null unless the answer was streamed, see `measurement.token_times`.
+    "token_ms": RunColumn(REALS, nullable=True),
     # Rounds of speculation, tokens drafted and accepted in them; passes of a hybrid target that
     # repeated a verification, and how many of those gave no token (see `trace`); calls of the
     # target's decode (the prompt's included) and how many of those failed. Under protocol `paired`
