@@ -18,6 +18,7 @@ from specmoe.analysis.controls import Control, with_controls
 from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.energy import energy_of_cells
 from specmoe.analysis.file_types import compare_types
+from specmoe.analysis.imposed_profiles import gains_by_profile
 from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
 from specmoe.analysis.methods import compare_methods
 from specmoe.analysis.positions import acceptance_by_position
@@ -111,6 +112,8 @@ class Analysis(TableFolder):
     predictions: pd.DataFrame = field(default_factory=pd.DataFrame)
     prediction_errors: pd.DataFrame = field(default_factory=pd.DataFrame)
     break_even: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # What pairs gain with profiles measured elsewhere, see `gains_by_profile`.
+    profiles: pd.DataFrame = field(default_factory=pd.DataFrame)
     # The most that each cell's speedup could have been, see `ceilings`.
     ceilings: pd.DataFrame = field(default_factory=pd.DataFrame)
     # See `summarise_audit`, `count_marked`, `count_power`, `bounds.required_time`. The last has a
@@ -212,6 +215,7 @@ def analyse(
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
+        profiles=gains_by_profile(compared, cells, predicted, statistics),
         ceilings=ceilings(usually_compared, usual, sizes, config.audit),
         audit=audit.summary,
         marked=count_marked(audit.audit),

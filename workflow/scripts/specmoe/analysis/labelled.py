@@ -15,6 +15,7 @@ from specmoe.analysis.categories import ENDING_COLUMNS, GAP_COLUMNS
 from specmoe.analysis.ceilings import CEILINGS
 from specmoe.analysis.controls import Control
 from specmoe.analysis.cost_tables import PAIR
+from specmoe.analysis.imposed_profiles import COLUMNS as PROFILE_COLUMNS
 from specmoe.analysis.latency import COLUMNS as LATENCY_COLUMNS
 from specmoe.analysis.latency import CURVE_COLUMNS, Time
 from specmoe.analysis.summaries import CELL
@@ -110,6 +111,7 @@ _COLUMNS = {
         break_even_low break_even_high suite acceptance_rate speedup speedup_low speedup_high
         extrapolated imposed_acceptance
     """,
+    "profiles": " ".join(PROFILE_COLUMNS),
     "ceilings": " ".join(CEILINGS),
     "audit": f"{_WAY} target draft gamma runs marked impossible implausible",
     "power": "factor runs impossible implausible",
@@ -292,6 +294,14 @@ def latency_cells(analysis: Analysis) -> pd.DataFrame:
     cells = describe_cells(table(analysis, "latency"), analysis)
     return cells.assign(time_rank=cells["time"].map(times)).sort_values(
         ["target_rank", "suite", "draft_rank", "gamma", "time_rank"], ignore_index=True
+    )
+
+
+def profile_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return what pairs gain with each profile that was imposed."""
+    cells = describe_cells(table(analysis, "profiles"), analysis)
+    return cells.sort_values(
+        ["target_rank", "suite", "draft_rank", "gamma", "profile"], ignore_index=True
     )
 
 

@@ -191,6 +191,10 @@ def _measure_run(
 ) -> dict[str, Any]:
     block, ids = one.block, prompts[turn.source.prompt]
     seed = block.seed + (SEED_STEP * turn.number if block.temperature > 0 else 0)
+    if turn.side.imposed_rates is not None:
+        # The engine draws what it accepts from the seed: with one seed all runs would draw alike,
+        # and more of them would come no closer to the rates.
+        seed += SEED_STEP * (1 + block.repeat * block.runs + order)
     name = block.run_id(turn.side, turn.source.prompt, turn.number)
     load = load_average()
     gate = Gate.model_validate(block.gate)

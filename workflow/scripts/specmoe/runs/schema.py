@@ -73,6 +73,10 @@ COLUMNS: dict[str, RunColumn] = {
     "temperature": RunColumn(REAL, checks=_COUNT),
     # Share of the drafted tokens that the server was made to accept; the text is then no model's.
     "imposed_acceptance": RunColumn(REAL, nullable=True, checks=(pa.Check.in_range(0, 1),)),
+    # Of a profile that was imposed by position: its name, and the chance of each position that it
+    # and all before it are accepted, whose mean is `imposed_acceptance`.
+    "imposed_profile": RunColumn(TEXT, nullable=True),
+    "imposed_rates": RunColumn(REALS, nullable=True),
     "seed": RunColumn(INTEGER, nullable=True),
     "repeat": RunColumn(INTEGER, checks=_COUNT),
     # The time through the prompts of the block, and the position within the block.

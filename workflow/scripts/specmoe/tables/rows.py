@@ -30,6 +30,7 @@ from specmoe.analysis.labelled import (
     ordered_baselines,
     ordered_files,
     ordered_models,
+    profile_cells,
     prompt_cells,
     records,
     spread_cells,
@@ -135,6 +136,7 @@ temperatures = _rows_of(temperature_cells)
 types = _rows_of(cells_by_type)
 energy = _rows_of(energy_cells)
 latency = _rows_of(latency_cells)
+profiles = _rows_of(profile_cells)
 spread = _rows_of(spread_cells)
 protocols = _rows_of(cells_by_way)
 ceilings = _rows_of(cells_below_ceilings)
