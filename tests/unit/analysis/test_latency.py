@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
 
 from specmoe.analysis.latency import (
     Time,
@@ -17,6 +16,7 @@ from specmoe.analysis.latency import (
 )
 from specmoe.config.schema import Statistics
 
+from ...planted_waits import coverage
 from .test_summaries import run
 
 
@@ -85,19 +85,8 @@ def test_an_interval_needs_two_blocks_and_ends_among_the_observations():
 @pytest.mark.parametrize("share", [0.5, 0.9])
 @pytest.mark.parametrize("blocks", [4, 10])
 def test_intervals_hold_the_truth_as_often_as_they_say(share, blocks):
-    generator = np.random.default_rng(7)
-    # A block's times are longer or shorter by a tenth as a whole, and a third of them are 0.
-    of_block, of_time, at_once = 0.1, 0.3, 1 / 3
-    spread = math.hypot(of_block, of_time)
-    truth = math.exp(stats.norm.ppf((share - at_once) / (1 - at_once)) * spread)
-    held, tries = 0, 200
-    for _ in range(tries):
-        levels = generator.normal(0, of_block, blocks)
-        times = np.exp(generator.normal(np.repeat(levels, 200), of_time))
-        times[generator.random(len(times)) < at_once] = 0
-        low, high = interval_of_quantile(observed(times, blocks), share, 0.95)
-        held += not (low > truth or high < truth)
-    assert 0.91 <= held / tries <= 0.995
+    held, _ = coverage(share, blocks, 200, 200, np.random.default_rng(7))
+    assert 0.91 <= held <= 0.995
 
 
 def test_curves_have_a_target_alone_once_for_all_its_settings():
