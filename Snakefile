@@ -132,7 +132,14 @@ if CAMPAIGN.measured:
 TARGETS += ["runs", "audit_runs", "tables", "figures", "pdf"]
 if DEMONSTRATION:
     TARGETS += ["demo_trace"]
-TARGETS += ["more_repeats", "models", "engine", "pack_campaign", "help"]
+TARGETS += [
+    "more_repeats",
+    "export_profile",
+    "models",
+    "engine",
+    "pack_campaign",
+    "help",
+]
 
 
 rule help:

@@ -39,6 +39,27 @@ rule analyse_runs:
         " --references {input.references} --out {output} 2>&1 | tee {log}"
 
 
+rule export_profile:
+    """Write how far drafts held by position, for another machine or pair to impose."""
+    input:
+        script=script("export_profile"),
+        config="<campaign>/config.json",
+        runs="<data>/runs.parquet",
+    output:
+        f"<campaign>/{PROFILE}",
+    log:
+        "<logs>/export_profile.log",
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        code=code("export_profile"),
+    message:
+        "Writing the speculation profile"
+    shell:
+        "python {input.script} --runs {input.runs} --config {input.config} --out {output}"
+        " 2>&1 | tee {log}"
+
+
 # `advise` and `more_repeats` print to the terminal, so they have no output and run at every call.
 rule advise:
     """Say what to switch on: for each target the best draft and γ, or why to leave it off."""

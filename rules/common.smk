@@ -21,6 +21,7 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 
 from specmoe.config.environment import refuse_exported
 from specmoe.config.matrix import PUBLISHED_PASSAGE
+from specmoe.config.profiles import PROFILE
 from specmoe.dependencies import digest_of_modules
 from specmoe.errors import ConfigError, MeasurementError
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex

@@ -8,7 +8,8 @@ freedom. Columns: the share of 95 % intervals that hold the truth, in percent, w
 width of the logarithm; of campaigns in which no setting gains, the share in which all joint
 intervals hold (`all`), and in which the advice is to switch one on (`on`) or to leave all off
 (`off`). A second table has intervals of the cost model, from runs with noise of 5 % and a drift of
-5 % between repeats. A third has the joint intervals of settings that spread unlike each other.
+5 % between repeats. A third has the joint intervals of settings that spread unlike each other, a
+fourth those of quantiles of waiting times, and how many of these have an open end.
 
 --estimate prints the spreads of the shipped rows instead.
 """
@@ -26,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 module_path[:0] = [str(ROOT), str(ROOT / "workflow/scripts")]
 
 from tests.planted_speedups import KINDS, SPREADS, Coverage, cover, estimated_spread  # noqa: E402
+from tests.planted_waits import coverage  # noqa: E402
 from tests.unit import simulated_rounds  # noqa: E402
 
 from specmoe.analysis.cost_tables import (  # noqa: E402
@@ -35,6 +37,7 @@ from specmoe.analysis.cost_tables import (  # noqa: E402
     verification,
 )
 from specmoe.analysis.intervals import Estimate, joint_quantile, student_quantile  # noqa: E402
+from specmoe.analysis.latency import LEAST_BEYOND, QUANTILES  # noqa: E402
 from specmoe.analysis.summaries import with_speedups  # noqa: E402
 from specmoe.config.schema import Statistics  # noqa: E402
 from specmoe.runs.schema import read_runs  # noqa: E402
@@ -65,6 +68,7 @@ def main() -> None:
         for row in pool.map(cost_row, REPEATS, [args.times] * len(REPEATS)):
             print(row, flush=True)
     print_unlike(5 * args.times)
+    print_quantiles(args.times)
 
 
 def speedup_row(
@@ -151,6 +155,17 @@ def print_unlike(times: int) -> None:
                 worst = max(worst, float(out.any(axis=1).mean()))
         bonferroni = student_quantile(repeats - 1, 1 - 0.05 / settings)
         print(f"{repeats:3}{settings:4}{quantile:8.2f} ({bonferroni:.2f}) {100 * worst:5.1f}")
+
+
+def print_quantiles(times: int) -> None:
+    """Print how often intervals of quantiles hold the planted one, see `tests.planted_waits`."""
+    generator = np.random.default_rng(SEED)
+    print("\nquantiles: waits of a block, quantile, repeats, held (%), open (%)")
+    for waits, (name, share), repeats in product((200, 1000), QUANTILES.items(), REPEATS):
+        if waits * repeats * (1 - share) < LEAST_BEYOND - 1e-6:
+            continue
+        held, opened = coverage(share, repeats, waits, times, generator)
+        print(f"{waits:5} {name} {repeats:3} {100 * held:6.1f} {100 * opened:6.1f}", flush=True)
 
 
 def print_estimates() -> None:

@@ -139,6 +139,25 @@ def a_misspelt_section(scene: Scene) -> None:
     scene.config["messurement"] = scene.config.pop("measurement")
 
 
+@fault(
+    "suites.S.imposed_profiles: theirs: there is no results/other/speculation_profile.json", "-n"
+)
+def a_profile_that_is_not_there(scene: Scene) -> None:
+    file = "results/other/speculation_profile.json"
+    profile = {"name": "theirs", "file": file, "setting": "B/t/d/g4"}
+    scene.config["suites"]["S"]["imposed_profiles"] = [profile]
+
+
+@fault("imposed_profiles.0.rates: the rate at position 2 .* is above the one before", "-n")
+def a_profile_that_rises(scene: Scene) -> None:
+    scene.config["suites"]["S"]["imposed_profiles"] = [{"name": "mine", "rates": [0.5, 0.6]}]
+
+
+@fault("suites.S.imposed_profiles: profile mine has 1 positions, fewer than γ", "-n")
+def a_profile_shorter_than_a_draft(scene: Scene) -> None:
+    scene.config["suites"]["S"]["imposed_profiles"] = [{"name": "mine", "rates": [0.5]}]
+
+
 @fault("campaign.name: String should match pattern", "-n")
 def a_campaign_that_leaves_its_folder(scene: Scene) -> None:
     scene.config["campaign"]["name"] = "../../tiny"

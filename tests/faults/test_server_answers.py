@@ -5,6 +5,7 @@ import pytest
 from specmoe.engine.server import Server
 from specmoe.errors import MeasurementError
 
+from ..streamed import event, streamed
 from .fake_server import SOUND, write_fake
 
 COMPLETION = SOUND["/completion"]
@@ -62,6 +63,48 @@ def test_a_server_that_drips_bytes_is_stopped_at_the_time_limit(serve):
     limit = pytest.raises(MeasurementError, match="timeout: /completion took longer than 1 s")
     with serve(drips=("/completion",), run_limit_s=1) as server, limit:
         complete(server)
+
+
+def complete_streamed(server):
+    """Ask for two tokens in a stream."""
+    return server.complete_streamed([1, 2, 3], n_predict=2, temperature=0, seed=1)
+
+
+# Times of which a fake server's answer is never too early.
+STREAM = [event([4], 1, 0.0), event([5], 2, 0.0), event([], 2, 0.001, stop=True)]
+for one in STREAM:
+    one["timings"]["prompt_ms"] = 0.001
+
+
+def test_a_sound_stream_is_taken(serve):
+    with serve({"/completion": streamed(STREAM).decode()}) as server:
+        assert complete_streamed(server)["tokens"] == [4, 5]
+
+
+@pytest.mark.parametrize(
+    ("answer", "fault"),
+    [
+        (streamed(STREAM[:1]), "/completion with a stream that ended after 1 tokens"),
+        (streamed([*STREAM, STREAM[-1]]), "an event after the last of its stream"),
+        (streamed(STREAM)[:-20], "no JSON|a stream that ended"),
+        (streamed([STREAM[0], STREAM[0]]), "an event of its stream that goes back"),
+        (streamed([{"error": {"message": "no luck"}}]), "an error in its stream.*no luck"),
+        (streamed([event([4], 1, 1e9)]), "the whole request took"),
+        (b"<html>\n", "no event of a stream"),
+        (b"", "a stream that ended after 0 tokens"),
+    ],
+)
+def test_a_broken_stream_is_named(serve, answer, fault):
+    server = serve({"/completion": answer.decode()})
+    with server, pytest.raises(MeasurementError, match=fault):
+        complete_streamed(server)
+
+
+def test_a_stream_that_drips_is_stopped_at_the_time_limit(serve):
+    limit = pytest.raises(MeasurementError, match="timeout: /completion took longer than 1 s")
+    answer = {"/completion": streamed(STREAM).decode()}
+    with serve(answer, drips=("/completion",), run_limit_s=1) as server, limit:
+        complete_streamed(server)
 
 
 def test_failures_are_counted_over_the_whole_log_however_it_grows(serve, tmp_path):

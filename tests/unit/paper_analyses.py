@@ -21,6 +21,8 @@ from specmoe.analysis.categories import (
 from specmoe.analysis.controls import with_controls
 from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.file_types import compare_types
+from specmoe.analysis.imposed_profiles import gains_by_profile
+from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
 from specmoe.analysis.methods import compare_methods
 from specmoe.analysis.positions import acceptance_by_position
 from specmoe.analysis.rounds import accepted_lengths, chain_counts
@@ -208,6 +210,9 @@ def analysis_of(rows: list[dict]) -> Analysis:
         by_prompt=by_prompt,
         categories=compare_categories(compared, settings),
         category_gaps=gaps_between_categories(compared, settings),
+        latency=latency_of_cells(runs, settings),
+        token_gaps=curves_between_tokens(runs),
+        profiles=gains_by_profile(compared, cells, pd.DataFrame(), settings),
         endings=how_texts_end(runs),
         marked=unmarked(runs),
         required_time=needed_times(runs),
@@ -437,6 +442,27 @@ def with_categories() -> Analysis:
     return analysis_of(rows)
 
 
+@cache
+def streamed() -> Analysis:
+    """Return two targets whose answers were streamed; with a draft, tokens come in pairs.
+
+    The MoE also has a profile imposed, which gains more than its own draft.
+    """
+    rows = []
+    for target, rate in (("moe_q4", 60.0), ("dense_4b", 45.0)):
+        rows += baseline_runs([target], ["code"], 12)
+        rows += speculative_runs("B", target, "draft_0.8b", 4, [rate] * 12)
+    for row in rows:
+        together = 1 + (row["gamma"] > 0)
+        between = 1000 / row["tokens_per_second"]
+        row["token_ms"] = [
+            row["prompt_ms"] + between * together * (at // together) for at in range(N_PREDICT)
+        ]
+    imposed = speculative_runs("I", "moe_q4", "draft_0.8b", 4, [75.0, 75.0])
+    about = {"imposed_profile": "elsewhere", "imposed_acceptance": 0.5}
+    return analysis_of([*rows, *(row | about for row in imposed)])
+
+
 def several_types() -> Analysis:
     """Return two files of one MoE, of 1 and 2 GB a pass, with speedups of 1.20 and 1.50."""
     rows = [
@@ -535,6 +561,7 @@ def _row(
         "imposed_acceptance": None,
         **dict.fromkeys(["rounds", "drafted", "accepted", "baseline", "common_prefix"]),
         **dict.fromkeys(["workload", "category", "past_end", "tokens"]),
+        **dict.fromkeys(["token_ms", "imposed_profile"]),
         **dict.fromkeys(["replays", "replays_rejected"], float("nan")),
         **dict.fromkeys([*PARAMETERS, *ROUNDS]),
     }

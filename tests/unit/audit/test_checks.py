@@ -69,6 +69,7 @@ def plain(target="target", repeat=0, ms_per_token=TARGET_MS, **more):
         "prompt_ms": 20.0,
         "decode_ms": 63 * ms_per_token,
         "draft_ms": None,
+        "token_ms": None,
         **dict.fromkeys(["rounds", "drafted", "accepted", "accepted_per_position"]),
         **dict.fromkeys(["replays", "replays_rejected"]),
         "decodes": 64,
@@ -670,6 +671,25 @@ def test_one_text_for_all_prompts_is_implausible():
     found = after("collapsed_output", other, run="other")
     assert found["verdict"] == "pass"
     assert found["why"] == "its commonest token is 1 of 64; 2 different texts for 2 prompts"
+
+
+@pytest.mark.parametrize(
+    ("times", "says"),
+    [
+        ([20.0] * 64, "the last token is there after 20.000 ms, the answer ended after"),
+        ([20.0] * 63 + [20.0 + 63 * TARGET_MS, 1], "65 times of 64 tokens"),
+        (
+            [21.0, 20.0] + [20.0] * 61 + [20.0 + 63 * TARGET_MS],
+            "1.000 ms before the one it follows",
+        ),
+    ],
+)
+def test_times_of_tokens_must_be_those_of_the_run(times, says):
+    sound = plain(token_ms=[20.0] * 63 + [20.0 + 63 * TARGET_MS])
+    assert after("accounting", sound, run=sound["run"])["verdict"] == "pass"
+    found = after("accounting", sound | {"token_ms": times}, run=sound["run"])
+    assert found["verdict"] == "fail"
+    assert says in found["why"]
 
 
 def test_a_text_too_short_or_imposed_is_no_collapsed_one():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.config.block import Block, Side
+from specmoe.config.block import Block, History, Side
 from specmoe.config.load import load
 from specmoe.config.matrix import (
     added_runs,
@@ -160,6 +160,15 @@ def test_imposed_acceptance_multiplies_only_sides_with_a_draft(study, root):
     names = [side.name for side in blocks[0].sides]
     assert names == ["alone", "g8-a0", "g8-a0.5", "g8-a1"]
     assert [side.imposed_acceptance for side in blocks[0].sides] == [None, 0, 0.5, 1]
+
+
+def test_answers_are_streamed_where_asked_but_for_methods_that_remember(study, root):
+    [block, *_] = blocks_of("F", study, root)
+    assert not block.streams
+    streamed = replace(block, token_times=True)
+    assert streamed.streams
+    remembers = replace(Side(8), history=History.EARLIER)
+    assert not replace(streamed, sides=(*block.sides, remembers)).streams
 
 
 def test_every_temperature_is_a_comparison_with_its_own_baseline(study, root):

@@ -48,6 +48,12 @@ def test_each_side_of_a_block_has_a_log_and_a_command_line_of_its_own(job):
     assert imposed == [*eight, "--spec-synth-len", "5"]
 
 
+def test_a_profile_is_imposed_by_its_rates(job):
+    rates = {"imposed_acceptance": 0.45, "imposed_profile": "mine", "imposed_rates": (0.5, 0.4)}
+    plain, imposed = (job.command(compared(), side) for side in (Side(2), Side(2, **rates)))
+    assert imposed == [*plain, "--spec-synth-rates", "0.5,0.4"]
+
+
 def test_options_go_to_both_sides_and_those_of_a_draft_to_the_side_that_has_one(job):
     options = {"flash-attn": "off", "cpu-moe": True, "threads": 3, "threads-draft": 2}
     given = {"engine_options": options, "extra_args": ("--numa", "distribute"), "threads": 3}

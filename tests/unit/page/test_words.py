@@ -8,6 +8,7 @@ import yaml
 
 from specmoe.analysis import advice
 from specmoe.analysis.advice import Answer, Controls
+from specmoe.analysis.latency import Time
 from specmoe.audit.checks import CHECKS
 from specmoe.claims import judge, method_notes
 from specmoe.claims.taxonomy import Literature, Seen, classify
@@ -81,7 +82,7 @@ def said():
         *(check.words for check in CHECKS.values()),
         *(check.meaning for check in CHECKS.values()),
         *(word for word, _ in rows.CONTROLS.values()),
-        *map(str, [*Verdict, *Answer, *Controls]),
+        *map(str, [*Verdict, *Answer, *Controls, *Time]),
         *rows.CONDITIONS.values(),
         *rows.FAMILY_WORDS.values(),
         *("Total", "all", "yes", "no"),

@@ -22,6 +22,7 @@ from ..paper_analyses import (
     several_methods,
     several_types,
     single,
+    streamed,
     with_categories,
     without_drafts,
 )
@@ -56,6 +57,7 @@ def test_the_supplement_includes_every_table():
         costed,
         costed_with_timed_passes,
         with_categories,
+        streamed,
     ],
 )
 def test_every_table_is_one_tabular_with_rows_of_equal_length(name, make):

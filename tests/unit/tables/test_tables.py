@@ -20,6 +20,7 @@ from ..paper_analyses import (
     several_types,
     several_ways,
     single,
+    streamed,
     with_categories,
     without_drafts,
 )
@@ -28,6 +29,7 @@ from ..rendered_tables import SPECIFICATIONS, page_tables, shown
 MAKERS = [
     *(full, single, without_drafts, sampled, several_types, several_methods),
     *(several_ways, controlled, costed, costed_with_timed_passes, compared, with_categories),
+    streamed,
 ]
 
 

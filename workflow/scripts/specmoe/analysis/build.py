@@ -18,6 +18,8 @@ from specmoe.analysis.controls import Control, with_controls
 from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.energy import energy_of_cells
 from specmoe.analysis.file_types import compare_types
+from specmoe.analysis.imposed_profiles import gains_by_profile
+from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
 from specmoe.analysis.methods import compare_methods
 from specmoe.analysis.positions import acceptance_by_position
 from specmoe.analysis.rounds import accepted_lengths, chain_counts
@@ -87,6 +89,10 @@ class Analysis(TableFolder):
     methods: pd.DataFrame = field(default_factory=pd.DataFrame)
     # The cells with their energy, see `energy_of_cells`. Without rows where none was measured.
     energy: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # How long one waits for a token and for the answer, see `latency_of_cells` and
+    # `curves_between_tokens`. Without rows where observations are few.
+    latency: pd.DataFrame = field(default_factory=pd.DataFrame)
+    token_gaps: pd.DataFrame = field(default_factory=pd.DataFrame)
     # How far the drafts of the cells but for controls held, and what the types of chains did: see
     # `acceptance_by_position`, `accepted_lengths` and `chain_counts`. Without rows where rounds
     # were not logged.
@@ -106,6 +112,8 @@ class Analysis(TableFolder):
     predictions: pd.DataFrame = field(default_factory=pd.DataFrame)
     prediction_errors: pd.DataFrame = field(default_factory=pd.DataFrame)
     break_even: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # What pairs gain with profiles measured elsewhere, see `gains_by_profile`.
+    profiles: pd.DataFrame = field(default_factory=pd.DataFrame)
     # The most that each cell's speedup could have been, see `ceilings`.
     ceilings: pd.DataFrame = field(default_factory=pd.DataFrame)
     # See `summarise_audit`, `count_marked`, `count_power`, `bounds.required_time`. The last has a
@@ -170,6 +178,7 @@ def analyse(
     cells = summarise(usually_compared)
     drafts = list_drafts(runs, config.label)
     drafting = _without_controls(with_controls(usual[usual["draft"] != NO_DRAFT], unrelated, cards))
+    waited = pd.concat([usual[usual["draft"] == NO_DRAFT], drafting])
     spread = spread_of_cells(compared, statistics)
     sizes = sizes_of_cards(cards, by_setting(seen_experts(pass_times), runs))
     measured = Measured(usual, usually_compared, cells, spread, audit.audit)
@@ -191,6 +200,8 @@ def analyse(
         ),
         types=_types(_without_controls(cells), usually_compared, config, sizes),
         energy=energy_of_cells(cells, usual, statistics),
+        latency=latency_of_cells(waited, statistics),
+        token_gaps=curves_between_tokens(waited),
         methods=compare_methods(_without_controls(cells), drafting, drafts),
         positions=acceptance_by_position(drafting),
         accepted_lengths=accepted_lengths(drafting),
@@ -204,6 +215,7 @@ def analyse(
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
+        profiles=gains_by_profile(compared, cells, predicted, statistics),
         ceilings=ceilings(usually_compared, usual, sizes, config.audit),
         audit=audit.summary,
         marked=count_marked(audit.audit),

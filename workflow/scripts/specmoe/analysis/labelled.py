@@ -15,6 +15,9 @@ from specmoe.analysis.categories import ENDING_COLUMNS, GAP_COLUMNS
 from specmoe.analysis.ceilings import CEILINGS
 from specmoe.analysis.controls import Control
 from specmoe.analysis.cost_tables import PAIR
+from specmoe.analysis.imposed_profiles import COLUMNS as PROFILE_COLUMNS
+from specmoe.analysis.latency import COLUMNS as LATENCY_COLUMNS
+from specmoe.analysis.latency import CURVE_COLUMNS, Time
 from specmoe.analysis.summaries import CELL
 from specmoe.audit.checks import ALL
 from specmoe.config.block import NO_DRAFT, WAY
@@ -68,6 +71,8 @@ _COLUMNS = {
         {_WAY} suite target draft gamma control energy_source runs blocks joules_per_token
         baseline_joules_per_token energy_ratio energy_ratio_low energy_ratio_high idle_w idle_share
     """,
+    "latency": " ".join(LATENCY_COLUMNS),
+    "token_gaps": " ".join(CURVE_COLUMNS),
     "positions": f"{_WAY} suite target draft gamma position tried accepted conditional joint",
     "accepted_lengths": f"{_WAY} suite target draft gamma rounds least most counted share",
     "chains": f"""
@@ -106,6 +111,7 @@ _COLUMNS = {
         break_even_low break_even_high suite acceptance_rate speedup speedup_low speedup_high
         extrapolated imposed_acceptance
     """,
+    "profiles": " ".join(PROFILE_COLUMNS),
     "ceilings": " ".join(CEILINGS),
     "audit": f"{_WAY} target draft gamma runs marked impossible implausible",
     "power": "factor runs impossible implausible",
@@ -280,6 +286,31 @@ def cells_by_type(analysis: Analysis) -> pd.DataFrame:
 def energy_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells with their energy, but for controls."""
     return describe_cells(_usual(table(analysis, "energy")), analysis)
+
+
+def latency_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return the quantiles of each time that one waits in a cell."""
+    times = {time: rank for rank, time in enumerate(Time)}
+    cells = describe_cells(table(analysis, "latency"), analysis)
+    return cells.assign(time_rank=cells["time"].map(times)).sort_values(
+        ["target_rank", "suite", "draft_rank", "gamma", "time_rank"], ignore_index=True
+    )
+
+
+def profile_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return what pairs gain with each profile that was imposed."""
+    cells = describe_cells(table(analysis, "profiles"), analysis)
+    return cells.sort_values(
+        ["target_rank", "suite", "draft_rank", "gamma", "profile"], ignore_index=True
+    )
+
+
+def token_gap_curves(analysis: Analysis) -> pd.DataFrame:
+    """Return the curves of the time between tokens; those of targets alone come first."""
+    curves = describe_cells(table(analysis, "token_gaps"), analysis)
+    return curves.assign(
+        draft_rank=curves["draft_rank"].where(curves["draft"] != NO_DRAFT, -1)
+    ).sort_values(["target_rank", "suite", "draft_rank", "gamma", "share"], ignore_index=True)
 
 
 def cells_by_way(analysis: Analysis) -> pd.DataFrame:

@@ -24,6 +24,8 @@ from specmoe.measure.common_prefix import common_prefix
 # How far a printed rate may be from tokens over time; rounding of printed digits makes 0.01 %.
 RATE_TOLERANCE = 0.01
 
+# A server's times are rounded to microseconds.
+_ROUNDING_MS = 0.01
 # Fewer tokens may be the same by chance, or by the habit of a trained model.
 SHORTEST_TEXT = 16
 
@@ -38,7 +40,7 @@ class Answers(NamedTuple):
 def check_accounting(run: Run, baseline: Run | None) -> Finding:
     """Check that the counters of a run agree with each other; see the parts for their sources."""
     parts = [*_output(run), *_rate(run), *_rounds(run), *_decodes(run, baseline), *_positions(run)]
-    return combined([*parts, *_lengths(run), *_rollbacks(run)], _tally(run))
+    return combined([*parts, *_lengths(run), *_times(run), *_rollbacks(run)], _tally(run))
 
 
 def check_failed_decodes(run: Run) -> Finding:
@@ -255,6 +257,21 @@ def _lengths(run: Run) -> Iterator[Finding]:
     if run.drafted_by_type is not None and run.drafted is not None:
         tokens = sum(run.drafted_by_type)
         yield equal(tokens, run.drafted, f"{tokens} tokens drafted by type, {run.drafted} in all")
+
+
+def _times(run: Run) -> Iterator[Finding]:
+    """Check that every token has a time, none before an earlier one's, the last at the end."""
+    times = run.token_ms
+    if times is None or run.prompt_ms is None or run.decode_ms is None:
+        return
+    yield equal(len(times), run.generated or 0, f"{len(times)} times of {run.generated} tokens")
+    back = max((before - after for before, after in pairwise(times)), default=0.0)
+    yield at_most(back, 0, f"a token is there {back:.3f} ms before the one it follows")
+    if times:
+        end = run.prompt_ms + run.decode_ms
+        off = abs(times[-1] - end)
+        why = f"the last token is there after {times[-1]:.3f} ms, the answer ended after {end:.3f}"
+        yield at_most(off, _ROUNDING_MS, why)
 
 
 def _rollbacks(run: Run) -> Iterator[Finding]:

@@ -52,7 +52,9 @@ class Run:
     imposed_acceptance: float | None
     seed: int | None
     generated: int | None
+    prompt_ms: float | None
     decode_ms: float | None
+    token_ms: tuple[float, ...] | None
     draft_ms: float | None
     tokens_per_second: float | None
     rounds: int | None

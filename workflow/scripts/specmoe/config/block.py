@@ -94,6 +94,11 @@ class Side:
     n_match: int | None = None
     min_hits: int | None = None
     history: History | None = None
+    # Of a profile that is imposed: its name, and the chance of each position that it and all before
+    # it are accepted. `imposed_acceptance` is then their mean. The order of a block's sides is
+    # drawn by this representation (`measure.turns`), so what was added later is no part of it.
+    imposed_profile: str | None = field(default=None, repr=False)
+    imposed_rates: tuple[float, ...] | None = field(default=None, repr=False)
 
     @property
     def speculates(self) -> bool:
@@ -109,6 +114,7 @@ class Side:
     def name(self) -> str:
         """The side's id within its block."""
         imposed = "" if self.imposed_acceptance is None else f"-a{self.imposed_acceptance:g}"
+        imposed = f"-a_{self.imposed_profile}" if self.imposed_profile else imposed
         return f"g{self.gamma}{self.variant}{imposed}" if self.speculates else "alone"
 
     @property
@@ -160,11 +166,21 @@ class Block:
     engine_options: dict[str, OptionValue] = field(default_factory=dict, hash=False)
     extra_args: tuple[str, ...] = ()
     options_id: str = ""
+    token_times: bool = False  # whether answers are streamed
 
     @property
     def speculates(self) -> bool:
         """Whether a side drafts."""
         return bool(self.methods)
+
+    @property
+    def streams(self) -> bool:
+        """Whether its answers are streamed: all or none, because a stream costs time.
+
+        A stream may lack tokens, and their run is then measured again without one. A method that
+        remembers would have seen its text.
+        """
+        return self.token_times and not any(side.history for side in self.sides)
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ from specmoe.config.matrix import comparison_of, left_out_blocks, list_blocks, s
 from specmoe.config.methods import Method, is_ngram
 from specmoe.config.models import AnyModel, ConvertModel, NgramCache, SyntheticDraft, SyntheticModel
 from specmoe.config.option_words import concerns_draft
+from specmoe.config.profiles import expand_profiles, fault_of_lengths
 from specmoe.config.schema import ALL, Config, Suite
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.config.trace_choice import choose_demonstration
@@ -76,7 +77,7 @@ def load(
     _check_models_of_suites(config)
     config = spell_out(config, files_say(config))
     _check_workloads(config)
-    config = expand_workloads(config, root)
+    config = expand_profiles(expand_workloads(config, root))
     _check_length(config)
     for name, suite in config.selected_suites.items():
         _check_suite(config, name, suite)
@@ -300,12 +301,27 @@ def _check_ways(config: Config, name: str, suite: Suite) -> None:
         if times > 1:
             fault = f"{draft} drafts for {target} twice; put its parameters into one entry"
             _refuse(f"{place}.methods", fault)
+    _check_profiles(config, name)
     for way in suite.ways:
         if way.heeds_gamma and not way.gammas and not suite.gammas:
             _refuse(f"{place}.gammas", f"a suite that drafts needs at least one γ, for {way.name}")
         never_drafts = way.fault_of_lengths(suite.gammas)
         if never_drafts:
             _refuse(place, never_drafts)
+
+
+def _check_profiles(config: Config, name: str) -> None:
+    """Check that the profiles of a suite can be imposed, and can be told apart."""
+    suite, place = config.suites[name], f"suites.{name}.imposed_profiles"
+    if suite.imposed_profiles and config.protocol_of(name) == Protocol.PUBLISHED:
+        _refuse(place, "protocol published imposes nothing")
+    for shared, times in Counter(one.name for one in suite.imposed_profiles).items():
+        if times > 1:
+            _refuse(place, f"{times} profiles have the name {shared!r}")
+    for way, profile in product(suite.ways, suite.imposed_profiles):
+        longest = max((setting["gamma"] for setting in way.settings(suite.gammas)), default=0)
+        if fault := fault_of_lengths(profile, longest):
+            _refuse(place, fault)
 
 
 def _check_method(config: Config, name: str, way: Drafting, place: str) -> None:
@@ -318,7 +334,7 @@ def _check_method(config: Config, name: str, way: Drafting, place: str) -> None:
         _require(draft, [*itself, *config.models], f"{place}.drafts", "model")
     if config.protocol_of(name) == Protocol.PUBLISHED:
         _refuse(place, "protocol published knows draft models alone; name them in `drafts`")
-    if suite.imposed_acceptance and is_ngram(way.method[0]):
+    if suite.imposes and is_ngram(way.method[0]):
         _refuse(
             place,
             f"{way.name} drafts where text repeats, so acceptance that is imposed says nothing of"
@@ -383,9 +399,10 @@ def _check_prompts(config: Config, name: str, suite: Suite) -> None:
     if published and (suite.workloads or Stop.EOS in config.stops_of(name)):
         fault = "protocol published knows neither workloads nor `stop: eos`"
         _refuse(place, fault)
-    if suite.imposed_acceptance and Stop.EOS in config.stops_of(name):
+    if suite.imposes and Stop.EOS in config.stops_of(name):
+        key = "imposed_acceptance" if suite.imposed_acceptance else "imposed_profiles"
         fault = "text of imposed acceptance is not the target's and ends anywhere; use stop: length"
-        _refuse(f"{place}.imposed_acceptance", fault)
+        _refuse(f"{place}.{key}", fault)
 
 
 def _check_block_prompts(block: Block, place: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
+from typing import Any
 
 from specmoe.config.block import (
     ITSELF,
@@ -15,6 +16,7 @@ from specmoe.config.block import (
 )
 from specmoe.config.drafting import Drafting
 from specmoe.config.engines import PathEngine
+from specmoe.config.imposed import ImposedProfile
 from specmoe.config.measurement import Order
 from specmoe.config.methods import Method
 from specmoe.config.option_words import target_setting
@@ -177,6 +179,7 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
                     engine_options=setting.options,
                     extra_args=setting.extra_args,
                     options_id=setting.id,
+                    token_times=measurement.token_times,
                 )
             )
     return blocks
@@ -207,9 +210,22 @@ def _sides(suite: Suite, way: Drafting | None, protocol: Protocol) -> tuple[Side
     if way is None:
         return (Side(),)
     alone = [Side()] if protocol == Protocol.PAIRED or NO_DRAFT in suite.drafts else []
-    imposed: list[float | None] = [*suite.imposed_acceptance]
-    drafting = product(way.settings(suite.gammas), imposed or [None])
-    return (*alone, *(Side(imposed_acceptance=share, **setting) for setting, share in drafting))
+    own: list[float | None] = [] if suite.imposes else [None]
+    drafting = product(way.settings(suite.gammas), [*own, *suite.imposed_acceptance])
+    sides = [Side(imposed_acceptance=share, **setting) for setting, share in drafting]
+    profiles = product(way.settings(suite.gammas), suite.imposed_profiles)
+    return (*alone, *sides, *(_imposing(profile, setting) for setting, profile in profiles))
+
+
+def _imposing(profile: ImposedProfile, setting: dict[str, Any]) -> Side:
+    """Return the side of a setting whose acceptance is a profile's."""
+    gamma = setting["gamma"]
+    return Side(
+        imposed_acceptance=profile.imposed_share(gamma),
+        imposed_profile=profile.name,
+        imposed_rates=tuple(profile.rates[:gamma]),
+        **setting,
+    )
 
 
 def _prompts(config: Config, suite: Suite, protocol: Protocol) -> tuple[PromptSource, ...]:

@@ -71,6 +71,12 @@ class Measurement(Strict):
         description="repeats of single comparisons, by the block's id without its repeat; the"
         " target `more_repeats` writes them",
     )
+    token_times: bool = Field(
+        default=False,
+        description="whether answers are streamed, to keep when each token was there. That costs"
+        " time, with and without a draft; without it, rows have the times of the first and of the"
+        " last token alone. An n-gram method that remembers is never streamed",
+    )
     warmups: int = Field(
         default=6,
         ge=0,

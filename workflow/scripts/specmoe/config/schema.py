@@ -30,6 +30,7 @@ from specmoe.config.draft_labels import draft_label
 from specmoe.config.drafting import DEFAULT_MATCH, Chain, Drafting
 from specmoe.config.engine_options import EngineOptions, Setting
 from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
+from specmoe.config.imposed import ImposedProfile
 from specmoe.config.measurement import Measurement
 from specmoe.config.methods import Method
 from specmoe.config.models import (
@@ -146,6 +147,11 @@ class Suite(Strict):
         description="shares of drafted tokens that the engine accepts whatever they are. Such runs"
         " time drafting, verifying and replaying; no table of speedups has them",
     )
+    imposed_profiles: list[ImposedProfile] = Field(
+        default=[],
+        description="acceptance by position that the engine imposes likewise, as a campaign of"
+        " another pair or machine measured it; each adds a side to every comparison",
+    )
     engine_options: list[EngineOptions] = Field(
         default=[],
         description="each entry makes comparisons of its own, with these options over those of"
@@ -159,6 +165,11 @@ class Suite(Strict):
         default=None,
         description="replaces the campaign's engine for this suite, under protocol `published`",
     )
+
+    @property
+    def imposes(self) -> bool:
+        """Whether the engine accepts drafted tokens unseen."""
+        return bool(self.imposed_acceptance or self.imposed_profiles)
 
     @property
     def has_speculation(self) -> bool:

@@ -41,12 +41,28 @@ class Timings(_Answer):
     predicted_ms: Annotated[Milliseconds, Field(gt=0)]
 
 
+class StreamedTimings(_Answer):
+    """How long the server says that a request took until the tokens of an event were there."""
+
+    prompt_ms: Milliseconds
+    predicted_ms: Milliseconds
+
+
 class Completion(_Answer):
     """The answer of `/completion`."""
 
     tokens: list[Count]
     timings: Timings
     stop_type: str = ""
+
+
+class Event(_Answer):
+    """One event of a streamed answer of `/completion`; with `stop` the last, without tokens."""
+
+    tokens: list[Count]
+    tokens_predicted: Count
+    stop: bool
+    timings: StreamedTimings
 
 
 class Templated(_Answer):
@@ -71,6 +87,7 @@ class Properties(_Answer):
 TOKENIZED = TypeAdapter(Tokenized)
 DETOKENIZED = TypeAdapter(Detokenized)
 COMPLETION = TypeAdapter(Completion)
+EVENT = TypeAdapter(Event)
 TEMPLATED = TypeAdapter(Templated)
 SLOTS = TypeAdapter(Annotated[list[Slot], Field(min_length=1)])
 PROPERTIES = TypeAdapter(Properties)
@@ -82,6 +99,11 @@ def read_answer(body: bytes, kind: TypeAdapter[Any]) -> Any:
         answer = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"what is no JSON ({str(body[:40])[2:-1]}...)") from error
+    return check(answer, kind)
+
+
+def check(answer: Any, kind: TypeAdapter[Any]) -> Any:
+    """Return an answer that is of a kind; raises ValueError in words if it is not."""
     try:
         kind.validate_python(answer)
     except ValidationError as error:

@@ -63,7 +63,9 @@ def speculation_flags(
             flags += ["--spec-draft-n-min", str(side.n_min or 0)]
             flags += ["--spec-draft-p-min", f"{side.p_min or 0:g}"]
             flags += ["--gpu-layers-draft", str(gpu_layers)] if gpu_layers else []
-    if side.imposed_acceptance is not None:
+    if side.imposed_rates is not None:
+        flags += ["--spec-synth-rates", ",".join(f"{rate:g}" for rate in side.imposed_rates)]
+    elif side.imposed_acceptance is not None:
         # This length includes the target's own token.
         flags += ["--spec-synth-len", f"{1 + side.gamma * side.imposed_acceptance:g}"]
     return flags

@@ -5,8 +5,8 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -36,12 +36,16 @@ from specmoe.engine.process import (
     with_end_of_log,
 )
 from specmoe.engine.server_log import first_error
+from specmoe.engine.stream import Piece, read_pieces, whole_answer
 from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
 
 TRACED = {"LLAMA_TRACE": "1"}  # logs a line for every verification, see engine.server_log
 HEALTH_POLL_S = 0.02
 SOCKET_NAME = "s.sock"
+# llama-server closes a connection after a stream and does not say so (tools/server/server-http.cpp:
+# `chunked_content_provider` is false at its end), so another request must not be sent over it.
+_LAST_OF_CONNECTION = {"Connection": "close"}
 _LONGEST_SOCKET = 100  # bytes of its path; macOS takes 103, Linux 107
 # llama.cpp, src/llama-kv-cache.cpp; a model without attention has no such line.
 _CACHE_TYPES = re.compile(r"llama_kv_cache: size = .*\bK \((\w+)\).*\bV \((\w+)\)")
@@ -81,6 +85,22 @@ def server_command(
     command += ["--metrics", "--no-webui", "--log-verbosity", "4"]
     computing = computing_flags(gpu_layers, {**(options or {}), "threads": threads})
     return [*command, *computing, *extra_args, *speculation]
+
+
+def _completion(
+    prompt: list[int], n_predict: int, temperature: float, seed: int, *, until_end: bool
+) -> dict[str, Any]:
+    """Return what `/completion` is asked for, streamed or not."""
+    greedy = {"top_k": 1} if temperature == 0 else {}
+    return {
+        "prompt": prompt,
+        "n_predict": n_predict,
+        "temperature": temperature,
+        "seed": seed,
+        "ignore_eos": not until_end,
+        "return_tokens": True,
+        **greedy,
+    }
 
 
 def _folder_of_sockets() -> str:
@@ -247,26 +267,44 @@ class Server:
         Raises MeasurementError for an answer without tokens and times, or with times that are
         longer than the request took.
         """
-        greedy = {"top_k": 1} if temperature == 0 else {}
+        asked = _completion(prompt, n_predict, temperature, seed, until_end=until_end)
+        asked |= {"cache_prompt": reuse, "n_probs": n_probs}
         clock = time.perf_counter()
-        answer: dict[str, Any] = self._ask(
-            "/completion",
-            COMPLETION,
-            {
-                "prompt": prompt,
-                "n_predict": n_predict,
-                "temperature": temperature,
-                "seed": seed,
-                "ignore_eos": not until_end,
-                "cache_prompt": reuse,
-                "return_tokens": True,
-                "n_probs": n_probs,
-                **greedy,
-            },
-        )
+        answer: dict[str, Any] = self._ask("/completion", COMPLETION, asked)
         with self._refused("/completion"):
             refuse_impossible_times(answer, (time.perf_counter() - clock) * 1000)
         return answer
+
+    def stream(
+        self,
+        prompt: list[int],
+        *,
+        n_predict: int,
+        temperature: float,
+        seed: int,
+        until_end: bool = False,
+    ) -> Generator[Piece, None, None]:
+        """Generate as `complete` does, and return the answer piece by piece as it arrives.
+
+        Closing the iterator closes the connection, and the server gives the request up. Several
+        threads may stream from one server. Raises MeasurementError as `complete` does.
+        """
+        asked = _completion(prompt, n_predict, temperature, seed, until_end=until_end)
+        asked |= {"cache_prompt": False, "stream": True, "timings_per_token": True}
+        clock = time.perf_counter()
+        chunks = self._chunks("POST", "/completion", json=asked, headers=_LAST_OF_CONNECTION)
+        with closing(chunks), self._refused("/completion"):
+            timed = ((chunk, (time.perf_counter() - clock) * 1000) for chunk in chunks)
+            yield from read_pieces(timed, n_predict)
+
+    def complete_streamed(self, prompt: list[int], **asked: Any) -> dict[str, Any]:
+        """Return the answer that `stream` gives in pieces, with the time of each token.
+
+        The answer is that of `complete`, with `token_ms` and `arrived_ms`, see
+        `stream.whole_answer`. Raises WithheldError if the stream lacks ids of tokens.
+        """
+        with self._refused("/completion"):
+            return whole_answer(list(self.stream(prompt, **asked)))
 
     def metrics(self) -> dict[str, float]:
         """Return the server's counters by name, see `answers.read_counters`."""
@@ -337,12 +375,20 @@ class Server:
 
     def _request(self, method: str, path: str, **kwargs: Any) -> bytes:
         """Return the body of an answer, which must come as a whole within the time limit."""
+        return b"".join(self._chunks(method, path, **kwargs))
+
+    def _chunks(self, method: str, path: str, **kwargs: Any) -> Generator[bytes, None, None]:
+        """Return the body of an answer as it comes, all of it within the time limit."""
         deadline = time.monotonic() + self._run_limit_s
-        pieces = []
+        refusal = b""
         try:
             with self._client.stream(method, path, **kwargs) as response:
-                for piece in response.iter_bytes():
-                    pieces.append(piece)
+                sound = response.status_code == httpx.codes.OK
+                for chunk in response.iter_bytes():
+                    if sound:
+                        yield chunk
+                    else:
+                        refusal += chunk
                     if time.monotonic() > deadline:
                         raise httpx.ReadTimeout("the answer comes too slowly")
         except httpx.TimeoutException as error:
@@ -353,11 +399,9 @@ class Server:
         except httpx.TransportError as error:
             self._raise_if_ended("llama-server crashed", grace_s=1.0)
             raise self.fault(f"llama-server does not answer: {error}") from error
-        body = b"".join(pieces)
-        if response.status_code != httpx.codes.OK:
-            text = body.decode(errors="replace").strip()
+        if not sound:
+            text = refusal.decode(errors="replace").strip()
             raise self.fault(f"llama-server refused {path}: {text}")
-        return body
 
     def _raise_if_ended(self, reason: str, grace_s: float = 0.0, *, loading: bool = False) -> None:
         assert self._process is not None

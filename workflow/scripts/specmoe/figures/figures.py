@@ -11,6 +11,7 @@ from specmoe.figures import (
     by_parameters,
     categories,
     costs,
+    latency,
     methods,
     positions,
     prompt_lengths,
@@ -28,7 +29,7 @@ NOT_MEASURED = "not measured in this campaign"
 
 _MODULES = (
     *(by_parameters, by_gamma, throughput, prompt_lengths, required_time, temperatures, types),
-    *(methods, positions, costs, protocols, side_by_side, categories),
+    *(methods, positions, costs, protocols, side_by_side, categories, latency),
 )
 
 

@@ -106,11 +106,19 @@ class LiveSide:
             self._logged.append(_read_log(self))
 
     def generate(
-        self, ids: list[int], n_predict: int, seed: int, *, until_end: bool = False
+        self,
+        ids: list[int],
+        n_predict: int,
+        seed: int,
+        *,
+        until_end: bool = False,
+        streamed: bool = False,
     ) -> dict[str, Any]:
         """Return the answer to a prompt of the block, see `generate`."""
         self.requests += 1
-        return generate(self.server, self.block, ids, n_predict, seed, until_end=until_end)
+        return generate(
+            self.server, self.block, ids, n_predict, seed, until_end=until_end, streamed=streamed
+        )
 
     def prepare(self, number: int, longest: list[int]) -> Watch:
         """Make the server ready for a run in pass `number`, and return what observes it.
@@ -255,13 +263,16 @@ def generate(
     seed: int,
     *,
     until_end: bool = False,
+    streamed: bool = False,
 ) -> dict[str, Any]:
     """Return the server's answer to a prompt of a block, see `Server.complete`.
 
-    Raises MeasurementError unless it read the whole prompt and generated `n_predict` tokens, or
-    with `until_end` fewer because the target ended its text.
+    A `streamed` one has the time of each token, see `Server.complete_streamed`. Raises
+    MeasurementError unless it read the whole prompt and generated `n_predict` tokens, or with
+    `until_end` fewer because the target ended its text.
     """
-    answer = server.complete(
+    complete = server.complete_streamed if streamed else server.complete
+    answer = complete(
         ids,
         n_predict=n_predict,
         temperature=block.temperature,

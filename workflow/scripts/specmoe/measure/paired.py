@@ -22,7 +22,8 @@ from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id, load_average
 from specmoe.engine.memory import bytes_together
 from specmoe.engine.server import Server
-from specmoe.engine.taken_away import measure_undisturbed
+from specmoe.engine.stream import WithheldError
+from specmoe.engine.taken_away import Measured, measure_undisturbed
 from specmoe.measure.live_side import LiveSide, prompt_ids, started
 from specmoe.measure.turns import Turn, turns_in_turn, turns_together
 
@@ -190,17 +191,29 @@ def _measure_run(
 ) -> dict[str, Any]:
     block, ids = one.block, prompts[turn.source.prompt]
     seed = block.seed + (SEED_STEP * turn.number if block.temperature > 0 else 0)
+    if turn.side.imposed_rates is not None:
+        # The engine draws what it accepts from the seed: with one seed all runs would draw alike,
+        # and more of them would come no closer to the rates.
+        seed += SEED_STEP * (1 + block.repeat * block.runs + order)
     name = block.run_id(turn.side, turn.source.prompt, turn.number)
     load = load_average()
     gate = Gate.model_validate(block.gate)
     if turn.side.history == History.EARLIER:
         # A second attempt would have seen the text of the first.
         gate = gate.model_copy(update={"retries": 0})
-    measured = measure_undisturbed(
-        lambda: _attempt(one, ids, seed),
-        lambda: one.prepare(turn.number, _longest(prompts))._replace(metered=metered),
-        gate,
-    )
+
+    def measure_it(*, streamed: bool) -> Measured[dict[str, Any]]:
+        return measure_undisturbed(
+            lambda: _attempt(one, ids, seed, streamed=streamed),
+            lambda: one.prepare(turn.number, _longest(prompts))._replace(metered=metered),
+            gate,
+        )
+
+    try:
+        measured = measure_it(streamed=block.streams)
+    except WithheldError as error:
+        _logger.info("run %s is measured again without a stream: %s", name, error)
+        measured = measure_it(streamed=False)
     run = {
         "run": name,
         "side": turn.side.name,
@@ -224,12 +237,18 @@ def _measure_run(
     return run
 
 
-def _attempt(one: LiveSide, ids: list[int], seed: int) -> dict[str, Any]:
+def _attempt(one: LiveSide, ids: list[int], seed: int, *, streamed: bool) -> dict[str, Any]:
     """Return what one request gave: the answer, the time, and how the server's counters moved."""
     before, failures = one.server.metrics(), one.server.decode_failures()
     started_at = datetime.now(UTC)
     clock = time.perf_counter()
-    answer = one.generate(ids, one.block.n_predict, seed, until_end=one.block.stop == Stop.EOS)
+    answer = one.generate(
+        ids,
+        one.block.n_predict,
+        seed,
+        until_end=one.block.stop == Stop.EOS,
+        streamed=streamed,
+    )
     wall_ms = (time.perf_counter() - clock) * 1000
     after = one.server.metrics()
     prompts_before = one.prompts_before

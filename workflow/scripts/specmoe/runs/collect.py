@@ -207,6 +207,7 @@ def _read_from_server(
         "tokens_per_second": tokens_per_second(answer),
         "generated": len(answer["tokens"]),
         "tokens": answer["tokens"],
+        "token_ms": answer.get("token_ms"),
         "decodes": _count(metrics, DECODES),
         "stop": block.get("stop", Stop.LENGTH),  # a record of before always went on
         "stopped_by": stopped_by(answer),

@@ -35,6 +35,7 @@ def expected_rows(blocks: Iterable[Block]) -> dict[str, dict[str, Any]]:
                 "draft_model": block.draft_model if side.speculates else None,
                 "gamma": side.gamma,
                 "imposed_acceptance": side.imposed_acceptance,
+                "imposed_profile": side.imposed_profile,
                 "prompt": source.prompt,
                 "n_predict": block.n_predict,
                 "temperature": block.temperature,

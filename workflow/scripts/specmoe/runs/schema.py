@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from specmoe.config.block import Stop
 from specmoe.errors import SchemaError, one_line
 
-SCHEMA_VERSION = "7"
+SCHEMA_VERSION = "8"
 _VERSION_KEY = b"specmoe_schema"
 
 TEXT = pyarrow.string()
@@ -25,6 +25,7 @@ BOOLEAN = pyarrow.bool_()
 INTEGER = pyarrow.int64()
 REAL = pyarrow.float64()
 INTEGERS = pyarrow.list_(pyarrow.int64())
+REALS = pyarrow.list_(pyarrow.float64())
 TEXTS = pyarrow.list_(pyarrow.string())
 TIME = pyarrow.timestamp("us", tz="UTC")
 
@@ -72,6 +73,10 @@ COLUMNS: dict[str, RunColumn] = {
     "temperature": RunColumn(REAL, checks=_COUNT),
     # Share of the drafted tokens that the server was made to accept; the text is then no model's.
     "imposed_acceptance": RunColumn(REAL, nullable=True, checks=(pa.Check.in_range(0, 1),)),
+    # Of a profile that was imposed by position: its name, and the chance of each position that it
+    # and all before it are accepted, whose mean is `imposed_acceptance`.
+    "imposed_profile": RunColumn(TEXT, nullable=True),
+    "imposed_rates": RunColumn(REALS, nullable=True),
     "seed": RunColumn(INTEGER, nullable=True),
     "repeat": RunColumn(INTEGER, checks=_COUNT),
     # The time through the prompts of the block, and the position within the block.
@@ -91,6 +96,10 @@ COLUMNS: dict[str, RunColumn] = {
     # The part of `decode_ms` in which the draft drafted.
     "draft_ms": RunColumn(REAL, nullable=True, checks=_COUNT),
     "generated": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
+    # When each generated token was there, in ms since the server began with the prompt, by its own
+    # clock: the first after `prompt_ms`, the last `decode_ms` later. Tokens of one round share a
+    # time. Null unless the answer was streamed, see `measurement.token_times`.
+    "token_ms": RunColumn(REALS, nullable=True),
     # Rounds of speculation, tokens drafted and accepted in them; passes of a hybrid target that
     # repeated a verification, and how many of those gave no token (see `trace`); calls of the
     # target's decode (the prompt's included) and how many of those failed. Under protocol `paired`

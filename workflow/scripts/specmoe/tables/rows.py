@@ -24,11 +24,13 @@ from specmoe.analysis.labelled import (
     describe_cells,
     draft_labels,
     energy_cells,
+    latency_cells,
     length_cells,
     ordered_audit,
     ordered_baselines,
     ordered_files,
     ordered_models,
+    profile_cells,
     prompt_cells,
     records,
     spread_cells,
@@ -133,6 +135,8 @@ prompt_lengths = _rows_of(length_cells)
 temperatures = _rows_of(temperature_cells)
 types = _rows_of(cells_by_type)
 energy = _rows_of(energy_cells)
+latency = _rows_of(latency_cells)
+profiles = _rows_of(profile_cells)
 spread = _rows_of(spread_cells)
 protocols = _rows_of(cells_by_way)
 ceilings = _rows_of(cells_below_ceilings)
