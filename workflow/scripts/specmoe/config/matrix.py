@@ -170,6 +170,7 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
                     engine_options=setting.options,
                     extra_args=setting.extra_args,
                     options_id=setting.id,
+                    concurrency=setting.concurrency,
                 )
             )
     return blocks
