@@ -74,5 +74,5 @@ def test_another_schema_version_is_refused_with_both_versions(rows, tmp_path):
     path = tmp_path / "runs.parquet"
     write_runs(rows, path)
     pq.write_table(pq.read_table(path).replace_schema_metadata({"specmoe_schema": "0"}), path)
-    with pytest.raises(SchemaError, match="has schema version 0, this specmoe needs 7"):
+    with pytest.raises(SchemaError, match="has schema version 0, this specmoe needs 8"):
         read_runs(path)
