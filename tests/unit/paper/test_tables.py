@@ -24,6 +24,7 @@ from ..paper_analyses import (
     with_categories,
     without_drafts,
 )
+from ..planted_loads import with_loads
 from ..rendered_tables import latex
 
 
@@ -55,6 +56,7 @@ def test_the_supplement_includes_every_table():
         costed,
         costed_with_timed_passes,
         with_categories,
+        with_loads,
     ],
 )
 def test_every_table_is_one_tabular_with_rows_of_equal_length(name, make):

@@ -10,6 +10,7 @@ from specmoe.figures import (
     by_gamma,
     by_parameters,
     categories,
+    concurrency,
     costs,
     methods,
     positions,
@@ -28,7 +29,7 @@ NOT_MEASURED = "not measured in this campaign"
 
 _MODULES = (
     *(by_parameters, by_gamma, throughput, prompt_lengths, required_time, temperatures, types),
-    *(methods, positions, costs, protocols, side_by_side, categories),
+    *(methods, positions, costs, protocols, side_by_side, categories, concurrency),
 )
 
 
