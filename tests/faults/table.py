@@ -313,9 +313,14 @@ def an_option_out_of_its_range(scene: Scene) -> None:
     options_of_a_new_suite(scene, poll=101)
 
 
-@fault("engine_options.extra_args: --parallel is refused: each process has one slot", "-n")
+@fault("engine_options.extra_args: --parallel is refused: a suite's concurrency", "-n")
 def a_refused_word_for_the_engine(scene: Scene) -> None:
     scene.measurement["engine_options"] = {"extra_args": ["--no-repack", "--parallel", 4]}
+
+
+@fault("suites.S.concurrency: 9 clients need as many prompts at least, to be busy at once", "-n")
+def more_clients_than_prompts(scene: Scene) -> None:
+    scene.config["suites"]["S"]["concurrency"] = [1, 9]
 
 
 @fault(r"llama-server ended while loading \(exit code 1\): error: invalid argument: --frobnicate")

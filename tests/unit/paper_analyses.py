@@ -40,6 +40,7 @@ from specmoe.config.schema import Statistics
 from specmoe.models.sizes import Size
 from specmoe.runs.pass_times import no_pass_times
 
+from ..blocks import NO_LOAD
 from . import simulated_rounds
 
 BASELINE_RATE = 50.0
@@ -540,6 +541,7 @@ def _row(
         "target": target,
         "target_model": target,
         "engine_options": "",
+        **NO_LOAD,
         "protocol": "paired",
         "engine": "current-cpu",
         "backend": "cpu",

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from ..blocks import NO_LOAD
+
 STEP_MS = 20.0
 DRAFT_COST = 0.1
 REPLAY_COST = 0.25
@@ -120,6 +122,7 @@ def row(
         "target": target,
         "target_model": target,
         "engine_options": "",
+        **NO_LOAD,
         "draft": draft,
         "method": "none" if draft == "none" else "draft-simple",
         "draft_model": None if draft == "none" else draft,

@@ -24,6 +24,8 @@ from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
 from specmoe.models.sizes import Size
 
+from ...blocks import NO_LOAD
+
 SETTINGS = AuditSettings(unrelated_drafts=["stranger"])
 BANDWIDTH = Bandwidth(800e9, stated=False)
 TARGET_MS, DRAFT_MS = 30.0, 6.0
@@ -54,6 +56,7 @@ def plain(target="target", repeat=0, ms_per_token=TARGET_MS, **more):
         "target": target,
         "target_model": target,
         "engine_options": "",
+        **NO_LOAD,
         "method": "none",
         "draft": "none",
         **dict.fromkeys(["draft_model", "ngram_gamma", "prompts_before"]),
@@ -731,7 +734,7 @@ def test_a_run_of_stated_length_has_all_its_tokens_though_a_text_that_ends_may_h
 
 
 def test_passes_after_an_end_are_counted_up_to_the_round_that_was_cut():
-    alone = plain(1, stopped_by="eos", generated=62, tokens=TOKENS[:62], decodes=62)
+    alone = plain("1", stopped_by="eos", generated=62, tokens=TOKENS[:62], decodes=62)
     same = {"baseline": "P/target/none/r1"}
     assert after("accounting", alone, ended(62) | same)["verdict"] == "pass"
     for decodes in (28, 36):
@@ -755,7 +758,7 @@ def test_texts_that_end_at_another_token_than_their_baselines_are_told_apart():
 
 
 def test_the_time_of_a_text_that_ends_after_a_few_tokens_is_not_compared():
-    few = plain(1, stopped_by="eos", generated=9, tokens=TOKENS[:9], decodes=9, decode_ms=160.0)
+    few = plain("1", stopped_by="eos", generated=9, tokens=TOKENS[:9], decodes=9, decode_ms=160.0)
     fast = {"baseline": "P/target/none/r1", "decode_ms": 60.0, "tokens_per_second": 8 / 0.06}
     counters = {"rounds": 2, "drafted": 8, "accepted": 6, "replays": 0, "replays_rejected": 0}
     run = ended(9, **counters) | fast | {"draft_ms": 10.0}

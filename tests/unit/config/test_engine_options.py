@@ -160,8 +160,8 @@ def test_other_options_have_another_text_and_another_id(both):
     [
         (["--host", "::"], "by a socket of its own"),
         (["--port", "80"], "by a socket of its own"),
-        (["-np", "4"], "one slot"),
-        (["--parallel", "4"], "one slot"),
+        (["-np", "4"], "a suite's concurrency"),
+        (["--parallel", "4"], "a suite's concurrency"),
         (["--ctx-size", "9"], "measurement.context"),
         (["--ctx_size", "9"], "measurement.context"),
         (["-c", "9"], "measurement.context"),

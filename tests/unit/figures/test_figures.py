@@ -34,6 +34,7 @@ from ..paper_analyses import (
     with_categories,
     without_drafts,
 )
+from ..planted_loads import with_loads
 
 PAPER = Path(__file__).parents[3] / "paper"
 # Campaigns for the figures that show nothing of `full`.
@@ -45,6 +46,7 @@ SHOWING = {
     "types": several_types,
     "categories": with_categories,
     "token_gaps": streamed,
+    "concurrency": with_loads,
     **dict.fromkeys(["verification_cost", "predicted_speedup", "break_even", "roofline"], costed),
 }
 CAMPAIGNS = list(dict.fromkeys([full, single, without_drafts, *SHOWING.values()]))
@@ -348,8 +350,16 @@ def test_prompt_lengths_show_the_baseline_of_a_suite_once():
 def test_any_label_is_shown_as_text(name, label):
     figure = drawn(FIGURES[name](relabelled(SHOWING.get(name, full)(), "moe_q4", label)))
     assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
-    titled = {"categories", "methods", "positions", "protocols", "side_by_side", "token_gaps"}
-    titled |= {"types"}
+    titled = {
+        "categories",
+        "concurrency",
+        "methods",
+        "positions",
+        "protocols",
+        "side_by_side",
+        "token_gaps",
+        "types",
+    }
     if name not in {"throughput", "required_time", "break_even", *titled}:
         assert any(style.short(label) in entry for entry in legend(figure))
 

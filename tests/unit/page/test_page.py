@@ -29,6 +29,7 @@ from ..paper_analyses import (
     with_categories,
     without_drafts,
 )
+from ..planted_loads import with_loads
 from .test_share import advised
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
@@ -242,6 +243,17 @@ def test_ways_of_drafting_have_a_section_where_several_were_measured(root):
     assert "Here 4 ways of drafting were measured in 7 settings on MoE Q4 and Dense 4B" in words
     assert "above one in 5 of these settings and below one in 2" in words
     assert "MoE Q4: n-gram pool + MTP, n = 2, γ = 4 (1.60); Dense 4B: prompt lookup" in words
+
+
+def test_requests_at_once_have_a_section_and_a_sentence_in_both_languages(root):
+    assert 'id="at_once"' not in page_of(full(), root)
+    text = page_of(with_loads(), root, page_figures(with_loads()))
+    tables = ("table-concurrency", "table-concurrency_changes")
+    order = places(text, "results", "at_once", "figure-concurrency", *tables)
+    assert order == sorted(order)
+    assert "With four requests at once instead of one, the speedup of MoE Q4" in text
+    assert "同时请求从 1 个到 4 个，吞吐的加速比从 1.3" in text
+    assert "是否变化，区间还不能定论" in text
 
 
 def test_workloads_have_a_section_where_one_was_sent(root):

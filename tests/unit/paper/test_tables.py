@@ -26,6 +26,7 @@ from ..paper_analyses import (
     with_categories,
     without_drafts,
 )
+from ..planted_loads import with_loads
 from ..rendered_tables import latex
 
 
@@ -58,6 +59,7 @@ def test_the_supplement_includes_every_table():
         costed_with_timed_passes,
         with_categories,
         streamed,
+        with_loads,
     ],
 )
 def test_every_table_is_one_tabular_with_rows_of_equal_length(name, make):

@@ -24,12 +24,14 @@ from ..paper_analyses import (
     with_categories,
     without_drafts,
 )
+from ..planted_loads import with_loads
 from ..rendered_tables import SPECIFICATIONS, page_tables, shown
 
 MAKERS = [
     *(full, single, without_drafts, sampled, several_types, several_methods),
     *(several_ways, controlled, costed, costed_with_timed_passes, compared, with_categories),
     streamed,
+    with_loads,
 ]
 
 

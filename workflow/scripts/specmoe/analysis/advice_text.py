@@ -9,7 +9,9 @@ import pandas as pd
 from specmoe.analysis.advice import Answer, Standing
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.category_text import describe_categories
+from specmoe.analysis.concurrency_text import describe_concurrency
 from specmoe.analysis.labelled import Record, advised_targets, draft_labels, records, table
+from specmoe.analysis.labelled_loads import change_cells
 from specmoe.analysis.labelled_workloads import category_cells, gap_cells
 from specmoe.analysis.spread_text import precise
 from specmoe.config.methods import is_ngram, methods_of
@@ -52,6 +54,8 @@ def describe_advice(analysis: Analysis) -> str:
     every = table(analysis, "advice")["target"]
     if alone := ", ".join(every[~every.isin(advised["target"])]):
         lines += ["", *_wrapped(f"No runs with a draft and their own baselines: {alone}", "")]
+    if loads := describe_concurrency(analysis):
+        lines += ["", "Requests at once", *(part for text in loads for part in _wrapped(text))]
     lines += ["", *_wrapped(_footnote(campaign), "")]
     return "\n".join(lines) + "\n"
 
@@ -69,7 +73,9 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
         more = {"by_category": by_category} if by_category else {}
         targets.append(_plain(row) | {"measured": own} | more)
     confidence = float(analysis.campaign["confidence"].iloc[0])
-    return {"campaign": analysis.name, "confidence": confidence, "targets": targets}
+    loads = [_plain(row) for row in records(change_cells(analysis))]
+    more = {"requests_at_once": loads} if loads else {}
+    return {"campaign": analysis.name, "confidence": confidence, "targets": targets} | more
 
 
 def _target(

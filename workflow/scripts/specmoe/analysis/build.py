@@ -14,6 +14,7 @@ from specmoe.analysis.categories import (
     how_texts_end,
 )
 from specmoe.analysis.ceilings import ceilings
+from specmoe.analysis.concurrency import changes_with_concurrency, compare_loads, one_by_one
 from specmoe.analysis.controls import Control, with_controls
 from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.energy import energy_of_cells
@@ -87,6 +88,11 @@ class Analysis(TableFolder):
     types: pd.DataFrame = field(default_factory=pd.DataFrame)
     # The cells of targets that a suite measured with several methods, see `compare_methods`.
     methods: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # The cells of loads, and how their gains change with requests at once, see `compare_loads` and
+    # `changes_with_concurrency`, with of_label (the label of of_target). All other tables leave
+    # runs in loads out, but for models, drafts, suites, campaign and those of the audit.
+    concurrency: pd.DataFrame = field(default_factory=pd.DataFrame)
+    concurrency_changes: pd.DataFrame = field(default_factory=pd.DataFrame)
     # The cells with their energy, see `energy_of_cells`. Without rows where none was measured.
     energy: pd.DataFrame = field(default_factory=pd.DataFrame)
     # How long one waits for a token and for the answer, see `latency_of_cells` and
@@ -163,6 +169,8 @@ def analyse(
     `runs`, `pass_times` the table of `runs.pass_times`.
     """
     statistics, unrelated = config.statistics, config.audit.unrelated_drafts
+    all_runs, all_compared = runs, compared
+    runs, compared = one_by_one(runs), one_by_one(compared)
     usual = usual_runs(runs, config)
     usually_compared = compared[compared["run"].isin(usual["run"])]
     of_length = usually_compared["prompt"].str.startswith(PASSAGE_PREFIX).astype(bool)
@@ -176,11 +184,11 @@ def analyse(
         return with_controls(summarise_cells(members, statistics, [*CELL, *more]), unrelated, cards)
 
     cells = summarise(usually_compared)
-    drafts = list_drafts(runs, config.label)
+    drafts = list_drafts(all_runs, config.label)
     drafting = _without_controls(with_controls(usual[usual["draft"] != NO_DRAFT], unrelated, cards))
     waited = pd.concat([usual[usual["draft"] == NO_DRAFT], drafting])
     spread = spread_of_cells(compared, statistics)
-    sizes = sizes_of_cards(cards, by_setting(seen_experts(pass_times), runs))
+    sizes = sizes_of_cards(cards, by_setting(seen_experts(pass_times), all_runs))
     measured = Measured(usual, usually_compared, cells, spread, audit.audit)
     advice = advise(measured, config, cards)
     fitted, predicted = _costs(runs, compared, pass_times, config, cards)
@@ -199,6 +207,10 @@ def analyse(
             statistics,
         ),
         types=_types(_without_controls(cells), usually_compared, config, sizes),
+        concurrency=_labelled(compare_loads(all_compared, all_runs, statistics), config),
+        concurrency_changes=_labelled(
+            changes_with_concurrency(all_compared, all_runs, statistics), config
+        ),
         energy=energy_of_cells(cells, usual, statistics),
         latency=latency_of_cells(waited, statistics),
         token_gaps=curves_between_tokens(waited),
@@ -221,10 +233,10 @@ def analyse(
         marked=count_marked(audit.audit),
         power=audit.power,
         required_time=audit.required_time.assign(campaign=config.campaign.name),
-        models=_models(runs, config, cards),
+        models=_models(all_runs, config, cards),
         drafts=drafts,
-        suites=_suites(runs, config),
-        campaign=_campaign(runs, config, host),
+        suites=_suites(all_runs, config),
+        campaign=_campaign(all_runs, config, host),
     )
 
 
@@ -254,8 +266,13 @@ def _costs(
     at_usual = compared[compared["temperature"] == config.measurement.temperature]
     fitted = cost_tables.fit_pairs(at_usual, runs, pass_times, config.statistics)
     kinds = with_controls(at_usual, config.audit.unrelated_drafts, cards)
-    no_controls = kinds[kinds["imposed_acceptance"].notna() | (kinds["control"] == Control.NONE)]
+    imposed = kinds[kinds["imposed_acceptance"].notna()].index
+    no_controls = kinds.loc[imposed.union(_without_controls(kinds).index)]
     return fitted, cost_tables.predictions(fitted, no_controls, config.statistics)
+
+
+def _labelled(of_loads: pd.DataFrame, config: Config) -> pd.DataFrame:
+    return of_loads.assign(of_label=of_loads["of_target"].map(config.target_label))
 
 
 def required_times(analyses: Iterable[Analysis]) -> pd.DataFrame:

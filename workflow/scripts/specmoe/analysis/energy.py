@@ -26,6 +26,8 @@ def energy_of_cells(cells: pd.DataFrame, runs: pd.DataFrame, settings: Statistic
     energy_ratio_high, null with a single block; idle_w (mean idle power, in watts) and idle_share
     (of the energy: what the idle machine would have used in the same time), null if unknown.
     """
+    if cells.empty:
+        return pd.DataFrame(columns=COLUMNS)
     by_run = runs.set_index("run")
     energy = by_run["energy_j"].astype(float) / by_run["generated"].astype(float)
     compared = runs.assign(

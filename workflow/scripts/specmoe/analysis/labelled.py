@@ -13,6 +13,8 @@ from specmoe.analysis.advice import ADVICE_COLUMNS, SETTING_COLUMNS
 from specmoe.analysis.build import CARD_COLUMNS, Analysis
 from specmoe.analysis.categories import ENDING_COLUMNS, GAP_COLUMNS
 from specmoe.analysis.ceilings import CEILINGS
+from specmoe.analysis.concurrency import CHANGE_COLUMNS
+from specmoe.analysis.concurrency import COLUMNS as LOAD_COLUMNS
 from specmoe.analysis.controls import Control
 from specmoe.analysis.cost_tables import PAIR
 from specmoe.analysis.imposed_profiles import COLUMNS as PROFILE_COLUMNS
@@ -67,6 +69,8 @@ _COLUMNS = {
     """,
     "types": f"{_CELL} control network pass_bytes gain_ratio gain_ratio_low gain_ratio_high",
     "methods": f"{_CELL} control words setting drafting_share best",
+    "concurrency": " ".join([*LOAD_COLUMNS, "of_label"]),
+    "concurrency_changes": " ".join([*CHANGE_COLUMNS, "of_label"]),
     "energy": f"""
         {_WAY} suite target draft gamma control energy_source runs blocks joules_per_token
         baseline_joules_per_token energy_ratio energy_ratio_low energy_ratio_high idle_w idle_share

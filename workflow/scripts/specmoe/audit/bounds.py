@@ -4,16 +4,17 @@ Both favour the run. The time counts rounds alone, each as one token of the fast
 draft; the bytes are those of the weights that any single token needs.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from specmoe.audit.finding import Finding, Run, at_least, at_most, not_applicable
+from specmoe.audit.finding import Finding, Run, at_least, at_most, combined, not_applicable
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import NO_DRAFT, WAY
 from specmoe.config.methods import Method
+from specmoe.config.option_words import without_concurrency
 from specmoe.models.sizes import Size
 
 REQUIRED_TIME = [
@@ -54,9 +55,11 @@ def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, str], dict[str, float
     """Return, by protocol and engine, each model's time for a token in its fastest run alone.
 
     A mean would be no bound: other work on the machine slows runs, so a run can be faster than the
-    mean.
+    mean. Runs among several at once share their passes and time none; those of a load of a single
+    client count for their target like any other.
     """
-    plain = runs[runs["draft"] == NO_DRAFT]
+    plain = runs[(runs["draft"] == NO_DRAFT) & (runs["concurrency"] == 1)]
+    plain = plain.assign(target=plain["target"].map(without_concurrency))
     by_way: dict[tuple[str, str], dict[str, float]] = {}
     for (protocol, engine), members in plain.groupby(WAY):
         times = (1000 / members["tokens_per_second"]).groupby(members["target"]).min().dropna()
@@ -96,21 +99,46 @@ def draft_time(
 def check_draft_time(
     run: Run, times: Mapping[str, float], sizes: Mapping[str, Size], settings: AuditSettings
 ) -> Finding:
-    """Check that decoding took at least the time of its drafted tokens and rounds one by one."""
-    if not run.speculative:
-        return not_applicable("nothing was drafted")
-    if run.target not in times:
-        return not_applicable(f"{run.target} has no run without a draft to be timed by")
+    """Check that decoding took at least the time of its drafted tokens and rounds one by one.
+
+    Requests at once share passes. But no pass over tokens of many is faster than one over a single
+    token, so the bound holds for each of them, and for all passes of their load together.
+    """
+    target = run.timed_as
+    if target not in times:
+        return not_applicable(f"{target} has no run without a draft to be timed by")
+    parts = [*_own_time(run, times, sizes, settings), *_load_time(run, times, settings)]
+    if parts:
+        return combined(parts, "; ".join(part.why for part in parts))
+    known = "time, rounds or drafted tokens are not known"
+    return not_applicable(known if run.speculative else "nothing was drafted")
+
+
+def _own_time(
+    run: Run, times: Mapping[str, float], sizes: Mapping[str, Size], settings: AuditSettings
+) -> Iterator[Finding]:
     draft = draft_time(run, times, sizes, settings)
-    needed = _needed_ms(run, times[run.target], draft.ms)
-    if needed is None or run.decode_ms is None:
-        return not_applicable("time, rounds or drafted tokens are not known")
+    needed = _needed_ms(run, times[run.timed_as], draft.ms)
+    if not run.speculative or needed is None or run.decode_ms is None:
+        return
     why = (
-        f"{run.rounds} rounds at {times[run.target]:.2f} ms ({run.target} alone) and"
+        f"{run.rounds} rounds at {times[run.timed_as]:.2f} ms ({run.timed_as} alone) and"
         f" {run.drafted} drafted tokens at {draft.ms:.2f} ms ({draft.basis}) need"
         f" {needed:.0f} ms; decoding took {run.decode_ms:.0f} ms"
     )
-    return at_least(run.decode_ms, needed * (1 - settings.time_tolerance), why)
+    yield at_least(run.decode_ms, needed * (1 - settings.time_tolerance), why)
+
+
+def _load_time(run: Run, times: Mapping[str, float], settings: AuditSettings) -> Iterator[Finding]:
+    if run.load_s is None or run.load_decodes is None:
+        return
+    needed = run.load_decodes * times[run.timed_as]
+    why = (
+        f"{run.load_decodes} passes of its load at {times[run.timed_as]:.2f} ms"
+        f" ({run.timed_as} alone, a single token) need {needed:.0f} ms; the load took"
+        f" {1000 * run.load_s:.0f} ms"
+    )
+    yield at_least(1000 * run.load_s, needed * (1 - settings.time_tolerance), why)
 
 
 def check_bandwidth(
@@ -133,7 +161,8 @@ def check_read_rate(
     """Check that the passes read their weights no faster than memory delivers them.
 
     `round_bytes` returns what a round's pass of a mean width in tokens reads. Replays and passes
-    without a draft count as those of a single token.
+    without a draft count as those of a single token. The passes of one request are read within its
+    own time, whoever shares them.
     """
     if bandwidth is None:
         return not_applicable("the machine's memory bandwidth is not known")
@@ -149,13 +178,15 @@ def check_read_rate(
     if not passes or not run.decode_ms:
         return not_applicable("time or number of passes is not known")
     rounds, drafted = run.rounds or 0, run.drafted or 0
-    width = 1 + drafted / rounds if rounds else 1.0
+    # A pass has tokens of all requests at once.
+    width = run.concurrency * (1 + drafted / rounds if rounds else 1.0)
     read = rounds * round_bytes(target, width) + max(passes - rounds, 0) * target.pass_bytes(1)
     of_draft, and_draft = _draft_bytes(run, target, sizes, settings)
     rate = (read + of_draft) / run.decode_ms * 1000
+    at_once = f" of {run.concurrency} requests" if run.concurrency > 1 else ""
     why = (
         f"{passes} passes of {read / passes / 1e9:.2f} GB ({run.target}, {width:.1f} tokens a"
-        f" round){and_draft} in {run.decode_ms / 1000:.2f} s read {rate / 1e9:.0f} GB/s;"
+        f" round{at_once}){and_draft} in {run.decode_ms / 1000:.2f} s read {rate / 1e9:.0f} GB/s;"
         f" memory gives {bandwidth.bytes_per_second / 1e9:.0f} GB/s"
     )
     return at_most(rate, bandwidth.most(settings), why)
@@ -173,10 +204,10 @@ def required_time(
     rows = []
     for run in map(Run.of, runs.to_dict("records")):
         times = by_way.get(run.way, {})
-        if not run.speculative or run.target not in times:
+        if not run.speculative or run.timed_as not in times:
             continue
         draft = draft_time(run, times, sizes, settings)
-        needed = _needed_ms(run, times[run.target], draft.ms)
+        needed = _needed_ms(run, times[run.timed_as], draft.ms)
         moe = run.target_model in sizes and sizes[run.target_model].experts > 0
         identity = (run.run, run.suite, run.target, run.draft, run.gamma)
         rows.append((*identity, "moe" if moe else "dense", run.decode_ms, needed))

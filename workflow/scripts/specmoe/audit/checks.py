@@ -45,6 +45,7 @@ class Evidence:
     runs: Mapping[str, Run]
     repeats: _Repeats
     answers: Mapping[tuple[Any, ...], Answers]
+    loads: Mapping[str, int]  # tokens of the measured runs of each load
     divergences: Mapping[str, Gap]
     times: Mapping[tuple[str, str], Mapping[str, float]]
     sizes: Mapping[str, Size]
@@ -81,7 +82,9 @@ CHECKS: dict[str, Check] = {
         Level.IMPOSSIBLE,
         "Give another number of tokens than its rounds and accepted tokens add up to.",
         _COUNTS,
-        lambda run, given: check_accounting(run, given.baseline(run)),
+        lambda run, given: check_accounting(
+            run, given.baseline(run), given.loads.get(run.load or "")
+        ),
     ),
     "draft_time": Check(
         "draft-time bound",
@@ -189,6 +192,7 @@ def gather_evidence(
         {run.run: run for run in listed},
         _references(listed),
         _answers(listed),
+        _loads(listed),
         divergences or {},
         single_token_ms(runs),
         sizes,
@@ -293,6 +297,15 @@ def _repeated(run: Run) -> tuple[Any, ...]:
 
 def _asked(run: Run) -> tuple[Any, ...]:
     return run.way, run.target, run.draft, run.gamma, run.n_predict, run.temperature
+
+
+def _loads(runs: list[Run]) -> dict[str, int]:
+    """Return the tokens that the measured runs of each load generated."""
+    tokens: Counter[str] = Counter()
+    for run in runs:
+        if run.load is not None:
+            tokens[run.load] += run.generated or 0
+    return tokens
 
 
 def _answers(runs: list[Run]) -> dict[tuple[Any, ...], Answers]:

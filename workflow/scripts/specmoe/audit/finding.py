@@ -11,6 +11,7 @@ import pandas as pd
 
 from specmoe.config.block import NO_DRAFT, Protocol, Stop
 from specmoe.config.methods import Method, methods_of
+from specmoe.config.option_words import without_concurrency
 
 
 class CheckVerdict(StrEnum):
@@ -51,6 +52,11 @@ class Run:
     temperature: float
     imposed_acceptance: float | None
     seed: int | None
+    concurrency: int
+    load_s: float | None
+    load_tokens: int | None
+    load_tokens_per_second: float | None
+    load_decodes: int | None
     generated: int | None
     prompt_ms: float | None
     decode_ms: float | None
@@ -99,6 +105,19 @@ class Run:
     def methods(self) -> tuple[Method, ...]:
         """Its ways of drafting, in order."""
         return methods_of(self.method)
+
+    @property
+    def load(self) -> str | None:
+        """The load that it was a part of: its block and side, and the pass through the prompts."""
+        if self.load_s is None:
+            return None
+        side, _, number = self.run.rsplit("/", 2)
+        return f"{side}/{number}"
+
+    @property
+    def timed_as(self) -> str:
+        """The target with its options, whose runs one after the other time a single token."""
+        return without_concurrency(self.target)
 
     @property
     def by_model(self) -> bool:

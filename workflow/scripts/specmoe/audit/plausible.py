@@ -26,6 +26,8 @@ def check_baseline_time(run: Run, baseline: Run | None, settings: AuditSettings)
         return not_applicable("nothing was drafted")
     if run.protocol != Protocol.PAIRED or baseline is None:
         return not_applicable("it has no baseline of the same program and prompt")
+    if run.load is not None:
+        return not_applicable("its passes and its drafting were shared with other requests")
     passes, took = run.passes_after_prompt, baseline.decode_ms
     if not passes or not took or not baseline.timed_tokens or run.decode_ms is None:
         return not_applicable("time or number of passes is not known")

@@ -8,6 +8,7 @@ from typing import Any, Self
 import pandas as pd
 
 from specmoe.analysis.build import Analysis, analyse, by_setting, required_times
+from specmoe.analysis.concurrency import one_by_one
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.tables import Audit
@@ -78,8 +79,8 @@ def build_analysis(
         tables["reported"] = compare(study.reported, own)
     if own.of_study:
         tables["method_notes"] = method_notes(
-            runs,
-            compared,
+            one_by_one(runs),
+            one_by_one(compared),
             own,
             cards,
             study.passage_words,

@@ -14,6 +14,8 @@ ITSELF = "itself"  # among a suite's drafts: every target drafts for itself
 LONG_WARMUP_S = 1.0
 # How a suite is measured, as columns of its rows. Rates of two ways are not comparable.
 WAY = ["protocol", "engine"]
+# Seeds of a run's further passes at a temperature, beyond any number of repeats.
+SEED_STEP = 1000
 PASSAGE_PREFIX = "passage-"  # of the ids of prompts that are cut to an exact length
 
 
@@ -167,6 +169,9 @@ class Block:
     extra_args: tuple[str, ...] = ()
     options_id: str = ""
     token_times: bool = False  # whether answers are streamed
+    # Requests at once, under a steady load; None: one after the other, see `measure.load`. It is a
+    # part of `options_id`.
+    concurrency: int | None = None
 
     @property
     def speculates(self) -> bool:
@@ -196,6 +201,11 @@ class Block:
     def options_text(self) -> str:
         """The engine's options as rows have them; empty without any."""
         return options_text(self.engine_options, self.extra_args)
+
+    @property
+    def slots(self) -> int:
+        """How many requests its servers take at once."""
+        return self.concurrency or 1
 
     @property
     def measures_alone(self) -> bool:
@@ -230,6 +240,10 @@ class Block:
     def run_id(self, side: Side, prompt: str, number: int) -> str:
         """Return the id, unique in the campaign, of a side's run of a prompt in a pass."""
         return f"{self.block}/{side.name}/{prompt}/p{number}"
+
+    def run_seed(self, number: int) -> int:
+        """Return the seed of sampling of the runs of a pass; greedy passes share one."""
+        return self.seed + (SEED_STEP * number if self.temperature > 0 else 0)
 
     def to_json(self) -> str:
         """Return the block as JSON on one line."""

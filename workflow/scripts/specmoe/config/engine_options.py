@@ -6,7 +6,7 @@ the names with what `llama-server --help` prints.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -25,6 +25,7 @@ from specmoe.config.option_words import (
     OF_DRAFT,
     Options,
     OptionValue,
+    concurrent_setting,
     options_id,
     options_text,
     value_text,
@@ -181,11 +182,22 @@ class Setting:
     extra_args: tuple[str, ...]
     id: str  # empty: those of the campaign
     label: str
+    concurrency: int | None = None  # requests at once; None: one after the other, without a load
 
     @property
     def text(self) -> str:
         """The options as rows have them, see `options_text`."""
         return options_text(self.options, self.extra_args)
+
+    def at(self, concurrency: int) -> "Setting":
+        """Return the same options under a load of so many requests at once."""
+        words = f"{concurrency} at once"
+        return replace(
+            self,
+            id=concurrent_setting(self.id, concurrency),
+            label=", ".join([*filter(None, [self.label]), words]),
+            concurrency=concurrency,
+        )
 
     @property
     def threads(self) -> int | None:

@@ -15,8 +15,9 @@ _REFUSED: dict[str, str] = {
         sleep-idle-seconds sse-ping-interval ui* no-ui* webui* no-webui*
     """,
     "the workflow's requests have no key": "api-key*",
-    "each process has one slot, with measurement.context": """
-        parallel np ctx-size c kv-unified* kvu no-kv-unified no-kvu cont-batching cb
+    "a suite's concurrency says how many requests there are at once": "parallel np",
+    "each slot of a process has measurement.context": """
+        ctx-size c kv-unified* kvu no-kv-unified no-kvu cont-batching cb
         no-cont-batching nocb context-shift no-context-shift fit-ctx fitc keep
     """,
     "a run must find nothing of an earlier one": """

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from specmoe.config.all_methods import NOTHING_SAID, FilesSay, spell_out
 from specmoe.config.base import describe_fault
 from specmoe.config.block import ITSELF, NO_DRAFT, PASSAGE_PREFIX, Block, Protocol, Stop
-from specmoe.config.drafting import Drafting
+from specmoe.config.drafting import Drafting, heeded
 from specmoe.config.engines import PathEngine
 from specmoe.config.expand_workloads import expand_workloads
 from specmoe.config.matrix import comparison_of, left_out_blocks, list_blocks, suite_blocks
@@ -53,7 +53,7 @@ _UNION_BRANCHES = ("list[", "literal[")
 
 # The lists of a suite whose product its blocks are.
 _LISTS = ["targets", "drafts", "gammas", "prompts", "workloads", "prompt_lengths"]
-_LISTS += ["temperatures", "imposed_acceptance"]
+_LISTS += ["temperatures", "imposed_acceptance", "concurrency"]
 
 
 def load(
@@ -249,6 +249,7 @@ def _check_suite(config: Config, name: str, suite: Suite) -> None:
     _check_engine(config, name)
     blocks = suite_blocks(config, name)
     _check_block_prompts(blocks[0], place)
+    _check_concurrency(config, name, len(blocks[0].prompts))
     sides = [side for block in blocks for side in block.sides]
     gamma = max((side.longest for side in sides), default=0)
     generated = config.measurement.n_predict + gamma
@@ -271,7 +272,7 @@ def _check_options(config: Config, name: str, suite: Suite) -> None:
     """Check that a suite's options of the engine differ, and that something heeds them."""
     place = f"suites.{name}.engine_options"
     settings = config.option_settings(name)
-    if len({setting.text for setting in settings}) < len(settings):
+    if len({(setting.text, setting.concurrency) for setting in settings}) < len(settings):
         _refuse(place, "two entries are the same")
     if config.protocol_of(name) == Protocol.PUBLISHED and any(one.text for one in settings):
         _refuse(place, "the commands of protocol published take no options of the engine")
@@ -280,6 +281,29 @@ def _check_options(config: Config, name: str, suite: Suite) -> None:
     of_draft = sorted(filter(concerns_draft, own))
     if of_draft and not models_draft:
         _refuse(place, f"{of_draft[0]} is of a draft, and no model drafts in this suite")
+
+
+def _check_concurrency(config: Config, name: str, prompts: int) -> None:
+    """Check that a suite can be measured with several requests at once, if it asks for that."""
+    suite = config.suites[name]
+    place = f"suites.{name}.concurrency"
+    if not suite.concurrency:
+        return
+    if config.protocol_of(name) == Protocol.PUBLISHED:
+        _refuse(place, "the commands of protocol published generate one text at a time")
+    for way in suite.ways:
+        if "history" in heeded(way.method):
+            _refuse(
+                place,
+                f"{way.name} keeps what it saw of one request for the others, so requests at once"
+                " would draft for each other; give it a suite of its own",
+            )
+    if prompts < max(suite.concurrency):
+        _refuse(
+            place,
+            f"{max(suite.concurrency)} clients need as many prompts at least, to be busy at once,"
+            f" and this suite has {prompts}; several times as many make a steady load",
+        )
 
 
 def _check_ways(config: Config, name: str, suite: Suite) -> None:

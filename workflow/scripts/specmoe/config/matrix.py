@@ -180,6 +180,7 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
                     extra_args=setting.extra_args,
                     options_id=setting.id,
                     token_times=measurement.token_times,
+                    concurrency=setting.concurrency,
                 )
             )
     return blocks

@@ -19,6 +19,8 @@ OF_DRAFT = "-draft"
 _SAFE = re.compile(r"[A-Za-z0-9._=-]+")
 _LONGEST_ID = 80  # characters; a file's name may have 255 bytes
 _DIGITS = 8
+CONCURRENCY = "concurrency"
+_AT_ONCE = re.compile(rf"\+{CONCURRENCY}=\d+$")
 _DEFAULT = "default"  # a value that an entry takes back from the campaign
 
 
@@ -54,10 +56,22 @@ def target_setting(target: str, of_options: str) -> str:
     return f"{target}+{of_options}" if of_options else target
 
 
+def concurrent_setting(of_options: str, concurrency: int | None) -> str:
+    """Return the id of options with the number of requests at once, if a suite states one."""
+    if concurrency is None:
+        return of_options
+    return "+".join([*filter(None, [of_options]), f"{CONCURRENCY}={concurrency}"])
+
+
 def parts_of_setting(setting: str) -> tuple[str, str]:
     """Return the target and the options' id of a `target_setting`: no name has its sign."""
     target, _, of_options = setting.partition("+")
     return target, of_options
+
+
+def without_concurrency(setting: str) -> str:
+    """Return a `target_setting` without the number of requests at once, if it has one."""
+    return _AT_ONCE.sub("", setting)
 
 
 def value_text(value: OptionValue) -> str:

@@ -158,6 +158,13 @@ class Suite(Strict):
         " `measurement`; `{}` is the campaign's own. Target alone and target with a draft have the"
         " same",
     )
+    concurrency: list[Annotated[int, Field(ge=1, le=64)]] = Field(
+        default=[],
+        description="requests at once: each number makes comparisons of its own, in which so many"
+        " clients keep a server busy. Rows then have the load's throughput, and baselines are those"
+        " of the same number. `1` is such a load of a single client. Without it requests follow one"
+        " another",
+    )
     protocol: Protocol | None = Field(
         default=None, description="replaces the campaign's protocol for this suite"
     )
@@ -360,14 +367,25 @@ class Config(Strict):
         return stops | {self.measurement.stop} if sends_more else stops
 
     def option_settings(self, suite: str) -> list[Setting]:
-        """Return the engine's options with which a suite measures, one after the other."""
+        """Return the settings with which a suite measures, one after the other.
+
+        They are the engine's options, each at every number of requests at once.
+        """
+        settings, at_once = self._settings_alone(suite), self.suites[suite].concurrency
+        return [one.at(number) for one in settings for number in at_once] if at_once else settings
+
+    def _settings_alone(self, suite: str) -> list[Setting]:
         entries = self.suites[suite].engine_options or [EngineOptions()]
         return [self.measurement.engine_options.overlaid(entry) for entry in entries]
 
     def option_setting(self, of_options: str) -> Setting:
         """Return the engine's options by their id; those of the campaign have the empty one."""
         own = self.measurement.engine_options.overlaid(EngineOptions())
-        named = (one for suite in self.campaign.suites for one in self.option_settings(suite))
+        named = (
+            one
+            for suite in self.campaign.suites
+            for one in [*self._settings_alone(suite), *self.option_settings(suite)]
+        )
         return {"": own, **{setting.id: setting for setting in named}}[of_options]
 
     def of_campaign(self) -> Self:

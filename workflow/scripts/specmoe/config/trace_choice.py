@@ -69,6 +69,7 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
         engine_options=options.options,
         extra_args=options.extra_args,
         options_id=options.id,
+        concurrency=None,
     )
     return Demonstration(
         block=block,

@@ -10,6 +10,7 @@ ACCEPTED = "spec_decode_num_accepted_tokens_total"
 ROUNDS = "spec_decode_num_drafts_total"
 ACCEPTED_AT = "spec_decode_num_accepted_tokens_per_pos_total/{position}"
 DECODES = "n_decode_total"
+PROCESSING = "requests_processing"
 
 
 def tokens_per_second(answer: Mapping[str, Any]) -> float | None:

@@ -58,6 +58,7 @@ class Job:
             context=block.context,
             threads=block.threads or physical_cores(),
             gpu_layers=block.gpu_layers,
+            slots=block.slots,
             options=block.engine_options,
             extra_args=block.extra_args,
             speculation=drafting if side.speculates else (),

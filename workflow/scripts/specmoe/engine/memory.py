@@ -4,6 +4,8 @@ from specmoe.config.backend import COPYING, Backend
 
 # Beside the weights of each process: context, recurrent states, compute buffers.
 WORKING_BYTES = 10**9
+# A dense model of 32 layers caches so much for each token; each request at once has a context.
+CACHE_BYTES_PER_TOKEN = 2**17
 # macOS lets a GPU wire about three quarters of the memory; drivers and the desktop need the rest.
 USABLE = {
     **{Backend.METAL: 0.75, Backend.CPU: 0.9},
@@ -17,12 +19,23 @@ def usable_memory(memory_bytes: int, gpu_memory_bytes: int | None, backend: Back
     return round((own or memory_bytes) * USABLE[backend])
 
 
+def working_bytes(slots: int, context: int) -> int:
+    """Return the bytes that a process with so many slots needs beside its weights."""
+    return WORKING_BYTES + (slots - 1) * context * CACHE_BYTES_PER_TOKEN
+
+
 def bytes_together(
-    target_bytes: int, draft_bytes: int, sides: int, speculating: int, backend: Backend
+    target_bytes: int,
+    draft_bytes: int,
+    sides: int,
+    speculating: int,
+    backend: Backend,
+    working: int = WORKING_BYTES,
 ) -> int:
     """Return the bytes that a block's processes need while all are live.
 
-    `sides` counts all processes, `speculating` those with a draft. `COPYING` backends copy the
+    `sides` counts all processes, `speculating` those with a draft; each needs `working` beside its
+    weights. `COPYING` backends copy the
     weights of each process. Elsewhere files are mapped, and processes share them; what the CPU
     backend repacks is not shared, and is found by measuring (`measure.paired`).
     """
@@ -30,4 +43,4 @@ def bytes_together(
         weights = sides * target_bytes + speculating * draft_bytes
     else:
         weights = target_bytes + (draft_bytes if speculating else 0)
-    return weights + sides * WORKING_BYTES
+    return weights + sides * working

@@ -68,30 +68,39 @@ def server_command(
     context: int,
     threads: int,
     gpu_layers: int,
+    slots: int = 1,
     options: Mapping[str, OptionValue] | None = None,
     extra_args: Sequence[str] = (),
     speculation: Sequence[str] = (),
 ) -> list[str]:
     """Return llama-server's command line, without the address it listens on.
 
-    The server has one slot, reuses no earlier prompt, and counts. `speculation`, see
-    `flags.speculation_flags` and `flags.drafting_options`, is the only difference between a
-    speculative run and its baseline. `gpu_layers` 0 means a backend without GPU; `options` and
-    `extra_args` are those of `config.engine_options`. The engines of March and of November 2026
-    both know the flag `--no-webui`, and no other name of it.
+    Each of the server's `slots` has `context` tokens of its own: without `--kv-unified` the engine
+    divides the context among them (src/llama-context.cpp). It reuses no earlier prompt, and counts.
+    `speculation`, see `flags.speculation_flags` and `flags.drafting_options`, is the only
+    difference between a speculative run and its baseline. `gpu_layers` 0 means a backend without
+    GPU; `options` and `extra_args` are those of `config.engine_options`. The engines of March and
+    of November 2026 both know the flag `--no-webui`, and no other name of it.
     """
-    command = [str(binary), "--model", str(target), "--ctx-size", str(context)]
-    command += ["--parallel", "1", "--ctx-checkpoints", "0", "--cache-ram", "0"]
+    command = [str(binary), "--model", str(target), "--ctx-size", str(slots * context)]
+    command += ["--parallel", str(slots), "--ctx-checkpoints", "0", "--cache-ram", "0"]
     command += ["--metrics", "--no-webui", "--log-verbosity", "4"]
     computing = computing_flags(gpu_layers, {**(options or {}), "threads": threads})
     return [*command, *computing, *extra_args, *speculation]
 
 
 def _completion(
-    prompt: list[int], n_predict: int, temperature: float, seed: int, *, until_end: bool
+    prompt: list[int],
+    n_predict: int,
+    temperature: float,
+    seed: int,
+    *,
+    until_end: bool,
+    slot: int | None,
 ) -> dict[str, Any]:
-    """Return what `/completion` is asked for, streamed or not."""
+    """Return what `/completion` is asked for, streamed or not; without `slot` of any slot."""
     greedy = {"top_k": 1} if temperature == 0 else {}
+    of_slot = {} if slot is None else {"id_slot": slot}
     return {
         "prompt": prompt,
         "n_predict": n_predict,
@@ -99,6 +108,7 @@ def _completion(
         "seed": seed,
         "ignore_eos": not until_end,
         "return_tokens": True,
+        **of_slot,
         **greedy,
     }
 
@@ -254,6 +264,7 @@ class Server:
         n_probs: int = 0,
         reuse: bool = False,
         until_end: bool = False,
+        slot: int | None = None,
     ) -> dict[str, Any]:
         """Generate exactly `n_predict` tokens after `prompt` and return the server's answer.
 
@@ -267,7 +278,7 @@ class Server:
         Raises MeasurementError for an answer without tokens and times, or with times that are
         longer than the request took.
         """
-        asked = _completion(prompt, n_predict, temperature, seed, until_end=until_end)
+        asked = _completion(prompt, n_predict, temperature, seed, until_end=until_end, slot=slot)
         asked |= {"cache_prompt": reuse, "n_probs": n_probs}
         clock = time.perf_counter()
         answer: dict[str, Any] = self._ask("/completion", COMPLETION, asked)
@@ -283,13 +294,14 @@ class Server:
         temperature: float,
         seed: int,
         until_end: bool = False,
+        slot: int | None = None,
     ) -> Generator[Piece, None, None]:
         """Generate as `complete` does, and return the answer piece by piece as it arrives.
 
         Closing the iterator closes the connection, and the server gives the request up. Several
         threads may stream from one server. Raises MeasurementError as `complete` does.
         """
-        asked = _completion(prompt, n_predict, temperature, seed, until_end=until_end)
+        asked = _completion(prompt, n_predict, temperature, seed, until_end=until_end, slot=slot)
         asked |= {"cache_prompt": False, "stream": True, "timings_per_token": True}
         clock = time.perf_counter()
         chunks = self._chunks("POST", "/completion", json=asked, headers=_LAST_OF_CONNECTION)

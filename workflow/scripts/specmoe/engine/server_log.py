@@ -23,6 +23,10 @@ _STATISTICS = re.compile(
     r".*dur\(b,g,a\) = [\d.]+, ([\d.]+), "
 )
 
+# The lines of a slot: which one it is, and that it begins with a request ("processing task").
+_SLOT = re.compile(r"\bid +(\d+) \| task ")
+_TASK = re.compile(r"\bid +(\d+) \| task \d+ \| processing task")
+
 # A line of an error, after its time, or of a command line that is refused.
 _FIRST_ERROR = re.compile(r"^(?:\d[\d.]* E +|(?=error))(.+)$", re.MULTILINE)
 # Why a server speculates otherwise than it was told; it says so in its log alone.
@@ -79,6 +83,27 @@ def read_requests(log: str) -> list[Request]:
             requests[-1].counts.append(_since(since_start.get(kind), now))
             since_start[kind] = now
     return requests if requests[-1].counts else requests[:-1]
+
+
+def read_slots(log: str) -> dict[int, list[Request]]:
+    """Return what the log says of each request, by the slot that served it and in its order.
+
+    Requests that are served at once have their verifications alone: the counts of types are those
+    of the whole server.
+    """
+    slots: dict[int, list[Request]] = {}
+    for line in log.splitlines():
+        if found := _TASK.search(line):
+            slots.setdefault(int(found[1]), []).append(Request())
+        elif verification := read_verification(line):
+            slots[_slot_of(line)][-1].verifications.append(verification)
+    return slots
+
+
+def _slot_of(line: str) -> int:
+    found = _SLOT.search(line)
+    assert found is not None  # each line of a verification names its slot
+    return int(found[1])
 
 
 def read_verification(line: str) -> Verification | None:

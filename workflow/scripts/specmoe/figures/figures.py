@@ -10,6 +10,7 @@ from specmoe.figures import (
     by_gamma,
     by_parameters,
     categories,
+    concurrency,
     costs,
     latency,
     methods,
@@ -29,7 +30,7 @@ NOT_MEASURED = "not measured in this campaign"
 
 _MODULES = (
     *(by_parameters, by_gamma, throughput, prompt_lengths, required_time, temperatures, types),
-    *(methods, positions, costs, protocols, side_by_side, categories, latency),
+    *(methods, positions, costs, protocols, side_by_side, categories, concurrency, latency),
 )
 
 

@@ -9,7 +9,7 @@ in batches as wide as that run's? If batches alone close the gap, they are the c
 
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,12 +91,13 @@ def baseline_blocks(rows: Iterable[Mapping[str, Any]], target: str) -> list[str]
     return list(dict.fromkeys(alone))
 
 
-def widths(gamma: int) -> list[int]:
-    """Return the widths of batches to ask about, up to a full verification.
+def widths(gamma: int, slots: int = 1) -> list[int]:
+    """Return the widths of batches to ask about, up to a full verification of all requests at once.
 
     Kernels change at powers of two, and take the remaining rows one by one.
     """
-    return sorted({2**power for power in range(1, (gamma + 1).bit_length())} | {gamma + 1})
+    widest = slots * (gamma + 1)
+    return sorted({2**power for power in range(1, widest.bit_length())} | {widest})
 
 
 def judge(divergence: Divergence, readings: Mapping[int, list[Candidate]]) -> TokenGap:
@@ -137,7 +138,8 @@ def judge_all(
     judged = []
     commands = []
     for number, (setting, members) in enumerate(groups.items()):
-        some_block = blocks[members[0].baseline_block]
+        # Of one request after the other; reading in wide batches stands for requests at once.
+        some_block = replace(blocks[members[0].baseline_block], concurrency=None)
         command = [*job.command(some_block, Side()), *_KEEPS_ALL]
         log = job.server_log.with_suffix(f".{number}.log") if number else job.server_log
         known: _Readings = {}
@@ -191,7 +193,7 @@ def _readings(
     [source] = [one for one in block.prompts if one.prompt == divergence.prompt]
     prompt = prompt_ids(server, source, block, root)
     readings = {}
-    for width in (1, *widths(divergence.gamma)):
+    for width in (1, *widths(divergence.gamma, block.slots)):
         question = divergence.prompt, divergence.prefix, width
         if question not in known:
             sizes = batches(divergence.position, width)

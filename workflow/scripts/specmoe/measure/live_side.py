@@ -2,7 +2,8 @@
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, astuple
 from pathlib import Path
@@ -20,11 +21,17 @@ from specmoe.config.block import (
 )
 from specmoe.config.methods import METHODS, history_needed, is_ngram
 from specmoe.config.prompt_lines import Content, read_content
-from specmoe.engine.counters import stopped_by
+from specmoe.engine.counters import ACCEPTED, DRAFTED, stopped_by, tokens_per_second
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import physical_cores
 from specmoe.engine.server import Server, Settings
-from specmoe.engine.server_log import Request, read_requests, reason_not_to_speculate
+from specmoe.engine.server_log import (
+    Request,
+    read_requests,
+    read_slots,
+    reason_not_to_speculate,
+)
+from specmoe.engine.stream import Piece
 from specmoe.engine.taken_away import Watch
 from specmoe.errors import MeasurementError
 
@@ -59,7 +66,9 @@ class LiveSide:
         self.prompts_before: int | None = None  # that the present server has read; None: not kept
         self._job = job
         self._peaks: list[int] = []
-        self._logged: list[list[Request]] = []  # by server that has ended
+        # What each server that has ended logged of its requests, by slot and in the slot's order.
+        self._logged: list[dict[int, list[Request]]] = []
+        self._sent: Counter[int] = Counter()  # requests of the present server, by slot
         self._pass = 0
 
     @property
@@ -82,6 +91,7 @@ class LiveSide:
             self.start_ms += (time.perf_counter() - clock) * 1000
             self.processes += 1
             self.requests = 0
+            self._sent.clear()
             self.prompts_before = 0 if self.side.history else None
             self.settings = self.server.settings()
             self.watch = Watch(
@@ -113,12 +123,34 @@ class LiveSide:
         *,
         until_end: bool = False,
         streamed: bool = False,
+        slot: int = 0,
     ) -> dict[str, Any]:
         """Return the answer to a prompt of the block, see `generate`."""
         self.requests += 1
+        self._sent[slot] += 1
         return generate(
-            self.server, self.block, ids, n_predict, seed, until_end=until_end, streamed=streamed
+            self.server,
+            self.block,
+            ids,
+            n_predict,
+            seed,
+            until_end=until_end,
+            streamed=streamed,
+            slot=None if self.block.concurrency is None else slot,
         )
+
+    def stream(
+        self, ids: list[int], n_predict: int, seed: int, slot: int
+    ) -> Generator[Piece, None, None]:
+        """Return the answer to a prompt of the block piece by piece, see `Server.stream`."""
+        self._sent[slot] += 1
+        return self.server.stream(
+            ids, n_predict=n_predict, temperature=self.block.temperature, seed=seed, slot=slot
+        )
+
+    def sent_to(self, slot: int) -> int:
+        """Return how many requests a slot of the present server was sent; a slot has one client."""
+        return self._sent[slot]
 
     def prepare(self, number: int, longest: list[int]) -> Watch:
         """Make the server ready for a run in pass `number`, and return what observes it.
@@ -160,10 +192,11 @@ class LiveSide:
         """Add to the side's runs what the logs of its ended servers say of them."""
         for run in runs:
             if run["side"] == self.side.name and self.side.speculates:
-                logged = self._logged[run["process"]][run["request"]]
+                logged = self._logged[run["process"]][run.get("slot", 0)][run["request"]]
                 run["verifications"] = [astuple(one) for one in logged.verifications]
-                run["by_type"] = [asdict(one) for one in logged.counts]
-                run["draft_ms"] = sum(one.draft_ms for one in logged.counts)
+                if self.block.concurrency is None:
+                    run["by_type"] = [asdict(one) for one in logged.counts]
+                    run["draft_ms"] = sum(one.draft_ms for one in logged.counts)
 
     def record(self) -> dict[str, Any]:
         """Return what the block's record holds of the side once its server has ended."""
@@ -183,11 +216,20 @@ class LiveSide:
         }
 
 
-def _read_log(one: LiveSide) -> list[Request]:
-    requests = read_requests(one.server.log_text())
-    if len(requests) != one.requests:
-        raise one.server.fault(f"the log has {len(requests)} of {one.requests} requests")
-    return requests
+def _read_log(one: LiveSide) -> dict[int, list[Request]]:
+    """Return what a server that has ended logged of its requests, by slot and in order."""
+    log = one.server.log_text()
+    if one.block.concurrency is None:
+        requests = read_requests(log)
+        if len(requests) != one.requests:
+            raise one.server.fault(f"the log has {len(requests)} of {one.requests} requests")
+        return {0: requests}
+    of_slots = read_slots(log)
+    for slot in range(one.block.slots):
+        logged, sent = len(of_slots.get(slot, [])), one.sent_to(slot)
+        if logged != sent:
+            raise one.server.fault(f"the log has {logged} of {sent} requests of slot {slot}")
+    return of_slots
 
 
 def _settled(times: Sequence[float]) -> bool:
@@ -264,6 +306,7 @@ def generate(
     *,
     until_end: bool = False,
     streamed: bool = False,
+    slot: int | None = None,
 ) -> dict[str, Any]:
     """Return the server's answer to a prompt of a block, see `Server.complete`.
 
@@ -272,12 +315,14 @@ def generate(
     `until_end` fewer because the target ended its text.
     """
     complete = server.complete_streamed if streamed else server.complete
+    pinned: dict[str, Any] = {} if slot is None else {"slot": slot}
     answer = complete(
         ids,
         n_predict=n_predict,
         temperature=block.temperature,
         seed=seed,
         until_end=until_end,
+        **pinned,
     )
     generated = len(answer["tokens"])
     ended = until_end and stopped_by(answer) == Stop.EOS and 0 < generated < n_predict
@@ -329,7 +374,7 @@ def _refuse_other_settings(one: LiveSide) -> None:
     block, settings = one.block, one.settings
     rounded_up = math.ceil(block.context / CONTEXT_STEP) * CONTEXT_STEP
     checks: list[tuple[str, object, list[object]]] = [
-        ("slots", settings.slots, [1]),
+        ("slots", settings.slots, [block.slots]),
         ("tokens of context", settings.context, [block.context, rounded_up]),
         ("speculative", settings.speculative, [one.side.speculates]),
         # A model without attention has no cache.
@@ -341,3 +386,13 @@ def _refuse_other_settings(one: LiveSide) -> None:
                 f"block {block.block} is not measured: llama-server reports {what} = {found},"
                 f" side {one.side.name} asks for {allowed[0]}"
             )
+
+
+def describe_run(block: Block, run: Mapping[str, Any]) -> str:
+    """Return the line of the job's log on a run."""
+    metrics, rate = run.get("metrics", {}), tokens_per_second(run["answer"])
+    line = f"run {run['order'] + 1} of {block.runs}: {run['run']}: {run['wall_ms'] / 1000:.2f} s,"
+    line += f" {len(run['answer']['tokens'])} tokens" if rate is None else f" {rate:.1f} tok/s"
+    if drafted := metrics.get(DRAFTED):
+        line += f", acceptance {metrics.get(ACCEPTED, 0) / drafted:.1%}"
+    return line

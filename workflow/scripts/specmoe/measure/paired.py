@@ -14,21 +14,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import Arrangement, Block, History, Side, Stop
+from specmoe.config.block import SEED_STEP, Arrangement, Block, History, Side, Stop
 from specmoe.config.gate import Gate
-from specmoe.engine.counters import ACCEPTED, DRAFTED, stopped_by, tokens_per_second
+from specmoe.engine.counters import DRAFTED, stopped_by
 from specmoe.engine.energy import Metered, find_meter, measure_idle
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id, load_average
-from specmoe.engine.memory import bytes_together
+from specmoe.engine.memory import bytes_together, working_bytes
 from specmoe.engine.server import Server
 from specmoe.engine.stream import WithheldError
 from specmoe.engine.taken_away import Measured, measure_undisturbed
-from specmoe.measure.live_side import LiveSide, prompt_ids, started
-from specmoe.measure.turns import Turn, turns_in_turn, turns_together
-
-# Seeds of a run's further passes at a temperature, beyond any number of repeats.
-SEED_STEP = 1000
+from specmoe.measure.live_side import LiveSide, describe_run, prompt_ids, started
+from specmoe.measure.load import measure_loads
+from specmoe.measure.turns import Turn, loads_in_turn, loads_together, turns_in_turn, turns_together
 
 _logger = logging.getLogger(__name__)
 
@@ -80,6 +78,7 @@ def arrange(block: Block, job: Job) -> Arrangement:
         len(block.sides),
         sum(side.speculates for side in block.sides),
         job.backend,
+        working_bytes(block.slots, block.context),
     )
     return Arrangement.TOGETHER if needed <= job.usable_memory else Arrangement.IN_TURN
 
@@ -95,11 +94,11 @@ def _measure_together(block: Block, job: Job) -> _Measured:
         prompts = _prompts(next(iter(live.values())).server, block, job.root)
         for one in live.values():
             one.warm_up(_longest(prompts))
-        metered = _metered(block, job)
-        runs = [
-            _measure_run(live[turn.side], turn, prompts, order, metered)
-            for order, turn in enumerate(turns_together(block))
-        ]
+        runs = (
+            _measure_runs(live, turns_together(block), prompts, job)
+            if block.concurrency is None
+            else measure_loads(live, loads_together(block), prompts)
+        )
         ends = _ends(live[Side()], prompts) if Side() in live else {}
     for one in live.values():
         one.add_traces(runs)
@@ -110,22 +109,36 @@ def _measure_in_turn(block: Block, job: Job) -> _Measured:
     ends: _Ends = {}
     sides: dict[Side, LiveSide] = {}
     runs: list[dict[str, Any]] = []
-    turns = turns_in_turn(block)
+    turns, loads = turns_in_turn(block), loads_in_turn(block)
     for side in dict.fromkeys(turn.side for turn in turns):
         with started(block, side, job) as one:
             prompts = _prompts(one.server, block, job.root)
             one.warm_up(_longest(prompts))
-            metered = _metered(block, job)
-            runs += [
-                _measure_run(one, turn, prompts, order, metered)
-                for order, turn in enumerate(turns)
-                if turn.side == side
-            ]
+            runs += (
+                _measure_runs({side: one}, turns, prompts, job)
+                if block.concurrency is None
+                else measure_loads({side: one}, loads, prompts)
+            )
             if not side.speculates:
                 ends = _ends(one, prompts)
         one.add_traces(runs)
         sides[side] = one
     return [sides[side] for side in block.sides], runs, ends
+
+
+def _measure_runs(
+    live: Mapping[Side, LiveSide],
+    turns: Sequence[Turn],
+    prompts: Mapping[str, list[int]],
+    job: Job,
+) -> list[dict[str, Any]]:
+    """Return those runs, one after the other, whose side is live; the sides are warm."""
+    metered = _metered(next(iter(live.values())).block, job)
+    return [
+        _measure_run(live[turn.side], turn, prompts, order, metered)
+        for order, turn in enumerate(turns)
+        if turn.side in live
+    ]
 
 
 def _ends(one: LiveSide, prompts: Mapping[str, list[int]]) -> _Ends:
@@ -163,14 +176,17 @@ def summary(runs: Sequence[Mapping[str, Any]]) -> str:
     sides = dict.fromkeys(run["side"] for run in runs)
     return (
         ", ".join(
-            f"{side} {_rate([run['answer'] for run in runs if run['side'] == side]):.1f}"
-            for side in sides
+            f"{side} {_rate([run for run in runs if run['side'] == side]):.1f}" for side in sides
         )
         + " tok/s"
     )
 
 
-def _rate(answers: Sequence[Mapping[str, Any]]) -> float:
+def _rate(runs: Sequence[Mapping[str, Any]]) -> float:
+    """Return the mean throughput of loads, or the rate of requests one after the other."""
+    if "load_tokens_per_second" in runs[0]:
+        return sum(float(run["load_tokens_per_second"]) for run in runs) / len(runs)
+    answers = [run["answer"] for run in runs]
     tokens = sum(len(answer["tokens"]) - 1 for answer in answers)
     seconds = sum(float(answer["timings"]["predicted_ms"]) for answer in answers) / 1000
     return tokens / seconds if tokens else 0.0
@@ -190,7 +206,7 @@ def _measure_run(
     metered: Metered | None,
 ) -> dict[str, Any]:
     block, ids = one.block, prompts[turn.source.prompt]
-    seed = block.seed + (SEED_STEP * turn.number if block.temperature > 0 else 0)
+    seed = block.run_seed(turn.number)
     if turn.side.imposed_rates is not None:
         # The engine draws what it accepts from the seed: with one seed all runs would draw alike,
         # and more of them would come no closer to the rates.
@@ -233,7 +249,7 @@ def _measure_run(
     several = len(run["answer"]["tokens"]) > 1
     if one.must_draft and several and not run["metrics"].get(DRAFTED):
         raise one.server.fault(f"run {name}: the server drafted nothing; its draft is not in use")
-    _logger.debug(_progress(block, run))
+    _logger.debug(describe_run(block, run))
     return run
 
 
@@ -264,12 +280,3 @@ def _attempt(one: LiveSide, ids: list[int], seed: int, *, streamed: bool) -> dic
         "decode_failures": one.server.decode_failures() - failures,
         "answer": answer,
     }
-
-
-def _progress(block: Block, run: dict[str, Any]) -> str:
-    metrics, rate = run["metrics"], tokens_per_second(run["answer"])
-    line = f"run {run['order'] + 1} of {block.runs}: {run['run']}: {run['wall_ms'] / 1000:.2f} s,"
-    line += f" {len(run['answer']['tokens'])} tokens" if rate is None else f" {rate:.1f} tok/s"
-    if drafted := metrics.get(DRAFTED):
-        line += f", acceptance {metrics.get(ACCEPTED, 0) / drafted:.1%}"
-    return line

@@ -17,6 +17,41 @@ class Turn(NamedTuple):
     number: int  # of the pass through the prompts
 
 
+class LoadTurn(NamedTuple):
+    """One load of a block, see `measure.load`: a side that goes once through the prompts."""
+
+    side: Side
+    sources: tuple[PromptSource, ...]  # in the order in which they are sent
+    number: int  # of the pass through the prompts
+
+
+def loads_together(block: Block) -> list[LoadTurn]:
+    """Return a block's loads in order where all sides are live: in each pass in random order."""
+    return [
+        LoadTurn(side, _queue(block, number), number)
+        for number in range(block.passes)
+        for side in _shuffled(block, block.sides, f"p{number}")
+    ]
+
+
+def loads_in_turn(block: Block) -> list[LoadTurn]:
+    """Return a block's loads in order where sides follow one another, see `turns_in_turn`."""
+    return [
+        LoadTurn(side, _queue(block, number), number)
+        for side in _from_repeat(block)
+        for number in range(block.passes)
+    ]
+
+
+def _queue(block: Block, number: int) -> tuple[PromptSource, ...]:
+    """Return the prompts of a pass in random order, the same for all sides."""
+    return tuple(_shuffled(block, block.prompts, f"p{number}"))
+
+
+def _from_repeat(block: Block) -> Sequence[Side]:
+    return block.sides if block.repeat % 2 == 0 else block.sides[::-1]
+
+
 def turns_together(block: Block) -> list[Turn]:
     """Return a block's runs in order where all sides are live.
 
@@ -38,7 +73,7 @@ def turns_in_turn(block: Block) -> list[Turn]:
     """
     return [
         Turn(side, source, number)
-        for side in (block.sides if block.repeat % 2 == 0 else reversed(block.sides))
+        for side in _from_repeat(block)
         for number in range(block.passes)
         for source in _shuffled(block, block.prompts, f"p{number}")
     ]

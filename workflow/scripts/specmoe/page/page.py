@@ -12,6 +12,7 @@ from markupsafe import Markup, escape
 
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.labelled import advised_targets, ordered_files, records, whole_audit
+from specmoe.analysis.labelled_loads import change_cells
 from specmoe.measure.trace_record import Recording
 from specmoe.page.data import data_names
 from specmoe.page.figures import Picture
@@ -56,6 +57,7 @@ def render_page(
             on=switches(analysis),
             counts=whole_audit(analysis),
             advised=records(advised_targets(analysis)),
+            changes=records(change_cells(analysis)),
             mixtures=records(of_family(ordered_files(analysis), "moe")),
             printed=printed_by_study(analysis),
             wording=_read(sources / "figures.yaml"),

@@ -7,6 +7,7 @@ import pandas as pd
 
 from specmoe.analysis.advice import Answer
 from specmoe.analysis.build import Analysis
+from specmoe.analysis.concurrency_text import describe_concurrency
 from specmoe.analysis.cost_tables import PAIR, WHOLE
 from specmoe.analysis.labelled import (
     Record,
@@ -83,6 +84,8 @@ def all_macros(analysis: Analysis) -> Iterator[Macro]:
     yield from _answers(analysis)
     yield from _costs(analysis)
     yield from _methods(analysis)
+    found = " ".join(describe_concurrency(analysis))
+    yield Macro("ConcurrencyFound", found, "how gains change with requests at once, in sentences")
     yield from _ranges(text_cells(analysis))
 
 

@@ -70,9 +70,9 @@ def pass_seconds(size: Size, width: float, machine: Machine) -> float:
 
 
 def drafted_token_seconds(
-    methods: Sequence[Method], size: Size, draft: Size | None, machine: Machine
+    methods: Sequence[Method], size: Size, draft: Size | None, machine: Machine, slots: int = 1
 ) -> float:
-    """Return the time of drafting one token.
+    """Return the time of drafting one token for each of the requests at once.
 
     A head or block in the target, or beside it, counts as one of the target's layers, and looking
     n-grams up as nothing.
@@ -81,27 +81,33 @@ def drafted_token_seconds(
         return 0.0
     if methods[-1] == Method.DRAFT:
         assert draft
-        return pass_seconds(draft, 1, machine)
-    return pass_seconds(size, 1, machine) / max(size.layers, 1)
+        return pass_seconds(draft, slots, machine)
+    return pass_seconds(size, slots, machine) / max(size.layers, 1)
 
 
 def seconds_per_token(
-    size: Size, machine: Machine, drafted_s: float, gamma: int, imposed: float | None = None
+    size: Size,
+    machine: Machine,
+    drafted_s: float,
+    gamma: int,
+    imposed: float | None = None,
+    slots: int = 1,
 ) -> float:
     """Return the time of one generated token with a draft, each token of which takes `drafted_s`.
 
     A round drafts `gamma` tokens and has one verification. After a rejection, a second pass of the
     target over the accepted tokens follows, as on the hybrid models of the study; it gives one more
-    token. `imposed` is the imposed share of accepted tokens, if any.
+    token. `imposed` is the imposed share of accepted tokens, if any. Requests at once share rounds:
+    a pass has the tokens of all `slots`, and gives tokens to each.
     """
     if imposed is None:
         accepted = ACCEPTANCE * (1 - ACCEPTANCE**gamma) / (1 - ACCEPTANCE)
         rejected = 1 - ACCEPTANCE**gamma
     else:
         accepted, rejected = imposed * gamma, float(imposed < 1)
-    replay = rejected * pass_seconds(size, 2 + accepted, machine)
-    round_s = gamma * drafted_s + pass_seconds(size, gamma + 1, machine) + replay
-    return round_s / (1 + accepted + rejected)
+    replay = rejected * pass_seconds(size, slots * (2 + accepted), machine)
+    round_s = gamma * drafted_s + pass_seconds(size, slots * (gamma + 1), machine) + replay
+    return round_s / (1 + accepted + rejected) / slots
 
 
 def block_seconds(
@@ -125,16 +131,21 @@ def _side_seconds(
     loaded = size.file_bytes + (draft.file_bytes if draft else 0)
     # A round never drafts more than is left to generate.
     gamma = min(side.gamma, block.n_predict - 1)
-    token_s = pass_seconds(size, 1, machine)
+    slots = block.slots
+    token_s = pass_seconds(size, slots, machine) / slots
     if side.speculates:
-        drafted_s = drafted_token_seconds(block.methods, size, draft, machine)
-        token_s = seconds_per_token(size, machine, drafted_s, gamma, side.imposed_acceptance)
+        drafted_s = drafted_token_seconds(block.methods, size, draft, machine, slots)
+        imposed = side.imposed_acceptance
+        token_s = seconds_per_token(size, machine, drafted_s, gamma, imposed, slots)
     usual = 1 if block.warmup_tokens * token_s >= LONG_WARMUP_S else USUAL_WARMUPS
     warmups = min(block.warmups, usual)
     read = block.passes * sum(prompt_tokens) + warmups * max(prompt_tokens)
     requests = block.passes * len(prompt_tokens)
     if not side.speculates:
         requests += len(block.ends_asked)
+    if block.concurrency is not None:
+        # Each client of a load begins and ends with about half a request that does not count.
+        requests += block.passes * slots
     generated = requests * block.n_predict + warmups * block.warmup_tokens
     prompt_s = pass_seconds(size, 1, machine) * machine.costs.prompt_share
     # With `History.NONE` each run has a process of its own.

@@ -11,7 +11,7 @@ from specmoe.config.methods import Method
 from specmoe.config.models import UNVERIFIED, ConvertModel, HubModel, PathModel
 from specmoe.config.schema import Config
 from specmoe.config.timed_passes import TimedPasses
-from specmoe.engine.memory import WORKING_BYTES, bytes_together, usable_memory
+from specmoe.engine.memory import bytes_together, usable_memory, working_bytes
 from specmoe.files import gigabytes
 from specmoe.models.expected_sizes import size_of
 from specmoe.models.sizes import Size
@@ -216,7 +216,10 @@ def _memory_needs(
     for block in blocks:
         if all(model in sizes for model in block.models):
             words = " with ".join(map(config.label, block.models))
-            needs[words] = sum(sizes[model].file_bytes for model in block.models) + WORKING_BYTES
+            if block.slots > 1:
+                words += f", {block.slots} requests at once"
+            working = working_bytes(block.slots, block.context)
+            needs[words] = sum(sizes[model].file_bytes for model in block.models) + working
     return needs
 
 
@@ -236,7 +239,14 @@ def _in_turn(
         if all(model in sizes for model in block.models):
             target, *drafts = (sizes[model].file_bytes for model in block.models)
             speculating = sum(side.speculates for side in block.sides)
-            needed = bytes_together(target, sum(drafts), len(block.sides), speculating, backend)
+            needed = bytes_together(
+                target,
+                sum(drafts),
+                len(block.sides),
+                speculating,
+                backend,
+                working_bytes(block.slots, block.context),
+            )
             if needed > usable:
                 words.append(
                     f"{config.label(block.target)} with {config.draft_label(block)},"

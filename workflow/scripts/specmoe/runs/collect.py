@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -191,6 +191,7 @@ def _verifying(block: Mapping[str, Any]) -> RunRow:
     return {
         "target": target_setting(block["target"], block.get("options_id", "")),
         "target_model": block["target"],
+        "concurrency": block.get("concurrency") or 1,
         "engine_options": options_text(options, extra_args),
     }
 
@@ -198,8 +199,9 @@ def _verifying(block: Mapping[str, Any]) -> RunRow:
 def _read_from_server(
     block: Mapping[str, Any], side: Mapping[str, Any], run: Mapping[str, Any]
 ) -> RunRow:
-    answer, metrics = run["answer"], run["metrics"]
+    answer, metrics = run["answer"], run.get("metrics", {})
     timings = answer["timings"]
+    of_load = block.get("concurrency") is not None
     read = {
         "n_prompt": timings["prompt_n"],
         "prompt_ms": timings["prompt_ms"],
@@ -208,7 +210,7 @@ def _read_from_server(
         "generated": len(answer["tokens"]),
         "tokens": answer["tokens"],
         "token_ms": answer.get("token_ms"),
-        "decodes": _count(metrics, DECODES),
+        "decodes": None if of_load else _count(metrics, DECODES),
         "stop": block.get("stop", Stop.LENGTH),  # a record of before always went on
         "stopped_by": stopped_by(answer),
     }
@@ -216,19 +218,42 @@ def _read_from_server(
         return read
     longest = max(side["gamma"], side["ngram_gamma"] or 0)
     trace = [Verification(*verification) for verification in run.get("verifications", [])]
+    counted = _of_answer(timings, trace, longest) if of_load else _of_server(metrics, longest)
     return read | {
-        "rounds": _count(metrics, ROUNDS),
-        "drafted": _count(metrics, DRAFTED),
-        "accepted": _count(metrics, ACCEPTED),
-        "accepted_per_position": [
-            _count(metrics, ACCEPTED_AT.format(position=position)) for position in range(longest)
-        ],
+        **counted,
         "tried_per_position": tried_per_position(trace, longest),
         "accepted_lengths": accepted_lengths(trace, longest),
         "drafted_lengths": drafted_lengths(trace, longest),
         **_by_type(run.get("by_type", []), replays=count_replays(trace)),
         "replays": count_replays(trace),
         "replays_rejected": count_rejected_replays(trace),
+    }
+
+
+def _of_server(metrics: Mapping[str, float], longest: int) -> RunRow:
+    """Return what a server's counters say of the only request that it served."""
+    return {
+        "rounds": _count(metrics, ROUNDS),
+        "drafted": _count(metrics, DRAFTED),
+        "accepted": _count(metrics, ACCEPTED),
+        "accepted_per_position": [
+            _count(metrics, ACCEPTED_AT.format(position=position)) for position in range(longest)
+        ],
+    }
+
+
+def _of_answer(timings: Mapping[str, Any], trace: Sequence[Verification], longest: int) -> RunRow:
+    """Return what is known of one of several requests that a server served at once.
+
+    Its counters are of all of them. What was drafted and accepted is in the answer, if anything
+    was, and the rounds are in the log.
+    """
+    lengths = accepted_lengths(trace, longest)
+    return {
+        "rounds": sum(lengths),
+        "drafted": timings.get("draft_n", 0),
+        "accepted": timings.get("draft_n_accepted", 0),
+        "accepted_per_position": [sum(lengths[position + 1 :]) for position in range(longest)],
     }
 
 

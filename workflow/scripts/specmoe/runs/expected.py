@@ -30,6 +30,7 @@ def expected_rows(blocks: Iterable[Block]) -> dict[str, dict[str, Any]]:
                 "target": block.target_setting,
                 "target_model": block.target,
                 "engine_options": block.options_text,
+                "concurrency": block.slots,
                 "method": engine_types(block.methods if side.speculates else ()),
                 "draft": block.setting(side),
                 "draft_model": block.draft_model if side.speculates else None,

@@ -167,6 +167,15 @@ COLUMNS: dict[str, RunColumn] = {
     "host": RunColumn(TEXT),
     "target_sha256": RunColumn(TEXT, nullable=True),
     "draft_sha256": RunColumn(TEXT, nullable=True),
+    # Requests at once, and the steady load that the run was a part of (`measure.load`): the time
+    # from its first measured request to the last one's end, the tokens of all clients in that time,
+    # their rate, and the target's passes in it. All but the first are null in a run without a load,
+    # which has the server for itself.
+    "concurrency": RunColumn(INTEGER, checks=_POSITIVE),
+    "load_s": RunColumn(REAL, nullable=True, checks=_POSITIVE),
+    "load_tokens": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
+    "load_tokens_per_second": RunColumn(REAL, nullable=True, checks=_POSITIVE),
+    "load_decodes": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
     # The model of `target`, and all of the engine's options (`Block.options_text`).
     "target_model": RunColumn(TEXT),
     "engine_options": RunColumn(TEXT),

@@ -224,6 +224,7 @@ def _row(record: Recorded, order: int) -> RunRow:
         "target": record.target_model,
         "target_model": record.target_model,
         "engine_options": "",
+        "concurrency": 1,
         "draft": record.draft_model,
         "gamma": record.draft_len,
         "prompt": record.prompt,

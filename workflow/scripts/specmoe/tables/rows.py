@@ -46,6 +46,7 @@ from specmoe.analysis.labelled_costs import (
     pass_costs,
     prediction_error_rows,
 )
+from specmoe.analysis.labelled_loads import change_cells, load_cells
 from specmoe.analysis.labelled_methods import (
     cells_by_method,
     chains_of_cells,
@@ -144,6 +145,8 @@ methods = _rows_of(cells_by_method)
 chains = _rows_of(chains_of_cells)
 categories = _rows_of(category_cells)
 endings = _rows_of(ending_cells)
+concurrency = _rows_of(load_cells)
+concurrency_changes = _rows_of(change_cells)
 taxonomy = _rows_of(lambda analysis: table(analysis, "taxonomy"))
 
 
@@ -160,9 +163,10 @@ def models(analysis: Analysis) -> Rows:
     of_model = dict(zip(every["model"], every["of_model"], strict=True))
     cells, controls = usual_cells(analysis), control_cells(analysis)
     imposed = table(analysis, "verification")  # pairs whose acceptance was imposed
+    loads = table(analysis, "concurrency")
     members = {
-        "target": {*cells["target"], *imposed["target"]},
-        "draft": {*cells["draft_model"], *imposed["draft"]},
+        "target": {*cells["target"], *imposed["target"], *loads["target"]},
+        "draft": {*cells["draft_model"], *imposed["draft"], *loads["draft_model"]},
         "control": set(controls.loc[controls["control"] == Control.UNRELATED, "draft_model"]),
     }
     rows = []

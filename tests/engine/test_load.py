@@ -1,0 +1,188 @@
+"""Requests at once on a real llama-server: what a load counts, and what its runs have."""
+
+import os
+import re
+import signal
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+import psutil
+import pytest
+
+from specmoe.config.backend import Backend
+from specmoe.config.block import Arrangement, PromptSource, Side
+from specmoe.config.methods import Method
+from specmoe.engine.counters import ACCEPTED, DECODES, DRAFTED, ROUNDS
+from specmoe.engine.job import Job
+from specmoe.engine.memory import usable_memory
+from specmoe.engine.server_log import read_slots
+from specmoe.errors import MeasurementError
+from specmoe.measure.live_side import LiveSide
+from specmoe.measure.paired import measure
+from specmoe.models.synthetic import write_model
+from specmoe.runs.collect import rows_of_record
+from specmoe.runs.schema import check_rows
+
+from ..blocks import ALONE, PROVENANCE, compared
+from ..blocks import DRAFTED as WITH_DRAFT
+from ..recipes import SMALL
+
+LENGTHS = (8, 24, 40, 56, 72)
+PROMPTS = tuple(PromptSource(f"passage-{length}", "passage.txt", length) for length in LENGTHS)
+CLIENTS = 2
+TOKENS = 32
+GENERATED = "tokens_predicted_total"
+
+
+def at_once(clients=CLIENTS, **more):
+    """Return a block of a load: a target alone, and with a draft."""
+    given = {"prompts": PROMPTS, "warmups": 1, "n_predict": TOKENS}
+    block = compared(concurrency=clients, options_id=f"concurrency={clients}", **given | more)
+    return replace(block, block=f"B/{block.target_setting}/{block.draft}/r0")
+
+
+@pytest.fixture(scope="module")
+def moe_job(engine_bin, family, prompt_folder, tmp_path_factory) -> Job:
+    """The job of measuring a small mixture whose first layers are those of the family's draft."""
+    folder = tmp_path_factory.mktemp("moe")
+    recipe = replace(SMALL, layers=8, experts=8, experts_used=2, expert_ffn=256)
+    write_model(folder / "moe.gguf", recipe)
+    return Job(
+        root=prompt_folder,
+        binaries=engine_bin,
+        target=folder / "moe.gguf",
+        draft=family["draft"],
+        server_log=folder / "server.log",
+        start_limit_s=60,
+        run_limit_s=120,
+        backend=Backend.CPU,
+        usable_memory=usable_memory(psutil.virtual_memory().total, None, Backend.CPU),
+    )
+
+
+@pytest.fixture(scope="module")
+def record(moe_job):
+    return measure(at_once(), moe_job)
+
+
+def loads_of(record):
+    """Return a run of each load, by side."""
+    return {run["side"]: run for run in record["runs"]}
+
+
+def test_the_tokens_of_requests_and_fillers_add_up_to_the_servers(record, moe_job):
+    for name, load in loads_of(record).items():
+        measured = [run for run in record["runs"] if run["side"] == name]
+        tokens = sum(len(run["answer"]["tokens"]) for run in measured)
+        counted = load["load_metrics"]
+        assert tokens == len(PROMPTS) * TOKENS
+        # A server generates a little on after its client has gone.
+        assert tokens + load["load_filled"] <= counted[GENERATED]
+        assert counted[GENERATED] <= tokens + load["load_fillers"] * TOKENS
+        assert tokens <= load["load_tokens"] <= tokens + load["load_filled"]
+        assert load["load_decodes"] <= counted[DECODES]
+        assert load["load_tokens_per_second"] * load["load_s"] == pytest.approx(load["load_tokens"])
+    speculative = moe_job.log_of(WITH_DRAFT).read_text()
+    rounds = sum(
+        not one.restored
+        for requests in read_slots(speculative).values()
+        for request in requests
+        for one in request.verifications
+    )
+    warm_up = re.findall(r"draft acceptance = \S+ \( *\d+ accepted / +(\d+) generated", speculative)
+    counted = loads_of(record)["g4"]["load_metrics"]
+    assert counted[ROUNDS] <= rounds
+    assert counted[DRAFTED] <= sum(map(int, warm_up)) + CLIENTS * 4 * TOKENS
+    assert 0 < counted[ACCEPTED] <= counted[DRAFTED]
+
+
+def test_as_many_requests_are_served_from_the_first_to_the_last(record):
+    for name, load in loads_of(record).items():
+        runs = [run for run in record["runs"] if run["side"] == name]
+        starts = [datetime.fromisoformat(run["started_at"]) for run in runs]
+        ends = [
+            start + timedelta(milliseconds=run["wall_ms"])
+            for start, run in zip(starts, runs, strict=True)
+        ]
+        window = (max(ends) - min(starts)).total_seconds()
+        assert load["load_s"] == pytest.approx(window, rel=0.2, abs=0.2)
+        assert load["load_fillers"] >= 2 * CLIENTS  # before, and at the end
+        assert {run["slot"] for run in runs} == set(range(CLIENTS))
+        for slot in range(CLIENTS):
+            own = sorted(
+                (start, end)
+                for start, end, run in zip(starts, ends, runs, strict=True)
+                if run["slot"] == slot
+            )
+            assert all(end <= start for (_, end), (start, _) in pairwise(own))
+
+
+def test_rows_have_their_own_counts_and_those_of_their_load(record):
+    rows = rows_of_record(record | {"provenance": PROVENANCE}, "c")
+    check_rows(rows)
+    assert {(row["target"], row["target_model"], row["concurrency"]) for row in rows} == {
+        ("target+concurrency=2", "target", 2)
+    }
+    for row in rows:
+        # The server's counters are of all its requests.
+        assert row["decodes"] is None
+        assert row["draft_ms"] is None
+        assert row["energy_j"] is None
+        assert row["load_s"] > (row["prompt_ms"] + row["decode_ms"]) / 1000
+    for row in (row for row in rows if row["gamma"]):
+        given = 1 + row["rounds"] + row["accepted"] + row["replays"] - row["replays_rejected"]
+        assert given <= row["generated"] == TOKENS
+        assert sum(row["accepted_lengths"]) == row["rounds"]
+        assert sum(row["accepted_per_position"]) == row["accepted"]
+        counts = enumerate(row["drafted_lengths"])
+        assert sum(length * count for length, count in counts) == row["drafted"]
+        assert row["baseline"] == row["run"].replace("/g4/", "/alone/")
+
+
+def test_an_unquantized_model_writes_alone_what_it_writes_among_others(record):
+    drafted = [row for row in rows_of(record) if row["gamma"]]
+    assert [row["common_prefix"] for row in drafted] == [TOKENS] * len(PROMPTS)
+
+
+def rows_of(record):
+    return rows_of_record(record | {"provenance": PROVENANCE}, "c")
+
+
+@pytest.mark.parametrize(
+    ("methods", "draft", "side"),
+    [
+        ((Method.NGRAM_SIMPLE,), None, Side(4, n_match=2)),
+        ((Method.DRAFT,), "draft", WITH_DRAFT),
+    ],
+)
+def test_a_load_of_one_client_and_sides_in_turn(job, methods, draft, side):
+    block = at_once(
+        1,
+        methods=methods,
+        draft="ngram-simple" if draft is None else draft,
+        draft_model=draft,
+        sides=(ALONE, side),
+        arrangement=Arrangement.IN_TURN,
+        prompts=PROMPTS[-2:],
+    )
+    rows = rows_of(measure(block, job))
+    check_rows(rows)
+    assert [row["gamma"] for row in rows] == [0, 0, 4, 4]
+    assert {row["concurrency"] for row in rows} == {1}
+    assert all(row["load_tokens"] >= 2 * TOKENS for row in rows)
+    assert len({row["load_s"] for row in rows}) == 2
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills a process")
+def test_a_server_that_is_killed_in_a_load_is_a_fault_of_the_block(job, monkeypatch):
+    generate = LiveSide.generate
+
+    def kill(one, *args, slot=0, **more):
+        if slot == 1:
+            os.kill(one.server.pid, signal.SIGKILL)
+        return generate(one, *args, slot=slot, **more)
+
+    monkeypatch.setattr(LiveSide, "generate", kill)
+    with pytest.raises(MeasurementError, match=r"llama-server (crashed|ended|does not answer)"):
+        measure(at_once(), job)

@@ -1,0 +1,155 @@
+"""The audit of requests at once: good rows pass, each planted fault of a load is caught.
+
+Two clients, each of whose answers has 64 tokens; the load has both, and as many tokens of fillers.
+"""
+
+import pandas as pd
+import pytest
+
+from specmoe.audit.checks import audit_runs, gather_evidence
+from specmoe.audit.ties import Gap
+
+from .test_checks import BANDWIDTH, SETTINGS, SIZES, TARGET_MS, TOKENS, plain, speculative
+
+CLIENTS = 2
+SETTING = f"target+concurrency={CLIENTS}"
+SPECULATIVE = f"B/{SETTING}/draft/r0/g4/code/p0"
+# A pass over the tokens of both takes longer than one over a single token.
+PASS_MS = 1.2 * TARGET_MS
+
+
+def load(row, decodes, seconds, **more):
+    """Return a row as one of a load of two clients."""
+    tokens = 4 * len(TOKENS)
+    return (
+        row
+        | {
+            "target": SETTING,
+            "target_model": "target",
+            "concurrency": CLIENTS,
+            "decodes": None,
+            "draft_ms": None,
+            "load_s": seconds,
+            "load_tokens": tokens,
+            "load_tokens_per_second": tokens / seconds,
+            "load_decodes": decodes,
+        }
+        | more
+    )
+
+
+def text_of(prompt):
+    return TOKENS if prompt == "code" else [token + 1000 for token in TOKENS]
+
+
+def alone(prompt="code", **more):
+    row = plain(run=f"B/{SETTING}/draft/r0/alone/{prompt}/p0", suite="B", prompt=prompt,
+                ms_per_token=PASS_MS)  # fmt: skip
+    return load(row, 130, 130 * PASS_MS / 1000) | {"tokens": text_of(prompt)} | more
+
+
+def drafted(prompt="code", **more):
+    row = speculative(
+        run=f"B/{SETTING}/draft/r0/g4/{prompt}/p0",
+        baseline=f"B/{SETTING}/draft/r0/alone/{prompt}/p0",
+        prompt=prompt,
+        decode_ms=2500.0,
+        tokens_per_second=63 / 2.5,
+    )
+    return load(row, 70, 5.2) | {"tokens": text_of(prompt)} | more
+
+
+def findings(*changed, gaps=None, single=True):
+    rows = [alone(), alone("poem"), drafted(), drafted("poem"), *([plain()] if single else [])]
+    by_run = {row["run"]: row for row in rows} | {row["run"]: row for row in changed}
+    whole = dict.fromkeys(["load_tokens", "load_decodes"], "Int64")
+    frame = pd.DataFrame(by_run.values()).astype(whole)
+    evidence = gather_evidence(frame, SIZES, BANDWIDTH, SETTINGS, gaps)
+    return audit_runs(evidence).set_index(["run", "check"])
+
+
+def found(check, *changed, run=SPECULATIVE, **more):
+    return findings(*changed, **more).loc[(run, check)]
+
+
+def test_good_loads_pass():
+    verdicts = findings()["verdict"]
+    assert "fail" not in set(verdicts)
+    for check in ("accounting", "draft_time", "bandwidth", "losslessness"):
+        assert verdicts[(SPECULATIVE, check)] == "pass"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"load_s": 2.0, "load_tokens_per_second": 128.0}, "its whole load 2.00 s"),
+        ({"load_tokens_per_second": 99.0}, "tokens, not 256"),
+        (
+            {"load_tokens": 100, "load_tokens_per_second": 100 / 5.2},
+            "100 tokens in its load, 128 of them in measured runs",
+        ),
+        (
+            {"load_decodes": 10},
+            "256 tokens from 10 passes of 2 requests, which give 5 at most to each",
+        ),
+        ({"accepted": 60}, "accepted"),
+    ],
+)
+def test_planted_faults_of_counts_are_caught(change, says):
+    one = found("accounting", drafted(**change))
+    assert one["verdict"] == "fail"
+    assert says in one["why"]
+
+
+def test_a_load_with_more_passes_than_its_time_allows_is_caught():
+    one = found("draft_time", drafted(load_decodes=300))
+    assert one["verdict"] == "fail"
+    assert "300 passes of its load at 30.00 ms (target alone, a single token)" in one["why"]
+    short = {"load_s": 1.0, "load_tokens_per_second": 256.0}
+    assert found("draft_time", alone(**short), run=alone()["run"])["verdict"] == "fail"
+
+
+def test_a_run_among_others_is_held_to_its_own_rounds_and_drafted_tokens():
+    one = found("draft_time", drafted(decode_ms=500.0, tokens_per_second=126.0))
+    assert one["verdict"] == "fail"
+
+
+def test_without_a_run_of_a_single_request_nothing_times_a_pass():
+    one = found("draft_time", single=False)
+    assert (one["verdict"], one["why"]) == (
+        "not applicable",
+        "target has no run without a draft to be timed by",
+    )
+
+
+def test_passes_read_their_weights_once_for_all_and_no_faster_than_memory():
+    assert found("bandwidth", drafted(decode_ms=300.0))["verdict"] == "fail"
+
+
+def test_what_others_share_is_not_judged_by_a_baseline_of_its_own():
+    assert "shared with other requests" in found("baseline_time")["why"]
+    again = drafted(run=SPECULATIVE.replace("/r0/", "/r1/"), repeat=1, tokens=TOKENS[::-1])
+    one = found("determinism", again)
+    assert (one["verdict"], one["why"]) == (
+        "not applicable",
+        "its batches had tokens of other requests, others in every repeat",
+    )
+
+
+def test_a_wrong_token_is_found_on_either_side():
+    wrong = [*TOKENS[:10], 7, *TOKENS[11:]]
+    near, far = ({SPECULATIVE: Gap(10, gap, moved_nats=0.2, closed_by=None)} for gap in (0.3, 3.0))
+    for row in (drafted(tokens=wrong), alone(tokens=wrong)):
+        assert found("losslessness", row, gaps=near)["verdict"] == "pass"
+        assert found("losslessness", row, gaps=far)["verdict"] == "fail"
+    # The target itself prefers the run's token: the baseline's is the wrong one.
+    behind = {SPECULATIVE: Gap(10, -3.0, moved_nats=0.2, closed_by=None)}
+    one = found("losslessness", alone(tokens=wrong), gaps=behind)
+    assert one["verdict"] == "fail"
+    assert "3 nats above the baseline's" in one["why"]
+
+
+def test_a_load_of_one_client_times_its_target_like_any_run():
+    one = {"target": "target+concurrency=1", "concurrency": 1}
+    row = alone(**one, run="B/target+concurrency=1/draft/r0/alone/code/p0")
+    assert found("draft_time", row, single=False)["verdict"] == "pass"

@@ -1,0 +1,106 @@
+"""Rows of loads whose gains in throughput are planted, for the tests of requests at once."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from specmoe.analysis.build import Analysis
+from specmoe.analysis.concurrency import changes_with_concurrency, compare_loads
+from specmoe.analysis.summaries import with_speedups
+from specmoe.config.schema import Statistics
+
+from .paper_analyses import MODELS, N_PREDICT, full
+from .paper_analyses import _row as row_of
+
+PROMPTS = ("code", "poem")
+PASS_MS = 20.0
+
+
+def loads(
+    gains: Mapping[int, float],
+    *,
+    gamma: int = 4,
+    repeats: int = 3,
+    noise: float = 0.0,
+    generator: np.random.Generator | None = None,
+) -> list[dict[str, Any]]:
+    """Return rows of loads with a draft and without, by the gain at each number of requests.
+
+    A pass of the target without a draft takes PASS_MS and gives every user a token. The gain of a
+    block is off by a normal error of its logarithm, with the deviation `noise`.
+    """
+    generator = generator or np.random.default_rng(1)
+    rows = []
+    for at_once, gain in gains.items():
+        for repeat in range(repeats):
+            found = gain * float(np.exp(noise * generator.standard_normal()))
+            for prompt in PROMPTS:
+                rows += _pair(at_once, gamma, repeat, prompt, found)
+    return rows
+
+
+def _pair(at_once: int, gamma: int, repeat: int, prompt: str, gain: float) -> list[dict[str, Any]]:
+    target = f"moe_q4+concurrency={at_once}"
+    user = 1000 / PASS_MS
+    alone = row_of("U", target, "none", 0, prompt, repeat, user)
+    drafted = row_of("U", target, "draft_0.8b", gamma, prompt, repeat, user * gain)
+    block = f"U/{target}/draft_0.8b-{gamma}/r{repeat}"
+    tokens = at_once * 4 * N_PREDICT
+    pair = []
+    for side, row, rate in (
+        ("alone", alone, at_once * user),
+        (f"g{gamma}", drafted, at_once * user * gain),
+    ):
+        seconds = tokens / rate
+        pair.append(
+            row
+            | {
+                "block": block,
+                "run": f"{block}/{side}/{prompt}/p0",
+                "target_model": "moe_q4",
+                "repeat": repeat,
+                "pass": 0,
+                "concurrency": at_once,
+                "load_s": seconds,
+                "load_tokens": tokens,
+                "load_tokens_per_second": rate,
+                "load_decodes": tokens // at_once // (1 if side == "alone" else 2),
+            }
+        )
+    counts = {"rounds": 40, "drafted": 160, "accepted": 59, "replays": 0, "replays_rejected": 0}
+    pair[1] |= counts | {"baseline": pair[0]["run"]}
+    return pair
+
+
+def changes(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return what the analysis says of the change of gains in rows of loads."""
+    runs = pd.DataFrame(rows)
+    return changes_with_concurrency(with_speedups(runs), runs, Statistics())
+
+
+@cache
+def with_loads() -> Analysis:
+    """Return a campaign whose gain falls with γ = 4, from 1.3 to 0.9, and with γ = 2 does not."""
+    generator = np.random.default_rng(7)
+    rows = [
+        *loads({1: 1.3, 2: 1.1, 4: 0.9}, gamma=4, noise=0.01, generator=generator),
+        *loads({1: 1.2, 2: 1.2, 4: 1.2}, gamma=2, noise=0.01, generator=generator),
+    ]
+    runs = pd.DataFrame(rows)
+    compared, settings = with_speedups(runs), Statistics()
+    own = MODELS[MODELS["model"] == "moe_q4"]
+    models = [
+        own.assign(model=f"moe_q4+concurrency={number}", label=f"MoE Q4, {number} at once")
+        for number in (1, 2, 4)
+    ]
+    label = {"of_label": "MoE Q4"}
+    return replace(
+        full(),
+        models=pd.concat([MODELS, *models], ignore_index=True),
+        concurrency=compare_loads(compared, runs, settings).assign(**label),
+        concurrency_changes=changes_with_concurrency(compared, runs, settings).assign(**label),
+    )

@@ -1,0 +1,72 @@
+"""A suite of requests at once, through the real workflow, in a campaign of nothing else."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from specmoe.runs.schema import read_runs
+
+from ..small_campaign import run_campaign, tiny_campaign
+
+RESULTS = "results/tiny"
+
+
+@pytest.fixture(scope="module")
+def printed_and_folder(snakemake, engine_bin, tmp_path_factory):
+    """What `plan`, and `advise` with the page, print of one suite at 1 and 2 requests."""
+    folder = tmp_path_factory.mktemp("at_once")
+    config = tiny_campaign(engine_bin)
+    config["campaign"]["suites"] = ["U"]
+    config["measurement"]["repeats"] = 2
+    config["suites"] = {
+        "U": {
+            "title": "Requests at once",
+            "targets": ["target"],
+            "drafts": ["draft"],
+            "gammas": [2],
+            "prompt_lengths": [8, 16, 24],
+            "concurrency": [1, 2],
+        }
+    }
+    plan = run_campaign(snakemake, folder, config, "plan")
+    return plan, run_campaign(snakemake, folder, config, "advise", "site"), folder
+
+
+def test_each_number_has_its_own_baselines_and_servers(printed_and_folder):
+    folder = printed_and_folder[2] / RESULTS
+    runs = read_runs(folder / "runs.parquet")
+    assert runs.groupby("target")["concurrency"].unique().str[0].to_dict() == {
+        "target+concurrency=1": 1,
+        "target+concurrency=2": 2,
+    }
+    blocks = runs.set_index("run")["block"]
+    drafted = runs[runs["draft"] != "none"]
+    assert (drafted["baseline"].map(blocks) == drafted["block"]).all()
+    assert runs["load_tokens_per_second"].notna().all()
+    for number in (1, 2):
+        record = folder / f"blocks/U/target+concurrency={number}/draft/r0.json"
+        for side in json.loads(record.read_text())["sides"]:
+            assert side["command"][side["command"].index("--parallel") + 1] == str(number)
+            assert side["server"]["slots"] == number
+
+
+def test_the_audit_finds_nothing_impossible(printed_and_folder):
+    audit = pd.read_parquet(printed_and_folder[2] / RESULTS / "analysis/audit.parquet")
+    whole = audit[audit["target"] == "all"].iloc[0]
+    assert (whole["runs"], whole["impossible"]) == (24, 0)
+    assert whole["accounting_passed"] == 24
+
+
+def test_plan_advice_tables_and_page_tell_of_it(printed_and_folder):
+    plan, advice, folder = printed_and_folder
+    assert "2 requests at once" in plan
+    assert "Requests at once" in advice
+    analysis = folder / RESULTS / "analysis"
+    cells = pd.read_parquet(analysis / "concurrency.parquet")
+    assert cells[["concurrency", "blocks", "loads"]].to_numpy().tolist() == [[1, 2, 2], [2, 2, 2]]
+    assert len(pd.read_parquet(analysis / "concurrency_changes.parquet")) == 1
+    assert pd.read_parquet(analysis / "cells.parquet").empty
+    page = (folder / RESULTS / "site/index.html").read_text()
+    assert 'id="at_once"' in page
+    assert "table-concurrency_changes" in page

@@ -1,0 +1,139 @@
+"""What requests at once do to the gain of drafting: throughput, and the speed of each user.
+
+A load is one side of a block in one pass through its prompts, see `measure.load`. Its throughput is
+compared with that of the load without a draft in the same block and pass, at the same number of
+requests at once. The speed of a user is a run's own rate, as everywhere.
+"""
+
+import pandas as pd
+
+from specmoe.analysis.intervals import ratio_of_speedups
+from specmoe.analysis.summaries import CELL, mean_ratio, summarise_cells
+from specmoe.config.block import WAY
+from specmoe.config.option_words import without_concurrency
+from specmoe.config.schema import Statistics
+
+# A setting whose loads are compared at several numbers of requests at once.
+SETTING = ["suite", "of_target", "draft", "gamma", "imposed_acceptance"]
+_LOAD = [*CELL, "imposed_acceptance"]
+_OWN = -1.0  # stands for acceptance that is the draft's own, as groups leave out null
+
+COLUMNS = [
+    *(*WAY, *_LOAD, "of_target", "concurrency", "method", "draft_model", "runs", "blocks", "loads"),
+    *("throughput", "baseline_throughput"),
+    *("throughput_ratio", "throughput_ratio_low", "throughput_ratio_high"),
+    *("tokens_per_second", "baseline_tokens_per_second"),
+    *("speedup", "speedup_low", "speedup_high"),
+    *("first_token_ratio", "first_token_ratio_low", "first_token_ratio_high"),
+    *("acceptance_rate", "tokens_per_pass", "baseline_tokens_per_pass"),
+]
+CHANGE_COLUMNS = [
+    *(*SETTING, "settings", "least", "most", "least_cell", "most_cell"),
+    *("at_least", "at_least_low", "at_least_high", "at_most", "at_most_low", "at_most_high"),
+    *("change", "change_low", "change_high"),
+]
+
+
+def of_loads(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs that are a part of a load."""
+    return runs[runs["load_s"].notna()]
+
+
+def one_by_one(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs that had the server for themselves, without a load."""
+    return runs[runs["load_s"].isna()]
+
+
+def compare_loads(compared: pd.DataFrame, runs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
+    """Return one row per cell and imposed acceptance of runs in loads; without rows if none was.
+
+    `compared` is `with_speedups` of `runs`. Columns: COLUMNS; of_target is the target without the
+    number of requests at once; loads counts those with the draft; throughput and
+    baseline_throughput are their means in tokens a second; throughput_ratio is the geometric mean
+    over blocks, with its interval, null with a single block, and so are speedup, of the users' own
+    rates, and first_token_ratio; imposed_acceptance is null where acceptance is the draft's own;
+    tokens_per_pass are the tokens that all users got for each pass of the target.
+    """
+    members = _with_ratios(of_loads(compared), runs)
+    if members.empty:
+        return pd.DataFrame(columns=COLUMNS)
+    cells = summarise_cells(members, settings, _LOAD)
+    own = [its for _, its in members.groupby(_LOAD)]
+    ratios = pd.DataFrame([mean_ratio("throughput_ratio", its, settings) for its in own])
+    imposed = cells["imposed_acceptance"]
+    return pd.concat([cells, ratios], axis="columns").assign(
+        of_target=cells["target"].map(without_concurrency),
+        imposed_acceptance=imposed.where(imposed != _OWN),
+        concurrency=[int(its["concurrency"].iloc[0]) for its in own],
+        loads=[len(its.drop_duplicates(["block", "pass"])) for its in own],
+        throughput=[its["load_tokens_per_second"].mean() for its in own],
+        baseline_throughput=[its["baseline_throughput"].mean() for its in own],
+        tokens_per_pass=[its["tokens_per_pass"].mean() for its in own],
+        baseline_tokens_per_pass=[its["baseline_tokens_per_pass"].mean() for its in own],
+    )[COLUMNS]
+
+
+def changes_with_concurrency(
+    compared: pd.DataFrame, runs: pd.DataFrame, settings: Statistics
+) -> pd.DataFrame:
+    """Return how each setting's gain in throughput changes from the fewest requests to the most.
+
+    Columns: CHANGE_COLUMNS. least and most are these numbers of requests at once, with the
+    throughput ratio at each and its own interval, least_cell and most_cell the targets there.
+    change is the ratio at most over that at least, with an interval by Welch's t, as these are
+    different blocks. Bonferroni's share of the level makes the intervals of all `settings` hold at
+    once. Without rows where no setting has loads at several numbers.
+    """
+    members = _with_ratios(of_loads(compared), runs)
+    members = members.assign(of_target=members["target"].map(without_concurrency))
+    groups = {
+        setting: its
+        for setting, its in members.groupby(SETTING)
+        if its["concurrency"].nunique() > 1
+    }
+    rows = []
+    for setting, its in groups.items():
+        least, most = (
+            its[its["concurrency"] == number].assign(speedup=its["throughput_ratio"])
+            for number in (its["concurrency"].min(), its["concurrency"].max())
+        )
+        level = 1 - (1 - settings.confidence) / len(groups)
+        change = ratio_of_speedups(most, least, level)
+        rows.append(
+            dict(zip(SETTING, setting, strict=True))
+            | {"settings": len(groups)}
+            | _end("least", least, settings)
+            | _end("most", most, settings)
+            | dict(zip(("change", "change_low", "change_high"), change, strict=True))
+        )
+    changes = pd.DataFrame(rows, columns=CHANGE_COLUMNS)
+    imposed = changes["imposed_acceptance"]
+    return changes.assign(imposed_acceptance=imposed.where(imposed != _OWN))
+
+
+def _end(name: str, members: pd.DataFrame, settings: Statistics) -> dict[str, object]:
+    """Return the ratio at one number of requests at once, by column."""
+    ratio = mean_ratio("throughput_ratio", members, settings)
+    return {
+        name: int(members["concurrency"].iloc[0]),
+        f"{name}_cell": members["target"].iloc[0],
+        **{
+            f"at_{name}{key.removeprefix('throughput_ratio')}": value
+            for key, value in ratio.items()
+        },
+    }
+
+
+def _with_ratios(compared: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return runs in loads with the throughput of their baselines' loads, and the ratio to it."""
+    baselines = runs.set_index("run")[["load_tokens_per_second", "load_tokens", "load_decodes"]]
+    of_baseline = baselines.astype(float).reindex(compared["baseline"]).set_index(compared.index)
+    throughput = compared["load_tokens_per_second"].astype(float)
+    return compared.assign(
+        imposed_acceptance=compared["imposed_acceptance"].astype(float).fillna(_OWN),
+        baseline_throughput=of_baseline["load_tokens_per_second"],
+        throughput_ratio=throughput / of_baseline["load_tokens_per_second"],
+        tokens_per_pass=compared["load_tokens"].astype(float)
+        / compared["load_decodes"].astype(float),
+        baseline_tokens_per_pass=of_baseline["load_tokens"] / of_baseline["load_decodes"],
+    )

@@ -1,0 +1,279 @@
+"""A steady load: several clients keep one server busy, and some of their requests are measured.
+
+A load is one side of a block in one pass through its prompts. Each client has a slot of the server
+and sends its next request as soon as the last has ended. First comes a ramp of requests that do
+not count, *fillers*, of unlike lengths, so that the clients do not go in step. Once every client
+has had a token, the prompts of the block are sent, each once, by whichever client is free next.
+When none are left, clients go on with fillers until the last measured request has ended. So from
+the first measured request to the last one's end as many requests are served as there are clients.
+
+That time is the load's window, and its throughput is the tokens that all clients got in the window
+over its length. Fillers are streamed, so that those of their tokens that came in the window count.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from specmoe.config.block import Block, PromptSource, Side, Stop
+from specmoe.config.gate import Gate
+from specmoe.engine.counters import ACCEPTED, DECODES, DRAFTED, PROCESSING
+from specmoe.engine.machine_id import load_average
+from specmoe.engine.taken_away import measure_undisturbed
+from specmoe.measure.live_side import LiveSide, describe_run
+from specmoe.measure.turns import LoadTurn
+
+# Fewest tokens of a filler: the second shows that its client generates.
+_SHORTEST_FILLER = 2
+_POLL_S = 0.005
+# The server gives up a request soon after its connection has closed.
+_RELEASE_LIMIT_S = 60.0
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass
+class _Load:
+    """What the clients of a load share; `lock` guards all of it."""
+
+    slots: int
+    waiting: list[PromptSource]  # what is still to be measured, in order
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    generating: set[int] = field(default_factory=set)  # slots that have had a token
+    # By a clock of seconds: the first measured request was sent; None before.
+    began: float | None = None
+    measured: list[dict[str, Any]] = field(default_factory=list)
+    # Of each filler's tokens: when they came, and how many.
+    filled: list[tuple[float, int]] = field(default_factory=list)
+    fillers: int = 0
+    started: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)  # all measured, or a fault
+    closed: threading.Event = field(default_factory=threading.Event)  # clients stop
+
+    @property
+    def steady(self) -> bool:
+        """Whether the ramp is over."""
+        return len(self.generating) == self.slots
+
+    def take(self) -> tuple[PromptSource, int] | None:
+        """Return the next prompt to measure with its place in the load; None: send a filler."""
+        with self.lock:
+            if not self.steady or not self.waiting:
+                return None
+            place = len(self.measured)
+            self.measured.append({})
+            if self.began is None:
+                self.began = time.perf_counter()
+                self.started.set()
+            return self.waiting.pop(0), place
+
+    def keep(self, place: int, run: dict[str, Any]) -> None:
+        """Keep what a measured request gave."""
+        with self.lock:
+            self.measured[place] = run
+            if not self.waiting and all(self.measured):
+                self.ended.set()
+
+    def fill(self, slot: int, tokens: int) -> None:
+        """Count tokens of a filler that have just come."""
+        with self.lock:
+            self.generating.add(slot)
+            self.filled.append((time.perf_counter(), tokens))
+
+
+def measure_load(
+    one: LiveSide, turn: LoadTurn, prompts: Mapping[str, list[int]], order: int
+) -> list[dict[str, Any]]:
+    """Return the runs of one load; `order` is the place of its first run in the block.
+
+    A load during which the machine was taken away is measured again as a whole. Raises
+    MeasurementError for a fault of any request.
+    """
+    block = one.block
+    longest = max(prompts.values(), key=len)
+    load_before = load_average()
+    measured = measure_undisturbed(
+        lambda: _attempt(one, turn, prompts),
+        lambda: one.prepare(turn.number, longest),
+        Gate.model_validate(block.gate),
+    )
+    of_load, requests = measured.result
+    name = f"{block.block}/{turn.side.name}/p{turn.number}"
+    if one.must_draft and not of_load["load_metrics"].get(DRAFTED):
+        raise one.server.fault(f"load {name}: the server drafted nothing; its draft is not in use")
+    _logger.debug(_progress(name, block, of_load))
+    runs = [
+        {
+            "run": block.run_id(turn.side, source.prompt, turn.number),
+            "side": turn.side.name,
+            "prompt": source.prompt,
+            "workload": source.workload,
+            "category": source.category,
+            "pass": turn.number,
+            "order": order + place,
+            "seed": block.run_seed(turn.number),
+            "load_average": load_before,
+            **request,
+            **of_load,
+            "measured_again": measured.measured_again,
+            "taken_away": measured.taken_away,
+            **measured.observation._asdict(),
+        }
+        for place, (source, request) in enumerate(zip(turn.sources, requests, strict=True))
+    ]
+    for run in runs:
+        _logger.debug(describe_run(block, run))
+    return runs
+
+
+def _attempt(
+    one: LiveSide, turn: LoadTurn, prompts: Mapping[str, list[int]]
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return what one attempt at a load gave: of all of it, and of its requests in their order."""
+    server, slots = one.server, one.block.slots
+    load = _Load(slots, list(turn.sources))
+    all_before, failures = server.metrics(), server.decode_failures()
+    ramp = time.perf_counter()
+    with ThreadPoolExecutor(slots) as pool:
+        clients = [
+            pool.submit(_guarded, load, _serve, load, one, turn, prompts, slot)
+            for slot in range(slots)
+        ]
+        try:
+            load.started.wait()
+            before = server.metrics()
+            load.ended.wait()
+            after = server.metrics()
+            end = time.perf_counter()
+        finally:
+            load.closed.set()
+        wait(clients, return_when=FIRST_EXCEPTION)
+        for client in clients:
+            client.result()
+    all_after = _once_idle(one)
+    assert load.began is not None
+    failed = server.decode_failures() - failures
+    window_s = end - load.began
+    tokens = sum(len(run["answer"]["tokens"]) for run in load.measured)
+    tokens += sum(count for at, count in load.filled if load.began <= at <= end)
+    of_load = {
+        "load_s": window_s,
+        "load_tokens": tokens,
+        "load_tokens_per_second": tokens / window_s,
+        "load_decodes": round(after[DECODES] - before[DECODES]),
+        "load_ramp_s": load.began - ramp,
+        "load_fillers": load.fillers,
+        "load_filled": sum(count for _, count in load.filled),
+        # Of the whole load, its ramp and end included.
+        "load_metrics": {name: end - all_before.get(name, 0) for name, end in all_after.items()},
+    }
+    return of_load, [{**run, "decode_failures": failed} for run in load.measured]
+
+
+def _guarded(load: _Load, work: Callable[..., None], *args: Any) -> None:
+    """Do the work of a client; a fault ends the load for all."""
+    try:
+        work(*args)
+    except BaseException:
+        load.closed.set()
+        load.started.set()
+        load.ended.set()
+        raise
+
+
+def _serve(
+    load: _Load, one: LiveSide, turn: LoadTurn, prompts: Mapping[str, list[int]], slot: int
+) -> None:
+    """Send requests to a slot until the load is over."""
+    number = 0
+    while not load.closed.is_set():
+        taken = load.take()
+        if taken:
+            source, place = taken
+            load.keep(place, _measure(one, turn, prompts[source.prompt], slot))
+        else:
+            # Neighbours send unlike prompts, and in the ramp unlike lengths.
+            source = turn.sources[(slot + number) % len(turn.sources)]
+            share = 1.0 if load.steady else (slot + 1) / load.slots
+            _fill(load, one, turn, prompts[source.prompt], slot, share)
+            number += 1
+
+
+def _measure(one: LiveSide, turn: LoadTurn, ids: list[int], slot: int) -> dict[str, Any]:
+    """Return what one measured request gave."""
+    block = one.block
+    started_at = datetime.now(UTC)
+    clock = time.perf_counter()
+    request = one.sent_to(slot)
+    answer = one.generate(
+        ids,
+        block.n_predict,
+        block.run_seed(turn.number),
+        until_end=block.stop == Stop.EOS,
+        slot=slot,
+    )
+    return {
+        "process": one.processes - 1,
+        "slot": slot,
+        "request": request,  # of its server's slot, warm-ups and fillers included
+        "started_at": started_at.isoformat(),
+        "wall_ms": (time.perf_counter() - clock) * 1000,
+        "answer": answer,
+    }
+
+
+def _fill(
+    load: _Load, one: LiveSide, turn: LoadTurn, ids: list[int], slot: int, share: float
+) -> None:
+    """Send a filler, and leave it once the load is over; it has had a token by then."""
+    n_predict = max(_SHORTEST_FILLER, round(share * one.block.n_predict))
+    with load.lock:
+        load.fillers += 1
+    so_far = 0
+    with closing(one.stream(ids, n_predict, one.block.run_seed(turn.number), slot)) as pieces:
+        for piece in pieces:
+            load.fill(slot, piece.generated - so_far)
+            so_far = piece.generated
+            if load.closed.is_set():
+                break
+
+
+def _once_idle(one: LiveSide) -> dict[str, float]:
+    """Return the server's counters once it has given up the fillers that were left."""
+    deadline = time.monotonic() + _RELEASE_LIMIT_S
+    while True:
+        metrics = one.server.metrics()
+        if not metrics.get(PROCESSING):
+            return metrics
+        if time.monotonic() > deadline:
+            raise one.server.fault("the server goes on with requests that nobody waits for")
+        time.sleep(_POLL_S)
+
+
+def _progress(name: str, block: Block, load: Mapping[str, Any]) -> str:
+    line = f"load {name}: {block.slots} at once for {load['load_s']:.2f} s,"
+    line += f" {load['load_tokens_per_second']:.1f} tok/s"
+    metrics = load["load_metrics"]
+    if drafted := metrics.get(DRAFTED):
+        line += f", acceptance {metrics.get(ACCEPTED, 0) / drafted:.1%}"
+    return line
+
+
+def measure_loads(
+    live: Mapping[Side, LiveSide],
+    turns: Sequence[LoadTurn],
+    prompts: Mapping[str, list[int]],
+) -> list[dict[str, Any]]:
+    """Return the runs of those loads whose side is live, in order."""
+    runs = []
+    for number, turn in enumerate(turns):
+        if turn.side in live:
+            order = number * len(turn.sources)
+            runs += measure_load(live[turn.side], turn, prompts, order)
+    return runs
