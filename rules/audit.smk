@@ -25,7 +25,7 @@ rule judge_divergences:
         run_limit_s=CONFIG.measurement.run_limit_s,
     params:
         code=code("judge_divergences"),
-        folder=BLOCK_RECORDS,
+        folder=lambda wildcards: BLOCK_RECORDS,
         host=str(CAMPAIGN.host_file),
         root=shipped("."),
     message:

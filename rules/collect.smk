@@ -53,7 +53,7 @@ rule collect_runs:
         "../envs/analysis.yaml"
     params:
         code=code("collect_runs"),
-        folder=BLOCK_RECORDS,
+        folder=lambda wildcards: BLOCK_RECORDS,
         suite="",
     message:
         "Collecting {output}"
@@ -80,7 +80,7 @@ rule collect_pass_times:
         "../envs/analysis.yaml"
     params:
         code=code("collect_pass_times"),
-        folder=str(CAMPAIGN.folder / "pass_times"),
+        folder=lambda wildcards: str(CAMPAIGN.folder / "pass_times"),
     message:
         "Collecting {output}"
     shell:
@@ -101,7 +101,7 @@ use rule collect_runs as collect_suite with:
         "<benchmarks>/collect_suite/{suite}.tsv"
     params:
         code=code("collect_runs"),
-        folder=BLOCK_RECORDS,
+        folder=lambda wildcards: BLOCK_RECORDS,
         suite=lambda wildcards: f"--suite {wildcards.suite}",
 
 

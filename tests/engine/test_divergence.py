@@ -114,3 +114,22 @@ def test_candidates_are_sorted_by_probability(server):
     assert logprobs == sorted(logprobs, reverse=True)
     assert len(logprobs) == 5
     assert first["top_logprobs"][0]["id"] == answer["tokens"][0]
+
+
+def test_a_token_within_a_character_has_its_candidates_too(server):
+    """The engine leaves them out, so another token is sampled; that changes none of them."""
+    broken = next(one for one in range(128, 256) if "\ufffd" in server.detokenize([one]))
+    asked = {"n_predict": 1, "temperature": 0, "seed": 1, "n_probs": 5}
+    assert "completion_probabilities" not in server.complete([1, 2, 3], chosen=broken, **asked)
+    [*_, whole] = server.tokenize("a")
+    steered = server.complete([1, 2, 3], chosen=whole, **asked)
+    assert steered["tokens"] == [whole]
+    free = server.complete([1, 2, 3], **asked)
+    keys = [
+        [
+            (one["id"], one["logprob"])
+            for one in answer["completion_probabilities"][0]["top_logprobs"]
+        ]
+        for answer in (steered, free)
+    ]
+    assert keys[0] == keys[1]

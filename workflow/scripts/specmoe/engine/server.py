@@ -42,6 +42,7 @@ from specmoe.errors import MeasurementError
 
 TRACED = {"LLAMA_TRACE": "1"}  # logs a line for every verification, see engine.server_log
 HEALTH_POLL_S = 0.02
+_CERTAIN = 1e6  # added to a token's logit; no logit comes near
 SOCKET_NAME = "s.sock"
 # llama-server closes a connection after a stream and does not say so (tools/server/server-http.cpp:
 # `chunked_content_provider` is false at its end), so another request must not be sent over it.
@@ -265,6 +266,7 @@ class Server:
         reuse: bool = False,
         until_end: bool = False,
         slot: int | None = None,
+        chosen: int | None = None,
     ) -> dict[str, Any]:
         """Generate exactly `n_predict` tokens after `prompt` and return the server's answer.
 
@@ -273,13 +275,16 @@ class Server:
 
         The answer has the `n_probs` most probable candidates for each token, by the model alone
         whatever the sampling: `completion_probabilities[i].top_logprobs`, best first. With `reuse`
-        the server does not read again what `prompt` shares with the request before.
+        the server does not read again what `prompt` shares with the request before. `chosen` is
+        the token that is sampled, however improbable.
 
         Raises MeasurementError for an answer without tokens and times, or with times that are
         longer than the request took.
         """
         asked = _completion(prompt, n_predict, temperature, seed, until_end=until_end, slot=slot)
         asked |= {"cache_prompt": reuse, "n_probs": n_probs}
+        if chosen is not None:
+            asked["logit_bias"] = [[chosen, _CERTAIN]]
         clock = time.perf_counter()
         answer: dict[str, Any] = self._ask("/completion", COMPLETION, asked)
         with self._refused("/completion"):

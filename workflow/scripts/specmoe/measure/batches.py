@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 from specmoe.engine.server import Server
 
+_WHOLE = "a"
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -33,6 +35,9 @@ def read_in_batches(
     The server reads the prompt as in every run, then `tokens` in batches of `sizes`. With sizes of
     1 it reads as it generates without a draft. Raises MeasurementError if it reads otherwise.
     """
+    # The engine leaves out the candidates of a token that ends within a character, so a whole one
+    # is sampled in place of the likeliest.
+    [*_, whole] = server.tokenize(_WHOLE)
     read = 0
     for size in (0, *sizes):
         read += size
@@ -43,6 +48,7 @@ def read_in_batches(
             seed=0,
             n_probs=asked,
             reuse=bool(size),
+            chosen=whole,
         )
         if answer["timings"]["prompt_n"] != (size or len(prompt)):
             raise server.fault(
