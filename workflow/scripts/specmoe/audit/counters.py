@@ -82,14 +82,29 @@ def check_losslessness(
         )
     # Requests at once read a baseline's text in batches too, so its token may be the one behind.
     gap = abs(divergence.gap_nats)
-    allowed = min(settings.tie_factor * divergence.moved_nats, settings.tie_cap_nats)
+    allowed = _widest_tie(run, divergence, settings)
     cause = _cause(run, divergence, allowed)
     side = "below" if divergence.gap_nats >= 0 else "above"
     return at_most(gap, allowed, f"{leaves}, for one {gap:.3g} nats {side} the baseline's: {cause}")
 
 
+def _widest_tie(run: Run, divergence: Gap, settings: AuditSettings) -> float:
+    """Return how wide a gap rounding may have closed, in nats.
+
+    Rows of other requests move gaps in ways that reading one text in batches does not show: a dense
+    target in Q8_0, whose batches of one text move none at all, left its baseline at 0.006 nats with
+    four requests at once. So the cap alone holds there.
+    """
+    if run.concurrency > 1:
+        return settings.tie_cap_nats
+    return min(settings.tie_factor * divergence.moved_nats, settings.tie_cap_nats)
+
+
 def _cause(run: Run, divergence: Gap, allowed: float) -> str:
     seen = f"batches were seen to move gaps of {run.target} by {divergence.moved_nats:.3g}"
+    if run.concurrency > 1:
+        word = "a" if abs(divergence.gap_nats) <= allowed else "no"
+        return f"{word} tie, as beside other requests a tie has {allowed:.3g} at most"
     if abs(divergence.gap_nats) > allowed:
         return f"no tie, as {seen} at most and a tie has {allowed:.3g} at most"
     if divergence.closed_by is not None:

@@ -39,7 +39,8 @@ class AuditSettings(Strict):
     tie_factor: Annotated[float, Field(ge=1)] = Field(
         default=2.0,
         description="a divergence is a tie if its gap is at most this many times the widest move"
-        " that batches alone cause at the places where the target's runs diverge",
+        " that batches alone cause at the places where the target's runs diverge; beside other"
+        " requests, `tie_cap_nats` alone holds",
     )
 
     # The widest move that batches of a working engine were seen to make is 0.31 nats, of a 4-bit
