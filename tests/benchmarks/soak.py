@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, replace
+from itertools import chain
 from pathlib import Path
 
 import psutil
@@ -41,6 +42,8 @@ from specmoe.runs.schema import read_runs  # noqa: E402
 TARGETS, DRAFTS, SUITES = 4, 4, 10
 _LINE = re.compile(r"^\w*(?:Error|Exception): ?.*$", re.MULTILINE)
 _DELETE = re.compile(r"(results/\S+\.json)\b.*delete it and run snakemake again")
+
+_DELETE_BOTH = re.compile(r"(results/\S+\.json) and (results/\S+\.json) hold the same runs")
 
 
 def campaign(engine: Path, blocks: int) -> dict[str, object]:
@@ -227,7 +230,7 @@ class Soak:
         for undo in self.undo:
             undo()
         self.undo.clear()
-        for name in _DELETE.findall(printed):
+        for name in [*_DELETE.findall(printed), *chain(*_DELETE_BOTH.findall(printed))]:
             (self.folder / name).unlink(missing_ok=True)
         if "delete their blocks' records" in printed:
             for block in set(re.findall(r"(S\d+/target\d/\w+/r\d+)/", printed)):

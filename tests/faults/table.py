@@ -457,7 +457,7 @@ def a_record_of_another_length(scene: Scene) -> None:
     scene.change_record(lambda record: record["block"].update(n_predict=17))
 
 
-@fault("not of its configuration|are missing", remedy=delete_record)
+@fault(f"{RECORD}.* hold the same runs|and .*{RECORD} hold", remedy=delete_record)
 def a_record_of_another_block(scene: Scene) -> None:
     other = next(scene.file("results/tiny/blocks/N").rglob("r0.json"))
     shutil.copy(other, scene.file(RECORD))

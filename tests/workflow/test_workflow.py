@@ -406,11 +406,11 @@ def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):
         # 14 ways on the hybrid, 13 on the other target; costs of three; two controls.
         ("methods", "paper", {"measure_block": 3 * (14 + 13 + 3 + 2), "truncate_model": 2}),
         ("true-shape-mtp", "paper", {"measure_block": 3 * 2}),
-        # Costs and imposed acceptance of four targets, controls, and six ways for two.
+        # Costs and imposed acceptance of four targets, controls, six ways for two, and four loads.
         (
             "true-shape-gpu",
             "pack_campaign",
-            {"measure_block": 3 * (4 + 4 + 4 + 12), "judge_divergences": 4},
+            {"measure_block": 3 * (4 + 4 + 4 + 12 + 4 * 4), "judge_divergences": 4},
         ),
         ("study-methods", "paper", {"fetch_model": 3}),
         ("study-types", "paper", {"measure_block": 39, "fetch_model": 5, "quantize_model": 6}),

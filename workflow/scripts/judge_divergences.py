@@ -23,9 +23,8 @@ def main() -> None:
     rows = read_runs(args.runs).to_dict("records")
     divergences = find_divergences(rows, args.target_id)
     # All blocks have the same environment, so one is enough where nothing diverges.
-    named = {divergence.baseline_block for divergence in divergences} or {
-        baseline_blocks(rows, args.target_id)[0]
-    }
+    named = {divergence.baseline_block for divergence in divergences}
+    named = named or set(baseline_blocks(rows, args.target_id)[:1])
     blocks = {name: _block_of(args.records / f"{name}.json") for name in sorted(named)}
     environment = {
         name: value for block in blocks.values() for name, value in block.environment.items()

@@ -281,7 +281,7 @@ def test_a_suite_by_the_studys_commands_needs_a_gamma_too(study, root):
         ("demo", "ABCDFKM"),
         ("mechanism", "BDKVWGTLQ"),
         ("true-shape", "VRK"),
-        ("true-shape-gpu", "VRKM"),
+        ("true-shape-gpu", "VRKMU"),
     ],
 )
 def test_the_campaigns_on_synthetic_models_have_controls(study, root, overlay, suites):

@@ -44,7 +44,10 @@ class _Load:
 
     slots: int
     waiting: list[PromptSource]  # what is still to be measured, in order
+    counters: Callable[[], dict[str, float]]  # of the server
     lock: threading.Lock = field(default_factory=threading.Lock)
+    # The counters, read before the first measured request is sent, or passes would be missed.
+    before: dict[str, float] = field(default_factory=dict)
     generating: set[int] = field(default_factory=set)  # slots that have had a token
     # By a clock of seconds: the first measured request was sent; None before.
     began: float | None = None
@@ -52,7 +55,6 @@ class _Load:
     # Of each filler's tokens: when they came, and how many.
     filled: list[tuple[float, int]] = field(default_factory=list)
     fillers: int = 0
-    started: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)  # all measured, or a fault
     closed: threading.Event = field(default_factory=threading.Event)  # clients stop
 
@@ -69,8 +71,8 @@ class _Load:
             place = len(self.measured)
             self.measured.append({})
             if self.began is None:
+                self.before = self.counters()
                 self.began = time.perf_counter()
-                self.started.set()
             return self.waiting.pop(0), place
 
     def keep(self, place: int, run: dict[str, Any]) -> None:
@@ -137,7 +139,7 @@ def _attempt(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return what one attempt at a load gave: of all of it, and of its requests in their order."""
     server, slots = one.server, one.block.slots
-    load = _Load(slots, list(turn.sources))
+    load = _Load(slots, list(turn.sources), server.metrics)
     all_before, failures = server.metrics(), server.decode_failures()
     ramp = time.perf_counter()
     with ThreadPoolExecutor(slots) as pool:
@@ -146,8 +148,6 @@ def _attempt(
             for slot in range(slots)
         ]
         try:
-            load.started.wait()
-            before = server.metrics()
             load.ended.wait()
             after = server.metrics()
             end = time.perf_counter()
@@ -166,7 +166,7 @@ def _attempt(
         "load_s": window_s,
         "load_tokens": tokens,
         "load_tokens_per_second": tokens / window_s,
-        "load_decodes": round(after[DECODES] - before[DECODES]),
+        "load_decodes": round(after[DECODES] - load.before[DECODES]),
         "load_ramp_s": load.began - ramp,
         "load_fillers": load.fillers,
         "load_filled": sum(count for _, count in load.filled),
@@ -182,7 +182,6 @@ def _guarded(load: _Load, work: Callable[..., None], *args: Any) -> None:
         work(*args)
     except BaseException:
         load.closed.set()
-        load.started.set()
         load.ended.set()
         raise
 

@@ -1,7 +1,6 @@
 """From the records of blocks to the rows of `runs.parquet`."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -79,12 +78,15 @@ def collect_records(records: Iterable[Path], campaign: str) -> tuple[list[RunRow
             with named_if_damaged(record):
                 mark_past_end(its, ends)
                 check_rows(its)
-        counted = Counter(row["run"] for row in rows)
-        several = sorted(run for run, count in counted.items() if count > 1)
-        raise MeasurementError(
-            f"{len(several)} runs are there more than once ({', '.join(several[:3])}); delete the"
-            " records of their blocks and run snakemake again"
-        ) from error
+        holding: dict[str, Path] = {}
+        for record, its in by_record.items():
+            for row in its:
+                if (other := holding.setdefault(row["run"], record)) != record:
+                    raise MeasurementError(
+                        f"{other} and {record} hold the same runs ({row['run']}); delete both and"
+                        " run snakemake again"
+                    ) from error
+        raise
 
 
 def record_files(folder: Path, config: Config, suites: Iterable[str]) -> list[Path]:
