@@ -211,7 +211,7 @@ def _load(run: Run, of_load: int | None) -> Iterator[Finding]:
 def _passes_near(counted: int) -> float:
     """Return the most passes whose tokens may have come while so many were counted.
 
-    The counter is read just after the load has begun, and just before it ends.
+    The counter is read just before the load begins and just after it ends, beside passes under way.
     """
     return 4 + 1.1 * counted
 

@@ -149,8 +149,8 @@ def _attempt(
         ]
         try:
             load.ended.wait()
-            after = server.metrics()
             end = time.perf_counter()
+            after = server.metrics()
         finally:
             load.closed.set()
         wait(clients, return_when=FIRST_EXCEPTION)
