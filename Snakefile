@@ -134,6 +134,7 @@ if DEMONSTRATION:
     TARGETS += ["demo_trace"]
 TARGETS += [
     "more_repeats",
+    "merge",
     "export_profile",
     "models",
     "engine",

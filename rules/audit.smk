@@ -4,6 +4,7 @@ rule judge_divergences:
     input:
         script=script("judge_divergences"),
         engine="<engine>/engine.json",
+        first=first_description(),
         prompts=lambda wildcards: map(shipped, CAMPAIGN.prompt_files(wildcards.target)),
         records=lambda wildcards: records(
             CAMPAIGN.baselines_of_target(wildcards.target)
@@ -11,7 +12,8 @@ rule judge_divergences:
         runs="<campaign>/runs.parquet",
         target="<models>/{target}.gguf",
     output:
-        "<campaign>/divergences/{target}.json",
+        **described("<campaign>/machines/divergences/{target}.json"),
+        judged="<campaign>/divergences/{target}.json",
     log:
         judge="<logs>/judge_divergences/{target}.log",
         server="<logs>/judge_divergences/{target}.server.log",
@@ -25,17 +27,18 @@ rule judge_divergences:
         run_limit_s=CONFIG.measurement.run_limit_s,
     params:
         code=code("judge_divergences"),
+        before=lambda wildcards, input, output: describing(input.engine, output),
         folder=lambda wildcards: BLOCK_RECORDS,
-        host=str(CAMPAIGN.host_file),
+        host=lambda wildcards, output: host_of(output),
         root=shipped("."),
     message:
         "Judging the runs that diverge from baselines of {wildcards.target}"
     shell:
-        "python {input.script} --runs {input.runs} --target-id {wildcards.target}"
+        "{params.before}python {input.script} --runs {input.runs} --target-id {wildcards.target}"
         " --target {input.target} --records {params.folder} --root {params.root}"
         " --engine {input.engine} --host {params.host}"
         " --start-limit-s {resources.start_limit_s} --run-limit-s {resources.run_limit_s}"
-        " --workflow-pid $PPID --server-log {log.server} --out {output} 2>&1 | tee {log.judge}"
+        " --workflow-pid $PPID --server-log {log.server} --out {output.judged} 2>&1 | tee {log.judge}"
 
 
 rule audit_runs:

@@ -7,6 +7,7 @@ rule measure_block:
     """Measure the sides of one block on the same prompts, alone on the machine."""
     input:
         unpack(block_models),
+        first=first_description(),
         script=script("measure_block"),
         engine=lambda wildcards: engine_file(CAMPAIGN.engine_of_block(wildcards.block)),
         prompts=lambda wildcards: sorted(
@@ -16,7 +17,8 @@ rule measure_block:
             }
         ),
     output:
-        ensure("<campaign>/blocks/{block}.json", non_empty=True),
+        **described("<campaign>/machines/{block}.json"),
+        record=ensure("<campaign>/blocks/{block}.json", non_empty=True),
     log:
         "<logs>/measure_block/{block}.log",
     # Blocks follow the schedule. They have the lowest priority, because a block that started
@@ -27,18 +29,26 @@ rule measure_block:
     threads: workflow.cores
     # These are resources, because a change of them makes no measured block stale.
     resources:
+        # What a cluster is asked for, see profiles/slurm/.
+        mem_mb=lambda wildcards, attempt: CAMPAIGN.megabytes_of_block(
+            wildcards.block, attempt
+        ),
+        runtime=lambda wildcards, attempt: CAMPAIGN.minutes_of_block(
+            wildcards.block, attempt
+        ),
         plan=str(CAMPAIGN.folder / "plan.json"),
         records=BLOCK_RECORDS,
         start_limit_s=CONFIG.measurement.start_limit_s,
         run_limit_s=CONFIG.measurement.run_limit_s,
     params:
         code=code("measure_block"),
+        before=lambda wildcards, input, output: describing(input.engine, output),
         block=lambda wildcards: CAMPAIGN.blocks[wildcards.block].to_json(),
         draft=lambda wildcards, input: draft_options(
             CAMPAIGN.blocks[wildcards.block], input
         ),
         # Not an input: a new description of the machine makes no block stale.
-        host=str(CAMPAIGN.host_file),
+        host=lambda wildcards, output: host_of(output),
         root=shipped("."),
         runs=lambda wildcards: CAMPAIGN.blocks[wildcards.block].runs,
         # Each side's server has a log of its own beside this one.
@@ -48,12 +58,12 @@ rule measure_block:
     message:
         "Measuring {wildcards.block}: {params.runs} runs"
     shell:
-        "printf '%s' {params.block:q} | python {input.script} --root {params.root}"
+        "{params.before}printf '%s' {params.block:q} | python {input.script} --root {params.root}"
         " --engine {input.engine} --host {params.host} --target {input.target} --target-card {input.target_card}"
         " {params.draft} --start-limit-s {resources.start_limit_s}"
         " --run-limit-s {resources.run_limit_s} --workflow-pid $PPID"
         " --server-log {params.server_log} --log {log} --plan {resources.plan}"
-        " --records {resources.records} --out {output}"
+        " --records {resources.records} --out {output.record}"
 
 
 rule measure_pass_times:
@@ -65,11 +75,13 @@ rule measure_pass_times:
         card="<models>/{model}.json",
         engine="<engine>/engine.json",
         model="<models>/{model}.gguf",
+        first=first_description(),
         pass_bench="<engine>/pass_bench",
         tensors=f"<models>/tensors/{CAMPAIGN.engine_id}/{{model}}.ok",
         text=shipped(CONFIG.prompts.passage),
     output:
-        "<campaign>/pass_times/{model}/r{repeat}.json",
+        **described("<campaign>/machines/pass_times/{model}/r{repeat}.json"),
+        record="<campaign>/pass_times/{model}/r{repeat}.json",
     log:
         "<logs>/pass_times/{model}/r{repeat}.log",
     # Just before the first block of the repeat.
@@ -82,14 +94,15 @@ rule measure_pass_times:
         run_limit_s=CONFIG.measurement.run_limit_s,
     params:
         code=code("measure_pass_times"),
+        before=lambda wildcards, input, output: describing(input.engine, output),
         passes=lambda wildcards: CAMPAIGN.timed_passes[wildcards.model].to_json(),
-        host=str(CAMPAIGN.host_file),
+        host=lambda wildcards, output: host_of(output),
         root=shipped("."),
     message:
         "Timing passes of {wildcards.model} before repeat {wildcards.repeat}"
     shell:
-        "python {input.script} --passes {params.passes:q} --program {input.pass_bench}"
+        "{params.before}python {input.script} --passes {params.passes:q} --program {input.pass_bench}"
         " --repeat {wildcards.repeat} --root {params.root} --engine {input.engine}"
         " --host {params.host} --target {input.model} --target-card {input.card}"
         " --start-limit-s {resources.start_limit_s} --run-limit-s {resources.run_limit_s}"
-        " --workflow-pid $PPID --server-log {log} --out {output}"
+        " --workflow-pid $PPID --server-log {log} --out {output.record}"

@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import shlex
 
 
 def shipped(path):
@@ -20,6 +21,7 @@ envvars:
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 from specmoe.config.environment import refuse_exported
+from specmoe.config.hosts import Hosts
 from specmoe.config.matrix import PUBLISHED_PASSAGE
 from specmoe.config.profiles import PROFILE
 from specmoe.dependencies import digest_of_modules
@@ -37,6 +39,8 @@ except (ConfigError, OSError) as error:
 CONFIG = CAMPAIGN.config
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
 BLOCK_RECORDS = str(CAMPAIGN.folder / "blocks")
+# Whether several machines may share the campaign.
+SHARED = CONFIG.campaign.hosts != Hosts.ONE
 # Looked up for every block.
 MEASURED_NETWORKS = set(CONFIG.measured_networks)
 
@@ -109,6 +113,43 @@ def listing_options(engine):
     """Return the options that name the engine of `listing_engine` and what chooses its devices."""
     given = json.dumps(CONFIG.measurement.environment)
     return ["--engine", *engine, "--environment", given] if engine else []
+
+
+def descriptions():
+    """Return the descriptions of the campaign's machine before each repeat, or of each block's."""
+    if SHARED:
+        return expand("<campaign>/machines/{block}.json", block=CAMPAIGN.blocks)
+    return expand("<campaign>/hosts/r{repeat}.json", repeat=CAMPAIGN.first_blocks)
+
+
+def described(file):
+    """Return the output that describes the machine of a job, by name; none in other campaigns.
+
+    The machine of a campaign that is not shared is described before its first repeat.
+    """
+    return {"machine": file} if SHARED else {}
+
+
+def host_of(output):
+    """Return the file that describes the machine of a job with `described` among its outputs."""
+    return output.get("machine", str(CAMPAIGN.host_file))
+
+
+def describing(engine, output):
+    """Return the shell's words that write `described`'s file and test the engine there."""
+    if not SHARED:
+        return ""
+    command = ["python", script("describe_host"), "--backend", CAMPAIGN.backend]
+    command += ["--given", CONFIG.host.model_dump_json(exclude_none=True), "--chips", CHIPS]
+    command += ["--test", engine, *listing_options([engine] if CAMPAIGN.gpu else [])]
+    if CONFIG.campaign.hosts == Hosts.SAME:
+        command += ["--like", str(CAMPAIGN.host_file)]
+    return shlex.join([*command, "--out", output.machine]) + " && "
+
+
+def first_description():
+    """Return the description of the machine that a shared campaign began on, in a list."""
+    return [ancient(str(CAMPAIGN.host_file))] if SHARED else []
 
 
 def makes_or_measures():

@@ -9,13 +9,15 @@ if DEMONSTRATION:
         """Decode one prompt with drafts and without, and record every round."""
         input:
             **draft_files(DEMONSTRATION.block),
+            first=first_description(),
             script=script("record_trace"),
             engine="<engine>/engine.json",
             prompt=shipped(DEMONSTRATION.block.prompts[0].file),
             target=f"<models>/{DEMONSTRATION.block.target}.gguf",
             target_card=f"<models>/{DEMONSTRATION.block.target}.json",
         output:
-            "<campaign>/trace.json",
+            **described("<campaign>/machines/trace.json"),
+            record="<campaign>/trace.json",
         log:
             plain="<logs>/record_trace.plain.log",
             record="<logs>/record_trace.log",
@@ -30,19 +32,20 @@ if DEMONSTRATION:
             run_limit_s=CONFIG.measurement.run_limit_s,
         params:
             code=code("record_trace"),
+            before=lambda wildcards, input, output: describing(input.engine, output),
             demonstration=lambda wildcards: DEMONSTRATION.to_json(),
             draft=lambda wildcards, input: draft_options(DEMONSTRATION.block, input),
-            host=str(CAMPAIGN.host_file),
+            host=lambda wildcards, output: host_of(output),
             root=shipped("."),
         message:
             "Decoding one prompt, round by round"
         shell:
-            "python {input.script} --demonstration {params.demonstration:q} --root {params.root}"
+            "{params.before}python {input.script} --demonstration {params.demonstration:q} --root {params.root}"
             " --engine {input.engine} --host {params.host} --target {input.target}"
             " --target-card {input.target_card} {params.draft}"
             " --start-limit-s {resources.start_limit_s}"
             " --run-limit-s {resources.run_limit_s} --workflow-pid $PPID"
-            " --server-log {log.server} --plain-log {log.plain} --out {output} 2>&1 | tee {log.record}"
+            " --server-log {log.server} --plain-log {log.plain} --out {output.record} 2>&1 | tee {log.record}"
 
     # No output and no pipe: it runs at every call, and it asks the terminal whether it has colours.
     rule demo_trace:

@@ -17,6 +17,8 @@ rule build_engine:
     wildcard_constraints:
         engine="|".join(map(re.escape, CAMPAIGN.engine_names)),
     priority: 10
+    # It needs the network, which nodes of a cluster may lack.
+    localrule: True
     conda:
         "../envs/engine.yaml"
     threads: workflow.cores

@@ -174,6 +174,8 @@ rule fetch_model:
     wildcard_constraints:
         model=of_kind("hub"),
     priority: 10
+    # It needs the network, which nodes of a cluster may lack.
+    localrule: True
     conda:
         "../envs/models.yaml"
     # These are resources, because a change of them does not change the file.
@@ -208,6 +210,8 @@ rule convert_model:
     wildcard_constraints:
         model=of_kind("convert"),
     priority: 10
+    # It needs the network, which nodes of a cluster may lack.
+    localrule: True
     conda:
         "../envs/models.yaml"
     # Resources as for a fetched model; another engine's converter converts no model again.

@@ -44,7 +44,8 @@ rule collect_host:
     """Collect the descriptions of the machine, with the fastest memory that was measured."""
     input:
         script=script("collect_host"),
-        hosts=expand("<campaign>/hosts/r{repeat}.json", repeat=CAMPAIGN.first_blocks),
+        config="<campaign>/config.json",
+        hosts=descriptions(),
     output:
         "<campaign>/host.json",
     log:
@@ -54,10 +55,15 @@ rule collect_host:
         "../envs/models.yaml"
     params:
         code=code("collect_host"),
+        hosts=lambda wildcards, input: (
+            ["--machines", str(CAMPAIGN.folder / "machines"), "--config", input.config]
+            if SHARED
+            else ["--hosts", *input.hosts]
+        ),
     message:
         "Collecting {output}"
     shell:
-        "python {input.script} --hosts {input.hosts} --out {output} 2>&1 | tee {log}"
+        "python {input.script} {params.hosts:q} --out {output} 2>&1 | tee {log}"
 
 
 rule plan:

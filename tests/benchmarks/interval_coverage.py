@@ -9,7 +9,8 @@ width of the logarithm; of campaigns in which no setting gains, the share in whi
 intervals hold (`all`), and in which the advice is to switch one on (`on`) or to leave all off
 (`off`). A second table has intervals of the cost model, from runs with noise of 5 % and a drift of
 5 % between repeats. A third has the joint intervals of settings that spread unlike each other, a
-fourth those of quantiles of waiting times, and how many of these have an open end.
+fourth those of quantiles of waiting times, and how many of these have an open end, a fifth those of
+campaigns that several machines shared.
 
 --estimate prints the spreads of the shipped rows instead.
 """
@@ -26,6 +27,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 module_path[:0] = [str(ROOT), str(ROOT / "workflow/scripts")]
 
+from tests.planted_machines import coverage as machine_coverage  # noqa: E402
 from tests.planted_speedups import KINDS, SPREADS, Coverage, cover, estimated_spread  # noqa: E402
 from tests.planted_waits import coverage  # noqa: E402
 from tests.unit import simulated_rounds  # noqa: E402
@@ -69,6 +71,7 @@ def main() -> None:
             print(row, flush=True)
     print_unlike(5 * args.times)
     print_quantiles(args.times)
+    print_machines(args.times)
 
 
 def speedup_row(
@@ -166,6 +169,18 @@ def print_quantiles(times: int) -> None:
             continue
         held, opened = coverage(share, repeats, waits, times, generator)
         print(f"{waits:5} {name} {repeats:3} {100 * held:6.1f} {100 * opened:6.1f}", flush=True)
+
+
+def print_machines(times: int) -> None:
+    """Print how often intervals over machines, and over blocks, hold the mean of all machines."""
+    generator = np.random.default_rng(SEED)
+    print("\nmachines, blocks of each, spread of machines, held over machines (%), over blocks (%)")
+    for machines, blocks, spread in product((2, 3, 5, 10), (3, 10), (0.0, 0.03, 0.2)):
+        held = machine_coverage(
+            machines, blocks, spread=spread, noise=0.03, times=times, generator=generator
+        )
+        shares = " ".join(f"{100 * share:6.1f}" for share in held)
+        print(f"{machines:3} {blocks:3} {spread:5.2f} {shares}", flush=True)
 
 
 def print_estimates() -> None:

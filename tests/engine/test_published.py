@@ -6,7 +6,7 @@ import pytest
 
 from specmoe.config.backend import Backend
 from specmoe.config.block import Block, PromptSource, Protocol
-from specmoe.engine.build import self_test
+from specmoe.engine.self_test import self_test
 from specmoe.errors import MeasurementError
 from specmoe.measure.study_commands import measure
 from specmoe.runs.collect import rows_of_record

@@ -123,6 +123,7 @@ def row(
         "target_model": target,
         "engine_options": "",
         **NO_LOAD,
+        "host": "abc",
         "draft": draft,
         "method": "none" if draft == "none" else "draft-simple",
         "draft_model": None if draft == "none" else draft,

@@ -37,7 +37,9 @@ def main() -> None:
     settings = config.audit
     sizes = sizes_of_cards(load_cards(args.models), seen_experts(read_pass_times(args.pass_times)))
     with named_if_damaged(args.host):
-        bandwidth = Bandwidth.of(read_record(args.host))
+        host = read_record(args.host)
+        bandwidth = Bandwidth.of(host)
+        of_machines = {one["id"]: Bandwidth.of(one) for one in host.get("machines", [])}
     divergences = {}
     for file in args.divergences:
         with named_if_damaged(file):
@@ -47,7 +49,7 @@ def main() -> None:
         suites = config.campaign.suites
         remedy = f"{args.runs} is not the whole campaign: get it, or measure it, again"
         refuse_other_runs(runs.to_dict("records"), config, suites, remedy)
-    found = Audit.of(runs, sizes, bandwidth, settings, divergences)
+    found = Audit.of(runs, sizes, bandwidth, settings, divergences, of_machines)
     found.write(args.out)
     text = describe_audit(found.audit, runs, found.power, left_out_blocks(config))
     (args.out / "audit.txt").write_text(text, encoding="utf-8")

@@ -1,22 +1,43 @@
-"""Collect the descriptions of a campaign's machine into one."""
+"""Collect the descriptions of a campaign's machine, or machines, into one."""
 
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 from specmoe import errors
-from specmoe.files import read_record
-from specmoe.plan.hardware import collect
+from specmoe.config.hosts import Hosts
+from specmoe.config.matrix import blocks_in_order
+from specmoe.config.schema import read_config
+from specmoe.files import named_if_damaged, read_record
+from specmoe.plan.machines import collect, collect_machines, refuse_other_kinds
 
 
 def main() -> None:
     """Parse the command line and collect the descriptions."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--hosts", required=True, type=Path, nargs="+", help="r<repeat>.json each")
+    described = parser.add_mutually_exclusive_group(required=True)
+    described.add_argument("--hosts", type=Path, nargs="+", help="of one machine, r<repeat>.json")
+    described.add_argument("--machines", type=Path, help="folder of those of each block")
+    parser.add_argument("--config", type=Path, help="the campaign's config.json, with --machines")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
-    facts = collect([read_record(host) for host in args.hosts])
+    if args.machines:
+        config = read_config(args.config)
+        blocks = blocks_in_order(config, gpu=False)  # the same ids with a GPU
+        files = [args.machines / f"{block.block}.json" for block in blocks]
+        machines = [_read(file) for file in files]
+        if config.campaign.hosts == Hosts.SAME:
+            refuse_other_kinds(machines)
+        facts = collect_machines(machines)
+    else:
+        facts = collect([_read(file) for file in args.hosts])
     args.out.write_text(json.dumps(facts, indent=1) + "\n")
+
+
+def _read(file: Path) -> dict[str, Any]:
+    with named_if_damaged(file):
+        return read_record(file)
 
 
 if __name__ == "__main__":

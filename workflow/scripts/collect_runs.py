@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
+from specmoe.config.hosts import Hosts
 from specmoe.config.schema import read_config
 from specmoe.runs.collect import collect_records, record_files, refuse_mixed_hosts
 from specmoe.runs.expected import refuse_other_runs
@@ -22,7 +23,8 @@ def main() -> None:
     suites = [args.suite] if args.suite else config.campaign.suites
     records = record_files(args.records, config, suites)
     rows, table = collect_records(records, config.campaign.name)
-    refuse_mixed_hosts(rows)
+    if config.campaign.hosts == Hosts.ONE:
+        refuse_mixed_hosts(rows)
     refuse_other_runs(rows, config, suites, "delete their blocks' records and run snakemake again")
     write_table(table, args.out)
 

@@ -1,4 +1,4 @@
-"""Describe this machine."""
+"""Describe this machine; test the engine on it where several machines share a campaign."""
 
 import argparse
 import json
@@ -8,7 +8,10 @@ from specmoe import errors
 from specmoe.config.backend import Backend
 from specmoe.engine.devices import list_devices
 from specmoe.engine.measuring_lock import alone
+from specmoe.engine.tested import require_tested
+from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.plan.hardware import describe
+from specmoe.plan.machines import refuse_other_kinds
 
 
 def main() -> None:
@@ -21,6 +24,8 @@ def main() -> None:
     parser.add_argument(
         "--environment", type=json.loads, default={}, help="measurement.environment, as JSON"
     )
+    parser.add_argument("--test", type=Path, help="engine.json, if the engine is to be tested here")
+    parser.add_argument("--like", type=Path, help="description of a machine of the same kind")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
     devices = []
@@ -28,7 +33,13 @@ def main() -> None:
         server = args.engine.parent / "bin" / "llama-server"
         devices = list_devices(server, args.environment) or []
     facts = describe(args.backend, args.given, args.chips, _probe_alone, devices)
-    args.out.write_text(json.dumps(facts, indent=1) + "\n")
+    if args.like:
+        with named_if_damaged(args.like):
+            refuse_other_kinds([read_record(args.like), facts])
+    if args.test:
+        with alone():
+            require_tested(args.test.parent, args.backend, args.environment)
+    replace_text(args.out, json.dumps(facts, indent=1) + "\n")
 
 
 def _probe_alone() -> float:

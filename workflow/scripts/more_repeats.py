@@ -6,11 +6,13 @@ from pathlib import Path
 import yaml
 
 from specmoe import errors
+from specmoe.analysis.machines import machine_varies
 from specmoe.analysis.passes import passes_that_pay
 from specmoe.analysis.spread import repeats_to_measure, spread_of_cells
 from specmoe.analysis.spread_text import describe_passes, describe_repeats
 from specmoe.analysis.summaries import with_speedups
 from specmoe.config.schema import read_config
+from specmoe.errors import MeasurementError
 from specmoe.files import replace_text
 from specmoe.runs.schema import read_runs
 
@@ -24,6 +26,11 @@ def main() -> None:
     args = parser.parse_args()
     config = read_config(args.config)
     runs = read_runs(args.runs)
+    if machine_varies(runs, config):
+        raise MeasurementError(
+            "the machine is what varies in this campaign (campaign.hosts: any): more machines make"
+            " its intervals narrower, more repeats do not"
+        )
     compared = with_speedups(runs)
     spread = spread_of_cells(compared, config.statistics)
     wanted = repeats_to_measure(spread, config.statistics)

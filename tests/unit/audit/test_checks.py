@@ -57,6 +57,7 @@ def plain(target="target", repeat=0, ms_per_token=TARGET_MS, **more):
         "target_model": target,
         "engine_options": "",
         **NO_LOAD,
+        "host": "abc",
         "method": "none",
         "draft": "none",
         **dict.fromkeys(["draft_model", "ngram_gamma", "prompts_before"]),

@@ -35,6 +35,7 @@ from ..paper_analyses import (
     without_drafts,
 )
 from ..planted_loads import with_loads
+from ..shared_analyses import with_machines, with_merged
 
 PAPER = Path(__file__).parents[3] / "paper"
 # Campaigns for the figures that show nothing of `full`.
@@ -47,6 +48,8 @@ SHOWING = {
     "categories": with_categories,
     "token_gaps": streamed,
     "concurrency": with_loads,
+    "machines": with_machines,
+    "merged": with_merged,
     **dict.fromkeys(["verification_cost", "predicted_speedup", "break_even", "roofline"], costed),
 }
 CAMPAIGNS = list(dict.fromkeys([full, single, without_drafts, *SHOWING.values()]))
@@ -308,6 +311,17 @@ def test_acceptance_by_position_has_a_line_for_each_way_of_drafting():
     assert lines(dense) == [[0.5, 1, 1, 1]]  # n-grams that never draft have no line
 
 
+def test_each_machine_has_a_mark_of_its_own_in_the_line_of_a_setting():
+    figure = FIGURES["machines"](with_machines())
+    [axes] = figure.axes
+    assert legend(figure) == ["EPYC", "Xeon"]
+    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["Draft 0.8B, γ = 4"]
+    marks = {line.get_marker(): line.get_xdata()[0] for line in axes.lines if line.get_marker()}
+    assert sorted(marks.values())[:1] + sorted(marks.values())[-1:] == pytest.approx(
+        [0.8, 1.3], rel=0.03
+    )
+
+
 def test_acceptance_starts_at_zero():
     for axes in FIGURES["acceptance_by_gamma"](full()).axes:
         assert axes.get_ylim()[0] == 0
@@ -353,6 +367,8 @@ def test_any_label_is_shown_as_text(name, label):
     titled = {
         "categories",
         "concurrency",
+        "machines",
+        "merged",
         "methods",
         "positions",
         "protocols",

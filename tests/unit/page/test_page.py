@@ -30,6 +30,7 @@ from ..paper_analyses import (
     without_drafts,
 )
 from ..planted_loads import with_loads
+from ..shared_analyses import with_machines
 from .test_share import advised
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
@@ -254,6 +255,18 @@ def test_requests_at_once_have_a_section_and_a_sentence_in_both_languages(root):
     assert "With four requests at once instead of one, the speedup of MoE Q4" in text
     assert "同时请求从 1 个到 4 个，吞吐的加速比从 1.3" in text
     assert "是否变化，区间还不能定论" in text
+
+
+def test_several_machines_have_a_section_that_says_what_varies(root):
+    assert 'id="machines"' not in page_of(full(), root)
+    text = page_of(with_machines(), root, page_figures(with_machines()))
+    order = places(text, "results", "machines", "figure-machines", "table-machines", "audit")
+    assert order == sorted(order)
+    assert "2 machines shared this campaign" in text
+    assert "every interval on this page but those below is over machines" in text
+    alike = with_machines().campaign.assign(machine_varies=False)
+    text = page_of(replace(with_machines(), campaign=alike), root)
+    assert "They are of one kind" in text
 
 
 def test_workloads_have_a_section_where_one_was_sent(root):

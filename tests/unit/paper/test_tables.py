@@ -28,6 +28,7 @@ from ..paper_analyses import (
 )
 from ..planted_loads import with_loads
 from ..rendered_tables import latex
+from ..shared_analyses import with_machines, with_merged
 
 
 def lines(name, analysis):
@@ -60,6 +61,8 @@ def test_the_supplement_includes_every_table():
         with_categories,
         streamed,
         with_loads,
+        with_machines,
+        with_merged,
     ],
 )
 def test_every_table_is_one_tabular_with_rows_of_equal_length(name, make):

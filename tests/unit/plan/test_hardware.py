@@ -13,7 +13,6 @@ import yaml
 from specmoe.config.backend import Backend
 from specmoe.engine.devices import Device
 from specmoe.engine.measuring_lock import FOLDER_OF_TESTS, alone
-from specmoe.errors import MeasurementError
 from specmoe.plan import hardware
 
 MAC_OUTPUT = {
@@ -302,33 +301,6 @@ def test_a_system_without_a_release_file_is_named_by_its_kernel(monkeypatch, chi
     monkeypatch.setattr(platform, "release", lambda: "6.1.0")
     monkeypatch.setattr(platform, "freedesktop_os_release", Mock(side_effect=OSError))
     assert described(chips, probe=lambda: 1e9)["system"] == "Linux 6.1.0"
-
-
-def repeat(bandwidth=5e10, source=hardware.PROBED, machine="0" * 12):
-    return {
-        "id": machine,
-        "chip": "EPYC",
-        "memory_bandwidth_bytes_per_second": bandwidth,
-        "memory_bandwidth_source": source,
-    }
-
-
-def test_the_fastest_probe_of_all_repeats_counts():
-    facts = hardware.collect([repeat(2e10), repeat(5e10), repeat(3e10)])
-    assert bandwidth_of(facts) == (5e10, f"{hardware.PROBED}; the highest of 3")
-    assert facts["chip"] == "EPYC"
-
-
-@pytest.mark.parametrize(
-    "repeats", [[repeat()], [repeat(8e11, "config")] * 3, [repeat(None, None)] * 3]
-)
-def test_a_single_probe_and_a_bandwidth_from_another_source_stay(repeats):
-    assert hardware.collect(repeats) == repeats[0]
-
-
-def test_repeats_on_two_machines_are_refused():
-    with pytest.raises(MeasurementError, match=r"on 2 machines \(EPYC, 0{12} and EPYC, 1{12}\)"):
-        hardware.collect([repeat(), repeat(machine="1" * 12)])
 
 
 @pytest.fixture

@@ -26,12 +26,15 @@ from ..paper_analyses import (
 )
 from ..planted_loads import with_loads
 from ..rendered_tables import SPECIFICATIONS, page_tables, shown
+from ..shared_analyses import with_machines, with_merged
 
 MAKERS = [
     *(full, single, without_drafts, sampled, several_types, several_methods),
     *(several_ways, controlled, costed, costed_with_timed_passes, compared, with_categories),
     streamed,
     with_loads,
+    with_machines,
+    with_merged,
 ]
 
 

@@ -21,6 +21,7 @@ from specmoe.analysis.energy import energy_of_cells
 from specmoe.analysis.file_types import compare_types
 from specmoe.analysis.imposed_profiles import gains_by_profile
 from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
+from specmoe.analysis.machines import by_machine, cells_of_machines, machine_varies
 from specmoe.analysis.methods import compare_methods
 from specmoe.analysis.positions import acceptance_by_position
 from specmoe.analysis.rounds import accepted_lengths, chain_counts
@@ -93,6 +94,8 @@ class Analysis(TableFolder):
     # runs in loads out, but for models, drafts, suites, campaign and those of the audit.
     concurrency: pd.DataFrame = field(default_factory=pd.DataFrame)
     concurrency_changes: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # The cells of each machine of several, see `cells_of_machines`.
+    machines: pd.DataFrame = field(default_factory=pd.DataFrame)
     # The cells with their energy, see `energy_of_cells`. Without rows where none was measured.
     energy: pd.DataFrame = field(default_factory=pd.DataFrame)
     # How long one waits for a token and for the answer, see `latency_of_cells` and
@@ -138,6 +141,8 @@ class Analysis(TableFolder):
     # `side_by_side`. Without rows where the configuration names no campaign to compare with.
     side_by_side: pd.DataFrame = field(default_factory=pd.DataFrame)
     compared_campaigns: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # The same where they differ in nothing but their machine, see `merged.merged`.
+    merged: pd.DataFrame = field(default_factory=pd.DataFrame)
     claims: pd.DataFrame = field(default_factory=pd.DataFrame)
     # Published ways of drafting and what this campaign has of each, see `taxonomy.classify`.
     taxonomy: pd.DataFrame = field(default_factory=pd.DataFrame)
@@ -166,9 +171,14 @@ def analyse(
 
     `runs` is `schema.read_runs`'s frame, `compared` is `with_speedups(runs)`, `cards` are the
     models' and those of `by_setting`, `host` is the machine's description, `audit` the audit of
-    `runs`, `pass_times` the table of `runs.pass_times`.
+    `runs`, `pass_times` the table of `runs.pass_times`. Where the machine varies, intervals are
+    over machines, and costs of passes, which are a machine's own, are not fitted.
     """
     statistics, unrelated = config.statistics, config.audit.unrelated_drafts
+    as_measured, of_blocks = runs, compared
+    varies = machine_varies(runs, config)
+    if varies:
+        runs, compared = by_machine(runs), by_machine(compared)
     all_runs, all_compared = runs, compared
     runs, compared = one_by_one(runs), one_by_one(compared)
     usual = usual_runs(runs, config)
@@ -191,7 +201,9 @@ def analyse(
     sizes = sizes_of_cards(cards, by_setting(seen_experts(pass_times), all_runs))
     measured = Measured(usual, usually_compared, cells, spread, audit.audit)
     advice = advise(measured, config, cards)
-    fitted, predicted = _costs(runs, compared, pass_times, config, cards)
+    timed = compared.head(0) if varies else compared
+    fitted, predicted = _costs(runs, timed, pass_times, config, cards)
+    of_blocks = of_blocks[of_blocks["run"].isin(usually_compared["run"])]
     return Analysis(
         baselines=summarise_baselines(usual, statistics),
         cells=cells,
@@ -210,6 +222,9 @@ def analyse(
         concurrency=_labelled(compare_loads(all_compared, all_runs, statistics), config),
         concurrency_changes=_labelled(
             changes_with_concurrency(all_compared, all_runs, statistics), config
+        ),
+        machines=cells_of_machines(
+            _without_controls(with_controls(of_blocks, unrelated, cards)), cells, host, statistics
         ),
         energy=energy_of_cells(cells, usual, statistics),
         latency=latency_of_cells(waited, statistics),
@@ -235,8 +250,8 @@ def analyse(
         required_time=audit.required_time.assign(campaign=config.campaign.name),
         models=_models(all_runs, config, cards),
         drafts=drafts,
-        suites=_suites(all_runs, config),
-        campaign=_campaign(all_runs, config, host),
+        suites=_suites(as_measured, config),
+        campaign=_campaign(as_measured, config, host),
     )
 
 
@@ -383,7 +398,9 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                 "left_out": ", ".join(config.campaign.left_out),
                 "left_out_runs": sum(block.runs for block in left_out_blocks(config)),
                 **_care(runs),
-                **{f"host_{key}": value for key, value in host.items()},
+                "machines": runs["host"].nunique(),
+                "machine_varies": machine_varies(runs, config),
+                **{f"host_{key}": value for key, value in host.items() if key != "machines"},
             }
         ]
     )

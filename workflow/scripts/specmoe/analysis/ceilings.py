@@ -39,11 +39,11 @@ def ceilings(
     whose speedup is above their ceiling, draft_basis says how the draft's time is known.
     Runs whose rounds are not known, and runs of targets that were not timed, are left out.
     """
-    by_way = single_token_ms(runs)
+    times_of = single_token_ms(runs)
     rows = []
     for row in compared.to_dict("records"):
         run = Run.of(row)
-        times = by_way.get(run.way, {})
+        times = times_of.get(run.timed_with, {})
         if not run.rounds or run.drafted is None or run.target not in times:
             continue
         draft = draft_time(run, times, sizes, settings)

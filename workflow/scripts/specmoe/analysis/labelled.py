@@ -20,6 +20,7 @@ from specmoe.analysis.cost_tables import PAIR
 from specmoe.analysis.imposed_profiles import COLUMNS as PROFILE_COLUMNS
 from specmoe.analysis.latency import COLUMNS as LATENCY_COLUMNS
 from specmoe.analysis.latency import CURVE_COLUMNS, Time
+from specmoe.analysis.machines import COLUMNS as MACHINE_COLUMNS
 from specmoe.analysis.summaries import CELL
 from specmoe.audit.checks import ALL
 from specmoe.config.block import NO_DRAFT, WAY
@@ -39,6 +40,12 @@ SIDE_BY_SIDE = [
 COMPARED_CAMPAIGNS = [
     *("heading", "campaign", *WAY, "engine_commit", "backend", "host_chip", "host_gpu"),
     *("synthetic", "n_predict", "temperature", "repeats", "settings", "engine_options"),
+]
+MERGED = [
+    *(*WAY, *CELL, "campaign", "machine", "runs", "blocks", "acceptance_rate"),
+    *("tokens_per_second", "baseline_tokens_per_second"),
+    *("speedup", "speedup_low", "speedup_high"),
+    *("break_even", "break_even_low", "break_even_high", "joules_per_token"),
 ]
 _PROTOCOL_WORDS = {"paired": "llama-server", "published": "the study's commands"}
 
@@ -71,6 +78,8 @@ _COLUMNS = {
     "methods": f"{_CELL} control words setting drafting_share best",
     "concurrency": " ".join([*LOAD_COLUMNS, "of_label"]),
     "concurrency_changes": " ".join([*CHANGE_COLUMNS, "of_label"]),
+    "machines": " ".join(MACHINE_COLUMNS),
+    "merged": " ".join(MERGED),
     "energy": f"""
         {_WAY} suite target draft gamma control energy_source runs blocks joules_per_token
         baseline_joules_per_token energy_ratio energy_ratio_low energy_ratio_high idle_w idle_share
@@ -290,6 +299,35 @@ def cells_by_type(analysis: Analysis) -> pd.DataFrame:
 def energy_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells with their energy, but for controls."""
     return describe_cells(_usual(table(analysis, "energy")), analysis)
+
+
+def machine_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return what each machine of several measured, the machines of a cell together.
+
+    Added: see `_of_machines`.
+    """
+    return _of_machines(table(analysis, "machines"), analysis)
+
+
+def merged_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return what the machines of merged campaigns measured, those of a cell together.
+
+    Added: see `_of_machines`.
+    """
+    return _of_machines(table(analysis, "merged"), analysis)
+
+
+def _of_machines(cells: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
+    """Return cells by machine, in order.
+
+    Added: setting, words for what drafts; series, the target and its suite; cell, both.
+    """
+    cells = describe_cells(cells, analysis)
+    series = cells["target"] + " " + cells["suite"]
+    setting = cells["draft_label"] + ", γ = " + cells["gamma"].astype(str)
+    return cells.assign(setting=setting, series=series, cell=series + " " + setting).sort_values(
+        ["target_rank", "suite", "draft_rank", "gamma", "machine"], ignore_index=True
+    )
 
 
 def latency_cells(analysis: Analysis) -> pd.DataFrame:

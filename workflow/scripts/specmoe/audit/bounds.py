@@ -31,10 +31,10 @@ class Bandwidth:
     stated: bool  # by the maker or the config, as a peak that nothing exceeds; else probed
 
     @classmethod
-    def of(cls, host: Mapping[str, Any]) -> "Bandwidth | None":
-        """Return that of a description of a host; None if it is not known."""
-        rate = host["memory_bandwidth_bytes_per_second"]
-        probed = str(host["memory_bandwidth_source"]).startswith("probe")
+    def of(cls, machine: Mapping[str, Any]) -> "Bandwidth | None":
+        """Return that of a description of a machine; None if it is not known."""
+        rate = machine["memory_bandwidth_bytes_per_second"]
+        probed = str(machine["memory_bandwidth_source"]).startswith("probe")
         return None if rate is None else cls(float(rate), stated=not probed)
 
     def most(self, settings: AuditSettings) -> float:
@@ -51,8 +51,8 @@ class TokenTime:
     basis: str
 
 
-def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, str], dict[str, float]]:
-    """Return, by protocol and engine, each model's time for a token in its fastest run alone.
+def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, str, str], dict[str, float]]:
+    """Return each model's time for a token in its fastest run alone, by `Run.timed_with`.
 
     A mean would be no bound: other work on the machine slows runs, so a run can be faster than the
     mean. Runs among several at once share their passes and time none; those of a load of a single
@@ -60,11 +60,12 @@ def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, str], dict[str, float
     """
     plain = runs[(runs["draft"] == NO_DRAFT) & (runs["concurrency"] == 1)]
     plain = plain.assign(target=plain["target"].map(without_concurrency))
-    by_way: dict[tuple[str, str], dict[str, float]] = {}
-    for (protocol, engine), members in plain.groupby(WAY):
+    found: dict[tuple[str, str, str], dict[str, float]] = {}
+    for (host, protocol, engine), members in plain.groupby(["host", *WAY]):
         times = (1000 / members["tokens_per_second"]).groupby(members["target"]).min().dropna()
-        by_way[str(protocol), str(engine)] = {str(model): float(ms) for model, ms in times.items()}
-    return by_way
+        own = {str(model): float(ms) for model, ms in times.items()}
+        found[str(host), str(protocol), str(engine)] = own
+    return found
 
 
 def draft_time(
@@ -200,10 +201,10 @@ def required_time(
     Columns: run, suite, target, draft, gamma, family (`moe` or `dense`; unknown counts as dense),
     decode_ms, required_ms (rounds and drafted tokens at their single-token times, no tolerance).
     """
-    by_way = single_token_ms(runs)
+    times_of = single_token_ms(runs)
     rows = []
     for run in map(Run.of, runs.to_dict("records")):
-        times = by_way.get(run.way, {})
+        times = times_of.get(run.timed_with, {})
         if not run.speculative or run.timed_as not in times:
             continue
         draft = draft_time(run, times, sizes, settings)

@@ -47,10 +47,15 @@ class Evidence:
     answers: Mapping[tuple[Any, ...], Answers]
     loads: Mapping[str, int]  # tokens of the measured runs of each load
     divergences: Mapping[str, Gap]
-    times: Mapping[tuple[str, str], Mapping[str, float]]
+    times: Mapping[tuple[str, str, str], Mapping[str, float]]
     sizes: Mapping[str, Size]
     bandwidth: Bandwidth | None
+    of_machines: Mapping[str, Bandwidth | None]
     settings: AuditSettings
+
+    def bandwidth_of(self, run: Run) -> Bandwidth | None:
+        """Return how fast the memory of a run's machine can be read."""
+        return self.of_machines.get(run.host, self.bandwidth)
 
     def baseline(self, run: Run) -> Run | None:
         """Return a run's baseline, None without one."""
@@ -93,7 +98,7 @@ CHECKS: dict[str, Check] = {
         " a draft.",
         _COUNTS - {"generated", "accepted"},
         lambda run, given: check_draft_time(
-            run, given.times.get(run.way, {}), given.sizes, given.settings
+            run, given.times.get(run.timed_with, {}), given.sizes, given.settings
         ),
     ),
     "bandwidth": Check(
@@ -101,7 +106,9 @@ CHECKS: dict[str, Check] = {
         Level.IMPOSSIBLE,
         "Read its weights faster than the machine's memory delivers them.",
         _COUNTS,
-        lambda run, given: check_bandwidth(run, given.sizes, given.bandwidth, given.settings),
+        lambda run, given: check_bandwidth(
+            run, given.sizes, given.bandwidth_of(run), given.settings
+        ),
     ),
     "baseline_time": Check(
         "baseline time",
@@ -118,7 +125,7 @@ CHECKS: dict[str, Check] = {
         " delivers them.",
         _COUNTS,
         lambda run, given: check_expected_experts(
-            run, given.sizes, given.bandwidth, given.settings
+            run, given.sizes, given.bandwidth_of(run), given.settings
         ),
     ),
     "failed_decodes": Check(
@@ -180,12 +187,13 @@ def gather_evidence(
     bandwidth: Bandwidth | None,
     settings: AuditSettings,
     divergences: Mapping[str, Gap] | None = None,
+    of_machines: Mapping[str, Bandwidth | None] | None = None,
 ) -> Evidence:
     """Return what the runs of a campaign are checked against.
 
     `runs` is `schema.read_runs`'s frame, `sizes` are those of its models, `bandwidth` is that of
-    the machine's memory. `divergences` holds, by run, the target's gap at the token where the run
-    left its baseline.
+    the machine's memory, or of the machines that `of_machines` lacks, which has it by host.
+    `divergences` holds, by run, the target's gap at the token where the run left its baseline.
     """
     listed = [Run.of(row) for row in runs.to_dict("records")]
     return Evidence(
@@ -197,6 +205,7 @@ def gather_evidence(
         single_token_ms(runs),
         sizes,
         bandwidth,
+        of_machines or {},
         settings,
     )
 
@@ -292,7 +301,8 @@ def _counts(audit: pd.DataFrame) -> dict[str, Any]:
 def _repeated(run: Run) -> tuple[Any, ...]:
     asked = run.imposed_acceptance, run.temperature, run.seed
     remembers = bool(run.prompts_before)
-    return run.suite, run.target, run.draft, run.gamma, run.prompt, remembers, *asked
+    # Machines round differently, so a repeat on another one may write other tokens.
+    return run.host, run.suite, run.target, run.draft, run.gamma, run.prompt, remembers, *asked
 
 
 def _asked(run: Run) -> tuple[Any, ...]:

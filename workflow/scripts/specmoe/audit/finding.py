@@ -36,6 +36,7 @@ class Run:
     run: str
     protocol: str
     engine: str
+    host: str
     suite: str
     target: str
     target_model: str
@@ -133,6 +134,11 @@ class Run:
     def way(self) -> tuple[str, str]:
         """Protocol and engine; times of two ways are never mixed."""
         return self.protocol, self.engine
+
+    @property
+    def timed_with(self) -> tuple[str, str, str]:
+        """Machine, protocol and engine: no bound is made of another machine's times."""
+        return self.host, self.protocol, self.engine
 
     @property
     def cut(self) -> int:

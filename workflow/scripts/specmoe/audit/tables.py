@@ -53,9 +53,10 @@ class Audit(TableFolder):
         bandwidth: Bandwidth | None,
         settings: AuditSettings,
         divergences: Mapping[str, Gap],
+        of_machines: Mapping[str, Bandwidth | None] | None = None,
     ) -> Self:
         """Audit the runs of a campaign; see `checks.gather_evidence` for the parameters."""
-        evidence = gather_evidence(runs, sizes, bandwidth, settings, divergences)
+        evidence = gather_evidence(runs, sizes, bandwidth, settings, divergences, of_machines)
         audit = audit_runs(evidence)
         return cls(
             audit,

@@ -30,6 +30,7 @@ from specmoe.config.draft_labels import draft_label
 from specmoe.config.drafting import DEFAULT_MATCH, Chain, Drafting
 from specmoe.config.engine_options import EngineOptions, Setting
 from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
+from specmoe.config.hosts import Hosts
 from specmoe.config.imposed import ImposedProfile
 from specmoe.config.measurement import Measurement
 from specmoe.config.methods import Method
@@ -50,7 +51,7 @@ from specmoe.files import named_if_damaged
 
 
 class Campaign(Strict):
-    """What is measured: one machine, one engine, one model set, some suites."""
+    """What is measured: by which machines, with one engine, one model set, some suites."""
 
     name: Name = Field(description="results go to `results/<name>/`")
     engine: Name = Field(
@@ -61,6 +62,13 @@ class Campaign(Strict):
         description="what llama.cpp computes on. `auto` takes Metal on Apple silicon, CUDA,"
         " HIP or Vulkan where a GPU and the tools to build for it are present, in this order, and"
         " the CPU elsewhere",
+    )
+    hosts: Hosts = Field(
+        default=Hosts.ONE,
+        description="`one` machine measures every block, `same` lets machines of one kind share"
+        " them (processor, cores, memory and GPU are compared), `any` lets all. A block measures"
+        " what it compares, so it never spans machines. With `any` the machine is what varies:"
+        " every interval is over machines, and costs of passes are not fitted",
     )
     models: Name = Field(description="one of `model_sets`")
     suites: list[Name] = Field(min_length=1, description="the experiments: names in `suites`")

@@ -11,46 +11,26 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from specmoe.config.backend import CMAKE_FLAGS, Backend
 from specmoe.config.engines import GitEngine, PathEngine, PypiEngine
-from specmoe.config.synthetic_recipe import Recipe
 from specmoe.engine.binaries import ALL_BINARIES, engine_files, install, is_alias
 from specmoe.engine.devices import require_device
 from specmoe.engine.process import run_build_tool
 from specmoe.engine.processor_probe import Outcome, compiler_command, probe_processor
-from specmoe.engine.server import Server, server_command
+from specmoe.engine.self_test import self_test
 from specmoe.engine.source import fetch
+from specmoe.engine.tested import forget_tests, mark_tested
 from specmoe.engine.toolkit import TOOLKIT, missing_part
-from specmoe.errors import EngineError, MeasurementError
+from specmoe.errors import EngineError
 from specmoe.files import sha256_of
-from specmoe.models.converter import CONVERTER, quantize
-from specmoe.models.synthetic import write_model
+from specmoe.models.converter import CONVERTER
 
 # The converter's script, its models, and the GGUF library of its version.
 CONVERTER_PARTS = (CONVERTER, "conversion", "gguf-py")
-# K-quants need rows of a multiple of 256.
-SELF_TEST_RECIPE = Recipe(
-    layers=4,
-    hidden=256,
-    heads=4,
-    kv_heads=2,
-    head_size=64,
-    ffn=256,
-    gdn_value_heads=4,
-    gdn_key_heads=2,
-    gdn_head_size=64,
-    experts=4,
-    experts_used=2,
-    expert_ffn=256,
-)
-SELF_TEST_TYPE = "Q4_K_M"
-SELF_TEST_TOKENS = 8
-SELF_TEST_S = 60.0  # limit of its start, and of its one request
 
 _logger = logging.getLogger(__name__)
 
@@ -71,6 +51,7 @@ def make_engine(
     """
     environment = environment or {}
     build: dict[str, object] = {"flags": {}, "compiler": "unknown: built elsewhere"}
+    forget_tests(folder)
     with log.open("w") as output:
         if isinstance(engine, PathEngine):
             install(Path(engine.path), folder / "bin")
@@ -92,40 +73,7 @@ def make_engine(
         },
     }
     (folder / "engine.json").write_text(json.dumps(facts, indent=1) + "\n")
-
-
-def self_test(
-    binaries: Path, backend: Backend, log: Path, environment: Mapping[str, str] | None = None
-) -> None:
-    """Quantize a small synthetic model and generate with it; raises EngineError if that fails.
-
-    Some virtual machines cannot run the matrix kernels that only a quantized model uses.
-    `environment` is `measurement.environment`.
-    """
-    with tempfile.TemporaryDirectory(prefix="specmoe-") as scratch:
-        full, quantized = Path(scratch, "full.gguf"), Path(scratch, "quantized.gguf")
-        write_model(full, SELF_TEST_RECIPE)
-        quantize(binaries, full, quantized, SELF_TEST_TYPE, log)
-        command = server_command(
-            binaries / "llama-server",
-            quantized,
-            context=256,
-            threads=1,
-            gpu_layers=0 if backend == Backend.CPU else 99,
-        )
-        server_log = log.with_suffix(".selftest.log")
-        try:
-            with Server(command, server_log, SELF_TEST_S, SELF_TEST_S, environment) as server:
-                answer = server.complete(
-                    server.tokenize("self-test"),
-                    n_predict=SELF_TEST_TOKENS,
-                    temperature=0,
-                    seed=1,
-                )
-        except MeasurementError as error:
-            raise EngineError(f"the engine fails its self-test: {error}") from error
-    if len(answer["tokens"]) != SELF_TEST_TOKENS:
-        raise EngineError(f"the engine fails its self-test: it generated {answer['tokens']}")
+    mark_tested(folder)
 
 
 def _build_until_it_works(

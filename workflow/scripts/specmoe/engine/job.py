@@ -74,7 +74,7 @@ def engine_job(description: str | None) -> ArgumentParser:
     parser = ArgumentParser(description=description)
     parser.add_argument("--root", required=True, type=Path, help="folder of the prompt files")
     parser.add_argument("--engine", required=True, type=Path, help="engine.json")
-    parser.add_argument("--host", required=True, type=Path, help="host.json, if it exists")
+    parser.add_argument("--host", required=True, type=Path, help="its description, if it exists")
     parser.add_argument("--target", required=True, type=Path, help="GGUF")
     parser.add_argument("--start-limit-s", required=True, type=float)
     parser.add_argument("--run-limit-s", required=True, type=float)

@@ -280,6 +280,9 @@ void time_passes(llama_model * model, const Options & options, const Tokens & te
 
 int main(int argc, char ** argv) {
     const Options options = parse(argc, argv);
+    // An engine for every processor has its kernels in libraries beside its programs.
+    const std::string self = argv[0];
+    ggml_backend_load_all_from_path((self.substr(0, self.rfind('/') + 1) + "bin").c_str());
     llama_backend_init();
     llama_model_params params = llama_model_default_params();
     params.n_gpu_layers = options.gpu_layers;

@@ -5,7 +5,6 @@ import os
 import re
 import resource
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from specmoe.config.environment import build_environment
 from specmoe.engine.machine_id import text_of
 from specmoe.engine.supervise import guarded
 from specmoe.errors import EngineError, MeasurementError
+from specmoe.exit_words import exit_words
 
 LOG_LINES_SHOWN = 15
 # llama_decode logs that it failed; llama_process, which later engines call, logs only the cause
@@ -162,11 +162,3 @@ def wait_and_measure(process: "subprocess.Popen[bytes]") -> int | None:
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return _peak_bytes(used)
-
-
-def exit_words(code: int) -> str:
-    """Return an exit code as text; above 128 it is the number of a signal plus 128."""
-    try:
-        return f"killed by {signal.Signals(code - 128).name}"
-    except ValueError:
-        return f"exit code {code}"

@@ -30,7 +30,6 @@ from specmoe.engine.answers import (
 from specmoe.engine.flags import computing_flags
 from specmoe.engine.process import (
     count_failure_lines,
-    exit_words,
     living_peak_bytes,
     wait_and_measure,
     with_end_of_log,
@@ -39,6 +38,7 @@ from specmoe.engine.server_log import first_error
 from specmoe.engine.stream import Piece, read_pieces, whole_answer
 from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
+from specmoe.exit_words import exit_words
 
 TRACED = {"LLAMA_TRACE": "1"}  # logs a line for every verification, see engine.server_log
 HEALTH_POLL_S = 0.02

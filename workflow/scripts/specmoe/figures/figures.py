@@ -13,6 +13,7 @@ from specmoe.figures import (
     concurrency,
     costs,
     latency,
+    machines,
     methods,
     positions,
     prompt_lengths,
@@ -31,6 +32,7 @@ NOT_MEASURED = "not measured in this campaign"
 _MODULES = (
     *(by_parameters, by_gamma, throughput, prompt_lengths, required_time, temperatures, types),
     *(methods, positions, costs, protocols, side_by_side, categories, concurrency, latency),
+    machines,
 )
 
 

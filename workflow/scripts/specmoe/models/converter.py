@@ -14,6 +14,7 @@ from filelock import FileLock
 
 from specmoe.config.environment import engine_environment
 from specmoe.errors import EngineError, ModelError
+from specmoe.exit_words import exit_words
 from specmoe.files import engine_path
 
 CONVERTER = "convert_hf_to_gguf.py"
@@ -66,7 +67,7 @@ def quantize(
     code = _run([*command, str(target), kind], log, engine_environment({}, os.environ))
     if code != 0:
         target.unlink(missing_ok=True)
-        raise EngineError(f"llama-quantize ended with code {code} on {source}; see {log}")
+        raise EngineError(f"llama-quantize failed on {source} ({exit_words(code)}); see {log}")
 
 
 def _install(environment: Path, requirements: Path, log: Path) -> None:

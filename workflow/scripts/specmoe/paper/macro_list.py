@@ -112,6 +112,7 @@ def _conditions(campaign: Record) -> Iterator[Macro]:
     yield Macro("EngineName", campaign["engine"], "engine")
     yield Macro("EngineCommit", short_commits(campaign["engine_commit"]), "its llama.cpp commit")
     yield Macro("HostChip", campaign.get("host_chip"), "processor of the machine")
+    yield Macro("CampaignMachines", campaign["machines"], "machines that measured")
     yield Macro("HostMemory", memory(campaign.get("host_memory_bytes")), "memory of the machine")
 
 

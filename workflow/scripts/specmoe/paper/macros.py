@@ -64,6 +64,7 @@ def switches(analysis: Analysis) -> dict[str, bool]:
         "CampaignPaired": bool(table(analysis, "cells")["paired"].all()),
         "CampaignMoreRepeats": bool(repeats > campaign["repeats"]),
         "StopsAtEnd": bool((table(analysis, "endings")["stop"] == Stop.EOS).any()),
+        "MachineVaries": bool(campaign["machine_varies"]),
         "SettingsSeveral": len(cells) > 1,
         "CampaignLeavesOut": bool(campaign["left_out"]),
         "CampaignCompared": bool(compared(analysis)),

@@ -19,6 +19,7 @@ from specmoe.config.timed_passes import TimedPasses
 from specmoe.config.trace import Demonstration
 from specmoe.config.trace_choice import choose_demonstration
 from specmoe.engine.identity import engine_ids, maker_of
+from specmoe.plan.asked import asked_mb, asked_minutes, planned_blocks
 from specmoe.plan.model_methods import files_say
 
 
@@ -132,6 +133,18 @@ class LoadedCampaign:
             before.setdefault(block.repeat, last)
             last = [name]
         return before
+
+    @cached_property
+    def _planned(self) -> Mapping[str, Mapping[str, Any]]:
+        return planned_blocks(self.folder / "plan.json")
+
+    def minutes_of_block(self, block: str, attempt: int) -> int:
+        """Return the time limit that a block's job asks of a cluster."""
+        return asked_minutes(self._planned["estimated_s"].get(block), attempt)
+
+    def megabytes_of_block(self, block: str, attempt: int) -> int:
+        """Return the memory that a block's job asks of a cluster."""
+        return asked_mb(self._planned["memory_bytes"].get(block), attempt)
 
     @cached_property
     def timed_passes(self) -> dict[str, TimedPasses]:

@@ -25,7 +25,6 @@ from specmoe.engine.machine_id import (
     processor_name,
     text_of,
 )
-from specmoe.errors import MeasurementError
 
 Facts = dict[str, str | int | float | None]
 
@@ -92,30 +91,6 @@ def describe(
         "given": ", ".join(sorted(given)),
         "devices": ", ".join(f"{one.name}: {one.description}" for one in devices) or None,
         "energy": find_meter(backend).words,
-    }
-
-
-def collect(descriptions: Sequence[Facts]) -> Facts:
-    """Return a machine's first description, with the highest bandwidth of all probes.
-
-    Other programs that use the memory during a probe lower its result and nothing raises it (see
-    `bandwidth_probe.probe`), so the highest is nearest to the bound of the runs. Raises
-    MeasurementError if the descriptions are of more than one machine.
-    """
-    first = descriptions[0]
-    machines = {str(one["id"]): str(one["chip"]) for one in descriptions}
-    if len(machines) > 1:
-        named = " and ".join(f"{chip}, {machine}" for machine, chip in machines.items())
-        raise MeasurementError(
-            f"the repeats of this campaign were described on {len(machines)} machines ({named}):"
-            " give the runs of another machine a campaign.name of their own"
-        )
-    if first["memory_bandwidth_source"] != PROBED or len(descriptions) == 1:
-        return first
-    rates = [float(one["memory_bandwidth_bytes_per_second"] or 0) for one in descriptions]
-    return first | {
-        "memory_bandwidth_bytes_per_second": max(rates),
-        "memory_bandwidth_source": f"{PROBED}; the highest of {len(rates)}",
     }
 
 

@@ -82,6 +82,7 @@ class Plan:
     timed_models: int  # whose passes are timed by themselves in each repeat
     timed_s: float | None  # for all of that; None: a size is unknown
     estimated_s: Mapping[str, float | None]  # of every block; None: a size is unknown
+    memory_bytes: Mapping[str, int | None]  # of every block while all its sides are live, likewise
     left_s: float | None  # for the blocks that are not measured, at the pace so far
     unverified: list[str]
     shortfalls: list[str]  # what does not fit; empty if everything does
@@ -94,6 +95,7 @@ class Plan:
             "estimated_s": self.estimated_s,
             "measured_s": self.found.measured_s,
             "again": list(self.found.changed),
+            "memory_bytes": self.memory_bytes,
         }
 
 
@@ -142,6 +144,7 @@ def make_plan(
         timed_models=len(timed),
         timed_s=_timed_seconds(timed, len({block.repeat for block in blocks}), sizes, machine),
         estimated_s=estimated_s,
+        memory_bytes={block.block: _bytes_together(block, sizes, backend) for block in blocks},
         left_s=seconds_left(estimated_s, found.measured_s),
         unverified=[item.model for item in downloads if _unverified(config, item.model)],
         shortfalls=[
@@ -236,23 +239,28 @@ def _in_turn(
         chooses = block.protocol == Protocol.PAIRED and block.arrangement == Arrangement.AUTO
         if not chooses or len(block.sides) == 1:
             continue
-        if all(model in sizes for model in block.models):
-            target, *drafts = (sizes[model].file_bytes for model in block.models)
-            speculating = sum(side.speculates for side in block.sides)
-            needed = bytes_together(
-                target,
-                sum(drafts),
-                len(block.sides),
-                speculating,
-                backend,
-                working_bytes(block.slots, block.context),
+        needed = _bytes_together(block, sizes, backend)
+        if needed is not None and needed > usable:
+            words.append(
+                f"{config.label(block.target)} with {config.draft_label(block)},"
+                f" {len(block.sides)} sides"
             )
-            if needed > usable:
-                words.append(
-                    f"{config.label(block.target)} with {config.draft_label(block)},"
-                    f" {len(block.sides)} sides"
-                )
     return list(dict.fromkeys(words))
+
+
+def _bytes_together(block: Block, sizes: Mapping[str, Size], backend: Backend) -> int | None:
+    """Return the bytes that a block needs while all of its sides are live; None if unknown."""
+    if not all(model in sizes for model in block.models):
+        return None
+    target, *drafts = (sizes[model].file_bytes for model in block.models)
+    return bytes_together(
+        target,
+        sum(drafts),
+        len(block.sides),
+        sum(side.speculates for side in block.sides),
+        backend,
+        working_bytes(block.slots, block.context),
+    )
 
 
 def _unverified(config: Config, model: str) -> bool:

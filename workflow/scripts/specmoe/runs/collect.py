@@ -105,8 +105,8 @@ def refuse_mixed_hosts(rows: Iterable[RunRow]) -> None:
     if len(blocks) > 1:
         named = ", ".join(f"{host} (for one {block})" for host, block in sorted(blocks.items()))
         raise MeasurementError(
-            f"this campaign has rows of {len(blocks)} machines: {named}; a campaign is one machine:"
-            " give each its own campaign.name, or measure the blocks of one again"
+            f"this campaign has rows of {len(blocks)} machines: {named}; give each its own"
+            " campaign.name, measure the blocks of one again, or set campaign.hosts"
         )
 
 

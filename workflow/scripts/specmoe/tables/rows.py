@@ -26,6 +26,8 @@ from specmoe.analysis.labelled import (
     energy_cells,
     latency_cells,
     length_cells,
+    machine_cells,
+    merged_cells,
     ordered_audit,
     ordered_baselines,
     ordered_files,
@@ -137,6 +139,8 @@ temperatures = _rows_of(temperature_cells)
 types = _rows_of(cells_by_type)
 energy = _rows_of(energy_cells)
 latency = _rows_of(latency_cells)
+machines = _rows_of(machine_cells)
+merged = _rows_of(merged_cells)
 profiles = _rows_of(profile_cells)
 spread = _rows_of(spread_cells)
 protocols = _rows_of(cells_by_way)

@@ -1,0 +1,74 @@
+"""Several machines in one campaign: each of them by itself, and the machine as what varies.
+
+A block compares its runs on one machine, so a speedup is always within a machine. Machines of one
+kind differ less than their blocks do, or a campaign would not call them one kind. Machines of any
+kind may have speedups of their own: more blocks then do not tell what another machine would
+measure, only more machines do. `tests/benchmarks/interval_coverage.py` shows how often either
+interval holds the truth.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from specmoe.analysis.summaries import CELL, summarise_cells
+from specmoe.config.block import WAY
+from specmoe.config.hosts import Hosts
+from specmoe.config.matrix import comparison_of
+from specmoe.config.schema import Config, Statistics
+
+COLUMNS = [
+    *(*WAY, *CELL, "host", "chip", "gpu", "machine", "runs", "blocks"),
+    *("tokens_per_second", "baseline_tokens_per_second", "acceptance_rate"),
+    *("speedup", "speedup_low", "speedup_high"),
+    *("of_all", "of_all_low", "of_all_high"),
+]
+
+
+def machine_varies(runs: pd.DataFrame, config: Config) -> bool:
+    """Return whether the machine is what varies in a campaign: several measured, of any kind."""
+    return config.campaign.hosts == Hosts.ANY and runs["host"].nunique() > 1
+
+
+def by_machine(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return runs in which all blocks of a comparison on one machine are a single block.
+
+    Whatever takes intervals over blocks then takes them over machines. Passes are numbered through
+    the repeats of a machine, as further passes of its block.
+    """
+    comparison = runs["block"].map(comparison_of)
+    passes = int(runs["pass"].max()) + 1
+    return runs.assign(
+        block=comparison + "/" + runs["host"], **{"pass": runs["repeat"] * passes + runs["pass"]}
+    )
+
+
+def cells_of_machines(
+    compared: pd.DataFrame, cells: pd.DataFrame, host: Mapping[str, Any], settings: Statistics
+) -> pd.DataFrame:
+    """Return one row per cell and machine; without rows where one machine measured all.
+
+    `compared` is `with_speedups`'s frame as measured, `cells` is `summarise_cells` of all machines,
+    `host` is `host.json`. Columns: COLUMNS; machine is the chip, with the id where several machines
+    have it; speedup has an interval over the machine's own blocks, null with a single one; of_all
+    is that of all machines.
+    """
+    if compared.empty or compared["host"].nunique() < 2:
+        return pd.DataFrame(columns=COLUMNS)
+    frame = summarise_cells(compared, settings, [*CELL, "host"])
+    of_all = cells.set_index(CELL)[["speedup", "speedup_low", "speedup_high"]]
+    whole = of_all.reindex(pd.MultiIndex.from_frame(frame[CELL])).to_numpy(float)
+    known = {one["id"]: one for one in host.get("machines", [host])}
+    chips = frame["host"].map(lambda name: known.get(name, {}).get("chip") or name)
+    gpus = frame["host"].map(lambda name: known.get(name, {}).get("gpu"))
+    named = chips.where(gpus.isna(), gpus)
+    shared = frame["host"].groupby(named).transform("nunique") > 1
+    return frame.assign(
+        chip=chips,
+        gpu=gpus,
+        machine=named.where(~shared, named + " (" + frame["host"] + ")"),
+        of_all=whole[:, 0],
+        of_all_low=whole[:, 1],
+        of_all_high=whole[:, 2],
+    )[COLUMNS]

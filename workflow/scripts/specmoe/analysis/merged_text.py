@@ -1,0 +1,28 @@
+"""What the machines of merged campaigns measured, as text for a terminal."""
+
+import pandas as pd
+
+from specmoe.analysis.build import Analysis
+from specmoe.analysis.labelled import merged_cells
+
+
+def describe_merged(analysis: Analysis) -> str:
+    """Return one line per setting and machine of a campaign that was merged with others."""
+    cells = merged_cells(analysis)
+    interval = [
+        f"{one:.2f} [{low:.2f}, {high:.2f}]"
+        for one, low, high in cells[["speedup", "speedup_low", "speedup_high"]].to_numpy(float)
+    ]
+    shown = pd.DataFrame(
+        {
+            "target": cells["label"],
+            "draft and γ": cells["setting"],
+            "machine": cells["machine"],
+            "speedup": interval,
+            "accepted %": 100 * cells["acceptance_rate"].astype(float),
+            "break-even %": 100 * cells["break_even"].astype(float),
+            "J/token": cells["joules_per_token"].astype(float),
+        }
+    ).dropna(axis="columns", how="all")
+    lines = shown.to_string(index=False, float_format="{:.1f}".format, na_rep="-")
+    return f"{cells['cell'].nunique()} settings on {cells['machine'].nunique()} machines\n{lines}\n"

@@ -1,0 +1,91 @@
+"""The machines of a campaign: what makes them one kind, and their descriptions as one record.
+
+A description is what `hardware.describe` returns. `host.json` has that of the campaign's machine;
+where several machines share a campaign, it has what they share, and each of them in `machines`.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from specmoe.errors import MeasurementError
+from specmoe.plan.hardware import PROBED, Facts
+
+# Kernels of one kind of machine reserve a few MB more or less.
+_IN_GIB = ("memory_bytes", "gpu_memory_bytes")
+_KIND = ("chip", "architecture", "physical_cores", "logical_cores", *_IN_GIB, "gpu", "gpu_count")
+_BANDWIDTH, _SOURCE = "memory_bandwidth_bytes_per_second", "memory_bandwidth_source"
+
+
+def kind_of(machine: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what machines of one kind share: processor, cores, memory (in GiB) and GPU."""
+    kind = {name: machine[name] for name in _KIND}
+    return kind | {name: kind[name] and round(kind[name] / 2**30) for name in _IN_GIB}
+
+
+def refuse_other_kinds(machines: Sequence[Mapping[str, Any]]) -> None:
+    """Raise MeasurementError if a machine is not of the first one's kind, naming what differs."""
+    first = kind_of(machines[0])
+    for machine in machines[1:]:
+        kind = kind_of(machine)
+        differing = [name for name in _KIND if kind[name] != first[name]]
+        if differing:
+            named = ", ".join(
+                f"{name.removesuffix('_bytes')} {kind[name]!r}, not {first[name]!r}"
+                for name in differing
+            )
+            raise MeasurementError(
+                f"machine {machine['id']} is of another kind than the campaign's first one,"
+                f" {machines[0]['id']}: {named}; give its runs a campaign.name of their own, or let"
+                " the machine be a factor with campaign.hosts: any"
+            )
+
+
+def collect(descriptions: Sequence[Facts]) -> Facts:
+    """Return a machine's first description, with the highest bandwidth of all probes.
+
+    Other programs that use the memory during a probe lower its result and nothing raises it (see
+    `bandwidth_probe.probe`), so the highest is nearest to the bound of the runs. Raises
+    MeasurementError if the descriptions are of more than one machine.
+    """
+    first = descriptions[0]
+    machines = {str(one["id"]): str(one["chip"]) for one in descriptions}
+    if len(machines) > 1:
+        named = " and ".join(f"{chip}, {machine}" for machine, chip in machines.items())
+        raise MeasurementError(
+            f"the repeats of this campaign were described on {len(machines)} machines ({named}):"
+            " give the runs of another machine a campaign.name of their own"
+        )
+    if first[_SOURCE] != PROBED or len(descriptions) == 1:
+        return first
+    rates = [float(one[_BANDWIDTH] or 0) for one in descriptions]
+    return first | {
+        _BANDWIDTH: max(rates),
+        _SOURCE: f"{PROBED}; the highest of {len(rates)}",
+    }
+
+
+def collect_machines(descriptions: Sequence[Facts]) -> dict[str, Any]:
+    """Return what all machines share, and under `machines` each of them, sorted by id.
+
+    `descriptions` are those of all blocks. What differs is null, or all texts in turn. Machines of
+    one kind share the highest bandwidth.
+    """
+    by_id: dict[str, list[Facts]] = {}
+    for one in descriptions:
+        by_id.setdefault(str(one["id"]), []).append(one)
+    machines = [collect(by_id[machine]) for machine in sorted(by_id)]
+    whole = {name: _shared([one[name] for one in machines]) for name in machines[0]}
+    if len({json.dumps(kind_of(one)) for one in machines}) == 1:
+        fastest = max(machines, key=lambda one: float(one[_BANDWIDTH] or 0))
+        whole |= {name: fastest[name] for name in (_BANDWIDTH, _SOURCE, *_IN_GIB)}
+    return whole | {"machines": machines}
+
+
+def _shared(values: Sequence[str | int | float | None]) -> str | int | float | None:
+    """Return the value that all machines have; texts in turn or None where they differ."""
+    different = list(dict.fromkeys(values))
+    if len(different) == 1:
+        return different[0]
+    texts = [value for value in different if isinstance(value, str)]
+    return ", ".join(texts) if texts else None
