@@ -59,7 +59,7 @@ class Cluster:
             *("MinJobAge=3600", "SlurmdTimeout=15", "OverTimeLimit=0", "KillWait=5"),
             *(
                 f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={17001 + place}"
-                " CPUs=1 State=UNKNOWN"
+                " CPUs=1 RealMemory=10000 State=UNKNOWN"
                 for place, node in enumerate(NODES)
             ),
             "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP",
@@ -119,7 +119,8 @@ class Cluster:
         for node in NODES:
             state = "resume" if node in nodes else "drain"
             words = ["scontrol", "update", f"NodeName={node}", f"State={state}"]
-            subprocess.run([*words, "Reason=asked"], check=False, stderr=subprocess.DEVNULL)
+            # A node that is up already cannot resume.
+            subprocess.run([*words, "Reason=asked"], check=False, capture_output=True)
         self._wait(nodes)
 
     def stop(self) -> None:
@@ -154,6 +155,7 @@ def main() -> None:
     args = parser.parse_args()
     args.folder.mkdir(parents=True)
     folder = args.folder.resolve()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     with _cluster(folder / "cluster") as cluster:
         cases: dict[str, Callable[[Cluster, Path], None] | None] = {
             "one node": None,
@@ -193,11 +195,21 @@ class Case:
             },
         }
         (folder / "overlay.yaml").write_text(yaml.safe_dump(overlay))
-        self.command = [
+        campaign = [
             *(str(args.snakemake.absolute()), "advise", "--directory", str(folder)),
             *("--snakefile", str(ROOT / "Snakefile")),
             *("--configfile", str(ROOT / "config/demo.yaml"), str(folder / "overlay.yaml")),
-            *("--profile", str(ROOT / "profiles/slurm"), "--jobs", "2", "--latency-wait", "10"),
+        ]
+        # Only what measures, and what follows, is a job of the cluster here.
+        subprocess.run(
+            [*campaign, "--cores", "1", "--omit-from", "describe_host"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.command = [
+            *(*campaign, "--workflow-profile", str(ROOT / "profiles/slurm")),
+            *("--jobs", "2", "--latency-wait", "10"),
             # Without accounting the queue is asked, and small jobs need not wait.
             *("--slurm-status-command", "squeue", "--slurm-init-seconds-before-status-checks", "3"),
             *("--seconds-between-status-checks", "3"),

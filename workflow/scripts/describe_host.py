@@ -8,7 +8,6 @@ from specmoe import errors
 from specmoe.config.backend import Backend
 from specmoe.engine.devices import list_devices
 from specmoe.engine.measuring_lock import alone
-from specmoe.engine.tested import require_tested
 from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.plan.hardware import describe
 from specmoe.plan.machines import refuse_other_kinds
@@ -37,6 +36,9 @@ def main() -> None:
         with named_if_damaged(args.like):
             refuse_other_kinds([read_record(args.like), facts])
     if args.test:
+        # This imports numpy too.
+        from specmoe.engine.tested import require_tested
+
         with alone():
             require_tested(args.test.parent, args.backend, args.environment)
     replace_text(args.out, json.dumps(facts, indent=1) + "\n")

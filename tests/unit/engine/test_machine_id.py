@@ -1,5 +1,6 @@
 """The id of a machine, and the name of its processor."""
 
+import os
 import platform
 import re
 import socket
@@ -143,3 +144,13 @@ def test_this_machine_has_cores_and_a_load():
     assert 1 <= machine_id.physical_cores() <= psutil.cpu_count()
     assert machine_id.load_average() >= 0
     assert machine_id.processor_name()
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="macOS binds no processes")
+def test_a_job_that_is_bound_to_some_cores_computes_on_no_more():
+    allowed = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        assert machine_id.physical_cores() == 1
+    finally:
+        os.sched_setaffinity(0, allowed)

@@ -82,8 +82,14 @@ def linux_processor_name(root: Path) -> str:
 
 
 def physical_cores() -> int:
-    """Return the number of physical cores, or of logical ones if that is unknown."""
-    return psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    """Return the number of physical cores, or of logical ones if that is unknown.
+
+    No more than this process may use: batch systems and containers bind their jobs to some.
+    """
+    cores = psutil.cpu_count(logical=False) or os.cpu_count() or 1
+    # macOS has no such call.
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
+    return min(cores, usable)
 
 
 def load_average() -> float:
