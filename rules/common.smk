@@ -139,8 +139,9 @@ def describing(engine, output):
     """Return the shell's words that write `described`'s file and test the engine there."""
     if not SHARED:
         return ""
+    given = CONFIG.host.model_dump_json(exclude_none=True)
     command = ["python", script("describe_host"), "--backend", CAMPAIGN.backend]
-    command += ["--given", CONFIG.host.model_dump_json(exclude_none=True), "--chips", CHIPS]
+    command += ["--given", given, "--chips", CHIPS]
     command += ["--test", engine, *listing_options([engine] if CAMPAIGN.gpu else [])]
     if CONFIG.campaign.hosts == Hosts.SAME:
         command += ["--like", str(CAMPAIGN.host_file)]

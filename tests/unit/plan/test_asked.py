@@ -1,4 +1,4 @@
-"""A block's job asks a cluster for what the plan estimates, with room, and for more when retried."""
+"""A block's job asks a cluster for what the plan estimates, and for more when retried."""
 
 import json
 
