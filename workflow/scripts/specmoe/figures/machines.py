@@ -33,5 +33,6 @@ def _by_machine(cells: pd.DataFrame) -> Figure | None:
     fastest = cells.groupby("cell").agg(series=("series", "first"), speedup=("speedup", "max"))
     ranks = fastest.groupby("series")["speedup"].rank(ascending=False, method="first")
     kept = cells[cells["cell"].map(ranks <= shown).astype(bool)]
-    kept = kept.assign(setting=kept["setting"].map(short))
-    return draw_rows(kept, "setting", "machine", "setting", short)
+    order = kept.sort_values(["draft_rank", "gamma"]).groupby("setting", sort=False).ngroup()
+    kept = kept.assign(order=order, setting=kept["setting"].map(short))
+    return draw_rows(kept, "setting", "machine", "order", short)
