@@ -16,7 +16,7 @@ def test_time_and_memory_leave_room_and_grow_with_each_attempt():
     assert asked_minutes(3600, 1) == 240
     assert asked_minutes(3600, 2) == 480
     assert asked_minutes(2, 1) == LEAST_MINUTES
-    assert [asked_mb(2**30, attempt) for attempt in (1, 2)] == [1536, 3072]
+    assert [asked_mb(2**30, attempt) for attempt in (1, 2)] == [1536, 2304]
 
 
 def test_without_a_plan_a_job_asks_for_hours_and_the_whole_node(tmp_path):

@@ -11,6 +11,9 @@ from typing import Any
 TIMES_LONGER = 4
 LEAST_MINUTES = 15
 TIMES_LARGER = 1.5
+# Of the first attempt's memory that each further one adds. A job may fail for another reason, and no
+# node has twice the memory then.
+MORE_EACH = 0.5
 UNKNOWN_MINUTES = 240
 WHOLE_NODE_MB = 0  # what SLURM takes for all memory of a node
 
@@ -35,4 +38,5 @@ def asked_mb(memory_bytes: int | None, attempt: int) -> int:
     """Return the memory of a block's job in MB, more in each further attempt."""
     if memory_bytes is None:
         return WHOLE_NODE_MB
-    return math.ceil(attempt * TIMES_LARGER * memory_bytes / 2**20)
+    larger = TIMES_LARGER * (1 + MORE_EACH * (attempt - 1))
+    return math.ceil(larger * memory_bytes / 2**20)
