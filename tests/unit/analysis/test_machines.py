@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from specmoe.analysis.advice_text import describe_advice
 from specmoe.analysis.intervals import interval_of_speedup
 from specmoe.analysis.machines import by_machine, cells_of_machines, machine_varies
 from specmoe.analysis.summaries import summarise_cells, with_speedups
@@ -12,6 +13,8 @@ from specmoe.config.hosts import Hosts
 from specmoe.config.schema import Statistics
 
 from ...planted_machines import CONFIDENCE, coverage, shared_runs
+from ..paper_analyses import full
+from ..shared_analyses import with_machines
 
 TRUTH = {"aa": 1.3, "bb": 0.8}
 HOST = {"machines": [{"id": "aa", "chip": "EPYC"}, {"id": "bb", "chip": "Xeon"}]}
@@ -76,3 +79,8 @@ def test_a_campaign_of_one_machine_has_no_such_cells_and_no_machine_varies():
     config = {hosts: SimpleNamespace(campaign=SimpleNamespace(hosts=hosts)) for hosts in Hosts}
     assert not machine_varies(alone, config[Hosts.ANY])
     assert [hosts for hosts in Hosts if machine_varies(runs(), config[hosts])] == [Hosts.ANY]
+
+
+def test_the_advice_says_that_its_blocks_are_machines():
+    assert "blocks and repeats below count machines" in describe_advice(with_machines())
+    assert "count machines" not in describe_advice(full())

@@ -45,6 +45,12 @@ def describe_advice(analysis: Analysis) -> str:
         lines.append(
             "Its models are synthetic: this shows the method and is not advice for real ones."
         )
+    if campaign["machine_varies"]:
+        lines += _wrapped(
+            f"Its {campaign['machines']} machines may be of any kind, so the machine is what varies:"
+            " blocks and repeats below count machines.",
+            "",
+        )
     advised = advised_targets(analysis)
     categories, gaps = category_cells(analysis), gap_cells(analysis)
     for row in records(advised):
