@@ -47,8 +47,8 @@ def describe_advice(analysis: Analysis) -> str:
         )
     if campaign["machine_varies"]:
         lines += _wrapped(
-            f"Its {campaign['machines']} machines may be of any kind, so the machine is what varies:"
-            " blocks and repeats below count machines.",
+            f"Its {campaign['machines']} machines may be of any kind, so the machine is what"
+            " varies: blocks and repeats below count machines.",
             "",
         )
     advised = advised_targets(analysis)

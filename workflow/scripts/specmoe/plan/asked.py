@@ -11,8 +11,8 @@ from typing import Any
 TIMES_LONGER = 4
 LEAST_MINUTES = 15
 TIMES_LARGER = 1.5
-# Of the first attempt's memory that each further one adds. A job may fail for another reason, and no
-# node has twice the memory then.
+# Of the first attempt's memory that each further one adds. A job may have failed for another
+# reason, and then no node need have twice the memory.
 MORE_EACH = 0.5
 UNKNOWN_MINUTES = 240
 WHOLE_NODE_MB = 0  # what SLURM takes for all memory of a node
