@@ -61,7 +61,7 @@ def describe(folder: Path, project: Mapping[str, str]) -> ROCrate:
     machine = _machine(read_record(folder / "host.json"))
     engines = [_engine(engine) for engine in read_record(folder / "engines.json")]
     models = list(_models(read_record(folder / "models.json")))
-    specmoe = {
+    specmoe: Entity = {
         "@id": f"#{project['name']}",
         "@type": "SoftwareApplication",
         "name": project["name"],
@@ -69,7 +69,7 @@ def describe(folder: Path, project: Mapping[str, str]) -> ROCrate:
         "description": f"{project['description']} This version wrote this description.",
         "license": {"@id": license_url},
     }
-    names = {"@id": license_url, "@type": "CreativeWork", "name": project["license"]}
+    terms: Entity = {"@id": license_url, "@type": "CreativeWork", "name": project["license"]}
     measuring = _measuring(runs, [specmoe, *engines, machine], models)
     titles = "; ".join(f"{name}: {suites[name]['title']}" for name in sorted(set(runs["suite"])))
 
@@ -94,7 +94,7 @@ def describe(folder: Path, project: Mapping[str, str]) -> ROCrate:
             "encodingFormat": _FORMATS[".json"],
         },
     )
-    for entity in (names, specmoe, *engines, machine, *models, measuring):
+    for entity in (terms, specmoe, *engines, machine, *models, measuring):
         properties = {key: value for key, value in entity.items() if key != "@id"}
         crate.add(ContextEntity(crate, entity["@id"], properties))
     return crate
