@@ -101,6 +101,16 @@ def test_another_file_or_version_gives_another_description(packed):
     check_manifest(packed / MANIFEST)
 
 
+def test_machines_that_share_a_campaign_are_all_named(packed):
+    host = json.loads((packed / "host.json").read_text())
+    others = [host | {"id": name, "chip": chip} for name, chip in (("a", "Epyc"), ("b", "M2"))]
+    (packed / "host.json").write_text(json.dumps(host | {"id": None, "machines": others}))
+    seal(packed, PROJECT)
+    root = ROCrate(packed).root_dataset
+    assert root["description"].startswith("582 runs of llama.cpp on Epyc, M2. ")
+    assert [one["identifier"] for one in root["mentions"]["instrument"][2:]] == ["a", "b"]
+
+
 def test_only_packing_loads_the_library(root):
     users = set()
     for file in (root / "workflow/scripts").rglob("*.py"):

@@ -58,7 +58,9 @@ def describe(folder: Path, project: Mapping[str, str]) -> ROCrate:
     runs = read_runs(folder / "runs.parquet")
     suites = yaml.safe_load((folder / "campaign.yaml").read_text(encoding="utf-8"))["suites"]
     license_url = f"https://spdx.org/licenses/{project['license']}"
-    machine = _machine(read_record(folder / "host.json"))
+    host = read_record(folder / "host.json")
+    # Machines that share a campaign are listed.
+    machines = [_machine(one) for one in host.get("machines", [host])]
     engines = [_engine(engine) for engine in read_record(folder / "engines.json")]
     models = list(_models(read_record(folder / "models.json")))
     specmoe: Entity = {
@@ -70,14 +72,15 @@ def describe(folder: Path, project: Mapping[str, str]) -> ROCrate:
         "license": {"@id": license_url},
     }
     terms: Entity = {"@id": license_url, "@type": "CreativeWork", "name": project["license"]}
-    measuring = _measuring(runs, [specmoe, *engines, machine], models)
+    measuring = _measuring(runs, [specmoe, *engines, *machines], models)
     titles = "; ".join(f"{name}: {suites[name]['title']}" for name in sorted(set(runs["suite"])))
 
     crate = ROCrate(version=_VERSION)
     crate.metadata.extra_terms.update(_TERMS)
     root = crate.root_dataset
     root["name"] = f"Campaign {runs['campaign'].iloc[0]} of {project['name']}"
-    root["description"] = f"{len(runs)} runs of llama.cpp on {machine['name']}. Suites: {titles}."
+    chips = ", ".join(dict.fromkeys(one["name"] for one in machines))
+    root["description"] = f"{len(runs)} runs of llama.cpp on {chips}. Suites: {titles}."
     root["license"] = {"@id": license_url}
     root["datePublished"] = measuring["endTime"].partition("T")[0]
     root["mentions"] = {"@id": measuring["@id"]}
@@ -94,7 +97,7 @@ def describe(folder: Path, project: Mapping[str, str]) -> ROCrate:
             "encodingFormat": _FORMATS[".json"],
         },
     )
-    for entity in (terms, specmoe, *engines, machine, *models, measuring):
+    for entity in (terms, specmoe, *engines, *machines, *models, measuring):
         properties = {key: value for key, value in entity.items() if key != "@id"}
         crate.add(ContextEntity(crate, entity["@id"], properties))
     return crate
