@@ -18,8 +18,9 @@ from ...conftest import ROOT
 CAMPAIGNS = sorted(path.parent for path in ROOT.glob("resources/campaigns/*/runs.parquet"))
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 AGAIN = (
-    "from pathlib import Path; import sys, tomllib; from specmoe.runs.crate import seal;"
-    " seal(Path(sys.argv[1]), tomllib.loads(Path('pyproject.toml').read_text())['project'])"
+    'PYTHONPATH=workflow/scripts python -c "import sys, tomllib; from pathlib import Path;'
+    " from specmoe.runs.crate import seal;"
+    " seal(Path(sys.argv[1]), tomllib.loads(Path('pyproject.toml').read_text())['project'])\""
 )
 
 
@@ -37,7 +38,7 @@ def test_a_shipped_campaign_is_described_and_sealed(folder, tmp_path):
     copy = shutil.copytree(folder, tmp_path / folder.name)
     # It names the version that packed it, which may be older than this one.
     seal(copy, PROJECT | {"version": software["version"]})
-    assert (copy / NAME).read_text() == (folder / NAME).read_text(), f"run: python -c {AGAIN!r}"
+    assert (copy / NAME).read_text() == (folder / NAME).read_text(), f"run: {AGAIN} {folder}"
     assert (copy / MANIFEST).read_text() == (folder / MANIFEST).read_text()
 
 
