@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 SNAKEMAKE := $(VENV)/bin/snakemake
 
-.PHONY: demo test lint smoke coverage setup
+.PHONY: demo test lint smoke coverage release setup
 
 demo: setup ## Measure the whole matrix on small synthetic models; render paper and page from it.
 	$(SNAKEMAKE) paper site --configfile config/demo.yaml
@@ -30,6 +30,9 @@ coverage: setup ## Say which lines and branches of the package and its scripts t
 	$(VENV)/bin/coverage run -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 	$(VENV)/bin/coverage combine --quiet
 	$(VENV)/bin/coverage report --skip-covered
+
+release: setup ## Check that a release is whole (CI_PASSED=COMMIT: without the tests); print how to tag it.
+	PYTHONPATH=workflow/scripts $(VENV)/bin/python .ci/check_release.py $(if $(CI_PASSED),--ci-passed $(CI_PASSED))
 
 setup: $(VENV)/installed
 

@@ -12,6 +12,7 @@ rule pack_campaign:
         host="<campaign>/host.json",
         models="<campaign>/models.json",
         pass_times=pass_times(),
+        project=shipped("pyproject.toml"),
         runs="<campaign>/runs.parquet",
         script=script("pack_campaign"),
         # The demonstration is optional: without a record the campaign is packed without it.
@@ -22,9 +23,10 @@ rule pack_campaign:
         "<logs>/pack_campaign.log",
     localrule: True
     conda:
-        "../envs/measure.yaml"
+        "../envs/analysis.yaml"
     message:
         "Packing the campaign into {output}"
     shell:
         "python {input.script} --config {input.config} --files {input.runs} {input.host}"
-        " {input.models} {input.pass_times} {input.trace} --engines {input.engines} --divergences {input.divergences} --out {output} 2>&1 | tee {log}"
+        " {input.models} {input.pass_times} {input.trace} --engines {input.engines} --divergences {input.divergences}"
+        " --project {input.project} --out {output} 2>&1 | tee {log}"

@@ -29,6 +29,19 @@ def test_imports_are_followed_through_other_modules(tmp_path):
     assert sorted(found) == ["a.py", "b.py", "c.py", "d.py", "e.py", "go.py"]
 
 
+@pytest.mark.parametrize("clone", ["specmoe", "elsewhere"])
+def test_a_clone_may_have_the_name_of_the_package(clone, tmp_path):
+    scripts = tmp_path / clone / "workflow/scripts"
+    (scripts / "specmoe/room").mkdir(parents=True)
+    (scripts / "specmoe/__init__.py").write_text("")
+    (scripts / "go.py").write_text("from specmoe.room import a\n")
+    (scripts / "specmoe/room/a.py").write_text("from specmoe.b import x\n")
+    (scripts / "specmoe/b.py").write_text("")
+    assert [file.name for file in files_of(scripts / "go.py")] == ["go.py", "b.py", "a.py"]
+    inside = files_of(scripts / "specmoe/room/a.py")
+    assert [file.name for file in inside] == ["b.py", "a.py"]
+
+
 def test_measuring_runs_nothing_of_the_analysis_or_the_configuration(root):
     measuring = names(root, "measure_block")
     assert {

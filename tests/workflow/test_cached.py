@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections import defaultdict
 
@@ -166,6 +167,56 @@ def test_the_shipped_demo_is_advised_without_an_engine(snakemake, demo_site, roo
         assert f"({target}): {advised[answer]}" in printed
 
 
+def intervals(text):
+    """Return the estimates with intervals that a document prints, such as 0.77 [0.64, 0.93]."""
+    return set(re.findall(r"\d\.\d\d \[\d\.\d\d, \d\.\d\d\]", " ".join(text.split())))
+
+
+def printed(frame, *columns):
+    """Return the rows of a frame as a document prints an estimate and its interval."""
+    rows = frame[list(columns)].dropna().drop_duplicates().itertuples(index=False)
+    return {f"{value:.2f} [{low:.2f}, {high:.2f}]" for value, low, high in rows}
+
+
+def test_the_documents_numbers_are_those_of_the_shipped_campaigns(shipped, demo_site, root):
+    def frame(name, table):
+        folder = demo_site if name == "demo" else shipped(name, f"results/{name}/analysis")[0]
+        return pd.read_parquet(folder / f"results/{name}/analysis/{table}.parquet")
+
+    advised = [frame(name, "advice") for name in ("demo", "mechanism")]
+    rendered = set.union(*(printed(one, "speedup", "joint_low", "joint_high") for one in advised))
+    ceiling = ("ceiling", "ceiling_low", "ceiling_high")
+    rendered |= printed(frame("true-shape-mtp", "break_even"), *ceiling)
+    passes = frame("true-shape", "verification").query("target == 'moe_q4' and width == 17")
+    rendered |= printed(passes, "steps", "steps_low", "steps_high")
+    artefact = (root / "ARTIFACT.md").read_text()
+    assert len(intervals(artefact)) == 11
+    assert intervals(artefact) <= rendered
+
+    summary = " ".join((root / "README.md").read_text().partition("![")[0].split())
+    assert len(intervals(summary)) == 5
+    assert intervals(summary) <= rendered
+    settings = frame("true-shape", "break_even").groupby(["target", "draft", "gamma"]).first()
+    never = f"{settings['break_even'].isna().sum()} of {len(settings)} combinations"
+    assert never in summary
+    assert never in " ".join(artefact.split())
+    assert f"takes the MoE {passes['steps'].item():.1f} times as long" in summary
+
+
+def test_the_documents_count_the_rows_of_the_shipped_campaigns(root):
+    counts = {
+        folder.name: len(read_runs(folder / "runs.parquet"))
+        for folder in (root / "resources/campaigns").iterdir()
+    }
+    assert f"measures {counts['demo']} runs" in (root / "README.md").read_text()
+    for line in (root / "ARTIFACT.md").read_text().splitlines():
+        named = re.search(r"resources/campaigns/(\S+)/campaign.yaml|make demo", line)
+        counted = re.search(r"\b(\d+) rows", line)
+        if named and counted:
+            assert int(counted[1]) == counts.pop(named[1] or "demo")
+    assert not counts
+
+
 def test_a_shipped_campaign_needs_no_binaries_of_an_engine(snakemake, tmp_path, root):
     (tmp_path / "llama-server").write_text("what a stranger has there")
     mine = {"source": "path", "path": str(tmp_path)}
@@ -198,6 +249,8 @@ def test_a_packed_campaign_is_rendered_to_the_same_bytes(
     for name in ("Snakefile", "config", "envs", "paper", "rules", "resources", "workflow"):
         (shutil.copytree if (root / name).is_dir() else shutil.copy)(root / name, shipped / name)
     shutil.copytree(measured / "results/tiny/cached", shipped / "resources/campaigns/tiny")
+    sealed = json.loads((measured / "results/tiny/cached/manifest.json").read_text())
+    assert "ro-crate-metadata.json" in sealed
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     overlay = str(shipped / "resources/campaigns/tiny/campaign.yaml")
     bare = {key: value for key, value in os.environ.items() if key != "SPECMOE_TEST_ENGINE"}

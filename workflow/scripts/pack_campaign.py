@@ -3,10 +3,11 @@
 import argparse
 import json
 import shutil
+import tomllib
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.runs.manifest import write_manifest
+from specmoe.runs.crate import seal
 
 # Editors check the file by it, here and in resources/campaigns/<campaign>/.
 SCHEMA = "# yaml-language-server: $schema=../../../config/schema.json"
@@ -19,6 +20,7 @@ def main() -> None:
     parser.add_argument("--files", required=True, type=Path, nargs="+")
     parser.add_argument("--engines", required=True, type=Path, nargs="+", help="engine.json each")
     parser.add_argument("--divergences", type=Path, nargs="*", default=[], help="judged, by target")
+    parser.add_argument("--project", required=True, type=Path, help="specmoe's pyproject.toml")
     parser.add_argument("--out", required=True, type=Path, help="folder")
     args = parser.parse_args()
     (args.out / "divergences").mkdir(parents=True)
@@ -33,7 +35,7 @@ def main() -> None:
     # JSON is YAML, and so a file for --configfile.
     text = f"{SCHEMA}\n{json.dumps(config, indent=1)}\n"
     (args.out / "campaign.yaml").write_text(text)
-    write_manifest(args.out)
+    seal(args.out, tomllib.loads(args.project.read_text(encoding="utf-8"))["project"])
 
 
 if __name__ == "__main__":

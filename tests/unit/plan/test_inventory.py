@@ -33,6 +33,14 @@ def plant(block, folder, seconds=10.0):
     file.write_text(json.dumps(record))
 
 
+def test_the_engine_of_march_can_load_the_models(artefact):
+    config, _ = artefact
+    recipes = [model.recipe for model in config.models.values() if model.kind == "synthetic"]
+    assert recipes
+    # It misses tensors of a block for MTP on a hybrid model.
+    assert not [recipe for recipe in recipes if recipe.mtp_blocks]
+
+
 def test_a_campaign_measured_in_part_by_both_protocols_is_planned(artefact, root, tmp_path):
     config, blocks = artefact
     by_commands = [block for block in blocks if block.protocol == Protocol.PUBLISHED][:2]

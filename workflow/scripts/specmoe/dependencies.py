@@ -20,7 +20,12 @@ def files_of(script: Path) -> tuple[Path, ...]:
 
     The package is in the script's folder, or contains the script.
     """
-    inside = [folder for folder in script.parents if folder.name == PACKAGE]
+    # A clone may have the package's name.
+    inside = [
+        folder
+        for folder in script.parents
+        if folder.name == PACKAGE and (folder / "__init__.py").is_file()
+    ]
     root = inside[0].parent if inside else script.parent
     found: set[Path] = set()
     pending = [script]

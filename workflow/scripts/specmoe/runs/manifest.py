@@ -15,9 +15,14 @@ NAME = "manifest.json"
 _DIGESTS = TypeAdapter(dict[str, str])
 
 
+def packed_files(folder: Path) -> list[Path]:
+    """Return all files of a packed campaign but its manifest, in order."""
+    return sorted(file for file in folder.rglob("*") if file.is_file() and file.name != NAME)
+
+
 def write_manifest(folder: Path) -> None:
     """Write the digests of all files in a folder."""
-    files = sorted(file for file in folder.rglob("*") if file.is_file() and file.name != NAME)
+    files = packed_files(folder)
     digests = {file.relative_to(folder).as_posix(): sha256_of(file) for file in files}
     replace_text(folder / NAME, _DIGESTS.dump_json(digests, indent=1).decode() + "\n")
 

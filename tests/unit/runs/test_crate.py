@@ -1,0 +1,123 @@
+"""A packed campaign is described as an RO-Crate that others can read, by its files alone."""
+
+import ast
+import json
+import shutil
+import tomllib
+
+import pytest
+from rocrate.rocrate import ROCrate
+
+from specmoe.files import sha256_of
+from specmoe.runs.crate import NAME, seal
+from specmoe.runs.manifest import NAME as MANIFEST
+from specmoe.runs.manifest import check_manifest
+
+from ...conftest import ROOT
+
+CAMPAIGNS = sorted(path.parent for path in ROOT.glob("resources/campaigns/*/runs.parquet"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+AGAIN = (
+    'PYTHONPATH=workflow/scripts python -c "import sys, tomllib; from pathlib import Path;'
+    " from specmoe.runs.crate import seal;"
+    " seal(Path(sys.argv[1]), tomllib.loads(Path('pyproject.toml').read_text())['project'])\""
+)
+
+
+@pytest.fixture
+def packed(tmp_path):
+    """A copy of the shipped demo."""
+    return shutil.copytree(ROOT / "resources/campaigns/demo", tmp_path / "demo")
+
+
+@pytest.mark.parametrize("folder", CAMPAIGNS, ids=lambda folder: folder.name)
+def test_a_shipped_campaign_is_described_and_sealed(folder, tmp_path):
+    check_manifest(folder / MANIFEST)
+    assert NAME in json.loads((folder / MANIFEST).read_text())
+    software = ROCrate(folder).dereference(f"#{PROJECT['name']}")
+    copy = shutil.copytree(folder, tmp_path / folder.name)
+    # It names the version that packed it, which may be older than this one.
+    seal(copy, PROJECT | {"version": software["version"]})
+    assert (copy / NAME).read_text() == (folder / NAME).read_text(), f"run: {AGAIN} {folder}"
+    assert (copy / MANIFEST).read_text() == (folder / MANIFEST).read_text()
+
+
+def test_the_root_says_what_the_campaign_is(packed):
+    root = ROCrate(packed).root_dataset
+    assert root["name"] == "Campaign demo of specmoe"
+    assert root["description"].startswith("582 runs of llama.cpp on AMD EPYC. Suites: A: ")
+    assert root["license"].id == f"https://spdx.org/licenses/{PROJECT['license']}"
+    # The end of the last run, not the day of packing.
+    assert root["datePublished"] == "2026-11-23"
+
+
+def test_every_file_has_its_format_size_and_digest(packed):
+    crate = ROCrate(packed)
+    files = {path.relative_to(packed).as_posix() for path in packed.rglob("*") if path.is_file()}
+    described = {part.id for part in crate.root_dataset["hasPart"]}
+    assert described == files - {NAME}
+    for name in described:
+        entity = crate.dereference(name)
+        assert entity["encodingFormat"].startswith("application/")
+        assert entity["description"]
+        if name != MANIFEST:
+            assert entity["sha256"] == sha256_of(packed / name)
+            assert entity["contentSize"] == str((packed / name).stat().st_size)
+
+
+def test_the_software_the_models_and_the_machine_are_named(packed):
+    crate = ROCrate(packed)
+    action = crate.root_dataset["mentions"]
+    [specmoe, llama_cpp, machine] = action["instrument"]
+    assert (specmoe["name"], specmoe["version"]) == ("specmoe", PROJECT["version"])
+    assert (llama_cpp["name"], llama_cpp["version"]) == ("llama.cpp", "0c1e57098")
+    assert machine["name"] == "AMD EPYC"
+    cards = json.loads((packed / "models.json").read_text()).values()
+    assert {model["identifier"] for model in action["object"]} == {
+        f"sha256:{card['sha256']}" for card in cards
+    }
+    assert action["startTime"] < action["endTime"]
+    assert action["result"].id == "runs.parquet"
+
+
+def test_every_reference_leads_to_an_entity(packed):
+    graph = json.loads((packed / NAME).read_text())["@graph"]
+    known = {entity["@id"] for entity in graph} | {"https://w3id.org/ro/crate/1.1"}
+    assert len({entity["@id"] for entity in graph}) == len(graph)
+    for entity in graph:
+        for value in entity.values():
+            for part in value if isinstance(value, list) else [value]:
+                assert not isinstance(part, dict) or part["@id"] in known
+
+
+def test_another_file_or_version_gives_another_description(packed):
+    before = (packed / NAME).read_text()
+    seal(packed, PROJECT | {"version": "9.9.9"})
+    assert '"9.9.9"' in (packed / NAME).read_text()
+    (packed / "host.json").write_text((packed / "host.json").read_text().replace("EPYC", "Epyc"))
+    seal(packed, PROJECT)
+    after = (packed / NAME).read_text()
+    assert after != before
+    assert "AMD Epyc" in after
+    check_manifest(packed / MANIFEST)
+
+
+def test_machines_that_share_a_campaign_are_all_named(packed):
+    host = json.loads((packed / "host.json").read_text())
+    others = [host | {"id": name, "chip": chip} for name, chip in (("a", "Epyc"), ("b", "M2"))]
+    (packed / "host.json").write_text(json.dumps(host | {"id": None, "machines": others}))
+    seal(packed, PROJECT)
+    root = ROCrate(packed).root_dataset
+    assert root["description"].startswith("582 runs of llama.cpp on Epyc, M2. ")
+    assert [one["identifier"] for one in root["mentions"]["instrument"][2:]] == ["a", "b"]
+
+
+def test_only_packing_loads_the_library(root):
+    users = set()
+    for file in (root / "workflow/scripts").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module in (
+                *("rocrate.rocrate", "rocrate.model.contextentity", "specmoe.runs.crate"),
+            ):
+                users.add(file.name)
+    assert users == {"crate.py", "pack_campaign.py"}

@@ -1,0 +1,135 @@
+"""The commands that documents, the image and the continuous integration give exist."""
+
+import os
+import re
+import shlex
+
+import pytest
+import yaml
+from snakemake.cli import get_argument_parser
+
+from ..conftest import ROOT
+
+WORKFLOW = ".github/workflows/ci.yml"
+DOCUMENTS = ["README.md", "ARTIFACT.md", "resources/README.md", "tests/README.md", "Containerfile"]
+DOCUMENTS += [WORKFLOW]
+# What the reader makes first, and a file like it.
+LIKE = {"config/my-models.yaml": "config/my-models.example.yaml", "<yours>": "config/demo.yaml"}
+
+
+def lines_of(document):
+    """Return the lines in a document that a shell would read."""
+    text = (ROOT / document).read_text()
+    if document == WORKFLOW:
+        jobs = yaml.safe_load(text)["jobs"].values()
+        return [step["run"] for job in jobs for step in job["steps"] if "run" in step]
+    if document == "Containerfile":
+        joined = text.replace("\\\n", " ")
+        return re.findall(r"^(?:RUN |# +podman run .* specmoe )(.*)", joined, re.MULTILINE)
+    blocks = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    inline = re.findall(r"`([^`]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    return [*"\n".join(blocks).replace("\\\n", " ").splitlines(), *inline]
+
+
+def commands_of(document):
+    """Yield the words of each command of ours in a document; a program alone is only named."""
+    for line in lines_of(document):
+        for command in re.split(r"&&|;| # ", line):
+            program = re.match(r"\s*(?:env -u CI )?(?:\.venv/bin/)?(\S+)", command)
+            if program and program[1] in PROGRAMS:
+                words = shlex.split(command[program.end() :])
+                if words or "/" in program[1]:
+                    yield [program[1], *words]
+
+
+def fault_of_make(words):
+    targets = {word for word in words if "=" not in word}
+    known = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    return not targets <= set(known)
+
+
+def fault_of_snakemake(words):
+    words = [LIKE.get(word, word) for word in words]
+    try:
+        args = get_argument_parser().parse_args(words)
+    except SystemExit:
+        return True
+    files = [ROOT / file for file in args.configfile or []]
+    if not all(file.is_file() for file in files):
+        return True
+    rules = "\n".join(path.read_text() for path in [ROOT / "Snakefile", *ROOT.glob("rules/*.smk")])
+    known = set(re.findall(r"^ *rule (\w+):", rules, re.MULTILINE))
+    for file in files:
+        suites = yaml.safe_load(file.read_text())["campaign"]["suites"]
+        known |= {f"suite_{suite}" for suite in suites}
+    return not set(args.targets) <= known
+
+
+def fault_of_file(words):
+    return not any((ROOT / word).exists() for word in words)
+
+
+PROGRAMS = {
+    "make": fault_of_make,
+    "snakemake": fault_of_snakemake,
+    "pytest": fault_of_file,
+    ".ci/run": lambda words: bool(words) or not os.access(ROOT / ".ci/run", os.X_OK),
+}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_every_command_of_a_document_exists(document, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    commands = list(commands_of(document))
+    assert len(commands) > 1
+    assert [command for command in commands if PROGRAMS[command[0]](command[1:])] == []
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "make demonstration",
+        "snakemake --cores 1 papers",
+        "snakemake --cores 1 suite_Z --configfile config/demo.yaml",
+        "snakemake --cores 1 paper --configfile config/none.yaml",
+        "snakemake --core-count 1 paper",
+        "pytest tests/none",
+        ".ci/run fast",
+    ],
+)
+def test_a_command_that_does_not_exist_is_found(wrong, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    program, *words = wrong.split()
+    assert PROGRAMS[program](words)
+
+
+@pytest.fixture(scope="module")
+def workflow():
+    return yaml.safe_load((ROOT / WORKFLOW).read_text())
+
+
+def test_the_workflow_may_only_read_and_each_job_ends(workflow):
+    assert workflow["permissions"] == {"contents": "read"}
+    assert workflow["concurrency"]["cancel-in-progress"] is True
+    for job in workflow["jobs"].values():
+        assert job["timeout-minutes"] <= 120
+        assert "permissions" not in job
+
+
+def test_the_workflow_runs_the_whole_check_and_both_commands(workflow):
+    runs = {
+        name: [step["run"] for step in job["steps"] if "run" in step]
+        for name, job in workflow["jobs"].items()
+    }
+    assert ".ci/run" in runs["debian"]
+    assert workflow["jobs"]["debian"]["container"] == "debian:12"
+    assert {"make demo", "env -u CI make test"} <= set(runs["ubuntu"])
+    assert {"make demo", "make smoke"} <= set(runs["macos"])
+
+
+def test_the_image_installs_what_the_check_installs(root):
+    assert ".ci/packages" in (root / ".ci/run").read_text()
+    text = (root / "Containerfile").read_text()
+    for path in re.findall(r"^COPY (\S+) ", text, re.MULTILINE):
+        assert (root / path).exists()
+    assert "xargs -a /specmoe/.ci/packages" in text
