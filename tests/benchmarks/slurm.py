@@ -38,7 +38,7 @@ CONFIGURATION = Path("/etc/slurm/slurm.conf")
 NODES = ("n1", "n2")
 DAEMONS = ("munged", "slurmctld", "slurmd")
 POLL_S = 0.5
-LONG = 6  # passes of a block in which a fault happens: two minutes or so
+LONG = 12  # passes of a block in which a fault happens: more than a minute
 
 
 class Cluster:
