@@ -260,7 +260,12 @@ def test_requests_at_once_have_a_section_and_a_sentence_in_both_languages(root):
 def test_compared_campaigns_have_a_section_with_their_table_and_figure(root):
     assert 'id="side_by_side"' not in page_of(full(), root)
     text = page_of(compared(), root, page_figures(compared()))
-    parts = ("side_by_side", "table-compared_campaigns", "figure-side_by_side", "table-side_by_side")
+    parts = (
+        "side_by_side",
+        "table-compared_campaigns",
+        "figure-side_by_side",
+        "table-side_by_side",
+    )
     order = places(text, "advice", *parts)
     assert order == sorted(order)
 
