@@ -4,11 +4,8 @@ from matplotlib.figure import Figure
 
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.labelled_workloads import category_cells
-from specmoe.figures.speedup_rows import draw_rows
+from specmoe.figures.speedup_rows import MOST_MARKS, draw_rows
 from specmoe.figures.style import short
-
-# More rows would not fit a page; the table has them all.
-MOST_MARKS = 60
 
 
 def plot_categories(analysis: Analysis) -> Figure | None:

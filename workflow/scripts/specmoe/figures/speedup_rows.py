@@ -23,6 +23,8 @@ from specmoe.figures.panels import (
 from specmoe.figures.style import REFERENCE_COLOUR, Look, markers_of, short, target_looks
 
 MAX_COLUMNS = 4
+# More would not fit a page; the tables have them all.
+MOST_MARKS = 60
 _TITLE_LETTERS = 72  # of titles side by side
 _LINE_IN = 0.13  # the height of a mark
 # Between settings, and around all, in marks.
