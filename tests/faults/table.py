@@ -134,6 +134,16 @@ def an_infinite_temperature(scene: Scene) -> None:
     scene.config["suites"]["S"]["temperatures"] = [float("inf")]
 
 
+@fault("model_sets.tiny.target.recipe.kv_heads: Input should be greater than 0", "-n")
+def a_model_without_heads(scene: Scene) -> None:
+    scene.config["model_sets"]["tiny"]["target"]["recipe"]["kv_heads"] = 0
+
+
+@fault("recipe.epsilon: Input should be a finite number", "-n")
+def a_model_of_infinite_strength(scene: Scene) -> None:
+    scene.config["model_sets"]["tiny"]["target"]["recipe"]["epsilon"] = float("inf")
+
+
 @fault("unknown key 'messurement'; did you mean 'measurement'?", "-n")
 def a_misspelt_section(scene: Scene) -> None:
     scene.config["messurement"] = scene.config.pop("measurement")

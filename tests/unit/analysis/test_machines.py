@@ -7,8 +7,9 @@ import pytest
 
 from specmoe.analysis.advice_text import describe_advice
 from specmoe.analysis.intervals import interval_of_speedup
-from specmoe.analysis.machines import by_machine, cells_of_machines, machine_varies
+from specmoe.analysis.machines import by_machine, cells_of_machines, machine_of, machine_varies
 from specmoe.analysis.summaries import summarise_cells, with_speedups
+from specmoe.config.backend import Backend
 from specmoe.config.hosts import Hosts
 from specmoe.config.schema import Statistics
 
@@ -69,8 +70,19 @@ def test_machines_with_one_name_are_told_apart_by_their_ids():
     alike = {"machines": [{"id": name, "chip": "EPYC", "gpu": None} for name in TRUTH]}
     assert machines(runs(), alike)["machine"].tolist() == ["EPYC (aa)", "EPYC (bb)"]
     assert machines(runs())["machine"].tolist() == ["EPYC", "Xeon"]
+
+
+def test_a_machine_has_the_name_of_its_gpu_only_where_that_computes():
     with_gpu = {"machines": [{"id": "aa", "chip": "EPYC", "gpu": "H200"}, HOST["machines"][1]]}
-    assert machines(runs(), with_gpu)["machine"].tolist() == ["H200", "Xeon"]
+    idle = machines(runs(), with_gpu)
+    assert idle["machine"].tolist() == ["EPYC", "Xeon"]
+    assert idle["gpu"].dropna().tolist() == ["H200"]
+    computing = machines(runs().assign(backend=Backend.CUDA), with_gpu)
+    assert computing["machine"].tolist() == ["H200", "Xeon"]
+    machine = {"host_chip": "EPYC", "host_gpu": "H200"}
+    assert machine_of(machine | {"backend": "cuda"}) == "H200"
+    assert machine_of(machine | {"backend": "cpu"}) == "EPYC"
+    assert machine_of({"host_chip": "EPYC", "host_gpu": None, "backend": "vulkan"}) == "EPYC"
 
 
 def test_a_campaign_of_one_machine_has_no_such_cells_and_no_machine_varies():

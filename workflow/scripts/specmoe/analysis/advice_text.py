@@ -13,6 +13,7 @@ from specmoe.analysis.concurrency_text import describe_concurrency
 from specmoe.analysis.labelled import Record, advised_targets, draft_labels, records, table
 from specmoe.analysis.labelled_loads import change_cells
 from specmoe.analysis.labelled_workloads import category_cells, gap_cells
+from specmoe.analysis.machines import machine_of
 from specmoe.analysis.spread_text import precise
 from specmoe.config.methods import is_ngram, methods_of
 from specmoe.files import gigabytes
@@ -39,7 +40,7 @@ def describe_advice(analysis: Analysis) -> str:
     settings = settings.assign(draft_label=settings["draft"].map(draft_labels(analysis)))
     lines = [
         f"Should speculative decoding be switched on? Campaign {campaign['campaign']},"
-        f" {campaign['host_chip']}, backend {campaign['backend']}",
+        f" {machine_of(campaign)}, backend {campaign['backend']}",
     ]
     if campaign["synthetic"]:
         lines.append(

@@ -13,6 +13,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis.summaries import CELL, summarise_cells
+from specmoe.config.backend import Backend
 from specmoe.config.block import WAY
 from specmoe.config.hosts import Hosts
 from specmoe.config.matrix import comparison_of
@@ -44,15 +45,26 @@ def by_machine(runs: pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def machine_of(campaign: Mapping[str, Any]) -> str:
+    """Return the name of what computed in a campaign, from the row of `Analysis.campaign`."""
+    gpu, backend = campaign.get("host_gpu"), str(campaign["backend"])
+    return computing_chip(str(campaign["host_chip"]), gpu, backend)
+
+
+def computing_chip(chip: str, gpu: str | float | None, backend: str) -> str:
+    """Return the name of what computes: the processor, or the GPU (null if none) if that does."""
+    return chip if backend == Backend.CPU or pd.isna(gpu) else str(gpu)
+
+
 def cells_of_machines(
     compared: pd.DataFrame, cells: pd.DataFrame, host: Mapping[str, Any], settings: Statistics
 ) -> pd.DataFrame:
     """Return one row per cell and machine; without rows where one machine measured all.
 
     `compared` is `with_speedups`'s frame as measured, `cells` is `summarise_cells` of all machines,
-    `host` is `host.json`. Columns: COLUMNS; machine is the chip, with the id where several machines
-    have it; speedup has an interval over the machine's own blocks, null with a single one; of_all
-    is that of all machines.
+    `host` is `host.json`. Columns: COLUMNS; machine is `computing_chip`, with the id where several
+    machines have it; speedup has an interval over the machine's own blocks, null with a single one;
+    of_all is that of all machines.
     """
     if compared.empty or compared["host"].nunique() < 2:
         return pd.DataFrame(columns=COLUMNS)
@@ -62,7 +74,8 @@ def cells_of_machines(
     known = {one["id"]: one for one in host.get("machines", [host])}
     chips = frame["host"].map(lambda name: known.get(name, {}).get("chip") or name)
     gpus = frame["host"].map(lambda name: known.get(name, {}).get("gpu"))
-    named = chips.where(gpus.isna(), gpus)
+    backends = frame["host"].map(compared.groupby("host")["backend"].first())
+    named = pd.Series(map(computing_chip, chips, gpus, backends), index=frame.index)
     shared = frame["host"].groupby(named).transform("nunique") > 1
     return frame.assign(
         chip=chips,

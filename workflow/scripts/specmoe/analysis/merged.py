@@ -9,7 +9,8 @@ from collections.abc import Sequence
 import pandas as pd
 
 from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import MERGED, table, usual_cells
+from specmoe.analysis.labelled import MERGED, records, table, usual_cells
+from specmoe.analysis.machines import machine_of
 from specmoe.analysis.summaries import CELL
 from specmoe.config.block import WAY
 from specmoe.errors import ConfigError
@@ -59,9 +60,7 @@ def merged(analyses: Sequence[Analysis]) -> pd.DataFrame:
 
 
 def _cells(analysis: Analysis) -> pd.DataFrame:
-    campaign = analysis.campaign.iloc[0]
-    gpu = campaign.get("host_gpu")
-    chip = gpu if campaign["backend"] != "cpu" and pd.notna(gpu) else campaign.get("host_chip")
+    machine = machine_of(records(analysis.campaign)[0])
     keys = [*WAY, "target", "draft", "gamma"]
     pays = table(analysis, "break_even").drop_duplicates(keys)
     values = ["break_even", "break_even_low", "break_even_high"]
@@ -70,7 +69,7 @@ def _cells(analysis: Analysis) -> pd.DataFrame:
         usual_cells(analysis)
         .merge(pays[[*keys, *values]], how="left", on=keys)
         .merge(joules[[*CELL, "joules_per_token"]], how="left", on=CELL)
-        .assign(campaign=analysis.name, machine=f"{chip} ({analysis.name})")
+        .assign(campaign=analysis.name, machine=f"{machine} ({analysis.name})")
     )
 
 

@@ -6,6 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from specmoe.config.base import NotNegative, Positive
+
 ATTENTION_INTERVAL = 4
 """Every fourth layer has full attention, the others a Gated DeltaNet, as in Qwen3.5."""
 
@@ -21,26 +23,30 @@ class Recipe:
     """
 
     # pydantic reads this: for it the recipe is a section of the configuration.
-    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+    __pydantic_config__: ClassVar[dict[str, str | bool]] = {
+        "extra": "forbid",
+        "allow_inf_nan": False,
+    }
 
     layers: Annotated[
-        int, Field(description="layers; every fourth has full attention, and 4 are the least")
+        Positive, Field(description="layers; every fourth has full attention, and 4 are the least")
     ]
-    hidden: Annotated[int, Field(description="width of the residual stream")]
-    heads: Annotated[int, Field(description="query heads of full attention")]
+    hidden: Annotated[Positive, Field(description="width of the residual stream")]
+    heads: Annotated[Positive, Field(description="query heads of full attention")]
     kv_heads: Annotated[
-        int, Field(description="key and value heads of full attention; divides `heads`")
+        Positive, Field(description="key and value heads of full attention; divides `heads`")
     ]
-    head_size: Annotated[int, Field(description="size of an attention head; a multiple of 4")]
+    head_size: Annotated[Positive, Field(description="size of an attention head; a multiple of 4")]
     ffn: Annotated[
-        int, Field(description="inner width of the dense FFN, or of an MoE's shared expert")
+        Positive, Field(description="inner width of the dense FFN, or of an MoE's shared expert")
     ]
-    gdn_value_heads: Annotated[int, Field(description="value heads of the Gated DeltaNet")]
+    gdn_value_heads: Annotated[Positive, Field(description="value heads of the Gated DeltaNet")]
     gdn_key_heads: Annotated[
-        int, Field(description="query and key heads of the DeltaNet; divides `gdn_value_heads`")
+        Positive,
+        Field(description="query and key heads of the DeltaNet; divides `gdn_value_heads`"),
     ]
     gdn_head_size: Annotated[
-        int, Field(description="size of a DeltaNet head; a head's state has its square")
+        Positive, Field(description="size of a DeltaNet head; a head's state has its square")
     ]
     attention: Annotated[
         Literal["hybrid", "full"],
@@ -50,22 +56,24 @@ class Recipe:
             " even if the model is an MoE"
         ),
     ] = "hybrid"
-    experts: Annotated[int, Field(description="routed experts of a layer; 0 if dense")] = 0
-    experts_used: Annotated[int, Field(description="routed experts that one token visits")] = 0
-    expert_ffn: Annotated[int, Field(description="inner width of a routed expert")] = 0
+    experts: Annotated[int, Field(ge=0, description="routed experts of a layer; 0 if dense")] = 0
+    experts_used: Annotated[
+        int, Field(ge=0, description="routed experts that one token visits")
+    ] = 0
+    expert_ffn: Annotated[int, Field(ge=0, description="inner width of a routed expert")] = 0
     core_first: Annotated[int, Field(description="first layer of the core, counted from 0")] = 0
     core_layers: Annotated[
-        int, Field(description="layers of the core, which have full strength")
+        Positive, Field(description="layers of the core, which have full strength")
     ] = 4
     epsilon: Annotated[
-        float,
+        NotNegative,
         Field(
             description="strength, relative to the core, of the layers before the core and of the"
             " first one after it"
         ),
     ] = 0.15
     routed_epsilon: Annotated[
-        float, Field(description="strength of the routed experts, in every layer")
+        NotNegative, Field(description="strength of the routed experts, in every layer")
     ] = 0.1
     mtp_blocks: Annotated[
         Literal[0, 1],
@@ -76,8 +84,8 @@ class Recipe:
         ),
     ] = 0
     # Byte-level BPE leaves the rest of a larger vocabulary unused.
-    vocabulary: Annotated[int, Field(description="tokens of the vocabulary")] = 384
-    context_length: Annotated[int, Field(description="longest context in tokens")] = 4096
+    vocabulary: Annotated[Positive, Field(description="tokens of the vocabulary")] = 384
+    context_length: Annotated[Positive, Field(description="longest context in tokens")] = 4096
     seed: Annotated[int, Field(description="seed of the weights")] = 0
     dtype: Annotated[
         Literal["F16", "BF16", "Q8_0", "Q4_K"],
@@ -89,7 +97,7 @@ class Recipe:
     ] = "F16"
     tied: Annotated[bool, Field(description="the embedding is the output matrix too")] = False
     end_gain: Annotated[
-        float,
+        NotNegative,
         Field(
             description="strength of the token that ends a text, relative to the others; with 0"
             " the model never ends, with 1.5 after some dozens of tokens. Members of one family"

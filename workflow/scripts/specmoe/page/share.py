@@ -28,8 +28,8 @@ from specmoe.analysis.labelled import (
     usual_cells,
     whole_audit,
 )
+from specmoe.analysis.machines import machine_of
 from specmoe.audit.finding import Level
-from specmoe.config.backend import Backend
 from specmoe.config.draft_labels import method_words
 from specmoe.config.methods import METHODS, Method, methods_of
 from specmoe.figures.figures import FIGURES, PNG_DPI, drawn
@@ -62,13 +62,9 @@ def caption(analysis: Analysis) -> str:
     """Return a few sentences: what was measured, on which machine, and what the audit found."""
     campaign = records(analysis.campaign)[0]
     days = dict.fromkeys(day(campaign[key]) for key in ("started_at", "ended_at"))
-    machine = str(campaign["host_chip"])
-    if campaign["backend"] != Backend.CPU and pd.notna(gpu := campaign.get("host_gpu")):
-        # The GPU's name contains the chip's if both are on one chip.
-        machine = str(gpu) if machine in str(gpu) else f"{machine}, {gpu}"
     sentences = [
         f"Campaign {analysis.name}: {_models(analysis)}.",
-        f"{machine}, backend {campaign['backend']};"
+        f"{machine_of(campaign)}, backend {campaign['backend']};"
         f" llama.cpp {short_commits(campaign['engine_commit'])} ({campaign['engine']});"
         f" {' to '.join(days)} (UTC).",
         *_warnings(campaign),
