@@ -31,6 +31,8 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 # A file or folder of the user: `~` is the home folder, and relative paths start where snakemake is
 # called.
 UserPath = Annotated[str, AfterValidator(os.path.expanduser)]
+# The faults whose message, or lack of a value, makes what was given needless to repeat.
+_SAY_IT = ("value_error", "missing", "union_tag_invalid")
 
 
 class Strict(BaseModel):
@@ -53,6 +55,6 @@ def describe_fault(fault: ErrorDetails, keys: Sequence[str]) -> str:
     """Return one line on a fault that pydantic found at the place `keys`."""
     # A key may be any text, and the line stays one.
     place = one_line(".".join(keys)) or "top level"
-    message = fault["msg"].removeprefix("Value error, ")
-    shown = f" (got {fault['input']!r})" if fault["type"] not in {"value_error", "missing"} else ""
+    message = one_line(fault["msg"].removeprefix("Value error, "))
+    shown = f" (got {fault['input']!r})" if fault["type"] not in _SAY_IT else ""
     return f"{place}: {message}{shown}"
