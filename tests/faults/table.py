@@ -144,9 +144,9 @@ def a_model_of_infinite_strength(scene: Scene) -> None:
     scene.config["model_sets"]["tiny"]["target"]["recipe"]["epsilon"] = float("inf")
 
 
-@fault("engines.current: Input tag ' ' found using 'source' does not match", "-n")
+@fault("engines.built: Input tag ' ' found using 'source' does not match", "-n")
 def an_engine_whose_source_breaks_the_line(scene: Scene) -> None:
-    scene.config["engines"]["current"]["source"] = "\n"
+    scene.config["engines"]["built"]["source"] = "\n"
 
 
 @fault("unknown key 'messurement'; did you mean 'measurement'?", "-n")
