@@ -504,6 +504,11 @@ def a_record_without_its_sides(scene: Scene) -> None:
     scene.change_record(lambda record: record.pop("sides") and None)
 
 
+@fault(f"{RECORD} is damaged: .*drafts of 2147483648 tokens", remedy=delete_record)
+def a_record_of_an_endless_draft(scene: Scene) -> None:
+    scene.change_record(lambda record: record["sides"][-1].update(ngram_gamma=2**31))
+
+
 @fault(f"{RECORD} is damaged: it is no JSON", remedy=delete_record)
 def a_record_with_a_time_that_is_no_number(scene: Scene) -> None:
     scene.change_record(

@@ -74,6 +74,11 @@ def sound_card(sound_model):
     return json.dumps(vars(read_card(sound_model)))
 
 
+@pytest.fixture(scope="module")
+def loaded(_study, root):
+    return load(_study, root)
+
+
 @many
 @given(data=st.data())
 def test_a_configuration_is_loaded_or_refused(_study, root, data):
@@ -87,14 +92,13 @@ def test_a_configuration_is_loaded_or_refused(_study, root, data):
 
 @many
 @given(data=st.data())
-def test_a_record_gives_rows_or_is_refused(_study, root, folder, data):
+def test_a_record_gives_rows_or_is_refused(loaded, folder, data):
     file = folder / "r0.json"
     file.write_text(json.dumps(data.draw(damaged(record()))))
     collected = refused_in_one_line(lambda: collect_records([file], "c"))
     if collected:
         rows, _ = collected
-        config = load(_study, root)
-        refused_in_one_line(lambda: refuse_other_runs(rows, config, ["B"], "get it again"))
+        refused_in_one_line(lambda: refuse_other_runs(rows, loaded, ["B"], "get it again"))
         write_runs(rows, folder / "rows.parquet")
         read_runs(folder / "rows.parquet")
 

@@ -47,8 +47,8 @@ FIRST_OF_C = [f"C/dense_{size}/none/r0" for size in ("0.8b", "2b", "4b", "9b")]
         ({"campaign": {"backend": "vulcan"}}, "campaign.backend: "),
         ({"measurement": {"context": 1024}}, "suites.F.prompt_lengths: 1024 tokens"),
         (
-            {"suites": {"B": {"gammas": [4096]}}},
-            "suites.B.gammas: γ = 4096 and measurement.n_predict",
+            {"measurement": {"context": 1024}, "suites": {"B": {"gammas": [1024]}}},
+            "suites.B.gammas: γ = 1024 and measurement.n_predict",
         ),
         ({"measurement": {"temperature": float("inf")}}, "measurement.temperature: "),
         ({"measurement": {"repeats": 10**7}}, "measurement.repeats: Input should be less than"),

@@ -213,3 +213,13 @@ def test_a_record_with_a_list_for_a_name_is_damaged(tmp_path, key):
     file.write_text(json.dumps(record(run_of(0), **{key: []})))
     with pytest.raises(DamagedFileError, match=r"r0\.json is damaged"):
         collect_records([file], "c")
+
+
+@pytest.mark.parametrize("key", ["gamma", "ngram_gamma"])
+def test_a_record_of_an_endless_draft_is_damaged_and_fills_no_memory(tmp_path, key):
+    endless = record(run_of(0), run_of(3))
+    endless["sides"][1][key] = 2**31
+    file = tmp_path / "r0.json"
+    file.write_text(json.dumps(endless))
+    with pytest.raises(DamagedFileError, match=r"r0\.json is damaged.*drafts of 2147483648 tokens"):
+        collect_records([file], "c")

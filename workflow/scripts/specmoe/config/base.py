@@ -23,6 +23,9 @@ Name = Annotated[str, StringConstraints(pattern=NAME)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 COMMIT = r"^[0-9a-f]{7,40}$"
 Positive = Annotated[int, Field(gt=0)]
+LONGEST_DRAFT = 1024
+"""The largest γ. Each position has a count in every row, so a wild one would fill the memory."""
+DraftLength = Annotated[int, Field(gt=0, le=LONGEST_DRAFT)]
 # More repeats or passes are a slip of the hand: their jobs alone would take days to list.
 Times = Annotated[int, Field(gt=0, le=1000)]
 AboveZero = Annotated[float, Field(gt=0)]

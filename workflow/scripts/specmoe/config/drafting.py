@@ -7,7 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 from pydantic.json_schema import JsonSchemaValue
 
-from specmoe.config.base import Name, Positive, Share, Strict
+from specmoe.config.base import DraftLength, Name, Positive, Share, Strict
 from specmoe.config.block import History
 from specmoe.config.methods import CACHE_GAMMA, METHODS, Loads, Method, chain_name, is_ngram
 
@@ -48,10 +48,10 @@ class Drafting(Strict):
         description="models of the set that it loads: draft models, a file with an MTP block or a"
         " trained head, or for `ngram-cache` an n-gram cache made from a text",
     )
-    gammas: list[Positive] = Field(
+    gammas: list[DraftLength] = Field(
         default=[], description="draft lengths γ in place of the suite's `gammas`"
     )
-    ngram_gammas: list[Positive] = Field(
+    ngram_gammas: list[DraftLength] = Field(
         default=[], description="in a chain: draft lengths of its n-gram methods, where not γ"
     )
     p_min: list[Share] = Field(

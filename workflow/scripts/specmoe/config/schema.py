@@ -17,6 +17,7 @@ from specmoe.config.base import (
     COMMIT,
     AboveZero,
     Digest,
+    DraftLength,
     Name,
     NotNegative,
     Positive,
@@ -133,7 +134,7 @@ class Suite(Strict):
         description="further ways of drafting, each compared with the target alone; `all` tries"
         " every method that the targets' and the drafts' files are made for, and n-grams",
     )
-    gammas: list[Positive] = Field(
+    gammas: list[DraftLength] = Field(
         default=[], description="draft lengths γ: the most tokens drafted in a round"
     )
     prompts: list[Name] = Field(default=[], description="names in `prompts.texts`, sent whole")

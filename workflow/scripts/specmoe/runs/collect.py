@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pyarrow
 
+from specmoe.config.base import LONGEST_DRAFT
 from specmoe.config.block import NO_DRAFT, Protocol, Stop
 from specmoe.config.matrix import blocks_in_order
 from specmoe.config.methods import NO_METHOD, Method, engine_types
@@ -219,6 +220,8 @@ def _read_from_server(
     if not side["gamma"]:
         return read
     longest = max(side["gamma"], side["ngram_gamma"] or 0)
+    if longest > LONGEST_DRAFT:
+        raise ValueError(f"drafts of {longest} tokens")
     trace = [Verification(*verification) for verification in run.get("verifications", [])]
     counted = _of_answer(timings, trace, longest) if of_load else _of_server(metrics, longest)
     return read | {
