@@ -1,5 +1,7 @@
 """Faults reach the user as one line."""
 
+import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -43,6 +45,20 @@ def test_a_bug_is_one_line_and_a_file_with_its_traceback(tmp_path, monkeypatch):
     )
     assert "measure_block.py --block 'a b'" in kept.read_text()
     assert 'raise RuntimeError("bug' in kept.read_text()
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [("KeyboardInterrupt", "interrupted\n"), ("ValueError('bug')", "Traceback.*ValueError: bug\n")],
+)
+def test_ctrl_c_while_a_script_is_importing_shows_no_traceback(root, fault, said):
+    code = f"from specmoe import errors; raise {fault}"
+    scripts = root / "workflow/scripts"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=scripts, capture_output=True, text=True, check=False
+    )
+    assert re.fullmatch(said, done.stderr, re.DOTALL)
+    assert done.returncode != 0
 
 
 def test_a_name_unlike_any_gets_the_whole_list():

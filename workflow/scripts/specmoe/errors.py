@@ -8,6 +8,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import TracebackType
 
 from specmoe.progress_lines import lines_to
 
@@ -86,6 +87,19 @@ def run(main: Callable[[], None]) -> None:
             f"{Path(sys.argv[0]).name} failed in a way it does not foresee:"
             f" {type(error).__name__}: {first_line}; please report it with {_keep_traceback()}"
         )
+
+
+def _say_interrupted(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Say of Ctrl-C while a script is importing what `run` says of it later: no traceback."""
+    if issubclass(kind, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+    else:
+        sys.__excepthook__(kind, error, trace)
+
+
+sys.excepthook = _say_interrupted
 
 
 def _keep_traceback() -> Path:
