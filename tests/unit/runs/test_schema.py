@@ -38,6 +38,7 @@ def test_the_same_rows_give_the_same_bytes(rows, tmp_path):
         ("protocol", "good"),
         ("arrangement", "auto"),
         ("pass", -1),
+        ("gamma", 1025),
         ("gamma", None),
         ("gamma", "four"),
     ],

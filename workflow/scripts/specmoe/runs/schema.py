@@ -14,6 +14,7 @@ import pandera.pandas as pa
 import pyarrow
 import pyarrow.parquet as pq
 
+from specmoe.config.base import LONGEST_DRAFT
 from specmoe.config.block import Stop
 from specmoe.errors import SchemaError, one_line
 
@@ -56,9 +57,9 @@ COLUMNS: dict[str, RunColumn] = {
     "method": RunColumn(TEXT),
     "draft": RunColumn(TEXT),
     "draft_model": RunColumn(TEXT, nullable=True),
-    "gamma": RunColumn(INTEGER, checks=_COUNT),
+    "gamma": RunColumn(INTEGER, checks=(pa.Check.in_range(0, LONGEST_DRAFT),)),
     # See `config.drafting.Drafting`; null where the method does not heed it.
-    "ngram_gamma": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
+    "ngram_gamma": RunColumn(INTEGER, nullable=True, checks=(pa.Check.in_range(1, LONGEST_DRAFT),)),
     "p_min": RunColumn(REAL, nullable=True, checks=(pa.Check.in_range(0, 1),)),
     "n_min": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     "n_match": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
