@@ -291,6 +291,14 @@ def test_a_token_called_rejected_that_the_answer_holds_is_refused():
     )
 
 
+@pytest.mark.parametrize("name", ["dr-ft-simple", "none"])
+def test_a_log_that_names_no_known_method_is_refused(name):
+    decoding = every_kind()
+    assert refusal(decoding.text.replace("draft-simple", name), decoding.tokens) == (
+        f"the server's log names an unknown way of drafting: {name}"
+    )
+
+
 def test_a_log_that_ends_within_a_round_is_refused():
     decoding = Decoding()
     decoding.round([1, 2, 3], [(1, 9), (2, 5)])

@@ -92,6 +92,9 @@ METHODS: dict[Method, Facts] = {
     ),
 }
 
+BY_TYPE = {facts.engine: method for method, facts in METHODS.items()}
+"""Each method by its `--spec-type`."""
+
 CACHE_GAMMA = 8
 """The draft length of `ngram-cache`."""
 
@@ -116,8 +119,7 @@ def engine_types(methods: Sequence[Method]) -> str:
 
 def methods_of(types: str) -> tuple[Method, ...]:
     """Return the chain of methods of a value of `--spec-type`; empty for `none`."""
-    by_type = {facts.engine: method for method, facts in METHODS.items()}
-    return tuple(by_type[one] for one in types.split(",") if one != NO_METHOD)
+    return tuple(BY_TYPE[one] for one in types.split(",") if one != NO_METHOD)
 
 
 def history_needed(methods: Iterable[Method], n_match: int, gamma: int) -> int:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from itertools import pairwise
 
-from specmoe.config.methods import Method, is_ngram, methods_of
+from specmoe.config.methods import BY_TYPE, Method, is_ngram
 from specmoe.engine.server_log import Verification, read_verification
 from specmoe.errors import MeasurementError
 
@@ -212,8 +212,9 @@ def _event(line: str) -> _Event | None:
         # The likeliest candidate is the drafted token; the others are only logged.
         return Guess(int(found[2]), float(found[3])) if found[1] == "0" else None
     if found := _CALLED.match(line):
-        [method] = methods_of(found[1])
-        return _Called(method, int(found[2]))
+        if found[1] not in BY_TYPE:
+            raise MeasurementError(f"the server's log names an unknown way of drafting: {found[1]}")
+        return _Called(BY_TYPE[found[1]], int(found[2]))
     if found := _BEGIN.match(line):
         alone, before_draft, width = found.groups()
         return _Begin(int(alone or before_draft), int(width or 0))
