@@ -1,16 +1,20 @@
 """Count how often each kind of interval holds a planted truth, and what is advised of no gain.
 
-Usage: python tests/benchmarks/interval_coverage.py [--times 1000] [--estimate]
+Usage: python tests/benchmarks/interval_coverage.py [--times 1000] [--only TABLE ...] [--estimate]
 
 A benchmark, not a test: it judges nothing, and takes minutes. Spreads are those of the shipped
 campaigns (`tests/planted_speedups.py`); errors of blocks are normal, or Student's with 3 degrees of
-freedom. Columns: the share of 95 % intervals that hold the truth, in percent, with their mean half
-width of the logarithm; of campaigns in which no setting gains, the share in which all joint
-intervals hold (`all`), and in which the advice is to switch one on (`on`) or to leave all off
-(`off`). A second table has intervals of the cost model, from runs with noise of 5 % and a drift of
-5 % between repeats. A third has the joint intervals of settings that spread unlike each other, a
-fourth those of quantiles of waiting times, and how many of these have an open end, a fifth those of
-campaigns that several machines shared.
+freedom. The tables:
+
+speedups   the share of 95 % intervals that hold the truth, in percent, with their mean half width
+           of the logarithm; of campaigns in which no setting gains, the share in which all joint
+           intervals hold (`all`), and in which the advice is to switch one on (`on`) or to leave
+           all off (`off`)
+costs      intervals of the cost model, from runs with noise of 5 % and a drift of as much between
+           repeats
+unlike     joint intervals of settings that spread unlike each other
+quantiles  intervals of quantiles of waiting times, and how many have an open end
+machines   intervals of campaigns that several machines shared
 
 --estimate prints the spreads of the shipped rows instead.
 """
@@ -55,29 +59,30 @@ def main() -> None:
     """Parse the command line and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=1000, help="campaigns of each kind")
+    parser.add_argument("--only", nargs="+", choices=TABLES, default=list(TABLES), metavar="TABLE")
     parser.add_argument("--estimate", action="store_true")
     args = parser.parse_args()
     if args.estimate:
         print_estimates()
         return
+    for name in args.only:
+        TABLES[name](args.times)
+
+
+def print_speedups(times: int) -> None:
+    """Print how often intervals of speedups hold the planted one, and what is advised."""
+    kinds = product(SPREADS, TAILS, REPEATS, SETTINGS)
+    asked = [(*kind, times, SEED + number) for number, kind in enumerate(kinds)]
+    print(" | ".join(["spread      ", "tails ", "repeats", "settings", *KINDS, *ADVISED]))
     with ProcessPoolExecutor() as pool:
-        kinds = product(SPREADS, TAILS, REPEATS, SETTINGS)
-        asked = [(*kind, args.times, SEED + number) for number, kind in enumerate(kinds)]
-        print(" | ".join(["spread      ", "tails ", "repeats", "settings", *KINDS, *ADVISED]))
         for row in pool.map(speedup_row, *zip(*asked, strict=True)):
             print(row, flush=True)
-        print("\nrepeats | " + " | ".join(COSTS))
-        for row in pool.map(cost_row, REPEATS, [args.times] * len(REPEATS)):
-            print(row, flush=True)
-    print_unlike(5 * args.times)
-    print_quantiles(args.times)
-    print_machines(args.times)
 
 
 def speedup_row(
     spread: str, tails: int | None, repeats: int, settings: int, times: int, seed: int
 ) -> str:
-    """Return a line of the first table."""
+    """Return a line of the table of speedups."""
     covered, advised = cover(
         SPREADS[spread], repeats, settings, tails=tails, times=times, seed=seed
     )
@@ -105,8 +110,16 @@ COSTS = ["pass v(5)", "pass v(17)", "drafted c(4)", "ceiling at 4", "break-even 
 NOISE = 0.05
 
 
+def print_costs(times: int) -> None:
+    """Print how often intervals of the cost model hold what it finds without noise."""
+    print("\nrepeats | " + " | ".join(COSTS))
+    with ProcessPoolExecutor() as pool:
+        for row in pool.map(cost_row, REPEATS, [times] * len(REPEATS)):
+            print(row, flush=True)
+
+
 def cost_row(repeats: int, times: int) -> str:
-    """Return a line of the second table; the truth is what the model finds without noise."""
+    """Return a line of the table of costs."""
     generator = np.random.default_rng(SEED)
     truth = cost_estimates(generator, repeats, 0.0)
     covered = [Coverage() for _ in COSTS]
@@ -157,7 +170,8 @@ def print_unlike(times: int) -> None:
                 out = np.abs(errors.mean(axis=1)) > quantile * np.sqrt(larger / repeats)
                 worst = max(worst, float(out.any(axis=1).mean()))
         bonferroni = student_quantile(repeats - 1, 1 - 0.05 / settings)
-        print(f"{repeats:3}{settings:4}{quantile:8.2f} ({bonferroni:.2f}) {100 * worst:5.1f}")
+        line = f"{repeats:3}{settings:4}{quantile:8.2f} ({bonferroni:.2f}) {100 * worst:5.1f}"
+        print(line, flush=True)
 
 
 def print_quantiles(times: int) -> None:
@@ -181,6 +195,15 @@ def print_machines(times: int) -> None:
         )
         shares = " ".join(f"{100 * share:6.1f}" for share in held)
         print(f"{machines:3} {blocks:3} {spread:5.2f} {shares}", flush=True)
+
+
+TABLES = {
+    "speedups": print_speedups,
+    "costs": print_costs,
+    "unlike": lambda times: print_unlike(5 * times),
+    "quantiles": print_quantiles,
+    "machines": print_machines,
+}
 
 
 def print_estimates() -> None:
