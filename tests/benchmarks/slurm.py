@@ -1,20 +1,22 @@
 """A campaign on a SLURM cluster of two nodes on this machine, and what faults leave of it.
 
 Each node is a slurmd in a mount namespace of its own: with its own machine id, so that rows tell
-the nodes apart, and its own measuring lock. The cluster runs the demo's suite B on one node and on
-two. Then, on two nodes each time: a node is lost while it measures, a job is cancelled, a job runs
-into its time limit, the controller restarts. After each fault the same command is typed again, and
-every row must be there once. Prints wall times, blocks by machine, what was kept and what was said.
+the nodes apart, its own measuring lock, and a core of its own where the machine has two. The
+cluster runs the demo's suite B on one node and on two. Then, on two nodes each time: a node is lost
+while it measures, a job is cancelled, a job runs into its time limit, the controller restarts.
+After each fault the same command is typed again, and every row must be there once. Prints wall
+times, blocks by machine, what was kept and what was said.
 
 Usage (as root, on a machine that is no node of a cluster; Debian: apt-get install slurm-wlm munge):
     python tests/benchmarks/slurm.py --engine results/engines/ID/bin --models results/models/demo \\
         --snakemake .venv-slurm/bin/snakemake --folder NEW_FOLDER
 
 A benchmark, not a test: it writes /etc/slurm/slurm.conf and takes some 20 minutes on two cores. The
-nodes share the machine's cores, so each block takes longer than it would on a node of its own.
+nodes share the machine's memory, and snakemake itself runs beside them.
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -38,7 +40,8 @@ CONFIGURATION = Path("/etc/slurm/slurm.conf")
 NODES = ("n1", "n2")
 DAEMONS = ("munged", "slurmctld", "slurmd")
 POLL_S = 0.5
-LONG = 12  # passes of a block in which a fault happens: more than a minute
+TIMED = 4  # passes of a block where wall times are compared: longer than SLURM takes to start it
+LONG = 12  # and in which a fault happens: more than a minute
 
 
 class Cluster:
@@ -95,7 +98,7 @@ class Cluster:
         identity.write_text(f"{NODES.index(node) + 1:032x}\n")
         script = (
             f"mount --bind {identity} /etc/machine-id && mount -t tmpfs -o mode=1777 locks"
-            f" /run/lock && exec slurmd -D -N {node}"
+            f" /run/lock && exec taskset --cpu-list {_core(node)} slurmd -D -N {node}"
         )
         with (self.folder / f"{node}.out").open("ab") as log:
             self.nodes[node] = subprocess.Popen(
@@ -161,7 +164,7 @@ def main() -> None:
     with _cluster(folder / "cluster") as cluster:
         for number, (name, fault) in enumerate(CASES.items()):
             if name in (args.only or CASES):
-                case = Case(folder / f"case{number}", args, passes=LONG if fault else 1)
+                case = Case(folder / f"case{number}", args, passes=LONG if fault else TIMED)
                 cluster.only({"n1"} if name == "one node" else set(NODES))
                 case.run(name, cluster, fault)
 
@@ -183,7 +186,7 @@ class Case:
             },
             "engines": {"built": {"source": "path", "path": str(args.engine.resolve())}},
             "suites": {"B": {"targets": ["moe_q4", "dense_4b"]}},
-            # Both nodes run on the same cores, so one core for each.
+            # A core for each node.
             "measurement": {
                 **{"n_predict": 64, "repeats": args.repeats, "threads": 1, "pass_samples": 0},
                 "passes": passes,
@@ -229,7 +232,9 @@ class Case:
         wall = time.monotonic() - began
         said = self._said()
         print(f"\n## {name}: {wall:.0f} s, exit {code}, typed again {again} times")
+        took = sum(json.loads(Path(record).read_text())["elapsed_s"] for record in self._blocks())
         print(f"blocks kept by the first call: {len(kept)}, in the end: {len(self._blocks())}")
+        print(f"the blocks themselves took {took:.0f} s, one after the other")
         for line in said:
             print(f"  | {line}")
         if code == 0:
@@ -262,6 +267,12 @@ class Case:
             text = log.read_text(errors="replace")
             lines += re.findall(r"^.*(?:Error|error:|failed|cancel|FAIL|TIMEOUT).*$", text, re.M)
         return [line[:200] for line in list(dict.fromkeys(lines))[:12]]
+
+
+def _core(node: str) -> int:
+    """Return the core that a node computes on."""
+    cores = sorted(os.sched_getaffinity(0))
+    return cores[NODES.index(node) % len(cores)]
 
 
 def _lose_a_node(cluster: Cluster, folder: Path) -> None:
