@@ -1,6 +1,7 @@
-"""The models of set `methods` on the real engine: every way of drafting is accepted, losslessly."""
+"""The models of set `methods` on the real engine: all drafts are accepted, and change no text."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -14,9 +15,14 @@ from specmoe.engine.counters import ACCEPTED_AT, ROUNDS
 from specmoe.engine.flags import speculation_flags
 from specmoe.engine.server import Server, server_command
 from specmoe.engine.tensor_check import check_tensors
+from specmoe.measure.batches import read_in_batches
+from specmoe.measure.common_prefix import common_prefix
 
 GAMMA = 4
 N_PREDICT = 64
+# Batches round otherwise than single tokens; how the engine was compiled decides which ties fall.
+TIE = 0.01  # nats, for a target in F16
+ASKED = 10  # candidates
 PROMPTS = ("code", "long_reasoning", "short_factual", "chinese")
 
 
@@ -45,18 +51,29 @@ class Spoken(NamedTuple):
         return 1 + sum(self.accepted) / self.rounds
 
 
+@contextmanager
+def served(engine_bin: Path, target: Path, *flags: str) -> Iterator[Server]:
+    """Serve a target, with flags of speculation or without."""
+    server = engine_bin / "llama-server"
+    command = server_command(server, target, context=2048, threads=1, gpu_layers=0)
+    with (
+        TemporaryDirectory() as folder,
+        Server([*command, *flags], Path(folder, "server.log"), 60, 120) as running,
+    ):
+        yield running
+
+
 @pytest.fixture(scope="module")
-def speak(engine_bin, root) -> Callable[..., Spoken]:
+def texts(root) -> list[str]:
+    return [(root / f"resources/prompts/{name}.txt").read_text() for name in PROMPTS]
+
+
+@pytest.fixture(scope="module")
+def speak(engine_bin, texts) -> Callable[..., Spoken]:
     """Give what a target says to the prompts, with flags of speculation or without."""
-    texts = [(root / f"resources/prompts/{name}.txt").read_text() for name in PROMPTS]
 
     def spoken(target: Path, *flags: str) -> Spoken:
-        server = engine_bin / "llama-server"
-        command = server_command(server, target, context=2048, threads=1, gpu_layers=0)
-        with (
-            TemporaryDirectory() as folder,
-            Server([*command, *flags], Path(folder, "server.log"), 60, 120) as running,
-        ):
+        with served(engine_bin, target, *flags) as running:
             answers = [
                 running.complete(running.tokenize(text), n_predict=N_PREDICT, temperature=0, seed=1)
                 for text in texts
@@ -67,6 +84,21 @@ def speak(engine_bin, root) -> Callable[..., Spoken]:
         return Spoken(tokens, speculative, int(counters[ROUNDS]), accepted)
 
     return spoken
+
+
+@pytest.fixture(scope="module")
+def lead(engine_bin, texts) -> Callable[..., float]:
+    """Give by how many nats a target alone prefers its own text where another text leaves it."""
+
+    def nats(target: Path, number: int, own: list[int], other: list[int]) -> float:
+        same = common_prefix(own, other)
+        with served(engine_bin, target) as running:
+            context = [*running.tokenize(texts[number]), *own[:same]]
+            [candidates] = read_in_batches(running, context, [], [], ASKED)
+        logprobs = {one.token: one.logprob for one in candidates}
+        return logprobs[own[same]] - logprobs[other[same]]
+
+    return nats
 
 
 def flags_of(method: str, draft: Path | None = None) -> list[str]:
@@ -101,14 +133,16 @@ WAYS = [
 
 
 @pytest.mark.parametrize(("target", "method", "draft", "first", "length"), WAYS)
-def test_a_way_of_drafting_is_accepted_and_changes_no_token(
-    engine_bin, make, speak, target, method, draft, first, length
+def test_a_way_of_drafting_is_accepted_and_changes_no_token_but_at_a_tie(
+    engine_bin, make, speak, lead, target, method, draft, first, length
 ):
     if method == "ngram-cache" and not (engine_bin / NGRAM_MAKER).is_file():
         pytest.skip(f"this engine was built without {NGRAM_MAKER}")
     said = speak(make(target), *flags_of(method, draft and make(draft)))
     assert said.speculative
-    assert said.tokens == speak(make(target)).tokens
+    alone = speak(make(target)).tokens
+    for number, (own, other) in enumerate(zip(alone, said.tokens, strict=True)):
+        assert own == other or abs(lead(make(target), number, own, other)) < TIE
     assert said.first_share >= first
     assert said.mean_accepted_length >= length
 
