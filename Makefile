@@ -5,7 +5,7 @@ SNAKEMAKE := $(VENV)/bin/snakemake
 
 .PHONY: demo test lint smoke coverage release setup
 
-demo: setup ## Measure the whole matrix on small synthetic models; render paper and page from it.
+demo: setup ## Measure the whole matrix on one trained family; render paper and page from it.
 	$(SNAKEMAKE) paper site --configfile config/demo.yaml
 
 test: lint ## Lint, then run every test, with a real llama.cpp.

@@ -17,7 +17,7 @@ if not ROOT.is_dir():
     )
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
-from specmoe.console import quieten
+from specmoe.console import know_targets, quieten
 
 quieten()
 
@@ -141,6 +141,7 @@ TARGETS += [
     "pack_campaign",
     "help",
 ]
+know_targets(TARGETS)
 
 
 rule help:
@@ -162,6 +163,8 @@ rule help:
 
 onstart:
     stop_idle_wakeups()
+    if makes_or_measures() or (CAMPAIGN.measured and "plan" in scheduled()):
+        stop_if_files_are_unfit()
     if makes_or_measures():
         subprocess.run(PLAN_COMMAND, input=PLANNED, text=True)
         stop_if_engine_is_steered()

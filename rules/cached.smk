@@ -24,6 +24,8 @@ rule pack_campaign:
     localrule: True
     conda:
         "../envs/analysis.yaml"
+    params:
+        code=code("pack_campaign"),
     message:
         "Packing the campaign into {output}"
     shell:

@@ -6,6 +6,8 @@ rule record_config:
         "<campaign>/config.json",
     log:
         "<logs>/record_config.log",
+    # Before any model is made: campaigns look there for the models that others have measured.
+    priority: 20
     localrule: True
     conda:
         "../envs/measure.yaml"
@@ -31,6 +33,8 @@ rule collect_models:
     localrule: True
     conda:
         "../envs/measure.yaml"
+    params:
+        code=code("collect_models"),
     message:
         "Collecting {output}"
     shell:
@@ -42,6 +46,7 @@ rule collect_runs:
     input:
         script=script("collect_runs"),
         config="<campaign>/config.json",
+        again=second_records(CONFIG.campaign.suites),
         records=records(CAMPAIGN.blocks),
     output:
         "<campaign>/runs.parquet",
@@ -54,12 +59,13 @@ rule collect_runs:
     params:
         code=code("collect_runs"),
         folder=lambda wildcards: BLOCK_RECORDS,
+        second=lambda wildcards: SECOND_RECORDS,
         suite="",
     message:
         "Collecting {output}"
     shell:
         "python {input.script} --config {input.config} --records {params.folder}"
-        " {params.suite} --out {output} 2>&1 | tee {log}"
+        " --again {params.second} {params.suite} --out {output} 2>&1 | tee {log}"
 
 
 rule collect_pass_times:
@@ -92,6 +98,7 @@ use rule collect_runs as collect_suite with:
     input:
         script=script("collect_runs"),
         config="<campaign>/config.json",
+        again=lambda wildcards: second_records([wildcards.suite]),
         records=lambda wildcards: records(CAMPAIGN.blocks_of_suite(wildcards.suite)),
     output:
         "<campaign>/suites/{suite}.parquet",
@@ -102,6 +109,7 @@ use rule collect_runs as collect_suite with:
     params:
         code=code("collect_runs"),
         folder=lambda wildcards: BLOCK_RECORDS,
+        second=lambda wildcards: SECOND_RECORDS,
         suite=lambda wildcards: f"--suite {wildcards.suite}",
 
 

@@ -17,6 +17,10 @@ envvars:
     "PATH",
 
 
+if workflow.cores == 0:
+    sys.exit("ConfigError: --cores 0 leaves no core to work with; give 1 or more")
+
+
 # `python` in a rule is the interpreter that runs snakemake, even outside its activated environment.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
@@ -25,7 +29,7 @@ from specmoe.config.hosts import Hosts
 from specmoe.config.matrix import PUBLISHED_PASSAGE
 from specmoe.config.profiles import PROFILE
 from specmoe.dependencies import digest_of_modules
-from specmoe.errors import ConfigError, MeasurementError
+from specmoe.errors import ConfigError, MeasurementError, SpecmoeError
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan.campaign import load_campaign
 from specmoe.plan.progress import describe_missing
@@ -39,10 +43,15 @@ except (ConfigError, OSError) as error:
 CONFIG = CAMPAIGN.config
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
 BLOCK_RECORDS = str(CAMPAIGN.folder / "blocks")
+SECOND_RECORDS = str(CAMPAIGN.folder / "again")
 # Whether several machines may share the campaign.
 SHARED = CONFIG.campaign.hosts != Hosts.ONE
 # Looked up for every block.
 MEASURED_NETWORKS = set(CONFIG.measured_networks)
+# Modules of messages, which change no model and no measurement.
+WORDS = tuple(
+    SCRIPTS / f"specmoe/{name}.py" for name in ("commentary", "errors", "plan/progress")
+)
 
 
 pathvars:
@@ -72,15 +81,19 @@ def script(name):
 def code(name):
     """Return a digest of the modules that a script runs: an edit to one of them reruns the rule.
 
-    One digest a job instead of twenty inputs, which snakemake would look at for every block. The
-    module of errors is left out, because a message changes no model and no measurement.
+    One digest a job instead of twenty inputs, which snakemake would look at for every block.
     """
-    return digest_of_modules(Path(script(name)), without=SCRIPTS / "specmoe/errors.py")
+    return digest_of_modules(Path(script(name)), without=WORDS)
 
 
 def records(blocks):
     """Return the record files of blocks."""
     return expand("<campaign>/blocks/{block}.json", block=blocks)
+
+
+def second_records(suites):
+    """Return the files that list the blocks of suites with a second record."""
+    return expand("<campaign>/again/{suite}.json", suite=suites)
 
 
 # Snakemake takes {x} in a plain string of `params` for a wildcard, and labels, titles and paths of the
@@ -153,20 +166,41 @@ def first_description():
     return [ancient(str(CAMPAIGN.host_file))] if SHARED else []
 
 
+def scheduled():
+    """Return the names of the rules with jobs to run."""
+    # The hook of snakemake's start gets no list of jobs, so the DAG is asked.
+    return {job.rule.name for job in workflow.dag.needrun_jobs()}
+
+
 def makes_or_measures():
     """Return whether a scheduled job makes a model or measures a block."""
-    # The hook of snakemake's start gets no list of jobs, so the DAG is asked.
     making = {
         "convert_model",
         "fetch_model",
+        "fetch_package_model",
         "link_model",
         "quantize_model",
         "truncate_model",
+        "upcycle_model",
     }
     making |= {"write_synthetic_model", "write_synthetic_draft", "make_ngram_cache"}
     making |= {"measure_block", "measure_pass_times"}
-    scheduled = {job.rule.name for job in workflow.dag.needrun_jobs()}
-    return CAMPAIGN.measured and not making.isdisjoint(scheduled)
+    return CAMPAIGN.measured and not making.isdisjoint(scheduled())
+
+
+def stop_if_files_are_unfit():
+    """End snakemake if the campaign's files cannot be measured, or its models are another's."""
+    # Only here, because reading headers needs numpy.
+    from specmoe.plan.check_files import check_files
+    from specmoe.plan.shared_models import check_shared
+
+    try:
+        check_shared(CONFIG, CAMPAIGN.results)
+        check_files(
+            CONFIG, CAMPAIGN.blocks.values(), CAMPAIGN.models_folder, CAMPAIGN.root
+        )
+    except (SpecmoeError, OSError) as error:
+        sys.exit(f"{type(error).__name__}: {error}")
 
 
 def stop_idle_wakeups():
@@ -204,6 +238,12 @@ def stated_digests(model):
     return ["--sha256", *entry.digests] if stated else []
 
 
+def known_origin(model):
+    """Return the options with what the config says of where a model is from."""
+    known = CONFIG.origin(model)
+    return ["--origin", known[0], "--licence", known[1]] if known else []
+
+
 def methods_of_pair(target, draft):
     """Return the methods by which a file drafts for a target, the last ones of their chains.
 
@@ -238,8 +278,22 @@ def block_models(wildcards):
             for model in block.models
             if model in MEASURED_NETWORKS
         ],
+        "upcycled": [
+            f"<models>/upcycled/{engine}/{model}.json"
+            for model in block.models
+            if CONFIG.models[model].kind == "upcycle"
+        ],
     }
     return files | draft_files(block)
+
+
+def models_of_suite(suite):
+    """Return the files of the models that a suite's blocks load."""
+    blocks = (CAMPAIGN.blocks[block] for block in CAMPAIGN.blocks_of_suite(suite))
+    return [
+        model_file(model)
+        for model in sorted({model for block in blocks for model in block.models})
+    ]
 
 
 def draft_files(block):

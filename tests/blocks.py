@@ -13,10 +13,11 @@ PROVENANCE = {
     "target_sha256": "t",
     "draft_sha256": "d",
 }
-# The columns of a row of a run that had its server for itself.
+# The columns of a row of a run that had its server, and the machine, for itself.
 NO_LOAD = {
     "concurrency": 1,
     **dict.fromkeys(["load_s", "load_tokens", "load_tokens_per_second", "load_decodes"]),
+    "taken_away": None,
 }
 ALONE = Side()
 DRAFTED = Side(4, p_min=0.0, n_min=0)

@@ -43,12 +43,20 @@ settings.register_profile("specmoe", settings(), deadline=None)
 settings.load_profile("specmoe")
 
 Snakemake = Callable[..., str]
+Once = Callable[[str, Callable[[Path], str]], Path]
+"""Gives the folder of a name; a function fills it, the first time, and returns what it printed."""
+PRINTED = "printed.txt"
 
 
 def merge(into: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
     """Merge mappings key by key, as snakemake merges its config files."""
     update_config(into, overlay)
     return into
+
+
+def copied(folder: Path, to: Path) -> Path:
+    """Copy a folder whose files snakemake made, with their times."""
+    return shutil.copytree(folder, to, dirs_exist_ok=True, symlinks=True)
 
 
 @pytest.fixture(scope="session")
@@ -72,9 +80,9 @@ def study(_study: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def demo(study: dict[str, Any]) -> dict[str, Any]:
-    """The configuration of the demo."""
-    return merge(study, yaml.safe_load((ROOT / "config" / "demo.yaml").read_text()))
+def synthetic(study: dict[str, Any]) -> dict[str, Any]:
+    """The configuration of the synthetic campaign."""
+    return merge(study, yaml.safe_load((ROOT / "config" / "synthetic.yaml").read_text()))
 
 
 @pytest.fixture(scope="session")
@@ -94,18 +102,16 @@ def snakemake() -> Snakemake:
 def build_engine(snakemake: Snakemake, study: dict[str, Any], name: str) -> Path:
     """Return the folder of an engine's binaries, built by the workflow's own rule: minutes, once.
 
-    Test processes that run side by side share the build: the later one waits.
+    It is the engine that users build. Test processes that run side by side share the build: the
+    later one waits.
     """
-    quick = {"CMAKE_PROJECT_llama.cpp_INCLUDE": str(ROOT / "tests/quick_build.cmake")}
-    overlay = {"campaign": {"engine": name}, "engines": {name: {"cmake": quick}}}
     (ROOT / "results").mkdir(exist_ok=True)
     with FileLock(ROOT / "results/test_engines.lock"):
         path = ROOT / "results/test_engine.yaml"
-        path.write_text(yaml.safe_dump(overlay))
-        configs = [ROOT / "config/demo.yaml", path]
+        path.write_text(yaml.safe_dump({"campaign": {"engine": name}}))
+        configs = [ROOT / "config/synthetic.yaml", path]
         snakemake("engine", "--configfile", *map(str, configs), folder=ROOT)
-    merged = merge(deepcopy(study), overlay)
-    entry = TypeAdapter(Engine).validate_python(merged["engines"][name])
+    entry = TypeAdapter(Engine).validate_python(study["engines"][name])
     return ROOT / "results/engines" / engine_id(name, Backend.CPU, entry, {}) / "bin"
 
 
@@ -125,12 +131,52 @@ def pass_bench(engine_bin: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def demo_site(snakemake: Snakemake, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the rendered page of the shipped demo campaign."""
-    folder = tmp_path_factory.mktemp("demo_site")
-    overlay = str(ROOT / "resources/campaigns/demo/campaign.yaml")
-    snakemake("site", "--configfile", overlay, folder=folder)
-    return folder
+def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
+    """Give a folder that is made once for all test processes; later ones wait, and only read it."""
+    # As deep as the folders of tests: the workflow's own files are relative inputs, and a campaign
+    # that is copied to another depth would be made anew.
+    shared = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        shared = shared.parent / "once"
+
+    def made(name: str, make: Callable[[Path], str]) -> Path:
+        folder = shared / name
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder.with_suffix(".lock")):
+            if not (folder / PRINTED).exists():
+                (folder / PRINTED).write_text(make(folder))
+        return folder
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def shipped(snakemake: Snakemake, once: Once) -> Callable[[str], Path]:
+    """Give the folder in which a shipped campaign is analysed."""
+
+    def analysed(name: str) -> Path:
+        overlay = str(ROOT / f"resources/campaigns/{name}/campaign.yaml")
+        asked = (f"results/{name}/analysis", "--configfile", overlay)
+        return once(name, lambda folder: snakemake(*asked, folder=folder))
+
+    return analysed
+
+
+@pytest.fixture(scope="session")
+def synthetic_site(
+    snakemake: Snakemake,
+    once: Once,
+    shipped: Callable[[str], Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """A folder with the rendered page of the shipped synthetic campaign, of this process alone."""
+    overlay = str(ROOT / "resources/campaigns/synthetic/campaign.yaml")
+
+    def render(folder: Path) -> str:
+        copied(shipped("synthetic"), folder)
+        return snakemake("site", "--configfile", overlay, folder=folder)
+
+    return copied(once("site", render), tmp_path_factory.mktemp("synthetic_site"))
 
 
 @pytest.fixture
@@ -146,14 +192,13 @@ def campaign(snakemake, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def _finished(snakemake, engine_bin, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("finished")
-    run_campaign(snakemake, folder, tiny_campaign(engine_bin), "paper")
-    return folder
+def finished(snakemake, engine_bin, once) -> Path:
+    """The small campaign, finished; a test may only read it."""
+    config = tiny_campaign(engine_bin)
+    return once("finished", lambda folder: run_campaign(snakemake, folder, config, "paper"))
 
 
 @pytest.fixture
-def measured(_finished, tmp_path) -> Path:
+def measured(finished, tmp_path) -> Path:
     """The small campaign, finished, in the test's own folder."""
-    shutil.copytree(_finished, tmp_path, dirs_exist_ok=True, symlinks=True)
-    return tmp_path
+    return copied(finished, tmp_path)

@@ -79,7 +79,7 @@ def coverage(
         own = np.tile(spread * generator.standard_normal(machines), blocks)
         speedup = np.exp(own + noise * generator.standard_normal(machines * blocks))
         for place, unit in enumerate((units, frame["block"])):
-            compared = pd.DataFrame({"speedup": speedup, "block": unit})
+            compared = pd.DataFrame({"speedup": speedup, "block": unit, "prompt": "code"})
             low, high = interval_of_speedup(compared, CONFIDENCE)
             held[place] += low <= 1 <= high
     return Held(*(held / times))

@@ -1,30 +1,37 @@
-"""Campaigns with planted speedups and spreads, to see how often intervals hold the truth.
+"""Campaigns with planted speedups and spreads: do intervals hold the truth, is the advice right?
 
 Standard deviations are of the logarithm of speedup, estimated from the shipped campaigns' rows by
 `estimated_spread` (`python tests/benchmarks/interval_coverage.py --estimate` prints them).
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from specmoe.analysis.advice import Answer, deciding_intervals, judge
+from specmoe.analysis.deciding import look_confidence, plan_second_look
 from specmoe.analysis.intervals import (
+    Interval,
     interval_of_rate,
     interval_of_speedup,
     interval_over_prompts,
     joint_intervals,
+    log_means,
     ratio_of_prompts,
     ratio_of_speedups,
 )
+from specmoe.config.schema import Statistics
 
-CONFIDENCE = 0.95
+STATISTICS = Statistics()
+CONFIDENCE = STATISTICS.confidence
 PROMPTS, PASSES = 4, 2
+FIRST_REPEATS = 3
 KINDS = [
     *("speedup", "rate", "other prompts", "ratio, same blocks", "ratio, other blocks"),
-    "ratio, categories",
+    *("ratio, categories", "all settings", "all, other prompts"),
 ]
 
 
@@ -45,10 +52,12 @@ class Spread:
 
 
 SPREADS = {
-    # An earlier demo, suite B, on a busy machine: the widest spread that was seen.
-    "demo B": Spread(block=0.27, shared=0.70, prompt=0.16, rest=0.16),
+    # An earlier synthetic, suite B, on a busy machine: the widest spread that was seen.
+    "synthetic B": Spread(block=0.27, shared=0.70, prompt=0.16, rest=0.16),
     # resources/campaigns/mechanism, suite D: little between blocks, much between prompts.
     "mechanism D": Spread(block=0.04, shared=0.81, prompt=0.17, rest=0.08),
+    # resources/campaigns/synthetic, suite D: the widest spread between prompts.
+    "synthetic D": Spread(block=0.05, shared=0.74, prompt=0.27, rest=0.09),
     # resources/campaigns/true-shape, suite R, which has one prompt: prompts as in mechanism's D.
     "true-shape R": Spread(block=0.04, shared=0.31, prompt=0.17, rest=0.05),
 }
@@ -92,6 +101,8 @@ def campaign(
     *,
     tails: int | None = None,
     other_prompts: bool = False,
+    prompts: int = PROMPTS,
+    passes: int = PASSES,
 ) -> list[pd.DataFrame]:
     """Return rows of `with_speedups`, a frame for each setting, all in the same blocks.
 
@@ -109,12 +120,12 @@ def campaign(
     frames = []
     for truth in truths:
         block = spread.block * (common + math.sqrt(1 - spread.shared) * of_blocks(repeats))
-        prompt = spread.prompt * generator.standard_normal(PROMPTS)
+        prompt = spread.prompt * generator.standard_normal(prompts)
         if not other_prompts:
             prompt -= prompt.mean()
-        rest = spread.rest * math.sqrt(0.5) * generator.standard_normal((repeats, PROMPTS, 1))
-        error = spread.rest * math.sqrt(0.5) * generator.standard_normal((repeats, PROMPTS, PASSES))
-        logs = truth + block[:, None, None] + prompt[:, None] + rest + math.sqrt(PASSES) * error
+        rest = spread.rest * math.sqrt(0.5) * generator.standard_normal((repeats, prompts, 1))
+        error = spread.rest * math.sqrt(0.5) * generator.standard_normal((repeats, prompts, passes))
+        logs = truth + block[:, None, None] + prompt[:, None] + rest + math.sqrt(passes) * error
         frames.append(_frame(logs))
     return frames
 
@@ -152,36 +163,24 @@ class Coverage:
         return self.widths / self.count
 
 
-@dataclass
-class Advised:
-    """How often one of many settings without any gain was switched on, or without a loss off."""
-
-    on: int = 0
-    off: int = 0
-    all_held: int = 0
-    count: int = 0
-
-    def add(self, intervals: Iterable[tuple[float, float]]) -> None:
-        """Count the joint intervals of a campaign in which every speedup is 1."""
-        ends = list(intervals)
-        self.on += any(low > 1 for low, _ in ends)
-        self.off += all(high < 1 for _, high in ends)
-        self.all_held += all(low <= 1 <= high for low, high in ends)
-        self.count += 1
+def common(intervals: Mapping[int, Interval]) -> Interval:
+    """Return what all intervals have in common; it holds a truth if all do."""
+    lows, highs = zip(*intervals.values(), strict=True)
+    return Interval(max(lows), min(highs))
 
 
 def cover(
     spread: Spread, repeats: int, settings: int, *, tails: int | None, times: int, seed: int
-) -> tuple[dict[str, Coverage], Advised]:
-    """Return the coverage of each kind of interval, and what is advised of useless settings."""
+) -> dict[str, Coverage]:
+    """Return the coverage of each kind of interval."""
     generator = np.random.default_rng(seed)
-    covered, advised = {kind: Coverage() for kind in KINDS}, Advised()
+    covered, useless = {kind: Coverage() for kind in KINDS}, [0.0] * settings
     for _ in range(times):
-        cells = campaign(generator, spread, repeats, [0.0] * settings, tails=tails)
+        cells = campaign(generator, spread, repeats, useless, tails=tails)
         for cell in cells:
             covered["speedup"].add(interval_of_speedup(cell, CONFIDENCE), 1)
         joint = joint_intervals(dict(enumerate(cells)), CONFIDENCE)
-        advised.add((interval.low, interval.high) for interval in joint.values())
+        covered["all settings"].add(common(joint), 1)
         if settings > 1:
             ends = ratio_of_speedups(cells[0], cells[1], CONFIDENCE)[1:]
             covered["ratio, same blocks"].add(ends, 1)
@@ -189,7 +188,10 @@ def cover(
         apart["block"] += repeats
         ends = ratio_of_speedups(apart, cells[0], CONFIDENCE)[1:]
         covered["ratio, other blocks"].add(ends, math.exp(0.3))
-        [other] = campaign(generator, spread, repeats, [0.0], tails=tails, other_prompts=True)
+        others = campaign(generator, spread, repeats, useless, tails=tails, other_prompts=True)
+        joint = joint_intervals(dict(enumerate(others)), CONFIDENCE, other_prompts=True)
+        covered["all, other prompts"].add(common(joint), 1)
+        other = others[0]
         covered["other prompts"].add(interval_over_prompts(other, CONFIDENCE), 1)
         half = other["prompt"] < PROMPTS // 2
         ends = ratio_of_prompts(other[half], other[~half], CONFIDENCE)[1:]
@@ -199,4 +201,61 @@ def cover(
         [blocks] = campaign(generator, Spread(spread.block, 0, 0, 0), repeats, [0.0], tails=tails)
         rates = blocks["speedup"] * prompts[blocks["prompt"]]
         covered["rate"].add(interval_of_rate(rates, blocks["block"], CONFIDENCE), prompts.mean())
-    return covered, advised
+    return covered
+
+
+@dataclass
+class Errors:
+    """Of campaigns in which an answer is wrong, how many get it at one look, and within two.
+
+    - on: no setting gains on prompts of the kind, and the answer is *on*.
+    - here: none gains on the prompts that are sent, and it is that or *on for these prompts*.
+    - off: one setting neither gains nor loses, the others lose by far, and it is *off*.
+    """
+
+    on: tuple[int, int]
+    here: tuple[int, int]
+    off: tuple[int, int]
+
+
+def errors(spread: Spread, prompts: int, settings: int, *, times: int, seed: int) -> Errors:
+    """Return the wrong answers of so many campaigns of each kind."""
+    generator = np.random.default_rng(seed)
+
+    def wrong(truths: Sequence[float], *answers: Answer, other_prompts: bool) -> tuple[int, int]:
+        first = last = 0
+        for _ in range(times):
+            cells = campaign(
+                *(generator, spread, STATISTICS.repeats_limit, truths),
+                other_prompts=other_prompts,
+                prompts=prompts,
+                passes=1,
+            )
+            looks = answers_of(dict(enumerate(cells)))
+            first, last = first + (looks[0] in answers), last + (looks[-1] in answers)
+        return first, last
+
+    useless = [0.0] * settings
+    return Errors(
+        on=wrong(useless, Answer.ON, other_prompts=True),
+        here=wrong(useless, Answer.ON, Answer.HERE, other_prompts=False),
+        off=wrong([0.0, *[-1.0] * (settings - 1)], Answer.OFF, other_prompts=False),
+    )
+
+
+def answers_of(cells: Mapping[int, pd.DataFrame]) -> list[Answer]:
+    """Return the answer at a first look and, if it is *undecided*, at the second that is planned.
+
+    `cells` have the blocks of both.
+    """
+    answers, repeats = [], FIRST_REPEATS
+    for second in (False, True):
+        seen = {name: cell[cell["block"] < repeats] for name, cell in cells.items()}
+        intervals = deciding_intervals(seen, look_confidence(CONFIDENCE, second=second))
+        answers.append(judge(intervals.assign(looping=0.0), looping_share=1)[0])
+        if second or answers[-1] != Answer.UNDECIDED:
+            break
+        spreads = [log_means(cell).std() for cell in seen.values()]
+        settings = pd.DataFrame({"block_sd": spreads, "blocks": repeats})
+        repeats = plan_second_look(settings, STATISTICS).repeats
+    return answers

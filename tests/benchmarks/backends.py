@@ -33,7 +33,7 @@ from specmoe.measure.common_prefix import common_prefix  # noqa: E402
 from specmoe.measure.divergence import find_divergences, judge_all  # noqa: E402
 
 RUN = ["suite", "target", "draft", "gamma", "prompt", "repeat", "pass"]
-MODELS = "demo"
+MODELS = "synthetic"
 TARGETS = ["moe_q4", "dense_4b"]
 # Nats; batches alone move the gap of two tokens as much on the CPU (specmoe/audit/ties.py).
 TOLERANCE = 0.3
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def campaign(backend: str, binaries: str | None, devices: str | None) -> dict[str, Any]:
-    """Return the overlay of one backend's campaign, on the demo's models."""
+    """Return the overlay of one backend's campaign, on the synthetic campaign's models."""
     chosen = {"GGML_VK_VISIBLE_DEVICES": devices} if devices and backend == "vulkan" else {}
     suite = {"targets": TARGETS, "drafts": ["draft_0.8b"], "gammas": [4]}
     overlay: dict[str, Any] = {

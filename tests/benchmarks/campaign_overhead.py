@@ -1,6 +1,6 @@
 """Print the share of a campaign's wall time in which the engine worked, and a block's overhead.
 
-Usage: python tests/benchmarks/campaign_overhead.py results/demo
+Usage: python tests/benchmarks/campaign_overhead.py results/synthetic
 
 A benchmark, not a test: it reads the records of a finished campaign and judges nothing. Seconds
 belong to one campaign on one machine; compare shares.
@@ -18,9 +18,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("campaign", type=Path, help="folder of a finished campaign")
     folder = parser.parse_args().campaign
-    records = [json.loads(path.read_text()) for path in (folder / "blocks").rglob("*.json")]
-    for line in table(records):
+    for line in table(read_records(folder)):
         print(line)
+
+
+def read_records(campaign: Path) -> list[dict[str, Any]]:
+    """Return the records of a campaign's blocks."""
+    return [json.loads(path.read_text()) for path in (campaign / "blocks").rglob("*.json")]
 
 
 def table(records: list[dict[str, Any]]) -> list[str]:

@@ -50,7 +50,7 @@ python_version() {
 
 packed_files() { # ends each with a null
     git -C "$root" ls-files -z --cached --others --exclude-standard |
-        grep -zvE '^(resources/(campaigns|images)/|tests/([^b]|browser|blocks)|\.)'
+        grep -zvE '^(resources/(campaigns|images|drafts)/|tests/([^b]|browser|blocks)|\.)'
 }
 
 packed_requirements() {

@@ -1,4 +1,4 @@
-"""Count how often each kind of interval holds a planted truth, and what is advised of no gain.
+"""Count how often each kind of interval holds a planted truth, and how often advice is wrong.
 
 Usage: python tests/benchmarks/interval_coverage.py [--times 1000] [--only TABLE ...] [--estimate]
 
@@ -7,21 +7,28 @@ campaigns (`tests/planted_speedups.py`); errors of blocks are normal, or Student
 freedom. The tables:
 
 speedups   the share of 95 % intervals that hold the truth, in percent, with their mean half width
-           of the logarithm; of campaigns in which no setting gains, the share in which all joint
-           intervals hold (`all`), and in which the advice is to switch one on (`on`) or to leave
-           all off (`off`)
+           of the logarithm; the last two are joint intervals, which have to hold all at once
+answers    the share of campaigns in which an answer of `advise` is wrong, in percent, at one look
+           and within two, see `planted_speedups.Errors`: the rows of the supplement's table
 costs      intervals of the cost model, from runs with noise of 5 % and a drift of as much between
            repeats
 unlike     joint intervals of settings that spread unlike each other
 quantiles  intervals of quantiles of waiting times, and how many have an open end
 machines   intervals of campaigns that several machines shared
+disturbed  the advised speedup where the machine slowed some runs down: its bias and coverage with
+           all pairs, without the disturbed ones, and then with blocks compared at the same prompts
+marks      the same where the audit marks pairs by their speed: without their prompts in all
+           repeats, and by the rule of `analysis.sound_prompts`
 
 --estimate prints the spreads of the shipped rows instead.
 """
 
 import argparse
 import math
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import astuple
+from functools import partial
 from itertools import product
 from pathlib import Path
 from sys import path as module_path
@@ -31,8 +38,23 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[2]
 module_path[:0] = [str(ROOT), str(ROOT / "workflow/scripts")]
 
+from tests.planted_disturbances import (  # noqa: E402
+    SPREAD,
+    Cells,
+    Found,
+    disturbed,
+    marked,
+    simulate,
+)
 from tests.planted_machines import coverage as machine_coverage  # noqa: E402
-from tests.planted_speedups import KINDS, SPREADS, Coverage, cover, estimated_spread  # noqa: E402
+from tests.planted_speedups import (  # noqa: E402
+    KINDS,
+    SPREADS,
+    Coverage,
+    cover,
+    errors,
+    estimated_spread,
+)
 from tests.planted_waits import coverage  # noqa: E402
 from tests.unit import simulated_rounds  # noqa: E402
 
@@ -52,7 +74,6 @@ REPEATS = (3, 5, 10)
 SETTINGS = (1, 2, 6, 8)
 TAILS = (None, 3)
 SEED = 1
-ADVISED = ["  all", "   on", "  off"]
 
 
 def main() -> None:
@@ -70,10 +91,10 @@ def main() -> None:
 
 
 def print_speedups(times: int) -> None:
-    """Print how often intervals of speedups hold the planted one, and what is advised."""
+    """Print how often intervals of speedups hold the planted one."""
     kinds = product(SPREADS, TAILS, REPEATS, SETTINGS)
     asked = [(*kind, times, SEED + number) for number, kind in enumerate(kinds)]
-    print(" | ".join(["spread      ", "tails ", "repeats", "settings", *KINDS, *ADVISED]))
+    print(" | ".join(["spread      ", "tails ", "repeats", "settings", *KINDS]))
     with ProcessPoolExecutor() as pool:
         for row in pool.map(speedup_row, *zip(*asked, strict=True)):
             print(row, flush=True)
@@ -83,10 +104,7 @@ def speedup_row(
     spread: str, tails: int | None, repeats: int, settings: int, times: int, seed: int
 ) -> str:
     """Return a line of the table of speedups."""
-    covered, advised = cover(
-        SPREADS[spread], repeats, settings, tails=tails, times=times, seed=seed
-    )
-    counts = (advised.all_held, advised.on, advised.off)
+    covered = cover(SPREADS[spread], repeats, settings, tails=tails, times=times, seed=seed)
     return " | ".join(
         [
             f"{spread:12}",
@@ -94,7 +112,6 @@ def speedup_row(
             f"{repeats:7}",
             f"{settings:8}",
             *(shown(covered[kind]).rjust(len(kind)) for kind in KINDS),
-            *(f"{100 * count / advised.count:5.1f}" for count in counts),
         ]
     )
 
@@ -104,6 +121,26 @@ def shown(coverage: Coverage) -> str:
     if not coverage.count:
         return "-"
     return f"{100 * coverage.share:.1f} ±{coverage.half_width:.2f}"
+
+
+def print_answers(times: int) -> None:
+    """Print how often each answer is given where it is wrong."""
+    asked = [
+        *product(("synthetic D", "synthetic B"), (4, 50), (1,)),
+        *product(("synthetic D",), (4, 50), (6,)),
+    ]
+    with ProcessPoolExecutor() as pool:
+        for row in pool.map(partial(answers_row, times=times), *zip(*asked, strict=True)):
+            print(row, flush=True)
+
+
+def answers_row(spread: str, prompts: int, settings: int, times: int) -> str:
+    """Return a row of the supplement's table."""
+    planted = SPREADS[spread]
+    found = errors(planted, prompts, settings, times=times, seed=SEED)
+    spreads = (f"{100 * sd:.0f}" for sd in (planted.block, planted.prompt))
+    shares = (f"{100 * wrong / times:.1f}" for kind in astuple(found) for wrong in kind)
+    return " & ".join([*spreads, str(prompts), str(settings), *shares]) + r" \\"
 
 
 COSTS = ["pass v(5)", "pass v(17)", "drafted c(4)", "ceiling at 4", "break-even at 4"]
@@ -157,7 +194,7 @@ def print_unlike(times: int) -> None:
         " (Bonferroni's) failures (%)"
     )
     for repeats, settings in product((2, 3, 4, 5, 10), (2, 4, 6, 8, 12, 24)):
-        quantile = joint_quantile(repeats, settings, 0.95)
+        quantile = joint_quantile(repeats - 1, settings, 0.95)
         worst = 0.0
         for wide in sorted({1, 2, settings // 4 or 1, settings // 2, settings - 1}):
             for ratio, shared in product((0.1, 0.3, 0.5, 0.7, 1.0), (0.0, 0.9, 0.99)):
@@ -197,12 +234,51 @@ def print_machines(times: int) -> None:
         print(f"{machines:3} {blocks:3} {spread:5.2f} {shares}", flush=True)
 
 
+def print_disturbed(times: int) -> None:
+    """Print what is advised where 5 % of the runs were slowed down, see `planted_disturbances`."""
+    print(f"\nrepeats prompts slowed {ADVISED_OF_PLANTED}")
+    ways = ["all pairs", "pairs out, plain", "pairs out"]
+    for repeats, prompts, factor in product((3, 10), (4, 24), (1.5, 3.0)):
+        plant = partial(disturbed, share=0.05, factor=factor)
+        of_ways = simulate(plant, ways, repeats=repeats, prompts=prompts, times=times, seed=SEED)
+        print_found(f"{repeats:7} {prompts:7} {factor:6.1f}", of_ways)
+
+
+def print_marks(times: int) -> None:
+    """Print what is advised where the audit marks pairs by their speed."""
+    print(f"\nmarked, share (%), repeats {ADVISED_OF_PLANTED}")
+    ways = ["all pairs", "prompts out", "the rule"]
+    for of, share, repeats in product(("fast", "slow", "fast prompts"), (0.002, 0.01), (3, 10)):
+
+        def plant(
+            _: np.random.Generator, cells: Cells, of: str = of, share: float = share
+        ) -> Cells:
+            return marked(cells, share=share, of=of, spread=SPREAD)
+
+        of_ways = simulate(plant, ways, repeats=repeats, prompts=24, times=times, seed=SEED)
+        print_found(f"{of:12} {100 * share:4.1f} {repeats:3}", of_ways)
+
+
+ADVISED_OF_PLANTED = "| way | bias (%), held (%), half width, useless on (%), nothing left (%)"
+
+
+def print_found(case: str, of_ways: Mapping[str, Found]) -> None:
+    """Print a line for each way of leaving pairs out."""
+    for way, found in of_ways.items():
+        known = f"{100 * found.bias:7.1f} {100 * found.coverage:7.1f} {found.half_width:7.3f}"
+        shares = (100 * count / found.count for count in (found.on, found.none))
+        print(f"{case} | {way:16} {known}", *(f"{share:7.1f}" for share in shares), flush=True)
+
+
 TABLES = {
     "speedups": print_speedups,
+    "answers": print_answers,
     "costs": print_costs,
     "unlike": lambda times: print_unlike(5 * times),
     "quantiles": print_quantiles,
     "machines": print_machines,
+    "disturbed": lambda times: print_disturbed(times // 2),
+    "marks": lambda times: print_marks(times // 2),
 }
 
 

@@ -1,6 +1,6 @@
 """Print the time and memory of each step of a campaign as it grows: DAG, collection, paper, page.
 
-Usage: python tests/benchmarks/scale.py results/demo [--runs 400 3000] [--grow repeats|suites]
+Usage: python tests/benchmarks/scale.py results/synthetic [--runs 400 3000] [--grow repeats|suites]
 
 A benchmark, not a test: it judges nothing. It plants records after those of a finished campaign, in
 a scratch copy of the workflow. Each block is drawn from the repeats of its comparison, its times

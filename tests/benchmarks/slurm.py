@@ -2,13 +2,13 @@
 
 Each node is a slurmd in a mount namespace of its own: with its own machine id, so that rows tell
 the nodes apart, its own measuring lock, and a core of its own where the machine has two. The
-cluster runs the demo's suite B on one node and on two. Then, on two nodes each time: a node is lost
+cluster runs suite B on one node and on two. Then, on two nodes each time: a node is lost
 while it measures, a job is cancelled, a job runs into its time limit, the controller restarts.
 After each fault the same command is typed again, and every row must be there once. Prints wall
 times, blocks by machine, what was kept and what was said.
 
 Usage (as root, on a machine that is no node of a cluster; Debian: apt-get install slurm-wlm munge):
-    python tests/benchmarks/slurm.py --engine results/engines/ID/bin --models results/models/demo \\
+    python tests/benchmarks/slurm.py --engine results/engines/ID/bin --models FOLDER \\
         --snakemake .venv-slurm/bin/snakemake --folder NEW_FOLDER
 
 A benchmark, not a test: it writes /etc/slurm/slurm.conf and takes some 20 minutes on two cores. The
@@ -152,7 +152,7 @@ def main() -> None:
     """Parse the command line, run the campaigns, print what came of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engine", required=True, type=Path, help="folder of llama.cpp's programs")
-    parser.add_argument("--models", required=True, type=Path, help="made models of set demo")
+    parser.add_argument("--models", required=True, type=Path, help="made models of set synthetic")
     parser.add_argument("--snakemake", required=True, type=Path, help="with the plugin for SLURM")
     parser.add_argument("--folder", required=True, type=Path, help="a new folder")
     parser.add_argument("--repeats", type=int, default=2)
@@ -175,13 +175,13 @@ class Case:
     def __init__(self, folder: Path, args: argparse.Namespace, passes: int) -> None:
         """Write its configuration, and link the models."""
         self.folder = folder
-        models = folder / "results/models/demo"
+        models = folder / "results/models/synthetic"
         shutil.copytree(args.models, models, copy_function=os.link)
         for file in models.rglob("*"):
             os.utime(file)
         overlay = {
             "campaign": {
-                **{"name": "cluster", "engine": "built", "models": "demo", "backend": "cpu"},
+                **{"name": "cluster", "engine": "built", "models": "synthetic", "backend": "cpu"},
                 **{"suites": ["B"], "hosts": "same"},
             },
             "engines": {"built": {"source": "path", "path": str(args.engine.resolve())}},
@@ -197,7 +197,7 @@ class Case:
         campaign = [
             *(str(args.snakemake.absolute()), "advise", "--directory", str(folder)),
             *("--snakefile", str(ROOT / "Snakefile")),
-            *("--configfile", str(ROOT / "config/demo.yaml"), str(folder / "overlay.yaml")),
+            *("--configfile", str(ROOT / "config/synthetic.yaml"), str(folder / "overlay.yaml")),
         ]
         # Only what measures, and what follows, is a job of the cluster here.
         subprocess.run(

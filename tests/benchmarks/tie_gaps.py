@@ -1,7 +1,7 @@
 """Compare near ties with wrong tokens: how far batches alone move a target, and how far errors do.
 
-Usage: python tests/benchmarks/tie_gaps.py results/engines/ID results/models/demo/draft_0.8b.gguf \
-    results/models/demo/moe_q4.gguf ...
+Usage: python tests/benchmarks/tie_gaps.py results/engines/ID MODELS/draft_0.8b.gguf \
+    MODELS/moe_q4.gguf ...
 
 A benchmark, not a test: it judges nothing. For each target it prints
 

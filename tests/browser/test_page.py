@@ -1,4 +1,6 @@
-"""What a reader does with the page, in a real browser, on the shipped demo campaign."""
+"""What a reader does with the page, in a real browser, on the shipped synthetic campaign."""
+
+from functools import cache
 
 import pytest
 
@@ -11,6 +13,19 @@ from .conftest import overflow, serious_faults
 
 WIDTHS = ["phone", "desk"]
 LANGUAGES = {"en-GB": "en", "zh-CN": "zh-CN"}
+
+
+@pytest.fixture(scope="module")
+def written(root, tmp_path_factory):
+    """Write the page of an analysis that a function makes, once."""
+
+    @cache
+    def write(make):
+        path, analysis = tmp_path_factory.mktemp("page") / "index.html", make()
+        path.write_text(page_of(analysis, root, page_figures(analysis)), encoding="utf-8")
+        return path
+
+    return write
 
 
 def language(page):
@@ -83,19 +98,19 @@ def test_without_a_script_the_page_is_whole_and_english(visit, demo_page):
 
 def test_a_table_is_sorted_by_numbers_and_goes_back(visit, demo_page):
     page = visit(demo_page).page
-    head = page.locator("#table-speculation thead th").nth(4)
+    head = page.locator("#table-speculation thead th").nth(3)
     assert head.inner_text().startswith("Speedup")
-    rendered = column(page, "speculation", 4)
+    rendered = column(page, "speculation", 3)
     values = sorted((float(text.split()[0]) for text in rendered), reverse=True)
     head.get_by_role("button").click()
     assert head.get_attribute("aria-sort") == "ascending"
-    assert [float(text.split()[0]) for text in column(page, "speculation", 4)] == values[::-1]
+    assert [float(text.split()[0]) for text in column(page, "speculation", 3)] == values[::-1]
     head.get_by_role("button").press("Enter")
     assert head.get_attribute("aria-sort") == "descending"
-    assert [float(text.split()[0]) for text in column(page, "speculation", 4)] == values
+    assert [float(text.split()[0]) for text in column(page, "speculation", 3)] == values
     head.get_by_role("button").press("Space")
     assert head.get_attribute("aria-sort") == "none"
-    assert column(page, "speculation", 4) == rendered
+    assert column(page, "speculation", 3) == rendered
 
 
 def test_words_are_sorted_in_the_language_that_is_shown_and_dashes_come_last(visit, demo_page):
@@ -182,13 +197,14 @@ def test_a_laptop_shows_the_last_column_of_the_widest_table(visit, root, tmp_pat
     assert box.evaluate("box => box.scrollWidth - box.clientWidth") == 0
 
 
+def hostile():
+    named = relabelled(full(), "moe_q4", HOSTILE)
+    return of_campaign(named, campaign=HOSTILE, host_chip=HOSTILE * 3)
+
+
 @pytest.mark.parametrize("size", WIDTHS)
-def test_hostile_names_do_nothing_and_do_not_widen_the_page(visit, root, tmp_path, size):
-    analysis = of_campaign(
-        relabelled(full(), "moe_q4", HOSTILE), campaign=HOSTILE, host_chip=HOSTILE * 3
-    )
-    path = tmp_path / "index.html"
-    path.write_text(page_of(analysis, root, page_figures(analysis)), encoding="utf-8")
+def test_hostile_names_do_nothing_and_do_not_widen_the_page(visit, written, size):
+    path = written(hostile)
     visited = visit(path, size)
     page = visited.page
     assert page.get_by_text(HOSTILE).count() > 1
@@ -203,13 +219,14 @@ def test_hostile_names_do_nothing_and_do_not_widen_the_page(visit, root, tmp_pat
     assert [url for url in visited.requests if not url.startswith("data:")] == [path.as_uri()]
 
 
+def own_and_advised():
+    return advised(ones_own(full()))
+
+
 @pytest.mark.parametrize("light", ["light", "dark"])
 @pytest.mark.parametrize("size", WIDTHS)
-def test_the_answer_for_ones_own_models_is_on_the_first_screen(visit, root, tmp_path, size, light):
-    analysis = advised(ones_own(full()))
-    path = tmp_path / "index.html"
-    path.write_text(page_of(analysis, root, page_figures(analysis)), encoding="utf-8")
-    page = visit(path, size, light=light).page
+def test_the_answer_for_ones_own_models_is_on_the_first_screen(visit, written, size, light):
+    page = visit(written(own_and_advised), size, light=light).page
     for words in ("switch on", "γ = 8", "1.40"):
         box = page.locator(".answers").get_by_text(words).first.bounding_box()
         assert box["y"] + box["height"] < page.viewport_size["height"], words
@@ -220,20 +237,16 @@ def test_the_answer_for_ones_own_models_is_on_the_first_screen(visit, root, tmp_
 @pytest.mark.parametrize("light", ["light", "dark"])
 @pytest.mark.parametrize("locale", LANGUAGES)
 @pytest.mark.parametrize("size", WIDTHS)
-def test_ways_of_drafting_stand_side_by_side_in_both_languages(
-    visit, root, tmp_path, size, locale, light
-):
-    path = tmp_path / "index.html"
-    analysis = several_methods()
-    path.write_text(page_of(analysis, root, page_figures(analysis)), encoding="utf-8")
-    page = visit(path, size, locale, light).page
+def test_ways_of_drafting_stand_side_by_side_in_both_languages(visit, written, size, locale, light):
+    page = visit(written(several_methods), size, locale, light).page
     assert overflow(page) == 0
     assert serious_faults(page) == []
     names = {"en-GB": "prompt lookup", "zh-CN": "提示词查找"}
     assert names[locale] in column(page, "methods", 1)
     assert column(page, "methods", 2)[0] == "draft-simple"
     for name in ("methods", "positions"):
-        box = page.locator(f"#figure-{name} img").bounding_box()
+        # On a phone the figure scrolls in its card.
+        box = page.locator(f"#figure-{name} .card").bounding_box()
         assert 0 < box["width"] <= page.viewport_size["width"]
 
 

@@ -1,7 +1,7 @@
 """Small models, and the job of measuring them, for the tests of the engine."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,6 +15,8 @@ from specmoe.config.models import AnyModel, Model
 from specmoe.engine.job import Job
 from specmoe.engine.memory import usable_memory
 from specmoe.engine.ngram_cache import make_ngram_cache
+from specmoe.engine.server import Server, server_command
+from specmoe.measure.upcycled import CONTEXT
 from specmoe.models.converter import quantize
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
@@ -44,20 +46,30 @@ def family(tmp_path_factory) -> dict[str, Path]:
     return {name: folder / f"{name}.gguf" for name in recipes}
 
 
+@pytest.fixture(scope="session")
+def job_in(engine_bin, family, prompt_folder) -> Callable[[Path], Job]:
+    """Give the job of measuring the small family, with its logs in a folder."""
+
+    def job(folder: Path) -> Job:
+        return Job(
+            root=prompt_folder,
+            binaries=engine_bin,
+            target=family["target"],
+            draft=family["draft"],
+            server_log=folder / "server.log",
+            start_limit_s=60,
+            run_limit_s=120,
+            backend=Backend.CPU,
+            usable_memory=usable_memory(psutil.virtual_memory().total, None, Backend.CPU),
+        )
+
+    return job
+
+
 @pytest.fixture
-def job(engine_bin, family, prompt_folder, tmp_path) -> Job:
-    """The job of measuring the small family."""
-    return Job(
-        root=prompt_folder,
-        binaries=engine_bin,
-        target=family["target"],
-        draft=family["draft"],
-        server_log=tmp_path / "server.log",
-        start_limit_s=60,
-        run_limit_s=120,
-        backend=Backend.CPU,
-        usable_memory=usable_memory(psutil.virtual_memory().total, None, Backend.CPU),
-    )
+def job(job_in, tmp_path) -> Job:
+    """The job of measuring the small family, with its logs in the test's own folder."""
+    return job_in(tmp_path)
 
 
 @pytest.fixture(scope="session")
@@ -105,3 +117,17 @@ def make(engine_bin, root, _study, tmp_path_factory) -> Make:
         return out
 
     return made
+
+
+@pytest.fixture
+def start(engine_bin, tmp_path):
+    """Give the server of a model, not yet started."""
+
+    def server(model: Path, words: Sequence[str] = ()) -> Server:
+        program = engine_bin / "llama-server"
+        command = server_command(
+            program, model, context=CONTEXT, threads=1, gpu_layers=0, extra_args=words
+        )
+        return Server(command, tmp_path / "server.log", 60, 120)
+
+    return server

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -72,6 +73,7 @@ def texts(root) -> list[str]:
 def speak(engine_bin, texts) -> Callable[..., Spoken]:
     """Give what a target says to the prompts, with flags of speculation or without."""
 
+    @cache
     def spoken(target: Path, *flags: str) -> Spoken:
         with served(engine_bin, target, *flags) as running:
             answers = [

@@ -39,6 +39,12 @@ def do(job):
     return run
 
 
+@pytest.fixture(scope="module")
+def record(job_in, tmp_path_factory):
+    """The record of the comparison."""
+    return measure(COMPARED, job_in(tmp_path_factory.mktemp("compared")))
+
+
 def rows(record):
     return rows_of_record(record | {"provenance": PROVENANCE}, "c")
 
@@ -53,8 +59,8 @@ def test_every_run_is_logged_with_its_place_and_rate(do, caplog):
         assert ("tok/s, acceptance" in line) == ("/g4/" in line)
 
 
-def test_speculation_gives_the_baselines_tokens_on_unquantized_models(do):
-    found = rows(do(COMPARED))
+def test_speculation_gives_the_baselines_tokens_on_unquantized_models(record):
+    found = rows(record)
     assert [row["common_prefix"] for row in found if row["gamma"]] == [32, 32]
     assert {row["baseline"] for row in found} == {
         None,
@@ -87,10 +93,10 @@ def count_servers(tmp_path, caplog):
 needs_proc = pytest.mark.skipif(not Path("/proc").exists(), reason="finds processes in /proc")
 
 
-def test_streamed_runs_have_the_time_of_each_token_and_the_tokens_of_others(do):
-    whole, streamed = do(COMPARED), do(replace(COMPARED, token_times=True))
-    assert by_run(streamed) == by_run(whole)
-    assert {row["token_ms"] for row in rows(whole)} == {None}
+def test_streamed_runs_have_the_time_of_each_token_and_the_tokens_of_others(do, record):
+    streamed = do(replace(COMPARED, token_times=True))
+    assert by_run(streamed) == by_run(record)
+    assert {row["token_ms"] for row in rows(record)} == {None}
     for row in rows(streamed):
         assert len(row["token_ms"]) == row["generated"]
         assert row["token_ms"][-1] == pytest.approx(row["prompt_ms"] + row["decode_ms"], abs=0.01)
@@ -141,7 +147,9 @@ def test_each_side_has_a_log_and_a_peak_of_memory_of_its_own(do, tmp_path):
         for side in (alone, drafted):
             log = tmp_path / f"server.{side['side']}.log"
             # The prompts' times, warm-ups included.
-            requests = len(side["warm_ups"]) + 2
+            # Of the target alone it is also asked where it ends its text.
+            ends = len(block.ends_asked) if side is alone else 0
+            requests = len(side["warm_ups"]) + 2 + ends
             assert log.read_text().count("prompt eval time") == requests
             log.unlink()
 
@@ -172,21 +180,23 @@ def test_without_a_meter_energy_is_null_and_not_zero(do, monkeypatch):
     assert [row[key] for key in ("energy_j", "idle_w", "energy_source")] == [None] * 3
 
 
-def test_warm_ups_are_short_and_recorded(do):
-    for side in do(COMPARED)["sides"]:
+def test_warm_ups_are_short_and_recorded(record):
+    for side in record["sides"]:
         assert len(side["warm_ups"]) == 2
         for warm_up in side["warm_ups"]:
             assert warm_up["wall_ms"] > warm_up["decode_ms"] > 0
             assert warm_up["prompt_ms"] > 0
 
 
-def test_sides_follow_one_another_where_their_private_memory_is_too_large(do, job, monkeypatch):
+def test_sides_follow_one_another_where_their_private_memory_is_too_large(
+    do, record, job, monkeypatch
+):
     monkeypatch.setattr("specmoe.engine.memory.WORKING_BYTES", 0)
     mapped = job.target.stat().st_size + job.draft.stat().st_size
-    record = do(COMPARED, usable_memory=mapped)
-    assert record["arrangement"] == "in_turn"
-    assert all(side["private_bytes"] > 10**6 for side in record["sides"])
-    assert by_run(record) == by_run(do(COMPARED))
+    in_turn = do(COMPARED, usable_memory=mapped)
+    assert in_turn["arrangement"] == "in_turn"
+    assert all(side["private_bytes"] > 10**6 for side in in_turn["sides"])
+    assert by_run(in_turn) == by_run(record)
 
 
 def test_memory_that_does_not_hold_all_sides_is_not_tried(do, count_servers):
@@ -207,8 +217,8 @@ def test_passes_sample_other_texts_and_greedy_ones_repeat_them(do):
         assert sampled[prompt, 0] != sampled[prompt, 1]
 
 
-def test_counters_obey_the_servers_arithmetic(do):
-    for row in [row for row in rows(do(COMPARED)) if row["gamma"]]:
+def test_counters_obey_the_servers_arithmetic(record):
+    for row in [row for row in rows(record) if row["gamma"]]:
         # The prompt's pass gives the first token; each other decode gives one and those it accepts.
         passes = row["decodes"] - 1
         assert passes == row["n_predict"] - 1 - row["accepted"] + row["replays_rejected"]
@@ -236,19 +246,17 @@ def by_run(record):
     return {row["run"]: {name: row[name] for name in IDENTITY} for row in rows(record)}
 
 
-def test_twenty_hostile_variables_do_not_change_the_rows(do, monkeypatch):
-    clean = do(COMPARED)
+def test_twenty_hostile_variables_do_not_change_the_rows(do, record, monkeypatch):
     for name, value in HOSTILE.items():
         monkeypatch.setenv(name, value)
     hostile = do(COMPARED)
-    assert by_run(hostile) == by_run(clean)
-    for one, other in zip(hostile["sides"], clean["sides"], strict=True):
+    assert by_run(hostile) == by_run(record)
+    for one, other in zip(hostile["sides"], record["sides"], strict=True):
         assert one["environment"] == other["environment"]
         assert one["server"] == other["server"]
 
 
-def test_the_record_has_command_line_environment_settings_and_raw_answers(do):
-    record = do(COMPARED)
+def test_the_record_has_command_line_environment_settings_and_raw_answers(record):
     alone, drafted = record["sides"]
     # All but the address, which is last: a flag and its value.
     flags, more = alone["command"][:-2], drafted["command"][:-2]

@@ -30,6 +30,7 @@ PASSES = TimedPasses(
     threads=1,
     gpu_layers=0,
     environment={},
+    gate={"retries": 0},
 )
 
 

@@ -109,7 +109,7 @@ def test_a_stated_length_goes_on_past_the_end_and_the_row_says_how_far(do, tmp_p
     ends = {row["prompt"]: row for row in rows(until) if not row["gamma"]}
     file = tmp_path / "record.json"
     file.write_text(json.dumps(stated))
-    for row in collect_records([file], "c")[0]:
+    for row in collect_records([file], "c", {})[0]:
         end = ends[row["prompt"]]
         own = end["generated"] - (end["stopped_by"] == "eos")
         assert row["tokens"][:own] == end["tokens"][:own]

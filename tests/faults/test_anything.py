@@ -95,7 +95,7 @@ def test_a_configuration_is_loaded_or_refused(_study, root, data):
 def test_a_record_gives_rows_or_is_refused(loaded, folder, data):
     file = folder / "r0.json"
     file.write_text(json.dumps(data.draw(damaged(record()))))
-    collected = refused_in_one_line(lambda: collect_records([file], "c"))
+    collected = refused_in_one_line(lambda: collect_records([file], "c", {}))
     if collected:
         rows, _ = collected
         refused_in_one_line(lambda: refuse_other_runs(rows, loaded, ["B"], "get it again"))
@@ -136,7 +136,8 @@ def _let_through(column, value):
     return value > 0 or all(check.name != "greater_than" for check in column.checks)
 
 
-@many
+# An example takes a quarter of a second in place of milliseconds.
+@settings(many, max_examples=int(os.environ.get("SPECMOE_EXAMPLES", "40")))
 @given(data=st.data())
 def test_rows_of_the_schema_are_audited(data):
     runs = campaign()
@@ -204,7 +205,7 @@ def test_a_servers_log_is_read_or_refused(edits):
 
 def test_the_sound_ones_are_taken(folder, sound_rows, sound_model):
     (folder / "sound.json").write_text(json.dumps(record()))
-    rows, table = collect_records([folder / "sound.json"], "c")
+    rows, table = collect_records([folder / "sound.json"], "c", {})
     assert len(rows) == table.num_rows == 2
     assert len(read_runs(sound_rows)) == 2
     assert read_card(sound_model).architecture == "qwen35"

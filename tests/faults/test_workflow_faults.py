@@ -1,30 +1,26 @@
 """Every fault of the table, injected into a measured campaign under the real workflow."""
 
 import re
-import shutil
+from pathlib import Path
 
 import pytest
 import yaml
 
+from specmoe.errors import SpecmoeError
+from specmoe.plan.campaign import load_campaign
+from specmoe.plan.check_files import check_files
+from specmoe.plan.shared_models import check_shared
 from specmoe.runs.schema import read_runs
 
-from ..small_campaign import run_campaign, tiny_campaign
+from ..conftest import merge
 from .outcome import outcome_of
-from .table import AUDIT, FAULTS, ROWS, Scene
-
-
-@pytest.fixture(scope="module")
-def _measured(snakemake, engine_bin, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("measured")
-    run_campaign(snakemake, folder, tiny_campaign(engine_bin), AUDIT)
-    return folder
+from .table import FAULTS, ROWS, Scene
 
 
 @pytest.fixture
-def scene(_measured, engine_bin, tmp_path):
+def scene(measured, tiny):
     """The small campaign, measured, in the test's own folder."""
-    shutil.copytree(_measured, tmp_path, dirs_exist_ok=True, symlinks=True)
-    return Scene(tmp_path, tiny_campaign(engine_bin))
+    return Scene(measured, tiny)
 
 
 def records_of(scene):
@@ -33,7 +29,28 @@ def records_of(scene):
     return {file: file.read_bytes() for file in files if file.is_file()}
 
 
-@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if not fault.ask])
+def test_what_cannot_be_measured_is_refused_in_its_line(
+    name, scene, study, root, monkeypatch, record_property
+):
+    """As rules/common.smk loads the configuration and looks at the files before the first job."""
+    fault = FAULTS[name]
+    fault.inject(scene)
+    monkeypatch.chdir(scene.folder)
+    given = merge(study, yaml.safe_load(yaml.safe_dump(scene.config, allow_unicode=True)))
+    with pytest.raises((SpecmoeError, OSError)) as refused:
+        campaign = load_campaign(given, root=root, results=Path("results"))
+        assert campaign.engine_ids
+        check_shared(campaign.config, campaign.results)
+        check_files(campaign.config, campaign.blocks.values(), campaign.models_folder, root)
+    line = f"{refused.type.__name__}: {refused.value}"
+    record_property("fault", name.replace("_", " "))
+    record_property("ended", "said")
+    record_property("line", line)
+    assert re.fullmatch(f".*(?:{fault.says}).*", line)
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.ask])
 def test_a_fault_ends_in_its_line_and_loses_no_row(name, scene, root, record_property):
     fault = FAULTS[name]
     fault.inject(scene)

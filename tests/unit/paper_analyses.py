@@ -30,14 +30,18 @@ from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.analysis.summaries import (
     CELL,
     WAY,
+    named_prompts,
     summarise_baselines,
     summarise_cells,
+    with_rates_alone,
     with_speedups,
 )
 from specmoe.analysis.temperature import compare_temperatures
+from specmoe.analysis.texts import with_texts
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.config.schema import Statistics
 from specmoe.models.sizes import Size
+from specmoe.runs.disturbed import count_excluded, excluded
 from specmoe.runs.pass_times import no_pass_times
 
 from ..blocks import NO_LOAD
@@ -63,7 +67,7 @@ MODELS = pd.DataFrame(
         ("draft_2b", "Draft 2B", "dense", 2.0, 2.0, 2.0, "Q8_0", 0, 0),
     ],
     columns=["model", "label", "family", *_BILLIONS, "type", "experts", "experts_used"],
-).assign(sha256="0" * 64, in_cache=False)
+).assign(sha256="0" * 64, in_cache=False, constructed=False)
 MODELS["of_model"] = MODELS["model"]
 MODELS[_BILLIONS] = (MODELS[_BILLIONS] * 1e9).round().astype("int64")
 
@@ -82,6 +86,7 @@ CAMPAIGN = pd.DataFrame(
             "of_study": True,
             "length_unit": "tokens",
             "synthetic": True,
+            "other_models": True,
             "true_shape": False,
             "protocol": "paired",
             "engine": "current",
@@ -172,7 +177,13 @@ def needed_times(runs: pd.DataFrame) -> pd.DataFrame:
     drafted = runs[runs["draft"] != "none"]
     times = drafted[["run", "suite", "target", "draft", "gamma"]].copy()
     times["family"] = ["moe" if target.startswith("moe") else "dense" for target in times["target"]]
-    return times.assign(decode_ms=2000.0, required_ms=1000.0, campaign="by_hand")
+    return times.assign(
+        decode_ms=2000.0,
+        required_ms=1000.0,
+        too_fast=False,
+        too_fast_alone=False,
+        campaign="by_hand",
+    )
 
 
 def analysis_of(rows: list[dict]) -> Analysis:
@@ -183,8 +194,9 @@ def analysis_of(rows: list[dict]) -> Analysis:
     of_length = compared["prompt"].str.startswith("passage-").astype(bool)
 
     def summarise(members: pd.DataFrame, *more: str) -> pd.DataFrame:
-        cells = summarise_cells(members, settings, [*CELL, *more])
-        return with_controls(cells, [UNRELATED], {})
+        keys = [*CELL, *more]
+        cells = with_controls(summarise_cells(members, settings, keys), [UNRELATED], {})
+        return count_excluded(cells, excluded(runs), keys)
 
     sweep = summarise(compared[of_length], "prompt", "n_prompt")
     if not sweep.empty:
@@ -194,7 +206,8 @@ def analysis_of(rows: list[dict]) -> Analysis:
     by_prompt = summarise(texts[~of_length], "prompt")
     if not by_prompt.empty:
         by_prompt["prompt_label"] = by_prompt["prompt"].str.capitalize()
-    cells = summarise(compared)
+    cells = with_rates_alone(with_texts(summarise(compared), compared), compared)
+    cells = cells.assign(prompt_set=named_prompts(cells, runs))
     own = compared[~compared["draft"].isin([*compared["target"], UNRELATED])]
     usual = cells[cells["control"] == ""] if len(cells) else cells
     drafts = list_drafts(runs, lambda model: LABELS.get(model, model))
@@ -225,7 +238,7 @@ def analysis_of(rows: list[dict]) -> Analysis:
 def unmarked(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the counts of an audit that marks none of the runs."""
     cells = runs.groupby([*WAY, "suite", "target", "draft", "gamma", "prompt"])
-    return cells.size().reset_index(name="runs").assign(marked=0)
+    return cells.size().reset_index(name="runs").assign(marked=0, impossible=0)
 
 
 @cache
@@ -466,6 +479,7 @@ def streamed() -> Analysis:
     return analysis_of([*rows, *(row | about for row in imposed)])
 
 
+@cache
 def several_types() -> Analysis:
     """Return two files of one MoE, of 1 and 2 GB a pass, with speedups of 1.20 and 1.50."""
     rows = [
@@ -488,6 +502,7 @@ def several_types() -> Analysis:
     )
 
 
+@cache
 def controlled(failed: int = 0) -> Analysis:
     """Return `full` with two controls at γ = 4, 2 runs each, of which so many failed.
 

@@ -1,8 +1,8 @@
 """The tables of an analysis, as the page shows them and as LaTeX."""
 
+from specmoe.analysis.number_text import THIN
 from specmoe.paper.tables import render_table
 from specmoe.tables import tables
-from specmoe.tables.number_text import THIN
 
 from ..conftest import ROOT
 

@@ -5,7 +5,8 @@ from enum import Enum
 
 import pytest
 
-from specmoe.console import LOGGER, OwnLines
+from specmoe import console
+from specmoe.console import LOGGER, OwnLines, know_targets
 
 
 class Event(Enum):
@@ -47,7 +48,36 @@ def test_a_failed_rule_keeps_its_place_and_exit_status_and_loses_its_command_lin
     assert failed.getMessage().endswith("line 60: Its command returned non-zero exit status 1.")
 
 
-def test_other_faults_stay_as_they_are():
-    text = "MissingRuleException:\nNo rule to produce nosuch"
-    assert OwnLines().filter(fault := record(text, logging.ERROR))
-    assert fault.getMessage() == text
+def printed(text):
+    fault = record(text, logging.ERROR)
+    assert OwnLines().filter(fault)
+    return fault.getMessage()
+
+
+def test_an_unknown_target_is_told_in_one_line_with_the_nearest_one():
+    know_targets(["plan", "advise"])
+    said = printed(
+        "MissingRuleException:\nNo rule to produce advice (if you use input functions make sure"
+        " that they don't raise unexpected exceptions)."
+    )
+    assert said == "ConfigError: there is no target 'advice'; did you mean 'advise'?"
+
+
+NO_YAML = (
+    'WorkflowError in file "/w/Snakefile", line 31:\nConfig file is not valid JSON or YAML. In case'
+    " of YAML, make sure to not mix whitespace and tab indentation."
+)
+
+
+def test_a_broken_catalog_is_told_in_one_line_with_its_place(monkeypatch, tmp_path):
+    monkeypatch.setattr(console, "CONFIG", tmp_path)
+    (tmp_path / "models.yaml").write_text("a: 1\n")
+    (tmp_path / "suites.yaml").write_text("a: [\n")
+    said = printed(NO_YAML)
+    assert said.startswith(f"ConfigError: {tmp_path}/suites.yaml, line 2, column 1: not valid YAML")
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize("text", [NO_YAML, "AmbiguousRuleException:\nRules a and b are ambiguous"])
+def test_other_faults_stay_as_they_are(text):
+    assert printed(text) == text

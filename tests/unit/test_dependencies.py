@@ -95,7 +95,7 @@ def modules(tmp_path):
         files_of.cache_clear()
         _imported.cache_clear()
         digest_of_modules.cache_clear()
-        return digest_of_modules(tmp_path / "go.py", without=package / "errors.py")
+        return digest_of_modules(tmp_path / "go.py", without=(package / "errors.py",))
 
     return digest
 

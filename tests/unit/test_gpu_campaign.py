@@ -18,7 +18,8 @@ TOOLS = ["bash", "dirname", "mkdir", "sed", "timeout", "tar", "c++"]
 MEASURING = ["build_engine", "build_pass_bench", "write_synthetic_model", "quantize_model"]
 MEASURING += ["describe_model", "check_pair", "check_tensors", "describe_host", "collect_host"]
 MEASURING += ["measure_block", "measure_pass_times", "judge_divergences", "collect_models"]
-MEASURING += ["collect_runs", "collect_pass_times", "pack_campaign", "plan_campaign"]
+MEASURING += ["measure_again", "collect_runs", "collect_pass_times", "pack_campaign"]
+MEASURING += ["plan_campaign"]
 # Their packages have other names.
 PACKAGES = {"yaml": "pyyaml", "dateutil": "python-dateutil"}
 

@@ -19,8 +19,8 @@ def files_of(folder: Path) -> dict[Path, bytes]:
     return {path.relative_to(folder): path.read_bytes() for path in files}
 
 
-# The demo's verdicts by those checks of the audit that use counts and tokens, not times.
-SOUND_DEMO = {
+# What the audit says of the synthetic campaign, by checks that use counts and tokens, and no times.
+SOUND = {
     ("accounting", "pass"): 582,
     ("determinism", "pass"): 582,
     ("failed_decodes", "pass"): 582,
@@ -30,8 +30,8 @@ SOUND_DEMO = {
 
 
 def untimed_verdicts(campaign: Path) -> dict[tuple[str, str], int]:
-    """Return the number of runs of a campaign for each verdict of the checks of `SOUND_DEMO`."""
+    """Return the number of runs of a campaign for each verdict of the checks of `SOUND`."""
     audit = pd.read_parquet(campaign / "audit/audit.parquet")
-    untimed = audit[audit["check"].isin({check for check, _ in SOUND_DEMO})]
+    untimed = audit[audit["check"].isin({check for check, _ in SOUND})]
     counts: dict[tuple[str, str], int] = untimed[["check", "verdict"]].value_counts().to_dict()
     return counts

@@ -34,7 +34,7 @@ def run(folder, *words):
 @pytest.mark.parametrize("place", ["Snakefile", "workflow/Snakefile"])
 def test_a_module_takes_an_overlay_as_the_command_line_does(tmp_path, root, place):
     (tmp_path / "Snakefile").write_text(OTHER.format(root=root, place=place))
-    (tmp_path / "campaign.yaml").write_text((root / "config/demo.yaml").read_text())
+    (tmp_path / "campaign.yaml").write_text((root / "config/synthetic.yaml").read_text())
     code, printed = run(tmp_path, "-n")
     assert code == 0, printed
     planned = jobs(printed)
@@ -44,15 +44,15 @@ def test_a_module_takes_an_overlay_as_the_command_line_does(tmp_path, root, plac
 
 def test_a_module_audits_a_shipped_campaign(tmp_path, root):
     (tmp_path / "Snakefile").write_text(OTHER.format(root=root, place="Snakefile"))
-    shipped = (root / "resources/campaigns/demo/campaign.yaml").read_text()
+    shipped = (root / "resources/campaigns/synthetic/campaign.yaml").read_text()
     (tmp_path / "campaign.yaml").write_text(shipped)
     code, printed = run(tmp_path, "specmoe_audit_runs")
     assert code == 0, printed
-    assert (tmp_path / "results/demo/audit/audit.parquet").exists()
+    assert (tmp_path / "results/synthetic/audit/audit.parquet").exists()
 
 
 def test_the_usual_place_renders_the_paper_by_default(snakemake, tmp_path, root):
     place = ["--snakefile", str(root / "workflow/Snakefile")]
-    overlay = str(root / "config/demo.yaml")
+    overlay = str(root / "config/synthetic.yaml")
     planned = jobs(snakemake(*place, "-n", "--configfile", overlay, folder=tmp_path))
     assert planned["all"] == planned["render_pdf"] - 1 == 1

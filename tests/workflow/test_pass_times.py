@@ -13,16 +13,21 @@ ENTRY = {"source": "git", "url": "https://example.org/llama.cpp", "tag": "b1", "
 TIMED = {("target", "all"), ("draft", "last")}
 
 
+def built_from_source(config, folder, engine_bin):
+    """Let a campaign in a folder take the tests' engine for one that was built there."""
+    config["engines"]["built"] = ENTRY
+    built = folder / "results/engines" / engine_id("built", Backend.CPU, GitEngine(**ENTRY), {})
+    built.parent.mkdir(parents=True)
+    built.symlink_to(engine_bin.parent)
+
+
 @pytest.fixture(scope="module")
 def timed(snakemake, engine_bin, pass_bench, tmp_path_factory):
     """A packed campaign of imposed acceptance, and how to run snakemake on it."""
     assert pass_bench.is_file()
     folder = tmp_path_factory.mktemp("timed")
     config = tiny_campaign(engine_bin)
-    config["engines"]["built"] = ENTRY
-    built = folder / "results/engines" / engine_id("built", Backend.CPU, GitEngine(**ENTRY), {})
-    built.parent.mkdir(parents=True)
-    built.symlink_to(engine_bin.parent)
+    built_from_source(config, folder, engine_bin)
     config["campaign"]["suites"] = ["S"]
     config["suites"]["S"] |= {"gammas": [1, 4], "imposed_acceptance": [0, 1]}
     config["measurement"] |= {"repeats": 2, "pass_samples": 2, "n_predict": 24}
@@ -30,7 +35,7 @@ def timed(snakemake, engine_bin, pass_bench, tmp_path_factory):
     def run(*args: str) -> str:
         return run_campaign(snakemake, folder, config, *args)
 
-    run("tables", "figures", "pack_campaign")
+    run("results/tiny/analysis", "pack_campaign")
     return folder, run
 
 
@@ -58,7 +63,7 @@ def test_the_times_are_packed_and_nothing_is_timed_again(timed):
     folder, run = timed
     packed = folder / "results/tiny/cached/pass_times.parquet"
     assert packed.read_bytes() == (folder / "results/tiny/pass_times.parquet").read_bytes()
-    assert "Nothing to be done" in run("--dry-run", "tables", "figures")
+    assert "Nothing to be done" in run("--dry-run", "results/tiny/analysis")
 
 
 def test_an_engine_built_elsewhere_times_no_passes(campaign, tiny):

@@ -11,13 +11,13 @@ from ..unit.rendered_tables import page_tables
 
 
 @pytest.fixture(scope="module")
-def results(snakemake, demo_site, root):
-    """The results that the report of the shipped demo campaign lists, by file name."""
-    overlay = str(root / "resources/campaigns/demo/campaign.yaml")
+def results(snakemake, synthetic_site, root):
+    """The results that the report of the shipped synthetic campaign lists, by file name."""
+    overlay = str(root / "resources/campaigns/synthetic/campaign.yaml")
     targets = ["site", "paper/figures/break_even.png"]
     for report in ([], ["--report", "report.zip"]):
-        snakemake(*targets, *report, "--configfile", overlay, folder=demo_site)
-    with ZipFile(demo_site / "report.zip") as archive:
+        snakemake(*targets, *report, "--configfile", overlay, folder=synthetic_site)
+    with ZipFile(synthetic_site / "report.zip") as archive:
         page = archive.read("report/report.html").decode()
     listed, _ = json.JSONDecoder().raw_decode(
         page.partition('<script id="results">\n    var results = ')[2]
@@ -35,8 +35,8 @@ def test_the_picture_to_share_is_in_the_report(results):
     assert "The picture to paste elsewhere" in results["speedup.png"]["caption"]
 
 
-def test_every_table_that_has_rows_has_its_title_and_note(results, demo_site):
-    tables = page_tables(Analysis.read(demo_site / "results/demo/analysis"))
+def test_every_table_that_has_rows_has_its_title_and_note(results, synthetic_site):
+    tables = page_tables(Analysis.read(synthetic_site / "results/synthetic/analysis"))
     assert {name for name in results if name.endswith(".csv")} == {f"{name}.csv" for name in tables}
     for name, table in tables.items():
         assert table.about.title.en in results[f"{name}.csv"]["caption"]

@@ -12,7 +12,7 @@ from .test_workflow import jobs
 def test_the_page_needs_the_analysis_and_neither_figures_nor_tables_of_the_paper(
     snakemake, tmp_path, root
 ):
-    overlay = str(root / "resources/campaigns/demo/campaign.yaml")
+    overlay = str(root / "resources/campaigns/synthetic/campaign.yaml")
     planned = jobs(snakemake("-n", "site", "--configfile", overlay, folder=tmp_path))
     expected = {"record_config", "audit_runs", "analyse_runs", "render_site", "render_share"}
     expected |= {"site", "total"}
@@ -20,17 +20,17 @@ def test_the_page_needs_the_analysis_and_neither_figures_nor_tables_of_the_paper
 
 
 @pytest.mark.parametrize(("rule", "folder"), [("render_site", "site"), ("render_share", "share")])
-def test_the_same_campaign_gives_the_same_bytes(snakemake, demo_site, root, rule, folder):
-    overlay = ["--configfile", str(root / "resources/campaigns/demo/campaign.yaml")]
-    assert "Nothing to be done" in snakemake("site", *overlay, folder=demo_site)
-    before = files_of(demo_site / "results/demo" / folder)
-    snakemake("site", "--forcerun", rule, *overlay, folder=demo_site)
-    assert files_of(demo_site / "results/demo" / folder) == before
+def test_the_same_campaign_gives_the_same_bytes(snakemake, synthetic_site, root, rule, folder):
+    overlay = ["--configfile", str(root / "resources/campaigns/synthetic/campaign.yaml")]
+    assert "Nothing to be done" in snakemake("site", *overlay, folder=synthetic_site)
+    before = files_of(synthetic_site / "results/synthetic" / folder)
+    snakemake("site", "--forcerun", rule, *overlay, folder=synthetic_site)
+    assert files_of(synthetic_site / "results/synthetic" / folder) == before
 
 
-def test_every_table_of_the_analysis_with_rows_is_beside_the_page(demo_site):
-    data = demo_site / "results/demo/site/data"
-    analysis = demo_site / "results/demo/analysis"
+def test_every_table_of_the_analysis_with_rows_is_beside_the_page(synthetic_site):
+    data = synthetic_site / "results/synthetic/site/data"
+    analysis = synthetic_site / "results/synthetic/analysis"
     for path in analysis.glob("*.parquet"):
         frame = pd.read_parquet(path)
         assert (data / path.name).exists() == bool(len(frame))

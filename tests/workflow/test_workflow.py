@@ -44,11 +44,6 @@ def test_the_default_config_plans_the_study_and_its_targets_alone(snakemake, tmp
     assert planned["fetch_model"] == 8
 
 
-def test_every_suite_is_a_target(snakemake, tmp_path):
-    for suite in "ABCDF":
-        assert jobs(snakemake("-n", f"suite_{suite}", folder=tmp_path))[f"suite_{suite}"] == 1
-
-
 def test_a_suite_needs_only_its_own_blocks(snakemake, tmp_path):
     planned = jobs(snakemake("-n", "suite_D", folder=tmp_path))
     # Two targets, one draft, three repeats.
@@ -58,11 +53,12 @@ def test_a_suite_needs_only_its_own_blocks(snakemake, tmp_path):
 
 def test_every_target_says_what_it_does(snakemake, tmp_path):
     listed = snakemake("--list", folder=tmp_path)
-    for target in ["paper", "tables", "figures", "runs", "models", "engine", "suite_B"]:
+    suites = [f"suite_{suite}" for suite in "ABCDF"]
+    for target in ["paper", "tables", "figures", "runs", "models", "engine", *suites]:
         assert re.search(rf"^{target} \(.+\)$", listed, re.MULTILINE), listed
 
 
-@pytest.mark.parametrize("asked", [["-n", "runs"], ["--unlock"], ["help"]])
+@pytest.mark.parametrize("asked", [["-n", "runs"], ["--unlock"]])
 def test_no_option_is_needed(asked, root, tmp_path):
     command = [sys.executable, "-m", "snakemake", *asked, "--snakefile", str(root / "Snakefile")]
     subprocess.run([*command, "--directory", str(tmp_path)], check=True)
@@ -98,9 +94,7 @@ def test_a_second_run_does_nothing(measured, tiny, campaign):
     ("change", "blocks"),
     [
         ({"suites": {"S": {"gammas": [4, 8]}}}, 1),  # the comparison, as a whole
-        ({"suites": {"N": {"prompts": []}}}, 1),
         ({"measurement": {"repeats": 2}}, 2),  # the new ones only
-        ({"measurement": {"passes": 2}}, 2),
         ({"measurement": {"n_predict": 17}}, 2),
         ({"measurement": {"run_limit_s": 77}}, None),  # no result depends on it
     ],
@@ -110,15 +104,8 @@ def test_a_change_measures_the_blocks_that_it_makes_stale(measured, tiny, campai
     assert planned.get("measure_block") == blocks
 
 
-def test_snakemake_looks_for_jobs_when_one_ends_and_sleeps_meanwhile(tiny, campaign):
-    printed = campaign(tiny, "runs", "--verbose")
-    [steps] = re.findall(r"(\d+) of \1 steps", printed) or [0]
-    # Once at the start too, and once for jobs that end together.
-    assert 0 < printed.count("Resources before job selection") <= int(steps) + 1
-
-
 def test_more_repeats_measure_the_new_blocks_only(measured, tiny, campaign):
-    assert "1 of 1 comparisons need more repeats" in campaign(tiny, "more_repeats")
+    assert "1 of 1 comparison needs more repeats" in campaign(tiny, "more_repeats")
     # One block gives no spread, so more are asked for.
     overlay = yaml.safe_load((measured / "results/tiny/more_repeats.yaml").read_text())
     asked = {"S/target/draft": 3}
@@ -148,8 +135,8 @@ def test_a_single_block_gives_no_advice(measured, tiny, campaign):
     assert answers == {"target": "not known"}
 
 
-def test_a_block_prints_one_line_with_the_progress_of_the_campaign(tiny, campaign):
-    printed = campaign(tiny, "runs").splitlines()
+def test_a_block_prints_one_line_with_the_progress_of_the_campaign(finished):
+    printed = (finished / "printed.txt").read_text().splitlines()
     of_blocks = [line for line in printed if " of 2 blocks" in line]
     assert re.fullmatch(
         r"1 of 2 blocks, \d+ \w+ left: [NS]/target/\w+/r0: (alone|g4) [\d.]+(, \w+ [\d.]+)? tok/s",
@@ -164,7 +151,7 @@ def test_an_added_prompt_is_reported_before_blocks_are_measured_again(measured, 
         tiny["suites"][suite]["prompts"] = ["code", "short_factual"]
     plan, _, progress = campaign(tiny, "runs").partition("Assumed:")
     for suite in "NS":
-        again = rf"Measured again: 1 blocks of suite {suite} \(\d+ s by estimate\): prompt added:"
+        again = rf"Measured again: 1 block of suite {suite} \(\d+ s by estimate\): prompt added:"
         assert re.search(rf"^{again} short_factual$", plan, re.MULTILINE), plan
     assert "1 of 2 blocks" in progress
 
@@ -172,18 +159,9 @@ def test_an_added_prompt_is_reported_before_blocks_are_measured_again(measured, 
 HOSTILE_EXPORT = {"LLAMA_ARG_SPEC_TYPE": "ngram-simple", "OMP_NUM_THREADS": "7"}
 
 
-def test_exported_variables_that_steer_the_engine_stop_the_workflow_at_its_start(
-    tiny, campaign, tmp_path
-):
-    printed = campaign(tiny, "runs", env=os.environ | HOSTILE_EXPORT, fails=True)
-    assert "LLAMA_ARG_SPEC_TYPE, OMP_NUM_THREADS would set up the engine" in printed
-    assert "Traceback" not in printed
-    assert not list(tmp_path.rglob("engine.json"))
-
-
 def test_a_measured_campaign_is_rendered_with_any_exported_variables(measured, tiny, campaign):
     shutil.rmtree(measured / "results/tiny/audit")
-    campaign(tiny, "paper", env=os.environ | HOSTILE_EXPORT)
+    campaign(tiny, "results/tiny/analysis", env=os.environ | HOSTILE_EXPORT)
 
 
 @pytest.fixture
@@ -273,17 +251,12 @@ def test_a_suite_prints_its_summary_at_every_call(measured, tiny, campaign):
     assert "acceptance %" in (measured / "results/tiny/suites/S.txt").read_text()
 
 
-def test_the_same_rows_render_to_the_same_bytes(measured, tiny, campaign):
-    paper = measured / "paper"
-    before = files_of(paper)
-    shutil.rmtree(paper)
-    campaign(tiny, "paper")
-    assert before.items() <= files_of(paper).items()
-
-
 def test_blocks_are_measured_one_at_a_time_whatever_the_cores(tiny, campaign, tmp_path):
     tiny["measurement"]["repeats"] = 3
-    campaign(tiny, "--cores", "8", "runs")
+    printed = campaign(tiny, "--cores", "8", "runs", "--verbose")
+    # Snakemake looks for jobs at the start and when one ends, and sleeps meanwhile.
+    [steps] = re.findall(r"(\d+) of \1 steps", printed)
+    assert 0 < printed.count("Resources before job selection") <= int(steps) + 1
     runs = read_runs(tmp_path / "results/tiny/runs.parquet")
     spans = runs.assign(
         end=runs["started_at"] + pd.to_timedelta(runs["prompt_ms"] + runs["decode_ms"], unit="ms")
@@ -300,7 +273,7 @@ def test_a_failed_block_does_not_stop_the_others_and_is_named_at_the_end(tiny, c
     tiny["campaign"]["suites"] = ["S", "N", "L"]
     printed = campaign(tiny, "--keep-going", "paper", fails=True)
     assert "MeasurementError: prompt long_reasoning has" in printed
-    assert "1 of 3 blocks are not measured" in printed
+    assert "1 of 3 blocks is not measured" in printed
     assert "L/target/none/r0: see results/tiny/logs/measure_block/L/" in printed
     blocks = tmp_path / "results/tiny/blocks"
     assert len(list(blocks.rglob("*.json"))) == 2
@@ -312,7 +285,7 @@ def test_what_is_left_out_on_purpose_is_said_and_the_rest_is_rendered(tiny, camp
     tiny["suites"]["N"]["targets"] = ["target", "draft"]
     tiny["campaign"]["left_out"] = ["N/draft/none"]
     assert "Left out on purpose: N/draft/none" in campaign(tiny, "plan")
-    printed = campaign(tiny, "paper", "site", "pack_campaign")
+    printed = campaign(tiny, "paper/macros.tex", "site", "pack_campaign")
     assert "2 rows are not there, left out on purpose: N/draft/none/r0" in printed
     runs = read_runs(tmp_path / "results/tiny/runs.parquet")
     assert set(zip(runs["suite"], runs["target"], strict=True)) == {
@@ -323,7 +296,7 @@ def test_what_is_left_out_on_purpose_is_said_and_the_rest_is_rendered(tiny, camp
     assert r"\CampaignLeavesOuttrue" in macros
     assert r"\newcommand{\LeftOutBlocks}{N/draft/none}" in macros
     page = (tmp_path / "results/tiny/site/index.html").read_text()
-    assert "2 runs were left out on purpose, those of N/draft/none." in page
+    assert "Left out on purpose: 2 runs, those of N/draft/none." in page
     assert "略去 2 次运行，即 N/draft/none" in page
 
 
@@ -336,14 +309,6 @@ def test_a_draft_of_another_vocabulary_is_found_before_measuring(tiny, campaign,
     assert "choose a draft of the target's own family" in printed
     assert "3 of 3 blocks are not measured" in printed
     assert not (tmp_path / "results/tiny/blocks").exists()
-
-
-def test_a_missing_model_file_is_in_the_plan(tiny, campaign, tmp_path):
-    tiny["model_sets"]["tiny"]["target"] = {"kind": "path", "path": "~/no such file.gguf"}
-    printed = campaign(tiny, "plan")
-    absent = Path.home() / "no such file.gguf"
-    assert f"model target: no file {absent}; correct its path" in printed
-    assert printed.count("Campaign tiny:") == 1
 
 
 def test_another_campaign_keeps_the_files_that_the_last_one_rendered(measured, tiny, campaign):
@@ -362,22 +327,6 @@ def test_a_campaign_is_packed_without_a_demonstration_if_none_is_made(measured, 
     assert (measured / "results/tiny/cached/runs.parquet").exists()
 
 
-def test_a_campaign_cannot_go_on_on_another_machine(measured, tiny, campaign):
-    path = measured / "results/tiny/hosts/r0.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"id": "0" * 12, "chip": "Other"}))
-    tiny["measurement"]["repeats"] = 2
-    printed = campaign(tiny, "runs", fails=True)
-    assert "this campaign was begun on another machine (Other, 000000000000)" in printed
-    assert not (measured / "results/tiny/blocks/S/target/draft/r1.json").exists()
-
-
-def test_rows_of_two_machines_are_refused(measured, tiny, campaign):
-    path = measured / "results/tiny/blocks/N/target/none/r0.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"host": "0" * 12}))
-    printed = campaign(tiny, "runs", "--forcerun", "collect_runs", fails=True)
-    assert "this campaign has rows of 2 machines: 000000000000 (for one N/target/" in printed
-
-
 def test_the_plan_is_printed_first_and_includes_measured_times(measured, tiny, campaign):
     printed = campaign(tiny, "plan")
     assert re.search(r"^ +all +2 +6 .*\(estimated: \d+ s\)$", printed, re.MULTILINE)
@@ -392,7 +341,7 @@ def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):
     printed = campaign(tiny, "models", env=os.environ | {"HF_HUB_OFFLINE": "1"}, fails=True)
     assert "PlanError: nothing is downloaded: this campaign cannot be measured here" in printed
     assert "disk: 1000000000.0 GB needed" in printed
-    assert "--configfile config/demo.yaml" in printed
+    assert "--configfile config/synthetic.yaml" in printed
 
 
 @pytest.mark.parametrize(
@@ -414,13 +363,13 @@ def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):
         ),
         ("study-methods", "paper", {"fetch_model": 3}),
         ("study-types", "paper", {"measure_block": 39, "fetch_model": 5, "quantize_model": 6}),
-        # Three suites, three targets, one draft, two repeats; two engines.
+        # Three suites, three targets, one draft, three repeats; two engines.
         (
             "artefact",
             "paper",
-            {"measure_block": 3 * 3 * 2, "build_engine": 2, "judge_divergences": 3},
+            {"measure_block": 3 * 3 * 3, "build_engine": 2, "judge_divergences": 3},
         ),
-        ("artefact", "suite_march_tools", {"measure_block": 6}),
+        ("artefact", "suite_march_tools", {"measure_block": 9}),
     ],
 )
 def test_a_shipped_configuration_plans_its_jobs(
@@ -435,8 +384,8 @@ def test_a_campaign_measures_suites_by_both_protocols(measured, tiny, campaign):
     tools = {"drafts": ["none", "draft"], "prompts": [], "protocol": "published"}
     tiny["suites"]["tools"] = tiny["suites"]["S"] | tools
     tiny["campaign"]["suites"].append("tools")
-    assert jobs(campaign(tiny, "-n", "paper"))["measure_block"] == 1
-    campaign(tiny, "paper")
+    assert jobs(campaign(tiny, "-n", "tables"))["measure_block"] == 1
+    campaign(tiny, "tables")
     rates = read_runs(measured / "results/tiny/runs.parquet").set_index("suite")
     assert set(rates.loc["tools", "protocol"]) == {"published"}
     assert set(rates.loc[["S", "N"], "protocol"]) == {"paired"}
@@ -447,14 +396,6 @@ def test_a_campaign_measures_suites_by_both_protocols(measured, tiny, campaign):
     table = (measured / "paper/tables/protocols.tex").read_text()
     assert "the study's commands, built-cpu" in table
     assert "llama-server, built-cpu" in table
-
-
-def test_a_wrong_config_is_one_line_and_no_traceback(tiny, campaign, tmp_path):
-    tiny["suites"]["S"]["targets"] = ["tagret"]
-    printed = campaign(tiny, "-n", fails=True)
-    assert "suites.S.targets: unknown model 'tagret'; did you mean 'target'?" in printed
-    assert "Traceback" not in printed
-    assert not (tmp_path / "results").exists()
 
 
 @needs_tex
@@ -476,7 +417,8 @@ def test_without_tex_everything_else_is_made_and_a_line_says_how_to_install_it(
         if path:
             (tmp_path / "bin").mkdir(exist_ok=True)
             (tmp_path / "bin" / tool).symlink_to(path)
-    shutil.rmtree(measured / "paper")
+    for name in ("main.pdf", "tables/speculation.tex"):
+        (measured / "paper" / name).unlink()
     printed = campaign(tiny, "paper", env=os.environ | {"PATH": str(tmp_path / "bin")})
     assert "paper/main.pdf is not made without latexmk: on Debian or Ubuntu `apt-get" in printed
     assert (measured / "paper/tables/speculation.tex").exists()
@@ -489,13 +431,6 @@ def test_a_path_with_shell_code_is_only_a_path(measured, tiny, campaign, tmp_pat
     tiny["model_sets"]["tiny"]["hostile"] = {"kind": "path", "path": str(hostile)}
     campaign(tiny, "results/models/tiny/hostile.json")
     assert not list(tmp_path.rglob("pwned"))
-
-
-def test_a_damaged_table_of_runs_is_refused_by_name(measured, tiny, campaign):
-    path = measured / "results/tiny/runs.parquet"
-    path.write_bytes(path.read_bytes()[:-10])
-    printed = campaign(tiny, "paper", "--forcerun", "analyse_runs", fails=True)
-    assert "SchemaError: results/tiny/runs.parquet is not a readable parquet file" in printed
 
 
 @pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])

@@ -2,6 +2,8 @@
 
 import argparse
 import json
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from specmoe.config.hosts import Hosts
 from specmoe.config.matrix import blocks_in_order
 from specmoe.config.schema import read_config
 from specmoe.files import named_if_damaged, read_record
+from specmoe.measure.again import second_of
 from specmoe.plan.machines import collect, collect_machines, refuse_other_kinds
 
 
@@ -26,13 +29,23 @@ def main() -> None:
         config = read_config(args.config)
         blocks = blocks_in_order(config, gpu=False)  # the same ids with a GPU
         files = [args.machines / f"{block.block}.json" for block in blocks]
-        machines = [_read(file) for file in files]
+        # Of blocks that were measured a second time, perhaps elsewhere.
+        second = [second_of(args.machines / "again", block.block) for block in blocks]
+        machines = [_read(file) for file in [*files, *filter(Path.exists, second)]]
         if config.campaign.hosts == Hosts.SAME:
             refuse_other_kinds(machines)
         facts = collect_machines(machines)
     else:
-        facts = collect([_read(file) for file in args.hosts])
+        facts = collect([_read(file) for file in args.hosts], _elsewhere(args.out))
     args.out.write_text(json.dumps(facts, indent=1) + "\n")
+
+
+def _elsewhere(out: Path) -> Iterator[dict[str, Any]]:
+    """Give the descriptions before each repeat of the other campaigns, as far as readable."""
+    for file in out.parent.parent.glob("*/hosts/r*.json"):
+        if file.parents[1] != out.parent:
+            with suppress(errors.SpecmoeError):
+                yield _read(file)
 
 
 def _read(file: Path) -> dict[str, Any]:

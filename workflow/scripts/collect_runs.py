@@ -16,13 +16,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
     parser.add_argument("--records", required=True, type=Path, help="folder of all blocks' records")
+    parser.add_argument("--again", required=True, type=Path, help="folder of second records")
     parser.add_argument("--suite", help="the table is that of this suite alone")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
     config = read_config(args.config)
     suites = [args.suite] if args.suite else config.campaign.suites
     records = record_files(args.records, config, suites)
-    rows, table = collect_records(records, config.campaign.name)
+    twice = {record: args.again / record.relative_to(args.records) for record in records}
+    again = {record: second for record, second in twice.items() if second.exists()}
+    rows, table = collect_records(records, config.campaign.name, again)
     if config.campaign.hosts == Hosts.ONE:
         refuse_mixed_hosts(rows)
     refuse_other_runs(rows, config, suites, "delete their blocks' records and run snakemake again")

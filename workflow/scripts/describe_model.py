@@ -1,6 +1,7 @@
 """Read a model file back, check what it is, and write it down."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 from specmoe import errors
@@ -18,6 +19,8 @@ def main() -> None:
     parser.add_argument("--digests", type=Path, help="of its parts if known, one a line")
     parser.add_argument("--sha256", nargs="+", help="of its parts, as the config says")
     parser.add_argument("--family", help="what the config says of its network, as JSON")
+    parser.add_argument("--origin", default="", help="where it is from, for its card")
+    parser.add_argument("--licence", default="", help="of its weights, for its card")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
     digest = None
@@ -29,7 +32,7 @@ def main() -> None:
         check_digest(card, digest_of_parts(args.sha256), args.model)
     if args.family:
         check_family(card, Family.model_validate_json(args.family), args.model)
-    save_card(card, args.out)
+    save_card(replace(card, origin=args.origin, licence=args.licence), args.out)
     remember(args.model, str(card.sha256))
 
 

@@ -10,6 +10,7 @@ from specmoe.analysis.profile import speculation_profile
 from specmoe.config.schema import read_config
 from specmoe.files import replace_text, sha256_of
 from specmoe.runs.schema import SCHEMA_VERSION, read_runs
+from specmoe.words import counted
 
 
 def main() -> None:
@@ -28,7 +29,7 @@ def main() -> None:
     }
     profile = speculation_profile(usual_runs(runs, config), about)
     replace_text(args.out, json.dumps(profile, ensure_ascii=False, indent=1) + "\n")
-    print(f"{args.out}: {len(profile['settings'])} settings")
+    print(f"{args.out}: {counted(len(profile['settings']), 'setting')}")
 
 
 if __name__ == "__main__":

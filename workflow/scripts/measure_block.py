@@ -3,28 +3,17 @@
 It reads the block as JSON from its standard input.
 """
 
-import json
 import sys
-import time
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.config.block import Block, Protocol
+from specmoe.commentary import Commentary
+from specmoe.config.block import Block
+from specmoe.config.gate import Gate
 from specmoe.config.parse import parse
-from specmoe.engine.job import (
-    alone_on_its_host,
-    engine_job,
-    job_of,
-    log_of_job,
-    provenance,
-    refuse_without_template,
-)
-from specmoe.files import replace_text
-from specmoe.measure import paired, study_commands
-from specmoe.measure.file_state import unchanged
-from specmoe.plan.progress import describe_progress
-
-PROTOCOLS = {Protocol.PAIRED: paired, Protocol.PUBLISHED: study_commands}
+from specmoe.engine.job import engine_job
+from specmoe.measure.block_job import measure_block, summary
+from specmoe.plan.progress import Running, describe_progress
 
 
 def main() -> None:
@@ -37,22 +26,20 @@ def main() -> None:
     parser.add_argument("--plan", required=True, type=Path, help="plan.json of the campaign")
     parser.add_argument("--records", required=True, type=Path, help="folder of all blocks' records")
     args = parser.parse_args()
-    made_by = provenance(args.engine, args.target_card, args.draft_card)
     block = parse(Block, sys.stdin.read())  # of a thousand prompts it fits no command line
-    if block.sends_chats:
-        refuse_without_template(args.target_card, block.target)
-    protocol = PROTOCOLS[block.protocol]
-    digests = {args.target: made_by["target_sha256"]}
-    if args.draft:
-        digests[args.draft] = made_by["draft_sha256"]
-    with log_of_job(args.log), alone_on_its_host(args, block.environment), unchanged(digests):
-        began = time.perf_counter()
-        record = protocol.measure(block, job_of(args, args.draft))
-        record["elapsed_s"] = time.perf_counter() - began
-    record["provenance"] = made_by
-    replace_text(args.out, json.dumps(record, ensure_ascii=False) + "\n")
+
+    def left(taken_s: float, in_all_s: float) -> str:
+        running = Running(block.block, taken_s, in_all_s)
+        return describe_progress(args.plan, args.records, running)
+
+    # Without retries nothing is measured again, see `measure_again.py`.
+    last = not Gate.model_validate(block.gate).retries
+    commentary = Commentary(block.block, block.runs, left, plan=args.plan, last_chance=last)
+    record = measure_block(block, args, commentary)
     progress = describe_progress(args.plan, args.records)
-    print(f"{progress}: {block.block}: {protocol.summary(record['runs'])}", flush=True)
+    print(
+        f"{progress}: {block.block}: {summary(record)}{commentary.end(record['runs'])}", flush=True
+    )
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from specmoe.analysis.summaries import with_speedups
 from specmoe.config.schema import read_config
 from specmoe.errors import MeasurementError
 from specmoe.files import replace_text
+from specmoe.runs.disturbed import undisturbed
 from specmoe.runs.schema import read_runs
 
 
@@ -25,7 +26,7 @@ def main() -> None:
     parser.add_argument("--out", required=True, type=Path, help="the overlay")
     args = parser.parse_args()
     config = read_config(args.config)
-    runs = read_runs(args.runs)
+    runs = undisturbed(read_runs(args.runs))
     if machine_varies(runs, config):
         raise MeasurementError(
             "the machine is what varies in this campaign (campaign.hosts: any): more machines make"

@@ -6,8 +6,6 @@ from math import exp, nan
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from specmoe.analysis.advice import ADVICE_COLUMNS
 from specmoe.analysis.advice_text import advice_values, describe_advice
@@ -15,7 +13,6 @@ from specmoe.analysis.categories import (
     compare_categories,
     gaps_between_categories,
     how_texts_end,
-    repetition,
 )
 from specmoe.analysis.category_text import describe_categories
 from specmoe.analysis.intervals import interval_over_prompts, ratio_of_prompts
@@ -147,7 +144,20 @@ def test_texts_that_end_are_counted_with_those_that_end_at_once():
     runs.loc[alone, "generated"] = [1, 10, 64, 64, 64, 64]
     found = how_texts_end(runs.assign(stop="eos")).set_index("draft").loc["none"]
     assert (found["ended"], found["at_once"], found["shortest"]) == (0.5, 1, 1)
-    assert how_texts_end(runs.assign(workload=None)).empty
+    assert how_texts_end(runs.assign(workload=None, past_end=None)).empty
+    cut = runs.assign(workload=None, prompt="passage-64")
+    assert how_texts_end(cut).empty
+
+
+def test_endings_of_texts_of_no_workload_have_no_speedup_of_their_own():
+    analysis = with_categories()
+    texts = analysis.endings.assign(workload=np.nan)
+    assert ending_cells(replace(analysis, endings=texts))["speedup"].isna().all()
+
+
+def test_texts_of_no_workload_are_counted_where_their_end_is_known():
+    runs = compared({"code": [0.1, 0.2]}).assign(workload=None)
+    assert (how_texts_end(runs)["past_end_runs"] > 0).all()
     assert len(how_texts_end(runs.assign(workload=None, stop="eos"))) == 2
 
 
@@ -158,21 +168,6 @@ def test_a_run_without_a_rate_has_no_speedup_and_spoils_none():
     found = with_speedups(runs)
     assert len(found) == 4
     assert found["speedup"].notna().all()
-
-
-def test_repetition_by_hand():
-    assert repetition([1, 2, 3]) == 0
-    assert repetition(range(10)) == 0
-    # Five 4-grams of one kind: four of them repeat the first.
-    assert repetition([7] * 8) == 4 / 5
-    # 1234 1234: 1234 comes twice among five.
-    assert repetition([1, 2, 3, 4, 1, 2, 3, 4]) == pytest.approx(1 / 5)
-
-
-@given(st.lists(st.integers(0, 3), max_size=60))
-def test_repetition_is_a_share_and_doubling_a_text_never_lowers_it(tokens):
-    assert 0 <= repetition(tokens) < 1
-    assert repetition(tokens * 2) >= repetition(tokens) or len(tokens) < 4
 
 
 def test_the_advice_names_the_categories_that_gain_and_lose():

@@ -11,6 +11,7 @@ from specmoe.analysis.intervals import (
     interval_over_prompts,
     joint_intervals,
     joint_quantile,
+    log_means,
     ratio_of_speedups,
     student_quantile,
 )
@@ -99,12 +100,12 @@ def test_the_interval_of_one_among_many_is_wider_than_its_own():
 
 
 def test_pooling_makes_the_joint_quantile_smaller_than_bonferronis_and_never_larger():
-    assert joint_quantile(3, 6, 0.95) == pytest.approx(stats.t.ppf(1 - 0.05 / 4, 2))
-    for blocks in (2, 3, 5, 10, 30):
+    assert joint_quantile(2, 6, 0.95) == pytest.approx(stats.t.ppf(1 - 0.05 / 4, 2))
+    for degrees in (1, 2, 4, 9, 29):
         for cells in range(1, 30):
-            bonferroni = stats.t.ppf(1 - 0.05 / 2 / cells, blocks - 1)
-            own = stats.t.ppf(0.975, blocks - 1)
-            assert own * 0.999 <= joint_quantile(blocks, cells, 0.95) <= bonferroni * 1.001
+            bonferroni = stats.t.ppf(1 - 0.05 / 2 / cells, degrees)
+            own = stats.t.ppf(0.975, degrees)
+            assert own * 0.999 <= joint_quantile(degrees, cells, 0.95) <= bonferroni * 1.001
 
 
 def test_a_cell_of_one_block_has_no_interval_and_narrows_no_other():
@@ -153,3 +154,20 @@ def test_a_prompt_that_a_block_lacks_is_left_out_for_other_prompts():
     expected = interval_over_prompts(complete, 0.95)
     assert interval_over_prompts(lacking, 0.95) == pytest.approx(expected)
     assert np.isnan(interval_over_prompts(lacking[lacking["prompt"] != "p1"], 0.95)).all()
+
+
+def test_a_block_that_lacks_a_pair_stands_where_its_other_prompts_put_it():
+    # Blocks at 0, 0.1, 0.2; prompts at −0.5, 0, 0.5, without noise.
+    full = pairs([[block + prompt for prompt in (-0.5, 0.0, 0.5)] for block in (0.0, 0.1, 0.2)])
+    lacking = full.drop(index=[2, 3])
+    assert log_means(lacking).tolist() == pytest.approx([0.0, 0.1, 0.2])
+    assert interval_of_speedup(lacking, 0.95) == pytest.approx(interval_of_speedup(full, 0.95))
+    # The plain mean of the first block would be that of its slower prompts.
+    assert np.log(lacking["speedup"]).groupby(lacking["block"]).mean().iloc[0] == pytest.approx(
+        -0.25
+    )
+
+
+def test_blocks_that_share_no_prompt_keep_their_plain_means():
+    apart = pairs([[0.1, 0.3], [0.2, 0.4]]).iloc[[0, 3]]
+    assert log_means(apart).tolist() == pytest.approx([0.1, 0.4])

@@ -19,7 +19,8 @@ def test_the_cells_of_targets_with_several_methods_are_compared():
     assert len(methods) == 7
     assert methods.groupby("target")["method"].nunique().to_dict() == {"moe_q4": 4, "dense_4b": 2}
     fastest = methods[methods["best"]].set_index("target")["speedup"].round(2).to_dict()
-    assert fastest == {"moe_q4": 1.6, "dense_4b": 0.98}
+    # N-grams that drafted nothing reach 0.98 on the dense target, and are not the fastest.
+    assert fastest == {"moe_q4": 1.6, "dense_4b": 0.9}
 
 
 def test_several_draft_models_and_methods_of_different_suites_are_not_compared():

@@ -105,7 +105,7 @@ def test_repeating_ends_at_the_precision_or_at_the_limit():
     assert wanted(narrow) == wanted(wide, at_limit) == {}
     assert wanted(wide) == {"B/t/d/g4": SETTINGS.repeats_limit}
     text = describe_repeats(spread_of_cells(cell(wide), SETTINGS), {}, at_limit, "overlay.yaml")
-    assert "1 of 1 cells need more than statistics.repeats_limit = 3" in text
+    assert "1 of 1 cell needs more than statistics.repeats_limit = 3" in text
 
 
 def test_a_cell_of_one_block_is_first_brought_to_the_fewest():

@@ -38,6 +38,7 @@ def run(name, rate, *, draft="none", gamma=0, prompt="passage-64", repeat=0, bas
         "n_predict": 64,
         "generated": 64,
         "tokens_per_second": rate,
+        "taken_away": None,
         "rounds": 10,
         "drafted": 40,
         "accepted": 20,
@@ -206,12 +207,12 @@ def test_a_method_that_never_drafts_has_a_speedup_and_null_counts_by_round(runs)
 
 
 def test_one_block_has_no_interval():
-    pairs = pd.DataFrame({"speedup": [1.0, 2.0], "block": ["b", "b"]})
+    pairs = pd.DataFrame({"speedup": [1.0, 2.0], "block": ["b", "b"], "prompt": "p"})
     assert np.isnan(interval_of_speedup(pairs, 0.95)).all()
 
 
 def test_runs_of_one_block_do_not_narrow_the_interval():
-    spread = pd.DataFrame({"speedup": [1.0, 2.0, 1.5], "block": ["a", "b", "c"]})
+    spread = pd.DataFrame({"speedup": [1.0, 2.0, 1.5], "block": ["a", "b", "c"], "prompt": "p"})
     repeated = pd.concat([spread] * 20)
     assert interval_of_speedup(repeated, 0.95) == pytest.approx(interval_of_speedup(spread, 0.95))
 
@@ -234,7 +235,7 @@ ratios = st.lists(st.floats(0.1, 10), min_size=2, max_size=6)
 
 @given(speedups=ratios, factor=st.floats(0.1, 10))
 def test_an_interval_has_the_blocks_mean_in_its_middle_and_scales(speedups, factor):
-    pairs = pd.DataFrame({"speedup": speedups, "block": range(len(speedups))})
+    pairs = pd.DataFrame({"speedup": speedups, "block": range(len(speedups)), "prompt": "p"})
     low, high = interval_of_speedup(pairs, 0.95)
     mean = geometric_mean(np.array(speedups))
     assert np.sqrt(low * high) == pytest.approx(mean)

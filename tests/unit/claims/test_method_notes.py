@@ -1,4 +1,4 @@
-"""Notes on a method, each with its numbers on the study's rows, the demo's, and rows by hand."""
+"""Notes on a method, each with its numbers on rows of the study, of a campaign, and by hand."""
 
 import json
 from dataclasses import replace
@@ -12,6 +12,7 @@ from specmoe.analysis.summaries import with_speedups
 from specmoe.claims.method_notes import (
     method_notes,
     note_baselines,
+    note_builds,
     note_constant_rate,
     note_full_acceptance,
     note_length_unit,
@@ -23,6 +24,7 @@ from specmoe.config.load import load
 from specmoe.config.matrix import PUBLISHED_PASSAGE
 from specmoe.models.card import ModelCard, load_cards
 from specmoe.models.expected_sizes import card_of_entry
+from specmoe.runs.disturbed import undisturbed
 from specmoe.runs.schema import read_runs
 from specmoe.runs.study_csv import host_of_study
 
@@ -41,13 +43,14 @@ NOTES = (
     "Prompt lengths count words instead of tokens",
     "The rate does not depend on the acceptance rate",
     "Models are not what the text says",
+    "Rows do not say which build made them",
 )
 
 
 def notes_of(runs, config, cards, host, stated):
     """Return the notes on a campaign, by their words."""
     analysis = analysis_of_runs(runs, config, cards, host)
-    notes = method_notes(runs, with_speedups(runs), analysis, cards, WORDS, stated)
+    notes = method_notes(runs, with_speedups(undisturbed(runs)), analysis, cards, WORDS, stated)
     return notes.set_index("note")
 
 
@@ -60,8 +63,8 @@ def published(_study, tmp_path_factory):
 
 
 @pytest.fixture
-def demo(study):
-    folder = ROOT / "resources/campaigns/demo"
+def synthetic(study):
+    folder = ROOT / "resources/campaigns/synthetic"
     config = load(merge(study, yaml.safe_load((folder / "campaign.yaml").read_text())), ROOT)
     cards = load_cards(folder / "models.json")
     host = json.loads((folder / "host.json").read_text())
@@ -71,7 +74,8 @@ def demo(study):
 def run(**other: Any) -> dict[str, Any]:
     """Return a row of a run with a draft: 10 rounds of 4 drafted tokens, half of them accepted."""
     row = {
-        "protocol": "paired", "engine": "built", "suite": "S", "block": "S/0", "run": "S/0/code",
+        "protocol": "paired", "engine": "built", "engine_commit": "0123", "suite": "S",
+        "block": "S/0", "run": "S/0/code",
         "target": "target", "draft": "draft", "gamma": 4, "prompt": "code", "temperature": 0.0,
         "n_prompt": 12, "prompt_ms": 5.0, "decode_ms": 500.0, "tokens_per_second": 60.0,
         "rounds": 10, "drafted": 40, "accepted": 20, "baseline": None, "target_sha256": "a",
@@ -122,9 +126,12 @@ def test_every_note_applies_to_the_published_study_with_its_numbers(published):
         NOTES[4]: "Of 18 groups, acceptance rates differ most for MoE Q4 with draft 0.8B at draft"
         " length 8: 12 runs at 1.1 % give 65.2 tok/s, 18 at 100.0 % give 66.9. With 8.30 times the"
         " tokens a round the rate is 1.03 times as high.",
-        NOTES[5]: "The models differ from the text in 9 of 12 facts. MoE Q4: type UD-Q4_K_XL, not"
-        f" Q4_K_M, {moe}; MoE Q8: type UD-Q8_K_XL, not Q8_0, {moe}; 0.8B: type UD-Q8_K_XL, not"
-        " Q8_0; 2B: type UD-Q8_K_XL, not Q8_0; Dense 2B: type UD-Q8_K_XL, not Q8_0.",
+        NOTES[5]: "The models differ from the text in 9 of 12 facts, 5 by the authors'"
+        " discovered_paths.json, commit 4a72d16 and 4 by the published configuration. MoE Q4: type"
+        f" UD-Q4_K_XL, not Q4_K_M, {moe}; MoE Q8: type UD-Q8_K_XL, not Q8_0, {moe}; 0.8B: type"
+        " UD-Q8_K_XL, not Q8_0; 2B: type UD-Q8_K_XL, not Q8_0; Dense 2B: type UD-Q8_K_XL, not"
+        " Q8_0.",
+        NOTES[6]: "306 of 306 rows have no commit of the engine; it is llama.cpp b8240 or b8280.",
     }
     assert published.loc[NOTES[5], "basis"] == (
         "Table 2 and Section 2.3 of the study, against the files' names and families in the"
@@ -132,15 +139,15 @@ def test_every_note_applies_to_the_published_study_with_its_numbers(published):
     )
 
 
-def test_no_note_applies_to_the_demo_and_each_has_its_numbers(demo):
-    assert not demo["applies"].any()
-    assert demo["finding"].to_dict() == {
+def test_no_note_applies_to_the_synthetic_campaign_and_each_has_its_numbers(synthetic):
+    assert not synthetic["applies"].any()
+    assert synthetic["finding"].to_dict() == {
         NOTES[0]: "Suite F sends 32, 64, 128, 256, 512 and 1024 tokens, as it says.",
         NOTES[1]: "The target accepts every drafted token in 0 of 144 runs of suite B, 0 of 72 runs"
         " of suite D, 0 of 18 runs of suite F, 0 of 12 runs of suite K and 0 of 48 runs of"
         " suite M.",
-        NOTES[2]: "0 of 336 runs with a draft have no baseline of their own prompt. Mean rates"
-        " without a draft in suites without drafts, then in all suites: Dense 4B 778.72 and 778.72;"
+        NOTES[2]: "0 of 324 runs with a draft have no baseline of their own prompt. Mean rates"
+        " without a draft in suites without drafts, then in all suites: Dense 4B 776.48 and 776.48;"
         " Dense 9B 188.04 and 188.04; MoE Q4 390.98 and 404.65; MoE Q8 312.37 and 312.37.",
         NOTES[3]: "0 of 18 runs with a draft and a prompt of stated length state it in words."
         " n_prompt counts words in 0 of 336 runs with a draft.",
@@ -150,6 +157,7 @@ def test_no_note_applies_to_the_demo_and_each_has_its_numbers(demo):
         NOTES[5]: "The study's text does not describe these models. Their files say: Dense 0.8B"
         " F16; Dense 9B F16; Stranger F16; 0.8B Q8_0; 2B Q8_0; Dense 2B Q8_0; Dense 4B Q8_0; MoE Q4"
         " Q4_K_M, 8 of 32 experts; MoE Q8 Q8_0, 8 of 32 experts.",
+        NOTES[6]: "0 of 582 rows have no commit of the engine.",
     }
 
 
@@ -288,19 +296,31 @@ def test_runs_of_two_engines_are_not_compared():
 
 
 def test_a_fact_that_differs_from_the_card_is_named_and_one_that_does_not_is_not():
-    columns = ["model", "quantity", "printed", "source"]
-    facts = [("target", "type", "Q8_0", "Table 2"), ("target", "experts", "128", "Section 2")]
+    columns = ["model", "quantity", "printed", "source", "against"]
+    facts = [
+        ("target", "type", "Q8_0", "Table 2", "a list"),
+        ("target", "experts", "128", "Section 2", "the network"),
+    ]
     stated = Stated("4", pd.DataFrame(facts, columns=columns))
     note = note_models({"target": card()}, LABELS, stated)
     assert note.applies
     assert note.finding == (
-        "The models differ from the text in 1 of 2 facts. Big: experts 32, not 128."
+        "The models differ from the text in 1 of 2 facts, 1 by the network. Big: experts 32, not"
+        " 128."
     )
     assert note.basis == "Table 2 and Section 2 of the study, against the models' files"
     same = Stated("4", stated.models.iloc[:1])
     assert note_models({"target": card()}, LABELS, same).finding == (
         "The models differ from the text in 0 of 1 facts."
     )
+
+
+def test_rows_without_a_commit_are_counted_with_their_engine():
+    rows = frame(run(), run(engine="b1 or b2", engine_commit="unknown"))
+    note = note_builds(rows)
+    assert note.applies
+    assert note.finding == "1 of 2 rows have no commit of the engine; it is b1 or b2."
+    assert not note_builds(rows[:1]).applies
 
 
 def test_every_model_of_the_study_has_its_type_stated_once(study):

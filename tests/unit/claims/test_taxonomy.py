@@ -79,7 +79,7 @@ ONE = {
     "needs": "a second model",
     "hybrids": "yes, with replays",
     "status": "measured",
-    "config": "config/demo.yaml",
+    "config": "config/synthetic.yaml",
 }
 ABSENT = {"methods": [], "config": "", "status": "absent", "remark": "It is a secret."}
 
@@ -216,11 +216,11 @@ def system(**changes):
 @pytest.mark.parametrize(
     ("seen", "words"),
     [
-        ({}, "runnable (config/demo.yaml)"),
+        ({}, "runnable (config/synthetic.yaml)"),
         ({DRAFT: Seen.OWN}, "measured"),
         ({DRAFT: Seen.IMPOSED}, "cost measured"),
-        ({frozenset({Method.MTP}): Seen.OWN}, "runnable (config/demo.yaml)"),
-        ({frozenset({"ngram-mod", "draft-simple"}): Seen.OWN}, "runnable (config/demo.yaml)"),
+        ({frozenset({Method.MTP}): Seen.OWN}, "runnable (config/synthetic.yaml)"),
+        ({frozenset({"ngram-mod", "draft-simple"}): Seen.OWN}, "runnable (config/synthetic.yaml)"),
     ],
 )
 def test_a_row_says_measured_only_if_the_campaign_has_its_runs(seen, words):
@@ -230,12 +230,18 @@ def test_a_row_says_measured_only_if_the_campaign_has_its_runs(seen, words):
 def test_the_relative_of_a_system_is_not_the_system():
     relative = system(nearest=True, remark="Smaller.")
     assert measured_here(relative, {DRAFT: Seen.OWN}, "measured") == "relative: measured"
-    assert measured_here(relative, {}, "measured") == "relative: runnable (config/demo.yaml)"
+    assert measured_here(relative, {}, "measured") == "relative: runnable (config/synthetic.yaml)"
+
+
+def test_a_system_that_its_draft_makes_is_measured_in_its_campaigns_alone():
+    distilled = system(campaigns=["trained"])
+    assert measured_here(distilled, {DRAFT: Seen.OWN}, "measured", "trained") == "measured"
+    assert measured_here(distilled, {DRAFT: Seen.OWN}, "measured", "mine").startswith("runnable")
 
 
 def test_what_only_runs_is_never_measured():
     own = system(status="runnable")
-    assert measured_here(own, {DRAFT: Seen.OWN}, "measured") == "runnable (config/demo.yaml)"
+    assert measured_here(own, {DRAFT: Seen.OWN}, "measured") == "runnable (config/synthetic.yaml)"
 
 
 def test_what_is_absent_stays_absent():

@@ -1,8 +1,9 @@
-"""`methods: all` stands for what the targets and the drafts can do, and no more."""
+"""`methods: all` and `template: auto` stand for what the models' files are made for."""
 
 import pytest
 
 from specmoe.config.all_methods import FilesSay
+from specmoe.config.block import Stop, Template
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.config.methods import Method
@@ -26,9 +27,13 @@ def mine(study):
 
 
 def files(config):
-    """Say that one target has a block, and what the drafts' files are."""
+    """Say that one target has a block and no chat template, and what the drafts' files are."""
     kinds = {"head": Method.EAGLE3, "table": Method.NGRAM_CACHE}
-    return FilesSay(lambda model: model == "blocked", lambda model: kinds.get(model, Method.DRAFT))
+    return FilesSay(
+        has_block=lambda model: model == "blocked",
+        method_of=lambda model: kinds.get(model, Method.DRAFT),
+        has_template=lambda model: model != "blocked",
+    )
 
 
 def drafting(data, root):
@@ -66,3 +71,32 @@ def test_files_that_say_nothing_are_plain_models(mine, root):
     mine["suites"]["mine"] |= {"targets": ["blocked"], "drafts": ["head"]}
     blocks = list_blocks(load(mine, root), gpu=False)
     assert {block.draft for block in blocks} == {"head", *NGRAMS}
+
+
+def test_texts_are_chats_until_the_end_where_the_targets_file_has_a_template(mine, root):
+    mine["suites"]["mine"] |= {"targets": ["plain", "blocked"], "workloads": ["texts"]}
+    del mine["suites"]["mine"]["prompts"]
+    blocks = list_blocks(load(mine, root, files), gpu=False)
+    assert {(block.target, block.sendings["texts"].template, block.stop) for block in blocks} == {
+        ("plain", Template.CHAT, Stop.EOS),
+        ("blocked", Template.RAW, Stop.LENGTH),
+    }
+    categories = {source.category for source in blocks[0].prompts}
+    assert categories == {"facts", "code", "reasoning", "Chinese", "editing"}
+
+
+def test_a_stated_length_holds_for_chats_too(mine, root):
+    mine["suites"]["mine"] |= {"targets": ["plain"], "workloads": ["texts"], "prompts": []}
+    mine["workloads"]["texts"]["stop"] = "length"
+    [stop] = {block.stop for block in list_blocks(load(mine, root, files), gpu=False)}
+    assert stop is Stop.LENGTH
+
+
+def test_what_files_said_of_chats_is_recorded(mine, root):
+    mine["suites"]["mine"] |= {"targets": ["blocked"], "workloads": ["texts"], "prompts": []}
+    config = load(mine, root, files)
+    assert config.workloads["texts"].untemplated == ["blocked"]
+    assert config.prompt_label("texts-code") == "Code"
+    recorded = config.model_dump(mode="json", exclude_unset=True)
+    recorded["campaign"]["source"] = "cached"
+    assert load(recorded, root).workloads["texts"].untemplated == ["blocked"]

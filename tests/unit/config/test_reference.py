@@ -45,7 +45,7 @@ def test_a_shipped_file_names_the_schema_and_follows_it(file):
         {"suites": {"B": {"gamas": [4]}}},
         {"engines": {"mine": {"source": "path", "paht": "/opt"}}},
         {"model_sets": {"mine": {"target": {"kind": "path", "file": "a.gguf"}}}},
-        {"model_sets": {"demo": {"moe": {"recipe": {"layer": 4}}}}},
+        {"model_sets": {"synthetic": {"moe": {"recipe": {"layer": 4}}}}},
         {"suites": {"no spaces": {}}},
     ],
 )

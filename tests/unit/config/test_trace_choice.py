@@ -31,8 +31,8 @@ def chosen(data, root) -> Demonstration:
     return found
 
 
-def test_the_first_pair_of_the_campaign_is_decoded_unless_another_is_named(demo, root):
-    what = chosen(demo, root)
+def test_the_first_pair_of_the_campaign_is_decoded_unless_another_is_named(synthetic, root):
+    what = chosen(synthetic, root)
     block = what.block
     assert (block.target, block.draft, what.side.gamma) == ("moe_q4", "draft_0.8b", 4)
     assert (what.target_label, what.draft_label, what.prompt_label) == (
@@ -45,42 +45,44 @@ def test_the_first_pair_of_the_campaign_is_decoded_unless_another_is_named(demo,
     assert what.synthetic
 
 
-def test_the_prompt_is_the_first_that_the_campaign_sends_to_the_pair(demo, root):
-    demo["suites"]["B"]["prompts"] = ["chinese", "code"]
-    assert chosen(demo, root).block.prompts[0].prompt == "chinese"
-    demo["trace"] = {"target": "dense_9b"}  # suite D sends it the texts of the study
-    assert chosen(demo, root).block.prompts[0].prompt == "short_factual"
-    demo["trace"] = {"prompt": "code"}
-    assert chosen(demo, root).prompt_label == "Code"
+def test_the_prompt_is_the_first_that_the_campaign_sends_to_the_pair(synthetic, root):
+    synthetic["suites"]["B"]["prompts"] = ["chinese", "code"]
+    assert chosen(synthetic, root).block.prompts[0].prompt == "chinese"
+    synthetic["trace"] = {"target": "dense_9b"}  # suite D sends it the texts of the study
+    assert chosen(synthetic, root).block.prompts[0].prompt == "short_factual"
+    synthetic["trace"] = {"prompt": "code"}
+    assert chosen(synthetic, root).prompt_label == "Code"
 
 
-def test_a_pair_that_gets_no_text_decodes_the_first_of_all(demo, root):
-    demo["campaign"]["suites"] = ["F"]
-    assert chosen(demo, root).block.prompts[0].prompt == next(iter(demo["prompts"]["texts"]))
+def test_a_pair_that_gets_no_text_decodes_the_first_of_all(synthetic, root):
+    synthetic["campaign"]["suites"] = ["F"]
+    assert chosen(synthetic, root).block.prompts[0].prompt == next(
+        iter(synthetic["prompts"]["texts"])
+    )
 
 
-def test_named_parts_are_taken_and_the_rest_is_the_first_pair_with_them(demo, root):
-    demo["trace"] = {"target": "dense_9b", "gamma": 7, "prompt": "code", "n_predict": 20}
-    block = chosen(demo, root).block
+def test_named_parts_are_taken_and_the_rest_is_the_first_pair_with_them(synthetic, root):
+    synthetic["trace"] = {"target": "dense_9b", "gamma": 7, "prompt": "code", "n_predict": 20}
+    block = chosen(synthetic, root).block
     assert (block.target, block.draft, block.sides) == (
         "dense_9b",
         "draft_0.8b",
         (Side(7, p_min=0.0, n_min=0),),
     )
     assert (block.prompts[0].prompt, block.n_predict) == ("code", 20)
-    demo["trace"] = {"draft": "draft_2b"}
-    block = chosen(demo, root).block
+    synthetic["trace"] = {"draft": "draft_2b"}
+    block = chosen(synthetic, root).block
     assert (block.target, block.draft) == ("moe_q4", "draft_2b")
 
 
-def test_a_pair_that_no_suite_measures_needs_both_names(demo, root):
-    demo["trace"] = {"target": "dense_2b"}
-    assert fault(demo, root) == (
+def test_a_pair_that_no_suite_measures_needs_both_names(synthetic, root):
+    synthetic["trace"] = {"target": "dense_2b"}
+    assert fault(synthetic, root) == (
         "config: trace: no suite of this campaign pairs 'dense_2b'; name both trace.target and"
         " trace.draft"
     )
-    demo["trace"]["draft"] = "draft_0.8b"
-    assert chosen(demo, root).block.target == "dense_2b"
+    synthetic["trace"]["draft"] = "draft_0.8b"
+    assert chosen(synthetic, root).block.target == "dense_2b"
 
 
 def test_a_method_takes_its_parameters_and_those_by_default(methods, root):
@@ -118,11 +120,11 @@ def test_a_chain_is_a_method(methods, root):
     assert what.drafted_by == "n-gram pool + MTP, γ = 4, n = 3, n-grams to 8, p ≥ 0.5"
 
 
-def test_a_method_without_a_file_drafts_for_any_campaign(demo, root):
-    demo["trace"] = {"method": "ngram-simple"}
-    assert chosen(demo, root).block.target == "moe_q4"
-    demo["campaign"]["suites"] = ["A"]
-    assert chosen(demo, root).block.methods == (Method.NGRAM_SIMPLE,)
+def test_a_method_without_a_file_drafts_for_any_campaign(synthetic, root):
+    synthetic["trace"] = {"method": "ngram-simple"}
+    assert chosen(synthetic, root).block.target == "moe_q4"
+    synthetic["campaign"]["suites"] = ["A"]
+    assert chosen(synthetic, root).block.methods == (Method.NGRAM_SIMPLE,)
 
 
 def test_a_campaign_without_draft_models_shows_its_first_method(methods, root):
@@ -197,13 +199,13 @@ def test_real_models_are_not_called_synthetic(study, root):
         ({"n_predict": 2}, "trace.n_predict: "),
     ],
 )
-def test_a_wrong_name_or_value_is_reported_with_its_place(demo, root, asked, message):
-    demo["trace"] = asked
-    assert f"config: {message}" in fault(demo, root)
+def test_a_wrong_name_or_value_is_reported_with_its_place(synthetic, root, asked, message):
+    synthetic["trace"] = asked
+    assert f"config: {message}" in fault(synthetic, root)
 
 
-def test_the_choice_survives_a_round_trip_as_json(demo, root):
-    what = chosen(demo, root)
+def test_the_choice_survives_a_round_trip_as_json(synthetic, root):
+    what = chosen(synthetic, root)
     assert "\n" not in what.to_json()
     assert parse(Demonstration, what.to_json()) == what
 

@@ -29,19 +29,19 @@ LINES = [
 
 
 @pytest.fixture
-def asked(demo, tmp_path):
-    """Return the demo's configuration with a suite that sends a file of these lines."""
+def asked(synthetic, tmp_path):
+    """Return the synthetic configuration with a suite that sends a file of these lines."""
 
     def configure(lines=LINES, suite=(), name="asked.jsonl", **more):
         file = tmp_path / name
         text = lines if isinstance(lines, str) else "".join(json.dumps(one) + "\n" for one in lines)
         file.write_text(text, encoding="utf-8")
         asked = {"kind": "file", "file": str(file), "template": "chat"}
-        demo["workloads"] = {"asked": asked | more}
-        demo["campaign"]["suites"] = ["W"]
+        synthetic["workloads"] = {"asked": asked | more}
+        synthetic["campaign"]["suites"] = ["W"]
         of_models = {"targets": ["moe_q4"], "drafts": ["draft_0.8b"], "gammas": [4]}
-        demo["suites"]["W"] = {"title": "W", "workloads": ["asked"]} | of_models | dict(suite)
-        return demo
+        synthetic["suites"]["W"] = {"title": "W", "workloads": ["asked"]} | of_models | dict(suite)
+        return synthetic
 
     return configure
 

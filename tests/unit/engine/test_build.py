@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from specmoe.config.backend import Backend
 from specmoe.config.engines import GitEngine, PathEngine, PypiEngine
 from specmoe.engine import build
+from specmoe.engine.binaries import ALL_BINARIES
 from specmoe.engine.build import make_engine
 from specmoe.engine.process import share_done
 from specmoe.engine.processor_probe import Outcome, ProbeResult
@@ -93,6 +95,54 @@ def test_sources_that_do_not_compile_end_in_one_line(make, repository):
         EngineError, match=r"llama\.cpp could not be compiled: cmake ended with code"
     ):
         make(entry)
+
+
+# A library of two sources that are merged and one that is not, and the programs that are built.
+LLAMA = """
+cmake_minimum_required(VERSION 3.14)
+project(llama.cpp CXX)
+add_library(llama-common chat-a.cpp chat-b.cpp sampling.cpp)
+foreach(program %s)
+    add_custom_target(${program} DEPENDS llama-common)
+endforeach()
+"""
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    """Compile three sources with the recipe; return the command of each file, and the log."""
+
+    def run(**sources: str) -> tuple[dict[str, str], str]:
+        folder, log = tmp_path / "sources", tmp_path / "log"
+        folder.mkdir()
+        (folder / "CMakeLists.txt").write_text(LLAMA % " ".join(ALL_BINARIES))
+        for name in ("chat_a", "chat_b", "sampling"):
+            (folder / f"{name.replace('_', '-')}.cpp").write_text(sources.get(name, ""))
+        flags = {"CMAKE_BUILD_TYPE": "Release", "CMAKE_EXPORT_COMPILE_COMMANDS": "ON"}
+        with log.open("w") as output:
+            build._compile(folder, tmp_path / "build", flags, output.fileno(), Backend.CPU)
+        commands = json.loads((tmp_path / "build/compile_commands.json").read_text())
+        return {Path(one["file"]).name: one["command"] for one in commands}, log.read_text()
+
+    return run
+
+
+def test_only_sources_that_the_recipe_names_are_merged_and_hardly_optimized(compiled):
+    commands, log = compiled(
+        chat_a="static int a() { return 0; }", chat_b="int b() { return a(); }"
+    )
+    assert commands.keys() == {"llama-common-chat.cpp", "sampling.cpp"}
+    optimized = {file: re.findall(r" -O\d", words)[-1] for file, words in commands.items()}
+    assert optimized == {"llama-common-chat.cpp": " -O1", "sampling.cpp": " -O3"}
+    assert "$ cmake --build" in log
+
+
+def test_sources_that_cannot_be_merged_are_compiled_one_by_one(compiled, caplog):
+    caplog.set_level("INFO")
+    same = "static int a() { return 0; }"
+    commands, _ = compiled(chat_a=same, chat_b=same)
+    assert commands.keys() == {"chat-a.cpp", "chat-b.cpp", "sampling.cpp"}
+    assert "does not compile with merged sources" in caplog.text
 
 
 @pytest.mark.parametrize(

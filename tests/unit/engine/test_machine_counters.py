@@ -1,6 +1,8 @@
 """Counters of the system: texts of Linux, nvidia-smi and macOS, and a real process."""
 
 import os
+import subprocess
+import sys
 
 import psutil
 import pytest
@@ -106,3 +108,9 @@ def test_every_thread_of_a_process_is_counted():
     assert counters.switches is not None
     assert os.getpid() in counters.switches
     assert len(counters.switches) == psutil.Process().num_threads()
+
+
+def test_without_a_process_the_time_is_that_of_the_tools_that_have_ended():
+    before = read_counters(None).server_s
+    subprocess.run([sys.executable, "-c", "sum(range(20_000_000))"], check=True)
+    assert read_counters(None).server_s > before

@@ -12,7 +12,9 @@ from specmoe.config.gate import Gate
 from specmoe.engine.machine_counters import TICK_S, Condition, Counters
 from specmoe.engine.taken_away import (
     Observation,
+    Rejection,
     Watch,
+    is_busy,
     measure_undisturbed,
     observe,
     was_taken_away,
@@ -79,6 +81,19 @@ def test_a_run_that_nothing_disturbed_is_accepted_however_slow(planted):
     assert was_taken_away(QUIET._replace(**planted), GATE) is None
 
 
+@pytest.mark.parametrize(
+    ("planted", "busy"),
+    [
+        ({"wait_share": 0.3}, True),
+        ({"wait_share": None, "others_share": 0.5}, True),
+        ({"steal_share": 0.2, "others_share": 0.5}, False),
+        ({"thermal_pressure": "heavy"}, False),
+    ],
+)
+def test_only_other_programs_make_a_machine_busy(planted, busy):
+    assert is_busy(QUIET._replace(**planted), GATE) == busy
+
+
 def test_a_run_of_which_nothing_is_known_is_accepted():
     assert was_taken_away(UNKNOWN, GATE) is None
 
@@ -142,14 +157,20 @@ def test_a_run_is_measured_until_it_is_accepted_and_no_more_often_than_asked(
     seen, attempt, again, rejected
 ):
     attempts, watch = iter(range(1, 10)), Plan(*seen)
-    measured = measure_undisturbed(lambda: next(attempts), lambda: watch, GATE)
+    said: list[Rejection] = []
+    measured = measure_undisturbed(lambda: next(attempts), lambda: watch, GATE, said.append)
+    assert [one.attempt for one in said] == list(range(1, again + rejected + 1))
+    # The last one says that no other attempt follows.
+    assert [one.again for one in said] == [True] * again + [False] * rejected
     assert (measured.result, measured.measured_again) == (attempt, again)
     assert measured.observation == seen[-1]
     assert (measured.taken_away is not None) == rejected
 
 
 def test_without_retries_a_run_is_observed_and_measured_once():
-    measured = measure_undisturbed(lambda: 1, lambda: Plan(STOLEN), Gate(retries=0))
+    said: list[Rejection] = []
+    measured = measure_undisturbed(lambda: 1, lambda: Plan(STOLEN), Gate(retries=0), said.append)
+    assert [one.again for one in said] == [False]
     assert measured.measured_again == 0
     assert measured.taken_away
 

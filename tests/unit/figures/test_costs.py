@@ -8,6 +8,7 @@ from specmoe.analysis.labelled_costs import pass_costs, predicted_cells
 from specmoe.figures.figures import FIGURES, NOT_MEASURED
 
 from ..paper_analyses import costed, costed_with_timed_passes
+from ..planted_twins import with_twins
 from ..simulated_rounds import pass_cost, verify_cost
 from .test_figures import legend, lines, words
 
@@ -74,3 +75,12 @@ def test_the_roofline_shows_time_bound_and_share():
 def test_a_machine_of_unknown_bandwidth_has_no_roofline():
     passes = ANALYSIS.verification.assign(bound_ms=float("nan"))
     assert words(FIGURES["roofline"](replace(ANALYSIS, verification=passes))) == [NOT_MEASURED]
+
+
+def test_twins_share_panels_of_passes_experts_and_speedups():
+    figure = FIGURES["twins"](with_twins())
+    steps, experts, speedups = figure.axes
+    assert [y for line in lines(steps) for y in line] == pytest.approx([1, 1.5, 1, 3])
+    assert lines(experts)[0] == [1, 3]
+    assert [y for line in lines(speedups) for y in line] == pytest.approx([1.2, 1.2, 0.9, 0.9])
+    assert legend(figure) == ["Dense 4B", "MoE Q4", "if routing is even"]

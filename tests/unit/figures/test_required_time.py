@@ -19,7 +19,7 @@ from .test_figures import assert_fits, legend, luminance
 def frames():
     frame = required_time(campaign(stranger()), SIZES, SETTINGS)
     moe = frame.assign(family=["moe", "moe", "dense", "dense"])
-    return {"published": moe, "demo": moe.assign(decode_ms=moe["decode_ms"] / 5)}
+    return {"published": moe, "synthetic": moe.assign(decode_ms=moe["decode_ms"] / 5)}
 
 
 def plot_required_time(frames):
@@ -52,8 +52,8 @@ def test_the_legend_names_campaign_family_and_number_of_rows(frames):
     assert legend(plot_required_time(frames)) == [
         "published, MoE (2)",
         "published, dense (2)",
-        "demo, MoE (2)",
-        "demo, dense (2)",
+        "synthetic, MoE (2)",
+        "synthetic, dense (2)",
     ]
 
 
@@ -65,7 +65,7 @@ def test_series_differ_by_marker_and_families_in_greyscale(frames):
 
 @pytest.mark.parametrize("name", ["a campaign of a long name " * 3, "$x^$"])
 def test_any_name_of_a_campaign_is_shown_as_text_and_fits(frames, name):
-    figure = plot_required_time({name: frames["demo"]} | frames)
+    figure = plot_required_time({name: frames["synthetic"]} | frames)
     assert legend(figure)[0] == f"{style.short(name)}, MoE (2)"
     assert not figure.legends[0].get_texts()[0].get_parse_math()
     assert_fits(figure)

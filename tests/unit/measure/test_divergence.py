@@ -75,14 +75,14 @@ def listed(*pairs):
 
 def test_a_gap_is_the_lead_of_the_baselines_token_by_width_of_batch():
     one_by_one = listed((7, -0.5), (9, -0.75), (1, -3.0))
-    judged = judge(DIVERGENCE, {1: one_by_one, 2: listed((9, -0.5), (7, -0.625))})
+    judged = judge(7, 9, {1: one_by_one, 2: listed((9, -0.5), (7, -0.625))})
     assert (judged.gap_nats, judged.gap_is_at_least) == (0.25, False)
     assert judged.gap_nats_by_width == {2: -0.125}
     assert judged.best == tuple(one_by_one)
 
 
 def test_the_gap_of_an_unlisted_token_is_a_lower_bound_without_batches():
-    judged = judge(DIVERGENCE, {1: listed((7, -0.5), (1, -8.5)), 2: listed((7, -0.5), (1, -8.0))})
+    judged = judge(7, 9, {1: listed((7, -0.5), (1, -8.5)), 2: listed((7, -0.5), (1, -8.0))})
     assert (judged.gap_nats, judged.gap_is_at_least) == (8.0, True)
     assert judged.gap_nats_by_width == {}
 
@@ -96,7 +96,7 @@ def test_widths_are_powers_of_two_and_a_full_verification(gamma, asked):
 
 
 def test_the_five_best_candidates_are_kept():
-    judged = judge(DIVERGENCE, {1: listed(*((token, -1.0 - token) for token in range(20)))})
+    judged = judge(7, 9, {1: listed(*((token, -1.0 - token) for token in range(20)))})
     assert [candidate.token for candidate in judged.best] == [0, 1, 2, 3, 4]
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from specmoe.commentary import Done, Rejected
 from specmoe.config.backend import Backend
 from specmoe.config.block import Arrangement, PromptSource, Sending, Side, Stop, Template
 from specmoe.engine.job import Job
@@ -183,7 +184,7 @@ def test_together_all_sides_are_live_at_every_run(job):
     record = measure(BLOCK, job)
     assert record["arrangement"] == "together"
     runs = [event for event in job.machine.events if event[1] == "run"]
-    assert len(runs) == BLOCK.runs
+    assert len(runs) == BLOCK.runs + len(BLOCK.ends_asked)
     assert all(set(live) == {"alone", "g4", "g8"} for _, _, *live in runs)
     # Those with a draft start first, because they need most.
     started = [side for side, what, *_ in job.machine.events if what == "starts"]
@@ -288,7 +289,8 @@ def test_a_run_that_is_measured_again_keeps_its_last_answer_and_its_place(job, m
     for arrangement in (Arrangement.TOGETHER, Arrangement.IN_TURN):
         job = replace(job, machine=Machine(decode_ms=(100.0, 90.0, 80.0, 70.0)))
         record = measure(replace(block, arrangement=arrangement), job)
-        assert len(job.machine.requests) == 3 * len(record["runs"])
+        asked = 3 * len(record["runs"]) + len(block.ends_asked)
+        assert len(job.machine.requests) == asked
         assert [run["order"] for run in record["runs"]] == list(range(BLOCK.runs))
         for run in record["runs"]:
             assert (run["measured_again"], run["taken_away"]) == (2, "busy")
@@ -298,6 +300,20 @@ def test_a_run_that_is_measured_again_keeps_its_last_answer_and_its_place(job, m
         assert [run["answer"]["timings"]["predicted_ms"] for run in alone] == [80.0, 70.0]
         assert [run["metrics"]["n_decode_total"] for run in alone] == [1, 1]
         assert all(run["draft_ms"] == 2.5 for run in record["runs"] if run["side"] != "alone")
+
+
+def test_the_console_hears_of_every_attempt_and_run_of_a_block(job, monkeypatch, caplog):
+    monkeypatch.setattr("specmoe.engine.taken_away.was_taken_away", lambda *_: "busy")
+    caplog.set_level("DEBUG", "specmoe.measure")
+    measure(replace(BLOCK, sides=(ALONE, DRAFTED), gate={"retries": 1}), job)
+    events = [line.event for line in caplog.records if hasattr(line, "event")]
+    rejected = [event for event in events if isinstance(event, Rejected)]
+    assert events[:3] == [*rejected[:2], Done(1)]
+    assert [event.again for event in rejected] == [True, False] * 4
+    assert {event.run for event in rejected} == {
+        f"{side}/{prompt}/p0" for side in ("alone", "g4") for prompt in ("code", "passage-32")
+    }
+    assert [event.runs for event in events if isinstance(event, Done)] == [1, 2, 3, 4]
 
 
 def test_the_longest_draft_of_a_block_must_fit_the_context_with_every_prompt(job):
@@ -392,6 +408,6 @@ def test_where_it_ends_is_asked_once_and_only_where_it_helps(job, more):
     assert measure(workload_block(job, **more), job)["ends"] == {}
 
 
-def test_texts_of_no_workload_are_sent_as_ever(job):
-    assert measure(BLOCK, job)["ends"] == {}
+def test_texts_of_no_workload_are_sent_as_ever_and_what_is_cut_has_no_end(job):
+    assert list(measure(BLOCK, job)["ends"]) == ["code"]
     assert job.machine.chats == []

@@ -19,7 +19,7 @@ from specmoe.runs.schema import COLUMNS, read_runs, write_runs
 
 from ...blocks import ALONE, DRAFTED, PROVENANCE, alone, compared
 
-# Recorded on a two-core Linux machine: moe_q4 of the demo with draft_0.8b, γ = 4, 64 tokens.
+# Recorded on a two-core Linux machine: the synthetic moe_q4 with draft_0.8b, γ = 4, 64 tokens.
 MARCH_FAILURE = """\
 init: the tokens of sequence 0 in the input batch have inconsistent sequence positions:
  - the last position stored in the memory module of the context (i.e. the KV cache) for sequence 0\

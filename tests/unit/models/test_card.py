@@ -15,11 +15,21 @@ def test_cards_are_read_as_they_were_written(tmp_path):
         type="Q8_0",
         tensor_types={"Q8_0": 2},
         vocabulary_sha256="",
+        origin="a-package 1.0, model.gguf",
+        licence="Apache-2.0",
     )
     save_card(card, tmp_path / "one.json")
     save_cards({"one": card}, tmp_path / "models.json")
     assert load_card(tmp_path / "one.json") == card
     assert load_cards(tmp_path / "models.json") == {"one": card}
+
+
+def test_a_card_without_an_origin_does_not_mention_it(tmp_path):
+    text = {"sha256": None, "architecture": "llama", "type": "Q8_0", "tensor_types": {}}
+    card = made_card(**text, vocabulary_sha256="", chat_template=False, origin="", licence="")
+    save_card(card, tmp_path / "one.json")
+    assert "origin" not in (tmp_path / "one.json").read_text()
+    assert "licence" not in (tmp_path / "one.json").read_text()
 
 
 @pytest.mark.parametrize(

@@ -117,10 +117,10 @@ def test_a_model_without_file_and_family_has_no_card(study, root):
         card_of_entry("moe_q4", load(study, root))
 
 
-def test_a_cut_of_a_quantized_synthetic_model_has_its_layers_share(demo, root):
-    models = demo["model_sets"]["demo"]
+def test_a_cut_of_a_quantized_synthetic_model_has_its_layers_share(synthetic, root):
+    models = synthetic["model_sets"]["synthetic"]
     models["cut"] = {"kind": "truncate", "source": "moe_q8", "layers": 7}
-    config = load(demo, root)
+    config = load(synthetic, root)
     half, whole = (size_of(name, config, {}, {}) for name in ("cut", "moe_q8"))
     assert (half.layers, whole.layers) == (7, 14)
     assert half.file_bytes == pytest.approx(whole.file_bytes / 2, abs=1)
@@ -134,3 +134,43 @@ def test_a_cut_has_its_layers_share_of_its_source(study, root):
         20_600_000_000 // 4,
         "its source's layers; taken for dense",
     )
+
+
+def test_a_package_has_the_size_that_the_config_gives(smollm2):
+    size = size_of("smollm2", smollm2, {}, {})
+    assert (size.file_bytes, size.experts, size.layers) == (98_362_432, 0, 30)
+
+
+def test_an_upcycled_model_has_its_sources_feed_forward_blocks_as_often_as_experts(smollm2):
+    dense, moe = (size_of(name, smollm2, {}, {}) for name in ("smollm2", "moe_16_2"))
+    copied = 98_362_432 * 79_626_240 / 134_515_008
+    assert moe.file_bytes == pytest.approx(98_362_432 + 15 * copied, abs=1)
+    assert (moe.experts, moe.experts_used, moe.layers) == (16, 2, 30)
+    assert moe.basis == "its source's family"
+    # One expert more than the dense model reads, for the second that a token visits.
+    assert moe.pass_bytes(1) == pytest.approx(dense.pass_bytes(1) + copied)
+
+
+def test_an_upcycled_model_without_a_family_has_its_largest_size(study, root):
+    moe = {"kind": "upcycle", "source": "own", "experts": 8}
+    own = {"kind": "hub", "repository": "a/b", "file": "own.gguf", "size_bytes": 1000}
+    study["model_sets"]["study"] |= {"own": own, "moe": moe}
+    size = size_of("moe", load(study, root), {}, {})
+    assert (size.file_bytes, size.pass_bytes(1)) == (8000, 1000)
+    assert size.basis == "at most: its source times its experts"
+
+
+def test_an_upcycled_model_of_an_unknown_source_has_no_size(study, root):
+    own = {"kind": "path", "path": "own.gguf"}
+    moe = {"kind": "upcycle", "source": "own", "experts": 8}
+    study["model_sets"]["study"] |= {"own": own, "moe": moe}
+    assert size_of("moe", load(study, root), {}, {}) is None
+
+
+@pytest.fixture
+def smollm2(study, root):
+    """A campaign of the set of trained models."""
+    study["campaign"] |= {"models": "smollm2", "suites": ["mine"]}
+    suite = {"title": "Any", "targets": ["moe_16"], "drafts": ["none"], "prompts": ["code"]}
+    study["suites"]["mine"] = suite
+    return load(study, root)

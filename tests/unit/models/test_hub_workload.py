@@ -30,16 +30,16 @@ def hub(tmp_path):
 
 
 @pytest.fixture
-def config(demo):
-    """Return the demo with a suite that sends a data set of the hub."""
+def config(synthetic):
+    """Return the synthetic campaign with a suite that sends a data set of the hub."""
     entry = {"kind": "hub", "repository": "lab/questions", "file": "data/all.jsonl"}
     columns = {"prompt": "turns", "id": "question_id"}
 
     def of_entry(**more):
-        demo["workloads"] = {"asked": entry | {"columns": columns} | more}
-        demo["campaign"]["suites"] = ["B"]
-        demo["suites"]["B"]["workloads"] = ["asked"]
-        return Config.model_validate(demo)
+        synthetic["workloads"] = {"asked": entry | {"columns": columns} | more}
+        synthetic["campaign"]["suites"] = ["B"]
+        synthetic["suites"]["B"]["workloads"] = ["asked"]
+        return Config.model_validate(synthetic)
 
     return of_entry
 

@@ -131,10 +131,12 @@ def test_an_mtp_block_changes_nothing_else_and_is_no_layer_of_the_card(tmp_path)
     assert card.parameters_total > alone.parameters_total
 
 
-def test_the_demo_still_has_the_models_that_shipped_campaigns_measured(tmp_path, study, root):
-    shipped = load_cards(root / "resources/campaigns/demo/models.json")
+def test_the_synthetic_campaign_still_has_the_models_that_shipped_campaigns_measured(
+    tmp_path, study, root
+):
+    shipped = load_cards(root / "resources/campaigns/synthetic/models.json")
     for name in ("dense_0.8b", "stranger"):
-        recipe = Recipe(**study["model_sets"]["demo"][name]["recipe"])
+        recipe = Recipe(**study["model_sets"]["synthetic"][name]["recipe"])
         write_model(tmp_path / "model.gguf", recipe)
         assert read_card(tmp_path / "model.gguf") == shipped[name]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from specmoe.errors import ModelError
-from specmoe.models import truncate as truncate_module
+from specmoe.models import gguf_writer
 from specmoe.models.gguf import check_same_vocabulary, read_card
 from specmoe.models.gguf_header import read_header, read_stored_values
 from specmoe.models.synthetic import write_model
@@ -93,7 +93,7 @@ def test_a_failed_cut_leaves_the_old_file_and_no_other(tmp_path, model, monkeypa
     def full_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(truncate_module, "_copy", full_disk)
+    monkeypatch.setattr(gguf_writer, "_stored", full_disk)
     with pytest.raises(ModelError, match=r"not written.*No space left"):
         truncate(model, 4, out)
     assert out.read_bytes() == b"old"

@@ -10,6 +10,8 @@ import jinja2
 import pandas as pd
 import pytest
 
+from specmoe.claims.judge import judge_claims, read_claims
+from specmoe.figures.figures import FIGURES
 from specmoe.measure.trace_record import Recording
 from specmoe.page import figures, page
 from specmoe.page.data import data_names, write_data
@@ -30,6 +32,7 @@ from ..paper_analyses import (
     without_drafts,
 )
 from ..planted_loads import with_loads
+from ..planted_twins import with_twins
 from ..shared_analyses import with_machines
 from .test_share import advised
 
@@ -46,6 +49,19 @@ def page_of(analysis, root, figures=None, recording=None):
         paper=root / "paper",
         citation=root / "CITATION.cff",
     )
+
+
+@pytest.fixture(scope="module")
+def plain(root):
+    """The page of the usual campaign, without figures."""
+    return page_of(full(), root)
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    """A picture for each figure, all the same, for tests of where they stand."""
+    [one, *_] = page_figures(single()).values()
+    return dict.fromkeys(FIGURES, one)
 
 
 def of_campaign(analysis, **columns):
@@ -194,9 +210,9 @@ def places(text, *ids):
     return [text.index(f'id="{name}"') for name in ids]
 
 
-def test_a_page_of_ones_own_models_answers_first_and_leaves_the_study_out(root):
+def test_a_page_of_ones_own_models_answers_first_and_leaves_the_study_out(root, pictures):
     analysis = advised(ones_own(full()))
-    text = page_of(analysis, root, page_figures(analysis))
+    text = page_of(analysis, root, pictures)
     words = "".join(Reader(text).words)
     assert "<title" in text
     assert "Should MoE Q4 use speculative decoding?" in words
@@ -209,8 +225,8 @@ def test_a_page_of_ones_own_models_answers_first_and_leaves_the_study_out(root):
 
 
 @pytest.mark.parametrize("make", [full, costed, controlled])
-def test_results_come_before_explanations_in_every_campaign(make, root):
-    text = page_of(make(), root, page_figures(make()))
+def test_results_come_before_explanations_in_every_campaign(make, root, pictures):
+    text = page_of(make(), root, pictures)
     order = places(text, "summary", "results", "audit", "study", "how", "questions")
     assert order == sorted(order)
 
@@ -225,6 +241,20 @@ def test_a_card_names_draft_gamma_gain_and_the_line_to_paste(root):
     assert 'data-answer="switch on"' in card
 
 
+def test_a_card_says_how_far_the_text_repeats_itself_and_what_a_loop_leaves_open(root):
+    shares = {"repetition": 0.95, "looping": 0.97, "past_end": 0.4}
+    answer = {"answer": "on for looping text", "command": None}
+    reason = "the text loops, so nothing is known of text that does not"
+    text = page_of(advised(full(), **shares, **answer, reason=reason), root)
+    card = text.partition('<ul class="answers">')[2].partition("</ul>")[0]
+    words = " ".join("".join(Reader(f"<ul>{card}</ul>").words).split())
+    assert "on for looping text只对循环的文字打开" in words
+    assert "repeated 4-grams四元组重复 95 %, in loops循环 97 %, past the end结束之后 40 %" in words
+    assert f"{reason}文字在循环" in words
+    assert "llama-server" not in words
+    assert "Its text" not in page_of(advised(full()), root)
+
+
 def test_a_card_names_a_method_without_a_draft_model_by_its_own_name(root):
     analysis = advised(several_methods(), draft="mtp-p0.5", method="draft-mtp", gamma=2)
     text = page_of(analysis, root)
@@ -233,8 +263,8 @@ def test_a_card_names_a_method_without_a_draft_model_by_its_own_name(root):
     assert "设置 MTP, p ≥ 0.5, γ = 2" in words.replace("设置", "设置 ").replace("  ", " ")
 
 
-def test_ways_of_drafting_have_a_section_where_several_were_measured(root):
-    assert 'id="ways"' not in page_of(full(), root)
+def test_ways_of_drafting_have_a_section_where_several_were_measured(root, plain):
+    assert 'id="ways"' not in plain
     analysis = several_methods()
     text = page_of(analysis, root, page_figures(analysis))
     order = places(text, "results", "ways", "figure-methods", "table-methods", "table-chains")
@@ -243,12 +273,32 @@ def test_ways_of_drafting_have_a_section_where_several_were_measured(root):
     words = " ".join("".join(Reader(text).words).split())
     assert "Here 4 ways of drafting were measured in 7 settings on MoE Q4 and Dense 4B" in words
     assert "above one in 5 of these settings and below one in 2" in words
-    assert "MoE Q4: n-gram pool + MTP, n = 2, γ = 4 (1.60); Dense 4B: prompt lookup" in words
+    assert "the fastest are MoE Q4: n-gram pool + MTP, n = 2, γ = 4 (" in words
 
 
-def test_requests_at_once_have_a_section_and_a_sentence_in_both_languages(root):
-    assert 'id="at_once"' not in page_of(full(), root)
-    text = page_of(with_loads(), root, page_figures(with_loads()))
+def test_twins_have_a_section_and_a_sentence_in_both_languages(root, plain, pictures):
+    assert 'id="twins"' not in plain
+    text = page_of(with_twins(), root, pictures)
+    order = places(text, "results", "twins", "figure-twins", "table-twins", "table-twin_passes")
+    assert order == sorted(order)
+    assert "MoE Q4 has 0.75 [0.75, 0.75] times the speedup of Dense 4B" in text
+    assert "稠密模型 Dense 4B 为 1.20，前者是后者的 0.75 倍" in text
+
+
+def test_claims_that_twins_decide_are_said_to_be_of_twins(root):
+    every = read_claims(root / "config/claims.yaml")
+    claims = {name: claim for name, claim in every.items() if claim.twins}
+    of_twins = of_campaign(with_twins(), of_study=False)
+    assert 'id="study"' not in page_of(of_twins, root)
+    judged = replace(of_twins, claims=judge_claims(claims, of_twins))
+    text = page_of(judged, root)
+    assert places(text, "twins", "study") == sorted(places(text, "twins", "study"))
+    assert "This campaign's models are not the study's." in text
+
+
+def test_requests_at_once_have_a_section_and_a_sentence_in_both_languages(root, plain, pictures):
+    assert 'id="at_once"' not in plain
+    text = page_of(with_loads(), root, pictures)
     tables = ("table-concurrency", "table-concurrency_changes")
     order = places(text, "results", "at_once", "figure-concurrency", *tables)
     assert order == sorted(order)
@@ -257,9 +307,9 @@ def test_requests_at_once_have_a_section_and_a_sentence_in_both_languages(root):
     assert "是否变化，区间还不能定论" in text
 
 
-def test_compared_campaigns_have_a_section_with_their_table_and_figure(root):
-    assert 'id="side_by_side"' not in page_of(full(), root)
-    text = page_of(compared(), root, page_figures(compared()))
+def test_compared_campaigns_have_a_section_with_their_table_and_figure(root, plain, pictures):
+    assert 'id="side_by_side"' not in plain
+    text = page_of(compared(), root, pictures)
     parts = (
         "side_by_side",
         "table-compared_campaigns",
@@ -270,9 +320,9 @@ def test_compared_campaigns_have_a_section_with_their_table_and_figure(root):
     assert order == sorted(order)
 
 
-def test_several_machines_have_a_section_that_says_what_varies(root):
-    assert 'id="machines"' not in page_of(full(), root)
-    text = page_of(with_machines(), root, page_figures(with_machines()))
+def test_several_machines_have_a_section_that_says_what_varies(root, plain, pictures):
+    assert 'id="machines"' not in plain
+    text = page_of(with_machines(), root, pictures)
     order = places(text, "results", "machines", "figure-machines", "table-machines", "audit")
     assert order == sorted(order)
     assert "2 machines shared this campaign" in text
@@ -282,10 +332,10 @@ def test_several_machines_have_a_section_that_says_what_varies(root):
     assert "They are of one kind" in text
 
 
-def test_workloads_have_a_section_where_one_was_sent(root):
-    assert 'id="workloads"' not in page_of(full(), root)
+def test_workloads_have_a_section_where_one_was_sent(root, plain, pictures):
+    assert 'id="workloads"' not in plain
     analysis = with_categories()
-    text = page_of(analysis, root, page_figures(analysis))
+    text = page_of(analysis, root, pictures)
     tables = ("table-categories", "table-category_gaps", "table-endings")
     order = places(text, "results", "workloads", "figure-categories", *tables)
     assert order == sorted(order) and order[-1] < text.index('id="audit"')
@@ -296,13 +346,14 @@ def test_workloads_have_a_section_where_one_was_sent(root):
 
 
 @pytest.mark.parametrize(
-    ("repeats", "words"), [(7, "would decide能定论的遍数7"), (None, "more than the configuration")]
+    ("repeats", "words"),
+    [(7, "second look再看一次所需的遍数7"), (None, "no second look is planned")],
 )
 def test_a_card_of_an_undecided_target_says_how_many_repeats_would_decide(root, repeats, words):
     undecided = advised(
         full(),
         answer="undecided",
-        repeats_to_decide=repeats,
+        second_look_repeats=repeats,
         end_to_end=1.3,
         first_token_ratio=1.2,
         command=None,
@@ -310,14 +361,14 @@ def test_a_card_of_an_undecided_target_says_how_many_repeats_would_decide(root, 
     card = page_of(undecided, root).partition('<ul class="answers">')[2].partition("</ul>")[0]
     text = " ".join("".join(Reader(f"<ul>{card}</ul>").words).split())
     assert words in text
-    assert "1.30 ×, first token首个 token 1.20 ×" in text
+    assert "1.30 ×, first token 20 % later，首个 token 晚 20 %" in text
 
 
 def test_a_range_whose_ends_print_the_same_is_one_value(root):
     assert span("0.59", "0.59", "–") == "0.59"
     assert span("0.59", "0.60", "–") == "0.59–0.60"
     words = "".join(Reader(page_of(single(), root)).words)
-    assert "by a factor of 1.20." in words
+    assert "by a factor of 1.20 (on Code)." in words
     assert "1.20 ×" in words
     assert not re.search(r"(\d+\.\d+) ?(?:–|to|到) ?\1\b", words)
 
@@ -326,7 +377,7 @@ def test_a_range_whose_ends_print_the_same_is_one_value(root):
     ("make", "words"),
     [
         (full, "No controls were measured"),
-        (controlled, "with a known outcome had that outcome"),
+        (controlled, "had the outcome that was known beforehand"),
         (lambda: controlled(failed=1), "Controls failed."),
     ],
 )

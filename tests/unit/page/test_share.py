@@ -35,9 +35,13 @@ def advised(analysis, **columns):
     row = dict.fromkeys(ADVICE_COLUMNS) | {
         "target": "moe_q4",
         "answer": "switch on",
-        "reason": "the interval of the best setting is above 1",
+        "reason": "the interval of the best setting is above 1 for other prompts too",
         "settings": 3,
         "set_aside": 0,
+        "idle": 0,
+        "none_left": 0,
+        "prompt_set": "code",
+        "odd_prompts": "",
         "draft": "draft_0.8b",
         "method": "draft-simple",
         "gamma": 8,
@@ -61,8 +65,9 @@ def test_the_caption_names_machine_models_engine_date_and_the_audits_verdict():
     assert caption(controlled(failed=1)) == (
         "Campaign by_hand: MoE Q4 with draft Draft 0.8B. Processor & Sons, backend cpu; llama.cpp"
         " 0123456789ab (current); 2026-01-02 to 2026-01-03 (UTC). The models have random weights:"
-        " this is about the method, not about real models. Audit of 2 runs: 0 impossible,"
-        " 0 implausible; controls: 3 of 4 have their known outcome."
+        " this is about the method, not about real models. Settings are rivals only on the same"
+        " prompts. Audit of 2 runs: 0 impossible, 0 implausible; controls: 3 of 4 have their known"
+        " outcome."
     )
     assert caption(full()).endswith("Not audited.")
 
@@ -75,7 +80,7 @@ def test_methods_without_a_draft_model_are_named_by_what_they_are():
     ngrams = {"draft": "ngram-simple-n3", "method": "ngram-simple", "gamma": 4}
     analysis = advised(several_methods(), **ngrams, end_to_end=1.3, first_token_ratio=1.0)
     text = markdown(analysis)
-    assert "Fastest of 3: prompt lookup, n = 3, γ = 4, speedup" in text
+    assert "Fastest of 3 on the same prompts (code): prompt lookup, n = 3, γ = 4, speedup" in text
     assert "With the prompt: 1.30 for the whole answer" in text
 
 
@@ -100,20 +105,31 @@ def test_the_answer_comes_with_its_command():
     assert text.index("switch it on") < text.index("| Target")
 
 
+def test_an_answer_for_looping_text_says_so_in_the_caption_and_beside_the_answer():
+    analysis = advised(full(), answer="on for looping text", looping=0.97, command=None)
+    assert "The text of MoE Q4 loops: the gain says nothing about text that does not." in caption(
+        analysis
+    )
+    text = markdown(analysis)
+    assert "**MoE Q4: switch it on for looping text**" in text
+    assert "97% of its text loops: the same tokens again and again" in text
+    assert "loops" not in caption(advised(full()))
+
+
 def test_an_undecided_answer_says_how_many_repeats_would_decide_and_how_to_measure_them():
     text = markdown(
         advised(
             full(),
             answer="undecided",
-            repeats_to_decide=7,
+            second_look_repeats=7,
             end_to_end=1.3,
             first_token_ratio=1.2,
             command="snakemake --cores 1 advise",
         )
     )
     assert "**MoE Q4: undecided**" in text
-    assert "1.30 for the whole answer, and 1.20 times as long to the first token." in text
-    assert "7 repeats would decide it at this spread." in text
+    assert "1.30 for the whole answer, and the first token comes 20% later." in text
+    assert "A second look takes 7 repeats." in text
     assert "```sh\nsnakemake --cores 1 advise\n```" in text
 
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from specmoe.analysis import number_text
 from specmoe.errors import ConfigError
 from specmoe.paper.latex import command_name, to_latex
 from specmoe.paper.pdf import compile_pdf
-from specmoe.tables import number_text
 
 from ...tex import needs_tex
 

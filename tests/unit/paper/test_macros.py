@@ -3,15 +3,27 @@
 import re
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from specmoe.claims.printed_numbers import compare_printed, read_reported
 from specmoe.figures.figures import FIGURES
 from specmoe.paper.latex import command_name
+from specmoe.paper.macro_list import answer_counts
 from specmoe.paper.macros import macros, switches
 
 from ...conftest import ROOT
-from ..paper_analyses import controlled, costed, full, several_methods, single, without_drafts
+from ..paper_analyses import (
+    analysis_of,
+    baseline_runs,
+    controlled,
+    costed,
+    full,
+    several_methods,
+    single,
+    speculative_runs,
+    without_drafts,
+)
 from .test_tables import with_ceilings
 
 PAPER = ROOT / "paper"
@@ -127,3 +139,28 @@ def test_ways_of_drafting_are_counted_where_several_were_measured():
 
 def test_runs_above_their_ceilings_are_counted_over_all_cells():
     assert commands(with_ceilings("measured"))["CeilingRunsAbove"] == "22"
+
+
+def test_ranges_name_the_prompts_of_their_cells():
+    assert commands(single())["RangePrompts"] == "on Code"
+    rows = baseline_runs(["moe_q4"], ["code", "chinese"], 2)
+    rows += speculative_runs("B", "moe_q4", "draft_2b", 4, [60, 60], "code")
+    rows += speculative_runs("B", "moe_q4", "draft_2b", 8, [60, 60], "code")
+    rows += speculative_runs("G", "moe_q4", "draft_2b", 2, [60, 60], "chinese")
+    found = commands(analysis_of(rows))["RangePrompts"]
+    assert found == "2 cells on Code; 1 cell on Chinese"
+
+
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        (["leave off at these γ"], "The target should run without SD at these γ."),
+        (
+            ["switch on", "undecided", "on for these prompts", "on for these prompts"],
+            "Of 4 targets, 1 should run with SD, 2 gain on the prompts that were sent and 1 is"
+            " undecided.",
+        ),
+    ],
+)
+def test_the_answers_of_targets_are_counted_in_a_sentence(answers, words):
+    assert answer_counts(pd.Series(answers)) == words

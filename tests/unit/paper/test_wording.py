@@ -18,6 +18,7 @@ from ..rendered_tables import latex
 ALWAYS = {"suites", "models", "hardware"}
 # Where costs are measured, both of their tables have rows.
 IMPLIED = dict.fromkeys(["TableVerification", "TableBreakEven"], "CostsMeasured")
+IMPLIED |= {"TableAnswers": "TableAdvice"}  # simulated, so it is the same in every campaign
 
 
 def campaign(**columns):
@@ -144,3 +145,18 @@ def test_the_published_study_is_neither_measured_here_nor_paired(_study, tmp_pat
     assert on.isdisjoint({"CampaignPaired", "ProtocolPaired", "CampaignSynthetic"})
     assert daggers(analysis) == [True] * 18
     assert analysis.campaign["length_unit"].tolist() == ["words"]
+
+
+@needs_csv
+def test_a_round_of_the_study_takes_less_the_more_it_drafts(_study, tmp_path):
+    text = macros.macros(analysis_of_study(_study, tmp_path))
+    for name, value in [
+        ("RoundTarget", "Dense 9B"),
+        ("RoundGammas", "4, 8 and 16"),
+        ("RoundMs", "33.3, 19.6 and 15.7"),
+        ("RoundLongestMsMin", "14.1"),
+        ("RoundLongestMsMax", "16.1"),
+        ("RoundStepMsMin", "14.9"),
+        ("RoundStepMsMax", "29.9"),
+    ]:
+        assert rf"\newcommand{{\{name}}}{{{value}}}" in text

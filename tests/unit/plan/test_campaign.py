@@ -43,11 +43,13 @@ def test_runs_are_where_their_source_puts_them(study, source, folder):
 
 
 def test_a_campaign_to_compare_with_must_be_rendered(study, tmp_path, campaign_of):
-    study["compare_with"] = ["demo"]
-    with pytest.raises(ConfigError, match=r"paper --configfile \S*campaigns/demo/campaign\.yaml"):
+    study["compare_with"] = ["synthetic"]
+    with pytest.raises(
+        ConfigError, match=r"paper --configfile \S*campaigns/synthetic/campaign\.yaml"
+    ):
         campaign_of(study)
-    (tmp_path / "demo/analysis").mkdir(parents=True)
-    assert campaign_of(study).config.compare_with == ["demo"]
+    (tmp_path / "synthetic/analysis").mkdir(parents=True)
+    assert campaign_of(study).config.compare_with == ["synthetic"]
 
 
 def test_engines_have_ids_and_every_block_has_one_of_them(study, campaign_of):
@@ -126,36 +128,38 @@ def test_a_target_has_baselines_by_the_server_alone_and_the_files_of_its_prompts
     assert campaign_of(study).baselines_of_target("moe_q4") == []
 
 
-def test_a_cached_campaign_ships_its_trace_unless_another_is_named(demo, campaign_of):
-    shipped = campaign_of(demo, source="cached")
+def test_a_cached_campaign_ships_its_trace_unless_another_is_named(synthetic, campaign_of):
+    shipped = campaign_of(synthetic, source="cached")
     assert shipped.ships_trace
-    assert shipped.trace_file == ROOT / "resources/campaigns/demo/trace.json"
-    measured = campaign_of(demo, source="measured")
+    assert shipped.trace_file == ROOT / "resources/campaigns/synthetic/trace.json"
+    measured = campaign_of(synthetic, source="measured")
     assert measured.trace_file == measured.folder / "trace.json"
-    demo["trace"] = {"prompt": "code"}
-    named = campaign_of(demo, source="cached")
+    synthetic["trace"] = {"prompt": "code"}
+    named = campaign_of(synthetic, source="cached")
     assert not named.ships_trace
     assert named.trace_file == named.folder / "trace.json"
     assert named.demonstration.prompt_label == "Code"
 
 
-def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(demo, campaign_of):
-    timed = campaign_of(demo)
+def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(
+    synthetic, campaign_of
+):
+    timed = campaign_of(synthetic)
     assert {"moe_q4", "draft_0.8b"} <= set(timed.timed_passes)
     assert timed.pass_times_file == timed.data / "pass_times.parquet"
-    demo["measurement"]["pass_samples"] = 0
-    without = campaign_of(demo)
+    synthetic["measurement"]["pass_samples"] = 0
+    without = campaign_of(synthetic)
     assert without.timed_passes == {}
     assert without.pass_times_file is None
 
 
-def test_passes_are_not_timed_for_an_engine_built_elsewhere(demo, campaign_of):
-    demo["engines"]["current"] = {"source": "path", "path": "/opt/llama.cpp/bin"}
-    assert campaign_of(demo).timed_passes == {}
+def test_passes_are_not_timed_for_an_engine_built_elsewhere(synthetic, campaign_of):
+    synthetic["engines"]["current"] = {"source": "path", "path": "/opt/llama.cpp/bin"}
+    assert campaign_of(synthetic).timed_passes == {}
 
 
-def test_a_cached_campaign_has_timed_passes_if_it_ships_them(demo, campaign_of):
-    cached = campaign_of(demo, source="cached", name="published")
+def test_a_cached_campaign_has_timed_passes_if_it_ships_them(synthetic, campaign_of):
+    cached = campaign_of(synthetic, source="cached", name="published")
     assert cached.pass_times_file is None
 
 

@@ -27,8 +27,17 @@ def machine(name="0" * 12, bandwidth=5e10, source=PROBED, **facts):
 
 def test_the_fastest_probe_of_all_repeats_counts():
     facts = collect([machine(bandwidth=rate) for rate in (2e10, 5e10, 3e10)])
-    assert (facts[BANDWIDTH], facts[SOURCE]) == (5e10, f"{PROBED}; the highest of 3")
+    found = f"{PROBED}; the highest of 3, from 20 GB/s on"
+    assert (facts[BANDWIDTH], facts[SOURCE]) == (5e10, found)
     assert facts["chip"] == "EPYC"
+
+
+def test_probes_of_the_same_machine_in_other_campaigns_count():
+    elsewhere = [machine(bandwidth=7e10), machine("1" * 12, bandwidth=9e10)]
+    elsewhere.append(machine(bandwidth=8e11, source="config"))
+    facts = collect([machine(bandwidth=4e10)], elsewhere)
+    found = f"{PROBED}; the highest of 2, from 40 GB/s on"
+    assert (facts[BANDWIDTH], facts[SOURCE]) == (7e10, found)
 
 
 @pytest.mark.parametrize(

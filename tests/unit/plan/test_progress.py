@@ -13,6 +13,7 @@ from specmoe.plan.progress import (
     PACE,
     Interrupted,
     MeasuredBlock,
+    Running,
     changed_blocks,
     describe_missing,
     describe_progress,
@@ -33,7 +34,7 @@ def test_failed_blocks_are_named_with_their_log_and_others_counted(tmp_path):
         (tmp_path / file).touch()
     text = describe_missing(BLOCKS, tmp_path / "blocks", tmp_path / "logs")
     assert text.startswith("2 of 3 blocks are not measured")
-    assert "1 failed or were interrupted, 1 were not started" in text
+    assert "failed or interrupted 1, not started 1." in text
     assert f"{failed}: see {tmp_path}/logs/{failed}.log" in text
     assert describe_missing([measured], tmp_path / "blocks", tmp_path / "logs") == ""
 
@@ -107,6 +108,16 @@ def test_progress_counts_blocks_and_says_how_long_the_rest_takes(records, planne
     assert describe_progress(plan, folder) == "1 of 3 blocks, 4 min left"
 
 
+def test_a_running_block_that_takes_longer_makes_the_time_left_longer(records, planned):
+    running, other = "B/t/d/r0", "B/t/e/r0"
+    plan = planned({alone().block: 10.0, running: 10.0, other: 10.0})
+    folder = records(alone(), seconds=10.0)
+    # 15 of 20 s, then 40 of 80 s; the third block at the mean pace of both.
+    for taken, in_all, left in ((15, 20, "20 s"), (40, 80, "85 s")):
+        said = describe_progress(plan, folder, Running(running, taken, in_all))
+        assert said == f"1 of 3 blocks, {left} left"
+
+
 def test_blocks_that_the_plan_counts_as_measured_are_not_read_again(planned, tmp_path):
     plan = planned({"a": 10.0, "b": 60.0}, measured={"a": 20.0})
     assert describe_progress(plan, tmp_path / "blocks") == "1 of 2 blocks, 2 min left"
@@ -116,10 +127,10 @@ def test_a_block_to_measure_again_counts_when_its_record_is_newer_than_the_plan(
     folder = records(alone())
     plan = planned({alone().block: 10.0}, again=[alone().block])
     os.utime(folder / f"{alone().block}.json", (0, 0))
-    assert describe_progress(plan, folder) == "0 of 1 blocks, 10 s left"
+    assert describe_progress(plan, folder) == "0 of 1 block, 10 s left"
     later = plan.stat().st_mtime + 5
     os.utime(folder / f"{alone().block}.json", (later, later))
-    assert describe_progress(plan, folder) == "1 of 1 blocks"
+    assert describe_progress(plan, folder) == "1 of 1 block"
 
 
 def test_a_block_reads_the_latest_records_alone_however_many_there_are(

@@ -2,10 +2,12 @@
 
 import pytest
 
+from specmoe.config.all_methods import FilesSay
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
+from specmoe.config.methods import Method
 from specmoe.models.sizes import Size
-from specmoe.plan.ways import list_ways, notes_on_mtp
+from specmoe.plan.ways import list_ways, notes_on_cuts, notes_on_mtp, notes_on_texts
 
 from ..made_card import made_card
 
@@ -85,3 +87,21 @@ def test_the_plan_says_why_mtp_does_not_draft_for_a_file_of_the_users(campaign, 
 
 def test_of_a_synthetic_target_the_recipe_says_enough(config, blocks):
     assert notes_on_mtp(config, blocks, {}) == []
+
+
+def test_the_plan_says_that_a_cut_draft_is_not_trained(campaign, root):
+    models = campaign["model_sets"]["methods"]
+    models["full_q8"] = {"kind": "path", "path": "x.gguf", "label": "Own"}
+    campaign["suites"]["X"]["methods"] = [{"method": "draft", "drafts": ["full_cut_q8", "cut_q8"]}]
+    config = load(campaign, root)
+    # The other one is of a synthetic model, whose first layers are made to agree.
+    [note] = notes_on_cuts(config, list_blocks(config, gpu=False))
+    assert note.startswith("Full first layers Q8 is cut and not trained")
+
+
+def test_the_plan_says_who_is_sent_raw_texts(campaign, root):
+    campaign["suites"]["X"] |= {"prompts": [], "workloads": ["texts"]}
+    without = FilesSay(lambda _: False, lambda _: Method.DRAFT, lambda model: model != "moe_q8")
+    config = load(campaign, root, lambda _: without)
+    [note] = notes_on_texts(config, list_blocks(config, gpu=False))
+    assert note == "The file of MoE Q8 has no chat template: it is sent raw texts"

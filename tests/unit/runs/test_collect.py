@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from specmoe.errors import DamagedFileError
 from specmoe.measure.common_prefix import common_prefix
-from specmoe.runs.collect import collect_records, link_baselines, rows_of_record
+from specmoe.runs.collect import collect_records, link_baselines, rows_of_both, rows_of_record
 from specmoe.runs.schema import COLUMNS
 
 TOKENS = [5, 6, 7, 8]
@@ -104,6 +104,34 @@ def test_a_row_has_what_happened_to_its_run_and_to_its_process():
     [row] = rows_of_record(made, "c")
     assert {name: row[name] for name in seen} == seen
     assert (row["start_ms"], row["warm_up_ms"]) == (900.0, 30.0)
+
+
+def test_a_comparison_that_was_disturbed_has_the_rows_of_its_second_measurement():
+    first = record(
+        *(run_of(gamma) | {"measured_again": 2, "taken_away": gamma and "why"} for gamma in (0, 3)),
+        *(run_of(gamma, prompt="q") | {"measured_again": 0} for gamma in (0, 3)),
+    )
+    first["runs"][0]["taken_away"] = None
+    again = record(*(run_of(gamma) | {"measured_again": 1} for gamma in (0, 3)))
+    again["host"] = "other"
+    found = {(row["prompt"], row["gamma"]): row for row in rows_of_both(first, again, "c")}
+    assert {key: row["host"] for key, row in found.items()} == {
+        **{("p", gamma): "other" for gamma in (0, 3)},
+        **{("q", gamma): "abc" for gamma in (0, 3)},
+    }
+    # Three attempts and two: the last came after four others.
+    assert [found["p", 3][name] for name in ("measured_again", "taken_away")] == [4, None]
+    assert found["q", 3]["measured_again"] == 0
+    assert found["p", 3]["baseline"] == f"{BLOCK}/alone/p/p0"
+
+
+def test_a_second_record_that_is_damaged_is_named(tmp_path):
+    file, second = tmp_path / "r0.json", tmp_path / f"again/{BLOCK}.json"
+    file.write_text(json.dumps(record()))
+    second.parent.mkdir(parents=True)
+    second.write_text("{}")
+    with pytest.raises(DamagedFileError, match=rf"again/{BLOCK}\.json is damaged"):
+        collect_records([file], "c", {file: second})
 
 
 def test_the_rate_leaves_out_the_first_token_which_the_prompt_gives():
@@ -212,7 +240,7 @@ def test_a_record_with_a_list_for_a_name_is_damaged(tmp_path, key):
     file = tmp_path / "r0.json"
     file.write_text(json.dumps(record(run_of(0), **{key: []})))
     with pytest.raises(DamagedFileError, match=r"r0\.json is damaged"):
-        collect_records([file], "c")
+        collect_records([file], "c", {})
 
 
 @pytest.mark.parametrize("key", ["gamma", "ngram_gamma"])
@@ -222,4 +250,4 @@ def test_a_record_of_an_endless_draft_is_damaged_and_fills_no_memory(tmp_path, k
     file = tmp_path / "r0.json"
     file.write_text(json.dumps(endless))
     with pytest.raises(DamagedFileError, match=r"r0\.json is damaged.*drafts of 2147483648 tokens"):
-        collect_records([file], "c")
+        collect_records([file], "c", {})

@@ -26,8 +26,8 @@ AGAIN = (
 
 @pytest.fixture
 def packed(tmp_path):
-    """A copy of the shipped demo."""
-    return shutil.copytree(ROOT / "resources/campaigns/demo", tmp_path / "demo")
+    """A copy of the shipped synthetic campaign."""
+    return shutil.copytree(ROOT / "resources/campaigns/synthetic", tmp_path / "synthetic")
 
 
 @pytest.mark.parametrize("folder", CAMPAIGNS, ids=lambda folder: folder.name)
@@ -44,7 +44,7 @@ def test_a_shipped_campaign_is_described_and_sealed(folder, tmp_path):
 
 def test_the_root_says_what_the_campaign_is(packed):
     root = ROCrate(packed).root_dataset
-    assert root["name"] == "Campaign demo of specmoe"
+    assert root["name"] == "Campaign synthetic of specmoe"
     assert root["description"].startswith("582 runs of llama.cpp on AMD EPYC. Suites: A: ")
     assert root["license"].id == f"https://spdx.org/licenses/{PROJECT['license']}"
     # The end of the last run, not the day of packing.
@@ -78,6 +78,19 @@ def test_the_software_the_models_and_the_machine_are_named(packed):
     }
     assert action["startTime"] < action["endTime"]
     assert action["result"].id == "runs.parquet"
+
+
+def test_a_model_of_a_package_has_its_origin_and_licence(packed):
+    cards = json.loads((packed / "models.json").read_text())
+    first = next(iter(cards))
+    cards[first] |= {"origin": "a-package 1.0, model.gguf", "licence": "CC0-1.0"}
+    (packed / "models.json").write_text(json.dumps(cards))
+    seal(packed, PROJECT)
+    models = ROCrate(packed).root_dataset["mentions"]["object"]
+    said = {model["identifier"]: model.get("description") for model in models}
+    known = {digest: text for digest, text in said.items() if text}
+    digest = f"sha256:{cards[first]['sha256']}"
+    assert known == {digest: "a-package 1.0, model.gguf; licence: CC0-1.0"}
 
 
 def test_every_reference_leads_to_an_entity(packed):

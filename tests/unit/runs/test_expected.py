@@ -11,9 +11,9 @@ from ...conftest import ROOT
 
 
 @pytest.fixture
-def config(demo):
-    demo["campaign"]["suites"] = ["B"]
-    return load(demo, ROOT)
+def config(synthetic):
+    synthetic["campaign"]["suites"] = ["B"]
+    return load(synthetic, ROOT)
 
 
 @pytest.fixture
@@ -51,18 +51,18 @@ def test_all_runs_of_the_configuration_are_taken(rows, config):
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
-        (lambda rows: rows[1:], r"1 runs of campaign demo are missing \(B/"),
-        (lambda rows: [], "runs of campaign demo are missing"),
-        (lambda rows: [*rows, rows[0]], "1 runs .* are there more than once"),
+        (lambda rows: rows[1:], r"campaign synthetic has 1 run missing \(B/"),
+        (lambda rows: [], "campaign synthetic has .* missing"),
+        (lambda rows: [*rows, rows[0]], "1 run there more than once"),
         (lambda rows: [*rows, rows[0] | {"run": "Z/other"}], r"not of its configuration \(Z/other"),
         (lambda rows: with_first_draft(rows, n_predict=9), "n_predict is 9, not 64"),
         (lambda rows: with_first_draft(rows, prompt="chinese"), "prompt is chinese, not"),
         (lambda rows: with_first_draft(rows, suite="D"), "suite is D, not B"),
         (lambda rows: with_first_draft(rows, temperature=float("nan")), "temperature is None"),
-        (lambda rows: with_first_draft(rows, decode_ms=None), "1 runs .* have no time or rate"),
-        (lambda rows: with_first_draft(rows, decode_ms=float("inf")), "have no time or rate"),
-        (lambda rows: with_first_draft(rows, baseline="nowhere"), "have a baseline of another"),
-        (lambda rows: with_first_draft(rows, baseline=rows[-1]["run"]), "have a baseline of anoth"),
+        (lambda rows: with_first_draft(rows, decode_ms=None), "1 run without a time or rate"),
+        (lambda rows: with_first_draft(rows, decode_ms=float("inf")), "without a time or rate"),
+        (lambda rows: with_first_draft(rows, baseline="nowhere"), "with a baseline of another"),
+        (lambda rows: with_first_draft(rows, baseline=rows[-1]["run"]), "with a baseline of anoth"),
         (
             lambda rows: with_first_draft(rows, target_sha256="b" * 64),
             r"model \w+ is 2 different files .*a{12} in B/.*b{12} in B/",

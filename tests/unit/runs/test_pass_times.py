@@ -8,11 +8,12 @@ from specmoe.runs.pass_times import (
     read_pass_times,
     rows_of_record,
     seen_experts,
+    undisturbed_passes,
     write_pass_times,
 )
 
 
-def record(model="moe", repeat=0, experts=11.0):
+def record(model="moe", repeat=0, experts=11.0, taken_away=None):
     """Return a record of one pass."""
     timing = {"outputs": "all", "width": 5, "ms": 2.5, "experts": experts}
     return {
@@ -22,6 +23,7 @@ def record(model="moe", repeat=0, experts=11.0):
         "repeat": repeat,
         "passes": {"model": model, "depth": 128, "samples": 8},
         "timings": [timing],
+        "taken_away": taken_away,
     }
 
 
@@ -48,6 +50,14 @@ def test_a_campaign_without_passes_has_an_empty_table_of_the_same_columns(table)
     assert empty.empty
     assert list(empty) == list(table(record()))
     assert seen_experts(empty) == {}
+
+
+def test_passes_beside_other_work_are_kept_and_in_no_estimate(table):
+    read = table(record(), record(repeat=1, taken_away="other processes used 40.0% of the CPUs"))
+    assert read["repeat"].tolist() == [0, 1]
+    assert undisturbed_passes(read)["repeat"].tolist() == [0]
+    older = read.drop(columns="taken_away")
+    assert undisturbed_passes(older)["repeat"].tolist() == [0, 1]
 
 
 def test_experts_are_means_over_repeats_and_dense_models_have_none(table):

@@ -38,15 +38,15 @@ def files_of(script: Path) -> tuple[Path, ...]:
 
 
 @cache
-def digest_of_modules(script: Path, without: Path) -> str:
+def digest_of_modules(script: Path, without: tuple[Path, ...]) -> str:
     """Return one digest of the modules that `script` imports, directly or not.
 
-    It changes with the text or the place of a module. The script itself and the module `without`
+    It changes with the text or the place of a module. The script itself and the modules `without`
     are left out.
     """
     digest = hashlib.sha256()
     for file in files_of(script):
-        if file not in (script, without):
+        if file not in (script, *without):
             name = file.relative_to(script.parent).as_posix()
             digest.update(f"{name} {sha256_of(file)}\n".encode())
     return digest.hexdigest()

@@ -145,10 +145,7 @@ def link(file: Path, out: Path) -> list[Path]:
     after it; `out` points to the first of them. Links of an earlier model are removed. Raises
     ModelError if a file is missing.
     """
-    files = files_of_model(file)
-    for part in files:
-        if not part.is_file():
-            raise ModelError(_missing(part, len(files)))
+    files = require_files(file)
     _remove_links(out)
     if len(files) == 1:
         out.symlink_to(file.absolute())
@@ -161,10 +158,22 @@ def link(file: Path, out: Path) -> list[Path]:
     return links
 
 
+def require_files(model: Path) -> list[Path]:
+    """Return the files of a model of the user's; raises ModelError if one is no file."""
+    files = files_of_model(model)
+    for part in files:
+        if not part.is_file():
+            raise ModelError(_missing(part, len(files)))
+    return files
+
+
 def _missing(part: Path, parts: int) -> str:
+    fault = f"{part} is no file" if part.exists() else f"no model file {part}"
+    if part.is_dir():
+        fault = f"{part} is a folder, not a model file"
     if parts == 1:
-        return f"no model file {part}; correct its path in the config"
-    return f"no model file {part}; the model has {parts} parts, which must be in one folder"
+        return f"{fault}; correct its path in the config"
+    return f"{fault}; the model has {parts} parts, which must be in one folder"
 
 
 def _remove_links(out: Path) -> None:

@@ -1,8 +1,21 @@
 """Whether to switch speculative decoding on, for each target of a campaign, and with which setting.
 
 A setting is a cell: suite, target, draft and γ, measured with the draft's own acceptance, at the
-campaign's temperature, against baselines of its own. The answer is *on*, with the fastest setting
-whose interval lies above 1; *off*, if the intervals of all settings lie below 1; or *undecided*.
+campaign's temperature, against baselines of its own. The answer is
+
+- *on*, with the fastest setting whose intervals lie above 1, the one for other prompts of the kind
+  that was sent, too;
+- *on for these prompts*, with the fastest whose interval for the prompts that were sent lies above
+  1, if no setting gains on others;
+- *on for looping text*, if more of that setting's text loops than `audit.looping_share`, because
+  loops are easy to draft and no other text was measured;
+- *off at these γ*, if every setting's own interval lies below 1. All have to lose, so there is no
+  choice among them to allow for (R. L. Berger, Multiparameter Hypothesis Testing and Acceptance
+  Sampling, Technometrics 24, 1982);
+- or *undecided*.
+
+A target may be looked at twice, see `deciding`. A setting that drafted nothing is neither the
+fastest nor in the way of *off*.
 
 Settings are ranked among those that were measured on the same prompts, as speedups on code and on
 prose are no rivals. The set of prompts that answers is the one with most whole texts, because
@@ -17,32 +30,43 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.controls import Control
-from specmoe.analysis.deciding import measuring_line, repeats_to_decide
+from specmoe.analysis.controls import Control, with_controls
+from specmoe.analysis.deciding import (
+    is_second_look,
+    look_confidence,
+    measuring_line,
+    plan_second_look,
+)
 from specmoe.analysis.intervals import (
-    NO_INTERVAL,
-    interval_over_prompts,
+    Interval,
+    interval_of_speedup,
     joint_intervals,
+    log_means,
     log_speedups,
     ratio_of_means,
 )
 from specmoe.analysis.launch import launch_line
+from specmoe.analysis.sound_prompts import on_sound_prompts
 from specmoe.analysis.spread import cell_id
-from specmoe.analysis.summaries import CELL
+from specmoe.analysis.summaries import CELL, drafted_nothing
+from specmoe.analysis.texts import TEXT_COLUMNS
 from specmoe.audit.checks import marked_runs
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.backend import Backend
-from specmoe.config.block import PASSAGE_PREFIX, Protocol, Stop
+from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Protocol, Stop, Template
 from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard
+from specmoe.runs.disturbed import DISTURBED, count_excluded, excluded
 
 
 class Answer(StrEnum):
     """What to do with a target."""
 
     ON = "switch on"
-    OFF = "leave off"
+    HERE = "on for these prompts"
+    LOOPING = "on for looping text"
+    OFF = "leave off at these γ"
     UNDECIDED = "undecided"
     UNKNOWN = "not known"
 
@@ -53,7 +77,19 @@ class Standing(StrEnum):
     BEST = "best"
     EQUAL = "equal"  # no other setting is shown to be faster
     SLOWER = "slower"
-    MARKED = "marked"  # the audit marks some of its rows: set aside
+    IDLE = "drafted nothing"  # so nothing says what drafting does
+    MARKED = "marked"  # the audit marks too many of its rows: set aside
+
+
+class Sent(StrEnum):
+    """How the prompts of a setting were sent, and when its runs ended."""
+
+    CHATS = "chats, until the model ends"
+    CUT_CHATS = "chats, to a stated length"
+    ENDED_TEXTS = "raw texts, until the model ends"
+    TEXTS = "raw texts, to a stated length"
+    UNTEMPLATED = "raw texts, to a stated length, as the target's file has no chat template"
+    MIXED = "chats and raw texts"
 
 
 class Controls(StrEnum):
@@ -70,7 +106,7 @@ _HARMLESS = frozenset({"determinism", "controls"})
 
 # Integer columns that are null where a target has no setting.
 _COUNTS = [
-    "repeats_to_decide",
+    "second_look_repeats",
     "gamma",
     "runs",
     "blocks",
@@ -78,22 +114,28 @@ _COUNTS = [
     "repeats_needed",
     "marked",
     "impossible",
+    "excluded",
+    "pairs",
+    "none_left",
+    "idle",
     "draft_bytes",
 ]
 # What starts llama-server as a setting was measured, beside its target and γ.
 _SIDE = [*("method", "draft_model", "ngram_gamma", "p_min", "n_min", "n_match", "min_hits")]
 SETTING_COLUMNS = [
     *(*CELL, *_SIDE, "runs", "blocks", "tokens_per_second", "baseline_tokens_per_second"),
-    *("acceptance_rate", "speedup", "speedup_low", "speedup_high"),
+    *("acceptance_rate", *TEXT_COLUMNS, "speedup", "speedup_low", "speedup_high"),
     *("first_token_ratio", "first_token_ratio_low", "first_token_ratio_high"),
     *("end_to_end", "end_to_end_low", "end_to_end_high", "joint_low", "joint_high"),
-    *("prompt_set", "prompts", "other_prompts_low", "other_prompts_high"),
-    *("block_sd", "repeats_needed", "marked", "impossible", "draft_bytes"),
-    *("added_rss_bytes", "standing"),
+    *("prompt_set", "prompts", "sent", "other_prompts_low", "other_prompts_high"),
+    *("alone_low", "alone_high", "whole_high", "second_look"),
+    *("block_sd", "repeats_needed", "marked", "impossible", "excluded", "pairs"),
+    *("marked_prompts", "odd_prompts"),
+    *("draft_bytes", "added_rss_bytes", "standing"),
 ]
 ADVICE_COLUMNS = [
     *("target", "answer", "reason", "controls", "settings", "set_aside", "equal", "elsewhere"),
-    *("repeats_to_decide", "command"),
+    *("idle", "none_left", "second_look_repeats", "second_look_width", "command"),
     *[column for column in SETTING_COLUMNS if column not in ("target", "standing")],
 ]
 
@@ -104,17 +146,24 @@ class Advice:
 
     - targets: one row per target, in the order of the campaign's models: answer (`Answer`), reason
       (a sentence), controls (`Controls`), settings (how many were compared on the prompts that
-      answer), set_aside (how many more the audit marks), equal (how many have the standing),
-      elsewhere (how many were measured on other prompts), repeats_to_decide (see the function; null
-      unless the answer is undecided), command (what to type next: the line that starts
-      llama-server, or the one that measures more repeats; null if there is none), and the columns
-      of the best setting, null without one.
+      answer), set_aside (how many more the audit marks), idle (how many more drafted nothing),
+      equal (how many have the standing), elsewhere (how many were measured on other prompts),
+      none_left (of how many more the machine left no undisturbed pair), second_look_repeats and
+      second_look_width (see `plan_second_look`; null unless the answer is undecided at a first
+      look), command (what to type next: the line that starts llama-server, or the one that measures
+      more repeats; null if there is none), and the columns of the best setting, null without one.
     - settings: one row per setting, those on the prompts that answer first, best first: columns of
       `summarise_cells`; joint_low and joint_high, see `joint_intervals`, over the settings on the
-      same prompts that are not set aside; prompt_set (the prompts' ids), prompts (their number),
-      and the interval for other ones, see `interval_over_prompts`; block_sd and
-      repeats_needed, see `spread_of_cells`; marked (runs that the audit marks, or whose baseline it
-      marks); impossible (those of them that are, or whose baseline is, more than implausible);
+      same prompts that are not set aside, at the level of this look; other_prompts_low and
+      other_prompts_high, the same for other prompts; alone_low and alone_high, of the setting by
+      itself at that level; whole_high, the high end of speedup with the pairs that the audit marks;
+      second_look (whether more repeats were asked for); prompt_set (the
+      prompts' ids), prompts (their number), sent (`Sent`); block_sd and
+      repeats_needed (of all pairs), see `spread_of_cells`; marked_prompts (the ids of those with
+      marked pairs) and odd_prompts (of those left out altogether), see `sound_prompts`; excluded
+      (pairs that the machine disturbed; null if none) of pairs; marked (runs that the audit marks,
+      or whose baseline it marks); impossible (those of them that are, or whose baseline is, more
+      than implausible);
       draft_bytes (the draft's file); added_rss_bytes (peak of resident memory over that of
       the baselines; null where not recorded); standing (`Standing`).
     """
@@ -127,8 +176,8 @@ class Advice:
 class Measured:
     """What a campaign measured, as the advice needs it."""
 
-    runs: pd.DataFrame  # see `build.usual_runs`
-    compared: pd.DataFrame  # `with_speedups` of these
+    runs: pd.DataFrame  # see `build.usual_runs`; those that do not count too
+    compared: pd.DataFrame  # `with_speedups` of those that do
     cells: pd.DataFrame  # `summarise_cells` of those, with their `control`
     spread: pd.DataFrame  # see `spread_of_cells`
     audit: pd.DataFrame  # see `audit_runs`
@@ -138,7 +187,10 @@ def advise(measured: Measured, config: Config, cards: Mapping[str, ModelCard]) -
     """Return the advice of a campaign; `cards` are the models' by id."""
     runs, audit = measured.runs, measured.audit
     members = {cell: rows for cell, rows in _compared(measured).groupby(CELL)}
-    settings = _settings(_candidates(measured.cells), members, measured.spread, cards, config)
+    lost = _lost(runs, cards, config)
+    candidates = count_excluded(_candidates(measured.cells), lost, CELL)
+    candidates, members = on_sound_prompts(candidates, members, lost, config.statistics)
+    settings = _settings(candidates, members, measured.spread, cards, config)
     settings_of = runs.groupby("target_model")["target"].unique()
     targets = [
         target
@@ -153,7 +205,8 @@ def advise(measured: Measured, config: Config, cards: Mapping[str, ModelCard]) -
     gpu = bool((runs["backend"] != Backend.CPU).any())
     answers = []
     for target, own in ranked.items():
-        answer = _answer(target, own, _controls(audit, target), config)
+        own_lost = lost[lost["target"] == target]
+        answer = _answer(target, own, own_lost, _controls(audit, target), config)
         if answer["answer"] == Answer.UNDECIDED:
             rivals = own[own["prompt_set"] == answer["prompt_set"]]
             sides = pd.concat(
@@ -181,6 +234,14 @@ def _candidates(cells: pd.DataFrame) -> pd.DataFrame:
         return cells
     own = cells["paired"] & (cells["protocol"] == Protocol.PAIRED)
     return cells[own & (cells["control"] == Control.NONE)]
+
+
+def _lost(runs: pd.DataFrame, cards: Mapping[str, ModelCard], config: Config) -> pd.DataFrame:
+    """Return the runs of settings that do not count, because the machine was disturbed."""
+    lost = excluded(runs)
+    lost = lost[(lost["draft"] != NO_DRAFT) & (lost["protocol"] == Protocol.PAIRED)]
+    lost = with_controls(lost, config.audit.unrelated_drafts, cards)
+    return lost if lost.empty else lost[lost["control"] == Control.NONE]
 
 
 def _compared(measured: Measured) -> pd.DataFrame:
@@ -216,23 +277,17 @@ def _settings(
         return pd.DataFrame(columns=SETTING_COLUMNS)
     spread = spread.set_index("cell")
     more = []
-    confidence = config.statistics.confidence
     for cell in candidates[CELL].itertuples(index=False, name=None):
         own = members[cell]
         first = own.iloc[0]
-        low, high = interval_over_prompts(own, confidence)
-        prompts = sorted(set(own["prompt"]))
         more.append(
             {
                 **first[_SIDE],
-                "prompt_set": ", ".join(prompts),
                 "until_end": first["stop"] == Stop.EOS,
-                "prompts": len(prompts),
-                "other_prompts_low": low,
-                "other_prompts_high": high,
-                **spread.loc[cell_id(*cell), ["block_sd", "repeats_needed"]],
-                "marked": int(own["marked"].sum()),
-                "impossible": int(own["impossible"].sum()),
+                "prompts": own["prompt"].nunique(),
+                "sent": _sent(own, config),
+                "block_sd": log_means(own).std(),
+                "repeats_needed": spread.loc[cell_id(*cell), "repeats_needed"],
                 "draft_bytes": _file_bytes(first["draft_model"], cards),
                 "added_rss_bytes": own["peak_rss_bytes"].max() - own["baseline_rss_bytes"].max(),
             }
@@ -240,6 +295,25 @@ def _settings(
     return candidates.assign(**pd.DataFrame(more, index=candidates.index)).astype(
         {"repeats_needed": "Int64"}
     )
+
+
+def _sent(own: pd.DataFrame, config: Config) -> Sent:
+    """Return how the prompts of a setting's runs were sent."""
+    named = [config.workloads.get(name) for name in own["workload"].dropna().unique()]
+    workloads = [workload for workload in named if workload is not None]
+    target = own["target_model"].iloc[0]
+    templates = {workload.template_for(target) for workload in workloads}
+    if own["workload"].isna().any():
+        templates.add(Template.RAW)
+    until_end = own["stop"].iloc[0] == Stop.EOS
+    if len(templates) > 1:
+        return Sent.MIXED
+    if templates == {Template.CHAT}:
+        return Sent.CHATS if until_end else Sent.CUT_CHATS
+    if until_end:
+        return Sent.ENDED_TEXTS
+    untemplated = any(target in workload.untemplated for workload in workloads)
+    return Sent.UNTEMPLATED if untemplated else Sent.TEXTS
 
 
 def _file_bytes(model: str | None, cards: Mapping[str, ModelCard]) -> int | None:
@@ -260,7 +334,7 @@ def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int, bool]:
     """Return what makes settings on the same prompts the ones that answer; no speed does."""
     prompts = str(rivals["prompt_set"].iloc[0]).split(", ")
     texts = sum(not prompt.startswith(PASSAGE_PREFIX) for prompt in prompts)
-    sound, until_end = (rivals["marked"] == 0).any(), rivals["until_end"].iloc[0]
+    sound, until_end = (~rivals["aside"]).any(), rivals["until_end"].iloc[0]
     return bool(sound), texts, len(prompts), bool(until_end)
 
 
@@ -270,16 +344,33 @@ def _ranked_rivals(
     """Return settings on the same prompts with joint intervals and standings, the best first."""
     own = own.sort_values(["speedup", *CELL], ascending=[False, *[True] * len(CELL)])
     keys = list(own[CELL].itertuples(index=False, name=None))
-    sound = {
-        key: members[key] for key, marked in zip(keys, own["marked"], strict=True) if not marked
-    }
-    joint = joint_intervals(sound, config.statistics.confidence)
-    ends = [joint.get(key, NO_INTERVAL) for key in keys]
-    own = own.assign(joint_low=[end.low for end in ends], joint_high=[end.high for end in ends])
-    slower = _shown_slower(sound, config.statistics.confidence)
+    own["idle"] = [drafted_nothing(members[key]) for key in keys]
+    counts = ~(own["aside"] | own["idle"])
+    sound = {key: members[key] for key, one in zip(keys, counts, strict=True) if one}
+    blocks = pd.concat([members[key]["block"] for key in keys]).unique()
+    second = own["second_look"] = is_second_look(blocks, config.measurement)
+    confidence = look_confidence(config.statistics.confidence, second=second)
+    intervals = deciding_intervals(sound, confidence).reindex(pd.Index(keys, tupleize_cols=False))
+    own[intervals.columns] = intervals.to_numpy()
+    slower = _shown_slower(sound, confidence)
     own["standing"] = _standings(own, [key in slower for key in keys])
     order = {standing: rank for rank, standing in enumerate(Standing)}
     return own.sort_values("standing", key=lambda column: column.map(order), kind="stable")
+
+
+def deciding_intervals(cells: Mapping[Any, pd.DataFrame], confidence: float) -> pd.DataFrame:
+    """Return the intervals that decide an answer, a row for each cell; see `Advice.settings`."""
+    kinds = {
+        "joint": joint_intervals(cells, confidence),
+        "other_prompts": joint_intervals(cells, confidence, other_prompts=True),
+        "alone": {cell: interval_of_speedup(own, confidence) for cell, own in cells.items()},
+    }
+    ends = {
+        f"{kind}_{end}": [getattr(its[cell], end) for cell in cells]
+        for kind, its in kinds.items()
+        for end in Interval._fields
+    }
+    return pd.DataFrame(ends, index=pd.Index(list(cells), tupleize_cols=False), dtype=float)
 
 
 def _shown_slower(cells: Mapping[Any, pd.DataFrame], confidence: float) -> set[Any]:
@@ -304,19 +395,24 @@ def _shown_slower(cells: Mapping[Any, pd.DataFrame], confidence: float) -> set[A
     }
 
 
-def _standings(own: pd.DataFrame, slower: Sequence[bool]) -> list[Standing]:
-    """Return the standing of each setting.
+def _best(sound: pd.DataFrame) -> pd.DataFrame:
+    """Return the row to advise of settings, the fastest first; none of none.
 
-    The best is the fastest whose interval lies above 1, or the fastest of all if there is none.
+    It is the first that gains on other prompts too, else on those that were sent, else the fastest.
     """
-    sound = own[own["marked"] == 0]
     gains = sound[sound["joint_low"] > 1]
-    first = (gains if len(gains) else sound).head(1)
+    everywhere = gains[gains["other_prompts_low"] > 1]
+    return next((some for some in (everywhere, gains) if len(some)), sound).head(1)
+
+
+def _standings(own: pd.DataFrame, slower: Sequence[bool]) -> list[Standing]:
+    """Return the standing of each setting."""
+    best = _best(own[~(own["aside"] | own["idle"])])
     standings = []
     for row, is_slower in zip(own.itertuples(), slower, strict=True):
-        if row.marked:
-            standings.append(Standing.MARKED)
-        elif row.Index in first.index:
+        if row.aside or row.idle:
+            standings.append(Standing.MARKED if row.aside else Standing.IDLE)
+        elif row.Index in best.index:
             standings.append(Standing.BEST)
         else:
             standings.append(Standing.SLOWER if is_slower else Standing.EQUAL)
@@ -324,65 +420,112 @@ def _standings(own: pd.DataFrame, slower: Sequence[bool]) -> list[Standing]:
 
 
 def _answer(
-    target: str, ranked: pd.DataFrame, controls: Controls, config: Config
+    target: str, ranked: pd.DataFrame, lost: pd.DataFrame, controls: Controls, config: Config
 ) -> dict[str, Any]:
-    """Return a target's row."""
+    """Return a target's row; `lost` are its runs that do not count."""
     # Settings on the prompts that answer come first.
     own = ranked[ranked["prompt_set"] == ranked["prompt_set"].iloc[0]] if len(ranked) else ranked
-    sound = own[own["standing"] != Standing.MARKED]
-    answer, reason = _judge(own, sound, controls)
-    best = {str(key): value.iloc[0] for key, value in sound.items()} if len(sound) else {}
-    undecided = answer == Answer.UNDECIDED
+    aside, idle = ((own["standing"] == kind).sum() for kind in (Standing.MARKED, Standing.IDLE))
+    sound = own[~own["standing"].isin([Standing.MARKED, Standing.IDLE])]
+    none_left = set(lost[CELL].itertuples(index=False, name=None)) - set(
+        ranked[CELL].itertuples(index=False, name=None)
+    )
+    unknown = _unknown(own, sound, controls, disturbed=bool(none_left))
+    answer, reason = (
+        (Answer.UNKNOWN, unknown) if unknown else judge(sound, config.audit.looping_share)
+    )
+    if answer == Answer.OFF and not (own.loc[~own["idle"], "whole_high"] < 1).all():
+        # Marks fall on fast rows alone, so what they leave must not decide that nothing gains.
+        answer = Answer.UNDECIDED
+        reason = "no interval is above 1, and with the pairs that the audit marks one is not below"
+    nothing = {"excluded": len(lost) or None, "pairs": len(lost)} if ranked.empty else {}
+    best = {str(key): value.iloc[0] for key, value in sound.items()} if len(sound) else nothing
+    again = answer == Answer.UNDECIDED and not best["second_look"]
+    second = plan_second_look(sound, config.statistics) if again else None
     return best | {
         "target": target,
         "answer": answer.value,
         "reason": reason,
         "controls": controls.value,
         "settings": len(sound),
-        "set_aside": len(own) - len(sound),
+        "set_aside": int(aside),
+        "idle": int(idle),
+        "none_left": len(none_left),
         "equal": int((own["standing"] == Standing.EQUAL).sum()),
         "elsewhere": len(ranked) - len(own),
-        "repeats_to_decide": repeats_to_decide(sound, config.statistics) if undecided else None,
+        "second_look_repeats": second and second.repeats,
+        "second_look_width": second and second.width,
     }
 
 
 def _starting_command(answer: Mapping[str, Any], config: Config, *, gpu: bool) -> str | None:
-    """Return the line that starts llama-server as a target's row advises."""
-    if answer["answer"] == Answer.UNKNOWN:
+    """Return the line that starts llama-server as a target's row advises; None without advice.
+
+    What pays on looping text is no advice for other text.
+    """
+    if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING):
         return None
-    on = answer["answer"] == Answer.ON
+    on = answer["answer"] in (Answer.ON, Answer.HERE)
     return launch_line(config, answer["target"], answer if on else None, gpu=gpu)
 
 
 def _measuring_command(
     answer: Mapping[str, Any], compared: pd.DataFrame, config: Config
 ) -> str | None:
-    """Return the line that would decide a target; None if this campaign cannot be measured on.
+    """Return the line of a second look; None without one, or if no more can be measured.
 
     `compared` are the runs of the settings to decide among.
     """
-    repeats = answer["repeats_to_decide"]
+    repeats = answer["second_look_repeats"]
     if repeats is None or config.campaign.source != "measured":
         return None
     return measuring_line(map(comparison_of, compared["block"]), repeats)
 
 
-def _judge(own: pd.DataFrame, sound: pd.DataFrame, controls: Controls) -> tuple[Answer, str]:
+def _unknown(
+    own: pd.DataFrame, sound: pd.DataFrame, controls: Controls, *, disturbed: bool
+) -> str | None:
+    """Return why nothing is known of a target; None if something is."""
     if own.empty:
-        return Answer.UNKNOWN, "no run with a draft was measured against baselines of its own"
+        return (
+            f"{DISTURBED} during every pair of runs, at every attempt"
+            if disturbed
+            else "no run with a draft was measured against baselines of its own"
+        )
     if controls == Controls.FAILED:
-        return Answer.UNKNOWN, "its controls fail, so its other measurements do not count"
+        return "its controls fail, so its other measurements do not count"
     if sound.empty:
-        return Answer.UNKNOWN, "the audit marks runs of every setting"
+        idle = (own["standing"] == Standing.IDLE).any()
+        return (
+            "no setting that counts drafted anything on these prompts"
+            if idle
+            else "the audit marks too many runs of every setting"
+        )
     if sound["joint_low"].isna().all():
-        return Answer.UNKNOWN, "every setting was measured once, so no interval is known"
-    if sound.iloc[0]["joint_low"] > 1:
-        return Answer.ON, "the interval of the best setting is above 1"
-    if (sound["joint_high"] < 1).all():
-        return Answer.OFF, "the interval of every setting is below 1"
-    if (sound["speedup_low"] > 1).any():
+        return "every setting was measured once, so no interval is known"
+    return None
+
+
+def judge(sound: pd.DataFrame, looping_share: float) -> tuple[Answer, str]:
+    """Return the answer of settings on the same prompts, the fastest first, and the reason.
+
+    They have the columns of `deciding_intervals`, and looping (null: unknown).
+    """
+    best = _best(sound).iloc[0]
+    if best["joint_low"] > 1:
+        if best["looping"] > looping_share:
+            return Answer.LOOPING, "the text loops, so nothing is known of text that does not"
+        if best["other_prompts_low"] > 1:
+            return Answer.ON, "the interval of the best setting is above 1 for other prompts too"
+        return Answer.HERE, "no gain is shown for other prompts of this kind"
+    if (sound["alone_high"] < 1).all():
+        return (
+            Answer.OFF,
+            "the interval of every setting by itself is below 1 on these prompts",
+        )
+    if (sound["alone_low"] > 1).any():
         return (
             Answer.UNDECIDED,
-            "no interval is above 1 after allowing for the choice among settings",
+            "no interval is above 1 after allowing for the choice among settings and for two looks",
         )
     return Answer.UNDECIDED, "no interval is above 1, and not every one is below"

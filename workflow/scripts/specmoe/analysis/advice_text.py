@@ -9,27 +9,37 @@ import pandas as pd
 from specmoe.analysis.advice import Answer, Standing
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.category_text import describe_categories
+from specmoe.analysis.compared_prompts import (
+    excluded_share,
+    odd_share,
+    on_other_prompts,
+    prompt_words,
+)
 from specmoe.analysis.concurrency_text import describe_concurrency
 from specmoe.analysis.labelled import Record, advised_targets, draft_labels, records, table
 from specmoe.analysis.labelled_loads import change_cells
 from specmoe.analysis.labelled_workloads import category_cells, gap_cells
 from specmoe.analysis.machines import machine_of
+from specmoe.analysis.number_text import TOO_FEW_PROMPTS, interval, measured
 from specmoe.analysis.spread_text import precise
 from specmoe.config.methods import is_ngram, methods_of
 from specmoe.files import gigabytes
+from specmoe.runs.disturbed import DISTURBED
+from specmoe.words import counted, later
 
 WIDTH = 100
-_NAMED_PROMPTS = 8
 HEADS = {
     Answer.ON: "switch it on",
-    Answer.OFF: "leave it off",
+    Answer.HERE: "switch it on for these prompts",
+    Answer.LOOPING: "switch it on for looping text",
+    Answer.OFF: "leave it off at these γ",
     Answer.UNDECIDED: "undecided",
     Answer.UNKNOWN: "not known",
 }
 _CONTROLS = {
     "passed": "its controls passed",
     "failed": "its controls fail",
-    "not measured": "no controls were measured (suite K)",
+    "not measured": "it has no controls of its own (suite K)",
 }
 
 
@@ -54,10 +64,14 @@ def describe_advice(analysis: Analysis) -> str:
         )
     advised = advised_targets(analysis)
     categories, gaps = category_cells(analysis), gap_cells(analysis)
+    elsewhere = on_other_prompts(analysis)
     for row in records(advised):
         own = records(settings[settings["target"] == row["target"]])
-        by_category = describe_categories(row, categories, gaps)
-        lines += ["", *_target(row, own, campaign, by_category)]
+        more = [
+            *_compared(row, elsewhere.get(row["target"], [])),
+            *describe_categories(row, categories, gaps),
+        ]
+        lines += ["", *_target(row, own, campaign, more)]
     every = table(analysis, "advice")["target"]
     if alone := ", ".join(every[~every.isin(advised["target"])]):
         lines += ["", *_wrapped(f"No runs with a draft and their own baselines: {alone}", "")]
@@ -85,22 +99,22 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
     return {"campaign": analysis.name, "confidence": confidence, "targets": targets} | more
 
 
-def _target(
-    row: Record, settings: list[Record], campaign: Record, by_category: list[str]
-) -> list[str]:
+def _target(row: Record, settings: list[Record], campaign: Record, more: list[str]) -> list[str]:
     answer = Answer(row["answer"])
     lines = [f"{row['label']} ({row['target']}): {HEADS[answer]}"]
-    if answer is Answer.ON:
-        lines += _wrapped(f"{_setting(row)}: {_speedup(row)}")
+    if answer in (Answer.ON, Answer.HERE, Answer.LOOPING):
+        lines += _wrapped(_gain(row))
         lines += _wrapped(_equals(row, settings))
         lines += _wrapped(_costs(row))
     else:
-        best = f"; the fastest of {row['settings']} is {_setting(row)}: {_speedup(row)}"
+        fastest = "only setting" if row["settings"] == 1 else f"fastest of {row['settings']}"
+        best = f"; the {fastest} is {_setting(row)}: {_speedup(row)}"
         known = best if row["settings"] else ""
         lines += _wrapped(f"{_sentence(row['reason'])}{known}")
     if pd.notna(row["end_to_end"]):
         lines += _wrapped(_with_prompt(row))
-    for text in by_category:
+    lines += _wrapped(_about_text(row))
+    for text in more:
         lines += _wrapped(text)
     if row["settings"]:
         lines += _wrapped(_sureness(row, campaign))
@@ -121,10 +135,48 @@ def _setting(row: Record) -> str:
     return f"{row['draft_label']}, γ = {row['gamma']} (suite {row['suite']})"
 
 
+def _compared(row: Record, elsewhere: list[Record]) -> list[str]:
+    """Return what the answer compares, what not, and what is fastest on other prompts."""
+    if not row["settings"]:
+        return []
+    compared = _count(row["settings"], "setting")
+    lines = [
+        f"Compared: {compared} on the same prompts ({prompt_words(row['prompt_set'])}). On others:"
+        f" {'; '.join(map(_elsewhere, elsewhere)) or 'none'}."
+    ]
+    if row["idle"]:
+        lines.append(f"Not compared, as nothing was drafted: {_count(row['idle'], 'setting')}.")
+    if row["none_left"]:
+        lines.append(
+            f"Not compared, as {DISTURBED} during every pair:"
+            f" {_count(row['none_left'], 'setting')}."
+        )
+    return lines
+
+
+def _elsewhere(row: Record) -> str:
+    fastest = f"{_setting(row)}, {_speedup(row)}"
+    if row["settings"] > 1:
+        fastest = f"the fastest of {row['settings']} is {fastest}"
+    return f"{fastest} ({prompt_words(row['prompt_set'])})"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
 def _speedup(row: Record) -> str:
     if math.isnan(row["joint_low"]):
         return f"speedup {row['speedup']:.2f} in one block, without an interval"
-    return f"speedup {row['speedup']:.2f} [{row['joint_low']:.2f}, {row['joint_high']:.2f}]"
+    return f"speedup {measured(row['speedup'], row['joint_low'], row['joint_high'])}"
+
+
+def _gain(row: Record) -> str:
+    """Return a setting that gains, with its speedup, and what the text leaves open."""
+    gain = f"{_setting(row)}: {_speedup(row)}"
+    if row["answer"] != Answer.LOOPING:
+        return f"{gain}. {_sentence(row['reason'])}"
+    return f"{gain}. {about_loops(row)}. Answers that may end (`stop: eos`) loop less"
 
 
 def _equals(row: Record, settings: list[Record]) -> str:
@@ -140,12 +192,32 @@ def _equals(row: Record, settings: list[Record]) -> str:
 
 def _with_prompt(row: Record) -> str:
     """Return what is left of the speedup if the time to read the prompt counts."""
-    first, whole = (_measured(row, name) for name in ("first_token_ratio", "end_to_end"))
     prompt = "the prompt, which the draft reads too" if drafts_with_model(row) else "the prompt"
+    whole = f"With {prompt}: speedup {_measured(row, 'end_to_end')} of the whole answer"
+    if math.isnan(row["first_token_ratio"]):
+        return whole
+    low, high = row["first_token_ratio_low"], row["first_token_ratio_high"]
+    ends = "" if math.isnan(low) else f" [{low - 1:+.0%}, {high - 1:+.0%}]"
+    return f"{whole}; the first token comes {later(row['first_token_ratio'])}{ends}"
+
+
+def about_loops(row: Record) -> str:
+    """Return what share of a setting's text loops, and what that leaves open."""
     return (
-        f"With {prompt}: speedup {whole} of the whole answer; the time"
-        f" to the first token is {first} times as long"
+        f"{row['looping']:.0%} of its text loops: the same tokens again and again, which are"
+        " easy to draft. This says nothing about text that does not loop"
     )
+
+
+def _about_text(row: Record) -> str:
+    """Return how far a setting's text repeats itself, and goes on; empty if nothing is known."""
+    shares = {
+        "repetition": "of its 4-grams repeat earlier ones",
+        "looping": "is in loops",
+        "past_end": "is past the target's own end",
+    }
+    known = [f"{row[name]:.0%} {words}" for name, words in shares.items() if pd.notna(row[name])]
+    return f"Text: {', '.join(known)}" if known else ""
 
 
 def drafts_with_model(row: Record) -> bool:
@@ -154,20 +226,20 @@ def drafts_with_model(row: Record) -> bool:
 
 
 def _measured(row: Record, name: str) -> str:
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    ends = "" if math.isnan(low) else f" [{low:.2f}, {high:.2f}]"
-    return f"{row[name]:.2f}{ends}"
+    return measured(row[name], row[f"{name}_low"], row[f"{name}_high"])
 
 
 def _outlook(row: Record, campaign: Record) -> str:
-    """Return how many repeats would decide an answer."""
-    repeats = row["repeats_to_decide"]
-    if pd.isna(repeats):
-        return (
-            f"More than statistics.repeats_limit = {campaign['repeats_limit']} repeats would be"
-            " needed: gain or loss is too small for this spread"
-        )
-    words = f"{repeats} repeats would decide it if speedups and spread stay as they are"
+    """Return what a second look at an undecided target takes."""
+    if row["second_look"]:
+        return "This was its second look; there is no third, but a new campaign has two of its own"
+    if pd.isna(repeats := row["second_look_repeats"]):
+        limit = campaign["repeats_limit"]
+        return f"No second look is planned: statistics.repeats_limit = {limit} repeats are reached"
+    words = (
+        f"A second and last look takes {counted(repeats, 'repeat')}, which at this spread give"
+        f" intervals of ±{row['second_look_width']:.0%}"
+    )
     return f"{words}:" if isinstance(row["command"], str) else words
 
 
@@ -188,35 +260,37 @@ def _costs(row: Record) -> str:
 
 def _sureness(row: Record, campaign: Record) -> str:
     parts = [
-        f"{row['blocks']} blocks of {row['runs'] // row['blocks']} runs"
-        if row["blocks"] > 1
-        else f"one block of {row['runs']} runs",
+        _blocks(row),
         _CONTROLS[row["controls"]],
-        "the audit marks none of its runs",
+        odd_share(row) or "the audit marks none of its runs",
+        *filter(None, [excluded_share(row)]),
     ]
     if pd.notna(row["block_sd"]):
         parts.insert(1, f"blocks differ by {row['block_sd']:.1%}")
     if pd.notna(row["repeats_needed"]):
         parts.append(
-            f"{precise(campaign['precision'])} needs {row['repeats_needed']} repeats at this spread"
+            f"{precise(campaign['precision'])} needs {counted(row['repeats_needed'], 'repeat')} at"
+            " this spread"
         )
-    text = f"How sure: {'; '.join(parts)}."
-    if row["elsewhere"]:
-        about = f"prompts {row['prompt_set']}"
-        if row["prompts"] > _NAMED_PROMPTS:
-            about = f"{row['prompts']} prompts"
-        text += f" It is about {about}; settings on others: {row['elsewhere']}."
+    text = f"How sure: {'; '.join(parts)}. Its prompts were sent as {row['sent']}."
     if pd.notna(row["other_prompts_low"]):
-        text += (
-            f" Interval for other prompts like its {row['prompts']}, not allowing for the choice:"
-            f" [{row['other_prompts_low']:.2f}, {row['other_prompts_high']:.2f}]."
-        )
+        ends = row["other_prompts_low"], row["other_prompts_high"]
+        others = interval(*ends, wide=TOO_FEW_PROMPTS)
+        text += f" Interval for other prompts like its {row['prompts']}: {others}."
     return text
+
+
+def _blocks(row: Record) -> str:
+    if row["blocks"] == 1:
+        return f"one block of {row['runs']} runs"
+    if row["runs"] % row["blocks"]:
+        return f"{row['runs']} runs in {row['blocks']} blocks"
+    return f"{row['blocks']} blocks of {row['runs'] // row['blocks']} runs"
 
 
 def _set_aside(settings: list[Record]) -> str:
     marked = [
-        f"{_setting(one)}, {one['impossible']} of {one['runs']} runs impossible,"
+        f"{_setting(one)}, {one['impossible']} of {counted(one['runs'], 'run')} impossible,"
         f" {one['marked'] - one['impossible']} implausible"
         for one in settings
         if one["standing"] == Standing.MARKED
@@ -227,8 +301,11 @@ def _set_aside(settings: list[Record]) -> str:
 def _footnote(campaign: Record) -> str:
     return (
         f"Speedups of decoding have intervals ({campaign['confidence']:.0%}, Student's t) that hold"
-        " for all settings of a target at once, so choosing the fastest does not bias them; those"
-        " with the prompt are each setting's own. All are about this machine, engine and prompts."
+        " for all settings on the same prompts and for two looks at once, so choosing the fastest"
+        " does not bias them; a setting on other prompts, or one that drafted nothing, is no rival;"
+        " intervals with the prompt are each setting's own. All are about this machine and engine,"
+        " and about these prompts unless they say otherwise. Off is said of the γ that were"
+        " measured."
     )
 
 

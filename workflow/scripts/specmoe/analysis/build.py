@@ -26,8 +26,16 @@ from specmoe.analysis.methods import compare_methods
 from specmoe.analysis.positions import acceptance_by_position
 from specmoe.analysis.rounds import accepted_lengths, chain_counts
 from specmoe.analysis.spread import spread_of_cells
-from specmoe.analysis.summaries import CELL, summarise_baselines, summarise_cells
+from specmoe.analysis.summaries import (
+    CELL,
+    named_prompts,
+    summarise_baselines,
+    summarise_cells,
+    with_rates_alone,
+)
 from specmoe.analysis.temperature import compare_temperatures
+from specmoe.analysis.texts import with_texts
+from specmoe.analysis.twins import compare_twins, dense_twins, twin_passes
 from specmoe.audit.checks import count_marked
 from specmoe.audit.tables import Audit, TableFolder
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX
@@ -37,7 +45,9 @@ from specmoe.config.schema import Config
 from specmoe.config.study import is_of_study
 from specmoe.models.card import ModelCard
 from specmoe.models.sizes import Size, sizes_of_cards
-from specmoe.runs.pass_times import seen_experts
+from specmoe.runs.disturbed import count_excluded, undisturbed
+from specmoe.runs.pass_times import seen_experts, undisturbed_passes
+from specmoe.words import counted
 
 T = TypeVar("T")
 
@@ -60,14 +70,15 @@ class Analysis(TableFolder):
     # One row per target without a draft, see `summarise_baselines`.
     baselines: pd.DataFrame
     # One row per (suite, target, draft, gamma), see `summarise_cells`, with a column `control`, see
-    # `controls.with_controls`. Runs with imposed acceptance, suites of several temperatures and
-    # those at another than the campaign's have tables of their own.
+    # `controls.with_controls`, and those of `with_texts`. Runs with imposed acceptance, suites of
+    # several temperatures and those at another than the campaign's have tables of their own.
     cells: pd.DataFrame
     # The same per prompt of exact length, with prompt and n_prompt.
     sweep: pd.DataFrame
     # One row per model that was measured: model, label, family (`moe` or `dense`), CARD_COLUMNS,
     # of_model (equal to model). Targets with options of the engine of their own have a row each:
-    # model is then what column `target` of runs has, of_model the model.
+    # model is then what column `target` of runs has, of_model the model; constructed: whether it
+    # has random weights or copied experts, so that what it accepts was made so.
     models: pd.DataFrame
     # One row per setting of what drafts, see `list_drafts`.
     drafts: pd.DataFrame
@@ -123,6 +134,10 @@ class Analysis(TableFolder):
     break_even: pd.DataFrame = field(default_factory=pd.DataFrame)
     # What pairs gain with profiles measured elsewhere, see `gains_by_profile`.
     profiles: pd.DataFrame = field(default_factory=pd.DataFrame)
+    # What MoEs gain, and what their passes cost, beside the dense models they were upcycled from,
+    # see `compare_twins` and `twin_passes`. Without rows in a campaign without such twins.
+    twins: pd.DataFrame = field(default_factory=pd.DataFrame)
+    twin_passes: pd.DataFrame = field(default_factory=pd.DataFrame)
     # The most that each cell's speedup could have been, see `ceilings`.
     ceilings: pd.DataFrame = field(default_factory=pd.DataFrame)
     # See `summarise_audit`, `count_marked`, `count_power`, `bounds.required_time`. The last has a
@@ -169,46 +184,53 @@ def analyse(
 ) -> Analysis:
     """Compute the tables of a campaign that need neither another campaign nor the study's text.
 
-    `runs` is `schema.read_runs`'s frame, `compared` is `with_speedups(runs)`, `cards` are the
-    models' and those of `by_setting`, `host` is the machine's description, `audit` the audit of
-    `runs`, `pass_times` the table of `runs.pass_times`. Where the machine varies, intervals are
-    over machines, and costs of passes, which are a machine's own, are not fitted.
+    `runs` is `schema.read_runs`'s frame, `compared` is `with_speedups` of those that count (see
+    `runs.disturbed`): the others are in no estimate, and counted as `excluded` in tables of cells.
+    `cards` are the models' and those of `by_setting`, `host` is the machine's description, `audit`
+    the audit of `runs`, `pass_times` the table of `runs.pass_times`. Where the machine varies,
+    intervals are over machines, and costs of passes, which are a machine's own, are not fitted.
     """
     statistics, unrelated = config.statistics, config.audit.unrelated_drafts
     as_measured, of_blocks = runs, compared
     varies = machine_varies(runs, config)
     if varies:
         runs, compared = by_machine(runs), by_machine(compared)
-    all_runs, all_compared = runs, compared
-    runs, compared = one_by_one(runs), one_by_one(compared)
-    usual = usual_runs(runs, config)
+    every, all_runs, all_compared = runs, undisturbed(runs), compared
+    runs, compared = one_by_one(all_runs), one_by_one(compared)
+    usually_run = usual_runs(one_by_one(every), config)
+    usual = usually_run[usually_run["run"].isin(runs["run"])]
+    left_out = usually_run[~usually_run["run"].isin(runs["run"])]
+    left_out = left_out[left_out["draft"] != NO_DRAFT]
     usually_compared = compared[compared["run"].isin(usual["run"])]
     of_length = usually_compared["prompt"].str.startswith(PASSAGE_PREFIX).astype(bool)
-    workload = usually_compared["workload"]
-    texts = usually_compared.assign(
-        prompt=workload.where(workload.notna(), usually_compared["prompt"])
-    )
     of_draft = _without_controls(with_controls(usually_compared, unrelated, cards))
 
-    def summarise(members: pd.DataFrame, *more: str) -> pd.DataFrame:
-        return with_controls(summarise_cells(members, statistics, [*CELL, *more]), unrelated, cards)
+    def summarise(members: pd.DataFrame, lost: pd.DataFrame, *more: str) -> pd.DataFrame:
+        keys = [*CELL, *more]
+        summarised = with_controls(summarise_cells(members, statistics, keys), unrelated, cards)
+        return count_excluded(summarised, lost, keys)
 
-    cells = summarise(usually_compared)
-    drafts = list_drafts(all_runs, config.label)
+    cells = with_rates_alone(summarise(usually_compared, left_out), usually_compared)
+    cells = with_texts(cells, usually_compared).assign(prompt_set=named_prompts(cells, usually_run))
+    drafts = list_drafts(every, config.label)
     drafting = _without_controls(with_controls(usual[usual["draft"] != NO_DRAFT], unrelated, cards))
     waited = pd.concat([usual[usual["draft"] == NO_DRAFT], drafting])
     spread = spread_of_cells(compared, statistics)
-    sizes = sizes_of_cards(cards, by_setting(seen_experts(pass_times), all_runs))
-    measured = Measured(usual, usually_compared, cells, spread, audit.audit)
+    sizes = sizes_of_cards(cards, by_setting(seen_experts(pass_times), every))
+    pass_times = undisturbed_passes(pass_times)
+    measured = Measured(usually_run, usually_compared, cells, spread, audit.audit)
     advice = advise(measured, config, cards)
     timed = compared.head(0) if varies else compared
     fitted, predicted = _costs(runs, timed, pass_times, config, cards)
     of_blocks = of_blocks[of_blocks["run"].isin(usually_compared["run"])]
+    dense_of = dense_twins(config, runs["target"].unique())
     return Analysis(
         baselines=summarise_baselines(usual, statistics),
         cells=cells,
-        sweep=summarise(usually_compared[of_length], "prompt", "n_prompt"),
-        by_prompt=_with_prompt_labels(summarise(texts[~of_length], "prompt"), config),
+        sweep=summarise(usually_compared[of_length], left_out, "prompt", "n_prompt"),
+        by_prompt=_with_prompt_labels(
+            summarise(_by_text(usually_compared[~of_length]), _by_text(left_out), "prompt"), config
+        ),
         categories=compare_categories(of_draft, statistics),
         category_gaps=gaps_between_categories(of_draft, statistics),
         endings=how_texts_end(usual),
@@ -243,12 +265,22 @@ def analyse(
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
         profiles=gains_by_profile(compared, cells, predicted, statistics),
+        twins=compare_twins(
+            _drafted(compared, config, cards),
+            runs.set_index("run")["tokens"],
+            dense_of,
+            statistics,
+            "host" if varies else "repeat",
+        ),
+        twin_passes=twin_passes(
+            pass_times.head(0) if varies else pass_times, dense_of, sizes, statistics
+        ),
         ceilings=ceilings(usually_compared, usual, sizes, config.audit),
         audit=audit.summary,
         marked=count_marked(audit.audit),
         power=audit.power,
         required_time=audit.required_time.assign(campaign=config.campaign.name),
-        models=_models(all_runs, config, cards),
+        models=_models(every, config, cards),
         drafts=drafts,
         suites=_suites(as_measured, config),
         campaign=_campaign(as_measured, config, host),
@@ -263,6 +295,12 @@ def usual_runs(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
     own = runs["imposed_acceptance"].isna()
     one = runs.groupby("suite")["temperature"].transform("nunique").eq(1)
     return runs[own & one & runs["temperature"].eq(config.measurement.temperature)]
+
+
+def _by_text(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return runs in which all prompts of a workload are one."""
+    workload = runs["workload"]
+    return runs.assign(prompt=workload.where(workload.notna(), runs["prompt"]))
 
 
 def _without_controls(cells: pd.DataFrame) -> pd.DataFrame:
@@ -280,10 +318,18 @@ def _costs(
     """Fit the cost model, and predict with it all cells but controls of accepted drafts."""
     at_usual = compared[compared["temperature"] == config.measurement.temperature]
     fitted = cost_tables.fit_pairs(at_usual, runs, pass_times, config.statistics)
+    no_controls = _drafted(compared, config, cards)
+    return fitted, cost_tables.predictions(fitted, no_controls, config.statistics)
+
+
+def _drafted(
+    compared: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]
+) -> pd.DataFrame:
+    """Return the runs at the campaign's temperature but for controls of accepted drafts."""
+    at_usual = compared[compared["temperature"] == config.measurement.temperature]
     kinds = with_controls(at_usual, config.audit.unrelated_drafts, cards)
     imposed = kinds[kinds["imposed_acceptance"].notna()].index
-    no_controls = kinds.loc[imposed.union(_without_controls(kinds).index)]
-    return fitted, cost_tables.predictions(fitted, no_controls, config.statistics)
+    return kinds.loc[imposed.union(_without_controls(kinds).index)]
 
 
 def _labelled(of_loads: pd.DataFrame, config: Config) -> pd.DataFrame:
@@ -320,6 +366,7 @@ def _models(runs: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]) 
                 "family": "moe" if card.experts else "dense",
                 **{column: getattr(card, column) for column in CARD_COLUMNS},
                 "in_cache": card.size_bytes <= config.audit.cache_bytes,
+                "constructed": config.is_constructed(parts_of_setting(name)[0]),
             }
             for name, card in cards.items()
             if name in measured
@@ -373,6 +420,9 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                 # What n_prompt counts: the study's own rows have words, engines count tokens.
                 "length_unit": "words" if config.campaign.source == "published" else "tokens",
                 "synthetic": all(map(config.is_synthetic, config.measured_models)),
+                "other_models": not any(
+                    config.models[name].family for name in config.measured_models
+                ),
                 # A model of a family has the shape of the published one: its card was checked.
                 "true_shape": all(
                     config.models[name].kind == "synthetic" and config.models[name].family
@@ -409,14 +459,17 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
 def _care(runs: pd.DataFrame) -> dict[str, Any]:
     """Return how runs and their baselines shared the machine; null where it was not recorded."""
     watched = runs[runs["measured_again"].notna()]
+    left_out = runs[~runs["run"].isin(undisturbed(runs)["run"])]
     known = len(watched) > 0
     blocks = runs.drop_duplicates("block")["arrangement"].value_counts()
     words = {"together": "live together", "in_turn": "one after the other"}
     return {
         "arrangement": ", ".join(
-            f"{words[str(kind)]}: {count} blocks" for kind, count in blocks.items()
+            f"{words[str(kind)]}: {counted(count, 'block')}" for kind, count in blocks.items()
         ),
-        # How many runs were measured again, and how many were disturbed at the last attempt too.
+        # How many runs were measured again, and how many were disturbed at the last attempt too;
+        # those and the runs compared with them are in no estimate.
         "measured_again": int(watched["measured_again"].gt(0).sum()) if known else None,
         "taken_away": int(watched["taken_away"].notna().sum()) if known else None,
+        "excluded": len(left_out) if known else None,
     }

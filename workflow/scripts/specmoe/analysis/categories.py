@@ -5,24 +5,22 @@ A question about other prompts of a category has its prompts as what varies, see
 """
 
 import math
-from collections.abc import Sequence
 from itertools import combinations
 
-import numpy as np
 import pandas as pd
 
 from specmoe.analysis.intervals import interval_over_prompts, ratio_of_prompts
 from specmoe.analysis.summaries import CELL, summarise_cells
-from specmoe.config.block import NO_DRAFT, Stop
+from specmoe.analysis.texts import text_shares
+from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Stop
 from specmoe.config.schema import Statistics
 
 WORKLOAD = [*CELL, "workload"]
-_NGRAM = 4  # tokens
 
 GAP_COLUMNS = [*WORKLOAD, "higher", "lower", "ratio", "ratio_low", "ratio_high", "pairs"]
 ENDING_COLUMNS = [
     *(*WORKLOAD, "stop", "prompts", "runs", "generated", "shortest", "longest"),
-    *("ended", "at_once", "past_end", "past_end_runs", "repetition", "same_length"),
+    *("ended", "at_once", "past_end", "past_end_runs", "repetition", "looping", "same_length"),
 ]
 
 
@@ -89,25 +87,25 @@ def _gaps(of_category: dict[str, pd.DataFrame], confidence: float) -> list[dict[
 def how_texts_end(runs: pd.DataFrame) -> pd.DataFrame:
     """Return one row per cell and workload: how long its texts are, and how they end.
 
-    `runs` are those of `build.usual_runs`, targets alone among them. Texts of no workload are left
-    out unless they may end before `n_predict` tokens. Columns: ENDING_COLUMNS:
+    `runs` are those of `build.usual_runs`, targets alone among them. Prompts cut to a length
+    are left out, and texts of no workload if their target was not asked where it ends them.
+    Columns: ENDING_COLUMNS:
 
     - prompts, runs: how many; generated: mean tokens; shortest, longest: of any run.
     - ended: share of runs that the target ended; at_once: runs whose first token ended them, which
       have no rate and so no speedup.
-    - past_end: share of the generated tokens that are past the target's own end, over the runs of
-      which that is known; past_end_runs: their number. Null where it is known of none.
-    - repetition: mean of the runs' `repetition`; null where no tokens are known.
+    - repetition, looping, past_end: see `text_shares`; past_end_runs: runs of which the last is
+      known.
     - same_length: share of runs with a draft that are as long as their baselines.
     """
-    members = runs[runs["workload"].notna() | runs["stop"].eq(Stop.EOS)]
+    whole = ~runs["prompt"].str.startswith(PASSAGE_PREFIX)
+    asked = runs.groupby(WORKLOAD, dropna=False)["past_end"].transform("count") > 0
+    members = runs[runs["workload"].notna() | runs["stop"].eq(Stop.EOS) | (whole & asked)]
     lengths = runs.set_index("run")["generated"]
     rows = []
     for cell, its in members.groupby(WORKLOAD, dropna=False):
-        known = its[its["past_end"].notna()]
         generated = its["generated"].astype(float)
         baselines = its["baseline"].map(lengths).astype(float)
-        repeated = [repetition(tokens) for tokens in its["tokens"] if tokens is not None]
         rows.append(
             dict(zip(WORKLOAD, cell, strict=True))
             | {
@@ -119,26 +117,11 @@ def how_texts_end(runs: pd.DataFrame) -> pd.DataFrame:
                 "longest": int(generated.max()),
                 "ended": (its["stopped_by"] == Stop.EOS).mean(),
                 "at_once": int((generated == 1).sum()),
-                "past_end": known["past_end"].sum() / known["generated"].sum()
-                if len(known)
-                else math.nan,
-                "past_end_runs": len(known),
-                "repetition": float(np.mean(repeated)) if repeated else math.nan,
+                **text_shares(its),
+                "past_end_runs": int(its["past_end"].notna().sum()),
                 "same_length": math.nan
                 if its["draft"].iloc[0] == NO_DRAFT
                 else (baselines == generated).mean(),
             }
         )
     return pd.DataFrame(rows, columns=ENDING_COLUMNS)
-
-
-def repetition(tokens: Sequence[int]) -> float:
-    """Return the share of a text's 4-grams of tokens that are repetitions of earlier ones.
-
-    1 - distinct / all, the score `seq-rep-4` of S. Welleck and others, Neural Text Generation with
-    Unlikelihood Training, arXiv 1908.04319, section 6. A text of fewer than four tokens repeats
-    nothing.
-    """
-    shifted = [tokens[start:] for start in range(_NGRAM)]
-    ngrams = list(zip(*shifted, strict=False))
-    return 1 - len(set(ngrams)) / len(ngrams) if ngrams else 0.0

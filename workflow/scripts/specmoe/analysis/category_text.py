@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import pandas as pd
 
 from specmoe.analysis.labelled import Record, records
+from specmoe.analysis.number_text import measured
 from specmoe.analysis.summaries import CELL
+from specmoe.words import counted
 
 _NAMED_GAPS = 3
 
@@ -39,19 +41,16 @@ def _gap_line(gaps: Sequence[Record]) -> str:
         for gap in gaps[:_NAMED_GAPS]
     )
     more = len(gaps) - _NAMED_GAPS
-    rest = f"; and {more} more pairs" if more > 0 else ""
+    rest = f"; and {counted(more, 'more pair')}" if more > 0 else ""
     return f"Categories differ: {named}{rest}."
 
 
 def _speedup(one: Record) -> str:
-    prompts = f"{one['prompts']} prompt{'' if one['prompts'] == 1 else 's'}"
-    return f"{_ratio(one, 'speedup')} ({prompts})"
+    return f"{_ratio(one, 'speedup')} ({counted(one['prompts'], 'prompt')})"
 
 
 def _ratio(row: Record, name: str) -> str:
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    ends: str = "" if pd.isna(low) else f" [{low:.2f}, {high:.2f}]"
-    return f"{row[name]:.2f}{ends}"
+    return measured(row[name], row[f"{name}_low"], row[f"{name}_high"])
 
 
 def _of_setting(frame: pd.DataFrame, row: Record) -> pd.DataFrame:

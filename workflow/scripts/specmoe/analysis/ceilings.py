@@ -13,7 +13,7 @@ from specmoe.config.block import WAY
 from specmoe.models.sizes import Size
 
 CEILINGS = [
-    *(*WAY, *CELL, "runs", "acceptance_rate", "mean_accepted_length"),
+    *(*WAY, *CELL, "runs", "acceptance_rate", "tokens_per_step"),
     *("speedup", "ceiling", "above", "draft_basis"),
 ]
 
@@ -29,49 +29,56 @@ def ceilings(
     `compared` is `summaries.with_speedups`'s frame, `runs` has the runs without a draft that time
     target and draft. The bound favours the run: a pass of any width costs no more than one of a
     single token, replays and the time between passes cost nothing, and the draft drafts as fast as
-    it runs alone. For R rounds in which D tokens were drafted the bound is
+    it runs alone, or at no cost if it was not timed. For S steps (`Run.steps`: rounds, and passes
+    without a draft, which are most of an n-gram's) and D drafted tokens the bound is
 
-        tokens / (R + D * t_draft / t_target),
+        tokens / (S + D * t_draft / t_target).
 
-    per round: mean accepted length / (1 + gamma * t_draft / t_target).
+    Columns: CEILINGS. tokens_per_step counts accepted tokens and replays, and is the ceiling of a
+    draft at no cost. acceptance_rate is null where nothing was drafted. Speedup and ceiling are
+    geometric means over runs. draft_basis says how the draft's time is known.
 
-    Columns: CEILINGS. Speedup and ceiling are geometric means over runs, above counts the runs
-    whose speedup is above their ceiling, draft_basis says how the draft's time is known.
-    Runs whose rounds are not known, and runs of targets that were not timed, are left out.
+    above counts the runs that took less time than S passes and D drafted tokens at their models'
+    fastest, less the audit's tolerance for timing. It does not compare speedups: a run whose
+    baseline was slowed has a speedup above its ceiling, however slow it is itself.
+
+    Runs whose counts are not known, and runs of targets that were not timed, are left out.
     """
     times_of = single_token_ms(runs)
     rows = []
     for row in compared.to_dict("records"):
         run = Run.of(row)
         times = times_of.get(run.timed_with, {})
-        if not run.rounds or run.drafted is None or run.target not in times:
+        if run.rounds is None or run.drafted is None or run.decode_ms is None:
+            continue
+        if not run.steps or run.target not in times:
             continue
         draft = draft_time(run, times, sizes, settings)
-        passes = run.rounds + run.drafted * draft.ms / times[run.target]
+        passes = run.steps + run.drafted * draft.ms / times[run.target]
+        fastest_ms = passes * times[run.target] * (1 - settings.time_tolerance)
+        tokens = run.timed_tokens or 0
         identity = (*run.way, run.suite, run.target, run.draft, run.gamma)
-        counts = (run.rounds, run.drafted, run.accepted)
-        rows.append(
-            (*identity, *counts, row["speedup"], (run.timed_tokens or 0) / passes, draft.basis)
-        )
-    columns = [*WAY, *CELL, "rounds", "drafted", "accepted", "speedup", "ceiling", "draft_basis"]
+        counts = (tokens, run.steps, run.drafted, run.accepted)
+        above = run.decode_ms < fastest_ms
+        rows.append((*identity, *counts, row["speedup"], tokens / passes, above, draft.basis))
+    counted = ["tokens", "steps", "drafted", "accepted"]
+    columns = [*WAY, *CELL, *counted, "speedup", "ceiling", "above", "draft_basis"]
     return _by_cell(pd.DataFrame(rows, columns=columns))
 
 
 def _by_cell(rows: pd.DataFrame) -> pd.DataFrame:
     cells = []
     for cell, members in rows.groupby([*WAY, *CELL]):
-        drafted, rounds = members["drafted"].sum(), members["rounds"].sum()
-        accepted = np.float64(members["accepted"].sum())
-        above = members["speedup"] > members["ceiling"]
+        drafted, accepted = members["drafted"].sum(), members["accepted"].sum()
         cells.append(
             (
                 *cell,
                 len(members),
-                accepted / drafted,
-                1 + accepted / rounds,
+                accepted / drafted if drafted else np.nan,
+                members["tokens"].sum() / members["steps"].sum(),
                 geometric_mean(members["speedup"].to_numpy(float)),
                 geometric_mean(members["ceiling"].to_numpy(float)),
-                int(above.sum()),
+                int(members["above"].sum()),
                 members["draft_basis"].iloc[0],
             )
         )

@@ -5,6 +5,8 @@ from math import isnan
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.labelled import Record, records
 from specmoe.analysis.labelled_loads import change_cells
+from specmoe.analysis.number_text import measured
+from specmoe.words import counted
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _NAMED = 3
@@ -23,7 +25,7 @@ def describe_concurrency(analysis: Analysis) -> list[str]:
         own.sort(key=lambda row: row["change"], reverse=found == "rises")
         lines += [_sentence(row) for row in own[:_NAMED]]
         if len(own) > _NAMED:
-            lines.append(f"It {found} for {len(own) - _NAMED} more settings.")
+            lines.append(f"It {found} for {counted(len(own) - _NAMED, 'more setting')}.")
     undecided = sum(row["found"] == "undecided" for row in rows)
     if undecided:
         lines.append(_undecided(rows, undecided))
@@ -57,6 +59,4 @@ def _count(number: int) -> str:
 
 
 def _ratio(row: Record, name: str) -> str:
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    ends = "" if isnan(low) else f" [{low:.2f}, {high:.2f}]"
-    return f"{row[name]:.2f}{ends}"
+    return measured(row[name], row[f"{name}_low"], row[f"{name}_high"])

@@ -53,21 +53,38 @@ def block_means(values: "pd.Series[float]", blocks: pd.Series) -> "pd.Series[flo
     return values.astype(float).groupby(blocks).mean()
 
 
-def interval_of_mean(values: "pd.Series[float]", blocks: pd.Series, confidence: float) -> Interval:
-    """Return Student's interval of the mean over blocks; NaN with a single block."""
-    return _student(block_means(values, blocks).to_numpy(), confidence)
+def log_means(compared: pd.DataFrame, ratio: str = "speedup") -> "pd.Series[float]":
+    """Return the mean logarithm of a column of ratios in each block, at all prompts of the cell.
+
+    Where a block lacks a pair that others have, its mean would be that of easier or harder prompts.
+    Means are then those of the additive model of blocks and prompts, by least squares: what a block
+    has of the other prompts says how it would stand at the missing one. Blocks that share no prompt
+    keep their plain means.
+    """
+    sums, counts, names = _crossed(compared, ratio)
+    with np.errstate(invalid="ignore"):  # a block may lack the ratio altogether
+        plain = pd.Series(sums.sum(axis=1) / counts.sum(axis=1), index=names)
+    if (counts == counts[0]).all():
+        return plain
+    of_block, of_prompt = counts.nonzero()
+    design = np.hstack([np.eye(len(sums))[of_block], np.eye(len(sums[0]))[of_prompt]])
+    weights = np.sqrt(counts[of_block, of_prompt])
+    values = sums[of_block, of_prompt] / weights
+    effects, _, rank, _ = np.linalg.lstsq(design * weights[:, None], values, rcond=None)
+    if rank < design.shape[1] - 1:
+        return plain
+    return pd.Series(effects[: len(sums)] + effects[len(sums) :].mean(), index=names)
 
 
 def interval_of_speedup(compared: pd.DataFrame, confidence: float) -> Interval:
     """Return the interval of the geometric mean of the column `speedup` over blocks."""
-    return interval_of_geometric_mean(compared["speedup"], compared["block"], confidence)
+    return Interval(*estimate_of_ratio(compared, "speedup", confidence)[1:])
 
 
-def interval_of_geometric_mean(
-    ratios: "pd.Series[float]", blocks: pd.Series, confidence: float
-) -> Interval:
-    """Return Student's interval of the mean logarithm over blocks, as a ratio."""
-    return _exponential(interval_of_mean(_logs(ratios), blocks, confidence))
+def estimate_of_ratio(compared: pd.DataFrame, ratio: str, confidence: float) -> Estimate:
+    """Return the geometric mean of a column of ratios over blocks, with Student's interval."""
+    means = log_means(compared, ratio).to_numpy()
+    return Estimate(math.exp(means.mean()), *_exponential(_student(means, confidence)))
 
 
 def interval_of_rate(rates: "pd.Series[float]", blocks: pd.Series, confidence: float) -> Interval:
@@ -95,7 +112,7 @@ def ratio_of_speedups(
 
 def log_speedups(compared: pd.DataFrame) -> dict[Hashable, float]:
     """Return the mean logarithm of the speedup in each block, by its id."""
-    return block_means(_logs(compared["speedup"]), compared["block"]).to_dict()
+    return log_means(compared).to_dict()
 
 
 def ratio_of_means(
@@ -128,29 +145,7 @@ def interval_over_prompts(compared: pd.DataFrame, confidence: float) -> Interval
     Prompts that some block lacks are left out. Both ends are NaN with a single block, or with fewer
     than two prompts left.
     """
-    logs = _logs(compared["speedup"])
-    table = logs.groupby([compared["block"], compared["prompt"]]).mean().unstack()
-    values = table.dropna(axis="columns").to_numpy(float)
-    blocks, prompts = values.shape
-    if min(blocks, prompts) < 2:
-        return NO_INTERVAL
-    of_block, of_prompt = values.mean(axis=1), values.mean(axis=0)
-    rest = values - of_block[:, None] - of_prompt + values.mean()
-    squares = np.array(
-        [
-            prompts * of_block.var(ddof=1),
-            blocks * of_prompt.var(ddof=1),
-            (rest**2).sum() / ((blocks - 1) * (prompts - 1)),
-        ]
-    )
-    degrees = np.array([blocks - 1, prompts - 1, (blocks - 1) * (prompts - 1)])
-    # By chance the rest can exceed what it is a part of; the variance is no less than either's.
-    total = max(squares[0] + squares[1] - squares[2], squares[0], squares[1])
-    if total == 0:
-        return _exponential(Interval(values.mean(), values.mean()))
-    effective = max(total**2 / (squares**2 / degrees).sum(), min(blocks, prompts) - 1)
-    reach = student_quantile(effective, confidence) * math.sqrt(total / (blocks * prompts))
-    return _exponential(Interval(values.mean() - reach, values.mean() + reach))
+    return joint_intervals({"": compared}, confidence, other_prompts=True)[""]
 
 
 def ratio_of_prompts(
@@ -169,55 +164,108 @@ def ratio_of_prompts(
     return Estimate(math.exp(own.mean() - other.mean()), *_exponential(ends))
 
 
-def joint_intervals(cells: Mapping[Name, pd.DataFrame], confidence: float) -> dict[Name, Interval]:
+def joint_intervals(
+    cells: Mapping[Name, pd.DataFrame], confidence: float, *, other_prompts: bool = False
+) -> dict[Name, Interval]:
     """Return intervals of the cells' speedups that hold for all of them at once.
 
     `cells` has the rows of `with_speedups` of each cell. The best of many cells is partly the
-    luckiest. Intervals that hold for all cells together also hold for the one that is picked.
+    luckiest. Intervals that hold for all cells together also hold for the one that is picked. They
+    are about the prompts that were sent, or about others of their kind (`interval_over_prompts`).
 
-    The deviation of a cell is its own between blocks, or the pooled one of all cells if that is
-    larger: three blocks agree by luck too often, and seldom in all cells at once. `joint_quantile`
-    then is much smaller than Bonferroni's. Cells with different numbers of blocks are pooled apart,
-    each group at its share of the level. Cells with a single block have no interval.
+    The deviation of a cell is its own, or the pooled one of all cells if that is larger: three
+    blocks agree by luck too often, and seldom in all cells at once. `joint_quantile` then is much
+    smaller than Bonferroni's. Cells with different numbers of blocks, or of prompts, are pooled
+    apart, each group at its share of the level. Cells with a single block have no interval.
     """
-    logs = {
-        name: block_means(_logs(members["speedup"]), members["block"]).to_numpy()
-        for name, members in cells.items()
-    }
-    repeated = {name: means for name, means in logs.items() if len(means) > 1}
+    read = _over_prompts if other_prompts else _over_blocks
+    errors = {name: read(members) for name, members in cells.items()}
+    repeated = {name: error for name, error in errors.items() if min(error.degrees) > 0}
     intervals = dict.fromkeys(cells, NO_INTERVAL)
-    for blocks in {len(means) for means in repeated.values()}:
-        group = {name: means for name, means in repeated.items() if len(means) == blocks}
+    for degrees in {error.degrees for error in repeated.values()}:
+        group = {name: error for name, error in repeated.items() if error.degrees == degrees}
         level = 1 - (1 - confidence) * len(group) / len(repeated)
-        quantile = joint_quantile(blocks, len(group), level)
-        variances = {name: means.var(ddof=1) for name, means in group.items()}
-        pooled = float(np.mean(list(variances.values())))
-        for name, means in group.items():
-            reach = quantile * math.sqrt(max(variances[name], pooled) / blocks)
-            intervals[name] = _exponential(Interval(means.mean() - reach, means.mean() + reach))
+        squares = np.mean([error.squares for error in group.values()], axis=0)
+        pooled, effective = _variance(squares, degrees)
+        quantile = joint_quantile(effective, len(group), level)
+        for name, error in group.items():
+            variance = max(_variance(error.squares, degrees)[0], pooled)
+            reach = quantile * math.sqrt(variance / error.values)
+            intervals[name] = _exponential(Interval(error.mean - reach, error.mean + reach))
     return intervals
 
 
-def joint_quantile(blocks: int, cells: int, confidence: float) -> float:
+class _Error(NamedTuple):
+    """The mean logarithm of a cell's speedup, and what its error is estimated from.
+
+    - squares: mean squares of what varies: of blocks; or of blocks, prompts and the rest.
+    - degrees: their degrees of freedom.
+    - values: the variance that the mean squares give is that of so many values.
+    """
+
+    mean: float
+    squares: np.ndarray
+    degrees: tuple[int, ...]
+    values: int
+
+
+def _over_blocks(compared: pd.DataFrame) -> _Error:
+    means = log_means(compared).to_numpy()
+    square = means.var(ddof=1) if len(means) > 1 else math.nan
+    return _Error(means.mean(), np.array([square]), (len(means) - 1,), len(means))
+
+
+def _over_prompts(compared: pd.DataFrame) -> _Error:
+    sums, counts, _ = _crossed(compared, "speedup")
+    known = counts.all(axis=0)
+    values = sums[:, known] / counts[:, known]
+    blocks, prompts = values.shape
+    degrees = (blocks - 1, prompts - 1, (blocks - 1) * (prompts - 1))
+    if min(degrees) < 1:
+        return _Error(math.nan, np.full(3, math.nan), degrees, values.size)
+    of_block, of_prompt = values.mean(axis=1), values.mean(axis=0)
+    rest = values - of_block[:, None] - of_prompt + values.mean()
+    squares = [
+        prompts * of_block.var(ddof=1),
+        blocks * of_prompt.var(ddof=1),
+        (rest**2).sum() / degrees[2],
+    ]
+    return _Error(values.mean(), np.array(squares), degrees, values.size)
+
+
+def _variance(squares: np.ndarray, degrees: tuple[int, ...]) -> tuple[float, float]:
+    """Return the variance that mean squares give, and its degrees of freedom.
+
+    See `interval_over_prompts`. By chance the rest can exceed what it is a part of; the variance is
+    no less than that by blocks or by prompts alone.
+    """
+    total = max(squares[:2].sum() - squares[2:].sum(), squares[:2].max())
+    if total == 0:
+        return 0.0, min(degrees)
+    effective = total**2 / (squares**2 / degrees).sum()
+    return float(total), max(float(effective), min(degrees))
+
+
+def joint_quantile(degrees: float, cells: int, confidence: float) -> float:
     """Return how many standard errors intervals of several cells reach, to hold all at once.
 
-    The standard error is by the larger of a cell's own deviation and the pooled one. If all cells
-    spread alike and independently, pooling gives cells · (blocks - 1) degrees of freedom, and
-    Bonferroni's quantile at those holds. If their errors are one and the same, as with a shared
-    baseline, there are only blocks - 1 degrees, but a single error. The quantile is the largest
-    over all numbers of independent errors between these, at the level of twice as many errors
-    (more than six cells: of a third of their number times as many), because cells of unlike spread
-    are pooled too. Simulations with spreads from equal to 10 : 1 and correlations from 0 to 0.99
-    fail in at most 4.5 of 100 (tests/benchmarks/interval_coverage.py). Bonferroni's t on a cell's
-    own deviation always holds, and is taken where it is smaller.
+    The standard error is by the larger of a cell's own deviation and the pooled one, and a cell's
+    own has so many degrees of freedom. If all cells spread alike and independently, pooling gives
+    cells · degrees, and Bonferroni's quantile at those holds. If their errors are one and the same,
+    as with a shared baseline, there are only a cell's own degrees, but a single error. The quantile
+    is the largest over all numbers of independent errors between these, at the level of twice as
+    many errors (more than six cells: of a third of their number times as many), because cells of
+    unlike spread are pooled too. Simulations with spreads from equal to 10 : 1 and correlations
+    from 0 to 0.99 fail in at most 4.5 of 100 (tests/benchmarks/interval_coverage.py). Bonferroni's
+    t on a cell's own deviation always holds, and is taken where it is smaller.
     """
     tail = 1 - confidence
     if cells == 1:
-        return student_quantile(blocks - 1, confidence)
-    bonferroni = student_quantile(blocks - 1, 1 - tail / cells)
+        return student_quantile(degrees, confidence)
+    bonferroni = student_quantile(degrees, 1 - tail / cells)
     margin = max(2.0, cells / 3)
     pooled = max(
-        student_quantile(errors * (blocks - 1), 1 - tail / errors / margin)
+        student_quantile(errors * degrees, 1 - tail / errors / margin)
         for errors in range(1, cells + 1)
     )
     return min(bonferroni, pooled)
@@ -243,6 +291,22 @@ def _welch(means: np.ndarray, others: np.ndarray, confidence: float) -> Interval
     degrees = float(errors.sum() ** 2 / (errors**2 / freedoms).sum())
     reach = student_quantile(degrees, confidence) * math.sqrt(errors.sum())
     return Interval(difference - reach, difference + reach)
+
+
+def _crossed(compared: pd.DataFrame, ratio: str) -> tuple[np.ndarray, np.ndarray, pd.Index]:
+    """Return sums of the logarithms by block and prompt, of how many they are, and the blocks."""
+    # By hand, as a group-by costs ten times as much, and advice reads every cell several times.
+    (of_block, blocks), (of_prompt, prompts) = (
+        pd.factorize(compared[name], sort=True) for name in ("block", "prompt")
+    )
+    shape = len(blocks), len(prompts)
+    place = of_block * len(prompts) + of_prompt
+    logs = _logs(compared[ratio]).to_numpy()
+    sums, counts = (
+        np.bincount(place, weights, minlength=shape[0] * shape[1]).reshape(shape)
+        for weights in (np.nan_to_num(logs), ~np.isnan(logs))
+    )
+    return sums, counts, blocks
 
 
 def _logs(ratios: pd.Series) -> "pd.Series[float]":

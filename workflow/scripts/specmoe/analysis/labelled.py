@@ -4,6 +4,7 @@ Nothing here computes a number; rows are chosen, put in order, and given their l
 cells have the columns that `describe_cells` adds; the other functions name only their own.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,9 @@ from specmoe.analysis.latency import COLUMNS as LATENCY_COLUMNS
 from specmoe.analysis.latency import CURVE_COLUMNS, Time
 from specmoe.analysis.machines import COLUMNS as MACHINE_COLUMNS
 from specmoe.analysis.summaries import CELL
+from specmoe.analysis.texts import TEXT_COLUMNS
+from specmoe.analysis.twins import COLUMNS as TWIN_COLUMNS
+from specmoe.analysis.twins import PASS_COLUMNS as TWIN_PASS_COLUMNS
 from specmoe.audit.checks import ALL
 from specmoe.config.block import NO_DRAFT, WAY
 from specmoe.config.engines import without_digits
@@ -59,15 +63,17 @@ _CELL = f"""
     end_to_end end_to_end_low end_to_end_high speedup_unpaired common_prefix_min identical
     decode_failures baseline_tokens_per_second
 """
+_PAIRS = "excluded pairs"  # see `runs.disturbed.count_excluded`
 # What is shown of each table.
 _COLUMNS = {
     "baselines": """
         target tokens_per_second tokens_per_second_sd tokens_per_second_low tokens_per_second_high
         prompt_tokens_per_second runs
     """,
-    "cells": f"{_CELL} control blocks",
-    "sweep": f"{_CELL} control prompt n_prompt",
-    "by_prompt": f"{_CELL} control prompt prompt_label",
+    "cells": f"{_CELL} control blocks prompt_set alone_tokens_per_second"
+    f" alone_tokens_per_second_sd {' '.join(TEXT_COLUMNS)} {_PAIRS}",
+    "sweep": f"{_CELL} control prompt n_prompt {_PAIRS}",
+    "by_prompt": f"{_CELL} control prompt prompt_label {_PAIRS}",
     "categories": f"{_CELL} workload category prompts blocks",
     "category_gaps": " ".join(GAP_COLUMNS),
     "endings": " ".join(ENDING_COLUMNS),
@@ -75,7 +81,7 @@ _COLUMNS = {
         {_CELL} temperature pairs distance distance_expected p_value p_adjusted detectable
     """,
     "types": f"{_CELL} control network pass_bytes gain_ratio gain_ratio_low gain_ratio_high",
-    "methods": f"{_CELL} control words setting drafting_share best",
+    "methods": f"{_CELL} control words setting drafting_share best {_PAIRS}",
     "concurrency": " ".join([*LOAD_COLUMNS, "of_label"]),
     "concurrency_changes": " ".join([*CHANGE_COLUMNS, "of_label"]),
     "machines": " ".join(MACHINE_COLUMNS),
@@ -92,7 +98,9 @@ _COLUMNS = {
         {_WAY} suite target draft gamma place words engine_type rounds drafts share drafted
         accepted acceptance_rate
     """,
-    "models": " ".join(["model", "label", "of_model", "family", *CARD_COLUMNS, "in_cache"]),
+    "models": " ".join(
+        ["model", "label", "of_model", "family", *CARD_COLUMNS, "in_cache", "constructed"]
+    ),
     "drafts": "draft label drafter words setting method draft_model",
     "suites": "suite title runs blocks measured",
     "spread": """
@@ -125,14 +133,16 @@ _COLUMNS = {
         extrapolated imposed_acceptance
     """,
     "profiles": " ".join(PROFILE_COLUMNS),
+    "twins": " ".join(TWIN_COLUMNS),
+    "twin_passes": " ".join(TWIN_PASS_COLUMNS),
     "ceilings": " ".join(CEILINGS),
     "audit": f"{_WAY} target draft gamma runs marked impossible implausible",
-    "power": "factor runs impossible implausible",
-    "marked": f"{_WAY} suite target draft gamma prompt runs marked",
-    "claims": f"words place {_WAY} verdict why runs marked unpaired",
-    "required_time": "campaign family decode_ms required_ms",
+    "power": "forged factor runs unbounded impossible implausible",
+    "marked": f"{_WAY} suite target draft gamma prompt runs marked impossible",
+    "claims": f"words place {_WAY} verdict why comparisons runs marked unpaired",
+    "required_time": "campaign family decode_ms required_ms too_fast too_fast_alone",
     "method_notes": "note applies finding basis",
-    "reported": "what source printed recomputed digits equal",
+    "reported": "what source printed recomputed digits equal because",
     "side_by_side": " ".join(SIDE_BY_SIDE),
     "compared_campaigns": " ".join(COMPARED_CAMPAIGNS),
     "comparison": "what source relation printed digits recomputed measured",
@@ -238,6 +248,14 @@ def text_cells(analysis: Analysis) -> pd.DataFrame:
     return describe_cells(_of_texts(analysis), analysis)
 
 
+def prompt_sets(analysis: Analysis) -> list[tuple[int, list[str]]]:
+    """Return each set of prompts of `text_cells` by its labels, after the number of its cells."""
+    cells, by_prompt = _of_texts(analysis), table(analysis, "by_prompt")
+    labels = {suite: (*own.unique(),) for suite, own in by_prompt.groupby("suite")["prompt_label"]}
+    sets = Counter(labels[suite] for suite in cells["suite"] if suite in labels)
+    return [(count, [*named]) for named, count in sets.items()]
+
+
 def _of_texts(analysis: Analysis) -> pd.DataFrame:
     cells, by_length = _usual(table(analysis, "cells")), table(analysis, "sweep")
     return cells[~cells["suite"].isin(by_length["suite"])]
@@ -248,10 +266,22 @@ def cells_by_draft(analysis: Analysis) -> pd.DataFrame:
 
     Those have many settings, and tables and figures of their own.
     """
+    return describe_cells(_by_draft(analysis), analysis)
+
+
+def rates_by_draft(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells of `cells_by_draft`, with a series for each suite of a target.
+
+    Rates of two suites may be over other prompts.
+    """
+    return describe_cells(_by_draft(analysis), analysis, once=["target"])
+
+
+def _by_draft(analysis: Analysis) -> pd.DataFrame:
     cells, compared = _of_texts(analysis), table(analysis, "methods")
     side_by_side = pd.MultiIndex.from_frame(compared[["suite", "target"]])
     inside = pd.MultiIndex.from_frame(cells[["suite", "target"]]).isin(side_by_side)
-    return describe_cells(cells[~inside], analysis)
+    return cells[~inside]
 
 
 def prompt_cells(analysis: Analysis) -> pd.DataFrame:
@@ -420,7 +450,8 @@ def advised_targets(analysis: Analysis) -> pd.DataFrame:
     Added: draft_label, and by_model (whether what drafts is a draft model).
     """
     frame = table(analysis, "advice")
-    frame = _with_targets(frame[frame["settings"] + frame["set_aside"] > 0], analysis)
+    some = frame[["settings", "set_aside", "idle", "none_left"]].sum(axis="columns") > 0
+    frame = _with_targets(frame[some], analysis)
     return frame.assign(
         draft_label=frame["draft"].map(draft_labels(analysis)),
         by_model=frame["method"] == METHODS[Method.DRAFT].engine,

@@ -32,9 +32,10 @@ def gap_cells(analysis: Analysis) -> pd.DataFrame:
 def ending_cells(analysis: Analysis) -> pd.DataFrame:
     """Return how the texts of workloads end, targets alone first.
 
-    Added: acceptance_rate, speedup, speedup_low and speedup_high of the cell on the workload.
+    Added: acceptance_rate, speedup, speedup_low and speedup_high of the cell on the workload; null
+    for texts of no workload.
     """
-    cells = describe_cells(table(analysis, "endings"), analysis)
+    cells = describe_cells(table(analysis, "endings"), analysis).astype({"workload": object})
     measured = ["acceptance_rate", "speedup", "speedup_low", "speedup_high"]
     by_prompt = table(analysis, "by_prompt")[[*CELL, "prompt", *measured]]
     cells = cells.merge(

@@ -4,13 +4,15 @@ import pandas as pd
 
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.labelled import merged_cells
+from specmoe.analysis.number_text import measured
+from specmoe.words import counted
 
 
 def describe_merged(analysis: Analysis) -> str:
     """Return one line per setting and machine of a campaign that was merged with others."""
     cells = merged_cells(analysis)
     interval = [
-        f"{one:.2f} [{low:.2f}, {high:.2f}]"
+        measured(one, low, high)
         for one, low, high in cells[["speedup", "speedup_low", "speedup_high"]].to_numpy(float)
     ]
     shown = pd.DataFrame(
@@ -25,4 +27,5 @@ def describe_merged(analysis: Analysis) -> str:
         }
     ).dropna(axis="columns", how="all")
     lines = shown.to_string(index=False, float_format="{:.1f}".format, na_rep="-")
-    return f"{cells['cell'].nunique()} settings on {cells['machine'].nunique()} machines\n{lines}\n"
+    settings = counted(cells["cell"].nunique(), "setting")
+    return f"{settings} on {counted(cells['machine'].nunique(), 'machine')}\n{lines}\n"

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from specmoe.analysis.rounds import drafting_share
-from specmoe.analysis.summaries import CELL
+from specmoe.analysis.summaries import CELL, fastest
 from specmoe.config.block import WAY, Protocol
 
 
@@ -12,7 +12,7 @@ def compare_methods(cells: pd.DataFrame, runs: pd.DataFrame, drafts: pd.DataFram
 
     `cells` is `summarise_cells`'s frame of `runs`, `drafts` is `list_drafts`'s. A chain is a method
     of its own. Columns added: words and setting, see `list_drafts`; drafting_share, see the
-    function; best (whether no cell of its target and suite has a higher speedup).
+    function; best (see `fastest`, among these cells).
     """
     if cells.empty:
         return cells
@@ -20,10 +20,9 @@ def compare_methods(cells: pd.DataFrame, runs: pd.DataFrame, drafts: pd.DataFram
     cells = cells[in_suite["method"].transform("nunique").gt(1)]
     share = drafting_share(runs[runs["protocol"] == Protocol.PAIRED])
     named = drafts.set_index("draft")
-    fastest = cells.groupby(["suite", "target", *WAY])["speedup"].transform("max")
     return cells.assign(
         words=cells["draft"].map(named["words"]),
         setting=cells["draft"].map(named["setting"]),
         drafting_share=share.reindex(pd.MultiIndex.from_frame(cells[CELL])).to_numpy(float),
-        best=cells["speedup"] == fastest,
+        best=fastest(cells),
     ).reset_index(drop=True)

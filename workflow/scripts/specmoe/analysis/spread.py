@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.intervals import student_quantile
+from specmoe.analysis.intervals import log_means, student_quantile
 from specmoe.analysis.summaries import CELL
 from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Statistics
@@ -145,7 +145,7 @@ def _row(key: Mapping[str, Any], members: pd.DataFrame, *, at_several: bool) -> 
         else math.nan,
         "runs": len(members),
         "blocks": block.nunique(),
-        "block_sd": logs.groupby(block).mean().std(),
+        "block_sd": log_means(members).std(),
         "within_sd": math.sqrt(within.mean()) if within.notna().any() else math.nan,
         "noise_sd": _noise(logs.groupby([block, members["prompt"]]).mean().unstack()),
     }

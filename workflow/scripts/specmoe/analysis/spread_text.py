@@ -6,6 +6,7 @@ from pathlib import Path
 import pandas as pd
 
 from specmoe.config.schema import Statistics
+from specmoe.words import counted, verb
 
 
 def describe_repeats(
@@ -74,15 +75,18 @@ def _outlook(
 ) -> str:
     beyond = int((spread["repeats_needed"] > settings.repeats_limit).sum())
     limit = (
-        f"{beyond} of {len(spread)} cells need more than statistics.repeats_limit ="
-        f" {settings.repeats_limit} repeats for {precise(settings.precision)}.\n"
+        f"{beyond} of {counted(len(spread), 'cell')} {verb(beyond, 'needs', 'need')} more than"
+        f" statistics.repeats_limit = {settings.repeats_limit} repeats for"
+        f" {precise(settings.precision)}.\n"
         if beyond
         else ""
     )
     if not wanted:
         return f"{limit}No comparison needs more repeats."
+    of_all = counted(spread["comparison"].nunique(), "comparison")
+    need = verb(len(wanted), "needs", "need")
     return (
-        f"{limit}{len(wanted)} of {spread['comparison'].nunique()} comparisons need more repeats."
+        f"{limit}{len(wanted)} of {of_all} {need} more repeats."
         f" This command measures them and keeps the finished blocks:\n"
         f"  snakemake --cores 1 paper --configfile <those of this campaign> {overlay}"
     )

@@ -8,6 +8,8 @@ from specmoe.analysis.summaries import CELL, summarise_cells, with_speedups
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Config
+from specmoe.runs.disturbed import undisturbed
+from specmoe.words import counted
 
 
 def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
@@ -17,7 +19,7 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
     """
     own = runs[runs["suite"] == suite]
     plain = own[own["draft"] == NO_DRAFT]
-    compared = with_speedups(runs)
+    compared = with_speedups(undisturbed(runs))
     compared = compared[compared["suite"] == suite]
     spread = spread_of_cells(compared, config.statistics)
     # A cell's id also has what else a suite varies: temperature, or imposed acceptance.
@@ -26,7 +28,7 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
         config.statistics,
         [*CELL, "cell"],
     )
-    parts = [f"Suite {suite}: {config.suites[suite].title}, {len(own)} runs"]
+    parts = [f"Suite {suite}: {config.suites[suite].title}, {counted(len(own), 'run')}"]
     if len(plain):
         varied = ["temperature"] if plain["temperature"].nunique() > 1 else []
         rates = plain.groupby(["target", "n_prompt", "prompt", *varied])["tokens_per_second"]

@@ -4,7 +4,6 @@ All functions take and return frames. The block is the unit of repetition: runs 
 an engine process, so only the spread between blocks says how well a number would repeat.
 """
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,8 +11,7 @@ import pandas as pd
 
 from specmoe.analysis.intervals import (
     Estimate,
-    block_means,
-    interval_of_geometric_mean,
+    estimate_of_ratio,
     interval_of_rate,
 )
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, WAY
@@ -175,14 +173,51 @@ def summarise_cells(
     return pd.DataFrame(rows)
 
 
+def with_rates_alone(cells: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
+    """Return cells with the rate of their target alone, over the same prompts.
+
+    `compared` is `with_speedups`'s frame. Columns added: alone_tokens_per_second and its standard
+    deviation, alone_tokens_per_second_sd, over the baselines of all cells of the suite, each once.
+    Cells that are not paired have the mean that they are compared with, without a deviation.
+    """
+    if cells.empty:
+        return cells
+    keys = [*WAY, "suite", "target"]
+    baselines = compared.drop_duplicates([*keys, "baseline"]).groupby(keys)
+    rates = baselines["baseline_tokens_per_second"].agg(["mean", "std"])
+    named = {"mean": "alone_tokens_per_second", "std": "alone_tokens_per_second_sd"}
+    return cells.merge(rates.rename(columns=named), how="left", left_on=keys, right_index=True)
+
+
 def mean_ratio(name: str, members: pd.DataFrame, settings: Statistics) -> dict[str, float]:
     """Return the geometric mean of a column of ratios over blocks and its ends, by column."""
-    ratios, blocks = members[name].astype(float), members["block"]
     estimate = Estimate(np.nan, np.nan, np.nan)
-    if ratios.notna().all():
-        mean = math.exp(block_means(ratios.map(math.log), blocks).mean())
-        estimate = Estimate(mean, *interval_of_geometric_mean(ratios, blocks, settings.confidence))
+    if members[name].notna().all():
+        estimate = estimate_of_ratio(members, name, settings.confidence)
     return dict(zip((name, f"{name}_low", f"{name}_high"), estimate, strict=True))
+
+
+def named_prompts(cells: pd.DataFrame, runs: pd.DataFrame) -> list[str]:
+    """Return the ids of the prompts that each cell was sent, whichever of its runs count."""
+    drafted = runs[runs["draft"] != NO_DRAFT].groupby(CELL)["prompt"].unique()
+    keys = cells[CELL].itertuples(index=False, name=None) if len(cells) else ()
+    return [", ".join(sorted(drafted[key])) for key in keys]
+
+
+def fastest(cells: pd.DataFrame) -> "pd.Series[bool]":
+    """Return whether each cell is the fastest of its target and way on the prompts it was sent.
+
+    The same rule as of advice: cells of other prompts are no rivals, and one that drafted nothing
+    is never the fastest.
+    """
+    drafting = cells[cells["rounds_per_run"] != 0]
+    best = drafting.groupby([*WAY, "target", "prompt_set"])["speedup"].transform("max")
+    return (drafting["speedup"] == best).reindex(cells.index, fill_value=False)
+
+
+def drafted_nothing(members: pd.DataFrame) -> bool:
+    """Return whether runs are known to have had no round; their speedup is not that of drafting."""
+    return bool(_total(members["rounds"]) == 0)
 
 
 def _total(counts: pd.Series) -> float:

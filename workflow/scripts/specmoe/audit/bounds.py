@@ -16,10 +16,12 @@ from specmoe.config.block import NO_DRAFT, WAY
 from specmoe.config.methods import Method
 from specmoe.config.option_words import without_concurrency
 from specmoe.models.sizes import Size
+from specmoe.runs.disturbed import undisturbed
+from specmoe.words import counted
 
 REQUIRED_TIME = [
     *("run", "suite", "target", "draft", "gamma"),
-    *("family", "decode_ms", "required_ms"),
+    *("family", "decode_ms", "required_ms", "too_fast", "too_fast_alone"),
 ]
 
 
@@ -56,9 +58,9 @@ def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, str, str], dict[str, 
 
     A mean would be no bound: other work on the machine slows runs, so a run can be faster than the
     mean. Runs among several at once share their passes and time none; those of a load of a single
-    client count for their target like any other.
+    client count for their target like any other. Runs that the machine disturbed count for nothing.
     """
-    plain = runs[(runs["draft"] == NO_DRAFT) & (runs["concurrency"] == 1)]
+    plain = undisturbed(runs[(runs["draft"] == NO_DRAFT) & (runs["concurrency"] == 1)])
     plain = plain.assign(target=plain["target"].map(without_concurrency))
     found: dict[tuple[str, str, str], dict[str, float]] = {}
     for (host, protocol, engine), members in plain.groupby(["host", *WAY]):
@@ -122,9 +124,10 @@ def _own_time(
     needed = _needed_ms(run, times[run.timed_as], draft.ms)
     if not run.speculative or needed is None or run.decode_ms is None:
         return
+    rounds = counted(run.rounds or 0, "round")
     why = (
-        f"{run.rounds} rounds at {times[run.timed_as]:.2f} ms ({run.timed_as} alone) and"
-        f" {run.drafted} drafted tokens at {draft.ms:.2f} ms ({draft.basis}) need"
+        f"{rounds} at {times[run.timed_as]:.2f} ms ({run.timed_as} alone) and"
+        f" {counted(run.drafted or 0, 'drafted token')} at {draft.ms:.2f} ms ({draft.basis}) need"
         f" {needed:.0f} ms; decoding took {run.decode_ms:.0f} ms"
     )
     yield at_least(run.decode_ms, needed * (1 - settings.time_tolerance), why)
@@ -135,7 +138,7 @@ def _load_time(run: Run, times: Mapping[str, float], settings: AuditSettings) ->
         return
     needed = run.load_decodes * times[run.timed_as]
     why = (
-        f"{run.load_decodes} passes of its load at {times[run.timed_as]:.2f} ms"
+        f"{counted(run.load_decodes, 'pass', 'passes')} of its load at {times[run.timed_as]:.2f} ms"
         f" ({run.timed_as} alone, a single token) need {needed:.0f} ms; the load took"
         f" {1000 * run.load_s:.0f} ms"
     )
@@ -186,8 +189,9 @@ def check_read_rate(
     rate = (read + of_draft) / run.decode_ms * 1000
     at_once = f" of {run.concurrency} requests" if run.concurrency > 1 else ""
     why = (
-        f"{passes} passes of {read / passes / 1e9:.2f} GB ({run.target}, {width:.1f} tokens a"
-        f" round{at_once}){and_draft} in {run.decode_ms / 1000:.2f} s read {rate / 1e9:.0f} GB/s;"
+        f"{counted(passes, 'pass', 'passes')} of {read / passes / 1e9:.2f} GB ({run.target},"
+        f" {width:.1f} tokens a round{at_once}){and_draft} in"
+        f" {run.decode_ms / 1000:.2f} s read {rate / 1e9:.0f} GB/s;"
         f" memory gives {bandwidth.bytes_per_second / 1e9:.0f} GB/s"
     )
     return at_most(rate, bandwidth.most(settings), why)
@@ -199,7 +203,9 @@ def required_time(
     """Return, for each row with a draft, its decode time and the time its own passes need.
 
     Columns: run, suite, target, draft, gamma, family (`moe` or `dense`; unknown counts as dense),
-    decode_ms, required_ms (rounds and drafted tokens at their single-token times, no tolerance).
+    decode_ms, required_ms (rounds and drafted tokens at their single-token times, no tolerance),
+    too_fast: whether it took less than that by more than the tolerance; too_fast_alone: whether it
+    did even if drafting took no time.
     """
     times_of = single_token_ms(runs)
     rows = []
@@ -211,7 +217,14 @@ def required_time(
         needed = _needed_ms(run, times[run.timed_as], draft.ms)
         moe = run.target_model in sizes and sizes[run.target_model].experts > 0
         identity = (run.run, run.suite, run.target, run.draft, run.gamma)
-        rows.append((*identity, "moe" if moe else "dense", run.decode_ms, needed))
+        alone = _needed_ms(run, times[run.timed_as], 0.0)
+        too_fast = [
+            run.decode_ms is not None
+            and ms is not None
+            and run.decode_ms < ms * (1 - settings.time_tolerance)
+            for ms in (needed, alone)
+        ]
+        rows.append((*identity, "moe" if moe else "dense", run.decode_ms, needed, *too_fast))
     times_known = ["decode_ms", "required_ms"]
     return pd.DataFrame(rows, columns=REQUIRED_TIME).dropna(subset=times_known, ignore_index=True)
 

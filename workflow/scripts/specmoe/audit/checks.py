@@ -25,6 +25,7 @@ from specmoe.audit.counters import (
 )
 from specmoe.audit.finding import CheckVerdict, Finding, Level, Run
 from specmoe.audit.plausible import check_baseline_time, check_expected_experts
+from specmoe.audit.repetition import most_of_one
 from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import WAY
@@ -163,11 +164,11 @@ CHECKS: dict[str, Check] = {
     "collapsed_output": Check(
         "collapsed output",
         Level.IMPLAUSIBLE,
-        "Write one token again and again, or the same text whatever the prompt, as broken weights"
-        " or kernels do.",
+        "Write one token again and again, or the same text, whatever the prompt, as broken weights"
+        " or kernels do; or loop where the target alone does not.",
         frozenset({"tokens"}),
         lambda run, given: check_collapsed_output(
-            run, given.answers.get(_asked(run)), given.settings
+            run, given.baseline(run), given.answers.get(_asked(run)), given.settings
         ),
     ),
     "controls": Check(
@@ -255,12 +256,15 @@ def marked_runs(audit: pd.DataFrame, level: Level | None = None) -> set[str]:
 def count_marked(audit: pd.DataFrame) -> pd.DataFrame:
     """Return one row per way, suite, target, draft, gamma and prompt, sorted.
 
-    Columns: those, runs, marked (runs that fail some check).
+    Columns: those, runs, marked (runs that fail some check), impossible (those of them that fail a
+    check that no true run can fail).
     """
     failed = audit["run"].where(audit["verdict"] == CheckVerdict.FAIL)
     keys = [*WAY, "suite", "target", "draft", "gamma", "prompt"]
-    cells = audit.assign(failed=failed).groupby(keys)
-    return cells.agg(runs=("run", "nunique"), marked=("failed", "nunique")).reset_index()
+    broken = failed.where(audit["level"] == Level.IMPOSSIBLE)
+    cells = audit.assign(failed=failed, broken=broken).groupby(keys)
+    counts = {"runs": "run", "marked": "failed", "impossible": "broken"}
+    return cells.agg(**{name: (of, "nunique") for name, of in counts.items()}).reset_index()
 
 
 def _row(run: Run, name: str, check: Check, evidence: Evidence) -> dict[str, Any]:
@@ -319,13 +323,20 @@ def _loads(runs: list[Run]) -> dict[str, int]:
 
 
 def _answers(runs: list[Run]) -> dict[tuple[Any, ...], Answers]:
-    """Return, of each target and its settings, how many prompts it answered by how many texts."""
+    """Return what each target answered its prompts with the same settings."""
     prompts, texts = defaultdict(set), defaultdict(set)
     for run in runs:
-        if run.tokens is not None and run.imposed_acceptance is None:
+        if run.tokens and run.imposed_acceptance is None:
             prompts[_asked(run)].add(run.prompt)
             texts[_asked(run)].add(run.tokens)
-    return {asked: Answers(len(prompts[asked]), len(texts[asked])) for asked in prompts}
+    return {
+        asked: Answers(
+            len(prompts[asked]),
+            len(its),
+            min(most_of_one(text) / len(text) for text in its),
+        )
+        for asked, its in texts.items()
+    }
 
 
 def _references(runs: list[Run]) -> _Repeats:

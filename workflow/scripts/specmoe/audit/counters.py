@@ -1,9 +1,9 @@
 """The checks of a run's counters and tokens: exact arithmetic, and equality."""
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
+from math import ceil
 from typing import NamedTuple
 
 from specmoe.audit.finding import (
@@ -15,14 +15,17 @@ from specmoe.audit.finding import (
     equal,
     not_applicable,
 )
+from specmoe.audit.repetition import longest_loop, looping, most_of_one
 from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import Protocol, Stop
 from specmoe.config.methods import METHODS
 from specmoe.measure.common_prefix import common_prefix
+from specmoe.words import counted
 
 # How far a printed rate may be from tokens over time; rounding of printed digits makes 0.01 %.
 RATE_TOLERANCE = 0.01
+_PRINTED_MS = 0.5  # llama-speculative prints whole milliseconds
 
 # A server's times are rounded to microseconds.
 _ROUNDING_MS = 0.01
@@ -31,10 +34,14 @@ SHORTEST_TEXT = 16
 
 
 class Answers(NamedTuple):
-    """How many prompts a target answered with the same settings, and by how many texts."""
+    """How many prompts a target answered with the same settings, and by which texts.
+
+    `commonest` is the least share of a text that its commonest token has.
+    """
 
     prompts: int
     texts: int
+    commonest: float
 
 
 def check_accounting(run: Run, baseline: Run | None, of_load: int | None = None) -> Finding:
@@ -57,7 +64,7 @@ def check_failed_decodes(run: Run) -> Finding:
     """Check that the engine reported no decode as failed."""
     if run.decode_failures is None:
         return not_applicable("failed decodes were not counted")
-    return at_most(run.decode_failures, 0, f"{run.decode_failures} decodes failed")
+    return at_most(run.decode_failures, 0, f"{counted(run.decode_failures, 'decode')} failed")
 
 
 def check_losslessness(
@@ -97,7 +104,7 @@ def _widest_tie(run: Run, divergence: Gap, settings: AuditSettings) -> float:
     """
     if run.concurrency > 1:
         return settings.tie_cap_nats
-    return min(settings.tie_factor * divergence.moved_nats, settings.tie_cap_nats)
+    return settings.widest_tie(divergence.moved_nats)
 
 
 def _cause(run: Run, divergence: Gap, allowed: float) -> str:
@@ -136,36 +143,43 @@ def check_determinism(run: Run, reference: Run | None, repeats: int) -> Finding:
         return not_applicable("it had seen other prompts, in another order in every repeat")
     length = max(len(run.tokens), len(reference.tokens))
     if run.tokens == reference.tokens:
-        return equal(length, length, f"{length} tokens as in repeat {reference.repeat}")
+        return equal(length, length, f"{counted(length, 'token')} as in repeat {reference.repeat}")
     prefix = _shared(run, reference)
     why = f"leaves repeat {reference.repeat} after {prefix} of {length} tokens"
     return equal(prefix, length, why)
 
 
-def check_collapsed_output(run: Run, answers: Answers | None, settings: AuditSettings) -> Finding:
-    """Check that a run's text is neither one token again and again nor the same for every prompt.
+def check_collapsed_output(
+    run: Run, baseline: Run | None, answers: Answers | None, settings: AuditSettings
+) -> Finding:
+    """Check that a run's text does not show a fault of weights, kernels or drafting.
 
-    Weights or kernels that make NaN answer so, and lose nothing to speculation. `answers` are those
-    of its target with the same settings.
+    Weights or kernels that make NaN write one token again and again whatever the prompt, or one
+    text for every prompt, and lose nothing to speculation: `answers` are those of its target with
+    the same settings. A run that loops where its baseline does not has a fault of its own. A loop
+    that the baseline writes too, or a target alone, is how the model writes: it is named, and
+    breaks nothing.
     """
     if run.imposed_acceptance is not None:
         return not_applicable("its acceptance was imposed, so its text is not the target's")
-    if run.tokens is None or len(run.tokens) < SHORTEST_TEXT:
+    if run.tokens is None or answers is None or len(run.tokens) < SHORTEST_TEXT:
         return not_applicable(f"fewer than {SHORTEST_TEXT} tokens are known")
-    length, most = len(run.tokens), max(Counter(run.tokens).values())
-    why = f"its commonest token is {most} of {length}"
-    parts = [at_most(most / length, settings.commonest_token, why)]
-    if answers and answers.prompts > 1:
-        why = f"{answers.texts} different texts for {answers.prompts} prompts"
+    most = most_of_one(run.tokens)
+    why = f"its commonest token is {most} of {len(run.tokens)}"
+    parts = [at_most(answers.commonest, settings.commonest_token, why)]
+    if answers.prompts > 1:
+        why = f"{counted(answers.texts, 'different text')} for {answers.prompts} prompts"
         parts.append(at_least(answers.texts, 2, why))
+    parts += _loops(run, baseline, settings)
     return combined(parts, "; ".join(part.why for part in parts))
 
 
 def check_controls(run: Run, baseline: Run | None, settings: AuditSettings) -> Finding:
     """Check runs whose outcome is known beforehand: a draft that knows all, one that knows nothing.
 
-    A target must accept nearly all that it drafted itself. Of an unrelated draft it must accept
-    nearly nothing, and the run must be slower than its baseline.
+    A target must accept nearly all that it drafted itself and came to judge. Of an unrelated draft
+    it must accept nearly nothing, and the run must be slower than its baseline, unless the machine
+    was disturbed during either.
     """
     itself = _drafts_for_itself(run)
     unrelated = run.by_model and run.draft_model in settings.unrelated_drafts
@@ -176,13 +190,42 @@ def check_controls(run: Run, baseline: Run | None, settings: AuditSettings) -> F
     acceptance = run.accepted / run.drafted
     counted = f"{run.accepted} of {run.drafted} drafted tokens accepted ({acceptance:.1%})"
     if itself:
-        share = settings.self_acceptance
-        why = f"{counted}; the target drafts for itself, so {share:.0%} at least are due"
-        return at_least(acceptance, share, why)
+        share, rejected = settings.self_acceptance, _fewest_rejections(run)
+        why = (
+            f"{counted}, {rejected} at least rejected; the target drafts for itself, so it accepts"
+            f" {share:.0%} at least of what it judges"
+        )
+        judged = run.accepted + rejected
+        return at_least(run.accepted / judged if judged else 1.0, share, why)
     share = settings.unrelated_acceptance
     why = f"{counted}; the draft knows nothing of the target, so {share:.0%} at most are due"
     parts = [at_most(acceptance, share, why), *_slower(run, baseline)]
     return combined(parts, "; ".join(part.why for part in parts))
+
+
+def _loops(run: Run, baseline: Run | None, settings: AuditSettings) -> Iterator[Finding]:
+    """Check that a run loops no more than its baseline; where neither has a fault, name the loop.
+
+    Yields nothing for a text without a loop.
+    """
+    assert run.tokens is not None
+    loop = longest_loop(run.tokens)
+    if loop is None:
+        return
+    why = (
+        f"{loop.length} of {len(run.tokens)} tokens, from token {loop.start + 1} on, repeat a"
+        f" sequence of {loop.period}"
+    )
+    if not run.speculative:
+        yield not_applicable(f"{why}: the model writes so by itself")
+    elif baseline is None or baseline.tokens is None:
+        yield not_applicable(f"{why}; whether its baseline loops is not known")
+    else:
+        others = looping(baseline.tokens)
+        excess, allowed = looping(run.tokens) - others, settings.looping_excess
+        cause = f"in {run.baseline}, {others:.0%} of the text loops"
+        own = "" if excess > allowed else ", so the model writes so by itself"
+        yield at_most(excess, allowed, f"{why}; {cause}{own}")
 
 
 def _load(run: Run, of_load: int | None) -> Iterator[Finding]:
@@ -240,7 +283,8 @@ def _rate(run: Run) -> Iterator[Finding]:
     why = f"{rate:.2f} tok/s over {ms:.0f} ms are {counted:.1f} tokens, not {tokens}"
     found = equal(counted, tokens, why)
     assert found.ratio is not None
-    yield replace(found, ratio=found.ratio / (1 + RATE_TOLERANCE))
+    rounded = _PRINTED_MS / ms if run.protocol == Protocol.PUBLISHED and ms else 0.0
+    yield replace(found, ratio=found.ratio / (1 + RATE_TOLERANCE + rounded))
 
 
 def _rounds(run: Run) -> Iterator[Finding]:
@@ -248,16 +292,20 @@ def _rounds(run: Run) -> Iterator[Finding]:
     rounds, drafted, accepted = run.rounds, run.drafted, run.accepted
     if rounds is not None and drafted is not None:
         most = run.longest * rounds
-        why = f"{drafted} tokens drafted in {rounds} rounds of at most {run.longest}"
+        of_rounds = f"{counted(rounds, 'round')} of at most {run.longest}"
+        why = f"{counted(drafted, 'token')} drafted in {of_rounds}"
         yield at_most(drafted, most, why)
     if drafted is not None and accepted is not None:
-        yield at_most(accepted, drafted, f"{accepted} tokens accepted of {drafted} drafted")
+        yield at_most(
+            accepted, drafted, f"{counted(accepted, 'token')} accepted of {drafted} drafted"
+        )
     if rounds is None or accepted is None or run.generated is None:
         return
     replays = (run.replays or 0) - (run.replays_rejected or 0)
     given = 1 + rounds + accepted + replays
-    more = f" + {replays} replays" if replays else ""
-    why = f"1 + {rounds} rounds + {accepted} accepted{more} = {given} tokens, {run.generated} exist"
+    more = f" + {counted(replays, 'replay')}" if replays else ""
+    of_rounds = f"{counted(rounds, 'round')} + {accepted} accepted{more}"
+    why = f"1 + {of_rounds} = {counted(given, 'token')}, {run.generated} exist"
     if run.protocol == Protocol.PUBLISHED:
         # llama-speculative ends between rounds and counts all tokens of the last one.
         yield equal(given, run.generated, why)
@@ -292,13 +340,15 @@ def _positions(run: Run) -> Iterator[Finding]:
         return
     if run.accepted is not None:
         total = sum(positions)
-        why = f"{total} tokens accepted by position, {run.accepted} in all"
+        why = f"{counted(total, 'token')} accepted by position, {run.accepted} in all"
         yield equal(total, run.accepted, why)
     for index, (before, after) in enumerate(pairwise(positions), 1):
-        why = f"{after} tokens accepted at position {index + 1}, {before} at position {index}"
+        tokens = f"{counted(after, 'token')} accepted"
+        why = f"{tokens} at position {index + 1}, {before} at position {index}"
         yield at_most(after, before, why)
     if positions and run.rounds is not None:
-        why = f"{positions[0]} tokens accepted at position 1 in {run.rounds} rounds"
+        tokens = f"{counted(positions[0], 'token')} accepted"
+        why = f"{tokens} at position 1 in {counted(run.rounds, 'round')}"
         yield at_most(positions[0], run.rounds, why)
 
 
@@ -311,12 +361,16 @@ def _lengths(run: Run) -> Iterator[Finding]:
         if lengths is None or total is None or run.rounds is None:
             continue
         rounds = sum(lengths)
-        yield equal(rounds, run.rounds, f"{rounds} rounds by tokens {what}, {run.rounds} in all")
+        yield equal(
+            rounds, run.rounds, f"{counted(rounds, 'round')} by tokens {what}, {run.rounds} in all"
+        )
         tokens = sum(length * count for length, count in enumerate(lengths))
-        yield equal(tokens, total, f"{tokens} tokens {what} by round, {total} in all")
+        yield equal(tokens, total, f"{counted(tokens, 'token')} {what} by round, {total} in all")
     if run.drafted_by_type is not None and run.drafted is not None:
         tokens = sum(run.drafted_by_type)
-        yield equal(tokens, run.drafted, f"{tokens} tokens drafted by type, {run.drafted} in all")
+        yield equal(
+            tokens, run.drafted, f"{counted(tokens, 'token')} drafted by type, {run.drafted} in all"
+        )
 
 
 def _times(run: Run) -> Iterator[Finding]:
@@ -324,7 +378,9 @@ def _times(run: Run) -> Iterator[Finding]:
     times = run.token_ms
     if times is None or run.prompt_ms is None or run.decode_ms is None:
         return
-    yield equal(len(times), run.generated or 0, f"{len(times)} times of {run.generated} tokens")
+    yield equal(
+        len(times), run.generated or 0, f"{counted(len(times), 'time')} of {run.generated} tokens"
+    )
     back = max((before - after for before, after in pairwise(times)), default=0.0)
     yield at_most(back, 0, f"a token is there {back:.3f} ms before the one it follows")
     if times:
@@ -338,11 +394,15 @@ def _rollbacks(run: Run) -> Iterator[Finding]:
     """Check that a method under which targets undo rejected tokens replayed nothing."""
     undone = all(METHODS[method].rolls_back for method in run.methods)
     if run.speculative and undone and run.replays is not None:
-        yield at_most(run.replays, 0, f"{run.replays} replays, where {run.draft} needs none")
+        yield at_most(
+            run.replays, 0, f"{counted(run.replays, 'replay')}, where {run.draft} needs none"
+        )
 
 
 def _slower(run: Run, baseline: Run | None) -> Iterator[Finding]:
     if baseline is None or baseline.tokens_per_second is None or run.tokens_per_second is None:
+        return
+    if baseline.disturbed or run.disturbed:
         return
     why = f"{run.tokens_per_second:.2f} tok/s, {baseline.tokens_per_second:.2f} without a draft"
     yield at_most(run.tokens_per_second, baseline.tokens_per_second, why)
@@ -358,16 +418,32 @@ def _drafts_for_itself(run: Run) -> bool:
     return run.by_model and (run.draft_model == run.target_model or same_file)
 
 
+def _fewest_rejections(run: Run) -> int:
+    """Return the fewest rounds whose draft can have had a token rejected.
+
+    A round ends at its first rejected token, and the target judges none after it. So one near tie
+    early in a long draft leaves many drafted tokens unused, and is one disagreement all the same.
+    """
+    assert run.drafted is not None
+    assert run.accepted is not None
+    fewest = ceil((run.drafted - run.accepted) / max(run.longest, 1))
+    drafted, accepted = run.drafted_lengths, run.accepted_lengths
+    if drafted is None or accepted is None:
+        return fewest
+    whole = sum(map(min, zip(drafted, accepted, strict=False)))
+    return max(fewest, sum(drafted) - whole)
+
+
 def _shared(run: Run, other: Run) -> int:
     return common_prefix(list(run.tokens or ()), list(other.tokens or ()))
 
 
 def _tally(run: Run) -> str:
     if run.rounds is None:
-        return f"{_known(run.generated)} tokens; nothing was drafted"
+        return f"{counted(_known(run.generated), 'token')}; nothing was drafted"
     return (
-        f"{_known(run.generated)} tokens from {run.rounds} rounds with {_known(run.drafted)}"
-        f" drafted and {_known(run.accepted)} accepted"
+        f"{counted(_known(run.generated), 'token')} from {counted(run.rounds, 'round')} with"
+        f" {_known(run.drafted)} drafted and {_known(run.accepted)} accepted"
     )
 
 

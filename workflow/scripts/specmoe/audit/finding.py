@@ -78,6 +78,7 @@ class Run:
     tokens: tuple[int, ...] | None
     stopped_by: str | None
     baseline: str | None
+    taken_away: str | None
     target_sha256: str | None
     draft_sha256: str | None
     recovered: tuple[str, ...]
@@ -101,6 +102,11 @@ class Run:
     def speculative(self) -> bool:
         """Whether a draft took part."""
         return self.draft != NO_DRAFT
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether the machine was disturbed at its last attempt too."""
+        return self.taken_away is not None
 
     @property
     def methods(self) -> tuple[Method, ...]:
@@ -167,6 +173,15 @@ class Run:
             return None
         due = self.generated - 1 - (self.accepted or 0) + (self.replays_rejected or 0)
         return max(due, (self.rounds or 0) + (self.replays or 0)) if self.cut else due
+
+    @property
+    def steps(self) -> int | None:
+        """How many of those passes are rounds, or passes over one token without a draft.
+
+        A replay belongs to its round.
+        """
+        passes = self.passes_after_prompt
+        return None if passes is None else passes - (self.replays or 0)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from specmoe.audit.finding import Finding, Run, at_least, not_applicable
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import Protocol, Stop
 from specmoe.models.sizes import Size
+from specmoe.runs.disturbed import DISTURBED
+from specmoe.words import counted
 
 
 def check_baseline_time(run: Run, baseline: Run | None, settings: AuditSettings) -> Finding:
@@ -26,6 +28,8 @@ def check_baseline_time(run: Run, baseline: Run | None, settings: AuditSettings)
         return not_applicable("nothing was drafted")
     if run.protocol != Protocol.PAIRED or baseline is None:
         return not_applicable("it has no baseline of the same program and prompt")
+    if baseline.disturbed:
+        return not_applicable(f"{DISTURBED} during its baseline")
     if run.load is not None:
         return not_applicable("its passes and its drafting were shared with other requests")
     passes, took = run.passes_after_prompt, baseline.decode_ms
@@ -41,9 +45,10 @@ def check_baseline_time(run: Run, baseline: Run | None, settings: AuditSettings)
     again = run.rounds + (run.replays or 0)
     needed = passes * step + run.draft_ms + again * each
     why = (
-        f"{passes} passes at {step:.2f} ms ({baseline.run}), {run.draft_ms:.0f} ms of drafting and"
-        f" {again} batches that the draft reads again, at {each:.2f} ms, need {needed:.0f} ms;"
-        f" decoding took {run.decode_ms:.0f} ms"
+        f"{counted(passes, 'pass', 'passes')} at {step:.2f} ms ({baseline.run}),"
+        f" {run.draft_ms:.0f} ms of drafting and {counted(again, 'batch', 'batches')} that the"
+        f" draft reads again, at {each:.2f} ms, need {needed:.0f} ms; decoding took"
+        f" {run.decode_ms:.0f} ms"
     )
     return at_least(run.decode_ms, needed * (1 - settings.time_tolerance), why)
 

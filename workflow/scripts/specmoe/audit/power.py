@@ -1,10 +1,15 @@
 """How much the audit finds: rows of a campaign made too fast on purpose, and how many are marked.
 
-A row is planted by dividing its decode time, while its counters, its drafting time and every other
-row stay. That is what a decode that silently does nothing looks like.
+What a decode that silently does nothing leaves is a shorter time. Whoever writes a row by hand can
+also shorten the time of its drafting, and can give it the counters of a draft that holds more
+often. Every other row stays, and so do the times of models alone.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from enum import StrEnum
+from itertools import product
+from math import ceil
 from typing import Any
 
 import pandas as pd
@@ -13,33 +18,58 @@ from specmoe.audit.checks import CHECKS, Evidence
 from specmoe.audit.finding import CheckVerdict, Level, Run
 
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # the first is the true rows
-_TIMED = ("draft_time", "bandwidth", "baseline_time", "expected_experts")
+# Accounting is none of time, but finds counters that do not add up.
+_LOOKED_AT = ("accounting", "draft_time", "bandwidth", "baseline_time", "expected_experts")
+_BOUNDS = ("draft_time", "bandwidth")
+
+
+class Forged(StrEnum):
+    """What of a row is made too fast."""
+
+    DECODING = "decode time"
+    DRAFTING = "with drafting"  # the logged time of drafting too
+    COUNTERS = "with counters"  # and as many fewer rounds, so that more seems accepted
 
 
 def count_power(evidence: Evidence) -> pd.DataFrame:
-    """Return how many rows with a draft the audit marks by their time, as they are and made faster.
+    """Return how many rows with a draft the audit marks, as they are and made faster.
 
-    Columns: factor (how many times too fast), runs, impossible (those that fail a check of the
-    first level), implausible (those of the others that fail one of the second).
+    Columns: forged (`Forged`), factor (how many times too fast), runs, unbounded (those to which no
+    bound of time applies), impossible (those that fail a check of the first level), implausible
+    (those of the others that fail one of the second).
     """
     timed = [run for run in evidence.runs.values() if run.speculative and run.decode_ms]
-    rows = [_count(evidence, timed, factor) for factor in FACTORS]
-    return pd.DataFrame(rows, columns=["factor", "runs", "impossible", "implausible"])
+    unbounded = sum(not _applicable(run, evidence) for run in timed)
+    as_they_are = _marked(timed, evidence)
+    rows = []
+    for forged, factor in product(Forged, FACTORS):
+        row = {"forged": forged.value, "factor": factor, "runs": len(timed), "unbounded": unbounded}
+        faster = (_FASTER[forged](run, factor) for run in timed)
+        rows.append(row | (as_they_are if factor == 1 else _marked(faster, evidence)))
+    return pd.DataFrame(rows)
 
 
-def _count(evidence: Evidence, timed: list[Run], factor: float) -> dict[str, Any]:
-    failed = [_failed(_faster(run, factor), evidence) for run in timed]
+def _applicable(run: Run, evidence: Evidence) -> bool:
+    found = (CHECKS[name].find(run, evidence) for name in _BOUNDS)
+    return any(finding.verdict != CheckVerdict.NOT_APPLICABLE for finding in found)
+
+
+def _marked(runs: Iterable[Run], evidence: Evidence) -> dict[str, Any]:
+    failed = [_failed(run, evidence) for run in runs]
     impossible = sum(Level.IMPOSSIBLE in levels for levels in failed)
-    marked = sum(bool(levels) for levels in failed)
+    return {"impossible": impossible, "implausible": sum(map(bool, failed)) - impossible}
+
+
+def _failed(run: Run, evidence: Evidence) -> set[Level]:
+    """Return the levels of the checks that a run fails."""
     return {
-        "factor": factor,
-        "runs": len(timed),
-        "impossible": impossible,
-        "implausible": marked - impossible,
+        CHECKS[name].level
+        for name in _LOOKED_AT
+        if CHECKS[name].find(run, evidence).verdict == CheckVerdict.FAIL
     }
 
 
-def _faster(run: Run, factor: float) -> Run:
+def _decoding(run: Run, factor: float) -> Run:
     ms, rate = run.decode_ms, run.tokens_per_second
     return replace(
         run,
@@ -48,10 +78,41 @@ def _faster(run: Run, factor: float) -> Run:
     )
 
 
-def _failed(run: Run, evidence: Evidence) -> set[Level]:
-    """Return the levels of the checks of time that a run fails."""
-    return {
-        CHECKS[name].level
-        for name in _TIMED
-        if CHECKS[name].find(run, evidence).verdict == CheckVerdict.FAIL
-    }
+def _drafting(run: Run, factor: float) -> Run:
+    ms = None if run.draft_ms is None else run.draft_ms / factor
+    return replace(_decoding(run, factor), draft_ms=ms)
+
+
+def _counters(run: Run, factor: float) -> Run:
+    """Give a faster run so many fewer rounds, as far as drafts of its length can be accepted.
+
+    Counters that say more of single rounds are left out, as a log need not have them.
+    """
+    faster = _drafting(run, factor)
+    if run.rounds is None or run.accepted is None or run.drafted is None:
+        return faster
+    undone = (run.replays or 0) - (run.replays_rejected or 0)
+    tokens = run.rounds + run.accepted + undone
+    rounds = max(ceil(run.rounds / factor), ceil(tokens / (1 + run.longest)))
+    accepted = tokens - rounds
+    drafted = max(accepted, min(run.drafted, rounds * run.longest))
+    return replace(
+        faster,
+        rounds=rounds,
+        accepted=accepted,
+        drafted=drafted,
+        accepted_per_position=None,
+        accepted_lengths=None,
+        drafted_lengths=None,
+        drafted_by_type=None,
+        replays=None,
+        replays_rejected=None,
+        decodes=None,
+    )
+
+
+_FASTER: dict[Forged, Callable[[Run, float], Run]] = {
+    Forged.DECODING: _decoding,
+    Forged.DRAFTING: _drafting,
+    Forged.COUNTERS: _counters,
+}

@@ -9,6 +9,8 @@ import pandas as pd
 from specmoe.audit.checks import CHECKS, marked_runs
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.block import NO_DRAFT, Block
+from specmoe.runs.disturbed import DISTURBED, excluded
+from specmoe.words import counted, verb
 
 WIDTH, INDENT = 100, 24
 NAMED = 3
@@ -48,33 +50,58 @@ def _head(audit: pd.DataFrame, runs: pd.DataFrame, left_out: Sequence[Block]) ->
     marked, impossible = marked_runs(audit), marked_runs(audit, Level.IMPOSSIBLE)
     recovered = audit.loc[audit["recovered"], "run"].nunique()
     lines = [
-        f"Audit of campaign {campaigns}: {len(runs)} rows, {drafted} of them with a draft",
+        f"Audit of campaign {campaigns}: {counted(len(runs), 'row')}, {drafted} of them with a"
+        " draft",
         f"{_rows(len(impossible))} impossible, {_rows(len(marked - impossible))} implausible",
     ]
     if left_out:
         named = ", ".join(block.block for block in left_out)
         count = sum(block.runs for block in left_out)
-        lines.append(f"{count} rows are not there, left out on purpose: {named}")
+        lines.append(
+            f"{counted(count, 'row')} {verb(count)} not there, left out on purpose: {named}"
+        )
+    lines += _disturbed(runs)
     if recovered:
-        lines.append(f"{recovered} rows have values recovered by arithmetic")
+        lines.append(f"{counted(recovered, 'row')} with values recovered by arithmetic")
     lines.append(_controls(audit[audit["check"] == "controls"]))
     return "\n".join(lines)
 
 
+def _disturbed(runs: pd.DataFrame) -> list[str]:
+    """Return how many rows count in no estimate, and the names of those that were disturbed."""
+    disturbed = runs.loc[runs["taken_away"].notna(), "run"].tolist()
+    if not disturbed:
+        return []
+    named = ", ".join(disturbed[:NAMED]) + (", ..." if len(disturbed) > NAMED else "")
+    line = (
+        f"{len(excluded(runs))} rows are in no estimate: {DISTURBED} at every attempt during"
+        f" {len(disturbed)} of them ({named}), the others are compared with these"
+    )
+    return wrap(line, WIDTH, subsequent_indent="  ")
+
+
 def _rows(count: int) -> str:
-    return "no row is" if not count else "1 row is" if count == 1 else f"{count} rows are"
+    return f"{counted(count, 'row') if count else 'no row'} {verb(max(count, 1))}"
 
 
 def _power(power: pd.DataFrame) -> list[str]:
-    """Return what the checks of time would find in these rows, had they been too fast."""
+    """Return what the audit would find in these rows, had they been too fast."""
     runs = int(power["runs"].max())
     if not runs:
         return []
-    lines = [f"Had the {runs} rows with a draft been too fast, their time alone would have made:"]
-    for row in power[power["factor"] > 1].to_dict("records"):
-        impossible, implausible = row["impossible"] / runs, row["implausible"] / runs
-        times = f"{row['factor']:g} times:"
-        lines.append(f"  {times:<10}{impossible:4.0%} impossible, {implausible:.0%} implausible")
+    unbounded = int(power["unbounded"].max())
+    factors = power.loc[power["factor"] > 1, "factor"].unique()
+    lines = [
+        f"No bound of time applies to {unbounded} of {counted(runs, 'row')} with a draft.",
+        "Had these rows been made too fast, the audit would have found them impossible (and marked"
+        " in all):",
+        " " * 16 + "".join(f"{factor:g} times".ljust(14) for factor in factors),
+    ]
+    for forged, rows in power[power["factor"] > 1].groupby("forged", sort=False):
+        marked = rows["impossible"] + rows["implausible"]
+        found = zip(rows["impossible"] / runs, marked / runs, strict=True)
+        shares = [f"{impossible:.0%} ({whole:.0%})" for impossible, whole in found]
+        lines.append(f"  {forged:<14}" + "".join(share.ljust(14) for share in shares).rstrip())
     return lines
 
 
@@ -84,8 +111,9 @@ def _controls(members: pd.DataFrame) -> str:
     if not failed + passed:
         return "Controls: not measured; no pair of models has a known outcome"
     if failed:
-        return f"Controls: FAILED, {failed} of {failed + passed} rows; do not trust the others"
-    return f"Controls: passed, {passed} rows"
+        rows = counted(failed + passed, "row")
+        return f"Controls: FAILED, {failed} of {rows}; do not trust the others"
+    return f"Controls: passed, {counted(passed, 'row')}"
 
 
 def _outcome(members: pd.DataFrame) -> str:
@@ -96,13 +124,13 @@ def _outcome(members: pd.DataFrame) -> str:
         most = ", for most rows" if len(reasons) > 1 else ""
         return f"not applicable{most}: {reasons.index[0]}"
     rest = f"; {len(members) - applicable} not applicable" if applicable < len(members) else ""
-    worst = members["ratio"].max()
+    worst, rows = members["ratio"].max(), counted(applicable, "row")
     if failed:
         over = f", the worst by a factor of {worst:.1f}" if isfinite(worst) else ""
-        return f"{failed} of {applicable} rows fail it{over}{rest}"
+        return f"{failed} of {rows} {verb(failed, 'fails', 'fail')} it{over}{rest}"
     # A check of equality has no distance to its bound; a value of zero has none either.
     nearest = f", the nearest at {worst:.2f} of the bound" if 0 < worst < 1 else ""
-    return f"{applicable} of {applicable} rows pass{nearest}{rest}"
+    return f"{applicable} of {rows} {verb(applicable, 'passes', 'pass')}{nearest}{rest}"
 
 
 def _ties(members: pd.DataFrame) -> str:

@@ -1,8 +1,8 @@
 """Whether a divergence is a tie, by how far the batch size alone moves the target's gap.
 
 A fixed number of nats would be right for one file on one machine only. On two cores of an AMD EPYC,
-batches move a gap of the demo's targets by up to 0.31 nats at four bits and 0.13 at eight
-(tests/benchmarks/tie_gaps.py). So each target is asked at its own divergences.
+batches move a gap of the synthetic campaign's targets by up to 0.31 nats at four bits and 0.13 at
+eight (tests/benchmarks/tie_gaps.py). So each target is asked at its own divergences.
 """
 
 from collections.abc import Mapping

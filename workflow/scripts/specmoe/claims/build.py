@@ -25,6 +25,7 @@ from specmoe.claims.printed_numbers import (
 from specmoe.claims.taxonomy import Literature, classify, measured_methods
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard
+from specmoe.runs.disturbed import undisturbed
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def build_analysis(
     description, `audit` the audit of `runs`, `pass_times` the table of `runs.pass_times`,
     `literature` the published ways of drafting, `others` the campaigns to compare with.
     """
-    compared, cards = with_speedups(runs), by_setting(cards, runs)
+    compared, cards = with_speedups(undisturbed(runs)), by_setting(cards, runs)
     own = analyse(runs, compared, config, cards, host, audit, pass_times)
     campaigns = [own, *others]
     tables = {
@@ -73,7 +74,10 @@ def build_analysis(
         "compared_campaigns": compared_campaigns(campaigns),
         "merged": merged(campaigns),
         "taxonomy": classify(
-            literature, measured_methods(runs, config, cards), config.campaign.source
+            literature,
+            measured_methods(runs, config, cards),
+            config.campaign.source,
+            config.campaign.name,
         ),
     }
     of_its_rows = config.campaign.source == "published"
@@ -90,4 +94,7 @@ def build_analysis(
         )
         tables["claims"] = judge_claims(study.claims, own)
         tables["comparison"] = compare_printed(study.reported, own, others)
+    elif not own.twins.empty:
+        of_twins = {name: claim for name, claim in study.claims.items() if claim.twins}
+        tables["claims"] = judge_claims(of_twins, own)
     return replace(own, **tables)

@@ -18,14 +18,12 @@ from specmoe.analysis.build import Analysis
 from specmoe.analysis.labelled import table
 from specmoe.claims import passes, speedup
 from specmoe.claims.entries import fault_of, read_entries
-from specmoe.claims.selection import Predicate
-from specmoe.claims.verdicts import ClaimResult, TableRow
+from specmoe.claims.selection import CELL_KEYS, Predicate
+from specmoe.claims.verdicts import ClaimResult, TableRow, Verdict
 from specmoe.config.base import Strict
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, WAY
 from specmoe.config.methods import METHODS, Method
 from specmoe.errors import ConfigError, nearest
-
-_KEYS = ("suite", "target", "draft", "gamma", "prompt")
 
 
 def _name(predicate: type[Predicate]) -> str:
@@ -45,12 +43,17 @@ PREDICATES: dict[str, type[Predicate]] = {
         speedup.GainLiesBetween,
         speedup.GainFollows,
         speedup.LargerFileGainsMore,
+        speedup.LiesAboveTheDenseLine,
+        speedup.IsAcceptedLessThanDense,
         speedup.FallsWithLength,
         speedup.FallsWithReadingThePrompt,
         speedup.VariesAtMost,
         passes.GainsWithoutAcceptedTokens,
         passes.RoundsCostLessThanTheirPositions,
         passes.RoundsAreTokensOverGamma,
+        passes.LongerRoundsCost,
+        passes.TokensTake,
+        passes.RunsTimesAsFast,
         passes.SlowerThanNextActive,
         passes.FallsShortOfItsActiveParameters,
         passes.ReadsItsFileForEachToken,
@@ -67,6 +70,8 @@ class Claim(Strict):
     place: str
     predicate: str
     parameters: dict[str, Any] = Field(default={})
+    twins: bool = False  # whether a campaign of twins decides it, though not the study's models
+    machine: str = ""  # the chip that it is about, where its numbers are times or rates
 
     @model_validator(mode="after")
     def _check_predicate(self) -> Self:
@@ -75,6 +80,11 @@ class Claim(Strict):
                 f"unknown predicate {self.predicate!r}; {nearest(self.predicate, PREDICATES)}"
             )
         return self
+
+    def is_about(self, analysis: Analysis) -> bool:
+        """Return whether a campaign's machine is the one that the claim names, if it names one."""
+        chip = analysis.campaign.iloc[0].get("host_chip")
+        return not self.machine or self.machine == chip
 
     @property
     def test(self) -> Predicate:
@@ -104,17 +114,17 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
     row for each way. The study's drafts are models, so what drafts otherwise decides no claim.
 
     Columns: claim (its id), words, place, protocol, engine, verdict (a `Verdict`), why (the numbers
-    that decide it, or what is missing), runs (that it rests on), marked (those of them that break a
-    check of the audit; both count runs with a draft, or runs without one where the claim is about
-    baseline rates), unpaired (whether some are compared with a baseline of other prompts whose
-    spread could change the verdict).
+    that decide it, or what is missing), comparisons, runs (that it rests on), marked (those of them
+    that break a check of the audit; both count runs with a draft, or runs without one where the
+    claim is about baseline rates), unpaired (whether some are compared with a baseline of other
+    prompts whose spread could change the verdict).
     """
     rows = []
     for protocol, engine in _ways(analysis):
         part = _of_way(analysis, protocol, engine)
         for name, claim in claims.items():
             test = claim.test
-            result = test.judge(part)
+            result = test.judge(part) if claim.is_about(part) else _elsewhere(claim)
             rows.append(
                 {
                     "claim": name,
@@ -124,12 +134,17 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
                     "engine": engine,
                     "verdict": result.verdict.value,
                     "why": result.why,
+                    "comparisons": result.comparisons,
                     **_support(result, part),
                     "unpaired": test.leans_on_baselines
                     and not all(row.get("paired", True) for row in result.rows),
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _elsewhere(claim: Claim) -> ClaimResult:
+    return ClaimResult(Verdict.NOT_TESTABLE, f"its numbers are those of an {claim.machine}")
 
 
 def _ways(analysis: Analysis) -> list[tuple[str, str]]:
@@ -166,7 +181,7 @@ def _support(result: ClaimResult, analysis: Analysis) -> dict[str, int]:
 
 
 def _keys_of(row: TableRow) -> tuple[str, ...]:
-    return tuple(key for key in _KEYS if key in row)
+    return tuple(key for key in CELL_KEYS if key in row)
 
 
 def _runs_of(

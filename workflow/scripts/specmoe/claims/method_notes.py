@@ -4,6 +4,7 @@ Each note is a question about any campaign, such as whether its speedups are aga
 their own prompts. The note applies or not; its finding has the numbers either way.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import sqrt
 from typing import NamedTuple
@@ -55,6 +56,7 @@ def method_notes(
         note_length_unit(drafted, recorded=stated is not None),
         note_constant_rate(drafted, labels),
         note_models({name: cards[name] for name in models}, labels, stated),
+        note_builds(runs),
     ]
     return pd.DataFrame(notes, columns=list(Note._fields))
 
@@ -196,17 +198,30 @@ def note_models(
         return Note(note, False, f"{finding}{'; '.join(facts)}.", basis)
     known = stated.models[stated.models["model"].isin(list(cards))]
     differences: dict[str, list[str]] = {}
-    for model, quantity, printed, _ in known.itertuples(index=False):
+    otherwise: Counter[str] = Counter()
+    for model, quantity, printed, _, against in known.itertuples(index=False):
         held = getattr(cards[model], quantity)
         if str(held) != printed:
             fact = quantity.replace("experts_used", "experts a token")
             differences.setdefault(model, []).append(f"{fact} {held}, not {printed}")
-    count = sum(map(len, differences.values()))
+            otherwise[against] += 1
+    count = otherwise.total()
     finding = f"The models differ from the text in {count} of {len(known)} facts"
+    by = [f"{number} by {against}" for against, number in otherwise.items()]
     listed = [f"{labels.get(name, name)}: {_listed(words)}" for name, words in differences.items()]
-    finding += f". {'; '.join(listed)}." if listed else "."
+    finding += f", {_listed(by)}. {'; '.join(listed)}." if listed else "."
     places = _listed(known["source"].unique())
     return Note(note, count > 0, finding, f"{places} of the study, against {basis}")
+
+
+def note_builds(runs: pd.DataFrame) -> Note:
+    """Say whether rows do not say which build of the engine made them."""
+    note = "Rows do not say which build made them"
+    unknown = runs[runs["engine_commit"] == "unknown"]
+    finding = f"{len(unknown)} of {len(runs)} rows have no commit of the engine"
+    if not unknown.empty:
+        finding += f"; it is {_listed(unknown['engine'].unique())}"
+    return Note(note, not unknown.empty, f"{finding}.", "engine and engine_commit of the rows")
 
 
 def _contrasts(drafted: pd.DataFrame) -> pd.DataFrame:

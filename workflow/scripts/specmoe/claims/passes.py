@@ -2,19 +2,39 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import astuple
+from itertools import chain, product
 from math import inf
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, NamedTuple
 
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.labelled import ordered_baselines, table
 from specmoe.analysis.labelled_costs import predicted_cells, timed_passes
 from specmoe.audit.checks import ALL
-from specmoe.claims.selection import OfModels, OfWholeCells, Predicate, cell_words, rate, speedup
+from specmoe.claims.selection import (
+    Between,
+    OfModels,
+    OfWholeCells,
+    Predicate,
+    cell_words,
+    rate,
+    speedup,
+)
 from specmoe.claims.verdicts import ClaimResult, Comparison, Estimate, TableRow, Verdict
+from specmoe.config.base import Name, Positive
 from specmoe.config.block import NO_DRAFT
+from specmoe.words import counted, verb
 
 _GIGA = 1e9
 IN_CACHE = "a cache may hold the weights of these targets"
+
+
+class Cost(NamedTuple):
+    """What a verification costs: its positions, the passes over one, words, and its rows."""
+
+    positions: int
+    passes: Estimate
+    words: str
+    rows: tuple[TableRow, ...]
 
 
 class OfRounds(OfWholeCells):
@@ -60,36 +80,51 @@ class GainsWithoutAcceptedTokens(OfRounds):
         return Comparison(speedup(row).minus(Estimate.exact(1)), words, (row,))
 
 
-class RoundsCostLessThanTheirPositions(OfRounds):
-    """A verification takes less time than passes over its γ + 1 positions one after another.
+class OfCosts(OfRounds):
+    """A claim about what a verification costs, in passes over a single token.
 
     Where passes were timed by themselves, their times decide. Elsewhere a round of L tokens at
     speedup S takes the time of L / S single passes, drafting included. If the claim holds for the
     round, it holds for the verification alone; if it fails, drafting may be the cause.
     """
 
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+    def _curves(self, analysis: Analysis) -> list[list[Cost]]:
+        """Return the costs by target, and by draft where rounds give them, in order of γ."""
         passes = self._among(timed_passes(analysis))
+        passes = passes[passes["width"] > 1]
         if passes.empty:
-            yield from self._rounds(analysis)
-        for row in passes[passes["width"] > 1].to_dict("records"):
-            cost = Estimate(row["steps"], row["steps_low"], row["steps_high"])
-            words = (
-                f"{row['target_label']}: a pass over {row['width']} tokens takes the time of"
-                f" {cost.words()} of one token"
-            )
-            yield Comparison(Estimate.exact(row["width"]).minus(cost), words, ())
+            curves = self.groups(analysis, "series", "draft")
+            return [[_cost_of_round(row) for row in curve] for curve in curves]
+        if self.gammas:
+            passes = passes[(passes["width"] - 1).isin(self.gammas)]
+        rows = passes.sort_values("width").groupby("target", sort=False)
+        return [[_cost_of_pass(row) for row in own.to_dict("records")] for _, own in rows]
 
-    def _rounds(self, analysis: Analysis) -> Iterator[Comparison]:
-        for row in self.rows(analysis):
-            positions = row["gamma"] + 1
-            ends = ("speedup", "speedup_high", "speedup_low")
-            cost = Estimate(*(row["tokens_per_round"] / row[end] for end in ends))
-            words = (
-                f"{cell_words(row)}: a round of {positions} positions takes the time of"
-                f" {cost.words()} passes"
-            )
-            yield Comparison(Estimate.exact(positions).minus(cost), words, (row,))
+
+class RoundsCostLessThanTheirPositions(OfCosts):
+    """A verification costs less than single passes over its γ + 1 positions, or than `passes`."""
+
+    passes: Positive | None = None
+
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        for cost in chain.from_iterable(self._curves(analysis)):
+            most = Estimate.exact(self.passes or cost.positions)
+            yield Comparison(most.minus(cost.passes), cost.words, cost.rows)
+
+
+class LongerRoundsCost(OfCosts, Between):
+    """At the larger of two γ, a verification costs `low` to `high` times as much."""
+
+    agree: ClassVar[str] = "curves agree"
+    several: ClassVar[str] = " at each of them"
+
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        for curve in self._curves(analysis):
+            if len(curve) > 1:
+                less, more = curve[0], curve[-1]
+                ratio = more.passes.over(less.passes)
+                words = f"{less.words}; one of {more.positions} {ratio.words()} times as much"
+                yield Comparison(self._inside(ratio), words, (*less.rows, *more.rows))
 
 
 class RoundsAreTokensOverGamma(OfRounds):
@@ -100,6 +135,7 @@ class RoundsAreTokensOverGamma(OfRounds):
 
     tolerance: float
     leans_on_baselines: ClassVar[bool] = False
+    about_acceptance: ClassVar[bool] = True
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         tokens = float(analysis.campaign["n_predict"].iloc[0])
@@ -113,6 +149,57 @@ class RoundsAreTokensOverGamma(OfRounds):
             allowed = self.tolerance * claimed
             margin = Estimate.exact(rounds).within(claimed - allowed, claimed + allowed)
             yield Comparison(margin, words, (row,))
+
+
+def _cost_of_round(row: TableRow) -> Cost:
+    ends = ("speedup", "speedup_high", "speedup_low")
+    passes = Estimate(*(row["tokens_per_round"] / row[end] for end in ends))
+    positions = row["gamma"] + 1
+    words = f"{cell_words(row)}: a round of {positions} positions takes the time of"
+    return Cost(positions, passes, f"{words} {passes.words()} passes", (row,))
+
+
+def _cost_of_pass(row: TableRow) -> Cost:
+    passes = Estimate(row["steps"], row["steps_low"], row["steps_high"])
+    words = f"{row['target_label']}: a pass over {row['width']} tokens takes the time of"
+    return Cost(row["width"], passes, f"{words} {passes.words()} of one token", ())
+
+
+class TokensTake(Between):
+    """Without a draft, so many tokens take `low` to `high` milliseconds."""
+
+    tokens: Positive
+    agree: ClassVar[str] = "models agree"
+
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        for row in self.baselines(analysis):
+            ms = Estimate.exact(1000 * self.tokens).over(rate(row))
+            take = f"{counted(self.tokens, 'token')} {verb(self.tokens, 'takes', 'take')}"
+            words = f"{row['label']}: {take} {ms.words(1)} ms"
+            yield Comparison(self._inside(ms), words, (row,))
+
+    def _missing(self, analysis: Analysis) -> str:
+        return f"no rates without a draft of {self._of_models()}"
+
+
+class RunsTimesAsFast(Between):
+    """Without a draft, these models run `low` to `high` times as fast as another one."""
+
+    than: Name
+    agree: ClassVar[str] = "models agree"
+
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        others = self.model_copy(update={"family": None, "targets": [self.than]})
+        for row, other in product(self.baselines(analysis), others.baselines(analysis)):
+            ratio = rate(row).over(rate(other))
+            words = (
+                f"{row['label']}: {rate(row).words(1)} tok/s, {other['label']}:"
+                f" {rate(other).words(1)}; {ratio.words()} times as fast"
+            )
+            yield Comparison(self._inside(ratio), words, (row, other))
+
+    def _missing(self, analysis: Analysis) -> str:
+        return f"no rates without a draft of both {self._of_models()} and {self.than}"
 
 
 class OfMemory(OfModels):
@@ -156,11 +243,13 @@ class SlowerThanNextActive(OfMemory):
 class FallsShortOfItsActiveParameters(OfMemory):
     """Without a draft, dense models of as many active parameters would be `low` to `high` as fast.
 
-    Their time a token is interpolated between those of the dense models next below and above.
+    With `of: rate` the bounds are those of the dense models' rate itself, in tokens a second. Their
+    time a token is interpolated between those of the dense models next below and above.
     """
 
     low: float
     high: float = inf
+    of: Literal["ratio", "rate"] = "ratio"
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         models = ordered_baselines(analysis)
@@ -175,12 +264,14 @@ class FallsShortOfItsActiveParameters(OfMemory):
                 part = (active - less["parameters_active"]) / reach
                 ends = zip(astuple(rate(less)), astuple(rate(more)), strict=True)
                 expected = Estimate(*(1 / ((1 - part) / one + part / two) for one, two in ends))
-                gap = expected.over(rate(row))
+                ratio = expected.over(rate(row))
+                found = expected if self.of == "rate" else ratio
                 words = (
                     f"{row['label']}: {rate(row).words(1)} tok/s; between {less['label']} and"
-                    f" {more['label']} its active parameters stand for {expected.words(1)}"
+                    f" {more['label']} its active parameters stand for {expected.words(1)},"
+                    f" {ratio.words()} times"
                 )
-                yield Comparison(gap.within(self.low, self.high), words, (row, less, more))
+                yield Comparison(found.within(self.low, self.high), words, (row, less, more))
 
     def _missing_rates(self) -> str:
         return (
@@ -251,7 +342,7 @@ class BandwidthIsUsed(OfBandwidth):
         read = row["size_bytes"] * row["parameters_active"] / row["parameters_total"]
         share = rate(row).times(read / bandwidth)
         words = (
-            f"{row['label']}: {read / _GIGA:.2f} GB a token use {share.words()} of"
+            f"{row['label']}: {read / _GIGA:.2f} GB a token use {share.words(ratio=False)} of"
             f" {bandwidth / _GIGA:.0f} GB/s"
         )
         return Comparison(share.within(self.low, self.high), words, (row,))

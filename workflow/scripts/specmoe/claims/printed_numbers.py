@@ -26,6 +26,8 @@ _HEADLINE = ("Abstract", "Contribution", "Conclusion")
 _SUITES = ("B", "D")
 # Section 5.2 of the study estimates times of this cell.
 _ESTIMATED = "moe_q4 draft_0.8b 16"
+# Section 5.1 says how long the files of these take to read.
+_LARGE = ["moe_q4", "moe_q8", "dense_9b"]
 # The only cell of its sweep of prompt lengths.
 _SWEPT = {"target": "moe_q4", "draft": "draft_0.8b", "gamma": 8}
 
@@ -36,7 +38,7 @@ class Stated:
 
     - acceptance_below: a percentage above every acceptance rate.
     - models: facts of its models, one a row: model, quantity (a column of the models' cards),
-      printed, source.
+      printed, source, against (what says otherwise, if anything).
     """
 
     acceptance_below: str
@@ -45,18 +47,22 @@ class Stated:
 
 def read_stated(folder: Path) -> Stated:
     """Read what the study's text states of its method; raises SchemaError as `read_reported`."""
-    models = _read(folder / "models.csv", ["model", "quantity", "printed", "source"])
+    models = _read(folder / "models.csv", ["model", "quantity", "printed", "source", "against"])
     printed = read_reported(folder).set_index("what")["printed"]
     return Stated(str(printed["acceptance_percent in any suite, highest"]), models)
 
 
 def read_reported(folder: Path) -> pd.DataFrame:
-    """Return the printed numbers, one a row: what, source, relation (`=` or `<`), printed (text).
+    """Return the printed numbers, one a row.
 
-    Raises SchemaError for a file with other columns.
+    Columns: what, source, relation (`=` or `<`), printed (text), because (rounding or definition,
+    where that is why the rows do not give the number; else empty). Raises SchemaError for a file
+    with other columns.
     """
     parts = [_cells_of_table(folder / f"{name}.csv", title) for name, title in TABLES.items()]
-    return pd.concat([*parts, _read(folder / "claims.csv", _COLUMNS)], ignore_index=True)
+    numbers = pd.concat([*parts, _read(folder / "claims.csv", _COLUMNS)], ignore_index=True)
+    because = _read(folder / "because.csv", ["what", "because"]).set_index("what")["because"]
+    return numbers.assign(because=numbers["what"].map(because).fillna(""))
 
 
 def compare(reported: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
@@ -235,13 +241,20 @@ def _range(name: str, values: "pd.Series[float]") -> dict[str, float]:
 
 
 def _estimates(values: Mapping[str, float], analysis: Analysis) -> dict[str, float]:
-    """Return what Section 5.2 of the study estimates, from rates, rounds and the file's size."""
+    """Return what the study estimates from rates, rounds and sizes, and how long it took."""
     sizes = table(analysis, "models").set_index("model")["size_bytes"]
+    campaign = analysis.campaign.iloc[0]
+    bandwidth = campaign.get("host_memory_bandwidth_bytes_per_second") or nan
+    to_read = 1000 * sizes.reindex(_LARGE).astype(float) / bandwidth
     baseline = values.get("tokens_per_second moe_q4", nan)
     rate = values.get(f"tokens_per_second {_ESTIMATED}", nan)
     tokens_a_round = values.get(f"tokens a round {_ESTIMATED}", nan)
-    n_predict = float(analysis.campaign["n_predict"].iloc[0])
+    n_predict = float(campaign["n_predict"])
     return {
+        "minutes from the first run to the last": (
+            (campaign["ended_at"] - campaign["started_at"]).total_seconds() / 60
+        ),
+        **_range("milliseconds to read a file of the MoE or the 9B", to_read),
         "milliseconds a token moe_q4": 1000 / baseline,
         "gigabytes a second moe_q4": sizes.get("moe_q4", nan) * baseline / 1e9,
         f"seconds a run {_ESTIMATED}": n_predict / rate,

@@ -1,6 +1,7 @@
 """The models and cells that a claim is about, and their numbers with intervals."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from math import inf
 from typing import ClassVar, Literal
 
@@ -17,12 +18,23 @@ from specmoe.analysis.labelled import (
     text_cells,
     usual_cells,
 )
-from specmoe.claims.verdicts import ClaimResult, Comparison, Estimate, Share, TableRow, conclude
+from specmoe.claims.verdicts import (
+    ClaimResult,
+    Comparison,
+    Estimate,
+    Level,
+    Share,
+    TableRow,
+    conclude,
+)
 from specmoe.config.base import Name, Positive, Strict
+from specmoe.config.block import NO_DRAFT
 from specmoe.config.option_words import parts_of_setting
 
 FamilyName = Literal["moe", "dense"]
 _ARTICLES = {"moe": "an MoE", "dense": "a dense"}
+CONSTRUCTED = "acceptance was constructed: the targets have random weights or copied experts"
+CELL_KEYS = ("suite", "target", "draft", "gamma", "prompt")
 
 
 class Predicate(Strict):
@@ -56,8 +68,16 @@ class OfModels(Predicate):
 
     def judge(self, analysis: Analysis) -> ClaimResult:
         """Return what its comparisons say."""
-        found = list(self._compare(analysis))
-        return conclude(found, self.agree, self._missing(analysis), self.share)
+        marked = table(analysis, "marked")
+        impossible = marked[marked["impossible"] > 0].to_dict("records")
+        return conclude(
+            list(self._compare(analysis)),
+            self.agree,
+            self._missing(analysis),
+            level_of(analysis),
+            self.share,
+            partial(_is_among, cells=impossible),
+        )
 
     def _compare(self, analysis: Analysis) -> Iterable[Comparison]:
         raise NotImplementedError
@@ -109,13 +129,24 @@ class OfCells(OfModels):
         """True for speedups: the baseline counts as much as the run."""
         return self.needed == "speedup"
 
+    @property
+    def about_acceptance(self) -> bool:
+        """Whether it says what targets accept, which those that were made for it cannot show."""
+        return self.needed == "acceptance_rate_mean"
+
     def select(self, analysis: Analysis) -> pd.DataFrame:
         """Return the cells, as `labelled.describe_cells` has them, with their drafts' columns.
 
         Added: draft_parameters, draft_family.
         """
+        cells = self._known(analysis)
+        if self.about_acceptance:
+            cells = cells[~cells["constructed"].astype(bool)]
+        return self._narrow(cells, analysis)
+
+    def _known(self, analysis: Analysis) -> pd.DataFrame:
         cells = _TABLES[self.cells](analysis)
-        return self._narrow(cells[cells[self.needed].notna()], analysis)
+        return cells[cells[self.needed].notna()]
 
     def _narrow(self, cells: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
         models = table(analysis, "models")[["model", "parameters_total", "family"]]
@@ -141,6 +172,9 @@ class OfCells(OfModels):
         return [members.to_dict("records") for _, members in cells.groupby(list(keys), sort=False)]
 
     def _missing(self, analysis: Analysis) -> str:
+        known = self._narrow(self._known(analysis), analysis)
+        if self.about_acceptance and known["constructed"].any():
+            return CONSTRUCTED
         draft = f"{_ARTICLES[self.draft_family]} draft" if self.draft_family else "a draft"
         gamma = f" at γ = {' or '.join(map(str, self.gammas))}" if self.gammas else ""
         what = f"{self._of_models()} with {draft}{gamma}{self.several}"
@@ -159,7 +193,7 @@ class WithinTargets(OfWholeCells):
     leans_on_baselines: ClassVar[bool] = False
 
 
-class Bounded(OfCells):
+class Between(OfModels):
     """A claim that a number is between `low` and `high`.
 
     With `digits`, the bounds were printed with so many decimals and stand for all numbers that
@@ -173,6 +207,10 @@ class Bounded(OfCells):
     def _inside(self, found: Estimate) -> Estimate:
         half = 0.0 if self.digits is None else 0.5 * 10.0**-self.digits
         return found.within(self.low - half, self.high + half)
+
+
+class Bounded(OfCells, Between):
+    """A claim that a number of cells is between bounds."""
 
 
 def _text_cells(analysis: Analysis) -> pd.DataFrame:
@@ -192,6 +230,22 @@ _KNOWN = {
     "acceptance_rate_mean": " whose acceptance rate is known",
     "tokens_per_round": " whose rounds are known",
 }
+
+
+def level_of(analysis: Analysis) -> Level:
+    """Return the confidence of a campaign's intervals, and how many blocks make them.
+
+    Cells that were repeated more often have narrower intervals than this allows for.
+    """
+    campaign = analysis.campaign.iloc[0]
+    blocks = campaign["machines"] if campaign["machine_varies"] else campaign["repeats"]
+    return Level(float(campaign["confidence"]), max(1, int(blocks) - 1))
+
+
+def _is_among(row: TableRow, cells: Iterable[TableRow]) -> bool:
+    """Return whether one of the cells is of a row; a row without a draft names none."""
+    own = {"draft": NO_DRAFT, **row}
+    return any(all(own[key] == cell[key] for key in CELL_KEYS if key in own) for cell in cells)
 
 
 def speedup(row: TableRow) -> Estimate:

@@ -6,6 +6,8 @@ from math import inf
 from typing import ClassVar, Literal
 
 from specmoe.analysis.build import Analysis
+from specmoe.analysis.labelled import records, table
+from specmoe.analysis.labelled_twins import told_twins
 from specmoe.claims.selection import (
     Bounded,
     OfCells,
@@ -35,7 +37,9 @@ class OfNumber(OfCells):
         return speedup(row) if self.of == "speedup" else acceptance(row)
 
     def _shown(self, row: TableRow) -> str:
-        return self._number(row).words() + (" %" if self.of == "acceptance" else "")
+        if self.of == "speedup":
+            return self._number(row).words()
+        return f"{self._number(row).words(ratio=False)} %"
 
 
 class Within(OfNumber, Bounded):
@@ -115,7 +119,8 @@ class SmallerDraftGainsMore(OfDraftPairs, Bounded):
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for smaller, larger in self._pairs(analysis):
             lead = speedup(smaller).minus(speedup(larger))
-            words = f"{cell_words(smaller)}: {lead.words(3)} more than with {larger['draft_label']}"
+            more = lead.words(3, ratio=False)
+            words = f"{cell_words(smaller)}: {more} more than with {larger['draft_label']}"
             yield Comparison(self._inside(lead), words, (smaller, larger))
 
 
@@ -128,8 +133,9 @@ class LargerDraftIsAcceptedMore(OfDraftPairs):
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for smaller, larger in self._pairs(analysis):
             less, more = acceptance(smaller), acceptance(larger)
-            words = f"{cell_words(smaller)}: {less.words()} %, {larger['draft_label']}:"
-            yield Comparison(more.minus(less), f"{words} {more.words()} %", (smaller, larger))
+            shares = less.words(ratio=False), more.words(ratio=False)
+            words = f"{cell_words(smaller)}: {shares[0]} %, {larger['draft_label']}: {shares[1]} %"
+            yield Comparison(more.minus(less), words, (smaller, larger))
 
 
 class GainLiesBetween(OfWholeCells):
@@ -172,7 +178,8 @@ class GainFollows(OfWholeCells):
 
     `column`: `parameters_total`, `parameters_active` or `size_bytes`, which is a claim about
     memory: targets that a cache may hold are left out. With `follows: false` the claim is that some
-    pair does not.
+    pair does not. A campaign of twins compares these alone: an MoE has more of everything than its
+    dense twin but active parameters, so a gain that follows those is the same.
     """
 
     column: Literal["parameters_total", "parameters_active", "size_bytes"]
@@ -185,12 +192,32 @@ class GainFollows(OfWholeCells):
         return Share.EVERY if self.follows else Share.SOME
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        if not table(analysis, "twins").empty:
+            yield from self._of_twins(analysis)
+            return
         best = [best_of(cells) for cells in self.groups(analysis, "series")]
         if self.column == "size_bytes":
             best = [row for row in best if not row["in_cache"]]
         for less, more in _ordered_pairs(best, self.column):
             if less["family"] != more["family"]:
                 yield _more(more, less) if self.follows else _more(less, more)
+
+    def _of_twins(self, analysis: Analysis) -> Iterator[Comparison]:
+        cached = table(analysis, "models").set_index("model")["in_cache"]
+        where = f"(the experts are equal; backend {analysis.campaign['backend'].iloc[0]})"
+        for row in records(told_twins(analysis)):
+            ratio = Estimate(*(row[f"ratio{end}"] for end in ("", "_low", "_high")))
+            more = ratio.minus(Estimate.exact(1))
+            if not self.follows:
+                nearest = max(more.low, -more.high)
+                more = Estimate(abs(more.value), nearest, max(-more.low, more.high))
+            if self.column != "size_bytes" or not cached[row["dense"]]:
+                words = (
+                    f"{row['target_label']}, {row['setting']}: {ratio.words()} times the speedup of"
+                )
+                # Over all γ, so a γ is no key of its rows.
+                keys = {key: row[key] for key in ("suite", "target", "draft")}
+                yield Comparison(more, f"{words} {row['dense_label']} {where}", (keys,))
 
     def _missing(self, analysis: Analysis) -> str:
         cached = ", both larger than a cache" if self.column == "size_bytes" else ""
@@ -206,6 +233,50 @@ class LargerFileGainsMore(OfWholeCells):
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for cells in self.groups(analysis, "family", "parameters_total", "draft", "gamma"):
             yield from (_more(large, small) for small, large in _ordered_pairs(cells, "size_bytes"))
+
+
+class LiesAboveTheDenseLine(OfWholeCells):
+    """Each MoE gains more than a line through dense targets has at its active parameters.
+
+    The line joins the dense targets of fewest and of most active parameters, and goes on beyond.
+    """
+
+    agree: ClassVar[str] = "points agree"
+
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        for cells in self.groups(analysis, "draft", "gamma"):
+            dense = sorted(_of_family(cells, "dense"), key=lambda row: row["parameters_active"])
+            if len({row["parameters_active"] for row in dense}) < 2:
+                continue
+            ends = dense[0], dense[-1]
+            start, end = (row["parameters_active"] for row in ends)
+            for row in _of_family(cells, "moe"):
+                part = (row["parameters_active"] - start) / (end - start)
+                line = speedup(ends[0]).times(1 - part).minus(speedup(ends[1]).times(-part))
+                words = (
+                    f"{cell_words(row)}: {speedup(row).words()}; the line through"
+                    f" {ends[0]['label']} and {ends[1]['label']} has {line.words()} there"
+                )
+                yield Comparison(speedup(row).minus(line), words, (row, *ends))
+
+    def _missing(self, analysis: Analysis) -> str:
+        return "no runs of an MoE and of two dense targets with the same draft and γ"
+
+
+class IsAcceptedLessThanDense(OfWholeCells):
+    """Of the same draft at the same γ, each MoE accepts less than each dense target."""
+
+    needed: ClassVar[str] = "acceptance_rate_mean"
+    agree: ClassVar[str] = "pairs of an MoE and a dense target agree"
+    several: ClassVar[str] = ", an MoE and a dense one,"
+
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        for cells in self.groups(analysis, "draft", "gamma"):
+            for moe, dense in product(_of_family(cells, "moe"), _of_family(cells, "dense")):
+                less, more = acceptance(moe), acceptance(dense)
+                shares = less.words(ratio=False), more.words(ratio=False)
+                words = f"{cell_words(moe)}: {shares[0]} %, {dense['label']}: {shares[1]} %"
+                yield Comparison(more.minus(less), words, (moe, dense))
 
 
 class OfPromptLengths(OfCells):
@@ -256,12 +327,16 @@ class VariesAtMost(Bounded):
             if len(prompts) > 1:
                 top, bottom = best_of(prompts), min(prompts, key=lambda row: float(row["speedup"]))
                 spread = speedup(top).minus(speedup(bottom)).at_least(0)
-                words = f"{cell_words(top)}: {spread.words(3)} more than with"
+                words = f"{cell_words(top)}: {spread.words(3, ratio=False)} more than with"
                 words = f"{words} {prompt_words(bottom)}"
                 yield Comparison(self._inside(spread), words, tuple(prompts))
 
     def _missing(self, analysis: Analysis) -> str:
         return f"{super()._missing(analysis)}, two in a cell"
+
+
+def _of_family(rows: Iterable[TableRow], family: str) -> list[TableRow]:
+    return [row for row in rows if row["family"] == family]
 
 
 def _ordered_pairs(rows: Iterable[TableRow], key: str) -> Iterator[tuple[TableRow, TableRow]]:

@@ -105,6 +105,7 @@ class System(Strict):
     hybrids_why: str = ""
     status: Status
     config: str = ""
+    campaigns: tuple[str, ...] = ()
     remark: str = ""
     unverified: tuple[Literal["paper", "verification"], ...] = ()
 
@@ -188,12 +189,12 @@ def measured_methods(
 
 
 def classify(
-    literature: Literature, seen: Mapping[frozenset[Method], Seen], source: str
+    literature: Literature, seen: Mapping[frozenset[Method], Seen], source: str, campaign: str = ""
 ) -> pd.DataFrame:
     """Return the table of systems, one row each: those of one kind together.
 
-    `seen` is from `measured_methods`, `source` is the campaign's: the runs of a `published` one
-    were measured elsewhere.
+    `seen` is from `measured_methods`, `source` and `campaign` are the campaign's: the runs of a
+    `published` one were measured elsewhere.
 
     Columns: system (its id), name, paper (a key of the bibliography), cited (the work in words),
     draft, verification, in_engine, needs, hybrids, remark (nothing if null), measured (what this
@@ -215,7 +216,7 @@ def classify(
                 "needs": system.needs,
                 "hybrids": system.on_hybrids,
                 "remark": system.remark or None,
-                "measured": measured_here(system, seen, source),
+                "measured": measured_here(system, seen, source, campaign),
                 **{f"{of}_unverified": of in system.unverified for of in ("paper", "verification")},
             }
             for name in ordered
@@ -224,15 +225,20 @@ def classify(
     )
 
 
-def measured_here(system: System, seen: Mapping[frozenset[Method], Seen], source: str) -> str:
+def measured_here(
+    system: System, seen: Mapping[frozenset[Method], Seen], source: str, campaign: str = ""
+) -> str:
     """Return what a campaign has of a system: it was measured, it could be, or it is absent.
 
-    Of several methods, the one that was measured least decides.
+    Of several methods, the one that was measured least decides. A system that names `campaigns` was
+    measured in these alone: its draft is what makes it.
     """
     if system.status == Status.ABSENT:
         return Status.ABSENT.value
     words = f"{Status.RUNNABLE} ({system.config})"
     found = [seen.get(_chain(method)) for method in system.methods]
+    if system.campaigns and campaign not in system.campaigns:
+        found = [None]
     if system.status == Status.MEASURED and None not in found:
         words = (Seen.IMPOSED if Seen.IMPOSED in found else Seen.OWN).value
         if source == "published":

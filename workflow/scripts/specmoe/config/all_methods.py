@@ -1,9 +1,9 @@
-"""What `methods: all` stands for: every way of drafting that a suite's targets can use."""
+"""What `methods: all` and `template: auto` stand for, which the models' files say."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from specmoe.config.block import ITSELF, NO_DRAFT
+from specmoe.config.block import ITSELF, NO_DRAFT, Template
 from specmoe.config.drafting import Drafting
 from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.schema import ALL, Config, Suite
@@ -15,18 +15,36 @@ class FilesSay:
 
     has_block: Callable[[str], bool]  # whether a target has a block that predicts further tokens
     method_of: Callable[[str], Method]  # how a draft's file drafts
+    has_template: Callable[[str], bool]  # whether a target's file has a chat template
 
 
-NOTHING_SAID = FilesSay(lambda _: False, lambda _: Method.DRAFT)
+NOTHING_SAID = FilesSay(lambda _: False, lambda _: Method.DRAFT, lambda _: True)
 
 
 def spell_out(config: Config, known: FilesSay) -> Config:
-    """Return the configuration with the methods of each selected suite by name."""
+    """Return the configuration with the methods of each suite, and the targets without chats."""
     suites = {
         name: _spelled_out(suite, known) if suite.methods == ALL else suite
         for name, suite in config.selected_suites.items()
     }
-    return config.model_copy(update={"suites": {**config.suites, **suites}})
+    workloads = {
+        name: workload.model_copy(update={"untemplated": _untemplated(config, name, known)})
+        if workload.template == Template.AUTO and config.campaign.source == "measured"
+        else workload
+        for name, workload in config.workloads.items()
+    }
+    return config.model_copy(update={"suites": {**config.suites, **suites}, "workloads": workloads})
+
+
+def _untemplated(config: Config, workload: str, known: FilesSay) -> list[str]:
+    """Return the targets that are sent a workload and whose files have no chat template."""
+    targets = {
+        target
+        for suite in config.selected_suites.values()
+        if workload in suite.workloads
+        for target in suite.targets
+    }
+    return sorted(target for target in targets if not known.has_template(target))
 
 
 def _spelled_out(suite: Suite, known: FilesSay) -> Suite:

@@ -60,13 +60,35 @@ class AuditSettings(Strict):
 
     # A target disagrees with itself in near ties alone.
     self_acceptance: Share = Field(
-        default=0.95, description="the least acceptance rate of a target that drafts for itself"
+        default=0.95,
+        description="the least share that a target accepts of those of its own drafted tokens"
+        " that it judges; it judges none after one that it rejects",
     )
 
     # Greedy text of an untrained model may repeat two tokens in turn, half of it each, as the
-    # worst text of a shipped campaign does. NaN gives the same token always.
+    # worst text of a shipped campaign does. NaN gives the same token always, whatever the prompt;
+    # a loop of one token after some prompts only is the model's own.
     commonest_token: Share = Field(
-        default=0.9, description="the largest share of a text that one token may have"
+        default=0.9,
+        description="the largest share of a text that one token may have in all texts of a target",
+    )
+
+    # A run that leaves its baseline at a near tie may fall into a loop of its own: three runs of a
+    # shipped campaign do, for 0.22 of their text.
+    looping_excess: Share = Field(
+        default=0.5,
+        description="the largest share of a run's text that may be in loops beyond the share of its"
+        " baseline's text that is; a loop is the same tokens, at most 128, three times or more",
+    )
+
+    # A loop is drafted whole: 1 + γ tokens a pass at best. If a tenth of the texts loops, that
+    # makes (1 + γ)^0.1 of nothing, 1.25 at γ = 8; a fifth would make 1.55. Text that people want
+    # hardly loops: of code, tables, poems and lists no kind has more than a thousandth of it in
+    # loops on average (tests/benchmarks/loops.py).
+    looping_share: Share = Field(
+        default=0.1,
+        description="the largest share of a setting's text that may be in loops; what gains with"
+        " more of it is advised for looping text only",
     )
 
     # Unrelated drafts agree by chance, or where a text repeats itself.
@@ -76,3 +98,7 @@ class AuditSettings(Strict):
     unrelated_acceptance: Share = Field(
         default=0.05, description="the highest acceptance rate of an unrelated draft"
     )
+
+    def widest_tie(self, moved_nats: float) -> float:
+        """Return the widest gap of a tie, of a target whose gaps batches move by so much."""
+        return min(self.tie_factor * moved_nats, self.tie_cap_nats)

@@ -38,6 +38,7 @@ class Template(StrEnum):
 
     RAW = "raw"  # nothing
     CHAT = "chat"  # a chat, by the target's own template
+    AUTO = "auto"  # a chat where the target's file has a template; a block has one of the others
 
 
 class Stop(StrEnum):
@@ -227,11 +228,11 @@ class Block:
         """The prompts after which the target alone is asked where it ends its text.
 
         Runs of a stated length go on past that, so their answers cannot tell. Greedily the target
-        ends alike in every repeat.
+        ends alike in every repeat. What is cut to a length is no text that anyone would answer.
         """
         if self.stop != Stop.LENGTH or self.repeat > 0 or self.temperature > 0:
             return ()
-        return tuple(source for source in self.prompts if source.workload is not None)
+        return tuple(source for source in self.prompts if source.length is None)
 
     def setting(self, side: Side) -> str:
         """Return the id of what drafts on a side, with the parameters that someone set."""

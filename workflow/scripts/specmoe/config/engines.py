@@ -3,9 +3,12 @@
 import re
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from specmoe.config.base import COMMIT, Digest, Strict, UserPath
+
+PackageVersion = Annotated[str, StringConstraints(pattern=r"^[0-9][0-9A-Za-z.]*$")]
+"""Version of a package of the Python package index."""
 
 ID_DIGITS = 8  # at the end of an engine's id, see specmoe/engine/identity.py
 
@@ -33,7 +36,7 @@ class PypiEngine(EngineBuild):
     """The llama.cpp in a source distribution of llama-cpp-python."""
 
     source: Literal["pypi"]
-    version: str = Field(pattern=r"^[0-9][0-9A-Za-z.]*$", description="version of llama-cpp-python")
+    version: PackageVersion = Field(description="version of llama-cpp-python")
     sha256: Digest = Field(description="SHA-256 of the source distribution")
 
 

@@ -39,7 +39,7 @@ def expand_workloads(config: Config, root: Path) -> Config:
         return config
     used = {name for suite in config.selected_suites.values() for name in suite.workloads}
     workloads = {
-        name: workload.model_copy(update={"prompts": _prompts(name, workload, root)})
+        name: workload.model_copy(update={"prompts": _prompts(config, name, workload, root)})
         if name in used
         else workload
         for name, workload in config.workloads.items()
@@ -69,9 +69,10 @@ def sample(prompts: list[WorkloadPrompt], count: int, seed: int) -> list[Workloa
     return [prompt for prompt in prompts if prompt.id in chosen]
 
 
-def _prompts(name: str, workload: AnyWorkload, root: Path) -> list[WorkloadPrompt]:
+def _prompts(config: Config, name: str, workload: AnyWorkload, root: Path) -> list[WorkloadPrompt]:
     if isinstance(workload, TextsWorkload):
-        return [WorkloadPrompt(id=text) for text in workload.texts]
+        texts = config.prompts.texts
+        return [WorkloadPrompt(id=one, category=texts[one].category) for one in workload.texts]
     file = root / file_of(name, workload)
     if isinstance(workload, HubWorkload) and not file.exists():
         raise ConfigError(_fetch_first(name, workload, root))
@@ -111,10 +112,11 @@ def _prompt(workload: Sampled, line: str, file: Path, number: int) -> WorkloadPr
     fields, columns = fields_of_line(line, file, number), workload.columns
     try:
         content = content_of(fields, columns.prompt, columns.messages)
-        if not isinstance(content, str) and workload.template != Template.CHAT:
+        raw = workload.template == Template.RAW or workload.untemplated
+        if not isinstance(content, str) and raw:
             raise ValueError(
-                f"{columns.messages!r} need the workload's key `template: chat`; raw texts have no"
-                " turns"
+                f"{columns.messages!r} need the workload's key `template: chat`, and a target whose"
+                " file has a template; raw texts have no turns"
             )
         return WorkloadPrompt(
             id=_word(fields, columns.id) or str(number),

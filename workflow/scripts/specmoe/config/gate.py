@@ -15,7 +15,8 @@ class Gate(Strict):
         default=2,
         ge=0,
         description="most times that a run is measured again; the last one counts, and its row says"
-        " how many there were. 0 records the indicators and measures nothing again",
+        " how many there were. A run that was disturbed every time is measured once more at the end"
+        " of the campaign. 0 records the indicators and measures nothing again",
     )
     # Limits are reasoned, not fitted: tests/benchmarks/taken_away.py, which shows the indicators
     # with and without neighbours, has not yet run on a machine that was quiet otherwise. A run of

@@ -63,13 +63,13 @@ def load(
 ) -> Config:
     """Return the checked configuration, with every suite's methods by name.
 
-    `data` is the merged mapping that Snakemake read; prompt files are relative to `root`, the
-    workflow's folder; `files_say` returns what model files say of drafting. Raises ConfigError with
-    the place of the first fault and the remedy.
+    `data` is the merged mapping that Snakemake read; prompt files and shipped models are relative
+    to `root`, the workflow's folder; `files_say` returns what model files say of drafting. Raises
+    ConfigError with the place of the first fault and the remedy.
     """
     _refuse_old_keys(data)
     try:
-        config = Config.model_validate(data)
+        config = Config.model_validate(data, context={"root": root})
     except ValidationError as error:
         raise ConfigError(_first_fault(error)) from error
     _check_names(config)
@@ -417,13 +417,14 @@ def _check_prompts(config: Config, name: str, suite: Suite) -> None:
         _refuse(f"{place}.prompts", fault)
     if not suite.prompts and not suite.prompt_lengths and not suite.workloads:
         _refuse(place, "name at least one of prompts, workloads and prompt_lengths")
-    if len(config.stops_of(name)) > 1:
+    stops = [config.stops_of(name, target) for target in suite.targets]
+    if any(len(of_target) > 1 for of_target in stops):
         fault = "all prompts of a suite stop alike; give those of another `stop` a suite of its own"
         _refuse(place, fault)
-    if published and (suite.workloads or Stop.EOS in config.stops_of(name)):
+    if published and (suite.workloads or {Stop.EOS} in stops):
         fault = "protocol published knows neither workloads nor `stop: eos`"
         _refuse(place, fault)
-    if suite.imposes and Stop.EOS in config.stops_of(name):
+    if suite.imposes and {Stop.EOS} in stops:
         key = "imposed_acceptance" if suite.imposed_acceptance else "imposed_profiles"
         fault = "text of imposed acceptance is not the target's and ends anywhere; use stop: length"
         _refuse(f"{place}.{key}", fault)

@@ -128,6 +128,7 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
             threads=measurement.threads,
             gpu_layers=gpu_layers,
             environment=measurement.environment,
+            gate=measurement.gate.model_dump(),
         )
         for model in widths
     ]
@@ -137,12 +138,12 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
     """Return the blocks of one suite, with those that the campaign leaves out."""
     suite, measurement = config.suites[name], config.measurement
     protocol = config.protocol_of(name)
-    [stop] = config.stops_of(name)
     blocks = []
     temperatures = suite.temperatures or [measurement.temperature]
     for (target, way, file, temperature), setting in product(
         _comparisons(suite, temperatures), config.option_settings(name)
     ):
+        [stop] = config.stops_of(name, target)
         draft = way.drafter_id(file) if way else NO_DRAFT
         parts = [name, target_setting(target, setting.id), draft]
         comparison = "/".join([*parts, *([f"t{temperature:g}"] if suite.temperatures else [])])
@@ -175,7 +176,7 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
                     environment=measurement.environment,
                     gate=measurement.gate.model_dump(),
                     stop=stop,
-                    sendings=_sendings(config, suite),
+                    sendings=_sendings(config, suite, target),
                     engine_options=setting.options,
                     extra_args=setting.extra_args,
                     options_id=setting.id,
@@ -254,5 +255,5 @@ def _workload_prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:
             )
 
 
-def _sendings(config: Config, suite: Suite) -> dict[str, Sending]:
-    return {name: config.workloads[name].sending for name in suite.workloads}
+def _sendings(config: Config, suite: Suite, target: str) -> dict[str, Sending]:
+    return {name: config.workloads[name].sending_to(target) for name in suite.workloads}

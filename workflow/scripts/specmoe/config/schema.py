@@ -41,13 +41,15 @@ from specmoe.config.models import (
     HubModel,
     Model,
     ModelBase,
+    PackageModel,
     PathModel,
     QuantizeModel,
     SyntheticDraft,
     SyntheticModel,
+    UpcycleModel,
 )
 from specmoe.config.option_words import parts_of_setting
-from specmoe.config.workloads import Workload
+from specmoe.config.workloads import Category, TextsWorkload, Workload
 from specmoe.files import named_if_damaged
 
 
@@ -96,8 +98,15 @@ class Statistics(Strict):
         lt=1,
         description="half-width that intervals should reach, as a share of the speedup",
     )
+    least_gain: float = Field(
+        default=0.05,
+        gt=0,
+        lt=1,
+        description="half-width that the advice's intervals should reach in a second look at an"
+        " undecided target, as a share of the speedup; `advise` plans its repeats by the spread",
+    )
     repeats_limit: Times = Field(
-        default=30, description="the most repeats that the target `more_repeats` asks for"
+        default=30, description="the most repeats that `more_repeats` and `advise` ask for"
     )
 
 
@@ -106,6 +115,9 @@ class Prompt(Strict):
 
     label: str = Field(description="its name in tables and figures")
     file: str = Field(description="path relative to the workflow's folder")
+    category: Category | None = Field(
+        default=None, description="what results are grouped by where a workload sends it"
+    )
 
 
 class Prompts(Strict):
@@ -132,7 +144,8 @@ class Suite(Strict):
     methods: list[Drafting] | Literal["all"] = Field(
         default=[],
         description="further ways of drafting, each compared with the target alone; `all` tries"
-        " every method that the targets' and the drafts' files are made for, and n-grams",
+        " every method that the targets' and the drafts' files are made for at every γ of `gammas`,"
+        " and n-grams at the longest alone",
     )
     gammas: list[DraftLength] = Field(
         default=[], description="draft lengths γ: the most tokens drafted in a round"
@@ -368,10 +381,10 @@ class Config(Strict):
         """Return the protocol that a suite is measured by."""
         return self.suites[suite].protocol or self.measurement.protocol
 
-    def stops_of(self, suite: str) -> set[Stop]:
-        """Return how the runs of a suite end; a checked suite has a single way."""
-        of_workloads = (self.workloads[name].stop for name in self.suites[suite].workloads)
-        stops = {stop or self.measurement.stop for stop in of_workloads}
+    def stops_of(self, suite: str, target: str) -> set[Stop]:
+        """Return how a target's runs of a suite end; a checked suite has a single way."""
+        sent = (self.workloads[name] for name in self.suites[suite].workloads)
+        stops = {workload.stop_for(target, self.measurement.stop) for workload in sent}
         sends_more = self.suites[suite].prompts or self.suites[suite].prompt_lengths
         return stops | {self.measurement.stop} if sends_more else stops
 
@@ -426,6 +439,19 @@ class Config(Strict):
             return self.network(entry.source)
         return entry.family or model
 
+    def origin(self, model: str) -> tuple[str, str] | None:
+        """Return where a model's weights are from, and their licence; None if no package has them.
+
+        Those of a model that is made from another one are that one's.
+        """
+        root = model
+        while source := self.models[root].made_from:
+            root = source
+        entry = self.models[root]
+        if not isinstance(entry, PackageModel):
+            return None
+        return (entry.origin if root == model else f"made from {entry.origin}", entry.licence)
+
     def is_synthetic(self, model: str) -> bool:
         """Return whether a model's weights are random, or made from random ones."""
         entry = self.models[model]
@@ -433,9 +459,22 @@ class Config(Strict):
             return self.is_synthetic(entry.made_from)
         return isinstance(entry, SyntheticModel | SyntheticDraft)
 
+    def is_constructed(self, model: str) -> bool:
+        """Return whether what a model accepts was made so: random weights, or copied experts."""
+        entry = self.models[model]
+        if isinstance(entry, SyntheticModel | SyntheticDraft | UpcycleModel):
+            return True
+        return entry.made_from is not None and self.is_constructed(entry.made_from)
+
     def prompt_label(self, prompt: str) -> str:
         """Return the label of a prompt, or its id if the configuration no longer has the text."""
-        text = self.prompts.texts.get(prompt)
+        of_workloads = {
+            f"{name}-{text}": text
+            for name, workload in self.workloads.items()
+            if isinstance(workload, TextsWorkload)
+            for text in workload.texts
+        }
+        text = self.prompts.texts.get(of_workloads.get(prompt, prompt))
         return text.label if text else prompt
 
     def label(self, model: str) -> str:

@@ -28,6 +28,7 @@ class TimedPasses:
     threads: int
     gpu_layers: int
     environment: dict[str, str]
+    gate: dict[str, float]  # see `config.gate.Gate`
 
     def to_json(self) -> str:
         """Return the passes as JSON on one line."""

@@ -46,23 +46,40 @@ class WorkloadBase(Strict):
     template: Template = Field(
         default=Template.RAW,
         description="`chat` makes a chat of each prompt by the target's own template; `raw` sends"
-        " it as it is",
+        " it as it is; `auto` makes chats for a target whose file has a template, and lets these"
+        " end, and sends texts as they are to any other",
     )
     thinking: bool | None = Field(
         default=None,
         description="`enable_thinking` for templates that know it; without it the template decides",
     )
     stop: Stop | None = Field(default=None, description="replaces `measurement.stop`")
+    untemplated: list[Name] = Field(
+        default=[],
+        description="the targets whose files have no template, written by specmoe for `auto`; a"
+        " cached campaign has them without the files",
+    )
     prompts: list[WorkloadPrompt] = Field(
         default=[],
         description="its prompts, written by specmoe whenever it reads their file; a cached"
         " campaign has them without the file",
     )
 
-    @property
-    def sending(self) -> Sending:
-        """How its prompts are read and sent."""
-        return Sending(self.template, self.thinking)
+    def template_for(self, target: str) -> Template:
+        """Return what is made of its prompts for a target: `raw` or `chat`."""
+        if self.template != Template.AUTO:
+            return self.template
+        return Template.RAW if target in self.untemplated else Template.CHAT
+
+    def stop_for(self, target: str, default: Stop) -> Stop:
+        """Return when its runs end; `default` is the campaign's own way."""
+        if self.template == Template.AUTO and self.template_for(target) == Template.CHAT:
+            default = Stop.EOS
+        return self.stop or default
+
+    def sending_to(self, target: str) -> Sending:
+        """Return how its prompts are read and sent to a target."""
+        return Sending(self.template_for(target), self.thinking)
 
 
 class Sampled(WorkloadBase):
@@ -76,11 +93,10 @@ class Sampled(WorkloadBase):
     seed: int = Field(default=0, ge=0, description="seed of the sample")
     columns: Columns = Columns()
 
-    @property
-    def sending(self) -> Sending:
-        """How its prompts are read and sent."""
+    def sending_to(self, target: str) -> Sending:
+        """Return how its prompts are read and sent to a target."""
         columns = self.columns
-        return Sending(self.template, self.thinking, columns.prompt, columns.messages)
+        return Sending(self.template_for(target), self.thinking, columns.prompt, columns.messages)
 
 
 class FileWorkload(Sampled):

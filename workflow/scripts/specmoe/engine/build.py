@@ -31,6 +31,8 @@ from specmoe.models.converter import CONVERTER
 
 # The converter's script, its models, and the GGUF library of its version.
 CONVERTER_PARTS = (CONVERTER, "conversion", "gguf-py")
+# How sources are merged and compiled, see there.
+RECIPE = Path(__file__).with_name("build.cmake")
 
 _logger = logging.getLogger(__name__)
 
@@ -155,24 +157,48 @@ def _require_compiler() -> None:
 def _compile(
     source: Path, build: Path, flags: dict[str, str], output: int, backend: Backend
 ) -> None:
+    # A later build of pass_bench must find the recipe that this build had.
+    build.mkdir(parents=True, exist_ok=True)
+    recipe = Path(shutil.copy2(RECIPE, build)).absolute()
+    _configure(
+        source, build, {"CMAKE_PROJECT_llama.cpp_INCLUDE": str(recipe)} | flags, output, backend
+    )
+    try:
+        _make(build, output, backend)
+    except EngineError:
+        # In another commit two sources may define the same name.
+        _logger.info("llama.cpp does not compile with merged sources; compiling one by one")
+        _configure(source, build, flags, output, backend)
+        _make(build, output, backend)
+
+
+def _configure(
+    source: Path, build: Path, flags: dict[str, str], output: int, backend: Backend
+) -> None:
     definitions = [f"-D{key}={value}" for key, value in flags.items()]
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
     # A cache of another generator or other flags would prevail over the new ones.
     with suppress(FileNotFoundError):
         (build / "CMakeCache.txt").unlink()
     _logger.info("configuring llama.cpp")
-    needs = f" for backend {backend}, which needs {TOOLKIT[backend]}" if backend in TOOLKIT else ""
     command = ["cmake", "-S", str(source), "-B", str(build), *generator, *definitions]
     try:
-        run_build_tool(command, output, f"llama.cpp could not be configured{needs}")
+        run_build_tool(command, output, f"llama.cpp could not be configured{_needs(backend)}")
     except EngineError:
         _require_parts(backend, build)
         raise
     _require_parts(backend, build)
+
+
+def _make(build: Path, output: int, backend: Backend) -> None:
     targets = [word for name in ALL_BINARIES for word in ("--target", name)]
     command = ["cmake", "--build", str(build), "--parallel", str(os.cpu_count() or 1), *targets]
-    fault = f"llama.cpp could not be compiled{needs}"
+    fault = f"llama.cpp could not be compiled{_needs(backend)}"
     run_build_tool(command, output, fault, progress="building llama.cpp")
+
+
+def _needs(backend: Backend) -> str:
+    return f" for backend {backend}, which needs {TOOLKIT[backend]}" if backend in TOOLKIT else ""
 
 
 def _require_parts(backend: Backend, build: Path) -> None:

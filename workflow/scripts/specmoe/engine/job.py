@@ -70,16 +70,22 @@ class Job:
 
 
 def engine_job(description: str | None) -> ArgumentParser:
-    """Return a parser of the arguments that every measuring job has."""
+    """Return a parser of the arguments that every job has which measures one target."""
+    parser = engine_jobs(description)
+    parser.add_argument("--target", required=True, type=Path, help="GGUF")
+    parser.add_argument("--server-log", required=True, type=Path)
+    return parser
+
+
+def engine_jobs(description: str | None) -> ArgumentParser:
+    """Return a parser of the arguments that every measuring job has, whatever its targets."""
     parser = ArgumentParser(description=description)
     parser.add_argument("--root", required=True, type=Path, help="folder of the prompt files")
     parser.add_argument("--engine", required=True, type=Path, help="engine.json")
     parser.add_argument("--host", required=True, type=Path, help="its description, if it exists")
-    parser.add_argument("--target", required=True, type=Path, help="GGUF")
     parser.add_argument("--start-limit-s", required=True, type=float)
     parser.add_argument("--run-limit-s", required=True, type=float)
     parser.add_argument("--workflow-pid", type=int, help="end when this process ends")
-    parser.add_argument("--server-log", required=True, type=Path)
     parser.add_argument("--out", required=True, type=Path)
     return parser
 

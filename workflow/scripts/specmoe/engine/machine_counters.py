@@ -53,16 +53,21 @@ class Condition(NamedTuple):
     thermal_pressure: str | None = None  # one of PRESSURES
 
 
-def read_counters(pid: int) -> Counters:
-    """Return the counters; those of process `pid` are None if it has ended."""
+def read_counters(pid: int | None) -> Counters:
+    """Return the counters; those of process `pid` are None if it has ended.
+
+    Without one, they are of all tools that this process has run to their end.
+    """
     host = psutil.cpu_times()
     kinds = ("user", "nice", "system", "irq", "softirq")
     try:
         times = psutil.Process(pid).cpu_times()
-        server_s = times.user + times.system
+        tools_s = times.children_user + times.children_system
+        server_s = times.user + times.system if pid else tools_s
     except psutil.Error:
         server_s = None
-    threads = list(Path(f"/proc/{pid}/task").glob("[0-9]*"))  # empty on macOS
+    # Empty on macOS, and of tools that have ended.
+    threads = list(Path(f"/proc/{pid or 0}/task").glob("[0-9]*"))
     waited = {int(thread.name): waited_s(text_of(thread / "schedstat")) for thread in threads}
     switched = {int(thread.name): switches(text_of(thread / "status")) for thread in threads}
     return Counters(

@@ -79,12 +79,13 @@ def run_tool(
 
 
 def run_build_tool(command: list[str], output: int, fault: str, progress: str = "") -> None:
-    """Run a tool that fetches or builds; the file `output` receives what it prints.
+    """Run a tool that fetches or builds; the file `output` receives its command and what it prints.
 
     With `progress`, a name of the work, every tenth of it is logged. Raises EngineError with
     `fault` as its reason if the tool fails.
     """
     tenths_logged = -1
+    os.write(output, f"$ {shlex.join(command)}\n".encode())
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,

@@ -2,7 +2,6 @@
 
 import logging
 import subprocess
-import sys
 import tarfile
 import tempfile
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from specmoe.config.engines import GitEngine, PypiEngine
 from specmoe.engine.process import run_build_tool
 from specmoe.errors import EngineError
+from specmoe.models.package_index import Kind, download
 
 PYPI_PACKAGE = "llama-cpp-python"
 PYPI_PART = "/vendor/llama.cpp/"
@@ -20,7 +20,8 @@ _logger = logging.getLogger(__name__)
 def fetch(engine: PypiEngine | GitEngine, work: Path, output: int) -> Path:
     """Return the folder of llama.cpp's sources in `work`, fetched unless it has this commit.
 
-    The file `output` receives what the tools print. Raises EngineError.
+    The file `output` receives what the tools print. Raises EngineError, and DownloadError for a
+    source distribution that cannot be downloaded.
     """
     source = work / f"source-{engine.commit}"
     if not source.exists():
@@ -35,14 +36,9 @@ def fetch(engine: PypiEngine | GitEngine, work: Path, output: int) -> Path:
 
 
 def _fetch_pypi(engine: PypiEngine, folder: Path, output: int) -> Path:
-    """Download the source distribution, whose digest pip checks, and unpack its llama.cpp."""
-    requirement = folder / "requirement.txt"
-    requirement.write_text(f"{PYPI_PACKAGE}=={engine.version} --hash=sha256:{engine.sha256}\n")
-    # `--no-binary :all:` would also build the build tools from source, CMake among them.
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", PYPI_PACKAGE]
-    command += ["--require-hashes", "--requirement", str(requirement), "--dest", str(folder)]
-    run_build_tool(command, output, f"{PYPI_PACKAGE} {engine.version} could not be downloaded")
-    [archive] = folder.glob("*.tar.gz")
+    """Download the source distribution and unpack its llama.cpp."""
+    pinned = PYPI_PACKAGE, engine.version, engine.sha256
+    archive = download(*pinned, folder, output, kind=Kind.SOURCE)
     unpack(archive, folder, PYPI_PART)
     [unpacked] = folder.glob("*/vendor/llama.cpp")
     return unpacked

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 GRACE_S = 5.0  # time for a server to close its log before it is killed
@@ -27,6 +28,7 @@ def guarded(command: list[str], scratch: str = "") -> list[str]:
     return [sys.executable, "-I", "-S", __file__, scratch, *command]
 
 
+@cache  # one thread, however many blocks a job measures
 def end_with(pid: int) -> None:
     """End this process, at once and from another thread, when process `pid` has ended."""
 

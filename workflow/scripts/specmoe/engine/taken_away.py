@@ -4,7 +4,6 @@ The rule is blind to speeds: it reads counters of the system as shares of the ti
 a speed, and never a duration alone.
 """
 
-import logging
 from collections.abc import Callable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
@@ -28,8 +27,6 @@ Start = tuple[State, Reading | None]
 
 # `moderate` is the normal state of long work; a Mac lowers its clocks clearly from `heavy` on.
 HIGH_PRESSURES = PRESSURES[PRESSURES.index("heavy") :]
-
-_logger = logging.getLogger(__name__)
 
 
 class Observation(NamedTuple):
@@ -62,10 +59,21 @@ class Measured(NamedTuple, Generic[T]):
     taken_away: str | None  # why the rule rejects this attempt too
 
 
+class Rejection(NamedTuple):
+    """An attempt that the rule rejects."""
+
+    attempt: int  # from 1
+    reason: str
+    again: bool  # whether another attempt follows
+    busy: bool  # whether other programs are the reason
+
+
 class Watch(NamedTuple):
     """Observes the machine during the runs of one server."""
 
-    pid: int  # the engine's own process, see `Server.pid`
+    pid: (
+        int | None
+    )  # the engine's own process, see `Server.pid`; None: tools that end by themselves
     threads: int
     backend: Backend
     gpus: str = ""  # the engine's CUDA_VISIBLE_DEVICES; empty means all
@@ -89,12 +97,16 @@ class Watch(NamedTuple):
 
 
 def measure_undisturbed(
-    run: Callable[[], T], prepare: Callable[[], Watch], gate: Gate
+    run: Callable[[], T],
+    prepare: Callable[[], Watch],
+    gate: Gate,
+    report: Callable[[Rejection], None],
 ) -> Measured[T]:
     """Call `run` until the rule accepts an attempt, at most `gate.retries` times more.
 
     `prepare` is called before each attempt and returns what observes it. The last attempt counts
-    even if the rule rejects it, so no result decides which one counts.
+    even if the rule rejects it, so no result decides which one counts. `report` is called after
+    each attempt that the rule rejects.
     """
     for again in range(gate.retries + 1):
         watch = prepare()
@@ -104,7 +116,7 @@ def measure_undisturbed(
         reason = was_taken_away(observation, gate)
         if reason is None:
             break
-        _logger.info("attempt %d at a run: %s", again + 1, reason)
+        report(Rejection(again + 1, reason, again < gate.retries, is_busy(observation, gate)))
     return Measured(result, observation, again, reason)
 
 
@@ -126,6 +138,13 @@ def was_taken_away(seen: Observation, gate: Gate) -> str | None:
     if seen.thermal_pressure in HIGH_PRESSURES:
         return f"the machine was too hot (thermal pressure: {seen.thermal_pressure})"
     return None
+
+
+def is_busy(seen: Observation, gate: Gate) -> bool:
+    """Return whether other programs took CPUs from a run that the rule rejects."""
+    if seen.wait_share is not None:
+        return seen.wait_share > gate.wait_share
+    return seen.others_share is not None and seen.others_share > gate.others_share
 
 
 def observe(before: State, after: State, threads: int) -> Observation:

@@ -37,10 +37,10 @@ from specmoe.figures.style import Look, short, target_looks
 WIDTH_WORDS = "width of the pass (tokens)"
 MARGIN = 1.15
 
-_STEPS = PlottedColumn("steps", "time of a pass (single-token steps)", "steps_low", "steps_high")
+STEPS = PlottedColumn("steps", "time of a pass (single-token steps)", "steps_low", "steps_high")
 _ROUND = PlottedColumn("round_steps", "", "round_steps_low", "round_steps_high")
-_EXPERTS = PlottedColumn("experts", "distinct experts a layer")
-_EVEN = PlottedColumn("experts_even", "")
+EXPERTS = PlottedColumn("experts", "distinct experts a layer")
+EVEN = PlottedColumn("experts_even", "")
 _MS = PlottedColumn("ms", "time of a pass (ms)", "ms_low", "ms_high")
 _BOUND_MS = PlottedColumn("bound_ms", "")
 _SHARE = PlottedColumn("bound_share", "share of the bound reached")
@@ -73,16 +73,16 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     looks = target_looks(passes)
     routed = passes[passes["experts"].notna()]
     figure, panels = make_panels(1 if routed.empty else 2, sharey=False)
-    draw_series(panels[0], passes, "width", _STEPS, looks)
+    draw_series(panels[0], passes, "width", STEPS, looks)
     for _, of_draft in rounds.groupby("draft", sort=False):
-        _draw_beside(panels[0], of_draft, _ROUND, looks)
+        draw_beside(panels[0], of_draft, _ROUND, looks)
     _mark_one_by_one(panels[0], passes)
-    panels[0].set_ylabel(_STEPS.words)
+    panels[0].set_ylabel(STEPS.words)
     seen = routed[routed["experts_seen"].astype(bool)]
     for axes in panels[1:]:
-        draw_series(axes, routed, "width", _EXPERTS, looks)
-        _draw_beside(axes, seen, _EVEN, looks)
-        axes.set_ylabel(_EXPERTS.words)
+        draw_series(axes, routed, "width", EXPERTS, looks)
+        draw_beside(axes, seen, EVEN, looks)
+        axes.set_ylabel(EXPERTS.words)
         start_at_zero(axes)
     for axes in panels:
         powers_of_two(axes, passes["width"].astype(int))
@@ -93,7 +93,7 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     return figure
 
 
-def _draw_beside(
+def draw_beside(
     axes: Axes, passes: pd.DataFrame, plotted: PlottedColumn, looks: Mapping[str, Look]
 ) -> None:
     """Draw hollow marks and dotted lines of another column of the same series."""

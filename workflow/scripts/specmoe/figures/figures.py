@@ -22,6 +22,7 @@ from specmoe.figures import (
     side_by_side,
     temperatures,
     throughput,
+    twins,
     types,
 )
 from specmoe.figures.style import WIDTH_IN, applied
@@ -32,7 +33,7 @@ NOT_MEASURED = "not measured in this campaign"
 _MODULES = (
     *(by_parameters, by_gamma, throughput, prompt_lengths, required_time, temperatures, types),
     *(methods, positions, costs, protocols, side_by_side, categories, concurrency, latency),
-    machines,
+    *(machines, twins),
 )
 
 

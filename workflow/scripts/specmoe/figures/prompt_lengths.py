@@ -18,17 +18,21 @@ from specmoe.figures.panels import (
 )
 from specmoe.figures.style import short, target_looks
 
+_MOST_LINES = 12
 _RATE = PlottedColumn("tokens_per_second", "tokens per second")
 _BASELINE_RATE = PlottedColumn("baseline_tokens_per_second", _RATE.words)
 
 
 def plot_prompt_lengths(analysis: Analysis) -> Figure | None:
-    """Show rate and speedup, a line for each target, draft and γ, or None without a sweep."""
+    """Show rate and speedup, a line for each target, draft and γ.
+
+    Returns None without a sweep, or with more lines than can be told apart: the table has them all.
+    """
     cells = length_cells(analysis)
-    if cells.empty:
-        return None
     cells["alone"] = cells["series"]
     cells["series"] = cells["series"] + " " + cells["draft"] + " " + cells["gamma"].astype(str)
+    if not 0 < cells["series"].nunique() <= _MOST_LINES:
+        return None
     looks = target_looks(cells)
     # The lines of a target share its baselines, which the first of them shows.
     firsts = cells.drop_duplicates("alone")["series"]

@@ -1,4 +1,4 @@
-"""The figure of rates: bars over draft length, a panel for each target and way of measuring."""
+"""The figure of rates: bars over draft length, a panel for each target, suite and way."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import cells_by_draft, ordered_baselines
+from specmoe.analysis.labelled import ordered_baselines, rates_by_draft
 from specmoe.config.block import NO_DRAFT, WAY
 from specmoe.figures.panels import (
     GAMMA_WORDS,
@@ -38,25 +38,24 @@ _RATE = PlottedColumn("tokens_per_second", "tokens per second", "low", "high")
 def plot_throughput(analysis: Analysis) -> Figure | None:
     """Show the rate of each target without a draft, and with each draft and γ; ± sd.
 
-    A campaign without drafts shows its baselines alone. None if it has none.
+    A panel's bars are over the same prompts. A campaign without drafts shows its baselines alone.
+    None if it has none.
     """
-    baselines = _with_deviation(ordered_baselines(analysis)).assign(gamma=ALONE, draft=NO_DRAFT)
-    cells = _with_deviation(cells_by_draft(analysis))
-    shown = baselines.assign(series=baselines["target"]) if cells.empty else cells
+    cells = rates_by_draft(analysis)
+    shown = _baselines(analysis) if cells.empty else cells
     if shown.empty:
         return None
-    groups = shown.groupby(["series", *WAY], sort=False)
+    groups = _with_deviation(shown).groupby(["series", *WAY], sort=False)
     widest = int(groups.size().max()) + 1
     columns = min(MAX_COLUMNS, max(1, MAX_BARS // widest))
     figure, panels = panel_for_each(groups, columns)
     drafts = cells.sort_values("draft_rank").drop_duplicates("draft")
     fills = draft_fills(drafts["draft"])
     for axes, members in panels:
-        measured = [*WAY, "target"]
-        of_panel = baselines[measured].eq(members[measured].iloc[0]).all(axis=1)
         gammas = [] if cells.empty else sorted(members["gamma"].unique())
         categories = [ALONE, *map(str, gammas)]
-        _draw_bars(axes, baselines[of_panel], {NO_DRAFT: BASELINE_FILL}, categories)
+        alone = members if cells.empty else _alone(members)
+        _draw_bars(axes, alone.assign(draft=NO_DRAFT), {NO_DRAFT: BASELINE_FILL}, categories)
         here = {draft: fill for draft, fill in fills.items() if draft in set(members["draft"])}
         _draw_bars(axes, members.assign(gamma=members["gamma"].astype(str)), here, categories)
         axes.set_title(textwrap.fill(short(members["label"].iloc[0]), 60 // columns))
@@ -70,6 +69,17 @@ def plot_throughput(analysis: Analysis) -> Figure | None:
     ]
     add_legend(figure, handles)
     return figure
+
+
+def _baselines(analysis: Analysis) -> pd.DataFrame:
+    baselines = ordered_baselines(analysis)
+    return baselines.assign(gamma=ALONE, draft=NO_DRAFT, series=baselines["target"])
+
+
+def _alone(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for the target of cells alone, over their prompts."""
+    rates = {key: cells[f"alone_{key}"] for key in ("tokens_per_second", "tokens_per_second_sd")}
+    return _with_deviation(cells.assign(gamma=ALONE, **rates).head(1))
 
 
 def _with_deviation(rows: pd.DataFrame) -> pd.DataFrame:

@@ -100,15 +100,15 @@ def widths(gamma: int, slots: int = 1) -> list[int]:
     return sorted({2**power for power in range(1, widest.bit_length())} | {widest})
 
 
-def judge(divergence: Divergence, readings: Mapping[int, list[Candidate]]) -> TokenGap:
+def judge(baseline_token: int, token: int, readings: Mapping[int, list[Candidate]]) -> TokenGap:
     """Return the gap at a divergence from the target's candidates after the common prefix.
 
-    `readings` holds the candidates, best first, by the width of the batches in which the target
-    read the prefix; it has width 1.
+    It is that of the baseline's token and the one that the run took. `readings` holds the
+    candidates, best first, by the width of the batches in which the target read the prefix; it has
+    width 1.
     """
     gaps = {
-        width: _gap(candidates, divergence.baseline_token, divergence.token)
-        for width, candidates in readings.items()
+        width: _gap(candidates, baseline_token, token) for width, candidates in readings.items()
     }
     ahead, missing = gaps.pop(1)
     return TokenGap(
@@ -149,7 +149,8 @@ def judge_all(
             for divergence in members:
                 block = blocks[divergence.baseline_block]
                 readings = _readings(server, divergence, block, job.root, known)
-                judged.append(asdict(divergence) | asdict(judge(divergence, readings)))
+                gap = judge(divergence.baseline_token, divergence.token, readings)
+                judged.append(asdict(divergence) | asdict(gap))
     return {"host": host_id(), "commands": commands, "divergences": judged}
 
 

@@ -1,14 +1,16 @@
 """One side of a block: its llama-server, from the first request to the log of the ended process."""
 
+import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import Any
 
+from specmoe.commentary import Rejected
 from specmoe.config.block import (
     LONG_WARMUP_S,
     Block,
@@ -32,7 +34,7 @@ from specmoe.engine.server_log import (
     reason_not_to_speculate,
 )
 from specmoe.engine.stream import Piece
-from specmoe.engine.taken_away import Watch
+from specmoe.engine.taken_away import Rejection, Watch
 from specmoe.errors import MeasurementError
 
 CONTEXT_STEP = 256  # llama.cpp rounds the context up (src/llama-context.cpp)
@@ -44,6 +46,8 @@ SETTLED = 0.95
 # warm-ups, and what settles is the rate of decoding.
 WARM_UP_PROMPT = 32
 _TRACELESS = 2  # warm-ups of a method that remembers
+
+_logger = logging.getLogger(__name__)
 
 
 class LiveSide:
@@ -386,6 +390,17 @@ def _refuse_other_settings(one: LiveSide) -> None:
                 f"block {block.block} is not measured: llama-server reports {what} = {found},"
                 f" side {one.side.name} asks for {allowed[0]}"
             )
+
+
+def log_rejection(block: Block, name: str) -> Callable[[Rejection], None]:
+    """Return what logs that an attempt at a run or a load of a block was rejected."""
+    short = name.removeprefix(f"{block.block}/")
+
+    def log(one: Rejection) -> None:
+        event = Rejected(short, one.reason, again=one.again, busy=one.busy)
+        _logger.debug("attempt %d at %s: %s", one.attempt, name, one.reason, extra={"event": event})
+
+    return log
 
 
 def describe_run(block: Block, run: Mapping[str, Any]) -> str:

@@ -21,12 +21,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from specmoe.commentary import Done
 from specmoe.config.block import Block, PromptSource, Side, Stop
 from specmoe.config.gate import Gate
 from specmoe.engine.counters import ACCEPTED, DECODES, DRAFTED, PROCESSING
 from specmoe.engine.machine_id import load_average
 from specmoe.engine.taken_away import measure_undisturbed
-from specmoe.measure.live_side import LiveSide, describe_run
+from specmoe.measure.live_side import LiveSide, describe_run, log_rejection
 from specmoe.measure.turns import LoadTurn
 
 # Fewest tokens of a filler: the second shows that its client generates.
@@ -100,13 +101,14 @@ def measure_load(
     block = one.block
     longest = max(prompts.values(), key=len)
     load_before = load_average()
+    name = f"{block.block}/{turn.side.name}/p{turn.number}"
     measured = measure_undisturbed(
         lambda: _attempt(one, turn, prompts),
         lambda: one.prepare(turn.number, longest),
         Gate.model_validate(block.gate),
+        log_rejection(block, name),
     )
     of_load, requests = measured.result
-    name = f"{block.block}/{turn.side.name}/p{turn.number}"
     if one.must_draft and not of_load["load_metrics"].get(DRAFTED):
         raise one.server.fault(f"load {name}: the server drafted nothing; its draft is not in use")
     _logger.debug(_progress(name, block, of_load))
@@ -130,7 +132,7 @@ def measure_load(
         for place, (source, request) in enumerate(zip(turn.sources, requests, strict=True))
     ]
     for run in runs:
-        _logger.debug(describe_run(block, run))
+        _logger.debug(describe_run(block, run), extra={"event": Done(run["order"] + 1)})
     return runs
 
 

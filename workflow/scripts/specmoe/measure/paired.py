@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from specmoe.commentary import Done
 from specmoe.config.block import SEED_STEP, Arrangement, Block, History, Side, Stop
 from specmoe.config.gate import Gate
 from specmoe.engine.counters import DRAFTED, stopped_by
@@ -24,7 +25,7 @@ from specmoe.engine.memory import bytes_together, working_bytes
 from specmoe.engine.server import Server
 from specmoe.engine.stream import WithheldError
 from specmoe.engine.taken_away import Measured, measure_undisturbed
-from specmoe.measure.live_side import LiveSide, describe_run, prompt_ids, started
+from specmoe.measure.live_side import LiveSide, describe_run, log_rejection, prompt_ids, started
 from specmoe.measure.load import measure_loads
 from specmoe.measure.turns import Turn, loads_in_turn, loads_together, turns_in_turn, turns_together
 
@@ -223,6 +224,7 @@ def _measure_run(
             lambda: _attempt(one, ids, seed, streamed=streamed),
             lambda: one.prepare(turn.number, _longest(prompts))._replace(metered=metered),
             gate,
+            log_rejection(block, name),
         )
 
     try:
@@ -249,7 +251,7 @@ def _measure_run(
     several = len(run["answer"]["tokens"]) > 1
     if one.must_draft and several and not run["metrics"].get(DRAFTED):
         raise one.server.fault(f"run {name}: the server drafted nothing; its draft is not in use")
-    _logger.debug(describe_run(block, run))
+    _logger.debug(describe_run(block, run), extra={"event": Done(order + 1)})
     return run
 
 

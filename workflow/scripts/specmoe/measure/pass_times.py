@@ -1,23 +1,30 @@
 """The times of a model's passes, measured by themselves."""
 
+import logging
 import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from specmoe.config.environment import engine_environment
+from specmoe.config.gate import Gate
 from specmoe.config.timed_passes import TimedPasses
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id, physical_cores
 from specmoe.engine.pass_bench import pass_bench_command, read_pass_bench
 from specmoe.engine.process import run_tool
+from specmoe.engine.taken_away import Rejection, Watch, measure_undisturbed
+
+_logger = logging.getLogger(__name__)
 
 
 def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     """Time the passes of the job's target with `program`, and return their record.
 
-    Raises MeasurementError when the program fails or hangs.
+    While the machine serves others they are timed again, as runs are. Raises MeasurementError when
+    the program fails or hangs.
     """
+    threads = passes.threads or physical_cores()
     command = pass_bench_command(
         program,
         job.target,
@@ -26,14 +33,26 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
         outputs=passes.outputs,
         samples=passes.samples,
         depth=passes.depth,
-        threads=passes.threads or physical_cores(),
+        threads=threads,
         gpu_layers=passes.gpu_layers,
     )
     environment = engine_environment(passes.environment, os.environ)
     limit_s = job.start_limit_s + job.run_limit_s
-    printed = run_tool(command, job.server_log, limit_s, environment).text
+    gpus = passes.environment.get("CUDA_VISIBLE_DEVICES", "")
+
+    def report(one: Rejection) -> None:
+        _logger.info("passes of %s, attempt %d: %s", passes.model, one.attempt, one.reason)
+
+    measured = measure_undisturbed(
+        lambda: run_tool(command, job.server_log, limit_s, environment).text,
+        lambda: Watch(None, threads, job.backend, gpus),
+        Gate.model_validate(passes.gate),
+        report,
+    )
     return {
         "passes": asdict(passes),
         "host": host_id(),
-        "timings": [timing._asdict() for timing in read_pass_bench(printed)],
+        "measured_again": measured.measured_again,
+        "taken_away": measured.taken_away,
+        "timings": [timing._asdict() for timing in read_pass_bench(measured.result)],
     }

@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from specmoe.config.parse import first_fault
 from specmoe.errors import ModelError, one_line
+
+_IF_KNOWN = Field(exclude_if=lambda text: not text)
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,9 @@ class ModelCard:
     mtp_blocks: int = 0  # blocks that predict further tokens
     mtp_bytes: int | None = None  # that such a block reads for a token, with the output matrix
     chat_template: bool = False  # whether the file has one
+    # Of a model from a package, or made from one. Other cards lack both, as before.
+    origin: Annotated[str, _IF_KNOWN] = ""
+    licence: Annotated[str, _IF_KNOWN] = ""
 
 
 T = TypeVar("T")

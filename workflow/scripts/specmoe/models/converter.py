@@ -62,7 +62,7 @@ def quantize(
 
     `imatrix` is an importance matrix, `log` receives llama-quantize's output. Raises EngineError.
     """
-    options = ["--imatrix", str(imatrix)] if imatrix else []
+    options = ["--allow-requantize", *(["--imatrix", str(imatrix)] if imatrix else [])]
     command = [str(binaries / "llama-quantize"), *options, str(engine_path(source))]
     code = _run([*command, str(target), kind], log, engine_environment({}, os.environ))
     if code != 0:

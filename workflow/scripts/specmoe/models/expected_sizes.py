@@ -10,10 +10,12 @@ from specmoe.config.models import (
     ConvertModel,
     Family,
     HubModel,
+    PackageModel,
     QuantizeModel,
     SyntheticDraft,
     SyntheticModel,
     TruncateModel,
+    UpcycleModel,
 )
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError
@@ -57,7 +59,10 @@ def size_of(
     """
     if model in cards:
         return size_of_card(cards[model])
-    known = _file_bytes(config.models[model], model, config, cards, asked)
+    entry = config.models[model]
+    if isinstance(entry, UpcycleModel):
+        return _of_experts(entry, config, size_of(entry.source, config, cards, asked))
+    known = _file_bytes(entry, model, config, cards, asked)
     if known is None:
         return None
     file_bytes, basis = known
@@ -121,7 +126,7 @@ def _file_bytes(
 ) -> tuple[int, str] | None:
     if model in asked:
         return asked[model], "the hub"
-    if isinstance(entry, HubModel) and entry.size_bytes:
+    if isinstance(entry, HubModel | PackageModel) and entry.size_bytes:
         return entry.size_bytes, "the config"
     if isinstance(entry, HubModel) and entry.size_gb:
         return round(entry.size_gb * 1e9), "the config, rounded"
@@ -158,6 +163,30 @@ def _by_type(
         if source is not None:
             return round(source.file_bytes * bits / FULL_BITS), "its source and type"
     return None
+
+
+def _of_experts(entry: UpcycleModel, config: Config, source: Size | None) -> Size | None:
+    """Return the size of a model whose experts are copies of its source's feed-forward blocks.
+
+    The blocks have the share of the source's bytes that they have of its family's parameters.
+    Without that number the size is the largest possible: that of as many whole copies.
+    """
+    if source is None:
+        return None
+    share, basis = 1.0, "at most: its source times its experts"
+    family = config.family(entry.source)
+    if family is not None and family.feed_forward is not None:
+        share, basis = family.feed_forward / family.parameters, "its source's family"
+    copied = source.file_bytes * share
+    return Size(
+        file_bytes=round(source.file_bytes + (entry.experts - 1) * copied),
+        always_read_bytes=max(source.always_read_bytes - copied, 0),
+        routed_bytes=entry.experts * copied,
+        experts=entry.experts,
+        experts_used=entry.used,
+        layers=source.layers,
+        basis=basis,
+    )
 
 
 def _of_family(file_bytes: int, family: Family, basis: str) -> Size:

@@ -163,7 +163,7 @@ def _card(header: Header, sha256: str, size_bytes: int) -> ModelCard:
         experts_used=used,
         mtp_blocks=predictors,
         mtp_bytes=_mtp_bytes(header.tensors, layers, experts, used) if predictors else None,
-        chat_template=isinstance(header.metadata.get("tokenizer.chat_template"), str),
+        chat_template=header.has_chat_template,
     )
 
 

@@ -72,6 +72,11 @@ class Header:
             raise ValueError(f"no text under {key!r}")
         return value
 
+    @property
+    def has_chat_template(self) -> bool:
+        """Whether the file has a chat template."""
+        return isinstance(self.metadata.get("tokenizer.chat_template"), str)
+
     def tokens(self) -> list[str]:
         """Return the vocabulary; raises ValueError if there is none."""
         value = self.metadata.get("tokenizer.ggml.tokens")

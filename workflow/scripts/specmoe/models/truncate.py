@@ -8,15 +8,14 @@ Format: ggml's docs/gguf.md.
 
 import re
 import struct
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
-from gguf import GGUF_DEFAULT_ALIGNMENT, GGUFReader, GGUFValueType
+from gguf import GGUFReader, GGUFValueType
 
 from specmoe.errors import ModelError
-from specmoe.files import files_of_model, written_whole
+from specmoe.files import files_of_model
 from specmoe.models.gguf_header import (
     Header,
     StoredValue,
@@ -24,10 +23,9 @@ from specmoe.models.gguf_header import (
     read_header,
     read_stored_values,
 )
+from specmoe.models.gguf_writer import number_like, stored_tensors, write_gguf
 
 _BLOCK: Final = re.compile(r"blk\.(\d+)\.")
-_VERSION: Final = 3
-_PIECE: Final = 2**24  # bytes copied at a time
 
 
 def truncate(source: Path, layers: int, out: Path) -> None:
@@ -39,24 +37,8 @@ def truncate(source: Path, layers: int, out: Path) -> None:
     parts = files_of_model(source)
     headers = [read_header(part) for part in parts]
     values = _of_first_layers(source, headers[0], read_stored_values(parts[0]), layers)
-    kept = [
-        (part, header.data_start, tensor)
-        for part, header in zip(parts, headers, strict=True)
-        for tensor in header.tensors
-        if _is_kept(tensor, layers)
-    ]
-    alignment = headers[0].number("general.alignment", GGUF_DEFAULT_ALIGNMENT)
-    with written_whole(out) as unfinished, unfinished.open("wb") as file:
-        placed = list(_placed([tensor for _, _, tensor in kept], alignment))
-        file.write(b"GGUF" + struct.pack("<IQQ", _VERSION, len(placed), len(values)))
-        for key, value in values.items():
-            file.write(_text(key) + struct.pack("<I", value.kind) + value.content)
-        for tensor in placed:
-            file.write(_entry(tensor))
-        _pad(file, alignment)
-        for part, data_start, tensor in kept:
-            _copy(part, data_start + tensor.offset, tensor.size_bytes, file)
-            _pad(file, alignment)
+    kept = [tensor for tensor in stored_tensors(parts, headers) if _is_kept(tensor.info, layers)]
+    write_gguf(out, values, kept)
 
 
 def _of_first_layers(
@@ -86,7 +68,7 @@ def _of_first_layers(
         if key not in dropped and not key.startswith("split.")
     }
     count = f"{architecture}.block_count"
-    return kept | {count: replace(values[count], content=_number(values[count], layers))}
+    return kept | {count: number_like(values[count], layers)}
 
 
 def _counts_layers(key: str, architecture: str) -> bool:
@@ -111,41 +93,3 @@ def _shortened(value: StoredValue, blocks: int, layers: int) -> StoredValue:
 def _is_kept(tensor: TensorInfo, layers: int) -> bool:
     block = _BLOCK.match(tensor.name)
     return block is None or int(block[1]) < layers
-
-
-def _placed(tensors: Sequence[TensorInfo], alignment: int) -> Iterator[TensorInfo]:
-    """Yield the tensors with their offsets in a file that has them and no others."""
-    offset = 0
-    for tensor in tensors:
-        yield replace(tensor, offset=offset)
-        offset += -(-tensor.size_bytes // alignment) * alignment
-
-
-def _entry(tensor: TensorInfo) -> bytes:
-    sizes = tensor.dimensions
-    shape = struct.pack(f"<I{len(sizes)}Q", len(sizes), *sizes)
-    return _text(tensor.name) + shape + struct.pack("<IQ", tensor.type, tensor.offset)
-
-
-def _number(value: StoredValue, number: int) -> bytes:
-    return number.to_bytes(len(value.content), "little")
-
-
-def _text(text: str) -> bytes:
-    content = text.encode("utf-8", "surrogateescape")
-    return struct.pack("<Q", len(content)) + content
-
-
-def _copy(part: Path, start: int, size: int, out: BinaryIO) -> None:
-    with part.open("rb") as file:
-        file.seek(start)
-        while size:
-            piece = file.read(min(size, _PIECE))
-            if not piece:  # it was whole when its header was read
-                raise ModelError(f"{part}: truncated while it was read; make or fetch it again")
-            out.write(piece)
-            size -= len(piece)
-
-
-def _pad(file: BinaryIO, alignment: int) -> None:
-    file.write(bytes(-file.tell() % alignment))

@@ -3,6 +3,8 @@
 The words are in `paper/site/`, the numbers are those of the paper's tables, figures and macros.
 """
 
+import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,18 @@ import yaml
 from markupsafe import Markup, escape
 
 from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import advised_targets, ordered_files, records, whole_audit
+from specmoe.analysis.compared_prompts import on_other_prompts
+from specmoe.analysis.labelled import (
+    advised_targets,
+    ordered_files,
+    prompt_sets,
+    records,
+    whole_audit,
+)
 from specmoe.analysis.labelled_loads import change_cells
+from specmoe.analysis.labelled_methods import cells_by_method
+from specmoe.analysis.labelled_twins import told_twins
+from specmoe.analysis.number_text import shown
 from specmoe.measure.trace_record import Recording
 from specmoe.page.data import data_names
 from specmoe.page.figures import Picture
@@ -20,7 +32,6 @@ from specmoe.page.templates import environment
 from specmoe.page.trace import trace_context
 from specmoe.paper.macro_list import all_macros, of_family, printed_by_study
 from specmoe.paper.macros import switches
-from specmoe.tables.number_text import shown
 from specmoe.tables.tables import page_tables
 
 MOST_ROWS = 400
@@ -42,6 +53,7 @@ def render_page(
     CITATION.cff.
     """
     sources = paper / "site"
+    zh = Chinese(_read(sources / "chinese.yaml"))
     return (
         environment(sources)
         .get_template("index.html.j2")
@@ -51,13 +63,18 @@ def render_page(
             trace=trace_context(recording) if recording else None,
             pair=pair,
             span=span,
-            t=translator(_read(sources / "chinese.yaml")),
+            zh=zh,
+            t=translator(zh),
             kind=kind_of(analysis),
             n={macro.name: shown(macro.value) for macro in all_macros(analysis)},
             on=switches(analysis),
             counts=whole_audit(analysis),
             advised=records(advised_targets(analysis)),
+            elsewhere=defaultdict(list, on_other_prompts(analysis)),
             changes=records(change_cells(analysis)),
+            settings_of_ways=records(cells_by_method(analysis)),
+            prompt_sets=prompt_sets(analysis),
+            of_twins=records(told_twins(analysis)),
             mixtures=records(of_family(ordered_files(analysis), "moe")),
             printed=printed_by_study(analysis),
             wording=_read(sources / "figures.yaml"),
@@ -99,14 +116,42 @@ def span(low: str, high: str, between: str) -> str:
     return low if low == high else f"{low}{between}{high}"
 
 
-def translator(chinese: Mapping[str, str]) -> Callable[[str], Markup]:
-    """Return a function that gives words in both languages; words without Chinese stay English.
+class Chinese:
+    """Words in Chinese, by the English; words without an entry stay as they are.
+
+    An entry may have gaps, `<>`, for words that are translated in their turn.
+    """
+
+    def __init__(self, entries: Mapping[str, str]) -> None:
+        """Take the entries of `chinese.yaml`."""
+        self._entries = entries
+        self._with_gaps = [
+            (re.compile(re.escape(words).replace("<>", "(.+)")), chinese)
+            for words, chinese in entries.items()
+            if "<>" in words
+        ]
+
+    def __call__(self, words: str) -> str:
+        """Return the words in Chinese."""
+        if words in self._entries:
+            return self._entries[words]
+        for pattern, chinese in self._with_gaps:
+            if found := pattern.fullmatch(words):
+                for part in found.groups():
+                    chinese = chinese.replace("<>", self(part), 1)
+                return chinese
+        return words
+
+
+def translator(chinese: Callable[[str], str]) -> Callable[[str], Markup]:
+    """Return a function that gives words in both languages, once where they are the same.
 
     It escapes the words, which may come from a configuration.
     """
 
     def translate(words: str) -> Markup:
-        return pair(words, chinese[words]) if words in chinese else escape(words)
+        translated = chinese(words)
+        return escape(words) if translated == words else pair(words, translated)
 
     return translate
 

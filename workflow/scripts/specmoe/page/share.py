@@ -16,9 +16,15 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from numpy.typing import NDArray
 
-from specmoe.analysis.advice import Answer
-from specmoe.analysis.advice_text import HEADS, drafts_with_model
+from specmoe.analysis.advice import Answer, Controls
+from specmoe.analysis.advice_text import HEADS, about_loops, drafts_with_model
 from specmoe.analysis.build import Analysis
+from specmoe.analysis.compared_prompts import (
+    excluded_share,
+    odd_share,
+    on_other_prompts,
+    prompt_words,
+)
 from specmoe.analysis.labelled import (
     Record,
     advised_targets,
@@ -29,6 +35,7 @@ from specmoe.analysis.labelled import (
     whole_audit,
 )
 from specmoe.analysis.machines import machine_of
+from specmoe.analysis.number_text import fixed, interval, measured, percent, thousands
 from specmoe.audit.finding import Level
 from specmoe.config.draft_labels import method_words
 from specmoe.config.methods import METHODS, Method, methods_of
@@ -36,9 +43,9 @@ from specmoe.figures.figures import FIGURES, PNG_DPI, drawn
 from specmoe.figures.style import WIDTH_IN, applied
 from specmoe.paper.macro_list import day, listed
 from specmoe.tables.columns import Kind, TableColumn
-from specmoe.tables.number_text import fixed, interval, percent
 from specmoe.tables.rows import mark_unpaired, short_commits
 from specmoe.tables.tables import read_columns
+from specmoe.words import counted, later
 
 # The picture is the first of them that shows anything.
 PICTURES = (
@@ -68,6 +75,8 @@ def caption(analysis: Analysis) -> str:
         f" llama.cpp {short_commits(campaign['engine_commit'])} ({campaign['engine']});"
         f" {' to '.join(days)} (UTC).",
         *_warnings(campaign),
+        "Settings are rivals only on the same prompts.",
+        *_loops(analysis),
         _audit(analysis),
     ]
     return " ".join(sentences)
@@ -112,13 +121,15 @@ def markdown(analysis: Analysis, specifications: Path) -> str:
     """
     rows = mark_unpaired(usual_cells(analysis))
     lines = [escape(caption(analysis))]
+    elsewhere = on_other_prompts(analysis)
     for row in records(advised_targets(analysis)):
-        lines += ["", *_answer(row)]
+        lines += ["", *_answer(row, elsewhere.get(row["target"], []))]
     if rows:
         shared = read_columns(specifications)
         level = percent(analysis.campaign["confidence"].iloc[0], 0)
         lines += ["", *_table([shared[name] for name in _COLUMNS], rows)]
-        lines += ["", f"Brackets: {level} % intervals of the speedup over blocks of runs."]
+        rule = "Only settings on the same prompts that drafted anything are compared."
+        lines += ["", f"Brackets: {level} % intervals of the speedup over blocks of runs. {rule}"]
         if any(row["unpaired"] for row in rows):
             lines[-1] += " †: compared with a mean rate, as it has no baseline of its own."
     return "\n".join(lines) + "\n"
@@ -157,41 +168,67 @@ def _warnings(campaign: Record) -> list[str]:
     return []
 
 
+def _loops(analysis: Analysis) -> list[str]:
+    """Return a sentence on targets whose gain was measured on looping text, if there are any."""
+    advised = advised_targets(analysis)
+    looping = advised.loc[advised["answer"] == Answer.LOOPING, "label"]
+    if looping.empty:
+        return []
+    return [f"The text of {listed(looping)} loops: the gain says nothing about text that does not."]
+
+
 def _audit(analysis: Analysis) -> str:
     whole = whole_audit(analysis)
     if not whole:
         return "Not audited."
-    found = ", ".join(f"{int(whole[level]):,} {level}" for level in Level)
+    found = ", ".join(f"{thousands(whole[level])} {level}" for level in Level)
     controls = count_check(whole, "controls")
     known = controls["runs"] - controls["failed"]
     passed = f"{known} of {controls['runs']} have their known outcome"
     return (
-        f"Audit of {int(whole['runs']):,} runs: {found};"
+        f"Audit of {counted(thousands(whole['runs']), 'run')}: {found};"
         f" controls: {passed if controls['runs'] else 'not measured'}."
     )
 
 
-def _answer(row: Record) -> list[str]:
+def _answer(row: Record, elsewhere: Sequence[Record]) -> list[str]:
     label, reason = escape(str(row["label"])), escape(str(row["reason"]))
     answer = f"**{label}: {HEADS[Answer(row['answer'])]}** ({reason})."
     if row["settings"]:
         reach = interval(row["joint_low"], row["joint_high"])
         draft = ("draft " if row["by_model"] else "") + escape(str(row["draft_label"]))
+        fastest = "Only setting" if row["settings"] == 1 else f"Fastest of {row['settings']}"
         answer += (
-            f" Fastest of {row['settings']}: {draft},"
+            f" {fastest} on the same prompts"
+            f" ({escape(prompt_words(row['prompt_set']))}): {draft},"
             f" γ = {row['gamma']}, speedup {fixed(row['speedup'], 2)} {reach}".rstrip()
             + "."
         )
+        answer += "".join(map(_elsewhere, elsewhere))
+        left_out = filter(None, [excluded_share(row), odd_share(row)])
+        answer += "".join(f" {escape(words).capitalize()}." for words in left_out)
         if pd.notna(row["end_to_end"]):
-            whole, first = (fixed(row[key], 2) for key in ("end_to_end", "first_token_ratio"))
             reads = ", which the draft reads too" if drafts_with_model(row) else ""
             answer += (
-                f" With the prompt{reads}: {whole} for the whole answer, and"
-                f" {first} times as long to the first token."
+                f" With the prompt{reads}: {fixed(row['end_to_end'], 2)} for the whole answer, and"
+                f" the first token comes {later(row['first_token_ratio'])}."
             )
-    if pd.notna(row["repeats_to_decide"]):
-        answer += f" {row['repeats_to_decide']} repeats would decide it at this spread."
+    if row["answer"] == Answer.LOOPING:
+        answer += f" {about_loops(row)}."
+    if row["controls"] == Controls.NONE:
+        answer += " The target has no controls of its own."
+    if pd.notna(row["second_look_repeats"]):
+        answer += f" A second look takes {counted(row['second_look_repeats'], 'repeat')}."
     return [answer, "", *fenced(row["command"])] if isinstance(row["command"], str) else [answer]
+
+
+def _elsewhere(row: Record) -> str:
+    """Return a sentence on settings that were measured on other prompts."""
+    best = measured(row["speedup"], row["joint_low"], row["joint_high"])
+    return (
+        f" On {escape(prompt_words(row['prompt_set']))}, fastest of {row['settings']}:"
+        f" {escape(str(row['draft_label']))}, γ = {row['gamma']}, {best}."
+    )
 
 
 def _table(columns: Sequence[TableColumn], rows: Sequence[Record]) -> list[str]:

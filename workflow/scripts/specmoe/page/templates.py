@@ -7,7 +7,9 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-from specmoe.tables import number_text
+from specmoe.analysis import number_text
+from specmoe.analysis.compared_prompts import prompt_words
+from specmoe.words import counted, later
 
 
 def digest(text: str) -> str:
@@ -28,9 +30,13 @@ def environment(templates: Path) -> jinja2.Environment:
     )
     formats = (
         number_text.fixed,
+        number_text.percent,
         number_text.thousands,
         number_text.parameters,
         number_text.interval,
+        counted,
+        later,
+        prompt_words,
     )
     env.filters.update({function.__name__: function for function in (*formats, digest)})
     return env

@@ -3,8 +3,8 @@
 import re
 from typing import Any
 
+from specmoe.analysis.number_text import DASH, THIN, shown
 from specmoe.errors import ConfigError
-from specmoe.tables.number_text import DASH, THIN, shown
 
 _ESCAPES = {
     "\\": r"\textbackslash{}",

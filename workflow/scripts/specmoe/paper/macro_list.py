@@ -13,6 +13,7 @@ from specmoe.analysis.labelled import (
     Record,
     advised_targets,
     count_check,
+    prompt_sets,
     records,
     table,
     text_cells,
@@ -20,12 +21,15 @@ from specmoe.analysis.labelled import (
 )
 from specmoe.analysis.labelled_costs import pass_costs
 from specmoe.analysis.labelled_methods import cells_by_method
+from specmoe.analysis.number_text import DASH, fixed, memory, percent, thousands
+from specmoe.analysis.twins_text import describe_twins
 from specmoe.audit.finding import Level
+from specmoe.audit.power import Forged
 from specmoe.claims.verdicts import Verdict
 from specmoe.config.block import Protocol
 from specmoe.paper.latex import command_name
-from specmoe.tables.number_text import fixed, memory, percent, thousands
 from specmoe.tables.rows import short_commits
+from specmoe.words import counted, verb
 
 FAMILIES = ("moe", "dense")
 OF_TARGETS = ("all", *FAMILIES)
@@ -42,6 +46,9 @@ _CITED = (
 _ERRORS = {"Median": "median", "Worst": "worst"}
 _ERRORS |= {"EquationOne": "median_1", "EquationTwo": "median_2"}
 _ERRORS |= {"EquationOnePerToken": "median_1_per_token", "Inside": "inside"}
+
+
+_NAMED_PROMPTS = 8
 
 
 class Macro(NamedTuple):
@@ -79,6 +86,7 @@ def all_macros(analysis: Analysis) -> Iterator[Macro]:
     yield from _counts(analysis)
     yield from _audit(analysis)
     yield from _of_commands(analysis)
+    yield from _rounds(analysis)
     yield from _reported(analysis)
     yield from _verdicts(analysis)
     yield from _answers(analysis)
@@ -86,7 +94,10 @@ def all_macros(analysis: Analysis) -> Iterator[Macro]:
     yield from _methods(analysis)
     found = " ".join(describe_concurrency(analysis))
     yield Macro("ConcurrencyFound", found, "how gains change with requests at once, in sentences")
+    found = " ".join(describe_twins(analysis))
+    yield Macro("TwinsFound", found, "what MoEs gain beside their dense twins, in sentences")
     yield from _ranges(text_cells(analysis))
+    yield Macro("RangePrompts", _prompts(analysis), "the prompts of these cells")
 
 
 def _conditions(campaign: Record) -> Iterator[Macro]:
@@ -136,10 +147,29 @@ def _audit(analysis: Analysis) -> Iterator[Macro]:
     failed, runs = thousands(decodes["failed"]), thousands(decodes["runs"])
     yield Macro("AuditFailedDecodesFailed", failed, "runs with failed decodes")
     yield Macro("AuditFailedDecodesRuns", runs, "runs whose failed decodes are counted")
+    times = table(analysis, "required_time")
+    own = times[times["campaign"] == analysis.name]
+    short, alone = (int(own[name].astype(bool).sum()) for name in ("too_fast", "too_fast_alone"))
+    yield Macro("TooFastRuns", thousands(short), "runs faster than their rounds and drafts allow")
+    yield Macro("TooFastAlone", thousands(alone), "of them, faster than their rounds alone allow")
+    yield Macro("TooFastByDrafting", thousands(short - alone), "of them, the others")
+    yield from _power(analysis)
     controls = count_check(whole, "controls")
     passed = thousands(controls["runs"] - controls["failed"])
     yield Macro("ControlsPassed", passed, "runs of controls as they must be")
     yield Macro("ControlsFailed", thousands(controls["failed"]), "runs of controls that are not")
+
+
+def _power(analysis: Analysis) -> Iterator[Macro]:
+    power = table(analysis, "power")
+    runs, unbounded = (power[name].max() if len(power) else 0 for name in ("runs", "unbounded"))
+    yield Macro("PowerRuns", thousands(runs), "runs with a draft, made too fast on purpose")
+    yield Macro("PowerUnbounded", thousands(unbounded), "of them, without a bound of time")
+    twice = power[(power["factor"] == 2) & (power["forged"] == Forged.DECODING)]
+    marked = twice["impossible"] + twice["implausible"]
+    for name, found in (("Impossible", twice["impossible"]), ("Marked", marked)):
+        share = percent(found.sum() / runs) if runs else DASH
+        yield Macro(f"PowerTwice{name}", share, f"per cent {name.lower()} if twice as fast")
 
 
 def printed_by_study(analysis: Analysis) -> dict[str, str]:
@@ -156,18 +186,48 @@ def _reported(analysis: Analysis) -> Iterator[Macro]:
     recomputed = table(analysis, "reported")
     yield Macro("ReportedNumbers", len(recomputed), "printed numbers that were recomputed")
     yield Macro("ReportedEqual", int(recomputed["equal"].sum()), "of them, as printed")
+    others = recomputed[~recomputed["equal"].astype(bool)]
+    explained = int((others["because"].astype(str) != "").sum())
+    yield Macro("ReportedOther", len(others), "of them, not as printed")
+    yield Macro("ReportedExplained", explained, "of these, a matter of rounding or definition")
 
 
 def _answers(analysis: Analysis) -> Iterator[Macro]:
     answers = table(analysis, "advice")["answer"]
     advised = advised_targets(analysis)
-    yield Macro("AdviceTargets", len(answers), "targets that get an answer")
+    yield Macro("AdviceSummary", answer_counts(answers), "how many targets get which answer")
     for answer in Answer:
-        name = f"Advice{answer.name.title()}"
-        count = int((answers == answer).sum())
-        yield Macro(name, count, f"of them, the answer is: {answer}")
         targets = listed(advised.loc[advised["answer"] == answer, "label"])
-        yield Macro(f"{name}Targets", targets, f"measured with a draft, and {answer}")
+        name = f"Advice{answer.name.title()}Targets"
+        yield Macro(name, targets, f"measured with a draft, and {answer}")
+
+
+def answer_counts(answers: "pd.Series[str]") -> str:
+    """Return a sentence that counts the answers that targets get."""
+    counts = {answer: int((answers == answer).sum()) for answer in Answer}
+    words = {
+        Answer.ON: "should run with SD",
+        Answer.HERE: f"{verb(counts[Answer.HERE], 'gains', 'gain')} on the prompts that were sent",
+        Answer.LOOPING: f"{verb(counts[Answer.LOOPING], 'gains', 'gain')} on looping text only",
+        Answer.OFF: "should run without SD at these γ",
+        Answer.UNDECIDED: f"{verb(counts[Answer.UNDECIDED])} undecided",
+        Answer.UNKNOWN: f"{verb(counts[Answer.UNKNOWN], 'has', 'have')} no known answer",
+    }
+    found = [(count, words[answer]) for answer, count in counts.items() if count]
+    if len(answers) == 1:
+        return f"The target {found[0][1]}."
+    return f"Of {len(answers)} targets, {listed(f'{count} {words}' for count, words in found)}."
+
+
+def _prompts(analysis: Analysis) -> str | None:
+    """Return the prompts that ranges over cells are about, by the number of cells."""
+    sets = [
+        (count, listed(labels) if len(labels) <= _NAMED_PROMPTS else f"{len(labels)} prompts")
+        for count, labels in prompt_sets(analysis)
+    ]
+    if len(sets) < 2:
+        return f"on {sets[0][1]}" if sets else None
+    return "; ".join(f"{counted(count, 'cell')} on {labels}" for count, labels in sets)
 
 
 def _verdicts(analysis: Analysis) -> Iterator[Macro]:
@@ -176,9 +236,16 @@ def _verdicts(analysis: Analysis) -> Iterator[Macro]:
         name = command_name("claims", verdict)
         found = judged[judged["verdict"] == verdict]
         yield Macro(name, len(found), f"claims of the study that are {verdict}")
-        if verdict != Verdict.NOT_TESTABLE:
+        if verdict not in {Verdict.NOT_TESTABLE, Verdict.IMPOSSIBLE_ROWS}:
             marked = int((found["marked"] > 0).sum())
             yield Macro(f"{name}Marked", marked, "of them, with runs the audit marks")
+    most = judged["comparisons"].max() if len(judged) else None
+    yield Macro("ClaimsComparisons", thousands(most), "most comparisons of a claim")
+    missing = 1 - records(analysis.campaign)[0]["confidence"]
+    tested = int((judged["verdict"] != Verdict.NOT_TESTABLE).sum())
+    by_luck = "verdicts of support or contradiction that luck gives, at most and on average"
+    yield Macro("ClaimsByLuck", fixed(tested * missing / 2), by_luck)
+    yield Macro("ClaimsLuckPercent", percent(missing / 2), "chance of it for each, in percent")
 
 
 def _of_commands(analysis: Analysis) -> Iterator[Macro]:
@@ -193,12 +260,32 @@ def _of_commands(analysis: Analysis) -> Iterator[Macro]:
         yield Macro(f"Commands{end}Acceptance", rate, f"median acceptance rate {where}, in percent")
         speedup = fixed(at["speedup"].median(), 2)
         yield Macro(f"Commands{end}Speedup", speedup, f"median speedup {where}")
+    engines = cells.groupby("engine")["decode_failures"].sum()
+    yield Macro("CommandsEngines", len(engines), "builds that ran the study's commands")
+    yield Macro("CommandsEnginesFailing", int((engines > 0).sum()), "of them, with failed decodes")
+
+
+def _rounds(analysis: Analysis) -> Iterator[Macro]:
+    """Yield what a round takes beside a single token, with the first draft."""
+    cells = text_cells(analysis).dropna(subset="round_ms")
+    cells = cells[cells["draft_rank"] == cells["draft_rank"].min()]
+    step_ms = 1000 / cells["alone_tokens_per_second"]
+    longest = cells.loc[cells["gamma"] == cells["gamma"].max(), "round_ms"]
+    slowest = cells[step_ms == step_ms.max()].sort_values("gamma")
+    yield Macro("RoundTarget", slowest["label"].min(), "target with the slowest single token")
+    gammas, times = map(str, slowest["gamma"]), map(fixed, slowest["round_ms"])
+    yield Macro("RoundGammas", listed(gammas), "its draft lengths")
+    yield Macro("RoundMs", listed(times), "milliseconds of its rounds at these")
+    for end in ("min", "max"):
+        ms, step = fixed(longest.agg(end)), fixed(step_ms.agg(end))
+        yield Macro(f"RoundLongestMs{end.title()}", ms, f"{end}imum at the longest, all targets")
+        yield Macro(f"RoundStepMs{end.title()}", step, f"{end}imum of a single token, all targets")
 
 
 def _costs(analysis: Analysis) -> Iterator[Macro]:
     bounded = table(analysis, "ceilings")
     above, runs = int(bounded["above"].sum()), int(bounded["runs"].sum())
-    yield Macro("CeilingRunsAbove", thousands(above), "runs faster than their ceilings")
+    yield Macro("CeilingRunsAbove", thousands(above), "runs faster than their ceilings allow")
     yield Macro("CeilingRuns", thousands(runs), "of these runs")
     settings = table(analysis, "break_even").drop_duplicates([*PAIR, "gamma"])
     never = int(settings["break_even"].isna().sum())
@@ -227,7 +314,7 @@ def _methods(analysis: Analysis) -> Iterator[Macro]:
     yield Macro("MethodsSettings", thousands(len(cells)), "settings of these")
     yield Macro("MethodsGain", thousands(gain), "of them, those whose interval is above one")
     yield Macro("MethodsLoss", thousands(loss), "of them, those whose interval is below one")
-    yield Macro("MethodsFastest", "; ".join(best), "the fastest setting of each target")
+    yield Macro("MethodsFastest", "; ".join(best), "the fastest of each target on its prompts")
 
 
 def widest_passes(analysis: Analysis) -> pd.DataFrame:

@@ -36,6 +36,9 @@ HEADER = "% Made by specmoe from the campaign's analysis; changes are lost when 
 _MAY_BE_LONG = ("speculation", "prompts", "break_even")
 LONG_ROWS = 30
 
+# Runs of fewer tokens are named as a threat: their first and last rounds weigh much.
+SHORT_RUN = 64
+
 
 def macros(analysis: Analysis) -> str:
     r"""Return `macros.tex`: a `\newcommand` a line, after switches like `\ifCampaignSynthetic`."""
@@ -59,9 +62,13 @@ def switches(analysis: Analysis) -> dict[str, bool]:
     return {
         "CampaignOfStudy": analysis.of_study,
         "CampaignSynthetic": bool(campaign["synthetic"]),
+        "CampaignOtherModels": bool(campaign["other_models"]),
         "CampaignTrueShape": bool(campaign["true_shape"]),
         "CampaignPublished": campaign["source"] == "published",
         "CampaignPaired": bool(table(analysis, "cells")["paired"].all()),
+        "SidesInTurn": "one after the other" in str(campaign.get("arrangement")),
+        "RunsShort": bool(campaign["n_predict"] < SHORT_RUN),
+        "BackendCpu": campaign["backend"] == "cpu",
         "CampaignMoreRepeats": bool(repeats > campaign["repeats"]),
         "StopsAtEnd": bool((table(analysis, "endings")["stop"] == Stop.EOS).any()),
         "MachineVaries": bool(campaign["machine_varies"]),

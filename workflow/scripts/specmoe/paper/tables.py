@@ -7,9 +7,9 @@ from pathlib import Path
 
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.labelled import Record, records
+from specmoe.analysis.number_text import percent, thousands
 from specmoe.paper.latex import to_latex
 from specmoe.tables.columns import Cell, Kind, TableColumn
-from specmoe.tables.number_text import percent, thousands
 from specmoe.tables.tables import ROWS, Table, read_tables, table_of
 
 NOT_MEASURED = r"""\begin{tabular}{c}
@@ -25,8 +25,8 @@ ON_A_PAGE, OVER_PAGES = 60, 400
 # In a narrow paragraph the path of a file may break.
 _BREAKS = re.compile(r"(?<=[a-z])([/.])(?=[a-z])")
 # Letters of the longest name that stands on one line of a table over pages, and how longer ones do.
-_LONGEST_NAME = 26
-_LINES_OF_NAMES = "p 0.17"
+_LONGEST_NAME = 18
+_LINES_OF_NAMES = "p 0.15"
 # The alignment of numbers, and of the deviation or interval beside them.
 _PAIRS = {"mean": r"r@{\,}l", "measured": r"r@{\ }l", "measured_percent": r"r@{\ }l"}
 
@@ -52,7 +52,7 @@ def render_table(name: str, analysis: Analysis, paper: Path) -> str:
         body.append(_rest(len(table.rows), len(whole.rows), file, table.columns))
     head = [r"\toprule", *head, r"\midrule"]
     if table.about.long:
-        start = [r"\setlength{\tabcolsep}{3pt}", rf"\begin{{longtable}}{{{alignment}}}"]
+        start = [r"\setlength{\tabcolsep}{2.5pt}", rf"\begin{{longtable}}{{{alignment}}}"]
         heads = [*head, r"\endfirsthead", *head, r"\endhead", r"\bottomrule", r"\endfoot"]
         lines = [*start, r"\PagesCaption", *heads, *body, r"\end{longtable}"]
     else:

@@ -13,9 +13,9 @@ def refusal(shortfalls: Sequence[str]) -> str:
         [
             "this campaign cannot be measured here as it is:",
             *(f"  {shortfall}" for shortfall in shortfalls),
-            "Leave out suites (campaign.suites), measure small synthetic models with --configfile"
-            " config/demo.yaml, or render a campaign that is measured already (README, The"
-            " reviewer's path). --config room=ignored goes on regardless.",
+            "Leave out suites (campaign.suites), measure small synthetic models with"
+            " --configfile config/synthetic.yaml, or render a campaign that is measured already"
+            " (README, Rendered in a minute). --config room=ignored goes on regardless.",
         ]
     )
 

@@ -16,6 +16,7 @@ from specmoe.models.card import ModelCard, load_card
 from specmoe.models.gguf import read_card
 from specmoe.plan.estimate import BYTES_PER_TOKEN
 from specmoe.plan.progress import Interrupted, changed_blocks, read_interrupted, read_measured
+from specmoe.plan.shared_models import changed_models, recorded_entries
 
 NOT_HASHED = "not hashed: the plan needs sizes only"
 
@@ -37,12 +38,11 @@ class Inventory:
     cards: Mapping[str, ModelCard]  # of all models whose files can be read now
     cached: frozenset[str]  # complete hub models in the user's cache
     asked: Mapping[str, int]  # bytes of hub models, as the hub says
-    absent: Mapping[str, Path]  # files that the configuration names and that do not exist
     hub_folder: Folder
     models_folder: Folder
     measured_s: Mapping[str, float]  # of the measured blocks that the configuration still asks for
     interrupted: Mapping[str, Interrupted]  # blocks that were begun and lost what they measured
-    changed: Mapping[str, str]  # how the configuration of a measured block has changed
+    changed: Mapping[str, str]  # how the configuration or a model of a measured block has changed
     prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
 
 
@@ -54,28 +54,22 @@ def take_inventory(
     `models` and `campaign` are the folders of the model set and of the campaign's results, `root`
     is what prompt files are relative to.
     """
-    made = frozenset(
-        name
-        for name in config.needed_models
-        if (models / f"{name}{config.models[name].suffix}").exists()
-    )
-    files = _model_files(config, made, models)
+    made = made_models(config, models)
+    files = model_files(config, made, models)
     cards = {
-        name: card for name, file in files.items() if (card := _card(file, models / f"{name}.json"))
+        name: card
+        for name, file in files.items()
+        if (card := card_here(file, models / f"{name}.json"))
     }
     measured = read_measured((block.block for block in blocks), campaign / "blocks")
-    changed = changed_blocks(blocks, measured)
+    before = recorded_entries(campaign / "config.json", config.campaign.models)
+    asked_for = [block for block in blocks if block.block in measured]
+    changed = changed_models(config, before, asked_for) | changed_blocks(blocks, measured)
     return Inventory(
         made=made,
         cards=cards,
         cached=frozenset(files) - made,
         asked=_ask(config, frozenset(files)),
-        absent={
-            name: file
-            for name in config.needed_models
-            if isinstance(entry := config.models[name], PathModel)
-            and not (file := Path(entry.path)).exists()
-        },
         hub_folder=_folder(hub.cache_folder()),
         models_folder=_folder(models),
         measured_s={name: block.seconds for name, block in measured.items() if name not in changed},
@@ -103,7 +97,16 @@ def _prompt_tokens(blocks: Iterable[Block], root: Path) -> dict[str, int]:
     return {prompt: max(size // BYTES_PER_TOKEN, 1) for prompt, size in sizes.items()}
 
 
-def _model_files(config: Config, made: frozenset[str], models: Path) -> dict[str, Path]:
+def made_models(config: Config, models: Path) -> frozenset[str]:
+    """Return the needed models that are in the folder where blocks look for them."""
+    return frozenset(
+        name
+        for name in config.needed_models
+        if (models / f"{name}{config.models[name].suffix}").exists()
+    )
+
+
+def model_files(config: Config, made: frozenset[str], models: Path) -> dict[str, Path]:
     """Return the files of the models that are made, the user's own, or in the hub's cache."""
     files = {name: models / f"{name}{config.models[name].suffix}" for name in made}
     for name in config.needed_models:
@@ -117,7 +120,7 @@ def _model_files(config: Config, made: frozenset[str], models: Path) -> dict[str
     return files
 
 
-def _card(file: Path, written: Path) -> ModelCard | None:
+def card_here(file: Path, written: Path) -> ModelCard | None:
     """Return the card beside a model, or read the model: its vocabulary takes a second."""
     with suppress(ModelError):  # not written yet, or by an older release
         return load_card(written)

@@ -5,11 +5,11 @@ where several machines share a campaign, it has what they share, and each of the
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from specmoe.errors import MeasurementError
-from specmoe.plan.hardware import PROBED, Facts
+from specmoe.plan.hardware import GB, PROBED, Facts
 
 # Kernels of one kind of machine reserve a few MB more or less.
 _IN_GIB = ("memory_bytes", "gpu_memory_bytes")
@@ -41,11 +41,12 @@ def refuse_other_kinds(machines: Sequence[Mapping[str, Any]]) -> None:
             )
 
 
-def collect(descriptions: Sequence[Facts]) -> Facts:
+def collect(descriptions: Sequence[Facts], elsewhere: Iterable[Facts] = ()) -> Facts:
     """Return a machine's first description, with the highest bandwidth of all probes.
 
     Other programs that use the memory during a probe lower its result and nothing raises it (see
-    `bandwidth_probe.probe`), so the highest is nearest to the bound of the runs. Raises
+    `bandwidth_probe.probe`), so the highest is nearest to the bound of the runs. `elsewhere` are
+    descriptions before repeats of other campaigns: their probes of this machine count too. Raises
     MeasurementError if the descriptions are of more than one machine.
     """
     first = descriptions[0]
@@ -56,13 +57,16 @@ def collect(descriptions: Sequence[Facts]) -> Facts:
             f"the repeats of this campaign were described on {len(machines)} machines ({named}):"
             " give the runs of another machine a campaign.name of their own"
         )
-    if first[_SOURCE] != PROBED or len(descriptions) == 1:
+    if first[_SOURCE] != PROBED:
         return first
-    rates = [float(one[_BANDWIDTH] or 0) for one in descriptions]
-    return first | {
-        _BANDWIDTH: max(rates),
-        _SOURCE: f"{PROBED}; the highest of {len(rates)}",
-    }
+    probed = [one for one in elsewhere if one.get("id") == first["id"]]
+    rates = [
+        float(one[_BANDWIDTH] or 0) for one in (*descriptions, *probed) if one[_SOURCE] == PROBED
+    ]
+    if len(rates) == 1:
+        return first
+    spread = f"the highest of {len(rates)}, from {min(rates) / GB:.0f} GB/s on"
+    return first | {_BANDWIDTH: max(rates), _SOURCE: f"{PROBED}; {spread}"}
 
 
 def collect_machines(descriptions: Sequence[Facts]) -> dict[str, Any]:

@@ -8,7 +8,14 @@ from specmoe.config.block import Arrangement, Block, Protocol
 from specmoe.config.engine_options import EXTRA_ARGS
 from specmoe.config.matrix import added_runs, list_timed_passes
 from specmoe.config.methods import Method
-from specmoe.config.models import UNVERIFIED, ConvertModel, HubModel, PathModel
+from specmoe.config.models import (
+    UNVERIFIED,
+    AnyModel,
+    ConvertModel,
+    HubModel,
+    PackageModel,
+    PathModel,
+)
 from specmoe.config.schema import Config
 from specmoe.config.timed_passes import TimedPasses
 from specmoe.engine.memory import bytes_together, usable_memory, working_bytes
@@ -18,7 +25,7 @@ from specmoe.models.sizes import Size
 from specmoe.plan.estimate import Machine, block_seconds, timed_passes_seconds
 from specmoe.plan.inventory import Inventory
 from specmoe.plan.progress import seconds_left, total_seconds
-from specmoe.plan.ways import Way, list_ways, notes_on_mtp
+from specmoe.plan.ways import Way, list_ways, notes_on_cuts, notes_on_mtp, notes_on_texts
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,7 @@ class Plan:
     memory_usable: int
     in_turn: list[str]  # models, by their labels, that the memory does not hold once a side
     ways: list[Way]  # of drafting, see `list_ways`
-    notes_on_mtp: list[str]
+    notes: list[str]  # what to know of models before they are measured
     added_runs: int  # of targets alone, as the baselines of others
     left_out: list[str]  # blocks and comparisons that the configuration leaves out
     options: dict[str, list[str]]  # of the engine, by suite; see `Setting.text`
@@ -135,7 +142,11 @@ def make_plan(
         memory_usable=usable,
         in_turn=_in_turn(config, blocks, sizes, usable, backend),
         ways=list_ways(config, blocks, sizes),
-        notes_on_mtp=notes_on_mtp(config, blocks, found.cards),
+        notes=[
+            *notes_on_mtp(config, blocks, found.cards),
+            *notes_on_texts(config, blocks),
+            *notes_on_cuts(config, blocks),
+        ],
         added_runs=added_runs(blocks, config),
         left_out=config.campaign.left_out,
         options=_options(config),
@@ -148,10 +159,6 @@ def make_plan(
         left_s=seconds_left(estimated_s, found.measured_s),
         unverified=[item.model for item in downloads if _unverified(config, item.model)],
         shortfalls=[
-            *(
-                f"model {name}: no file {file}; correct its path in the config"
-                for name, file in found.absent.items()
-            ),
             *_disk_shortfalls(downloads, made, found),
             *_memory_shortfalls(needs, usable),
         ],
@@ -197,11 +204,17 @@ def _to_download(config: Config, sizes: Mapping[str, Size], found: Inventory) ->
 
 def _to_make(config: Config, sizes: Mapping[str, Size], found: Inventory) -> list[Item]:
     """Return the models to write here: all except links to the user's and the hub's files."""
+    entries = {name: config.models[name] for name in config.needed_models if name not in found.made}
     return [
-        _item(name, config.models[name].kind, sizes)
-        for name in config.needed_models
-        if name not in found.made and not isinstance(config.models[name], HubModel | PathModel)
+        _item(name, _maker(entry), sizes)
+        for name, entry in entries.items()
+        if not isinstance(entry, HubModel | PathModel)
     ]
+
+
+def _maker(entry: AnyModel) -> str:
+    """Return in words how a model is made; pip's download is needed during that alone."""
+    return f"pip: {entry.origin}" if isinstance(entry, PackageModel) else entry.kind
 
 
 def _item(name: str, source: str, sizes: Mapping[str, Size]) -> Item:

@@ -6,6 +6,7 @@ from specmoe.plan.fit import refusal
 from specmoe.plan.inventory import Folder
 from specmoe.plan.plan import Item, Plan, SuitePlan, total
 from specmoe.plan.progress import duration, seconds_left
+from specmoe.words import counted
 
 NO_BANDWIDTH = (
     "No estimate: the memory bandwidth of this GPU is unknown; set host.memory_bandwidth_gb_s"
@@ -17,7 +18,7 @@ def describe(plan: Plan) -> str:
     lines = [
         *_head(plan),
         "",
-        *_items("To download", plan.downloads, plan.found.hub_folder),
+        *_items("To download from the hub", plan.downloads, plan.found.hub_folder),
         *_items("To make", plan.made, plan.found.models_folder),
     ]
     if plan.memory:
@@ -42,14 +43,16 @@ def describe(plan: Plan) -> str:
     lines += ["", *_times(plan.suites)]
     if plan.timed_models:
         lines.append(
-            f"Before each repeat, passes of {plan.timed_models} models by themselves:"
+            f"Before each repeat, passes of {counted(plan.timed_models, 'model')} by themselves:"
             f" {duration(plan.timed_s)} in all"
         )
     whole = total(plan.suites)
     if 0 < whole.measured < whole.blocks:
         missing = whole.blocks - whole.measured
         left = duration(plan.left_s)
-        lines.append(f"Left: {left} for {missing} blocks, at the pace of the measured ones")
+        lines.append(
+            f"Left: {left} for {counted(missing, 'block')}, at the pace of the measured ones"
+        )
     lines += [
         *_interrupted(plan),
         *_again(plan),
@@ -68,7 +71,7 @@ def _head(plan: Plan) -> list[str]:
     if plan.machine:
         source = plan.host["memory_bandwidth_source"]
         bandwidth = f" {plan.machine.bandwidth / 1e9:.0f} GB/s ({source}),"
-    runs = f"{whole.runs - plan.added_runs} runs"
+    runs = counted(whole.runs - plan.added_runs, "run")
     if plan.added_runs:
         runs += f" and {plan.added_runs} of targets alone beside them"
     left_out = [f"Left out on purpose: {', '.join(plan.left_out)}"] if plan.left_out else []
@@ -77,7 +80,7 @@ def _head(plan: Plan) -> list[str]:
         for suite, texts in plan.options.items()
     ]
     return [
-        f"Campaign {plan.campaign}: {runs}, in {whole.blocks} blocks",
+        f"Campaign {plan.campaign}: {runs}, in {counted(whole.blocks, 'block')}",
         *left_out,
         *options,
         f"Machine: {plan.host['chip']}, {memory / 2**30:.0f} GiB of memory,{bandwidth}"
@@ -114,7 +117,7 @@ def _ways(plan: Plan) -> list[str]:
             size = "size unknown" if way.file_bytes is None else gigabytes(way.file_bytes)
             loads = size if way.loads else "loads no file"
             lines.append(f"  {name:<{widest}}  {lengths:<{longest}}  {loads}")
-    return [*lines, *plan.notes_on_mtp]
+    return [*lines, *plan.notes]
 
 
 def _times(suites: list[SuitePlan]) -> list[str]:
@@ -124,7 +127,9 @@ def _times(suites: list[SuitePlan]) -> list[str]:
     for suite in [*suites, total(suites)]:
         measured = "-"
         if suite.measured:
-            blocks = f"{suite.measured} blocks: " if suite.measured < suite.blocks else ""
+            blocks = (
+                f"{counted(suite.measured, 'block')}: " if suite.measured < suite.blocks else ""
+            )
             of_those = duration(suite.estimated_measured_s)
             measured = f"{blocks}{duration(suite.measured_s)} (estimated: {of_those})"
         lines.append(
@@ -151,7 +156,7 @@ def _again(plan: Plan) -> list[str]:
     for (suite, reason), blocks in groups.items():
         times = {block: plan.estimated_s[block] for block in blocks}
         lines.append(
-            f"Measured again: {len(blocks)} blocks of suite {suite}"
+            f"Measured again: {counted(len(blocks), 'block')} of suite {suite}"
             f" ({duration(seconds_left(times, {}))} by estimate): {reason}"
         )
     if lines:

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from specmoe.config.block import Block, PromptSource, Side, Stop
 from specmoe.files import named_if_damaged, read_record
+from specmoe.words import counted, verb
 
 NAMED = 5
 # Records that a block reads for the pace: of all, each would be read again after every later one.
@@ -60,7 +61,7 @@ class Interrupted:
 
     def __str__(self) -> str:
         """Return the loss in words."""
-        return f"{self.runs} of {self.of} runs, {duration(self.seconds)} of measuring"
+        return f"{self.runs} of {counted(self.of, 'run')}, {duration(self.seconds)} of measuring"
 
 
 def read_interrupted(blocks: Iterable[str], records: Path, logs: Path) -> dict[str, Interrupted]:
@@ -92,9 +93,9 @@ def describe_missing(blocks: Iterable[str], records: Path, logs: Path) -> str:
     if not missing:
         return ""
     lines = [
-        f"{len(missing)} of {len(blocks)} blocks are not measured, and nothing that needs them is"
-        f" made: {len(failed)} failed or were interrupted, {len(missing) - len(failed)} were not"
-        " started."
+        f"{len(missing)} of {counted(len(blocks), 'block')} {verb(len(missing))} not measured, and"
+        f" nothing that needs them is made: failed or interrupted {len(failed)}, not started"
+        f" {len(missing) - len(failed)}."
     ]
     lost = read_interrupted(failed[:NAMED], records, logs)
     for block in failed[:NAMED]:
@@ -206,14 +207,23 @@ def _named(change: str, names: list[str]) -> list[str]:
     return [f"{change}: {name}" for name in names[:NAMED]] + rest
 
 
-def describe_progress(plan: Path, records: Path) -> str:
+class Running(NamedTuple):
+    """A block that is being measured."""
+
+    block: str
+    taken_s: float  # so far
+    in_all_s: float  # what it may take
+
+
+def describe_progress(plan: Path, records: Path, running: Running | None = None) -> str:
     """Say how many blocks of a campaign are measured, and how long the rest may take.
 
     `plan` is `plan.json`, which the workflow writes when it starts; `records` holds `<block>.json`.
-    The pace is that of the blocks that the plan knows and of the `PACE` latest ones since then.
+    The pace is that of the blocks that the plan knows, of the `PACE` latest ones since then, and of
+    the running one.
     """
     if not plan.exists():
-        return "measured"
+        return "measuring" if running else "measured"
     planned = json.loads(plan.read_text(encoding="utf-8"))
     estimated, known = planned["estimated_s"], planned["measured_s"]
     began, again = plan.stat().st_mtime, set(planned["again"])
@@ -225,12 +235,15 @@ def describe_progress(plan: Path, records: Path) -> str:
     latest = heapq.nlargest(PACE, written, key=written.__getitem__)
     read = {block: found.seconds for block, found in read_measured(latest, records).items()}
     measured = len(known) + len(written)
-    counts = f"{measured} of {len(estimated)} blocks"
+    counts = f"{measured} of {counted(len(estimated), 'block')}"
     unread = written.keys() - read.keys()
     asked = {block: seconds for block, seconds in estimated.items() if block not in unread}
-    left = seconds_left(asked, known | read)
+    now = {running.block: running.in_all_s} if running else {}
+    left = seconds_left(asked, known | read | now)
     if left is None or measured == len(estimated):
         return counts
+    if running:
+        left += running.in_all_s - running.taken_s
     return f"{counts}, {duration(left)} left"
 
 

@@ -1,13 +1,15 @@
-"""What drafts in a campaign, and what it loads for that."""
+"""What drafts in a campaign, what it loads for that, and what to know of it beforehand."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from specmoe.config.block import Block, Protocol
 from specmoe.config.methods import Method, engine_types, is_ngram
+from specmoe.config.models import TruncateModel
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard
 from specmoe.models.sizes import Size
+from specmoe.plan.estimate import ACCEPTANCE
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,32 @@ def notes_on_mtp(
         elif not cards[target].mtp_blocks:
             notes.append(f"The file of {config.label(target)} has no MTP block")
     return notes
+
+
+def notes_on_texts(config: Config, blocks: Iterable[Block]) -> list[str]:
+    """Return which targets are sent raw texts for want of a chat template, a line each."""
+    untemplated = {
+        target
+        for suite in config.selected_suites.values()
+        for name in suite.workloads
+        for target in config.workloads[name].untemplated
+    }
+    return [
+        f"The file of {config.label(target)} has no chat template: it is sent raw texts"
+        for target in dict.fromkeys(block.target for block in blocks)
+        if target in untemplated
+    ]
+
+
+def notes_on_cuts(config: Config, blocks: Iterable[Block]) -> list[str]:
+    """Return which drafts are the first layers of a model, untrained, a line each."""
+    drafts = dict.fromkeys(block.draft_model for block in blocks if block.draft_model)
+    return [
+        f"{config.label(draft)} is cut and not trained: a target accepts little of such a draft,"
+        f" far less than the {ACCEPTANCE:.0%} that the time assumes"
+        for draft in drafts
+        if isinstance(config.models[draft], TruncateModel) and not config.is_synthetic(draft)
+    ]
 
 
 def _file_bytes(block: Block, sizes: Mapping[str, Size]) -> int | None:

@@ -33,6 +33,7 @@ from specmoe.engine.server_log import (
 )
 from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record
+from specmoe.measure.again import better_in_second, neighbours
 from specmoe.measure.common_prefix import common_prefix
 from specmoe.runs.schema import COLUMNS, check_rows
 
@@ -56,11 +57,30 @@ def rows_of_record(record: Mapping[str, Any], campaign: str) -> list[RunRow]:
     return rows
 
 
-def collect_records(records: Iterable[Path], campaign: str) -> tuple[list[RunRow], pyarrow.Table]:
+def rows_of_both(
+    first: Mapping[str, Any], second: Mapping[str, Any], campaign: str
+) -> list[RunRow]:
+    """Return the rows of a block that was measured twice, see `measure.again`.
+
+    A row of the second record counts the attempts of both.
+    """
+    taken = better_in_second(first, second)
+    rows = rows_of_record(first, campaign)
+    attempts = {row["run"]: 1 + (row["measured_again"] or 0) for row in rows}
+    return [row for row in rows if neighbours(first, row) not in taken] + [
+        row | {"measured_again": attempts[row["run"]] + (row["measured_again"] or 0)}
+        for row in rows_of_record(second, campaign)
+        if neighbours(second, row) in taken
+    ]
+
+
+def collect_records(
+    records: Iterable[Path], campaign: str, again: Mapping[Path, Path]
+) -> tuple[list[RunRow], pyarrow.Table]:
     """Return the rows of all blocks, and the same as a checked table.
 
-    Raises DamagedFileError for a record without proper rows, MeasurementError for runs that are in
-    several records.
+    `again` has the second records of blocks by their first ones. Raises DamagedFileError for a
+    record without proper rows, MeasurementError for runs that are in several records.
     """
     by_record: dict[Path, list[RunRow]] = {}
     ends: dict[Asked, End] = {}
@@ -69,6 +89,9 @@ def collect_records(records: Iterable[Path], campaign: str) -> tuple[list[RunRow
             read = read_record(record)
             by_record[record] = rows_of_record(read, campaign)
             ends |= _ends_of_record(read)
+        if second := again.get(record):
+            with named_if_damaged(second):
+                by_record[record] = rows_of_both(read, read_record(second), campaign)
     rows = [row for its in by_record.values() for row in its]
     try:
         mark_past_end(rows, ends)

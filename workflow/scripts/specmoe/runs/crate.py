@@ -142,12 +142,16 @@ def _models(models: Mapping[str, Mapping[str, Any]]) -> Iterator[Entity]:
     """Yield one entity for each digest: two models of a campaign may be the same file."""
     for digest in sorted({model["sha256"] for model in models.values()}):
         names = sorted(name for name, model in models.items() if model["sha256"] == digest)
+        model = models[names[0]]
+        # Cards of earlier releases lack both.
+        origin, licence = model.get("origin"), model.get("licence")
         yield {
             "@id": f"#model-{digest}",
             "@type": "CreativeWork",
             "name": ", ".join(names),
             "identifier": f"sha256:{digest}",
-            "contentSize": str(models[names[0]]["size_bytes"]),
+            "contentSize": str(model["size_bytes"]),
+            **({"description": f"{origin}; licence: {licence}"} if origin else {}),
         }
 
 

@@ -14,6 +14,7 @@ from specmoe.config.matrix import list_blocks
 from specmoe.config.methods import engine_types
 from specmoe.config.schema import Config
 from specmoe.errors import MeasurementError
+from specmoe.words import counted
 
 _SHOWN = 3
 
@@ -60,20 +61,21 @@ def refuse_other_runs(
     gpu = any(row["backend"] != Backend.CPU for row in rows)
     blocks = list_blocks(config, gpu=gpu)
     expected = expected_rows(block for block in blocks if block.suite in set(suites))
-    counted = Counter(row["run"] for row in rows)
+    seen = Counter(row["run"] for row in rows)
     faults = {
-        "are missing": expected.keys() - counted.keys(),
-        "are not of its configuration": counted.keys() - expected.keys(),
-        "are there more than once": {run for run, count in counted.items() if count > 1},
-        "are not as its configuration has them": set(_unlike(rows, expected)),
-        "have no time or rate, or no finite one": set(_untimed(rows)),
-        "have a baseline of another prompt or block": set(_wrong_baselines(rows)),
+        "missing": expected.keys() - seen.keys(),
+        "not of its configuration": seen.keys() - expected.keys(),
+        "there more than once": {run for run, count in seen.items() if count > 1},
+        "not as its configuration has them": set(_unlike(rows, expected)),
+        "without a time or rate, or a finite one": set(_untimed(rows)),
+        "with a baseline of another prompt or block": set(_wrong_baselines(rows)),
     }
     for fault, runs in faults.items():
         if runs:
             named = ", ".join(sorted(runs)[:_SHOWN]) + (", ..." if len(runs) > _SHOWN else "")
             raise MeasurementError(
-                f"{len(runs)} runs of campaign {config.campaign.name} {fault} ({named}); {remedy}"
+                f"campaign {config.campaign.name} has {counted(len(runs), 'run')} {fault}"
+                f" ({named}); {remedy}"
             )
     _refuse_mixed_weights(rows, remedy)
 

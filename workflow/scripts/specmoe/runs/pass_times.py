@@ -29,6 +29,9 @@ _SCHEMA = pa.DataFrameSchema(
         "ms": pa.Column(float, _POSITIVE),  # median over the samples
         # Distinct experts of a layer, mean over layers and samples; null of a dense model.
         "experts": pa.Column(float, _POSITIVE, nullable=True),
+        # Why the machine was not the passes' own at the last attempt, see `engine.taken_away`.
+        # Campaigns of before this was looked at have no such column.
+        "taken_away": pa.Column(str, nullable=True, required=False),
     },
     unique=["engine", "model", "repeat", "outputs", "width"],
     strict=True,
@@ -60,6 +63,7 @@ def rows_of_record(record: Mapping[str, Any]) -> list[dict[str, Any]]:
             "repeat": record["repeat"],
             "depth": record["passes"]["depth"],
             "samples": record["passes"]["samples"],
+            "taken_away": record.get("taken_away"),
             **timing,
         }
         for timing in record["timings"]
@@ -82,6 +86,11 @@ def read_pass_times(path: Path | None) -> pd.DataFrame:
         fault = one_line(error)
         raise SchemaError(f"{path} is not a readable parquet file: {fault}") from error
     return _checked(frame, path)
+
+
+def undisturbed_passes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the passes that estimates may use."""
+    return frame[frame["taken_away"].isna()] if "taken_away" in frame else frame
 
 
 def seen_experts(frame: pd.DataFrame) -> dict[str, tuple[tuple[int, float], ...]]:

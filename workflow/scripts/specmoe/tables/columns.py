@@ -10,9 +10,9 @@ from typing import Any, Literal, NamedTuple, Self
 import pandas as pd
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
+from specmoe.analysis import number_text
 from specmoe.analysis.labelled import Record
-from specmoe.tables import number_text
-from specmoe.tables.number_text import DASH
+from specmoe.analysis.number_text import DASH
 
 
 class Words(NamedTuple):
@@ -146,7 +146,7 @@ def _measured(column: TableColumn, row: Record, digits: int = 2, scale: int = 1)
     ends = column.ends or column.key
     keys = (column.key, f"{ends}_low", f"{ends}_high")
     value, low, high = (_scaled(row[key], scale) for key in keys)
-    reach = number_text.interval(low, high, digits)
+    reach = number_text.interval(low, high, digits, ratio=scale == 1)
     return Cell(number_text.fixed(value, digits), sort_key(value), reach)
 
 
@@ -160,13 +160,15 @@ def _measured_percent(column: TableColumn, row: Record, digits: int = 0) -> Cell
 
 def _interval(column: TableColumn, row: Record) -> Cell:
     low, high = row[f"{column.key}_low"], row[f"{column.key}_high"]
-    return Cell(number_text.interval(low, high) or DASH, sort_key(low))
+    # The one such column is for other prompts.
+    text = number_text.interval(low, high, wide=number_text.TOO_FEW_PROMPTS)
+    return Cell(text or DASH, sort_key(low))
 
 
 def _ratio(column: TableColumn, row: Record) -> Cell:
     """Show a count out of another one; a dash if that is not known."""
     part, whole = row[column.key], row[column.out_of]
-    if pd.isna(whole):
+    if pd.isna(part) or pd.isna(whole):
         return Cell(DASH)
     return Cell(f"{number_text.thousands(part)} / {number_text.thousands(whole)}", sort_key(part))
 

@@ -11,6 +11,7 @@ import pandas as pd
 
 from specmoe.analysis.advice import Answer
 from specmoe.analysis.build import Analysis
+from specmoe.analysis.compared_prompts import prompt_words
 from specmoe.analysis.controls import Control
 from specmoe.analysis.cost_tables import WHOLE
 from specmoe.analysis.labelled import (
@@ -55,12 +56,14 @@ from specmoe.analysis.labelled_methods import (
     lengths_of_cells,
     positions_of_cells,
 )
+from specmoe.analysis.labelled_twins import twin_cells, twin_pass_rows
 from specmoe.analysis.labelled_workloads import category_cells, ending_cells, gap_cells
-from specmoe.analysis.summaries import CELL
+from specmoe.analysis.number_text import bandwidth, fixed, memory, percent
+from specmoe.analysis.summaries import CELL, fastest
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.finding import Level
+from specmoe.audit.power import Forged
 from specmoe.config.block import NO_DRAFT, WAY
-from specmoe.tables.number_text import bandwidth, fixed, memory, percent
 
 FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
 
@@ -91,6 +94,7 @@ CONDITIONS = {
     "arrangement": "Sides of a block",
     "measured_again": "Runs measured again",
     "taken_away": "Runs disturbed to the last",
+    "excluded": "Runs in no estimate, with their pairs",
 }
 """The campaign's columns in the table of conditions, and their names there."""
 
@@ -142,6 +146,8 @@ latency = _rows_of(latency_cells)
 machines = _rows_of(machine_cells)
 merged = _rows_of(merged_cells)
 profiles = _rows_of(profile_cells)
+twins = _rows_of(twin_cells)
+twin_passes = _rows_of(twin_pass_rows)
 spread = _rows_of(spread_cells)
 protocols = _rows_of(cells_by_way)
 ceilings = _rows_of(cells_below_ceilings)
@@ -209,9 +215,9 @@ def hardware(analysis: Analysis) -> Rows:
 
 
 def speculation(analysis: Analysis) -> Rows:
-    """Return the cells of each target; the one of highest speedup is marked `best`."""
+    """Return the cells of each target; the fastest on the same prompts is marked `best`."""
     cells = text_cells(analysis)
-    cells["best"] = cells["speedup"] == cells.groupby("series")["speedup"].transform("max")
+    cells["best"] = fastest(cells)
     return Rows(mark_unpaired(cells))
 
 
@@ -289,7 +295,12 @@ def advice(analysis: Analysis) -> Rows:
     rows = []
     for row in records(advised_targets(analysis)):
         on = row["answer"] == Answer.ON
-        rows.append(row | {"advised": on, "reason_against": None if on else row["reason"]})
+        shown = {"advised": on, "reason_against": None if on else row["reason"]}
+        prompts = {
+            name: prompt_words(row[key]) if isinstance(row[key], str) and row[key] else None
+            for name, key in (("compared_on", "prompt_set"), ("odd", "marked_prompts"))
+        }
+        rows.append(row | shown | prompts)
     return Rows(rows)
 
 
@@ -379,9 +390,14 @@ def findings(analysis: Analysis) -> Rows:
 def power(analysis: Analysis) -> Rows:
     """Return the shares of runs that the audit would mark if they were too fast, by factor."""
     frame = table(analysis, "power")
-    runs = frame["runs"]
-    marked = (frame["impossible"] + frame["implausible"]) / runs
-    return Rows(records(frame.assign(impossible=frame["impossible"] / runs, marked=marked)))
+    marked = (frame["impossible"] + frame["implausible"]) / frame["runs"]
+    shares = frame.assign(impossible=frame["impossible"] / frame["runs"], marked=marked)
+    rows: dict[float, Record] = {}
+    for one in records(shares):
+        row = rows.setdefault(one["factor"], {"factor": one["factor"], "runs": one["runs"]})
+        forged = Forged(one["forged"]).name.lower()
+        row |= {f"{kind}_{forged}": one[kind] for kind in ("impossible", "marked")}
+    return Rows([*rows.values()])
 
 
 def mark_unpaired(cells: pd.DataFrame) -> list[Record]:

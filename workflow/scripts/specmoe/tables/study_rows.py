@@ -4,9 +4,9 @@ import pandas as pd
 
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.labelled import Record, judged_claims, records, table, way_words
+from specmoe.analysis.number_text import fixed
 from specmoe.claims.verdicts import Verdict
 from specmoe.config.study import CELLS
-from specmoe.tables.number_text import fixed
 from specmoe.tables.rows import Rows, short_commits
 
 

@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict
 
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.labelled import Record
+from specmoe.analysis.number_text import DASH
 from specmoe.tables import rows, study_rows
 from specmoe.tables.columns import Cell, Medium, TableColumn, Words
-from specmoe.tables.number_text import DASH
 from specmoe.tables.rows import Rows
 
 ROWS: dict[str, Callable[[Analysis], Rows]] = {

@@ -8,6 +8,14 @@ import pandas as pd
 DASH = "–"
 """The text of a value that was not measured."""
 
+TOO_FEW = "too few repeats"
+"""The text of an interval that says next to nothing."""
+
+TOO_FEW_PROMPTS = "too few prompts"
+"""The same of an interval for other prompts."""
+
+_WIDEST = 4  # the high end over the low one
+
 THIN = "\N{NARROW NO-BREAK SPACE}"
 
 
@@ -19,10 +27,10 @@ def shown(value: Any) -> str:
 
 
 def fixed(value: float | None, digits: int = 1) -> str:
-    """Return a number with that many decimals."""
+    """Return a number with that many decimals, and thin spaces between groups of three digits."""
     if pd.isna(value):
         return DASH
-    return "∞" if value == inf else f"{value:.{digits}f}".replace("-", "−")
+    return "∞" if value == inf else _grouped(f"{value:,.{digits}f}")
 
 
 def percent(value: float | None, digits: int = 1) -> str:
@@ -32,7 +40,7 @@ def percent(value: float | None, digits: int = 1) -> str:
 
 def thousands(value: int | None) -> str:
     """Return a count with thin spaces between groups of three digits."""
-    return DASH if pd.isna(value) else f"{int(value):,}".replace(",", THIN)
+    return DASH if pd.isna(value) else _grouped(f"{int(value):,}")
 
 
 def parameters(count: int | None) -> str:
@@ -60,11 +68,45 @@ def plus_minus(deviation: float | None, digits: int = 1) -> str:
     return "" if pd.isna(deviation) else f"±{THIN}{fixed(deviation, digits)}"
 
 
-def interval(low: float | None, high: float | None, digits: int = 2) -> str:
-    """Return `[low, high]`, with a dash for an open end, or nothing if both are null."""
+def interval(
+    low: float | None,
+    high: float | None,
+    digits: int = 2,
+    *,
+    ratio: bool = True,
+    wide: str = TOO_FEW,
+) -> str:
+    """Return `[low, high]`, with a dash for an open end, or nothing if both are null.
+
+    An interval of a ratio, a rate or a time that is wider than 4 to 1 is `wide` in words. One of a
+    share or a difference (not `ratio`) is always shown: it may well be near zero.
+    """
     if pd.isna(low) and pd.isna(high):
         return ""
+    if ratio and too_wide(low, high):
+        return wide
     return f"[{fixed(low, digits)}, {fixed(high, digits)}]"
+
+
+def _grouped(digits: str) -> str:
+    return digits.replace(",", THIN).replace("-", "−")
+
+
+def too_wide(low: float | None, high: float | None) -> bool:
+    """Return whether an interval above 0 is wider than 4 to 1."""
+    return bool(pd.notna(low) and pd.notna(high) and low >= 0 and high > _WIDEST * low)
+
+
+def measured(
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    digits: int = 2,
+    *,
+    ratio: bool = True,
+) -> str:
+    """Return a number with its interval, if it has one."""
+    return f"{fixed(value, digits)} {interval(low, high, digits, ratio=ratio)}".rstrip()
 
 
 def _at_least(count: int | None, bound: float) -> bool:
@@ -72,4 +114,4 @@ def _at_least(count: int | None, bound: float) -> bool:
 
 
 def _scaled(count: float | None, divisor: float, unit: str) -> str:
-    return DASH if pd.isna(count) else f"{count / divisor:.1f}{THIN}{unit}"
+    return DASH if pd.isna(count) else f"{fixed(count / divisor)}{THIN}{unit}"

@@ -1,0 +1,34 @@
+"""Trained weights on a real engine: the shipped draft, alone and as an upcycled MoE."""
+
+import re
+
+from specmoe.config.models import UpcycleModel
+from specmoe.measure.upcycled import check_upcycled
+from specmoe.models.gguf import read_card
+from specmoe.models.upcycle import upcycle
+
+from ..conftest import ROOT
+
+MODEL = ROOT / "resources/drafts/smollm2-draft.gguf"
+ASKED = "Explain in three sentences why the sky is blue."
+TOKENS = 48
+
+
+def test_it_answers_a_chat_in_english_words(start):
+    with start(MODEL) as server:
+        asked = server.apply_template([{"role": "user", "content": ASKED}], None)
+        answer = server.complete(
+            server.tokenize(asked), n_predict=TOKENS, temperature=0, seed=0, until_end=True
+        )
+    words = re.findall(r"[A-Za-z]{2,}", answer["content"])
+    assert len(words) > TOKENS / 3
+    assert {"the", "of", "and", "to", "is", "a"} & {word.lower() for word in words}
+    assert sum(map(len, words)) > 0.6 * len(answer["content"])
+
+
+def test_an_moe_of_its_copies_computes_the_same(start, tmp_path):
+    entry = {"kind": "upcycle", "source": "draft", "experts": 4, "used": 2}
+    upcycle(MODEL, UpcycleModel.model_validate(entry), tmp_path / "moe.gguf")
+    moe = tmp_path / "moe.gguf"
+    one, two = check_upcycled(start, MODEL, moe, read_card(moe), ASKED)
+    assert min(one["same"], two["same"]) > 0.8 * one["tokens"]

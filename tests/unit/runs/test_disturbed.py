@@ -1,0 +1,50 @@
+"""A run that the machine disturbed at every attempt is in no estimate, nor is its pair."""
+
+import pandas as pd
+
+from specmoe.runs.disturbed import count_excluded, excluded, undisturbed
+
+KEYS = ["target", "gamma"]
+
+
+def run(name, baseline=None, *, gamma=0, taken_away=None):
+    return {
+        "run": name,
+        "target": "t",
+        "gamma": gamma,
+        "baseline": baseline,
+        "taken_away": taken_away,
+    }
+
+
+RUNS = pd.DataFrame(
+    [
+        run("quiet"),
+        run("busy", taken_away="a thread waited"),
+        run("a4", "quiet", gamma=4),
+        run("a8", "quiet", gamma=8, taken_away="a thread waited"),
+        run("b4", "busy", gamma=4),
+        run("b8", "busy", gamma=8),
+    ]
+)
+
+
+def test_a_disturbed_run_leaves_and_a_disturbed_baseline_takes_its_pairs_along():
+    assert undisturbed(RUNS)["run"].tolist() == ["quiet", "a4"]
+    assert excluded(RUNS)["run"].tolist() == ["busy", "a8", "b4", "b8"]
+    assert undisturbed(undisturbed(RUNS)).equals(undisturbed(RUNS))
+
+
+def test_the_rule_sees_no_speed():
+    fast, slow = (RUNS.assign(tokens_per_second=rate) for rate in (1.0, 1000.0))
+    assert undisturbed(fast)["run"].equals(undisturbed(slow)["run"])
+
+
+def test_cells_count_the_pairs_they_lack():
+    cells = pd.DataFrame(
+        [{"target": "t", "gamma": 4, "runs": 1}, {"target": "u", "gamma": 4, "runs": 3}]
+    )
+    found = count_excluded(cells, excluded(RUNS), KEYS)
+    assert found["pairs"].tolist() == [2, 3]
+    assert found["excluded"].iloc[0] == 1
+    assert pd.isna(found["excluded"].iloc[1])

@@ -1,0 +1,86 @@
+"""Slips of the hand on the command line and in files: one line each, before anything is made."""
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from specmoe.models.synthetic import write_model
+
+from ..recipes import TINY
+
+# What snakemake prints before a job starts: the profile, and the table of jobs.
+_BEFORE = re.compile(r"Using workflow specific profile .*|Job stats:|job +count|-+ +-+|\w+ +\d+")
+
+
+@pytest.fixture
+def slip(snakemake, root, tmp_path):
+    """Return a function that runs snakemake where people do, and returns the one line it prints."""
+
+    def run(*args: str) -> str:
+        printed = snakemake(*args, folder=tmp_path, fails=True, cwd=root, timeout=60)
+        [line] = [line for line in printed.splitlines() if line and not _BEFORE.fullmatch(line)]
+        assert re.match(r"\w+Error: ", line)
+        return line
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (
+            ["advise", "--configfile", "config/dmo.yaml"],
+            r"no file config/dmo\.yaml; did you mean 'config/demo\.yaml'\?",
+        ),
+        (
+            ["advise", "--configfile", "config/synthetic.yaml", "no/such.yaml"],
+            r"no file no/such\.yaml; .*config/",
+        ),
+        (["-n", "suite_Z"], "there is no target 'suite_Z'; did you mean 'suite_"),
+        (["-c0", "-n", "paper"], "--cores 0 leaves no core"),
+    ],
+)
+def test_a_slip_on_the_command_line_is_named(slip, args, line):
+    assert re.match(f"ConfigError: {line}", slip(*args))
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        ("campaign:\n  name: [x\nsuites: {}\n", "line 3, column 7: not valid YAML: expected"),
+        ("campaign:\n\tname: x\n", r"line 2, column 1: not valid YAML: found character '\t'"),
+    ],
+)
+def test_broken_yaml_is_named_with_its_line(slip, tmp_path, content, fault):
+    file = tmp_path / "mine.yaml"
+    file.write_text(content)
+    assert f"ConfigError: {file}, {fault}" in slip("plan", "--configfile", str(file))
+
+
+@pytest.fixture
+def own(study, tmp_path):
+    """A configuration with a model of the user's, and the model's file."""
+    file = tmp_path / "own.gguf"
+    write_model(file, TINY)
+    suite: dict[str, Any] = {"title": "S", "targets": ["target"], "methods": "all", "gammas": [4]}
+    config = {
+        "campaign": {"name": "own", "models": "own", "suites": ["S"]},
+        "model_sets": {"own": {"target": {"kind": "path", "path": str(file)}}},
+        "suites": {"S": suite | {"prompts": ["code"]}},
+    }
+    return config, file
+
+
+@pytest.mark.parametrize("target", ["advise", "models"])
+def test_a_file_that_cannot_be_measured_ends_every_target_before_anything_is_made(
+    slip, own, tmp_path, target
+):
+    config, file = own
+    file.write_bytes(b"no model")
+    overlay = tmp_path / "own.yaml"
+    overlay.write_text(yaml.safe_dump(config))
+    line = slip(target, "--configfile", str(overlay))
+    assert line.startswith(f"ModelError: {file}: not a readable GGUF file")
+    assert not (tmp_path / "results").exists()

@@ -1,0 +1,121 @@
+"""What settings of a target are compared on, where the audit marks some pairs.
+
+One odd prompt must not silence a workload, and marks must not choose the answer. Three rules:
+
+- A row that no true run can be (`Level.IMPOSSIBLE`) says that its setting measured something else
+  than decoding. A bound finds the worst of such rows only, so the rest are no better: the whole
+  setting is set aside.
+- Implausible pairs leave. Marks fall on the fastest repeats of a prompt, so the rest is slower, and
+  blocks are compared at the same prompts (`intervals.log_means`), so that it does not matter which
+  prompt the marks fall on. To leave out the prompt in all repeats instead was tried: it changes the
+  prompts that the answer is about, and then intervals hold the truth of those sent less often.
+  As the rest is slower, `advice` says *off* only if it holds with the marked pairs too.
+- A prompt of which some setting has no pair left leaves all settings on the same prompts, or they
+  would be ranked on different ones.
+
+`tests/benchmarks/interval_coverage.py` (table `marks`) shows what that does to bias, coverage and
+the share of useless settings that are switched on.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import pandas as pd
+
+from specmoe.analysis.summaries import CELL, summarise_cells
+from specmoe.config.schema import Statistics
+
+Key = TypeVar("Key", bound=Hashable)
+
+# Marks select by speed, so the more they take, the further the rest is from a sample: without the
+# fastest quarter of normal errors their mean is 0.4 deviations lower.
+MOST_MARKED = 0.25
+
+
+def sound_of(own: pd.DataFrame) -> "pd.Series[str]":
+    """Return the prompts of a setting's pairs that the audit does not mark."""
+    return own.loc[~own["marked"], "prompt"]
+
+
+class SoundPrompts(NamedTuple):
+    """What is left out of the comparison of settings on the same prompts."""
+
+    odd: frozenset[str]  # prompts that leave all settings
+    aside: frozenset[Hashable]  # settings that are set aside
+
+
+def sound_prompts(
+    settings: Mapping[Key, pd.DataFrame], lost: Mapping[Key, frozenset[str]]
+) -> SoundPrompts:
+    """Return the prompts and settings to leave out; no speed decides.
+
+    `settings` has the compared runs of each, with `marked` and `impossible`; `lost` are the prompts
+    that were sent and of which a setting has no pair left. Settings with fewer such prompts come
+    first; one that would raise their share above MOST_MARKED is set aside, and so is one with a
+    larger share of marked pairs.
+    """
+    sent = set().union(*(own["prompt"] for own in settings.values()), *lost.values())
+    odd_of = {
+        key: lost.get(key, frozenset()) | frozenset(own["prompt"]) - frozenset(sound_of(own))
+        for key, own in settings.items()
+        if not own["impossible"].any() and own["marked"].mean() <= MOST_MARKED
+    }
+    odd: frozenset[str] = frozenset()
+    aside: set[Hashable] = {key for key in settings if key not in odd_of}
+    for key in sorted(odd_of, key=lambda key: len(odd_of[key])):
+        if len(odd | odd_of[key]) > MOST_MARKED * len(sent):
+            aside.add(key)
+        else:
+            odd |= odd_of[key]
+    return SoundPrompts(odd, frozenset(aside))
+
+
+def on_sound_prompts(
+    candidates: pd.DataFrame,
+    members: Mapping[Any, pd.DataFrame],
+    lost: pd.DataFrame,
+    statistics: Statistics,
+) -> tuple[pd.DataFrame, dict[Any, pd.DataFrame]]:
+    """Return settings with their numbers, and their compared runs, on the prompts that count.
+
+    `candidates` is `summarise_cells`'s frame of `members`, which has them by cell, with the
+    `prompt_set` that each was sent; `lost` are the runs that do not count. Added to the settings:
+    odd_prompts (ids of those that leave all, empty if none); marked and impossible (of all their
+    pairs), marked_prompts (their ids); whole_high (`speedup_high` of all their pairs); aside. Those
+    that are set aside keep all their runs.
+    """
+    rivals = defaultdict(list)
+    rows: dict[Any, dict[Any, Any]] = {}
+    for row in candidates.to_dict("records"):
+        key = tuple(row[name] for name in CELL)
+        own = members[key]
+        marks = {name: int(own[name].sum()) for name in ("marked", "impossible")}
+        prompts = ", ".join(sorted(set(own.loc[own["marked"], "prompt"])))
+        whole = {"marked_prompts": prompts, "whole_high": row["speedup_high"]}
+        rows[key] = row | marks | whole
+        rivals[row["target"], row["prompt_set"]].append(key)
+    kept, without = dict(members), _without_pairs(members, lost)
+    for keys in rivals.values():
+        own_lost = {key: without[key] for key in keys if key in without}
+        found = sound_prompts({key: members[key] for key in keys}, own_lost)
+        for key in keys:
+            aside, own = key in found.aside, members[key]
+            sound = own[~(own["marked"] | own["prompt"].isin(found.odd))]
+            if not aside and len(sound) < len(own):
+                kept[key] = sound
+                rows[key] |= summarise_cells(sound, statistics).to_dict("records")[0]
+            odd = "" if aside else ", ".join(sorted(found.odd))
+            rows[key] |= {"aside": aside, "odd_prompts": odd}
+    return (pd.DataFrame(list(rows.values())) if rows else candidates), kept
+
+
+def _without_pairs(
+    members: Mapping[Any, pd.DataFrame], lost: pd.DataFrame
+) -> dict[Any, frozenset[str]]:
+    """Return, by setting, the prompts that were sent and of which the machine left no pair."""
+    return {
+        key: frozenset(set(own["prompt"]) - set(members[key]["prompt"]))
+        for key, own in lost.groupby(CELL)
+        if key in members
+    }

@@ -1,0 +1,184 @@
+"""Twins: a dense model, and MoEs upcycled from its file, which write the same text.
+
+They have the same tokens, acceptance and active weights, up to a router. So where they gain unlike,
+it is because of the experts that a pass over several tokens has to read.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pandas as pd
+
+from specmoe.analysis.summaries import CELL, mean_ratio
+from specmoe.config.block import WAY
+from specmoe.config.models import UpcycleModel
+from specmoe.config.option_words import parts_of_setting, target_setting
+from specmoe.config.schema import Config, Statistics
+from specmoe.config.timed_passes import Outputs
+from specmoe.models.sizes import Size
+
+_SHARED = [*WAY, "suite", "draft", "gamma", "imposed_acceptance", "prompt", "repeat", "pass"]
+_COUNTED = ("drafted", "accepted", "speedup", "tokens")
+COLUMNS = [
+    *(*WAY, "dense", *CELL, "gammas", "method", "draft_model", "imposed_acceptance"),
+    *("prompts", "pairs", "repeats"),
+    *("acceptance_rate", "dense_acceptance", "acceptance_difference", "same_tokens"),
+    *(
+        f"{name}{end}"
+        for name in ("speedup", "dense_speedup", "ratio")
+        for end in ("", "_low", "_high")
+    ),
+]
+PASS_COLUMNS = [
+    *("engine", "dense", "model", "width", "repeats"),
+    *(f"{name}{end}" for name in ("steps", "ratio") for end in ("", "_low", "_high")),
+    *("experts", "experts_even"),
+]
+
+
+def dense_twins(config: Config, targets: Iterable[str]) -> dict[str, str]:
+    """Return the dense twin of each target that is upcycled, with the same options of the engine.
+
+    Both have the same type, because upcycling copies bytes.
+    """
+    twins = {}
+    for target in targets:
+        model, of_options = parts_of_setting(target)
+        entry = config.models.get(model)
+        if isinstance(entry, UpcycleModel):
+            twins[target] = target_setting(entry.source, of_options)
+    return twins
+
+
+def compare_twins(
+    compared: pd.DataFrame,
+    tokens: pd.Series,
+    dense_of: Mapping[str, str],
+    settings: Statistics,
+    unit: str,
+) -> pd.DataFrame:
+    """Return one row per setting that an MoE and its dense twin have on the same prompts.
+
+    `compared` are rows of `with_speedups` of one temperature without controls, `tokens` the runs'
+    by id, `unit` the column of what intervals are over: the repeat, or the machine. The twins' runs
+    with a prompt in one repeat are a pair. Several γ of a draft also have a row together. Columns:
+
+    - protocol, engine, dense (the dense twin), suite, target (the MoE), draft, method, draft_model,
+      gamma (null: all of `gammas`), imposed_acceptance (null: the draft's own).
+    - prompts, pairs, repeats: how many.
+    - acceptance_rate, dense_acceptance: accepted / drafted of all runs; their difference.
+    - same_tokens: share of the pairs with the same tokens; null where acceptance is imposed, as the
+      text then is no model's.
+    - speedup, dense_speedup, ratio of the first to the second: geometric means, each with its
+      interval, Student's t over units. The ratio's is on the pairs' own.
+    """
+    pairs = _pairs(compared, tokens, dense_of, unit)
+    if pairs.empty:
+        return pd.DataFrame(columns=COLUMNS)
+    setting = [*WAY, "suite", "dense", "target", "draft", "imposed_acceptance"]
+    rows = []
+    for of_draft, members in pairs.groupby(setting, dropna=False):
+        by_gamma = dict(list(members.groupby("gamma")))
+        every = {pd.NA: members} if len(by_gamma) > 1 else {}
+        for gamma, its in [*by_gamma.items(), *every.items()]:
+            named = dict(zip(setting, of_draft, strict=True)) | {"gamma": gamma}
+            rows.append(named | _compared(its, settings))
+    return pd.DataFrame(rows)[COLUMNS].astype({"gamma": "Int64"})
+
+
+def _pairs(
+    compared: pd.DataFrame, tokens: pd.Series, dense_of: Mapping[str, str], unit: str
+) -> pd.DataFrame:
+    """Return a row for each pair of runs: the MoE's columns, the dense twin's with `dense_`."""
+    keys = [*dict.fromkeys([*_SHARED, unit])]
+    runs = compared[compared["imposed_profile"].isna()]
+    runs = runs.assign(tokens=runs["run"].map(tokens), block=runs[unit])
+    routed = runs[runs["target"].isin(dense_of)]
+    routed = routed.assign(dense=routed["target"].map(dense_of))
+    dense = runs[["target", *keys, *_COUNTED]].rename(
+        columns={"target": "dense", **{name: f"dense_{name}" for name in _COUNTED}}
+    )
+    pairs = routed.merge(dense, on=["dense", *keys], validate="m:1")
+    return pairs.assign(ratio=pairs["speedup"] / pairs["dense_speedup"])
+
+
+def _compared(pairs: pd.DataFrame, settings: Statistics) -> dict[str, object]:
+    own, dense = (_share(pairs[f"{of}accepted"], pairs[f"{of}drafted"]) for of in ("", "dense_"))
+    known = pairs[pairs["tokens"].notna() & pairs["dense_tokens"].notna()]
+    same = [
+        list(one) == list(other)
+        for one, other in zip(known["tokens"], known["dense_tokens"], strict=True)
+    ]
+    imposed = pairs["imposed_acceptance"].notna().any()
+    first = pairs.iloc[0]
+    return {
+        "method": first["method"],
+        "draft_model": first["draft_model"],
+        "gammas": ", ".join(map(str, sorted(pairs["gamma"].unique()))),
+        "prompts": pairs["prompt"].nunique(),
+        "pairs": len(pairs),
+        "repeats": pairs["block"].nunique(),
+        "acceptance_rate": own,
+        "dense_acceptance": dense,
+        "acceptance_difference": own - dense,
+        "same_tokens": np.nan if imposed or not same else float(np.mean(same)),
+        **mean_ratio("speedup", pairs, settings),
+        **mean_ratio("dense_speedup", pairs, settings),
+        **mean_ratio("ratio", pairs, settings),
+    }
+
+
+def _share(accepted: pd.Series, drafted: pd.Series) -> float:
+    counted = accepted.notna().all() and drafted.sum() > 0
+    return float(accepted.sum() / drafted.sum()) if counted else np.nan
+
+
+def twin_passes(
+    pass_times: pd.DataFrame,
+    dense_of: Mapping[str, str],
+    sizes: Mapping[str, Size],
+    settings: Statistics,
+) -> pd.DataFrame:
+    """Return what a pass costs each of several twins, one row per model and width.
+
+    `pass_times` is `pass_times.parquet`, `sizes` the models'. Columns:
+
+    - engine, dense (the dense twin, which has rows too), model, width (tokens), repeats.
+    - steps: the pass over that of a single token, in the same repeat; ratio: steps over the dense
+      twin's. Geometric means with intervals, Student's t over repeats.
+    - experts: distinct ones that a pass visits in a layer, as counted; experts_even: as expected of
+      even routing. Null if dense.
+    """
+    passes = pass_times[pass_times["outputs"] == Outputs.ALL]
+    keys = ["engine", "repeat"]
+    single = passes[passes["width"] == 1][["model", *keys, "ms"]]
+    passes = passes.merge(single, on=["model", *keys], suffixes=("", "_single"))
+    # A repeat is a block, and all passes are over one text.
+    passes = passes.assign(
+        steps=passes["ms"] / passes["ms_single"], block=passes["repeat"], prompt="passage"
+    )
+    twins = {**dense_of, **{dense: dense for dense in dense_of.values()}}
+    of_twins = passes[passes["model"].isin(twins)]
+    of_twins = of_twins.assign(dense=of_twins["model"].map(twins))
+    dense = passes[["model", *keys, "width", "steps"]]
+    dense = dense.rename(columns={"model": "dense", "steps": "dense_steps"})
+    pairs = of_twins.merge(dense, on=["dense", *keys, "width"], validate="m:1")
+    pairs = pairs.assign(ratio=pairs["steps"] / pairs["dense_steps"])
+    # A family needs two members.
+    pairs = pairs[pairs.groupby("dense")["model"].transform("nunique") > 1]
+    rows = [
+        dict(zip(("engine", "dense", "model", "width"), key, strict=True))
+        | {
+            "repeats": members["repeat"].nunique(),
+            **mean_ratio("steps", members, settings),
+            **mean_ratio("ratio", members, settings),
+            "experts": members["experts"].astype(float).mean(),
+            "experts_even": _evenly(sizes.get(str(key[2])), members["width"].iloc[0]),
+        }
+        for key, members in pairs.groupby(["engine", "dense", "model", "width"])
+    ]
+    return pd.DataFrame(rows, columns=PASS_COLUMNS)
+
+
+def _evenly(size: Size | None, width: int) -> float:
+    return size.evenly_visited(width) if size and size.experts else np.nan

@@ -1,0 +1,63 @@
+# Compiles llama.cpp in half the time; it includes this file at its `project` command.
+#
+# Kernels, and all that runs for every token, keep llama.cpp's own flags, also what sends it (JSON,
+# HTTP). Chat parsers, pictures, tools and command lines are hardly optimized. Sources are merged, so that headers are parsed
+# less often. A source that no pattern names is compiled as llama.cpp does.
+
+# Nothing here is reached over HTTPS, and the warnings are not ours.
+option(LLAMA_OPENSSL "" OFF)
+option(LLAMA_ALL_WARNINGS "" OFF)
+
+# Compiles the sources of a target whose names match a pattern as one, with further options.
+function(merge target name pattern)
+    if(NOT TARGET ${target})
+        return()
+    endif()
+    get_target_property(sources ${target} SOURCES)
+    get_target_property(folder ${target} SOURCE_DIR)
+    get_target_property(build ${target} BINARY_DIR)
+    list(FILTER sources INCLUDE REGEX "${pattern}")
+    list(FILTER sources INCLUDE REGEX "\\.cpp$")
+    if(NOT sources)
+        return()
+    endif()
+    set(text "")
+    foreach(source IN LISTS sources)
+        get_filename_component(source "${source}" ABSOLUTE BASE_DIR "${folder}")
+        string(APPEND text "#include \"${source}\"\n")
+        set_source_files_properties(
+            "${source}" TARGET_DIRECTORY ${target} PROPERTIES HEADER_FILE_ONLY ON
+        )
+    endforeach()
+    set(merged "${build}/${target}-${name}.cpp")
+    file(CONFIGURE OUTPUT "${merged}" CONTENT "${text}" @ONLY)
+    target_sources(${target} PRIVATE "${merged}")
+    set_source_files_properties(
+        "${merged}"
+        TARGET_DIRECTORY ${target}
+        PROPERTIES COMPILE_OPTIONS "${ARGN}" SKIP_UNITY_BUILD_INCLUSION ON
+    )
+endfunction()
+
+function(merge_all)
+    set(hardly -O1)
+    # The library's name in November and in March of 2026.
+    foreach(common llama-common common)
+        merge(${common} chat "^(chat-|peg-parser)|parsers/" ${hardly})
+        merge(${common} json "^(chat\\.|download|jinja/[^v]|json-)")
+        merge(${common} value "^jinja/value" ${hardly}) # specializes what others instantiate
+        merge(${common} start "^(arg|console|debug|fit|hf-cache|preset|regex-)" ${hardly})
+    endforeach()
+    merge(mtmd models "^models/" ${hardly})
+    merge(mtmd media "^(clip|mtmd)(-audio|-image)?\\." ${hardly})
+    merge(mtmd helper "^mtmd-helper" ${hardly}) # refuses the headers of the others
+    merge(server-context tokens "^server-(common|context|queue|stream|task)")
+    merge(server-context tools "^server-(chat|mcp|schema|tools)" ${hardly})
+    foreach(server llama-server-impl llama-server)
+        merge(${server} http "^server")
+    endforeach()
+    merge(cpp-httplib http ".")
+endfunction()
+
+# At the end of the top folder, where all targets exist.
+cmake_language(DEFER CALL merge_all)

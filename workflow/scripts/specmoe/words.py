@@ -1,0 +1,25 @@
+"""How numbers are put into words, in every text for people. Imports no room."""
+
+
+def counted(count: int | str, noun: str, several: str | None = None) -> str:
+    """Return a count with its noun: `1 suite`, `2 suites`; `several` is an irregular plural.
+
+    A count that is text is printed as it is, with the spaces between its groups of digits.
+    """
+    return f"{count} {noun if str(count) == '1' else several or f'{noun}s'}"
+
+
+def verb(count: int, one: str = "is", several: str = "are") -> str:
+    """Return the form of a verb that goes with a count: `is`, `are`."""
+    return one if count == 1 else several
+
+
+def later(
+    ratio: float,
+    late: str = "{}% later",
+    early: str = "{}% earlier",
+    same: str = "at the same time",
+) -> str:
+    """Return how much later something comes that takes so many times as long: `44% later`."""
+    percent = round(100 * (ratio - 1))
+    return (late if percent > 0 else early if percent else same).format(abs(percent))
