@@ -70,10 +70,11 @@ class OfModels(Predicate):
         """Return what its comparisons say."""
         marked = table(analysis, "marked")
         impossible = marked[marked["impossible"] > 0].to_dict("records")
+        comparisons = list(self._compare(analysis))
         return conclude(
-            list(self._compare(analysis)),
+            comparisons,
             self.agree,
-            self._missing(analysis),
+            "" if comparisons else self._missing(analysis),
             level_of(analysis),
             self.share,
             partial(_is_among, cells=impossible),
