@@ -159,7 +159,13 @@ _kept = lru_cache(maxsize=1)
 
 def records(frame: pd.DataFrame) -> list[Record]:
     """Return the rows of a frame, each as a dict from column to value."""
-    return [{str(key): value for key, value in row.items()} for row in frame.to_dict("records")]
+    # As `to_dict` does, whose rows take twice the time.
+    columns = [
+        column.to_numpy(object, na_value=None) if column.dtype == "Int64" else column.tolist()
+        for _, column in frame.items()
+    ]
+    names = [*map(str, frame.columns)]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def table(analysis: Analysis, name: str) -> pd.DataFrame:
