@@ -15,7 +15,7 @@ from specmoe.config.audit import AuditSettings
 from specmoe.errors import SchemaError
 from specmoe.models.sizes import Size
 
-# Arrow's strings suit long columns; on tables as short as these each operation takes twice the time.
+# Arrow's strings suit long columns; on tables as short as these they take more time.
 pd.set_option("mode.string_storage", "python")
 
 
