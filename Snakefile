@@ -54,7 +54,6 @@ include: "rules/published.smk"
 include: "rules/audit.smk"
 include: "rules/analysis.smk"
 include: "rules/paper.smk"
-include: "rules/share.smk"
 include: "rules/site.smk"
 
 
@@ -72,14 +71,14 @@ localrules:
 rule tables:
     """Render the paper's tables and numbers."""
     input:
-        TABLE_FILES,
+        "paper/tables",
         "paper/macros.tex",
 
 
 rule figures:
     """Plot the paper's figures."""
     input:
-        FIGURE_FILES,
+        "paper/figures",
 
 
 rule paper:
@@ -88,7 +87,6 @@ rule paper:
     input:
         rules.tables.input,
         rules.figures.input,
-        rules.render_share.output,
         # Without TeX the paper is its tables, figures and numbers.
         lambda wildcards: [] if missing_tex() else PDF_FILES,
 
@@ -103,7 +101,6 @@ rule site:
     """Measure missing runs; render the page, results/<campaign>/site/index.html."""
     input:
         rules.render_site.output,
-        rules.render_share.output,
 
 
 rule runs:

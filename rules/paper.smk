@@ -5,112 +5,105 @@ PAPER = Path(shipped("paper"))
 # The columns, headings and notes of all tables.
 TABLES_YAML = PAPER / "tables.yaml"
 TABLES = yaml.load(TABLES_YAML.read_text(encoding="utf-8"), yaml.CSafeLoader)["tables"]
-TABLE_FILES = expand("paper/tables/{table}.tex", table=TABLES)
-CAPTIONS = {caption.stem: caption for caption in sorted(PAPER.glob("captions/*.rst"))}
-FIGURE_FILES = expand(
-    "paper/figures/{figure}.{end}", figure=CAPTIONS, end=["pdf", "png"]
-)
-# TeX switches that leave out figures without data.
-FIGURE_SWITCHES = "paper/figures/switches.tex"
+CAPTIONS = {
+    file.stem: file.read_text(encoding="utf-8")
+    for file in sorted(PAPER.glob("captions/*.rst"))
+}
 DOCUMENTS = ["main", "supplement"]
 PDF_FILES = expand("paper/{document}.pdf", document=DOCUMENTS)
 
 
-rule claim_paper:
-    """Claim paper/ for this campaign, and keep the files of another one that are rendered there."""
+rule render_paper:
+    """Render tables, numbers and figures: for the paper, for the page and to share."""
     input:
-        script=script("claim_paper"),
-        # paper/ changes hands only when there is something to render.
+        script=script("render_paper"),
         analysis="<campaign>/analysis",
+        specifications=TABLES_YAML,
     output:
-        update("paper/campaign.txt"),
+        tables=directory("<campaign>/paper/tables"),
+        figures=report(
+            directory("<campaign>/paper/figures"),
+            patterns=["{figure}.png"],
+            caption=(PAPER / "captions/figures/figure.rst").resolve(),
+            category="Figures",
+            labels=lambda wildcards: {"figure": wildcards.figure.replace("_", " ")},
+        ),
+        macros="<campaign>/paper/macros.tex",
+        page="<campaign>/paper/page_figures.json",
+        cells=report(
+            directory("<campaign>/tables"),
+            patterns=["{table}.csv"],
+            caption=(PAPER / "captions/tables/table.rst").resolve(),
+            category="Tables",
+            labels={"table": "{table}"},
+        ),
+        picture=report(
+            "<campaign>/share/speedup.png",
+            caption=(PAPER / "captions/share/speedup.rst").resolve(),
+            category="To share",
+            labels={"figure": "speedup"},
+        ),
+        answer="<campaign>/share/speedup.md",
     log:
-        "<logs>/claim_paper.log",
+        "<logs>/render_paper.log",
+    benchmark:
+        "<benchmarks>/render_paper.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        code=code("render_paper"),
+        # In the report a figure has its caption, a table the title and the note of the page.
+        captions=CAPTIONS,
+        words={
+            name: {"title": about["title"][0], "note": about["note"][0]}
+            for name, about in TABLES.items()
+        },
+    message:
+        "Rendering tables, numbers and figures"
+    shell:
+        "python {input.script} --analysis {input.analysis}"
+        " --specifications {input.specifications} --tables {output.tables}"
+        " --figures {output.figures} --macros {output.macros} --page {output.page}"
+        " --cells {output.cells} --picture {output.picture} --answer {output.answer}"
+        " 2>&1 | tee {log}"
+
+
+rule fill_paper:
+    """Copy what is rendered of this campaign into paper/, in place of another one's."""
+    input:
+        rules.render_paper.output.tables,
+        rules.render_paper.output.figures,
+        rules.render_paper.output.macros,
+    output:
+        directory("paper/tables"),
+        directory("paper/figures"),
+        "paper/macros.tex",
+        owner="paper/campaign.txt",
+    log:
+        "<logs>/fill_paper.log",
     localrule: True
     conda:
         "../envs/analysis.yaml"
     params:
-        code=code("claim_paper"),
         campaign=CONFIG.campaign.name,
     message:
-        "Claiming paper/ for campaign {params.campaign}"
+        "Filling paper/ with campaign {params.campaign}"
     shell:
-        "python {input.script} --campaign {params.campaign} --results results --out {output}"
-        " 2>&1 | tee {log}"
-
-
-rule render_tables:
-    """Render the paper's tables, and the numbers its text cites."""
-    input:
-        script=script("render_tables"),
-        analysis="<campaign>/analysis",
-        owner="paper/campaign.txt",
-        tables=TABLES_YAML,
-    output:
-        tables=TABLE_FILES,
-        macros="paper/macros.tex",
-    log:
-        "<logs>/render_tables.log",
-    benchmark:
-        "<benchmarks>/render_tables.tsv"
-    conda:
-        "../envs/analysis.yaml"
-    params:
-        code=code("render_tables"),
-        paper=PAPER,
-    message:
-        "Rendering the paper's tables"
-    shell:
-        "python {input.script} --analysis {input.analysis} --paper {params.paper}"
-        " --out paper/tables --macros {output.macros} 2>&1 | tee {log}"
-
-
-rule plot_figures:
-    """Plot the paper's figures."""
-    input:
-        script=script("plot_figures"),
-        analysis="<campaign>/analysis",
-        owner="paper/campaign.txt",
-    output:
-        expand("paper/figures/{figure}.pdf", figure=CAPTIONS),
-        [
-            report(
-                f"paper/figures/{figure}.png",
-                caption=caption.resolve(),
-                category="Figures",
-                labels={"figure": figure.replace("_", " ")},
-            )
-            for figure, caption in CAPTIONS.items()
-        ],
-        switches=FIGURE_SWITCHES,
-    log:
-        "<logs>/plot_figures.log",
-    benchmark:
-        "<benchmarks>/plot_figures.tsv"
-    conda:
-        "../envs/analysis.yaml"
-    params:
-        code=code("plot_figures"),
-    message:
-        "Plotting the paper's figures"
-    shell:
-        "python {input.script} --analysis {input.analysis} --out paper/figures"
-        " --switches {output.switches} 2>&1 | tee {log}"
+        "(cp -R {input} paper/ && echo {params.campaign} > {output.owner}) 2>&1 | tee {log}"
 
 
 rule render_pdf:
     """Compile the paper, or its supplement."""
     input:
-        FIGURE_FILES,
-        FIGURE_SWITCHES,
-        TABLE_FILES,
         script=script("render_pdf"),
-        bibliography=PAPER / "references.bib",
         document=PAPER / "{document}.tex",
-        macros="paper/macros.tex",
-        preamble=PAPER / "preamble.tex",
+        parts=[
+            PAPER / "references.bib",
+            PAPER / "preamble.tex",
+            *rules.fill_paper.input,
+        ],
     output:
-        "paper/{document}.pdf",
+        "<campaign>/paper/{document}.pdf",
     log:
         text="<logs>/render_pdf/{document}.log",
         tex="<logs>/render_pdf/{document}.tex.log",
@@ -126,5 +119,23 @@ rule render_pdf:
         "Compiling {output}"
     shell:
         "python {input.script} --document {input.document} --log {log.tex} --out {output}"
-        " --parts {input.preamble} {input.bibliography} {input.macros} paper/tables paper/figures"
-        " 2>&1 | tee {log.text}"
+        " --parts {input.parts} 2>&1 | tee {log.text}"
+
+
+rule fill_pdf:
+    """Copy the campaign's PDFs into paper/."""
+    input:
+        # It is the campaign's own by then.
+        owner="paper/campaign.txt",
+        pdf=expand("<campaign>/paper/{document}.pdf", document=DOCUMENTS),
+    output:
+        PDF_FILES,
+    log:
+        "<logs>/fill_pdf.log",
+    localrule: True
+    conda:
+        "../envs/analysis.yaml"
+    message:
+        "Copying the PDFs into paper/"
+    shell:
+        "cp {input.pdf} paper/ 2>&1 | tee {log}"

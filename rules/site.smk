@@ -8,6 +8,7 @@ rule render_site:
         analysis="<campaign>/analysis",
         captions=sorted(PAPER.glob("captions/*.rst")),
         citation=shipped("CITATION.cff"),
+        figures=rules.render_paper.output.page,
         sources=sorted(PAPER.glob("site/*.*")),
         tables=TABLES_YAML,
         trace=(
@@ -30,6 +31,6 @@ rule render_site:
     message:
         "Rendering the page {output.page}"
     shell:
-        "python {input.script} --analysis {input.analysis} --paper {params.paper}"
-        " --citation {input.citation} --trace {input.trace}"
+        "python {input.script} --analysis {input.analysis} --figures {input.figures}"
+        " --paper {params.paper} --citation {input.citation} --trace {input.trace}"
         " --data {output.data} --out {output.page} 2>&1 | tee {log}"

@@ -27,4 +27,4 @@ def rows(name, analysis):
 
 def latex(name, analysis):
     """Return a table as LaTeX."""
-    return render_table(name, analysis, ROOT / "paper")
+    return render_table(name, analysis, SPECIFICATIONS)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from specmoe.dependencies import _imported, digest_of_modules, files_of
+from specmoe.dependencies import _read, digest_of_modules, files_of
 
 
 def names(root, script):
@@ -93,7 +93,7 @@ def modules(tmp_path):
 
     def digest():
         files_of.cache_clear()
-        _imported.cache_clear()
+        _read.cache_clear()
         digest_of_modules.cache_clear()
         return digest_of_modules(tmp_path / "go.py", without=(package / "errors.py",))
 

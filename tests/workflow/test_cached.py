@@ -20,9 +20,8 @@ from ..unit.published_study import CSV, needs_csv
 from .conftest import SOUND, files_of, pages, untimed_verdicts
 from .test_workflow import jobs
 
-RENDERED = {"analyse_runs", "audit_runs", "plot_figures", "record_config", "render_tables", "paper"}
-RENDERED |= {"claim_paper", "render_share"}
-RENDERED |= set() if missing_tex() else {"render_pdf"}
+RENDERED = {"analyse_runs", "audit_runs", "fill_paper", "record_config", "render_paper", "paper"}
+RENDERED |= set() if missing_tex() else {"fill_pdf", "render_pdf"}
 
 
 @pytest.fixture
@@ -100,16 +99,16 @@ def test_own_campaigns_are_compared_if_this_release_rendered_them(
     newest = results / "mechanism/analysis/side_by_side.parquet"
     kept = newest.read_bytes()
     newest.unlink()
-    table = "paper/tables/side_by_side.tex"
-    refused = rendered(table, fails=True)
+    table = tmp_path / "paper/tables/side_by_side.tex"
+    refused = rendered("tables", fails=True)
     fault = "results/mechanism/analysis/side_by_side.parquet is not there; render that"
     assert f"SchemaError: {fault}" in refused
     assert "Traceback" not in refused
     newest.write_bytes(kept)
-    rendered(table)
-    assert "mechanism" in (tmp_path / table).read_text()
-    rendered(table, compare_with="")
-    assert "Not measured in this campaign" in (tmp_path / table).read_text()
+    rendered("tables")
+    assert "mechanism" in table.read_text()
+    rendered("tables", compare_with="")
+    assert "Not measured in this campaign" in table.read_text()
 
 
 def test_the_synthetic_campaign_passes_every_check_of_the_audit_that_uses_no_times(

@@ -39,7 +39,7 @@ def test_a_module_takes_an_overlay_as_the_command_line_does(tmp_path, root, plac
     assert code == 0, printed
     planned = jobs(printed)
     assert planned["specmoe_measure_block"] > 1
-    assert planned["specmoe_render_tables"] == planned["summary"] == 1
+    assert planned["specmoe_render_paper"] == planned["summary"] == 1
 
 
 def test_a_module_audits_a_shipped_campaign(tmp_path, root):

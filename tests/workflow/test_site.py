@@ -9,17 +9,17 @@ from .conftest import files_of
 from .test_workflow import jobs
 
 
-def test_the_page_needs_the_analysis_and_neither_figures_nor_tables_of_the_paper(
+def test_the_page_needs_the_analysis_and_its_figures_and_leaves_paper_alone(
     snakemake, tmp_path, root
 ):
     overlay = str(root / "resources/campaigns/synthetic/campaign.yaml")
     planned = jobs(snakemake("-n", "site", "--configfile", overlay, folder=tmp_path))
-    expected = {"record_config", "audit_runs", "analyse_runs", "render_site", "render_share"}
+    expected = {"record_config", "audit_runs", "analyse_runs", "render_paper", "render_site"}
     expected |= {"site", "total"}
     assert set(planned) == expected
 
 
-@pytest.mark.parametrize(("rule", "folder"), [("render_site", "site"), ("render_share", "share")])
+@pytest.mark.parametrize(("rule", "folder"), [("render_site", "site"), ("render_paper", "share")])
 def test_the_same_campaign_gives_the_same_bytes(snakemake, synthetic_site, root, rule, folder):
     overlay = ["--configfile", str(root / "resources/campaigns/synthetic/campaign.yaml")]
     assert "Nothing to be done" in snakemake("site", *overlay, folder=synthetic_site)

@@ -68,7 +68,7 @@ def test_help_lists_the_targets_that_people_type_and_no_intermediate_step(snakem
     printed = snakemake("help", folder=tmp_path)
     targets = re.findall(r"^(\w+) +[A-Z].*\.$", printed, re.MULTILINE)
     assert {"plan", "paper", "site", "advise", "suite_B", "pack_campaign"} <= set(targets)
-    assert not {"collect_runs", "record_config", "measure_block", "claim_paper"} & set(targets)
+    assert not {"collect_runs", "record_config", "measure_block", "fill_paper"} & set(targets)
     assert not (tmp_path / "results/m2-ultra/plan.json").exists()  # help makes no plan
 
 
@@ -311,14 +311,21 @@ def test_a_draft_of_another_vocabulary_is_found_before_measuring(tiny, campaign,
     assert not (tmp_path / "results/tiny/blocks").exists()
 
 
-def test_another_campaign_keeps_the_files_that_the_last_one_rendered(measured, tiny, campaign):
-    before = files_of(measured / "paper/tables")
+def test_going_back_to_another_campaign_copies_what_is_rendered_of_it(measured, tiny, campaign):
+    def held():
+        tables, name = (
+            files_of(measured / "paper/tables"),
+            (measured / "paper/campaign.txt").read_text().strip(),
+        )
+        assert tables == files_of(measured / f"results/{name}/paper/tables")
+        return name, tables
+
+    before = held()
     shutil.copytree(measured / "results/tiny", measured / "results/other")
-    tiny["campaign"]["name"] = "other"
-    printed = campaign(tiny, "tables")
-    news = "paper/ now holds campaign other; what was rendered there of campaign tiny is kept in"
-    assert f"{news} results/tiny/paper" in printed
-    assert files_of(measured / "results/tiny/paper/tables") == before
+    campaign(tiny | {"campaign": tiny["campaign"] | {"name": "other"}}, "tables")
+    assert held()[0] == "other"
+    assert jobs(campaign(tiny, "tables")) == {"fill_paper": 1, "tables": 1, "total": 2}
+    assert held() == before
 
 
 def test_a_campaign_is_packed_without_a_demonstration_if_none_is_made(measured, tiny, campaign):

@@ -700,7 +700,7 @@ def test_the_table_has_the_answer_and_the_reason_to_leave_it_off(config, root):
             campaign(setting(4, [39, 40, 41], target="dense_4b"), target="dense_4b"),
         ]
     )
-    text = render_table("advice", shown(runs, config), root / "paper")
+    text = render_table("advice", shown(runs, config), root / "paper/tables.yaml")
     lines = [line for line in text.splitlines() if line.endswith(r"\\")]
     assert r"MoE Q4 & \textbf{switch on} & Draft 0.8B & 4 & 2.00 & [" in lines[1]
     assert r"Dense 4B & leave off at these γ & Draft 0.8B & 4 & 0.80" in lines[2]

@@ -11,11 +11,10 @@ import pandas as pd
 import pytest
 
 from specmoe.claims.judge import judge_claims, read_claims
-from specmoe.figures.figures import FIGURES
+from specmoe.figures.figures import FIGURES, figures_of
 from specmoe.measure.trace_record import Recording
 from specmoe.page import figures, page
 from specmoe.page.data import data_names, write_data
-from specmoe.page.figures import page_figures
 from specmoe.page.page import kind_of, render_page, span
 from specmoe.page.templates import environment
 
@@ -38,6 +37,11 @@ from .test_share import advised
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
 VOID = {"meta", "link", "img", "br", "rect", "path"}
+
+
+def page_figures(analysis):
+    """Return the page's pictures of an analysis."""
+    return figures.page_figures(figures_of(analysis))
 
 
 def page_of(analysis, root, figures=None, recording=None):
@@ -432,11 +436,11 @@ def test_a_long_table_shows_its_first_rows_and_says_so(root, monkeypatch):
 
 def test_the_largest_figures_are_png_where_all_would_make_the_page_heavy(monkeypatch):
     drawn = page_figures(full())
-    sizes = {name: len(picture.address) for name, picture in drawn.items()}
+    sizes = {name: len(picture["address"]) for name, picture in drawn.items()}
     largest = max(sizes, key=sizes.__getitem__)
     monkeypatch.setattr(figures, "MOST_BYTES", sum(sizes.values()) - 1)
     lighter = page_figures(full())
-    png = [name for name, one in lighter.items() if one.address.startswith("data:image/png")]
+    png = [name for name, one in lighter.items() if one["address"].startswith("data:image/png")]
     assert png == [largest]
-    assert lighter[largest].width == drawn[largest].width
+    assert lighter[largest]["width"] == drawn[largest]["width"]
     assert lighter == page_figures(full())

@@ -2,14 +2,15 @@
 
 import re
 from dataclasses import replace
-from io import BytesIO
 
 import pandas as pd
 import pytest
+from matplotlib.image import imread
 
 from specmoe.analysis.advice import ADVICE_COLUMNS
+from specmoe.figures.figures import figures_of, save
 from specmoe.page import share
-from specmoe.page.share import caption, escape, fenced, picture
+from specmoe.page.share import caption, escape, fenced, save_picture
 
 from ..paper_analyses import (
     controlled,
@@ -24,10 +25,10 @@ from ..paper_analyses import (
 from ..rendered_tables import SPECIFICATIONS
 
 
-def drawn(analysis):
-    file = BytesIO()
-    picture(analysis).savefig(file, format="png")
-    return file.getvalue()
+def drawn(analysis, folder):
+    save(figures_of(analysis), folder)
+    save_picture(analysis, folder, folder / "picture.png")
+    return (folder / "picture.png").read_bytes()
 
 
 def advised(analysis, **columns):
@@ -152,15 +153,17 @@ def test_a_name_is_shown_as_text():
 @pytest.mark.parametrize(
     "make", [full, single, controlled, costed, several_methods, several_ways, without_drafts]
 )
-def test_every_campaign_has_a_picture_and_a_table_and_the_same_each_time(make):
+def test_every_campaign_has_a_picture_and_a_table_and_the_same_each_time(make, tmp_path):
     analysis = make()
-    assert drawn(analysis) == drawn(analysis)
+    assert drawn(analysis, tmp_path / "first") == drawn(analysis, tmp_path / "second")
     assert markdown(analysis) == markdown(analysis)
     assert "nan" not in markdown(analysis).lower()
 
 
-def test_the_picture_is_the_figure_with_its_caption_below():
-    figure = picture(full())
-    [text] = figure.texts
-    assert " ".join(text.get_text().split()) == caption(full())
-    assert len(figure.images) == 1
+def test_the_picture_is_the_figure_with_its_caption_below(tmp_path):
+    for name, analysis in (("own", full()), ("other", relabelled(full(), "moe_q4", "Mine"))):
+        drawn(analysis, tmp_path / name)
+    figure = imread(tmp_path / "own/speedup_by_gamma.png")
+    own, other = (imread(tmp_path / f"{name}/picture.png") for name in ("own", "other"))
+    assert (own[: len(figure)] == figure).all()
+    assert (own[len(figure) :] != other[len(figure) :]).any()

@@ -4,14 +4,15 @@ Snakemake tracks a script's own file at best, never its imports. This module nee
 standard library, because the Snakefile calls it while it builds the DAG.
 """
 
-import ast
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 
-from specmoe.files import sha256_of
-
 PACKAGE = "specmoe"
+# `from specmoe.a import b` imports a name from module `a`, or module `b` from room `a`. Parsing the
+# modules would take most of the time of a dry run.
+_IMPORT = re.compile(rf"^ *from ({PACKAGE}[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
 
 
 @cache
@@ -33,7 +34,7 @@ def files_of(script: Path) -> tuple[Path, ...]:
         file = pending.pop()
         if file not in found:
             found.add(file)
-            pending += [root / name for name in _imported(file) if (root / name).is_file()]
+            pending += _read(file, root)[1]
     return tuple(sorted(found))
 
 
@@ -48,20 +49,17 @@ def digest_of_modules(script: Path, without: tuple[Path, ...]) -> str:
     for file in files_of(script):
         if file not in (script, *without):
             name = file.relative_to(script.parent).as_posix()
-            digest.update(f"{name} {sha256_of(file)}\n".encode())
+            digest.update(f"{name} {_read(file, script.parent)[0]}\n".encode())
     return digest.hexdigest()
 
 
 @cache
-def _imported(file: Path) -> tuple[str, ...]:
-    """Return the files that imports of the package may mean, relative to the package's parent.
-
-    `from specmoe.a import b` imports a name from module `a`, or module `b` from room `a`.
-    """
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    names = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == PACKAGE:
-            folder = str(node.module).replace(".", "/")
-            names += [f"{folder}.py", *(f"{folder}/{alias.name}.py" for alias in node.names)]
-    return tuple(names)
+def _read(file: Path, root: Path) -> tuple[str, tuple[Path, ...]]:
+    """Return a file's digest, and the files of the package in `root` that its imports may mean."""
+    text = file.read_bytes()
+    found = []
+    for module, names in _IMPORT.findall(text.decode()):
+        folder = root / module.replace(".", "/")
+        found += [folder.with_suffix(".py")]
+        found += [folder / f"{name}.py" for name in re.findall(r"\w+", names)]
+    return hashlib.sha256(text).hexdigest(), tuple(filter(Path.is_file, found))

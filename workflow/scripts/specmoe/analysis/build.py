@@ -63,7 +63,7 @@ CARD_COLUMNS = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Analysis(TableFolder):
     """The tables of one campaign; later rooms compute no numbers of their own."""
 

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import nnls
 
 from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
 from specmoe.config.schema import Statistics
@@ -143,6 +142,8 @@ def _widest(counts: RunCounts) -> int:
 
 def _solve(equations: _Equations, model: CostModel) -> Array:
     """Return the costs that explain the equations best."""
+    from scipy.optimize import nnls
+
     drafted = equations.work[:, model.draft_costs]
     drafting = (equations.drafting[:, None] * (drafted > 0)).sum(axis=0) / drafted.sum(axis=0)
     rises = _rises(model)

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import brentq
 
 from specmoe.analysis.cost_fit import fit, timed_steps
 from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
@@ -236,6 +235,8 @@ def chance_of_each(gamma: int, accepted: float) -> float:
     `accepted` is the mean number of accepted tokens a round of `gamma`, which is a + a^2 + ... +
     a^gamma for the chance a.
     """
+    from scipy.optimize import brentq
+
     powers = np.arange(1, gamma + 1)
     most = min(max(accepted, 0.0), float(gamma))
     return float(brentq(lambda chance: float((chance**powers).sum()) - most, 0.0, 1.0))

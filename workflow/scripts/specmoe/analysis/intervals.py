@@ -15,7 +15,6 @@ from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 Name = TypeVar("Name", bound=Hashable)
 
@@ -44,6 +43,8 @@ NO_INTERVAL = Interval(math.nan, math.nan)
 
 def student_quantile(degrees: float, confidence: float) -> float:
     """Return Student's two-sided t; `degrees` of freedom need not be whole."""
+    from scipy.special import stdtrit
+
     # As scipy.stats.t.ppf, whose module takes a second to import.
     return float(stdtrit(degrees, (1 + confidence) / 2))
 

@@ -107,8 +107,8 @@ def _headings(analysis: Analysis) -> pd.DataFrame:
     campaign["engine_options"] = campaign["engine_options"].replace("", None)
     if cells.empty:
         return campaign.assign(heading=analysis.name, settings=0)
-    cells["heading"] = _heading_words(cells, analysis)
-    counted = cells.groupby(["heading", *WAY], sort=False).size().reset_index(name="settings")
+    headed = cells.assign(heading=_heading_words(cells, analysis))
+    counted = headed.groupby(["heading", *WAY], sort=False).size().reset_index(name="settings")
     return counted.assign(campaign=analysis.name).merge(
         campaign.drop(columns=WAY), on="campaign", validate="m:1"
     )

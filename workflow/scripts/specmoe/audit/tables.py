@@ -15,10 +15,16 @@ from specmoe.config.audit import AuditSettings
 from specmoe.errors import SchemaError
 from specmoe.models.sizes import Size
 
+# Arrow's strings suit long columns; on tables as short as these they take more time.
+pd.set_option("mode.string_storage", "python")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class TableFolder:
-    """Tables that a later step reads: each field is a frame, `<name>.parquet` of their folder."""
+    """Tables that a later step reads: each field is a frame, `<name>.parquet` of their folder.
+
+    Two are equal only if they are one, so that functions can keep what they made of the last.
+    """
 
     def write(self, folder: Path) -> None:
         """Write each table."""
@@ -36,7 +42,7 @@ class TableFolder:
         return cls(**{name: pd.read_parquet(path) for name, path in tables.items()})
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Audit(TableFolder):
     """What the audit found: `audit_runs`, `summarise_audit`, `count_power`, `required_time`."""
 

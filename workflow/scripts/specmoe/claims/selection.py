@@ -14,6 +14,7 @@ from specmoe.analysis.labelled import (
     length_cells,
     ordered_baselines,
     prompt_cells,
+    records,
     table,
     text_cells,
     usual_cells,
@@ -70,10 +71,11 @@ class OfModels(Predicate):
         """Return what its comparisons say."""
         marked = table(analysis, "marked")
         impossible = marked[marked["impossible"] > 0].to_dict("records")
+        comparisons = list(self._compare(analysis))
         return conclude(
-            list(self._compare(analysis)),
+            comparisons,
             self.agree,
-            self._missing(analysis),
+            "" if comparisons else self._missing(analysis),
             level_of(analysis),
             self.share,
             partial(_is_among, cells=impossible),
@@ -99,7 +101,7 @@ class OfModels(Predicate):
 
     def baselines(self, analysis: Analysis) -> Sequence[TableRow]:
         """Return the rates without a draft of these models, with the models' columns."""
-        return self._among(ordered_baselines(analysis)).to_dict("records")
+        return records(self._among(ordered_baselines(analysis)))
 
 
 class OfCells(OfModels):
@@ -164,12 +166,12 @@ class OfCells(OfModels):
 
     def rows(self, analysis: Analysis) -> Sequence[TableRow]:
         """Return the cells as rows."""
-        return self.select(analysis).to_dict("records")
+        return records(self.select(analysis))
 
     def groups(self, analysis: Analysis, *keys: str) -> list[Sequence[TableRow]]:
         """Return the cells in groups of equal values of `keys`, each in order of γ."""
         cells = self.select(analysis).sort_values("gamma", kind="stable")
-        return [members.to_dict("records") for _, members in cells.groupby(list(keys), sort=False)]
+        return [records(members) for _, members in cells.groupby(list(keys), sort=False)]
 
     def _missing(self, analysis: Analysis) -> str:
         known = self._narrow(self._known(analysis), analysis)

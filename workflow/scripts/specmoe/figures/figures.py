@@ -1,9 +1,10 @@
 """The paper's figures, each from the analysis alone; `save` writes the same bytes every time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from specmoe.analysis.build import Analysis
 from specmoe.figures import (
@@ -25,10 +26,7 @@ from specmoe.figures import (
     twins,
     types,
 )
-from specmoe.figures.style import WIDTH_IN, applied
-
-PNG_DPI = 200
-NOT_MEASURED = "not measured in this campaign"
+from specmoe.figures.style import applied
 
 _MODULES = (
     *(by_parameters, by_gamma, throughput, prompt_lengths, required_time, temperatures, types),
@@ -37,37 +35,41 @@ _MODULES = (
 )
 
 
-def save(figure: Figure, stem: Path) -> None:
-    """Write `<stem>.pdf` and `<stem>.png`; equal figures give equal bytes."""
-    stem.parent.mkdir(parents=True, exist_ok=True)
-    with applied():
-        figure.savefig(f"{stem}.pdf", metadata={"CreationDate": None})
-        figure.savefig(f"{stem}.png", dpi=PNG_DPI)
+def _laid_out(plot: Callable[[Analysis], Figure | None]) -> Callable[[Analysis], Figure | None]:
+    """Return a function that draws in the paper's style, and gives everything its place once."""
 
-
-def drawn(figure: Figure) -> bool:
-    """Return whether a figure shows anything: a figure of what was not measured has no axes."""
-    return bool(figure.axes)
-
-
-def _in_style(plot: Callable[[Analysis], Figure | None]) -> Callable[[Analysis], Figure]:
-    """Return a function that draws in the paper's style, or says that nothing was measured."""
-
-    def draw(analysis: Analysis) -> Figure:
-        with applied():
-            if figure := plot(analysis):
-                return figure
-            empty = Figure(figsize=(WIDTH_IN / 2, 1))
-            empty.text(0.5, 0.5, NOT_MEASURED, ha="center", va="center", style="italic")
-            return empty
+    @applied()
+    def draw(analysis: Analysis) -> Figure | None:
+        if figure := plot(analysis):
+            # As an engine of the figure it would do so for every file.
+            ConstrainedLayoutEngine().execute(figure)
+        return figure
 
     return draw
 
 
-FIGURES: dict[str, Callable[[Analysis], Figure]] = {
-    name.removeprefix("plot_"): _in_style(plot)
+FIGURES: dict[str, Callable[[Analysis], Figure | None]] = {
+    name.removeprefix("plot_"): _laid_out(plot)
     for module in _MODULES
     for name, plot in vars(module).items()
     if name.startswith("plot_")
 }
-"""Every figure by its name: `<name>` is drawn by `plot_<name>` of one of the modules."""
+"""Every figure by its name: `<name>` is drawn by `plot_<name>` of one of the modules.
+
+It is None where the campaign measured nothing that it shows.
+"""
+
+
+def figures_of(analysis: Analysis) -> dict[str, Figure]:
+    """Return the figures that show anything, by name."""
+    drawn = {name: draw(analysis) for name, draw in FIGURES.items()}
+    return {name: figure for name, figure in drawn.items() if figure}
+
+
+@applied()
+def save(figures: Mapping[str, Figure], folder: Path) -> None:
+    """Write `<name>.pdf` and `<name>.png` of each; equal figures give equal bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, figure in figures.items():
+        figure.savefig(folder / f"{name}.pdf", metadata={"CreationDate": None})
+        figure.savefig(folder / f"{name}.png")

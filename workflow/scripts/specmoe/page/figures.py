@@ -7,22 +7,19 @@ largest are PNG.
 from base64 import b64encode
 from collections.abc import Mapping
 from io import BytesIO
-from typing import NamedTuple
+from typing import TypedDict
 
 from matplotlib.figure import Figure
 
-from specmoe.analysis.build import Analysis
-from specmoe.figures.figures import FIGURES, drawn
 from specmoe.figures.style import applied
 
 # Their letters are sized for print; on a screen these are as large as the text around them.
 PIXELS_AN_INCH = 120
 MOST_BYTES = 2_000_000
 """Of all figures together, as SVG; those that go over it are PNG, from the largest on."""
-_SHARPER = 1.5  # a PNG's pixels for one of the page's
 
 
-class Picture(NamedTuple):
+class Picture(TypedDict):
     """A figure as a data URL, and its size in pixels."""
 
     address: str
@@ -30,13 +27,12 @@ class Picture(NamedTuple):
     height: int
 
 
-def page_figures(analysis: Analysis) -> dict[str, Picture]:
-    """Return the figures by name; equal analyses give equal ones."""
-    figures = {name: draw(analysis) for name, draw in FIGURES.items()}
-    shown = {name: figure for name, figure in figures.items() if drawn(figure)}
-    pictures = {name: _svg(figure) for name, figure in shown.items()}
-    for name in _too_large({name: len(one.address) for name, one in pictures.items()}):
-        pictures[name] = _png(shown[name])
+@applied()
+def page_figures(figures: Mapping[str, Figure]) -> dict[str, Picture]:
+    """Return the pictures of figures by name; equal figures give equal ones."""
+    pictures = {name: _picture(figure, "svg+xml", "Date") for name, figure in figures.items()}
+    for name in _too_large({name: len(one["address"]) for name, one in pictures.items()}):
+        pictures[name] = _picture(figures[name], "png", "Software")
     return pictures
 
 
@@ -51,23 +47,10 @@ def _too_large(sizes: Mapping[str, int]) -> list[str]:
     return named
 
 
-def _svg(figure: Figure) -> Picture:
+def _picture(figure: Figure, kind: str, varying: str) -> Picture:
+    """Return a picture of a kind, without the metadata that differ each time."""
     saved = BytesIO()
-    with applied():
-        figure.savefig(saved, format="svg", metadata={"Date": None, "Creator": None})
-    return _picture(figure, "image/svg+xml", saved)
-
-
-def _png(figure: Figure) -> Picture:
-    saved = BytesIO()
-    with applied():
-        figure.savefig(
-            saved, format="png", dpi=_SHARPER * PIXELS_AN_INCH, metadata={"Software": None}
-        )
-    return _picture(figure, "image/png", saved)
-
-
-def _picture(figure: Figure, kind: str, saved: BytesIO) -> Picture:
-    address = f"data:{kind};base64,{b64encode(saved.getvalue()).decode()}"
+    figure.savefig(saved, format=kind.split("+")[0], metadata={varying: None})
+    address = f"data:image/{kind};base64,{b64encode(saved.getvalue()).decode()}"
     width, height = (round(PIXELS_AN_INCH * inches) for inches in figure.get_size_inches())
-    return Picture(address, width, height)
+    return Picture(address=address, width=width, height=height)

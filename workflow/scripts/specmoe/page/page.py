@@ -27,7 +27,6 @@ from specmoe.analysis.labelled_twins import told_twins
 from specmoe.analysis.number_text import shown
 from specmoe.measure.trace_record import Recording
 from specmoe.page.data import data_names
-from specmoe.page.figures import Picture
 from specmoe.page.templates import environment
 from specmoe.page.trace import trace_context
 from specmoe.paper.macro_list import all_macros, of_family, printed_by_study
@@ -40,7 +39,7 @@ MOST_ROWS = 400
 
 def render_page(
     analysis: Analysis,
-    figures: Mapping[str, Picture],
+    figures: Mapping[str, Any],
     recording: Recording | None,
     *,
     paper: Path,
@@ -48,7 +47,7 @@ def render_page(
 ) -> str:
     """Return the page as HTML; the same input gives the same page.
 
-    `figures` are those of `figures.page_figures`, `recording` is the demonstration's, if the
+    `figures` are the pictures of `figures.page_figures`, `recording` is the demonstration's, if the
     campaign has one, `paper` is the folder of the words and templates, `citation` the file
     CITATION.cff.
     """
@@ -162,4 +161,4 @@ def _joined(*files: Path) -> Markup:
 
 
 def _read(path: Path) -> Any:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)

@@ -6,7 +6,6 @@ them without the page.
 
 import re
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 from textwrap import wrap
 
@@ -14,7 +13,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.image import imread
-from numpy.typing import NDArray
 
 from specmoe.analysis.advice import Answer, Controls
 from specmoe.analysis.advice_text import HEADS, about_loops, drafts_with_model
@@ -39,8 +37,7 @@ from specmoe.analysis.number_text import fixed, interval, measured, percent, tho
 from specmoe.audit.finding import Level
 from specmoe.config.draft_labels import method_words
 from specmoe.config.methods import METHODS, Method, methods_of
-from specmoe.figures.figures import FIGURES, PNG_DPI, drawn
-from specmoe.figures.style import WIDTH_IN, applied
+from specmoe.figures.style import PNG_DPI, WIDTH_IN, applied
 from specmoe.paper.macro_list import day, listed
 from specmoe.tables.columns import Kind, TableColumn
 from specmoe.tables.rows import mark_unpaired, short_commits
@@ -83,35 +80,22 @@ def caption(analysis: Analysis) -> str:
 
 
 @applied()
-def picture(analysis: Analysis) -> Figure:
-    """Return the first of `PICTURES` that shows anything, over the campaign's caption."""
-    figures = (FIGURES[name](analysis) for name in PICTURES)
-    shown = next(filter(drawn, figures), None) or Figure(figsize=(WIDTH_IN, _LINE_IN))
-    rows, columns = (pixels := _pixels(shown)).shape[:2]
+def save_picture(analysis: Analysis, figures: Path, path: Path) -> None:
+    """Write the first of `PICTURES` that shows anything over the campaign's caption, as PNG.
+
+    `figures` is the folder of the figures as PNG: a caption in the same figure would move its axes.
+    """
+    files = (figures / f"{name}.png" for name in PICTURES)
+    shown = next(filter(Path.exists, files), None)
+    pixels = imread(shown) if shown else np.ones((1, round(WIDTH_IN * PNG_DPI), 3))
+    rows, columns = pixels.shape[:2]
     lines = wrap(caption(analysis), int(_LETTERS_AN_INCH * columns / PNG_DPI) - 2)
     below = round(PNG_DPI * _LINE_IN * (len(lines) + 1))
-    whole = Figure(figsize=(columns / PNG_DPI, (rows + below) / PNG_DPI), dpi=PNG_DPI)
-    whole.set_layout_engine("none")
+    whole = Figure(figsize=(columns / PNG_DPI, (rows + below) / PNG_DPI))
     whole.figimage(pixels, 0, below)
     words = "\n".join(lines)
     whole.text(0.015, below / 2 / (rows + below), words, va="center", fontsize=_CAPTION_PT)
-    return whole
-
-
-def _pixels(figure: Figure) -> NDArray[np.float32]:
-    """Return a figure's pixels as printed; a caption in the same figure would move its axes."""
-    printed = BytesIO()
-    figure.savefig(printed, format="png", dpi=PNG_DPI)
-    printed.seek(0)
-    image: NDArray[np.float32] = imread(printed)
-    return image
-
-
-def save_picture(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG; equal figures give equal bytes."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with applied():
-        figure.savefig(path, dpi=PNG_DPI)
+    whole.savefig(path)
 
 
 def markdown(analysis: Analysis, specifications: Path) -> str:

@@ -28,7 +28,7 @@ from specmoe.paper.macro_list import (
     predicted,
     widest_passes,
 )
-from specmoe.tables.tables import ROWS
+from specmoe.tables.tables import rows_of
 
 HEADER = "% Made by specmoe from the campaign's analysis; changes are lost when it runs again.\n"
 
@@ -55,7 +55,7 @@ def switches(analysis: Analysis) -> dict[str, bool]:
     campaign = records(analysis.campaign)[0]
     controls = count_check(whole_audit(analysis), "controls")
     widest, imposed = widest_passes(analysis), imposed_cells(analysis)
-    lengths = {name: len(make(analysis).rows) for name, make in ROWS.items()}
+    lengths = {name: len(found.rows) for name, found in rows_of(analysis).items()}
     answers, protocols = set(advised_targets(analysis)["answer"]), campaign["protocol"].split(", ")
     repeats = table(analysis, "spread")["blocks"].max()
     passes = table(analysis, "verification")

@@ -10,7 +10,7 @@ from specmoe.analysis.labelled import Record, records
 from specmoe.analysis.number_text import percent, thousands
 from specmoe.paper.latex import to_latex
 from specmoe.tables.columns import Cell, Kind, TableColumn
-from specmoe.tables.tables import ROWS, Table, read_tables, table_of
+from specmoe.tables.tables import Table, read_tables, rows_of, table_of
 
 NOT_MEASURED = r"""\begin{tabular}{c}
 \toprule
@@ -31,15 +31,15 @@ _LINES_OF_NAMES = "p 0.15"
 _PAIRS = {"mean": r"r@{\,}l", "measured": r"r@{\ }l", "measured_percent": r"r@{\ }l"}
 
 
-def render_table(name: str, analysis: Analysis, paper: Path) -> str:
+def render_table(name: str, analysis: Analysis, specifications: Path) -> str:
     """Return a table as LaTeX; one that says so if the campaign measured nothing of it.
 
-    `paper` is the folder of `tables.yaml`.
+    `specifications` is `paper/tables.yaml`.
     """
-    rows = ROWS[name](analysis)
+    rows = rows_of(analysis)[name]
     if not rows.rows:
         return NOT_MEASURED
-    whole = table_of(read_tables(paper / "tables.yaml")[name], rows, "paper")
+    whole = table_of(read_tables(specifications)[name], rows, "paper")
     table = whole.first(OVER_PAGES if whole.about.long else ON_A_PAGE)
     alignment = "".join(map(_alignment, _narrowed(table)))
     head, body = _head(table.columns, records(analysis.campaign)[0]), _body(table)

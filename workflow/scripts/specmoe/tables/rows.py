@@ -217,8 +217,7 @@ def hardware(analysis: Analysis) -> Rows:
 def speculation(analysis: Analysis) -> Rows:
     """Return the cells of each target; the fastest on the same prompts is marked `best`."""
     cells = text_cells(analysis)
-    cells["best"] = fastest(cells)
-    return Rows(mark_unpaired(cells))
+    return Rows(mark_unpaired(cells.assign(best=fastest(cells))))
 
 
 def drafts(analysis: Analysis) -> Rows:

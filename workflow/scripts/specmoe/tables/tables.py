@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,12 @@ ROWS: dict[str, Callable[[Analysis], Rows]] = {
     if getattr(value, "__annotations__", {}).get("return") is Rows
 }
 """The rows of each table, by its name: the functions of these modules that return `Rows`."""
+
+
+@lru_cache(maxsize=1)
+def rows_of(analysis: Analysis) -> dict[str, Rows]:
+    """Return the rows of every table, which paper and page ask for several times."""
+    return {name: make(analysis) for name, make in ROWS.items()}
 
 
 class Specification(BaseModel):
@@ -102,14 +108,14 @@ def page_tables(analysis: Analysis, path: Path) -> dict[str, Table]:
     """Return the tables that the campaign has rows for, as the page shows them."""
     tables = {}
     for name, about in read_tables(path).items():
-        content = ROWS[name](analysis)
+        content = rows_of(analysis)[name]
         if content.rows:
             tables[name] = table_of(about, content, "page")
     return tables
 
 
 def _read(path: Path) -> Any:
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
 
 
 def _column(entry: Any, shared: dict[str, dict[str, Any]]) -> dict[str, Any]:
