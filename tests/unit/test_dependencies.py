@@ -1,5 +1,6 @@
 """The files a script runs are found, so that an edit to one of them reruns its rule."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -27,6 +28,20 @@ def test_imports_are_followed_through_other_modules(tmp_path):
     (package / "unused.py").write_text("")
     found = [file.name for file in files_of(tmp_path / "go.py")]
     assert sorted(found) == ["a.py", "b.py", "c.py", "d.py", "e.py", "go.py"]
+
+
+def test_what_the_pattern_finds_is_what_python_imports(root):
+    scripts = root / "workflow/scripts"
+    for file in scripts.rglob("*.py"):
+        meant = set()
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module.split(".")[0] == "specmoe":
+                module = scripts / node.module.replace(".", "/")
+                meant |= {module, *(module / alias.name for alias in node.names)}
+            elif isinstance(node, ast.Import):
+                assert not any(alias.name.startswith("specmoe") for alias in node.names)
+        there = {path.with_suffix(".py") for path in meant}
+        assert set(_imported(file, scripts)) == {path for path in there if path.is_file()}, file
 
 
 @pytest.mark.parametrize("clone", ["specmoe", "elsewhere"])
