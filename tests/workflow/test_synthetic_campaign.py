@@ -1,4 +1,4 @@
-"""The synthetic campaign at two repeats, one warm-up and fewer prompts, on a real engine."""
+"""The synthetic campaign with fewer repeats, prompts and targets in a suite, on a real engine."""
 
 import json
 import re
@@ -15,25 +15,29 @@ from ..tex import needs_tex
 from .conftest import pages, untimed_verdicts
 
 REPEATS = 2
-# With the targets alone beside the 48 and 24 runs of B and D.
-STUDY = {"A": 12, "B": 48 + 16, "C": 24, "D": 24 + 8, "F": 12}
-# For two targets and two prompts: the target itself and an unrelated draft, each beside no draft.
-CONTROLS = {"K": 32}
-# On two prompts: a draft model and five kinds of n-grams for both targets, and MTP for the MoE.
-METHODS = {"M": 2 * 2 * 2 * (6 + 7)}
+PROMPTS = ["code", "long_reasoning"]
+SUITES = {
+    "A": {"targets": ["moe_q4"], "prompt_lengths": [64]},
+    "B": {"prompts": PROMPTS},
+    "C": {"targets": ["dense_2b", "dense_9b"], "prompt_lengths": [64]},
+    "D": {"targets": ["dense_9b"], "prompts": PROMPTS},
+    "F": {"prompt_lengths": [32, 1024]},
+    # The MoE itself and an unrelated draft, each beside no draft.
+    "K": {"targets": ["moe_q4"], "prompts": ["code"]},
+    # A draft model, five kinds of n-grams and MTP.
+    "M": {"targets": ["moe_q4"], "prompts": ["code_to_edit"]},
+}
+# With the targets alone beside the 48 and 12 runs of B and D.
+RUNS = {"A": 2, "B": 48 + 16, "C": 4, "D": 12 + 4, "F": 8, "K": 8, "M": 2 * 2 * 7}
 
 
 @pytest.fixture(scope="module")
-def synthetic_folder(snakemake, engine_bin, root, tmp_path_factory) -> Path:
+def synthetic_folder(snakemake, engine_bin, root, module_folder) -> Path:
     """The synthetic campaign's results and paper, measured on the engine the other tests use."""
-    folder = tmp_path_factory.mktemp("synthetic")
     overlay = {
         "campaign": {"engine": "built"},
         "engines": {"built": {"source": "path", "path": str(engine_bin)}},
-        "suites": {
-            **{suite: {"prompts": ["code", "long_reasoning"]} for suite in "BD"},
-            "F": {"prompt_lengths": [32, 256, 1024]},
-        },
+        "suites": SUITES,
         # The threads of an engine wait for each other, and another test process has the other core.
         # It disturbs nearly every run, and no test looks at a time.
         "measurement": {
@@ -41,10 +45,10 @@ def synthetic_folder(snakemake, engine_bin, root, tmp_path_factory) -> Path:
             "gate": {"retries": 0},
         },
     }
-    (folder / "engine.yaml").write_text(yaml.safe_dump(overlay))
-    files = [str(root / "config/synthetic.yaml"), str(folder / "engine.yaml")]
-    snakemake("paper", "--configfile", *files, folder=folder)
-    return folder
+    (module_folder / "engine.yaml").write_text(yaml.safe_dump(overlay))
+    files = [str(root / "config/synthetic.yaml"), str(module_folder / "engine.yaml")]
+    snakemake("paper", "--configfile", *files, folder=module_folder)
+    return module_folder
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +62,7 @@ def speculative(runs) -> pd.DataFrame:
 
 
 def test_all_runs_of_the_study_and_the_controls_are_measured(runs):
-    assert runs["suite"].value_counts().to_dict() == STUDY | CONTROLS | METHODS
+    assert runs["suite"].value_counts().to_dict() == RUNS
     assert (runs["decode_failures"] == 0).all()
     assert all(len(tokens) == 64 for tokens in runs["tokens"])
 
@@ -144,7 +148,7 @@ def test_the_controls_accept_as_they_must_and_the_paper_says_what_the_audit_foun
     audit = pd.read_parquet(synthetic_folder / "results/synthetic/audit/audit.parquet")
     found = audit.loc[audit["check"] == "controls", "verdict"].value_counts().to_dict()
     failed = found.get("fail", 0)
-    assert found["pass"] + failed == len(controls) == 16
+    assert found["pass"] + failed == len(controls) == 4
     macros = (synthetic_folder / "paper/macros.tex").read_text()
     assert rf"\ControlsPassed{'false' if failed else 'true'}" in macros
 
@@ -163,7 +167,7 @@ def test_text_varies(runs):
 def test_repeats_follow_one_another_with_mixed_suites(runs):
     blocks = runs.sort_values("started_at").drop_duplicates("block")
     assert blocks["repeat"].is_monotonic_increasing
-    assert blocks["suite"].ne(blocks["suite"].shift()).sum() > len(STUDY) * 3
+    assert blocks["suite"].ne(blocks["suite"].shift()).sum() > len(SUITES)
 
 
 def test_the_log_of_a_block_has_every_run_and_each_side_its_servers_log(synthetic_folder):
