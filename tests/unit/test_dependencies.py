@@ -2,6 +2,7 @@
 
 import ast
 import re
+import runpy
 import subprocess
 import sys
 
@@ -88,12 +89,14 @@ def test_measuring_imports_nothing_heavy(root):
     assert done.stdout.strip() == "[]"
 
 
-def test_every_script_can_say_what_it_takes(root):
+def test_every_script_can_say_what_it_takes(root, monkeypatch, capsys):
     for script in (root / "workflow/scripts").glob("*.py"):
-        done = subprocess.run(
-            [sys.executable, str(script), "--help"], capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
+        if script.stem == "check_configfiles":
+            continue  # what it is given is snakemake's command line, whose --help is not its own
+        monkeypatch.setattr(sys, "argv", [str(script), "--help"])
+        with pytest.raises(SystemExit, match="0"):
+            runpy.run_path(str(script), run_name="__main__")
+        assert capsys.readouterr().out.startswith(f"usage: {script.name}")
 
 
 @pytest.fixture

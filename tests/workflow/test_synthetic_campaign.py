@@ -1,4 +1,4 @@
-"""The synthetic campaign with fewer repeats, prompts and targets in a suite, on a real engine."""
+"""The synthetic campaign with fewer repeats, settings and tokens, on a real engine."""
 
 import json
 import re
@@ -15,20 +15,21 @@ from ..tex import needs_tex
 from .conftest import pages, untimed_verdicts
 
 REPEATS = 2
-PROMPTS = ["code", "long_reasoning"]
+N_PREDICT = 48
+DRAFTED = {"gammas": [4, 16], "prompts": ["code", "long_reasoning"]}
 SUITES = {
     "A": {"targets": ["moe_q4"], "prompt_lengths": [64]},
-    "B": {"prompts": PROMPTS},
+    "B": DRAFTED,
     "C": {"targets": ["dense_2b", "dense_9b"], "prompt_lengths": [64]},
-    "D": {"targets": ["dense_9b"], "prompts": PROMPTS},
+    "D": {"targets": ["dense_9b"], **DRAFTED},
     "F": {"prompt_lengths": [32, 1024]},
     # The MoE itself and an unrelated draft, each beside no draft.
     "K": {"targets": ["moe_q4"], "prompts": ["code"]},
     # A draft model, five kinds of n-grams and MTP.
     "M": {"targets": ["moe_q4"], "prompts": ["code_to_edit"]},
 }
-# With the targets alone beside the 48 and 12 runs of B and D.
-RUNS = {"A": 2, "B": 48 + 16, "C": 4, "D": 12 + 4, "F": 8, "K": 8, "M": 2 * 2 * 7}
+# With the targets alone beside the 32 and 8 runs of B and D.
+RUNS = {"A": 2, "B": 32 + 16, "C": 4, "D": 8 + 4, "F": 8, "K": 8, "M": 2 * 2 * 7}
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def synthetic_folder(snakemake, engine_bin, root, module_folder) -> Path:
         # The threads of an engine wait for each other, and another test process has the other core.
         # It disturbs nearly every run, and no test looks at a time.
         "measurement": {
-            **{"repeats": REPEATS, "warmups": 1, "threads": 1},
+            **{"repeats": REPEATS, "n_predict": N_PREDICT, "warmups": 1, "threads": 1},
             "gate": {"retries": 0},
         },
     }
@@ -64,16 +65,16 @@ def speculative(runs) -> pd.DataFrame:
 def test_all_runs_of_the_study_and_the_controls_are_measured(runs):
     assert runs["suite"].value_counts().to_dict() == RUNS
     assert (runs["decode_failures"] == 0).all()
-    assert all(len(tokens) == 64 for tokens in runs["tokens"])
+    assert all(len(tokens) == N_PREDICT for tokens in runs["tokens"])
 
 
 def test_every_speculative_run_has_its_baseline_and_their_common_prefix(runs, speculative):
     baselines = runs.set_index("run").loc[speculative["baseline"]].reset_index()
     for column in ("block", "target", "prompt", "pass", "repeat", "n_prompt", "arrangement"):
         assert (baselines[column].to_numpy() == speculative[column].to_numpy()).all()
-    assert speculative["common_prefix"].between(0, 64).all()
+    assert speculative["common_prefix"].between(0, N_PREDICT).all()
     unquantized = speculative[speculative["target"] == "dense_9b"]
-    assert (unquantized["common_prefix"] == 64).all()
+    assert (unquantized["common_prefix"] == N_PREDICT).all()
 
 
 def test_every_row_obeys_the_engines_arithmetic(runs, speculative):
@@ -96,12 +97,12 @@ def test_acceptance_falls_with_gamma_and_is_higher_for_the_larger_draft(speculat
     cells = speculative[speculative["suite"].isin(["B", "D"])]
     sums = cells.groupby(["target", "draft", "gamma"])[["accepted", "drafted"]].sum()
     rate = (sums["accepted"] / sums["drafted"]).unstack("gamma")
-    assert (rate[4] > rate[8]).all()
-    assert (rate[8] > rate[16]).all()
+    assert (rate[4] > rate[16]).all()
     assert rate.to_numpy().min() > 0.05
     assert rate.to_numpy().max() < 0.95
     for target in ("moe_q4", "moe_q8"):
-        assert (rate.loc[(target, "draft_2b")] > rate.loc[(target, "draft_0.8b")]).all()
+        small, large = (sums.loc[target, draft].sum() for draft in ("draft_0.8b", "draft_2b"))
+        assert large["accepted"] / large["drafted"] > small["accepted"] / small["drafted"]
 
 
 def test_every_repeat_gives_the_same_tokens(runs):
@@ -174,13 +175,13 @@ def test_the_log_of_a_block_has_every_run_and_each_side_its_servers_log(syntheti
     logs = synthetic_folder / "results/synthetic/logs/measure_block/B/moe_q4/draft_2b"
     lines = (logs / "r0.log").read_text().splitlines()
     lines = [line for line in lines if not line.startswith("attempt ")]  # the machine was disturbed
-    assert len(lines) == 8
+    assert len(lines) == 6
     assert all(
-        re.fullmatch(rf"run {i} of 8: \S+: [\d.]+ s, [\d.]+ tok/s(, acceptance [\d.]+%)?", line)
+        re.fullmatch(rf"run {i} of 6: \S+: [\d.]+ s, [\d.]+ tok/s(, acceptance [\d.]+%)?", line)
         for i, line in enumerate(lines, start=1)
     )
     servers = {path.name for path in logs.glob("r0.server.*")}
-    assert servers == {f"r0.server.{side}.log" for side in ("alone", "g4", "g8", "g16")}
+    assert servers == {f"r0.server.{side}.log" for side in ("alone", "g4", "g16")}
 
 
 @needs_tex

@@ -18,8 +18,8 @@ from specmoe.paper.macros import macros
 
 from ..paper_analyses import (
     MODELS,
-    analysis_of,
     baseline_runs,
+    cells_of,
     costed,
     full,
     several_ways,
@@ -91,7 +91,7 @@ def with_baselines(rows: Iterable[dict]):
 def campaign(*groups, **tables):
     """Return the analysis of groups of rows with their baselines; `tables` replace its own."""
     rows = with_baselines([row for group in groups for row in group])
-    return replace(analysis_of(rows), **({"models": ALL_MODELS} | tables))
+    return replace(cells_of(rows), **({"models": ALL_MODELS} | tables))
 
 
 def judged(analysis, predicate, **parameters):
