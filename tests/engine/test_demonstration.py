@@ -151,8 +151,6 @@ HYBRID = [
 ]
 FULL = [
     {"method": "draft", "drafts": ["full_draft_f16"]},
-    {"method": "mtp"},
-    {"method": "ngram-cache"},
     {"method": ["ngram-simple", "mtp"], "n_match": [2]},
 ]
 
