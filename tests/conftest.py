@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -54,9 +54,25 @@ def merge(into: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
     return into
 
 
+def linked(file: str | Path, to: str | Path) -> None:
+    """Give a file a second name, or copy it where the file system has no such thing."""
+    try:
+        os.link(file, to)
+    except OSError:
+        shutil.copy2(file, to)
+
+
 def copied(folder: Path, to: Path) -> Path:
-    """Copy a folder whose files snakemake made, with their times."""
-    return shutil.copytree(folder, to, dirs_exist_ok=True, symlinks=True)
+    """Copy a folder whose files snakemake made, with their times.
+
+    Models and engines, which are most of its 75 MB, are linked: no test writes into one.
+    """
+
+    def copy(file: str, to: str) -> None:
+        large = file.endswith(".gguf") or Path(file).parent.name == "bin"
+        (linked if large else shutil.copy2)(file, to)
+
+    return shutil.copytree(folder, to, dirs_exist_ok=True, symlinks=True, copy_function=copy)
 
 
 @pytest.fixture(scope="session")
@@ -128,6 +144,14 @@ def pass_bench(engine_bin: Path) -> Path:
     with FileLock(ROOT / "results/test_engines.lock"), tempfile.TemporaryFile() as output:
         build_pass_bench(engine_bin.parent, output.fileno())
     return engine_bin.parent / PROGRAM
+
+
+@pytest.fixture(scope="module")
+def module_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for what the tests of a module share; it goes with them, as models are large."""
+    folder = tmp_path_factory.mktemp("module")
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="session")

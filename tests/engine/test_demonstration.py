@@ -22,21 +22,20 @@ TOKENS = 40
 REPEATED = "def mean(values):\n    return sum(values) / len(values)\n\n\n" * 4
 
 
-@pytest.fixture(scope="session")
-def mixture(tmp_path_factory):
+@pytest.fixture(scope="module")
+def mixture(module_folder):
     """A small MoE that begins with the small draft's layers."""
-    path = tmp_path_factory.mktemp("mixture") / "moe.gguf"
+    path = module_folder / "moe.gguf"
     write_model(path, replace(SMALL, layers=8, experts=8, experts_used=2, expert_ffn=256))
     return path
 
 
-@pytest.fixture(scope="session")
-def attention_only(tmp_path_factory):
+@pytest.fixture(scope="module")
+def attention_only(module_folder):
     """A target without recurrent layers, and a draft for it."""
-    folder = tmp_path_factory.mktemp("attention_only")
     for name, layers in (("draft", CORE_LAYERS), ("target", 2 * CORE_LAYERS)):
-        write_attention_only(folder / f"{name}.gguf", layers)
-    return {name: folder / f"{name}.gguf" for name in ("draft", "target")}
+        write_attention_only(module_folder / f"{name}.gguf", layers)
+    return {name: module_folder / f"{name}.gguf" for name in ("draft", "target")}
 
 
 @pytest.fixture
@@ -152,8 +151,6 @@ HYBRID = [
 ]
 FULL = [
     {"method": "draft", "drafts": ["full_draft_f16"]},
-    {"method": "mtp"},
-    {"method": "ngram-cache"},
     {"method": ["ngram-simple", "mtp"], "n_match": [2]},
 ]
 

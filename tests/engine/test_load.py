@@ -41,14 +41,19 @@ def at_once(clients=CLIENTS, **more):
 
 
 @pytest.fixture(scope="module")
-def moe_job(engine_bin, job_in, tmp_path_factory) -> Job:
+def moe_job(engine_bin, job_in, module_folder) -> Job:
     """The job of measuring a small mixture whose first layers are those of the family's draft."""
-    folder = tmp_path_factory.mktemp("moe")
     recipe = replace(SMALL, layers=8, experts=8, experts_used=2, expert_ffn=256)
-    write_model(folder / "half.gguf", recipe)
+    write_model(module_folder / "half.gguf", recipe)
     # In F16, batches may take AMX, whose rounding is another than that of a single row.
-    quantize(engine_bin, folder / "half.gguf", folder / "moe.gguf", "F32", folder / "quantize.log")
-    return replace(job_in(folder), target=folder / "moe.gguf")
+    quantize(
+        engine_bin,
+        module_folder / "half.gguf",
+        module_folder / "moe.gguf",
+        "F32",
+        module_folder / "quantize.log",
+    )
+    return replace(job_in(module_folder), target=module_folder / "moe.gguf")
 
 
 @pytest.fixture(scope="module")

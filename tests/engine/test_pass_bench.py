@@ -35,17 +35,17 @@ PASSES = TimedPasses(
 
 
 @pytest.fixture(scope="module")
-def even(tmp_path_factory) -> Path:
+def even(module_folder) -> Path:
     """An MoE whose router knows no favourites."""
-    path = tmp_path_factory.mktemp("even") / "even.gguf"
+    path = module_folder / "even.gguf"
     write_model(path, MOE)
     return path
 
 
 @pytest.fixture(scope="module")
-def skewed(tmp_path_factory) -> Path:
+def skewed(module_folder) -> Path:
     """The same MoE with larger router weights for the first experts, which then win more often."""
-    path = tmp_path_factory.mktemp("skewed") / "skewed.gguf"
+    path = module_folder / "skewed.gguf"
     write_model(path, MOE)
     for tensor in gguf.GGUFReader(path, "r+").tensors:
         if tensor.name.endswith("ffn_gate_inp.weight"):

@@ -60,11 +60,10 @@ def acceptance_rate(server: Server) -> float:
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("models")
+def models(module_folder: Path) -> dict[str, Path]:
     for name, recipe in RECIPES.items():
-        write_model(folder / f"{name}.gguf", recipe)
-    return {name: folder / f"{name}.gguf" for name in RECIPES}
+        write_model(module_folder / f"{name}.gguf", recipe)
+    return {name: module_folder / f"{name}.gguf" for name in RECIPES}
 
 
 def test_any_text_survives_tokenization(engine_bin, models):

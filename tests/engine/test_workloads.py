@@ -28,12 +28,11 @@ QUESTIONS = [
 
 
 @pytest.fixture(scope="module")
-def chatting(tmp_path_factory) -> dict[str, Path]:
+def chatting(module_folder) -> dict[str, Path]:
     """A draft and a target that end their texts, of which the target has a chat template."""
-    folder = tmp_path_factory.mktemp("chatting")
-    write_model(folder / "target.gguf", replace(CHAT, layers=8))
-    write_model(folder / "draft.gguf", replace(CHAT, chat_template=False))
-    return {name: folder / f"{name}.gguf" for name in ("target", "draft")}
+    write_model(module_folder / "target.gguf", replace(CHAT, layers=8))
+    write_model(module_folder / "draft.gguf", replace(CHAT, chat_template=False))
+    return {name: module_folder / f"{name}.gguf" for name in ("target", "draft")}
 
 
 @pytest.fixture

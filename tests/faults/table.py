@@ -2,7 +2,8 @@
 
 A fault is injected into the folder and the configuration of a small campaign that is measured. Add
 one as a function: its name is the fault's, its decorator has the line. What is refused before the
-first job is `refused`, which takes no snakemake; some such faults are told under snakemake too.
+first job is `refused`, and what the script that reads a file refuses is `unread`: these take no
+snakemake. Some faults of either kind are told under snakemake too.
 """
 
 import json
@@ -79,11 +80,12 @@ class Fault:
 
     inject: Callable[[Scene], None]
     says: str  # regular expression of the line
-    ask: tuple[str, ...]  # empty: it is refused before the first job
-    fails: bool
+    ask: tuple[str, ...] = ()  # empty: it is refused before the first job, or by the script
+    script: str = ""
+    fails: bool = True
     # What the line says to do; then all rows are made. A file that is deleted leaves nothing of its
     # fault behind, so two faults of each kind of file are enough.
-    remedy: Callable[[Scene], Any] | None
+    remedy: Callable[[Scene], Any] | None = None
 
 
 FAULTS: dict[str, Fault] = {}
@@ -98,7 +100,8 @@ def fault(
     """Add a function that injects a fault to the table."""
 
     def add(inject: Callable[[Scene], None]) -> Callable[[Scene], None]:
-        FAULTS[inject.__name__] = Fault(inject, says, ask or ("runs",), fails, remedy)
+        asked = ask or ("runs",)
+        FAULTS[inject.__name__] = Fault(inject, says, asked, fails=fails, remedy=remedy)
         return inject
 
     return add
@@ -108,7 +111,19 @@ def refused(says: str) -> Callable[[Callable[[Scene], None]], Callable[[Scene], 
     """Add a function to the table whose configuration or files are refused before the first job."""
 
     def add(inject: Callable[[Scene], None]) -> Callable[[Scene], None]:
-        FAULTS[inject.__name__] = Fault(inject, says, (), fails=True, remedy=None)
+        FAULTS[inject.__name__] = Fault(inject, says)
+        return inject
+
+    return add
+
+
+def unread(
+    says: str, script: str = "collect_runs"
+) -> Callable[[Callable[[Scene], None]], Callable[[Scene], None]]:
+    """Add a function to the table that damages a file which a script then refuses."""
+
+    def add(inject: Callable[[Scene], None]) -> Callable[[Scene], None]:
+        FAULTS[inject.__name__] = Fault(inject, says, script=script)
         return inject
 
     return add
@@ -554,33 +569,33 @@ def a_record_without_its_last_run(scene: Scene) -> None:
     scene.change_record(lambda record: record["runs"].pop() and None)
 
 
-@fault(r"campaign tiny has \d+ runs? missing \(S/target/draft/r0/")
+@unread(r"campaign tiny has \d+ runs? missing \(S/target/draft/r0/")
 def a_record_without_runs(scene: Scene) -> None:
     scene.change_record(lambda record: record.update(runs=[]))
 
 
-@fault(f"{RECORD} is damaged: .*not unique")
+@unread(f"{RECORD} is damaged: .*not unique")
 def a_record_with_a_run_twice(scene: Scene) -> None:
     scene.change_record(lambda record: record["runs"].append(record["runs"][0]))
 
 
-@fault("model target is 2 different files in this campaign")
+@unread("model target is 2 different files in this campaign")
 def a_record_of_other_weights(scene: Scene) -> None:
     scene.change_record(lambda record: record["provenance"].update(target_sha256="0" * 64))
 
 
-@fault("n_predict is 17, not 16")
+@unread("n_predict is 17, not 16")
 def a_record_of_another_length(scene: Scene) -> None:
     scene.change_record(lambda record: record["block"].update(n_predict=17))
 
 
-@fault(f"{RECORD}.* hold the same runs|and .*{RECORD} hold")
+@unread(f"{RECORD}.* hold the same runs|and .*{RECORD} hold")
 def a_record_of_another_block(scene: Scene) -> None:
     other = next(scene.file("results/tiny/blocks/N").rglob("r0.json"))
     shutil.copy(other, scene.file(RECORD))
 
 
-@fault("this campaign has rows of 2 machines")
+@unread("this campaign has rows of 2 machines")
 def a_record_of_another_machine(scene: Scene) -> None:
     scene.change_record(lambda record: record.update(host="0123456789ab"))
 
@@ -591,53 +606,53 @@ def a_record_cut_short(scene: Scene) -> None:
     scene.file(RECORD).write_text(text[: len(text) // 2])
 
 
-@fault(f"{RECORD} is damaged: it is no JSON; delete it and run snake")
+@unread(f"{RECORD} is damaged: it is no JSON; delete it and run snake")
 def a_record_of_binary_zeros(scene: Scene) -> None:
     scene.file(RECORD).write_bytes(bytes(4096))
 
 
-@fault(f"{RECORD} is damaged: it is not what the workflow wrote")
+@unread(f"{RECORD} is damaged: it is not what the workflow wrote")
 def a_record_that_is_a_list(scene: Scene) -> None:
     scene.change_record(lambda _: [1, 2, 3])
 
 
-@fault(f"{RECORD} is damaged: it is not what the workflow wrote")
+@unread(f"{RECORD} is damaged: it is not what the workflow wrote")
 def a_record_without_its_sides(scene: Scene) -> None:
     scene.change_record(lambda record: record.pop("sides") and None)
 
 
-@fault(f"{RECORD} is damaged: .*drafts of 2147483648 tokens")
+@unread(f"{RECORD} is damaged: .*drafts of 2147483648 tokens")
 def a_record_of_an_endless_draft(scene: Scene) -> None:
     scene.change_record(lambda record: record["sides"][-1].update(ngram_gamma=2**31))
 
 
-@fault(f"{RECORD} is damaged: it is no JSON")
+@unread(f"{RECORD} is damaged: it is no JSON")
 def a_record_with_a_time_that_is_no_number(scene: Scene) -> None:
     scene.change_record(
         lambda record: record["runs"][0]["answer"]["timings"].update(predicted_ms=float("nan"))
     )
 
 
-@fault(f"{RECORD} is damaged: it is not what the workflow wrote")
+@unread(f"{RECORD} is damaged: it is not what the workflow wrote")
 def a_record_with_a_time_of_null(scene: Scene) -> None:
     scene.change_record(
         lambda record: record["runs"][0]["answer"]["timings"].update(predicted_ms=None)
     )
 
 
-@fault(f"{RECORD} is damaged: .*decode_ms.*greater_than")
+@unread(f"{RECORD} is damaged: .*decode_ms.*greater_than")
 def a_record_with_a_negative_time(scene: Scene) -> None:
     scene.change_record(
         lambda record: record["runs"][0]["answer"]["timings"].update(predicted_ms=-1.0)
     )
 
 
-@fault(f"{RECORD} is damaged: it is not what the workflow wrote")
+@unread(f"{RECORD} is damaged: it is not what the workflow wrote")
 def a_record_with_text_for_tokens(scene: Scene) -> None:
     scene.change_record(lambda record: record["runs"][0]["answer"].update(tokens="abc"))
 
 
-@fault(f"{RECORD} is damaged: it is no JSON")
+@unread(f"{RECORD} is damaged: it is no JSON")
 def a_record_nested_without_end(scene: Scene) -> None:
     scene.file(RECORD).write_text("[" * 100_000)
 
@@ -657,12 +672,12 @@ def a_table_cut_short(scene: Scene) -> None:
     scene.file(ROWS).write_bytes(scene.file(ROWS).read_bytes()[:-10])
 
 
-@fault("runs.parquet is not a readable parquet file", AUDIT)
+@unread("runs.parquet is not a readable parquet file", "audit_runs")
 def an_empty_file_for_a_table(scene: Scene) -> None:
     scene.file(ROWS).write_bytes(b"")
 
 
-@fault(r"campaign tiny has \d+ runs? missing", AUDIT)
+@unread(r"campaign tiny has \d+ runs? missing", "audit_runs")
 def a_table_without_rows(scene: Scene) -> None:
     scene.change_rows(lambda rows: rows.slice(0, 0))
 
@@ -672,22 +687,22 @@ def a_table_with_a_row_less(scene: Scene) -> None:
     scene.change_rows(lambda rows: rows.slice(1))
 
 
-@fault("runs.parquet: .*not unique", AUDIT)
+@unread("runs.parquet: .*not unique", "audit_runs")
 def a_table_with_a_row_twice(scene: Scene) -> None:
     scene.change_rows(lambda rows: pa.concat_tables([rows, rows.slice(0, 1)]))
 
 
-@fault("runs.parquet: it has no column 'seed'", AUDIT)
+@unread("runs.parquet: it has no column 'seed'", "audit_runs")
 def a_table_without_a_column(scene: Scene) -> None:
     scene.change_rows(lambda rows: rows.drop_columns(["seed"]))
 
 
-@fault("runs.parquet: its column 'more' is not in the schema", AUDIT)
+@unread("runs.parquet: its column 'more' is not in the schema", "audit_runs")
 def a_table_with_another_column(scene: Scene) -> None:
     scene.change_rows(lambda rows: rows.append_column("more", rows["seed"]))
 
 
-@fault("runs.parquet: column 'decode_ms' is string, not double", AUDIT)
+@unread("runs.parquet: column 'decode_ms' is string, not double", "audit_runs")
 def a_table_with_text_for_times(scene: Scene) -> None:
     def as_text(rows: pa.Table) -> pa.Table:
         place = rows.column_names.index("decode_ms")
@@ -696,7 +711,7 @@ def a_table_with_text_for_times(scene: Scene) -> None:
     scene.change_rows(as_text)
 
 
-@fault("without a time or rate, or a finite one", AUDIT)
+@unread("without a time or rate, or a finite one", "audit_runs")
 def a_table_with_an_infinite_rate(scene: Scene) -> None:
     def infinite(rows: pa.Table) -> pa.Table:
         place = rows.column_names.index("tokens_per_second")
@@ -705,12 +720,12 @@ def a_table_with_an_infinite_rate(scene: Scene) -> None:
     scene.change_rows(infinite)
 
 
-@fault("runs.parquet has schema version 4, this specmoe needs", AUDIT)
+@unread("runs.parquet has schema version 4, this specmoe needs", "audit_runs")
 def a_table_of_an_older_release(scene: Scene) -> None:
     scene.change_rows(lambda rows: rows.replace_schema_metadata({"specmoe_schema": "4"}))
 
 
-@fault("runs.parquet has schema version", AUDIT)
+@unread("runs.parquet has schema version", "audit_runs")
 def a_table_of_a_binary_version(scene: Scene) -> None:
     scene.change_rows(lambda rows: rows.replace_schema_metadata({"specmoe_schema": b"\xff\xfe"}))
 
@@ -718,7 +733,7 @@ def a_table_of_a_binary_version(scene: Scene) -> None:
 # Other files of the campaign.
 
 
-@fault("host.json is damaged: it is no JSON", AUDIT)
+@unread("host.json is damaged: it is no JSON", "audit_runs")
 def a_damaged_description_of_the_machine(scene: Scene) -> None:
     scene.file("results/tiny/host.json").write_text("{")
     scene.file(AUDIT).rename(scene.file("kept"))
@@ -731,7 +746,7 @@ def a_campaign_of_another_machine(scene: Scene) -> None:
     scene.more_repeats()
 
 
-@fault("config.json is damaged: it is not what the workflow wrote", AUDIT)
+@unread("config.json is damaged: it is not what the workflow wrote", "audit_runs")
 def a_damaged_configuration_record(scene: Scene) -> None:
     file = scene.file("results/tiny/config.json")
     file.write_text(file.read_text().replace('"repeats"', '"repetition"'))

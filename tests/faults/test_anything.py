@@ -38,7 +38,7 @@ from .damage import EDITS, damaged
 from .fake_server import SOUND
 
 many = settings(
-    max_examples=int(os.environ.get("SPECMOE_EXAMPLES", "200")),
+    max_examples=int(os.environ.get("SPECMOE_EXAMPLES", "100")),
     suppress_health_check=list(HealthCheck),
 )
 
@@ -137,7 +137,7 @@ def _let_through(column, value):
 
 
 # An example takes a quarter of a second in place of milliseconds.
-@settings(many, max_examples=int(os.environ.get("SPECMOE_EXAMPLES", "40")))
+@settings(many, max_examples=int(os.environ.get("SPECMOE_EXAMPLES", "20")))
 @given(data=st.data())
 def test_rows_of_the_schema_are_audited(data):
     runs = campaign()

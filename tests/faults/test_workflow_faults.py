@@ -1,6 +1,8 @@
 """Every fault of the table, injected into a measured campaign under the real workflow."""
 
 import re
+import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from specmoe.runs.schema import read_runs
 
 from ..conftest import merge
 from .outcome import outcome_of
-from .table import FAULTS, ROWS, Scene
+from .table import AUDIT, FAULTS, ROWS, Scene
 
 
 @pytest.fixture
@@ -29,7 +31,17 @@ def records_of(scene):
     return {file: file.read_bytes() for file in files if file.is_file()}
 
 
-@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if not fault.ask])
+def told(record_property, name, line, ended="said"):
+    """Give the table a line."""
+    record_property("fault", name.replace("_", " "))
+    record_property("ended", ended)
+    record_property("line", line)
+
+
+REFUSED = [name for name, fault in FAULTS.items() if not fault.ask and not fault.script]
+
+
+@pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_measured_is_refused_in_its_line(
     name, scene, study, root, monkeypatch, record_property
 ):
@@ -44,10 +56,35 @@ def test_what_cannot_be_measured_is_refused_in_its_line(
         check_shared(campaign.config, campaign.results)
         check_files(campaign.config, campaign.blocks.values(), campaign.models_folder, root)
     line = f"{refused.type.__name__}: {refused.value}"
-    record_property("fault", name.replace("_", " "))
-    record_property("ended", "said")
-    record_property("line", line)
+    told(record_property, name, line)
     assert re.fullmatch(f".*(?:{fault.says}).*", line)
+
+
+# As rules/collect.smk and rules/audit.smk call them.
+ARGUMENTS = {
+    "collect_runs": "--config results/tiny/config.json --records results/tiny/blocks"
+    f" --again results/tiny/again --out {ROWS}",
+    "audit_runs": f"--runs {ROWS} --config results/tiny/config.json"
+    f" --models results/tiny/models.json --host results/tiny/host.json --out {AUDIT}",
+}
+
+
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.script])
+def test_the_script_that_reads_a_damaged_file_refuses_it_in_its_line(
+    name, scene, root, monkeypatch, record_property
+):
+    fault = FAULTS[name]
+    fault.inject(scene)
+    before = records_of(scene)
+    monkeypatch.chdir(scene.folder)
+    monkeypatch.setattr(sys, "argv", [fault.script, *ARGUMENTS[fault.script].split()])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(root / f"workflow/scripts/{fault.script}.py"), run_name="__main__")
+    line = str(ended.value.code)
+    told(record_property, name, line)
+    assert re.fullmatch(f".*(?:{fault.says}).*", line)
+    assert "does not foresee" not in line
+    assert records_of(scene) == before
 
 
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.ask])
@@ -60,9 +97,8 @@ def test_a_fault_ends_in_its_line_and_loses_no_row(name, scene, root, record_pro
     options = ["--configfile", str(config)]
     found = outcome_of(root / "Snakefile", scene.folder, scene.environment, *fault.ask, *options)
     line = re.search(f".*(?:{fault.says}).*", found.printed)
-    record_property("fault", name.replace("_", " "))
-    record_property("ended", "said" if line and found.word == "silent" else found.word)
-    record_property("line", (line[0] if line else found.line).strip())
+    ended = "said" if line and found.word == "silent" else found.word
+    told(record_property, name, (line[0] if line else found.line).strip(), ended)
     assert line, found.printed
     assert found.word == ("said" if fault.fails else "silent"), found.printed
     after = records_of(scene)

@@ -191,6 +191,34 @@ def analysis_of(rows: list[dict]) -> Analysis:
     runs = pd.DataFrame(rows)
     settings = Statistics()
     compared = with_speedups(runs)
+    core = _cells_of(runs, compared)
+    own = compared[~compared["draft"].isin([*compared["target"], UNRELATED])]
+    cells = core.cells
+    usual = cells[cells["control"] == ""] if len(cells) else cells
+    return replace(
+        core,
+        methods=compare_methods(usual, own, core.drafts),
+        positions=acceptance_by_position(own),
+        accepted_lengths=accepted_lengths(own),
+        chains=chain_counts(own),
+        categories=compare_categories(compared, settings),
+        category_gaps=gaps_between_categories(compared, settings),
+        latency=latency_of_cells(runs, settings),
+        token_gaps=curves_between_tokens(runs),
+        profiles=gains_by_profile(compared, cells, pd.DataFrame(), settings),
+        endings=how_texts_end(runs),
+        required_time=needed_times(runs),
+    )
+
+
+def cells_of(rows: list[dict]) -> Analysis:
+    """Return the analysis of runs with no more than what claims are judged by: half the time."""
+    runs = pd.DataFrame(rows)
+    return _cells_of(runs, with_speedups(runs))
+
+
+def _cells_of(runs: pd.DataFrame, compared: pd.DataFrame) -> Analysis:
+    settings = Statistics()
     of_length = compared["prompt"].str.startswith("passage-").astype(bool)
 
     def summarise(members: pd.DataFrame, *more: str) -> pd.DataFrame:
@@ -208,30 +236,16 @@ def analysis_of(rows: list[dict]) -> Analysis:
         by_prompt["prompt_label"] = by_prompt["prompt"].str.capitalize()
     cells = with_rates_alone(with_texts(summarise(compared), compared), compared)
     cells = cells.assign(prompt_set=named_prompts(cells, runs))
-    own = compared[~compared["draft"].isin([*compared["target"], UNRELATED])]
-    usual = cells[cells["control"] == ""] if len(cells) else cells
-    drafts = list_drafts(runs, lambda model: LABELS.get(model, model))
     return Analysis(
         baselines=summarise_baselines(runs, settings),
         cells=cells,
         sweep=sweep,
         models=MODELS,
-        drafts=drafts,
-        methods=compare_methods(usual, own, drafts),
-        positions=acceptance_by_position(own),
-        accepted_lengths=accepted_lengths(own),
-        chains=chain_counts(own),
+        drafts=list_drafts(runs, lambda model: LABELS.get(model, model)),
         suites=SUITES,
         campaign=CAMPAIGN,
         by_prompt=by_prompt,
-        categories=compare_categories(compared, settings),
-        category_gaps=gaps_between_categories(compared, settings),
-        latency=latency_of_cells(runs, settings),
-        token_gaps=curves_between_tokens(runs),
-        profiles=gains_by_profile(compared, cells, pd.DataFrame(), settings),
-        endings=how_texts_end(runs),
         marked=unmarked(runs),
-        required_time=needed_times(runs),
     )
 
 

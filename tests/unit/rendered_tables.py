@@ -7,11 +7,15 @@ from specmoe.tables import tables
 from ..conftest import ROOT
 
 SPECIFICATIONS = ROOT / "paper/tables.yaml"
+# By the identity of the analysis, which is kept for that.
+_MADE = {}
 
 
 def page_tables(analysis):
-    """Return the page's tables by name."""
-    return tables.page_tables(analysis, SPECIFICATIONS)
+    """Return the page's tables by name; they are made once for an analysis."""
+    if id(analysis) not in _MADE:
+        _MADE[id(analysis)] = analysis, tables.page_tables(analysis, SPECIFICATIONS)
+    return _MADE[id(analysis)][1]
 
 
 def shown(table):

@@ -225,6 +225,7 @@ def test_a_packed_campaign_is_rendered_to_the_same_bytes(
     shutil.copytree(measured / "results/tiny/cached", shipped / "resources/campaigns/tiny")
     sealed = json.loads((measured / "results/tiny/cached/manifest.json").read_text())
     assert "ro-crate-metadata.json" in sealed
+    assert "trace.json" not in sealed  # no demonstration was asked for
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     overlay = str(shipped / "resources/campaigns/tiny/campaign.yaml")
     bare = {key: value for key, value in os.environ.items() if key != "SPECMOE_TEST_ENGINE"}

@@ -13,9 +13,8 @@ RESULTS = "results/tiny"
 
 
 @pytest.fixture(scope="module")
-def printed_and_folder(snakemake, engine_bin, tmp_path_factory):
+def printed_and_folder(snakemake, engine_bin, module_folder):
     """What `plan`, and `advise` with the page, print of one suite at 1 and 2 requests."""
-    folder = tmp_path_factory.mktemp("at_once")
     config = tiny_campaign(engine_bin)
     config["campaign"]["suites"] = ["U"]
     config["measurement"]["repeats"] = 2
@@ -29,8 +28,8 @@ def printed_and_folder(snakemake, engine_bin, tmp_path_factory):
             "concurrency": [1, 2],
         }
     }
-    plan = run_campaign(snakemake, folder, config, "plan")
-    return plan, run_campaign(snakemake, folder, config, "advise", "site"), folder
+    plan = run_campaign(snakemake, module_folder, config, "plan")
+    return plan, run_campaign(snakemake, module_folder, config, "advise", "site"), module_folder
 
 
 def test_each_number_has_its_own_baselines_and_servers(printed_and_folder):

@@ -37,12 +37,7 @@ def test_a_wrong_name_is_reported_before_any_job(tiny, campaign, tmp_path):
     assert not (tmp_path / "results/tiny").exists()
 
 
-def test_a_changed_demonstration_makes_no_measurement_stale(measured, tiny, campaign):
-    tiny["trace"] = {"gamma": 2}
-    assert "Nothing to be done" in campaign(tiny, "paper")
-
-
-def test_a_packed_campaign_includes_its_demonstration(measured, tiny, campaign):
+def test_a_packed_campaign_includes_its_demonstration_and_its_provenance(measured, tiny, campaign):
     for target in ("demo_trace", "pack_campaign"):
         campaign(tiny, target)
     cached = measured / "results/tiny/cached"
@@ -50,6 +45,12 @@ def test_a_packed_campaign_includes_its_demonstration(measured, tiny, campaign):
         measured / "results/tiny/trace.json"
     ).read_bytes()
     assert "trace" not in yaml.safe_load((cached / "campaign.yaml").read_text())
+    made = json.loads((measured / "results/tiny/trace.json").read_text())
+    models = json.loads((measured / "results/tiny/models.json").read_text())
+    assert made["provenance"]["target_sha256"] == models["target"]["sha256"]
+    assert made["provenance"]["draft_sha256"] == models["draft"]["sha256"]
+    host = json.loads((measured / "results/tiny/host.json").read_text())
+    assert made["provenance"]["host"] == host["id"]
 
 
 def test_a_campaign_without_a_draft_has_no_such_target(tiny, campaign):
@@ -67,13 +68,3 @@ def test_a_method_that_loads_no_file_is_shown_without_any_draft(tiny, campaign, 
     assert "Drafts: prompt lookup, γ = 4, n = 1; llama-server's type ngram-simple" in printed
     assert made.provenance.draft_sha256 is None
     assert made.tokens == made.plain_tokens
-
-
-def test_the_record_has_its_provenance(measured, tiny, campaign):
-    campaign(tiny, "results/tiny/trace.json")
-    made = json.loads((measured / "results/tiny/trace.json").read_text())
-    models = json.loads((measured / "results/tiny/models.json").read_text())
-    assert made["provenance"]["target_sha256"] == models["target"]["sha256"]
-    assert made["provenance"]["draft_sha256"] == models["draft"]["sha256"]
-    host = json.loads((measured / "results/tiny/host.json").read_text())
-    assert made["provenance"]["host"] == host["id"]

@@ -16,9 +16,8 @@ TEXT = "cache-type-k=q8_0 cache-type-v=q8_0 n-cpu-moe=2"
 
 
 @pytest.fixture(scope="module")
-def printed_and_folder(snakemake, engine_bin, tmp_path_factory):
+def printed_and_folder(snakemake, engine_bin, module_folder):
     """What `advise` prints of a campaign of one suite, two sets of options and one repeat."""
-    folder = tmp_path_factory.mktemp("options")
     config = tiny_campaign(engine_bin)
     models = config["model_sets"]["tiny"]
     experts = {"experts": 8, "experts_used": 2, "expert_ffn": 256}
@@ -36,8 +35,8 @@ def printed_and_folder(snakemake, engine_bin, tmp_path_factory):
             "engine_options": [{}, ENTRY],
         }
     }
-    plan = run_campaign(snakemake, folder, config, "plan")
-    return plan, run_campaign(snakemake, folder, config, "advise", "site"), folder
+    plan = run_campaign(snakemake, module_folder, config, "plan")
+    return plan, run_campaign(snakemake, module_folder, config, "advise", "site"), module_folder
 
 
 def test_kv_types_experts_on_the_cpu_and_p_min_are_axes_of_one_suite(printed_and_folder):

@@ -24,34 +24,34 @@ PARAMETERS = sum(prod(tensor.shape) for tensor in tensors(MOE))
 
 
 @pytest.fixture(scope="module")
-def python(root, tmp_path_factory) -> Path:
+def python(root, module_folder) -> Path:
     """The Python of llama.cpp's converter."""
-    folder = tmp_path_factory.mktemp("converter")
     requirements = root / "envs/convert.txt"
     torch = re.search(r"^torch==.*\n( +--hash.*\n)+", requirements.read_text(), re.MULTILINE)
-    (folder / "torch.txt").write_text(torch[0].rstrip(" \\\n") + "\n")
+    (module_folder / "torch.txt").write_text(torch[0].rstrip(" \\\n") + "\n")
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
-    pip += ["--requirement", str(folder / "torch.txt"), "--dest", str(folder)]
+    pip += ["--requirement", str(module_folder / "torch.txt"), "--dest", str(module_folder)]
     if subprocess.run(pip, capture_output=True, check=False).returncode:
         pytest.skip("pip is given no index with PyTorch's CPU build")
-    return environment_python(folder / "environment", requirements, folder / "install.log")
+    return environment_python(
+        module_folder / "environment", requirements, module_folder / "install.log"
+    )
 
 
 @pytest.fixture(scope="module")
-def hub(python, root, tmp_path_factory):
+def hub(python, root, module_folder):
     """A hub with a split MoE, a draft, and a Llama in safetensors."""
-    folder = tmp_path_factory.mktemp("hub")
-    with StandIn(folder / "repositories", redirect=True) as hub:
-        write_model(folder / "moe.gguf", MOE)
-        for part in split_model(folder / "moe.gguf", folder / "parts", "moe-BF16", 2):
+    with StandIn(module_folder / "repositories", redirect=True) as hub:
+        write_model(module_folder / "moe.gguf", MOE)
+        for part in split_model(module_folder / "moe.gguf", module_folder / "parts", "moe-BF16", 2):
             hub.add("lab/moe-GGUF", "main", f"BF16/{part.name}", part)
         draft = hub.add("lab/draft-GGUF", "main", "draft-BF16.gguf", b"")
         write_model(draft, DRAFT)
         writer = Path(__file__).with_name("write_llama.py")
         text = root / "resources/prompts/passage.txt"
-        command = [python, writer, folder / "llama", text]
+        command = [python, writer, module_folder / "llama", text]
         subprocess.run(command, check=True, capture_output=True)
-        for file in (folder / "llama").iterdir():
+        for file in (module_folder / "llama").iterdir():
             hub.add("lab/llama", "main", file.name, file)
         yield hub
 

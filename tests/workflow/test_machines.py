@@ -16,14 +16,13 @@ OTHER = "f" * 12
 
 
 @pytest.fixture(scope="module")
-def shared(snakemake, engine_bin, tmp_path_factory):
+def shared(snakemake, engine_bin, module_folder):
     """The folder of a campaign of any machines with two repeats, and its configuration."""
-    folder = tmp_path_factory.mktemp("shared")
     config = tiny_campaign(engine_bin)
     config["campaign"] |= {"suites": ["S"], "hosts": "any"}
     config["measurement"] |= {"repeats": 2, "pass_samples": 0}
-    run_campaign(snakemake, folder, config, "runs", "results/tiny/host.json")
-    return folder, config
+    run_campaign(snakemake, module_folder, config, "runs", "results/tiny/host.json")
+    return module_folder, config
 
 
 def results(folder):

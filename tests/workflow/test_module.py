@@ -3,8 +3,6 @@
 import subprocess
 import sys
 
-import pytest
-
 from .test_workflow import jobs
 
 OTHER = """
@@ -31,9 +29,8 @@ def run(folder, *words):
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("place", ["Snakefile", "workflow/Snakefile"])
-def test_a_module_takes_an_overlay_as_the_command_line_does(tmp_path, root, place):
-    (tmp_path / "Snakefile").write_text(OTHER.format(root=root, place=place))
+def test_a_module_takes_an_overlay_as_the_command_line_does(tmp_path, root):
+    (tmp_path / "Snakefile").write_text(OTHER.format(root=root, place="workflow/Snakefile"))
     (tmp_path / "campaign.yaml").write_text((root / "config/synthetic.yaml").read_text())
     code, printed = run(tmp_path, "-n")
     assert code == 0, printed

@@ -22,21 +22,20 @@ def built_from_source(config, folder, engine_bin):
 
 
 @pytest.fixture(scope="module")
-def timed(snakemake, engine_bin, pass_bench, tmp_path_factory):
+def timed(snakemake, engine_bin, pass_bench, module_folder):
     """A packed campaign of imposed acceptance, and how to run snakemake on it."""
     assert pass_bench.is_file()
-    folder = tmp_path_factory.mktemp("timed")
     config = tiny_campaign(engine_bin)
-    built_from_source(config, folder, engine_bin)
+    built_from_source(config, module_folder, engine_bin)
     config["campaign"]["suites"] = ["S"]
     config["suites"]["S"] |= {"gammas": [1, 4], "imposed_acceptance": [0, 1]}
     config["measurement"] |= {"repeats": 2, "pass_samples": 2, "n_predict": 24}
 
     def run(*args: str) -> str:
-        return run_campaign(snakemake, folder, config, *args)
+        return run_campaign(snakemake, module_folder, config, *args)
 
     run("results/tiny/analysis", "pack_campaign")
-    return folder, run
+    return module_folder, run
 
 
 def test_every_model_is_timed_in_every_repeat_in_its_own_part(timed):

@@ -38,8 +38,6 @@ def slip(snakemake, root, tmp_path):
             ["advise", "--configfile", "config/synthetic.yaml", "no/such.yaml"],
             r"no file no/such\.yaml; .*config/",
         ),
-        (["-n", "suite_Z"], "there is no target 'suite_Z'; did you mean 'suite_"),
-        (["-c0", "-n", "paper"], "--cores 0 leaves no core"),
     ],
 )
 def test_a_slip_on_the_command_line_is_named(slip, args, line):

@@ -10,13 +10,12 @@ from .test_pass_times import built_from_source
 
 
 @pytest.fixture(scope="module")
-def rendered(snakemake, engine_bin, pass_bench, tmp_path_factory):
+def rendered(snakemake, engine_bin, pass_bench, module_folder):
     """The results of a campaign of twins, in a type that is made from a quantized file."""
     assert pass_bench.is_file()
-    folder = tmp_path_factory.mktemp("twins")
     config = tiny_campaign(engine_bin)
-    built_from_source(config, folder, engine_bin)
-    q8 = write_dense(folder / "q8.gguf", kind=gguf.GGMLQuantizationType.Q8_0)
+    built_from_source(config, module_folder, engine_bin)
+    q8 = write_dense(module_folder / "q8.gguf", kind=gguf.GGMLQuantizationType.Q8_0)
     config["model_sets"]["tiny"] = {
         "q8": {"kind": "path", "path": str(q8)},
         "dense": {"kind": "quantize", "source": "q8", "type": "F32"},
@@ -27,11 +26,11 @@ def rendered(snakemake, engine_bin, pass_bench, tmp_path_factory):
     twins = {"title": "Twins", "targets": ["dense", "moe"], "gammas": [1, 4], "prompts": ["code"]}
     config["suites"] = {
         "S": twins | {"drafts": ["q8"]},
-        "N": twins | {"drafts": ["cut"], "imposed_acceptance": [0, 1]},
+        "N": twins | {"drafts": ["cut"], "gammas": [4], "imposed_acceptance": [0, 1]},
     }
     config["measurement"] |= {"repeats": 2, "pass_samples": 2, "n_predict": 24}
-    run_campaign(snakemake, folder, config, "results/tiny/analysis")
-    return folder / "results/tiny"
+    run_campaign(snakemake, module_folder, config, "results/tiny/analysis")
+    return module_folder / "results/tiny"
 
 
 def test_a_draft_is_accepted_alike_and_what_differs_is_in_the_table(rendered):

@@ -2,13 +2,15 @@
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specmoe.audit.checks import CHECKS, summarise_audit
 
 from .test_checks import DRAFT_MS, TARGET_MS, audited, campaign, failures, finding, speculative
 
+# An example audits a campaign, which takes as long as ten of other properties.
+few = settings(max_examples=30)
 RUN = "B/target/draft/g4/r1"
 counts = st.one_of(st.none(), st.integers(0, 100))
 
@@ -57,6 +59,7 @@ def true_runs(draw):
     )
 
 
+@few
 @given(true_runs())
 def test_no_true_run_breaks_a_bound(row):
     audit = audited(campaign(row))
@@ -65,18 +68,21 @@ def test_no_true_run_breaks_a_bound(row):
     assert finding(audit, "draft_time")["verdict"] == "pass"
 
 
+@few
 @given(true_runs(), st.integers(1, 50))
 def test_surplus_accepted_tokens_are_always_caught(row, more):
     row = row | {"accepted": row["accepted"] + more}
     assert "accounting" in failures(audited(campaign(row)))[RUN]
 
 
+@few
 @given(true_runs(), st.integers(1, 50))
 def test_surplus_decodes_are_caught_against_the_baseline(row, more):
     row = row | {"baseline": "P/target/none/r1", "decodes": row["decodes"] + more}
     assert finding(audited(campaign(row)), "accounting")["verdict"] == "fail"
 
 
+@few
 @given(st.floats(10, 5000), st.floats(1, 20))
 def test_a_longer_time_never_breaks_a_bound_that_held(decode_ms, factor):
     def timed(ms):
@@ -89,6 +95,7 @@ def test_a_longer_time_never_breaks_a_bound_that_held(decode_ms, factor):
         assert not (before["verdict"] == "pass" and later["verdict"] == "fail")
 
 
+@few
 @given(
     st.fixed_dictionaries(
         {
@@ -111,6 +118,7 @@ def test_every_row_gets_a_verdict_that_follows_from_its_ratio(change):
     assert audit["why"].str.len().gt(0).all()
 
 
+@few
 @given(st.permutations(range(7)), st.integers(0, 3))
 def test_the_order_of_rows_does_not_matter(order, failures_of_decode):
     runs = campaign(speculative(1, decode_failures=failures_of_decode))
@@ -120,6 +128,7 @@ def test_the_order_of_rows_does_not_matter(order, failures_of_decode):
     pd.testing.assert_frame_equal(shuffled, expected, rtol=1e-12)
 
 
+@few
 @given(st.lists(st.sampled_from([714.0, 1428.0, 60.0]), min_size=3, max_size=3))
 def test_the_summary_adds_up(times):
     rows = [

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -18,8 +19,8 @@ from specmoe.paper.macros import macros
 
 from ..paper_analyses import (
     MODELS,
-    analysis_of,
     baseline_runs,
+    cells_of,
     costed,
     full,
     several_ways,
@@ -91,7 +92,7 @@ def with_baselines(rows: Iterable[dict]):
 def campaign(*groups, **tables):
     """Return the analysis of groups of rows with their baselines; `tables` replace its own."""
     rows = with_baselines([row for group in groups for row in group])
-    return replace(analysis_of(rows), **({"models": ALL_MODELS} | tables))
+    return replace(cells_of(rows), **({"models": ALL_MODELS} | tables))
 
 
 def judged(analysis, predicate, **parameters):
@@ -124,6 +125,12 @@ def audited(**counts):
 @pytest.fixture(scope="module")
 def claims():
     return read_claims(CLAIMS)
+
+
+@cache
+def verdicts_on(make):
+    """Return the verdicts on all claims by one of the usual analyses."""
+    return judge_claims(read_claims(CLAIMS), make())
 
 
 SMALL, LARGE = "draft_0.8b", "draft_2b"
@@ -744,14 +751,14 @@ def test_the_claims_of_abstract_contributions_and_conclusion_are_all_there(claim
 
 @pytest.mark.parametrize("make", [full, single, without_drafts])
 def test_every_campaign_has_a_verdict_on_every_claim(claims, make):
-    rows = judge_claims(claims, make())
+    rows = verdicts_on(make)
     assert rows["claim"].tolist() == list(claims)
     assert rows["why"].str.len().gt(0).all()
     assert not rows["why"].str.contains("nan").any()
 
 
-def test_without_drafts_nothing_of_drafts_is_testable(claims):
-    assert set(judge_claims(claims, without_drafts())["verdict"]) == {NOT_TESTABLE}
+def test_without_drafts_nothing_of_drafts_is_testable():
+    assert set(verdicts_on(without_drafts)["verdict"]) == {NOT_TESTABLE}
 
 
 FAULTS = {
@@ -814,8 +821,7 @@ def test_ways_have_their_own_heading(claims):
 
 
 def test_verdicts_can_be_cited(claims):
-    analysis = full()
-    text = macros(replace(analysis, claims=judge_claims(claims, analysis)))
+    text = macros(replace(full(), claims=verdicts_on(full)))
     counts = dict(re.findall(r"newcommand{\\Claims(\w+)}{(\d+)}", text))
     verdicts = ["Supported", "RestsOnImpossibleRows", "Contradicted", "Inconclusive", "NotTestable"]
     assert sum(int(counts[verdict]) for verdict in verdicts) == len(claims)

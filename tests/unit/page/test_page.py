@@ -62,6 +62,18 @@ def plain(root):
 
 
 @pytest.fixture(scope="module")
+def answered(root):
+    """The page of the usual campaign with an answer."""
+    return page_of(advised(full()), root)
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    """The figures of the usual campaign."""
+    return page_figures(full())
+
+
+@pytest.fixture(scope="module")
 def pictures():
     """A picture for each figure, all the same, for tests of where they stand."""
     [one, *_] = page_figures(single()).values()
@@ -114,17 +126,16 @@ def test_every_campaign_has_a_whole_page(make, root):
     assert set(" ".join(page.attributes("aria-labelledby")).split()) <= set(ids)
 
 
-def test_the_same_analysis_gives_the_same_page_and_pictures(root):
-    figures, again = page_figures(full()), page_figures(full())
-    assert figures == again
-    page = page_of(full(), root, figures)
-    assert page == page_of(full(), root, again)
+def test_the_same_analysis_gives_the_same_page_and_pictures(root, drawn, plain):
+    assert page_figures(full()) == drawn
+    assert page_of(full(), root) == plain
+    page = page_of(full(), root, drawn)
     pictures = re.findall(r'"data:image/svg\+xml;base64,[A-Za-z0-9+/=]+"', page)
-    assert len(pictures) == len(figures)
+    assert len(pictures) == len(drawn)
 
 
-def test_the_demonstration_is_on_the_page_of_a_campaign_that_has_one(root):
-    assert 'class="trace"' not in page_of(full(), root)
+def test_the_demonstration_is_on_the_page_of_a_campaign_that_has_one(root, plain):
+    assert 'class="trace"' not in plain
     page = Reader(page_of(full(), root, recording=recording()))
     assert sum(attrs.get("class") == "trace" for _, attrs in page.elements) == 1
     assert sum(tag == "script" for tag, _ in page.elements) == 1
@@ -141,8 +152,8 @@ def test_nothing_that_was_not_measured_is_on_the_page(root):
     assert 'id="table-baselines"' in page
 
 
-def test_the_page_loads_nothing_and_links_only_to_its_data_and_the_study(root):
-    page = Reader(page_of(full(), root, page_figures(full())))
+def test_the_page_loads_nothing_and_links_only_to_its_data_and_the_study(root, drawn):
+    page = Reader(page_of(full(), root, drawn))
     assert all(address.startswith("data:") for address in page.attributes("src"))
     links = {link for link in page.attributes("href") if not link.startswith(("#", "data/"))}
     assert links == {"data:,", "https://github.com/AtomGradient/speculative-moe-research"}
@@ -151,32 +162,31 @@ def test_the_page_loads_nothing_and_links_only_to_its_data_and_the_study(root):
     assert names == expected
 
 
-def test_the_policy_allows_this_script_and_this_style_and_nothing_else(root):
-    text = page_of(full(), root)
-    heads = [attrs for _, attrs in Reader(text).elements if "http-equiv" in attrs]
+def test_the_policy_allows_this_script_and_this_style_and_nothing_else(plain):
+    heads = [attrs for _, attrs in Reader(plain).elements if "http-equiv" in attrs]
     [policy] = [a["content"] for a in heads if a["http-equiv"] == "Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; img-src data:; ")
     for tag in ("script", "style"):
-        [inline] = re.findall(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        [inline] = re.findall(f"<{tag}>(.*?)</{tag}>", plain, re.DOTALL)
         name = b64encode(sha256(inline.encode()).digest()).decode()
         assert f"{tag}-src 'sha256-{name}'" in policy
-    assert not re.search(r"<[^>]+\s(style|on\w+)=", text)
+    assert not re.search(r"<[^>]+\s(style|on\w+)=", plain)
 
 
-@pytest.mark.parametrize("place", ["label", "suite", "campaign", "chip", "claim"])
-def test_what_a_campaign_is_called_is_shown_and_does_nothing(place, root):
-    note = {"note": HOSTILE, "applies": True, "finding": HOSTILE, "basis": HOSTILE}
-    analysis = {
-        "label": relabelled(full(), "moe_q4", HOSTILE),
-        "suite": replace(full(), suites=full().suites.assign(title=HOSTILE)),
-        "campaign": of_campaign(full(), campaign=HOSTILE),
-        "chip": of_campaign(full(), host_chip=HOSTILE),
-        "claim": replace(full(), method_notes=pd.DataFrame([note])),
-    }[place]
-    harmless, planted = Reader(page_of(full(), root)), Reader(page_of(analysis, root))
-    assert HOSTILE in "".join(planted.words)
+def test_what_a_campaign_is_called_is_shown_and_does_nothing(root, plain):
+    label, suite, campaign, chip, claim = names = [f"{n}{HOSTILE}" for n in range(5)]
+    note = {"note": claim, "applies": True, "finding": claim, "basis": claim}
+    analysis = replace(
+        relabelled(full(), "moe_q4", label),
+        suites=full().suites.assign(title=suite),
+        campaign=full().campaign.assign(campaign=campaign, host_chip=chip),
+        method_notes=pd.DataFrame([note]),
+    )
+    harmless, planted = Reader(plain), Reader(page_of(analysis, root))
+    words = "".join(planted.words)
+    assert [name for name in names if name not in words] == []
     assert sum(tag == "script" for tag, _ in planted.elements) == 1
-    # No attribute that a page without it does not have.
+    # No attribute that a page without them does not have.
     known = {name for _, attrs in harmless.elements for name in attrs}
     assert {name for _, attrs in planted.elements for name in attrs} <= known
 
@@ -235,9 +245,8 @@ def test_results_come_before_explanations_in_every_campaign(make, root, pictures
     assert order == sorted(order)
 
 
-def test_a_card_names_draft_gamma_gain_and_the_line_to_paste(root):
-    text = page_of(advised(full()), root)
-    card = text.partition('<ul class="answers">')[2].partition("</ul>")[0]
+def test_a_card_names_draft_gamma_gain_and_the_line_to_paste(answered):
+    card = answered.partition('<ul class="answers">')[2].partition("</ul>")[0]
     words = " ".join("".join(Reader(f"<ul>{card}</ul>").words).split())
     assert "Draft草稿模型 Draft 0.8B, γ = 8" in words
     assert "1.40 × [1.20, 1.60]" in words
@@ -245,7 +254,7 @@ def test_a_card_names_draft_gamma_gain_and_the_line_to_paste(root):
     assert 'data-answer="switch on"' in card
 
 
-def test_a_card_says_how_far_the_text_repeats_itself_and_what_a_loop_leaves_open(root):
+def test_a_card_says_how_far_the_text_repeats_itself_and_what_a_loop_leaves_open(root, answered):
     shares = {"repetition": 0.95, "looping": 0.97, "past_end": 0.4}
     answer = {"answer": "on for looping text", "command": None}
     reason = "the text loops, so nothing is known of text that does not"
@@ -256,7 +265,7 @@ def test_a_card_says_how_far_the_text_repeats_itself_and_what_a_loop_leaves_open
     assert "repeated 4-grams四元组重复 95 %, in loops循环 97 %, past the end结束之后 40 %" in words
     assert f"{reason}文字在循环" in words
     assert "llama-server" not in words
-    assert "Its text" not in page_of(advised(full()), root)
+    assert "Its text" not in answered
 
 
 def test_a_card_names_a_method_without_a_draft_model_by_its_own_name(root):
@@ -424,18 +433,16 @@ def test_negative_numbers_are_no_formulas(tmp_path):
     assert (tmp_path / "ceilings.csv").read_text() == "value,words\n-1.5,'-1+2\n"
 
 
-def test_a_long_table_shows_its_first_rows_and_says_so(root, monkeypatch):
-    whole = page_of(full(), root)
+def test_a_long_table_shows_its_first_rows_and_says_so(root, monkeypatch, plain):
     monkeypatch.setattr(page, "MOST_ROWS", 2)
     short = page_of(full(), root)
     assert "The first 2 of " in short
     assert "只列前 2 行" in short
-    assert "The first 2 of " not in whole
-    assert short.count("<tr>") < whole.count("<tr>")
+    assert "The first 2 of " not in plain
+    assert short.count("<tr>") < plain.count("<tr>")
 
 
-def test_the_largest_figures_are_png_where_all_would_make_the_page_heavy(monkeypatch):
-    drawn = page_figures(full())
+def test_the_largest_figures_are_png_where_all_would_make_the_page_heavy(monkeypatch, drawn):
     sizes = {name: len(picture["address"]) for name, picture in drawn.items()}
     largest = max(sizes, key=sizes.__getitem__)
     monkeypatch.setattr(figures, "MOST_BYTES", sum(sizes.values()) - 1)
@@ -443,4 +450,3 @@ def test_the_largest_figures_are_png_where_all_would_make_the_page_heavy(monkeyp
     png = [name for name, one in lighter.items() if one["address"].startswith("data:image/png")]
     assert png == [largest]
     assert lighter[largest]["width"] == drawn[largest]["width"]
-    assert lighter == page_figures(full())
