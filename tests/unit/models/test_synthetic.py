@@ -327,10 +327,7 @@ def test_a_model_has_the_chat_template_of_its_recipe_and_else_none(tmp_path):
 
 def table(recipe: Recipe) -> list[TensorInfo]:
     """Return the tensor table of a recipe's file, without drawing a weight."""
-    return [
-        TensorInfo(t.name, int(np.prod(t.shape)), gguf.GGMLQuantizationType[t.dtype], 0)
-        for t in tensors(recipe)
-    ]
+    return [tensor.info for tensor in tensors(recipe)]
 
 
 def true_shape(study: dict[str, Any], model: str) -> Recipe:

@@ -19,17 +19,16 @@ _FIRST_LAYER = "blk.0."
 
 def has_mtp_block(header: Header) -> bool:
     """Return whether a model's file has a block that predicts further tokens."""
-    architecture = header.text("general.architecture")
-    return header.number(f"{architecture}.nextn_predict_layers", 0) > 0
+    return header.number_of_architecture("nextn_predict_layers", 0) > 0
 
 
 def drafts_by(header: Header) -> Method:
     """Return the method that a file is made for; raises ValueError if it is no model."""
-    architecture = header.text("general.architecture")
+    architecture = header.architecture
     names = {tensor.name for tensor in header.tensors}
     if architecture in _BY_ARCHITECTURE:
         return Method.DSPARK if _MARKOV_HEAD in names else _BY_ARCHITECTURE[architecture]
-    return Method.DRAFT if any(map(_is_of_first_layer, names)) else Method.MTP
+    return Method.DRAFT if any(name.startswith(_FIRST_LAYER) for name in names) else Method.MTP
 
 
 def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None:
@@ -47,22 +46,12 @@ def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None
         )
     if method == Method.DRAFT:
         return
-    width, needed = _width(target), _width_of_target(draft)
+    width = target.number_of_architecture("embedding_length")
+    # Of the hidden states that a head reads, which are its target's.
+    needed = draft.number("eagle3.target_hidden_size", 0)
+    needed = needed or draft.number_of_architecture("embedding_length")
     if width != needed:
         raise ModelError(
             f"{file} reads hidden states of {needed} values, and its target's have {width}; choose"
             " the head that was made for this target"
         )
-
-
-def _is_of_first_layer(name: str) -> bool:
-    return name.startswith(_FIRST_LAYER)
-
-
-def _width(model: Header) -> int:
-    return model.number(f"{model.text('general.architecture')}.embedding_length")
-
-
-def _width_of_target(draft: Header) -> int:
-    """Return the width of the hidden states that a head reads."""
-    return draft.number("eagle3.target_hidden_size", 0) or _width(draft)

@@ -17,11 +17,13 @@ from typing import Final
 import gguf
 import numpy as np
 import numpy.typing as npt
+from gguf.quants import quantize
 
 from specmoe.config.models import DraftMethod
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.errors import ModelError
-from specmoe.files import written_whole
+from specmoe.models.gguf_header import TensorInfo
+from specmoe.models.gguf_writer import NewTensor, write_gguf
 from specmoe.models.random_weights import Tensor, draw
 from specmoe.models.synthetic import (
     QUERY_GAIN,
@@ -89,8 +91,7 @@ def write_draft(path: Path, target: Recipe, method: DraftMethod, block_size: int
         draft = _dflash(target, core, _tables(target), block_size)
     else:
         draft = _dspark(target, core, _tables(target), block_size)
-    with written_whole(path) as part:
-        _write(part, target, draft)
+    _write(path, target, draft)
 
 
 def matrix_elements(target: Recipe, method: DraftMethod) -> int:
@@ -357,7 +358,7 @@ def _named(block: str, matrices: dict[str, Matrix]) -> dict[str, Matrix]:
 
 
 def _write(path: Path, recipe: Recipe, draft: _Draft) -> None:
-    writer = gguf.GGUFWriter(path, draft.architecture)
+    writer = gguf.GGUFWriter(None, draft.architecture)
     writer.add_block_count(draft.layers)
     add_shape(writer, recipe, draft.heads, draft.kv_heads)
     writer.add_file_type(int(gguf.LlamaFileType.MOSTLY_F16))
@@ -369,12 +370,10 @@ def _write(path: Path, recipe: Recipe, draft: _Draft) -> None:
             writer.add_uint32(key, value)
         else:
             writer.add_array(key, value)
-    for name, weights in draft.weights.items():
-        stored = weights.astype(np.float16 if weights.ndim > 1 else np.float32)
-        writer.add_tensor(name, np.ascontiguousarray(stored))
-    try:
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_tensors_to_file()
-    finally:
-        writer.close()
+    write_gguf(path, writer, [_new(*tensor) for tensor in draft.weights.items()])
+
+
+def _new(name: str, weights: Matrix) -> NewTensor:
+    kind = gguf.GGMLQuantizationType.F16 if weights.ndim > 1 else gguf.GGMLQuantizationType.F32
+    info = TensorInfo(name, weights.shape[::-1], kind)
+    return NewTensor(info, lambda: [np.ascontiguousarray(quantize(weights, kind))])

@@ -13,7 +13,7 @@ from specmoe.config.models import Family, PathModel
 from specmoe.config.prompt_lines import numbered_lines
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError, ModelError
-from specmoe.files import files_of_model, require_files
+from specmoe.files import require_files
 from specmoe.models.card import ModelCard
 from specmoe.models.drafting import check_fit
 from specmoe.models.gguf import check_family, check_same_vocabulary, read_card
@@ -95,8 +95,8 @@ def _check_pair(block: Block, config: Config, known: Mapping[str, _Known]) -> No
     if target.card.vocabulary_sha256 != draft.card.vocabulary_sha256:
         check_same_vocabulary(target.file, draft.file)
     if block.draft_model in known and not is_ngram(block.methods[-1]):
-        ours, theirs = (read_header(files_of_model(one.file)[0]) for one in (target, draft))
         try:
-            check_fit(ours, theirs, block.methods[-1], draft.file)
+            headers = (read_header(one.file) for one in (target, draft))
+            check_fit(*headers, block.methods[-1], draft.file)
         except ValueError as error:
             raise ModelError(f"{draft.file} for {target.file}: {error} in the metadata") from error
