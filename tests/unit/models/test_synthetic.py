@@ -1,6 +1,5 @@
 """Synthetic models: their weights, how they nest, and their files."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,6 @@ import pytest
 from gguf.quants import dequantize
 
 from specmoe.config.synthetic_recipe import Recipe
-from specmoe.errors import ModelError
-from specmoe.models import synthetic
 from specmoe.models.card import load_cards
 from specmoe.models.gguf import active_parameters, read_card
 from specmoe.models.gguf_header import TensorInfo
@@ -48,18 +45,25 @@ def test_the_same_recipe_gives_the_same_bytes(tmp_path, recipe):
     assert (tmp_path / "one.gguf").read_bytes() == (tmp_path / "two.gguf").read_bytes()
 
 
-def test_another_seed_gives_other_weights(tmp_path):
-    one, two = written(tmp_path, CORE), written(tmp_path, replace(CORE, seed=1))
-    assert not np.array_equal(one["output.weight"], two["output.weight"])
+def same(small, large, *, but=()):
+    """Make sure that the tensors of one model are in another, with the same weights."""
+    for name in small.keys() - set(but):
+        np.testing.assert_array_equal(small[name], large[name], err_msg=name)
 
 
-@pytest.mark.parametrize("dtype", ["F16", "BF16"])
-def test_a_small_model_is_exactly_the_first_layers_of_a_large_one(tmp_path, dtype):
-    small = written(tmp_path, replace(CORE, dtype=dtype))
-    large = written(tmp_path, replace(LARGE, dtype=dtype))
+# A draft of a target with full attention is dense, as the core of an MoE is.
+@pytest.mark.parametrize(
+    ("small", "large"),
+    [
+        (CORE, LARGE),
+        (replace(CORE, dtype="BF16"), replace(LARGE, dtype="BF16")),
+        (replace(FULL, layers=1), FULL_MOE),
+    ],
+)
+def test_a_small_model_is_exactly_the_first_layers_of_a_large_one(tmp_path, small, large):
+    small, large = written(tmp_path, small), written(tmp_path, large)
     assert small.keys() < large.keys()
-    for name, weights in small.items():
-        np.testing.assert_array_equal(weights, large[name], err_msg=name)
+    same(small, large)
 
 
 def test_the_shared_expert_is_the_dense_feed_forward_once_its_gate_has_halved_it(tmp_path):
@@ -76,9 +80,7 @@ def test_the_shared_expert_is_the_dense_feed_forward_once_its_gate_has_halved_it
 
 def test_all_but_the_feed_forward_is_the_same_in_a_dense_model_and_in_a_moe(tmp_path):
     dense, moe = written(tmp_path, LARGE), written(tmp_path, MOE)
-    for name in dense:
-        if "ffn" not in name:
-            np.testing.assert_array_equal(dense[name], moe[name], err_msg=name)
+    same(dense, moe, but=[name for name in dense if "ffn" in name])
 
 
 def test_layers_after_the_core_write_ever_smaller_updates():
@@ -111,22 +113,16 @@ def test_an_mtp_block_is_the_cores_layer_of_full_attention_once_more(tmp_path, r
         np.testing.assert_array_equal(model[block + name], model[layer + name], err_msg=name)
 
 
-@pytest.mark.parametrize("recipe", [LARGE, Q8])
-def test_an_mtp_block_reads_the_embedding_of_the_newest_token(tmp_path, recipe):
-    write_model(tmp_path / "model.gguf", replace(recipe, mtp_blocks=1))
+@pytest.mark.parametrize("recipe", [LARGE, MOE, Q8])
+def test_an_mtp_block_reads_the_newest_tokens_embedding_and_changes_nothing_else(tmp_path, recipe):
+    without, alone = written(tmp_path, recipe), read_card(tmp_path / "model.gguf")
+    with_block = written(tmp_path, replace(recipe, mtp_blocks=1))
+    same(without, with_block)
     found = {t.name: t for t in gguf.GGUFReader(tmp_path / "model.gguf").tensors}
     merge = found[f"blk.{recipe.layers}.nextn.eh_proj.weight"]
     expected = np.hstack([np.eye(CORE.hidden), np.zeros((CORE.hidden, CORE.hidden))])
     np.testing.assert_array_equal(dequantize(merge.data, merge.tensor_type), expected)
-
-
-def test_an_mtp_block_changes_nothing_else_and_is_no_layer_of_the_card(tmp_path):
-    without, with_block = written(tmp_path, MOE), written(tmp_path, replace(MOE, mtp_blocks=1))
-    for name, weights in without.items():
-        np.testing.assert_array_equal(weights, with_block[name], err_msg=name)
-    card = read_card(tmp_path / "model.gguf")
-    write_model(tmp_path / "without.gguf", MOE)
-    alone = read_card(tmp_path / "without.gguf")
+    card = read_card(tmp_path / "model.gguf")  # on which the block is no layer
     assert (card.layers, card.parameters_active) == (alone.layers, alone.parameters_active)
     assert card.parameters_total > alone.parameters_total
 
@@ -173,13 +169,6 @@ def test_with_full_attention_every_layer_has_it_and_the_core_is_dense_in_an_moe_
     assert (dense, routed) == ([0], [1, 2])
 
 
-def test_a_dense_draft_is_the_core_of_an_moe_with_full_attention(tmp_path):
-    small, large = written(tmp_path, replace(FULL, layers=1)), written(tmp_path, FULL_MOE)
-    assert small.keys() < large.keys()
-    for name, weights in small.items():
-        np.testing.assert_array_equal(weights, large[name], err_msg=name)
-
-
 def test_sizes_that_are_multiples_of_256_give_rows_that_every_quantization_can_pack():
     recipe = replace(
         MOE, hidden=256, heads=4, head_size=64, ffn=512, gdn_head_size=128, expert_ffn=256
@@ -197,29 +186,6 @@ def test_a_model_writes_printable_ascii_and_never_the_end_of_text(tmp_path):
     assert vocabulary.tokens[vocabulary.end_of_text] not in can_be_written
     assert "ä" not in can_be_written
     assert not any(token.startswith("<|unused") for token in can_be_written)
-
-
-@pytest.mark.parametrize("dtype", ["F16", "BF16"])
-def test_matrices_are_stored_in_the_recipes_type_and_vectors_in_single_precision(tmp_path, dtype):
-    write_model(tmp_path / "model.gguf", replace(CORE, dtype=dtype))
-    found = gguf.GGUFReader(tmp_path / "model.gguf").tensors
-    types = {tensor.name: tensor.tensor_type.name for tensor in found}
-    assert types["blk.0.ffn_up.weight"] == dtype
-    assert types["blk.0.attn_norm.weight"] == "F32"
-
-
-def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
-    path = tmp_path / "model.gguf"
-    path.write_bytes(b"old")
-
-    def full_disk(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[np.float32]]:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(synthetic, "stored", full_disk)
-    with pytest.raises(ModelError, match=r"not written.*No space left"):
-        write_model(path, CORE)
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(
@@ -257,23 +223,25 @@ def test_a_quantized_model_is_the_network_that_half_precision_stores(tmp_path, r
         np.testing.assert_allclose(weights, full[tensor.name], rtol=2e-3, err_msg=tensor.name)
 
 
-def test_a_q8_0_model_has_every_matrix_in_that_type(tmp_path):
-    write_model(tmp_path / "model.gguf", Q8)
-    card = read_card(tmp_path / "model.gguf")
-    matrices = sum(tensor.dtype == "F16" for tensor in tensors(MOE))
-    assert (card.type, card.tensor_types["Q8_0"]) == ("Q8_0", matrices)
-    assert set(card.tensor_types) == {"F32", "Q8_0"}
-
-
-def test_a_q4_k_model_has_experts_embedding_and_output_in_that_type_and_the_rest_in_q8_0(tmp_path):
-    write_model(tmp_path / "model.gguf", Q4)
-    assert read_card(tmp_path / "model.gguf").type == "Q4_K_S"
-    types = {tensor.name: tensor.dtype for tensor in tensors(Q4) if tensor.dtype != "F32"}
-    four_bit = {name for name, dtype in types.items() if dtype == "Q4_K"}
-    assert four_bit == {
-        name for name in types if "_exps." in name or name in ("token_embd.weight", "output.weight")
-    }
-    assert {types[name] for name in types.keys() - four_bit} == {"Q8_0"}
+@pytest.mark.parametrize(
+    ("recipe", "type_", "large", "small"),
+    [
+        (MOE, "F16", "F16", "F16"),
+        (replace(MOE, dtype="BF16"), "BF16", "BF16", "BF16"),
+        (Q8, "Q8_0", "Q8_0", "Q8_0"),
+        (Q4, "Q4_K_S", "Q4_K", "Q8_0"),
+    ],
+)
+def test_the_recipes_type_is_that_of_matrices(tmp_path, recipe, type_, large, small):
+    write_model(tmp_path / "model.gguf", recipe)
+    assert read_card(tmp_path / "model.gguf").type == type_
+    found = gguf.GGUFReader(tmp_path / "model.gguf").tensors
+    types = {tensor.name: tensor.tensor_type.name for tensor in found}
+    for name in ("token_embd", "output", "blk.0.ffn_up_exps"):
+        assert types[f"{name}.weight"] == large
+    for name in ("blk.3.attn_output", "blk.0.ffn_up_shexp"):
+        assert types[f"{name}.weight"] == small
+    assert types["blk.0.attn_norm.weight"] == types["blk.0.ffn_gate_inp.weight"] == "F32"
 
 
 def test_a_tied_model_has_one_table_in_which_only_padding_is_silent(tmp_path):
@@ -282,8 +250,7 @@ def test_a_tied_model_has_one_table_in_which_only_padding_is_silent(tmp_path):
     assert untied.keys() - tied.keys() == {"output.weight"}
     silent = np.flatnonzero(~tied["token_embd.weight"].any(axis=1))
     assert tuple(silent) == vocabulary.padding
-    for name in tied.keys() - {"token_embd.weight", "output_norm.weight"}:
-        np.testing.assert_array_equal(tied[name], untied[name], err_msg=name)
+    same(tied, untied, but=["token_embd.weight", "output_norm.weight"])
 
 
 def test_a_tied_head_is_as_strong_as_an_untied_one_and_does_not_favour_the_last_token():
@@ -303,11 +270,8 @@ def test_the_end_of_a_text_alone_differs_in_a_model_that_ends(tmp_path, recipe):
     endless, ending = (written(tmp_path, replace(recipe, end_gain=gain)) for gain in (0, 1.5))
     assert not endless[head][end].any()
     assert ending[head][end].any()
-    for name in endless:
-        rest = [
-            np.delete(one[name], end, 0) if name == head else one[name] for one in (endless, ending)
-        ]
-        np.testing.assert_array_equal(*rest, err_msg=name)
+    same(endless, ending, but=[head])
+    np.testing.assert_array_equal(*(np.delete(one[head], end, 0) for one in (endless, ending)))
 
 
 def test_the_end_of_a_text_is_as_strong_as_the_recipe_says():
