@@ -14,6 +14,7 @@ from specmoe.files import existing, free_bytes
 from specmoe.models import hub
 from specmoe.models.card import ModelCard, load_card
 from specmoe.models.gguf import read_card
+from specmoe.models.hub_file import cache_folder
 from specmoe.plan.estimate import BYTES_PER_TOKEN
 from specmoe.plan.progress import Interrupted, changed_blocks, read_interrupted, read_measured
 from specmoe.plan.shared_models import changed_models, recorded_entries
@@ -70,7 +71,7 @@ def take_inventory(
         cards=cards,
         cached=frozenset(files) - made,
         asked=_ask(config, frozenset(files)),
-        hub_folder=_folder(hub.cache_folder()),
+        hub_folder=_folder(cache_folder()),
         models_folder=_folder(models),
         measured_s={name: block.seconds for name, block in measured.items() if name not in changed},
         interrupted=read_interrupted(
