@@ -52,15 +52,17 @@ def describe(
     engine lists; backends without a tool of their own take the GPUs from it. The memory and
     bandwidth of GPUs are null if they are unknown or if the GPUs share the system's memory.
     """
-    mac = platform.system() == "Darwin"
-    if mac:
+    if platform.system() == "Darwin":
         levels = (f"hw.perflevel{level}.physicalcpu" for level in (0, 1))
         performance, efficiency = mac_core_kinds(output_of("sysctl", *levels))
         gpu = apple_gpu(processor_name(), output_of("ioreg", "-rd1", "-c", "AGXAccelerator"))
+        power = mac_power_source(output_of("pmset", "-g", "batt"))
+        heat = mac_thermal_state(output_of("pmset", "-g", "therm"))
     else:
         performance, efficiency = linux_core_kinds(Path("/sys"))
         asked = ("--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
         gpu = nvidia_gpu(output_of("nvidia-smi", *asked))
+        power, heat = _battery_power_source(), linux_thermal_state(Path("/sys"))
     if devices and backend in (Backend.HIP, Backend.VULKAN):
         gpu = listed_gpu(devices)
     hardware: Facts = {
@@ -77,11 +79,6 @@ def describe(
     }
     hardware |= _stated(given)
     bandwidth, source = _bandwidth(hardware, backend, given, chips, probe)
-    if mac:
-        power = mac_power_source(output_of("pmset", "-g", "batt"))
-        heat = mac_thermal_state(output_of("pmset", "-g", "therm"))
-    else:
-        power, heat = _battery_power_source(), linux_thermal_state(Path("/sys"))
     return hardware | {
         "memory_bandwidth_bytes_per_second": bandwidth,
         "memory_bandwidth_source": source,
@@ -203,11 +200,9 @@ def _bandwidth(
         return float(given["memory_bandwidth_gb_s"]) * GB, "config"
     shared = hardware["gpu"] is not None and hardware["gpu_memory_bytes"] is None
     apart = backend in COPYING and not shared
-    names = [hardware["gpu"]] if apart else [hardware["chip"]]
-    if shared:
-        names.insert(0, hardware["gpu"])
-    known = known_bandwidth(chips, [str(name) for name in names])
-    if known:
+    names = [str(hardware["gpu"])] if apart or shared else []
+    names += [] if apart else [str(hardware["chip"])]
+    if known := known_bandwidth(chips, names):
         return known
     # The probe runs on CPU cores, which cannot read a GPU's own memory.
     return (None, None) if apart else (probe(), PROBED)

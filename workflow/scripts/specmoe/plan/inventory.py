@@ -85,17 +85,15 @@ def take_inventory(
 def _prompt_tokens(blocks: Iterable[Block], root: Path) -> dict[str, int]:
     sources = {source.prompt: source for block in blocks for source in block.prompts}
     files = {source.file for source in sources.values() if source.line is not None}
-    lines = {
-        file: {number: len(line.encode()) for number, line in numbered_lines(root / file)}
-        for file in files
-    }
-    sizes = {
-        prompt: (root / source.file).stat().st_size
-        if source.line is None
-        else lines[source.file][source.line]
-        for prompt, source in sources.items()
-    }
-    return {prompt: max(size // BYTES_PER_TOKEN, 1) for prompt, size in sizes.items()}
+    lines = {file: dict(numbered_lines(root / file)) for file in files}
+    tokens = {}
+    for prompt, source in sources.items():
+        if source.line is None:
+            size = (root / source.file).stat().st_size
+        else:
+            size = len(lines[source.file][source.line].encode())
+        tokens[prompt] = max(size // BYTES_PER_TOKEN, 1)
+    return tokens
 
 
 def made_models(config: Config, models: Path) -> frozenset[str]:

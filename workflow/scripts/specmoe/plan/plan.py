@@ -316,7 +316,8 @@ def _disk_shortfalls(downloads: list[Item], made: list[Item], found: Inventory) 
     wanted: dict[int, dict[Folder, int]] = {}
     for folder, items in ((found.hub_folder, downloads), (found.models_folder, made)):
         needed = sum(item.size_bytes or 0 for item in items)
-        wanted.setdefault(folder.disk, {})[folder] = needed
+        folders = wanted.setdefault(folder.disk, {})
+        folders[folder] = folders.get(folder, 0) + needed
     return [
         f"disk: {gigabytes(sum(folders.values()))} needed in"
         f" {' and '.join(str(folder.path) for folder, needed in folders.items() if needed)},"
