@@ -11,7 +11,7 @@ from specmoe.config.matrix import list_blocks
 from specmoe.errors import PlanError
 from specmoe.plan.fit import check_room, refusal
 from specmoe.plan.inventory import Folder, Inventory
-from specmoe.plan.plan import make_plan
+from specmoe.plan.plan import Plan
 from specmoe.plan.plan_text import describe
 from specmoe.plan.progress import Interrupted, duration
 
@@ -47,7 +47,7 @@ def plan_of(root):
             "interrupted": {},
             "prompt_tokens": {source.prompt: 50 for block in blocks for source in block.prompts},
         }
-        return make_plan(config, blocks, host, backend, Inventory(**facts | known))
+        return Plan(config, blocks, host, backend, Inventory(**facts | known))
 
     return plan
 
@@ -208,7 +208,7 @@ def test_blocks_to_measure_again_are_counted_and_interrupted_ones_named(plan_of,
 
 def test_passes_timed_by_themselves_are_in_the_plan(plan_of, study):
     plan = plan_of(study)
-    assert plan.timed_models == 6
+    assert len(plan.timed) == 6
     line = f"Before each repeat, passes of 6 models by themselves: {duration(plan.timed_s)} in all"
     assert line in describe(plan)
     study["measurement"]["pass_samples"] = 0
