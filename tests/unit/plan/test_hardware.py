@@ -245,13 +245,6 @@ def test_a_system_that_reports_neither_has_null_cores(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "numbers"), [("", set()), ("5", {5}), ("0-2,8,10-11", {0, 1, 2, 8, 10, 11})]
-)
-def test_lists_of_the_kernel_are_read(text, numbers):
-    assert hardware.cpu_numbers(text) == numbers
-
-
-@pytest.mark.parametrize(
     ("pmset", "source", "state"),
     [
         (MAC_OUTPUT["pmset"] + NOT_HOT + THROTTLED, "mains", "CPU speed limit 85 %"),
@@ -267,11 +260,16 @@ def test_a_mac_reports_its_power_source_and_whether_heat_slows_it(pmset, source,
 
 
 @pytest.mark.parametrize(("plugged", "source"), [(True, "mains"), (False, "battery"), (None, None)])
-def test_the_battery_reports_the_power_source(monkeypatch, chips, plugged, source):
+def test_linux_reports_its_power_source_and_without_a_release_file_its_kernel(
+    monkeypatch, chips, plugged, source
+):
     battery = type("Battery", (), {"power_plugged": plugged})
     monkeypatch.setattr(platform, "system", lambda: "Linux")
+    monkeypatch.setattr(platform, "release", lambda: "6.1.0")
+    monkeypatch.setattr(platform, "freedesktop_os_release", Mock(side_effect=OSError))
     monkeypatch.setattr(psutil, "sensors_battery", lambda: battery)
-    assert described(chips, probe=lambda: 1e9)["power_source"] == source
+    facts = described(chips, probe=lambda: 1e9)
+    assert (facts["power_source"], facts["system"]) == (source, "Linux 6.1.0")
 
 
 def test_linux_reports_its_highest_temperature_and_its_throttling(sysfs, tmp_path):
@@ -281,13 +279,6 @@ def test_linux_reports_its_highest_temperature_and_its_throttling(sysfs, tmp_pat
     throttle = "devices/system/cpu/cpu{}/thermal_throttle/core_throttle_count"
     sysfs({throttle.format(0): 3, throttle.format(1): 12})
     assert hardware.linux_thermal_state(tmp_path) == "61 °C, throttled 12 times since the boot"
-
-
-def test_a_system_without_a_release_file_is_named_by_its_kernel(monkeypatch, chips):
-    monkeypatch.setattr(platform, "system", lambda: "Linux")
-    monkeypatch.setattr(platform, "release", lambda: "6.1.0")
-    monkeypatch.setattr(platform, "freedesktop_os_release", Mock(side_effect=OSError))
-    assert described(chips, probe=lambda: 1e9)["system"] == "Linux 6.1.0"
 
 
 @pytest.fixture

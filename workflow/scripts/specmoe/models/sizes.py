@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
+
+import numpy as np
 
 from specmoe.models.card import ModelCard
 
@@ -34,14 +35,11 @@ class Size:
         What was seen, as a share of what even routing visits, is linear between the widths seen and
         constant beyond them. Without it the share is 1.
         """
-        shares = [
-            (seen, experts / self.evenly_visited(seen)) for seen, experts in self.seen_experts
-        ]
-        share = 1.0 if not shares else shares[0][1] if width <= shares[0][0] else shares[-1][1]
-        for (low, at_low), (high, at_high) in pairwise(shares):
-            if low <= width <= high:
-                share = at_low + (at_high - at_low) * (width - low) / (high - low)
-        return self.evenly_visited(width) * share
+        if not self.seen_experts:
+            return self.evenly_visited(width)
+        widths = [seen for seen, _ in self.seen_experts]
+        shares = [experts / self.evenly_visited(seen) for seen, experts in self.seen_experts]
+        return self.evenly_visited(width) * float(np.interp(width, widths, shares))
 
     def evenly_visited(self, width: float) -> float:
         """Return how many experts a pass is expected to visit if tokens choose theirs evenly.
