@@ -139,20 +139,6 @@ def test_a_file_cut_anywhere_is_refused_with_one_line(dense, data):
         assert f"truncated, {kept} bytes of at least" in str(caught.value)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(position=st.integers(0, 2000), byte=st.integers(0, 255))
-def test_a_damaged_header_gives_a_card_or_an_error_of_one_line(dense, position, byte):
-    content = bytearray(dense.read_bytes())
-    content[position] = byte
-    damaged = dense.with_name("damaged.gguf")
-    damaged.write_bytes(content)
-    try:
-        read_card(damaged)
-    except ModelError as error:
-        assert "damaged.gguf" in str(error)
-        assert "\n" not in str(error)
-
-
 @pytest.fixture
 def changed(tmp_path: Path):
     """Write the dense model with some fields of its recipe changed."""
@@ -215,27 +201,20 @@ def test_models_have_the_same_vocabulary_digest_if_they_have_the_same_vocabulary
 FAMILY = Family(architecture="qwen35", vocabulary=384, layers=4, parameters=1, parameters_active=1)
 
 
-def test_a_model_of_the_family_passes(dense):
-    card = read_card(dense)
-    known = {"tensors": card.tensor_count, "parameters": card.parameters_total * 1.019}
-    check_family(card, FAMILY.model_copy(update=known), dense)
-    check_family(card, FAMILY.model_copy(update=known | {"tensors": None}), dense)
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         ({"architecture": "qwen35moe"}, "architecture qwen35, not qwen35moe"),
-        ({"vocabulary": 385}, "vocabulary 384, not 385"),
-        ({"layers": 5}, "layers 4, not 5"),
-        ({"experts": 8}, "experts 0, not 8"),
-        ({"tensors": 1}, "tensors {card.tensor_count}, not 1"),
+        ({"vocabulary": 385, "layers": 5}, "vocabulary 384, not 385; layers 4, not 5"),
+        ({"experts": 8, "tensors": 1}, "experts 0, not 8; tensors {card.tensor_count}, not 1"),
         ({"parameters": 1e9}, "parameters {card.parameters_total}, not about 1000000000"),
     ],
 )
 def test_a_model_of_another_family_is_refused(dense, wrong, message):
     card = read_card(dense)
-    known = {"tensors": card.tensor_count, "parameters": card.parameters_total}
+    known = {"tensors": card.tensor_count, "parameters": card.parameters_total * 1.019}
+    check_family(card, FAMILY.model_copy(update=known), dense)
+    check_family(card, FAMILY.model_copy(update=known | {"tensors": None}), dense)
     with pytest.raises(ModelError) as caught:
         check_family(card, FAMILY.model_copy(update=known | wrong), dense)
     assert str(caught.value) == (
