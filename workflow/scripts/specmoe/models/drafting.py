@@ -1,6 +1,6 @@
 """How a file drafts, and whether it can do so for a target.
 
-llama-server crashes on a head of another width, or reads the wrong features in silence, and takes a
+llama-server crashes on a head of another width or silently reads the wrong features, and takes a
 head for a draft model. So files are compared before anything is measured.
 """
 
@@ -13,7 +13,7 @@ from specmoe.models.gguf_header import Header
 _BY_ARCHITECTURE = {"eagle3": Method.EAGLE3, "dflash": Method.DFLASH}
 # llama.cpp tells the two block drafters apart by this tensor (common/speculative.cpp).
 _MARKOV_HEAD = "markov_w1.weight"
-# A whole model has layers before the block that predicts further tokens; a file beside it has not.
+# A whole model has layers before its MTP block; the file of an MTP block alone has none.
 _FIRST_LAYER = "blk.0."
 
 

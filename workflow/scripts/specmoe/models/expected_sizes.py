@@ -53,8 +53,7 @@ def size_of(
 ) -> Size | None:
     """Return what is known of a model's size; None if nothing is.
 
-    `cards` are those of models whose files are there, `asked` what the hub says of others, in
-    bytes.
+    `cards` has the models whose files are here, `asked` the bytes of others as the hub says.
     """
     if model in cards:
         return size_of_card(cards[model])
@@ -148,7 +147,7 @@ def _of_experts(entry: UpcycleModel, family: Family | None, source: Size) -> Siz
     """Return the size of a model whose experts are copies of its source's feed-forward blocks.
 
     The blocks have the share of the source's bytes that they have of its family's parameters.
-    Without that number the size is the largest possible: that of as many whole copies.
+    Without that number the size is the largest possible: as many copies of the whole model.
     """
     share, basis = 1.0, "at most: its source times its experts"
     if family is not None and family.feed_forward is not None:

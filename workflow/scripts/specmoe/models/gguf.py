@@ -36,7 +36,7 @@ def read_card(path: Path, sha256: str | None = None) -> ModelCard:
 def check_digest(card: ModelCard, sha256: str, path: Path) -> None:
     """Make sure that a model has the digest the configuration gives; raises ModelError if not.
 
-    Of a split model it is that of all parts, see `files.digest_of_parts`.
+    A split model has one digest for all parts, see `files.digest_of_parts`.
     """
     if card.sha256 != sha256:
         raise ModelError(

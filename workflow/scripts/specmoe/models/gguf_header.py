@@ -66,14 +66,14 @@ class Header:
     tensors: list[TensorInfo]
 
     def number(self, key: str, default: int | None = None) -> int:
-        """Return a whole number; raises ValueError if there is none and no default."""
+        """Return a whole number; raises ValueError if the header lacks it, without a default."""
         value = self.metadata[key].value if key in self.metadata else default
         if not isinstance(value, int):
             raise ValueError(f"no whole number under {key!r}")
         return value
 
     def text(self, key: str) -> str:
-        """Return a text; raises ValueError if there is none."""
+        """Return a text; raises ValueError if the header lacks it."""
         value = self.metadata[key].value if key in self.metadata else None
         if not isinstance(value, bytes):
             raise ValueError(f"no text under {key!r}")
@@ -81,7 +81,7 @@ class Header:
 
     @property
     def architecture(self) -> str:
-        """The name of the network's graph; raises ValueError if there is none."""
+        """The name of the network's graph; raises ValueError if the header lacks it."""
         return self.text("general.architecture")
 
     def number_of_architecture(self, key: str, default: int | None = None) -> int:
@@ -95,7 +95,7 @@ class Header:
         return value is not None and value.type is GGUFValueType.STRING
 
     def tokens(self) -> list[bytes]:
-        """Return the vocabulary; raises ValueError if there is none."""
+        """Return the vocabulary; raises ValueError if the header lacks it."""
         value = self.metadata.get("tokenizer.ggml.tokens")
         if value is None or value.sub_type is not GGUFValueType.STRING:
             raise ValueError("no vocabulary")

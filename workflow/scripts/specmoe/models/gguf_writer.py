@@ -56,7 +56,7 @@ def write_gguf(out: Path, writer: GGUFWriter, tensors: Sequence[NewTensor]) -> N
             " make room there"
         )
     for info in (tensor.info for tensor in tensors):
-        # The package wants numpy's type too, and ignores it beside GGUF's.
+        # The package also requires numpy's type, and ignores it because GGUF's is given.
         unused = np.dtype(np.uint16)
         writer.add_tensor_info(info.name, info.dimensions[::-1], unused, info.size_bytes, info.type)
     with written_whole(out) as unfinished:

@@ -64,7 +64,7 @@ def fetch(model: HubModel, lock: Path, trust: str) -> list[Fetched]:
 def fetch_repository(model: ConvertModel, lock: Path, trust: str) -> Path:
     """Return a folder with the files of a repository that the converter needs, verified.
 
-    Their digests are those of the lock file or of the hub, as for `fetch`. Raises ModelError.
+    Digests come from the lock file or the hub, as for `fetch`. Raises ModelError.
     """
     folder, names = list_repository(model.repository, model.revision)
     located = [

@@ -1,4 +1,4 @@
-"""How large a model's file is, and what a pass over it reads."""
+"""How large a model's file is, and what a forward pass reads of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,7 +10,7 @@ from specmoe.models.card import ModelCard
 
 @dataclass(frozen=True)
 class Size:
-    """A model's bytes, and those that a pass over it reads."""
+    """A model's bytes, and how many of them a forward pass reads."""
 
     file_bytes: int
     always_read_bytes: float  # by every pass, whatever its tokens
@@ -24,13 +24,13 @@ class Size:
     mtp_bytes: int | None = None  # that a token drafted by its MTP block reads; None: unknown
 
     def pass_bytes(self, width: float) -> float:
-        """Return the bytes that one pass over `width` tokens reads."""
+        """Return the bytes that a forward pass over `width` tokens reads."""
         if not self.experts:
             return self.always_read_bytes
         return self.always_read_bytes + self.routed_bytes * self.visited(width) / self.experts
 
     def visited(self, width: float) -> float:
-        """Return how many distinct experts a pass visits in each layer; 0 if dense.
+        """Return how many distinct experts a forward pass visits in each layer; 0 if dense.
 
         What was seen, as a share of what even routing visits, is linear between the widths seen and
         constant beyond them. Without it the share is 1.
@@ -42,7 +42,7 @@ class Size:
         return self.evenly_visited(width) * float(np.interp(width, widths, shares))
 
     def evenly_visited(self, width: float) -> float:
-        """Return how many experts a pass is expected to visit if tokens choose theirs evenly.
+        """Return how many experts a forward pass visits on average if tokens choose evenly.
 
         Of E experts with k used, b tokens routed independently visit E (1 - (1 - k/E)^b).
         """

@@ -135,7 +135,7 @@ class _Block:
     def matrix(
         self, name: str, shape: tuple[int, ...], gain: float = 1.0, drawn: str = ""
     ) -> Tensor:
-        """Return a projection, drawn as that of the layer with this or another name."""
+        """Return a projection with the layer's weights of this or another name."""
         drawn_as = f"blk.{self.layer}.{drawn or name}"
         return _matrix(self.recipe, f"blk.{self.number}.{name}", shape, gain, drawn_as)
 

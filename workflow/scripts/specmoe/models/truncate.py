@@ -58,7 +58,7 @@ def _of_first_layers(source: Path, header: Header, layers: int) -> Metadata:
 
 
 def _shortened(value: GGUFValue, blocks: int, layers: int) -> GGUFValue:
-    """Return an array of a number for each block with those of the layers, anything else as is."""
+    """Cut an array with a number for each block to the layers; return anything else as it is."""
     if value.type is not GGUFValueType.ARRAY or value.sub_type is GGUFValueType.STRING:
         return value
     return replace(value, value=value.value[:layers]) if len(value.value) == blocks else value

@@ -57,7 +57,7 @@ def _check_texts(blocks: Iterable[Block], root: Path) -> None:
 
 
 def _read_models(config: Config, models: Path) -> dict[str, _Known]:
-    """Return the models whose files are here; those of the user's must be whole."""
+    """Return the models whose files are here; the user's own must be whole."""
     known = {}
     for name, file in model_files(config, made_models(config, models), models).items():
         entry = config.models[name]

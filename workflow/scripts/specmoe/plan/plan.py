@@ -179,7 +179,7 @@ class Plan:
         return {block.block: self._seconds(block) for block in self.blocks}
 
     def _seconds(self, block: Block) -> float | None:
-        # What drafts may be of a kind whose size nobody knows before it is there.
+        # Some files that draft have no known size before they are there.
         needed = block.models if Method.DRAFT in block.methods else (block.target,)
         if self.machine is None or not all(model in self.sizes for model in needed):
             return None

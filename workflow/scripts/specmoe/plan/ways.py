@@ -52,7 +52,7 @@ def notes_on_mtp(
 ) -> list[str]:
     """Return why MTP does not draft for files of the user's that n-grams draft for, a line each.
 
-    `cards` are those of the models whose files are here.
+    `cards` has the models whose files are here.
     """
     methods: dict[str, set[Method]] = {}
     for block in blocks:
