@@ -6,6 +6,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 import pytest
+from gguf.gguf_writer import GGUFValue
 
 from specmoe.errors import ModelError
 from specmoe.models import gguf_writer
@@ -97,6 +98,13 @@ def test_values_of_any_type_are_copied_and_every_start_is_aligned(tmp_path):
         [0.0] * 3,
         [1.0] * 3,
     ]
+
+
+def test_empty_arrays_which_the_package_cannot_write_are_left_out():
+    kinds = gguf.GGUFValueType
+    empty, one = GGUFValue([], kinds.ARRAY, kinds.INT32), GGUFValue(1, kinds.UINT32)
+    writer = gguf_writer.writer_of("llama", {"general.tags": empty, "llama.block_count": one})
+    assert list(writer.kv_data[0]) == ["general.architecture", "llama.block_count"]
 
 
 def test_a_failed_cut_leaves_the_old_file_and_no_other(tmp_path, model, monkeypatch):

@@ -131,35 +131,34 @@ def cpu_numbers(text: str) -> set[int]:
 def nvidia_gpu(nvidia_smi: str) -> Facts:
     """Return the GPUs from nvidia-smi's lines of name and MiB, with their total memory."""
     rows = [line.rpartition(", ") for line in nvidia_smi.splitlines() if ", " in line]
+    # For a GPU that shares the system's memory nvidia-smi prints `[N/A]`.
     sizes = [int(size) for _, _, size in rows if size.isdecimal()]
-    return {
-        "gpu": " + ".join(dict.fromkeys(name for name, _, _ in rows)) or None,
-        "gpu_count": len(rows) or None,
-        # For a GPU that shares the system's memory nvidia-smi prints `[N/A]`.
-        "gpu_memory_bytes": sum(sizes) * 2**20 if sizes else None,
-    }
+    return _gpu([name for name, _, _ in rows], sum(sizes) * 2**20 if sizes else None)
 
 
 def listed_gpu(devices: Sequence[Device]) -> Facts:
     """Return the GPUs that the engine lists, with their total memory; null for a software driver.
 
-    That of a GPU which shares the system's memory is the part that its driver lets it have.
+    A GPU that shares the system's memory has the part that its driver lets it have.
     """
     own = not any(device.is_software for device in devices)
-    return {
-        "gpu": " + ".join(dict.fromkeys(device.description for device in devices)),
-        "gpu_count": len(devices),
-        "gpu_memory_bytes": sum(device.memory_bytes for device in devices) if own else None,
-    }
+    memory = sum(device.memory_bytes for device in devices) if own else None
+    return _gpu([device.description for device in devices], memory)
 
 
 def apple_gpu(chip: str, ioreg: str) -> Facts:
     """Return the GPU of an Apple chip, e.g. `Apple M3 Max, 40-core GPU`; nulls for other Macs."""
-    if not chip.startswith("Apple"):
-        return {"gpu": None, "gpu_count": None, "gpu_memory_bytes": None}
     cores = re.search(r'"gpu-core-count" = (\d+)', ioreg)
     name = f"{chip}, {cores[1]}-core GPU" if cores else chip
-    return {"gpu": name, "gpu_count": 1, "gpu_memory_bytes": None}
+    return _gpu([name] if chip.startswith("Apple") else [], None)
+
+
+def _gpu(names: Sequence[str], memory_bytes: int | None) -> Facts:
+    return {
+        "gpu": " + ".join(dict.fromkeys(names)) or None,
+        "gpu_count": len(names) or None,
+        "gpu_memory_bytes": memory_bytes,
+    }
 
 
 def mac_power_source(pmset: str) -> str | None:
@@ -180,9 +179,7 @@ def linux_thermal_state(sysfs: Path) -> str | None:
     """Return the highest temperature, and the throttle count of the most throttled core."""
     degrees = _numbers(sysfs, "class/thermal/thermal_zone*/temp")
     throttled = _numbers(sysfs, "devices/system/cpu/cpu*/thermal_throttle/*_throttle_count")
-    parts = []
-    if degrees:
-        parts.append(f"{max(degrees) / 1000:.0f} °C")
+    parts = [f"{max(degrees) / 1000:.0f} °C"] if degrees else []
     if throttled:
         parts.append(f"throttled {max(throttled)} times since the boot")
     return ", ".join(parts) or None

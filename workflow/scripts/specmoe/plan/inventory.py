@@ -130,11 +130,12 @@ def card_here(file: Path, written: Path) -> ModelCard | None:
 
 def _ask(config: Config, known: frozenset[str]) -> dict[str, int]:
     """Return the sizes that the hub gives of models without a file here or a configured size."""
-    asked = {}
-    for name in config.needed_models:
-        entry = config.models[name]
-        if isinstance(entry, HubModel) and name not in known and not entry.size_bytes:
-            asked[name] = hub.ask_size(entry)
+    entries = {name: config.models[name] for name in config.needed_models if name not in known}
+    asked = {
+        name: hub.ask_size(entry)
+        for name, entry in entries.items()
+        if isinstance(entry, HubModel) and not entry.size_bytes
+    }
     return {name: size for name, size in asked.items() if size is not None}
 
 
