@@ -8,7 +8,7 @@ from pathlib import Path
 
 from specmoe.config.methods import METHODS, Method
 from specmoe.errors import ModelError
-from specmoe.models.gguf_header import Header
+from specmoe.models.gguf_header import Header, named_if_no_model
 
 _BY_ARCHITECTURE = {"eagle3": Method.EAGLE3, "dflash": Method.DFLASH}
 # llama.cpp tells the two block drafters apart by this tensor (common/speculative.cpp).
@@ -36,21 +36,20 @@ def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None
 
     `file` names the draft in the error.
     """
-    own = drafts_by(draft)
-    # A whole model with an MTP block can lend it.
-    lends = method == Method.MTP and has_mtp_block(draft)
+    with named_if_no_model(file):
+        own = drafts_by(draft)
+        # A whole model with an MTP block can lend it.
+        lends = method == Method.MTP and has_mtp_block(draft)
+        width = target.number_of_architecture("embedding_length")
+        # A head reads the hidden states of its target; a model those of its own width.
+        needed = draft.number("eagle3.target_hidden_size", 0)
+        needed = needed or draft.number_of_architecture("embedding_length")
     if own != method and not lends:
         raise ModelError(
             f"{file} drafts as {METHODS[own].words} ({own}), not as {METHODS[method].words}"
             f" ({method}); name it under that method"
         )
-    if method == Method.DRAFT:
-        return
-    width = target.number_of_architecture("embedding_length")
-    # Of the hidden states that a head reads, which are its target's.
-    needed = draft.number("eagle3.target_hidden_size", 0)
-    needed = needed or draft.number_of_architecture("embedding_length")
-    if width != needed:
+    if method != Method.DRAFT and width != needed:
         raise ModelError(
             f"{file} reads hidden states of {needed} values, and its target's have {width}; choose"
             " the head that was made for this target"

@@ -137,16 +137,6 @@ class LoadedCampaign:
         return first
 
     @cached_property
-    def _blocks_before(self) -> dict[int, list[str]]:
-        """The last block before each repeat, in a list."""
-        before: dict[int, list[str]] = {}
-        last: list[str] = []
-        for name, block in self.blocks.items():
-            before.setdefault(block.repeat, last)
-            last = [name]
-        return before
-
-    @cached_property
     def _planned(self) -> tuple[Mapping[str, float | None], Mapping[str, int | None]]:
         """The plan's times and bytes of memory by block; empty without a plan."""
         try:
@@ -188,7 +178,9 @@ class LoadedCampaign:
 
     def block_before(self, repeat: int) -> list[str]:
         """Return the last block before a repeat, in a list; the first repeat has none."""
-        return self._blocks_before[repeat]
+        names = list(self.blocks)
+        first = names.index(self.first_blocks[repeat])
+        return names[first - 1 : first]
 
     @cached_property
     def judged_targets(self) -> list[str]:

@@ -95,8 +95,5 @@ def _check_pair(block: Block, config: Config, known: Mapping[str, _Known]) -> No
     if target.card.vocabulary_sha256 != draft.card.vocabulary_sha256:
         check_same_vocabulary(target.file, draft.file)
     if block.draft_model in known and not is_ngram(block.methods[-1]):
-        try:
-            ours, theirs = read_header(target.file), read_header(draft.file)
-            check_fit(ours, theirs, block.methods[-1], draft.file)
-        except ValueError as error:
-            raise ModelError(f"{draft.file} for {target.file}: {error} in the metadata") from error
+        ours, theirs = read_header(target.file), read_header(draft.file)
+        check_fit(ours, theirs, block.methods[-1], draft.file)
