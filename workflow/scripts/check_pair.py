@@ -6,7 +6,7 @@ from pathlib import Path
 from specmoe import errors
 from specmoe.config.methods import Method, is_ngram
 from specmoe.config.models import NgramCache
-from specmoe.files import files_of_model, named_if_damaged, read_record
+from specmoe.files import named_if_damaged, read_record
 from specmoe.models.card import load_card
 from specmoe.models.drafting import check_fit
 from specmoe.models.gguf import check_same_vocabulary
@@ -28,9 +28,7 @@ def main() -> None:
         check_same_vocabulary(args.target, args.draft)
     for method in args.methods:
         if not is_ngram(method):
-            parts = (files_of_model(model)[0] for model in (args.target, args.draft))
-            target, draft = map(read_header, parts)
-            check_fit(target, draft, method, args.draft)
+            check_fit(read_header(args.target), read_header(args.draft), method, args.draft)
     args.out.touch()
 
 

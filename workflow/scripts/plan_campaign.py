@@ -18,7 +18,7 @@ from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.hardware import PROBED
 from specmoe.plan.hardware import describe as describe_host
 from specmoe.plan.inventory import take_inventory
-from specmoe.plan.plan import make_plan
+from specmoe.plan.plan import Plan
 from specmoe.plan.plan_text import describe
 
 
@@ -41,7 +41,7 @@ def main() -> None:
     )
     blocks = list_blocks(config, gpu=campaign.gpu)
     found = take_inventory(config, blocks, campaign.models_folder, campaign.folder, args.root)
-    plan = make_plan(config, blocks, host, campaign.backend, found)
+    plan = Plan(config, blocks, host, campaign.backend, found)
     print(describe(plan), flush=True)
     replace_text(campaign.folder / "plan.json", json.dumps(plan.facts) + "\n")
 

@@ -22,14 +22,11 @@ def config(study, root):
     return load(study, root)
 
 
-def test_the_exact_size_in_the_config_takes_precedence_over_the_rounded_one(study, root):
+def test_sizes_of_the_hub_and_the_config_take_precedence_over_the_rounded_one(study, root, config):
+    assert size_of("moe_q4", config, {}, {"moe_q4": 7}).file_bytes == 7
     study["model_sets"]["study"]["moe_q4"]["size_bytes"] = 20_600_000_123
     size = size_of("moe_q4", load(study, root), {}, {})
     assert (size.file_bytes, size.basis) == (20_600_000_123, "the config")
-
-
-def test_the_size_on_the_hub_takes_precedence_over_the_one_in_the_config(config):
-    assert size_of("moe_q4", config, {}, {"moe_q4": 7}).file_bytes == 7
 
 
 def test_a_pass_of_one_token_reads_the_active_parameters_of_an_moe(config):
@@ -44,18 +41,24 @@ def test_the_size_of_a_quantized_model_is_estimated_from_its_family(study, root)
         assert size_of(model, config, {}, {}).file_bytes == pytest.approx(size, rel=1e-3)
 
 
-def test_a_model_without_size_and_family_has_no_estimate(study, root):
+def test_a_model_without_family_is_assumed_to_be_dense_and_may_have_no_size(study, root):
     entry = {"kind": "hub", "repository": "a/b", "file": "c.gguf"}
     study["model_sets"]["study"]["moe_q4"] = entry
     assert size_of("moe_q4", load(study, root), {}, {}) is None
-
-
-def test_a_model_without_family_is_assumed_to_be_dense(study, root):
-    entry = {"kind": "hub", "repository": "a/b", "file": "c.gguf", "size_gb": 2}
-    study["model_sets"]["study"]["moe_q4"] = entry
+    entry["size_gb"] = 2
     size = size_of("moe_q4", load(study, root), {}, {})
     assert size.pass_bytes(9) == 2e9
     assert "taken for dense" in size.basis
+
+
+@pytest.mark.parametrize(("name", "bits"), [("Q4_K_M", 4.89), ("UD-Q4_K_XL", 4.5), ("any", 16)])
+def test_the_type_in_the_name_of_a_file_is_estimated_from_its_family(study, root, name, bits):
+    entry = study["model_sets"]["study"]["moe_q4"]
+    del entry["size_gb"]
+    entry["file"] = f"x-{name}.gguf"
+    assert size_of("moe_q4", load(study, root), {}, {}).file_bytes == pytest.approx(
+        34.66e9 * bits / 8, rel=1e-3
+    )
 
 
 def test_the_size_of_a_synthetic_draft_is_estimated_from_its_targets_recipe(study, root, tmp_path):
@@ -117,32 +120,19 @@ def test_a_model_without_file_and_family_has_no_card(study, root):
         card_of_entry("moe_q4", load(study, root))
 
 
-def test_a_cut_of_a_quantized_synthetic_model_has_its_layers_share(synthetic, root):
+def test_a_cut_has_its_layers_share_of_its_source(synthetic, root):
     models = synthetic["model_sets"]["synthetic"]
     models["cut"] = {"kind": "truncate", "source": "moe_q8", "layers": 7}
     config = load(synthetic, root)
     half, whole = (size_of(name, config, {}, {}) for name in ("cut", "moe_q8"))
     assert (half.layers, whole.layers) == (7, 14)
     assert half.file_bytes == pytest.approx(whole.file_bytes / 2, abs=1)
-
-
-def test_a_cut_has_its_layers_share_of_its_source(study, root):
-    cut = {"kind": "truncate", "source": "moe_q4", "layers": 10}
-    study["model_sets"]["study"]["cut"] = cut
-    size = size_of("cut", load(study, root), {}, {})
-    assert (size.file_bytes, size.basis) == (
-        20_600_000_000 // 4,
-        "its source's layers; taken for dense",
-    )
-
-
-def test_a_package_has_the_size_that_the_config_gives(smollm2):
-    size = size_of("smollm2", smollm2, {}, {})
-    assert (size.file_bytes, size.experts, size.layers) == (98_362_432, 0, 30)
+    assert half.basis == "its source's layers; taken for dense"
 
 
 def test_an_upcycled_model_has_its_sources_feed_forward_blocks_as_often_as_experts(smollm2):
     dense, moe = (size_of(name, smollm2, {}, {}) for name in ("smollm2", "moe_16_2"))
+    assert (dense.file_bytes, dense.experts, dense.layers) == (98_362_432, 0, 30)
     copied = 98_362_432 * 79_626_240 / 134_515_008
     assert moe.file_bytes == pytest.approx(98_362_432 + 15 * copied, abs=1)
     assert (moe.experts, moe.experts_used, moe.layers) == (16, 2, 30)
@@ -151,20 +141,14 @@ def test_an_upcycled_model_has_its_sources_feed_forward_blocks_as_often_as_exper
     assert moe.pass_bytes(1) == pytest.approx(dense.pass_bytes(1) + copied)
 
 
-def test_an_upcycled_model_without_a_family_has_its_largest_size(study, root):
-    moe = {"kind": "upcycle", "source": "own", "experts": 8}
-    own = {"kind": "hub", "repository": "a/b", "file": "own.gguf", "size_bytes": 1000}
-    study["model_sets"]["study"] |= {"own": own, "moe": moe}
-    size = size_of("moe", load(study, root), {}, {})
-    assert (size.file_bytes, size.pass_bytes(1)) == (8000, 1000)
-    assert size.basis == "at most: its source times its experts"
-
-
-def test_an_upcycled_model_of_an_unknown_source_has_no_size(study, root):
-    own = {"kind": "path", "path": "own.gguf"}
+def test_an_upcycled_model_without_a_family_has_its_largest_size_or_none(study, root):
+    own = {"kind": "hub", "repository": "a/b", "file": "own.gguf"}
     moe = {"kind": "upcycle", "source": "own", "experts": 8}
     study["model_sets"]["study"] |= {"own": own, "moe": moe}
     assert size_of("moe", load(study, root), {}, {}) is None
+    size = size_of("moe", load(study, root), {}, {"own": 1000})
+    assert (size.file_bytes, size.pass_bytes(1)) == (8000, 1000)
+    assert size.basis == "at most: its source times its experts"
 
 
 @pytest.fixture

@@ -7,9 +7,7 @@ import errno
 import hashlib
 import json
 import os
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -114,14 +112,6 @@ class User:
             text=True,
         )
 
-    def start_and_stall(self, large):
-        """Start a download of the large file, and return when it hangs after its first piece."""
-        self.hub.fail(FILE, after=PIECE + 1, then="stall", times=1)
-        process = self.start(env={"HF_HUB_DOWNLOAD_TIMEOUT": "600"})
-        partial = self.blobs / f"{digest(large)}.specmoe.incomplete"
-        eventually(lambda: partial.exists() and partial.stat().st_size == PIECE)
-        return process
-
     def fetch(self, **options) -> str:
         """Run the script and return what it prints; it must succeed."""
         process = self.start(**options)
@@ -169,38 +159,31 @@ def served_large(hub, large):
 
 
 def test_a_file_is_downloaded_into_the_users_cache_and_linked(user, served):
-    said = user.fetch(sha256=digest(served), size_bytes=served.stat().st_size)
+    entry = {"sha256": digest(served), "size_bytes": served.stat().st_size}
+    said = user.fetch(trust="first-use", **entry)
     assert said == f"{PLACE}: 0.1 MB to download into {user.folder}/home/hub\n"
     assert user.out.resolve() == user.blobs / digest(served)
     assert digest(user.out) == digest(served)
     assert user.left == [""]
+    assert not user.lock.exists()  # the config has the digest
 
 
-@pytest.mark.skipif(not shutil.which("sha256sum"), reason="reads with sha256sum")
-def test_digests_are_written_as_sha256sum_reads_them(user, served_parts):
-    user.fetch(file=served_parts[0].name)
-    check = ["sha256sum", "--check", "m.sha256"]
-    checked = subprocess.run(check, cwd=user.out.parent, capture_output=True, text=True, check=True)
-    assert checked.stdout.splitlines() == [f"m-0000{part}-of-00003.gguf: OK" for part in (1, 2, 3)]
-
-
-def test_a_split_model_gets_a_link_for_each_part(hub, user, parts):
+def test_a_split_model_gets_a_link_and_a_digest_for_each_part(hub, user, parts):
     for part in parts:
         hub.add("a/b", "main", f"BF16/{part.name}", part)
-    user.fetch(file=f"BF16/{parts[0].name}", sha256=[digest(part) for part in parts])
+    digests = [digest(part) for part in parts]
+    user.fetch(file=f"BF16/{parts[0].name}", sha256=digests)
     assert user.out.readlink() == Path("m-00001-of-00003.gguf")
     links = sorted(user.out.parent.glob("m-*.gguf"))
-    assert [digest(link) for link in links] == [digest(part) for part in parts]
+    assert [digest(link) for link in links] == digests
     # Under the hub's names, in the folder of the commit.
     assert [link.readlink().name for link in links] == [part.name for part in parts]
+    # As sha256sum reads them.
+    lines = [f"{one}  {link.name}\n" for one, link in zip(digests, links, strict=True)]
+    assert user.out.with_suffix(".sha256").read_text() == "".join(lines)
 
 
-def test_a_wrong_part_of_a_split_model_is_named(hub, user, served_parts):
-    hub.fail(f"a/b/{served_parts[1].name}", wrong=True)
-    assert f"file {served_parts[1].name}: damaged" in user.fault(file=served_parts[0].name)
-
-
-def test_a_missing_part_is_named_before_the_download(hub, user, parts):
+def test_a_missing_part_is_named_before_the_download_and_a_wrong_one_after_it(hub, user, parts):
     for part in parts[:2]:
         hub.add("a/b", "main", part.name, part)
     assert user.fault(file=parts[0].name) == (
@@ -208,6 +191,9 @@ def test_a_missing_part_is_named_before_the_download(hub, user, parts):
         " revision; correct it"
     )
     assert not hub.asked("GET")
+    hub.add("a/b", "main", parts[2].name, parts[2])
+    hub.fail(f"a/b/{parts[1].name}", wrong=True)
+    assert f"file {parts[1].name}: damaged" in user.fault(file=parts[0].name)
 
 
 def test_a_file_in_the_cache_needs_no_network_if_the_revision_is_a_commit(hub, user, small):
@@ -218,31 +204,25 @@ def test_a_file_in_the_cache_needs_no_network_if_the_revision_is_a_commit(hub, u
     assert hub.requests == []
 
 
-def test_a_warm_cache_is_enough_offline(user, served):
-    user.fetch()
-    said = user.fetch(env={"HF_HUB_OFFLINE": "1"}, sha256=digest(served))
-    assert said == (
+def test_a_warm_cache_is_enough_offline_and_a_cold_one_is_named(hub, user, served):
+    offline = {"HF_HUB_OFFLINE": "1"}
+    forbidden = (
         f"{PLACE}: not in the cache {user.folder}/home/hub, and HF_HUB_OFFLINE forbids the"
-        " download; unset it; taking the cached file of that revision\n"
+        " download; unset it"
     )
-
-
-def test_offline_mode_without_the_file_is_one_line(hub, user, served):
-    assert user.fault(env={"HF_HUB_OFFLINE": "1"}).endswith(
-        "HF_HUB_OFFLINE forbids the download; unset it"
-    )
+    assert user.fault(env=offline) == forbidden
     assert not hub.requests
+    user.fetch()
+    said = user.fetch(env=offline, sha256=digest(served))
+    assert said == f"{forbidden}; taking the cached file of that revision\n"
 
 
-def test_an_unknown_digest_is_printed_with_the_remedy(user, served):
+def test_trust_on_first_use_records_the_digest_and_enforces_it(hub, user, served, large):
     assert user.fetch().splitlines()[-1] == (
         f"unverified: {PLACE}: the config has no digest; got sha256 {digest(served)} (matches what"
         f" the hub announces); --config trust=first-use records it in {user.lock}"
     )
     assert not user.lock.exists()
-
-
-def test_trust_on_first_use_records_the_digest_and_enforces_it(hub, user, served, large):
     assert user.fetch(trust="first-use").splitlines()[-1] == (
         f"recorded: {PLACE}: sha256 {digest(served)} in {user.lock}; commit that file"
     )
@@ -260,20 +240,11 @@ def test_trust_on_first_use_records_the_digest_and_enforces_it(hub, user, served
     assert user.left == [""]
 
 
-def test_a_digest_of_the_config_is_not_recorded(user, served):
-    user.fetch(trust="first-use", sha256=digest(served))
-    assert not user.lock.exists()
-
-
-def test_another_digest_than_the_configs_is_refused_before_the_download(hub, user, served):
+def test_another_digest_or_size_than_the_configs_is_refused_before_the_download(hub, user, served):
     assert user.fault(sha256="0" * 64) == (
         f"{PLACE}: another file: the config says SHA-256 {'0' * 64}, the hub announces"
         f" {digest(served)}; correct the one, or the revision"
     )
-    assert not hub.asked("GET")
-
-
-def test_another_size_than_the_configs_is_refused_before_the_download(hub, user, served):
     size = served.stat().st_size
     assert user.fault(size_bytes=5) == (
         f"{PLACE}: {size} bytes in 1 part(s), the config says 5; correct the one, or the revision"
@@ -328,7 +299,10 @@ def test_a_connection_that_always_breaks_is_resumed_as_long_as_bytes_come(hub, u
 
 
 def test_a_killed_download_is_resumed_by_the_process_that_waited(hub, user, served_large):
-    first = user.start_and_stall(served_large)
+    hub.fail(FILE, after=PIECE + 1, then="stall", times=1)
+    first = user.start(env={"HF_HUB_DOWNLOAD_TIMEOUT": "600"})
+    partial = user.blobs / f"{digest(served_large)}.specmoe.incomplete"
+    eventually(lambda: partial.exists() and partial.stat().st_size == PIECE)
     second = user.start(sha256=digest(served_large))
     assert "MB to download" in second.stdout.readline()
     assert second.stdout.readline() == f"{PLACE}: waiting for another process that downloads it\n"
@@ -341,15 +315,6 @@ def test_a_killed_download_is_resumed_by_the_process_that_waited(hub, user, serv
     assert last.range == f"bytes={PIECE}-"
     assert last.sent == served_large.stat().st_size - PIECE
     assert user.left == [""]
-
-
-def test_an_interrupted_download_is_resumed(hub, user, served_large):
-    first = user.start_and_stall(served_large)
-    first.send_signal(signal.SIGINT)
-    assert first.communicate()[1].endswith("interrupted\n")
-    assert first.returncode == 1
-    user.fetch()
-    assert hub.asked("GET", "c.gguf")[-1].range == f"bytes={PIECE}-"
 
 
 def test_a_file_that_ends_too_early_is_reported_and_kept(hub, user, served_large):
@@ -369,84 +334,58 @@ def test_more_bytes_than_announced_are_refused(user, served):
     assert digest(user.out) == digest(served)
 
 
-@pytest.mark.parametrize("method", ["HEAD", "GET"])
-def test_a_server_error_is_tried_again(hub, user, served, method):
-    hub.fail(FILE, method=method, status=503, times=2)
-    user.fetch()
-    assert digest(user.out) == digest(served)
-
-
 @pytest.mark.parametrize(
     ("method", "kept"), [("HEAD", ""), ("GET", "; 0 of {size} bytes are kept, run again to go on")]
 )
-def test_a_permanent_server_error_is_one_line(hub, user, served, method, kept):
+def test_a_server_error_is_tried_again_and_a_permanent_one_is_one_line(
+    hub, user, served, method, kept
+):
     hub.fail(FILE, method=method, status=503)
     assert user.fault() == (
         f"{PLACE}: {hub.endpoint} answers 503 Service Unavailable; that may pass"
         + kept.format(size=served.stat().st_size)
     )
+    hub.faults.clear()
+    hub.fail(FILE, method=method, status=503, times=2)
+    user.fetch()
+    assert digest(user.out) == digest(served)
+
+
+GATED = "gated; accept its terms on {hub}/a/b and set HF_TOKEN to a token of that account"
+PROTECTED = "http://me:secret@127.0.0.1:9"  # a closed port
 
 
 @pytest.mark.parametrize(
-    ("entry", "message"),
+    ("entry", "env", "answer", "said"),
     [
-        (
-            {"repository": "a/x"},
-            "a/x, revision main, file c.gguf: {hub} has no such repository, or a private one;"
-            " correct its name, or set HF_TOKEN to a token that may read it",
-        ),
-        (
-            {"revision": "v9"},
-            "a/b, revision v9, file c.gguf: the repository has no such revision; correct it",
-        ),
-        (
-            {"file": "x.gguf"},
-            "a/b, revision main, file x.gguf: the repository has no such file at that revision;"
-            " correct it",
-        ),
-        (
-            {"repository": "a/b--c"},
-            "a/b--c, revision main, file c.gguf: no name of a repository; correct it",
-        ),
+        ({"repository": "a/x"}, {}, None, "{hub} has no such repository, or a private one"),
+        ({"revision": "v9"}, {}, None, "the repository has no such revision; correct it"),
+        ({"file": "x.gguf"}, {}, None, "the repository has no such file at that revision"),
+        ({"repository": "a/b--c"}, {}, None, "no name of a repository; correct it"),
+        ({}, {}, 403, "{hub} answers 403 Forbidden; if it is gated, accept its terms on its page"),
+        ({}, {}, 404, "{hub} answers 404 Not Found; it has no such thing, or is no hub"),
+        ({}, {}, "gated", GATED),
+        ({}, {"HF_TOKEN": "hf_secret"}, "gated", GATED),
+        ({}, {"HF_TOKEN": "hf_sécret"}, None, "the request has a bad header; correct HF_TOKEN"),
+        ({}, {"HF_ENDPOINT": PROTECTED}, None, "http://127.0.0.1:9 cannot be reached ([Errno"),
+        ({}, {"HF_ENDPOINT": "http://hub.invalid"}, None, "http://hub.invalid cannot be reached ("),
+        ({}, {"HF_ENDPOINT": "hub"}, None, "hub is no address; correct HF_ENDPOINT"),
+        ({}, {}, "no commit", "{hub} does not answer as a hub does (no commit, ETag or size)"),
     ],
 )
-def test_a_missing_repository_revision_or_file_is_named(hub, user, served, entry, message):
-    assert user.fault(**entry) == message.format(hub=hub.endpoint)
+def test_what_cannot_be_fetched_is_named_with_the_remedy(
+    hub, user, served, monkeypatch, entry, env, answer, said
+):
+    if answer == "gated":
+        hub.tokens["a/b"] = "hf_right"
+    elif answer == "no commit":
+        monkeypatch.setattr(hub, "commit", lambda folder: "")
+    elif answer:
+        hub.fail(FILE, method="HEAD", status=answer)
+    place = {"repository": "a/b", "revision": "main", "file": "c.gguf"} | entry
+    line = "{repository}, revision {revision}, file {file}: ".format(**place)
+    assert user.fault(env=env, **entry).startswith(line + said.format(hub=hub.endpoint))
     assert user.left == []
-
-
-GATED = (
-    "if it is gated, accept its terms on its page there; set HF_TOKEN to a token of that account"
-)
-NO_HUB = "it has no such thing, or is no hub; correct the names or HF_ENDPOINT"
-
-
-@pytest.mark.parametrize(
-    ("status", "message"), [(403, f"403 Forbidden; {GATED}"), (404, f"404 Not Found; {NO_HUB}")]
-)
-def test_a_bare_refusal_has_a_hint(hub, user, served, status, message):
-    hub.fail(FILE, method="HEAD", status=status)
-    assert user.fault() == f"{PLACE}: {hub.endpoint} answers {message}"
-
-
-@pytest.mark.parametrize("token", [{}, {"HF_TOKEN": "hf_secret"}])
-def test_a_gated_repository_has_a_hint_without_a_token(hub, user, served, token):
-    hub.tokens["a/b"] = "hf_right"
-    assert user.fault(env=token) == (
-        f"{PLACE}: gated; accept its terms on {hub.endpoint}/a/b and set HF_TOKEN to a token of"
-        " that account"
-    )
-
-
-def test_a_password_in_the_hubs_address_is_not_printed(user, served):
-    message = user.fault(env={"HF_ENDPOINT": "http://me:secret@localhost:9"})
-    assert "http://localhost:9 cannot be reached" in message
-    assert "secret" not in message
-
-
-def test_an_invalid_token_is_not_printed(user, served):
-    message = user.fault(env={"HF_TOKEN": "hf_sécret"})
-    assert message == f"{PLACE}: the request has a bad header; correct HF_TOKEN"
 
 
 def test_a_token_opens_a_gated_repository_and_goes_to_no_other_host(tmp_path, root, small):
@@ -462,37 +401,6 @@ def test_a_token_opens_a_gated_repository_and_goes_to_no_other_host(tmp_path, ro
         stored = [request for request in hub.requests if request.host == "127.0.0.2"]
         assert [(request.method, request.authorized) for request in stored] == [("GET", False)]
         assert all(request.authorized for request in hub.requests if request not in stored)
-
-
-def test_a_closed_port_is_reported_with_its_address(user):
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        user.hub = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        message = user.fault()
-    assert message == (
-        f"{PLACE}: {user.hub} cannot be reached ({os_error(errno.ECONNREFUSED)}); check the"
-        " network, the proxy and HF_ENDPOINT"
-    )
-
-
-@pytest.mark.parametrize(
-    ("hub", "fault"),
-    [
-        ("http://hub.invalid", "http://hub.invalid cannot be reached ("),
-        ("hub", "hub is no address; correct HF_ENDPOINT"),
-    ],
-)
-def test_an_unknown_host_and_an_invalid_address_are_reported(user, hub, fault):
-    user.hub = hub
-    assert f"{PLACE}: {fault}" in user.fault()
-
-
-def test_a_server_that_is_no_hub_is_reported(hub, user, served, monkeypatch):
-    monkeypatch.setattr(hub, "commit", lambda folder: "")
-    assert user.fault() == (
-        f"{PLACE}: {hub.endpoint} does not answer as a hub does (no commit, ETag or size); correct"
-        " HF_ENDPOINT"
-    )
 
 
 def test_a_disk_that_is_too_small_is_reported_before_the_download(hub, user, served_parts):
@@ -518,12 +426,11 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_small_disk_is_found(hub, user, served_large, small_disk):
+def test_a_small_disk_is_found_and_one_that_fills_up_is_one_line(
+    hub, user, served_large, small_disk
+):
     assert "12.6 MB free; make room" in user.fault()
     assert not hub.asked("GET")
-
-
-def test_a_disk_that_fills_up_is_one_line(hub, user, served_large, small_disk):
     edge = "from specmoe.models import hub; hub.free_bytes = lambda folder: 10**12"
     assert user.fault(edge=edge) == (
         f"{PLACE}: the disk of {small_disk}/hub is full; make room and run again"
@@ -582,8 +489,7 @@ def test_the_files_that_the_converter_needs_are_fetched(hub, converted):
     assert sorted(path.name for path in Path(folder).iterdir()) == sorted(REPOSITORY)[1:4]
     assert [line.partition(":")[0] for line in said[1:]] == ["unverified"] * 3
     hub.requests.clear()
-    again = converted(COMMIT)
-    assert again.stdout.splitlines()[-1] == folder
+    assert converted(COMMIT).stdout.splitlines()[-1] == folder
     assert hub.requests == []
 
 
@@ -594,34 +500,24 @@ def test_digests_of_a_repository_are_recorded(hub, user, converted):
     weights = json.loads(user.lock.read_text())["a/b/model-00001-of-00001.safetensors@main"]
     assert weights["sha256"] == hashlib.sha256(b"weights").hexdigest()
     hub.add("a/b", "main", "config.json", b'{"layers": 2}')
-    done = converted()
-    assert done.returncode == 1
-    assert "a/b, revision main, file config.json: damaged: SHA-256" in done.stderr
+    assert "a/b, revision main, file config.json: damaged: SHA-256" in converted().stderr
 
 
 @pytest.mark.parametrize(
-    ("revision", "message"),
+    ("revision", "token", "offline", "message"),
     [
-        ("v9", "a/b, revision v9: the repository has no such revision; correct it"),
-        ("main", "a/b, revision main: has no safetensors; name another repository"),
+        ("v9", "", "0", ": the repository has no such revision; correct it"),
+        ("main", "", "0", ": has no safetensors; name another repository"),
+        ("main", "hf_right", "0", ": gated; accept its terms on {hub}/a/b and set HF_TOKEN"),
+        ("main", "", "1", ": not in the cache {cache}, and HF_HUB_OFFLINE forbids the download"),
     ],
 )
-def test_a_repository_that_cannot_be_converted_is_named(hub, converted, revision, message):
+def test_a_repository_that_cannot_be_converted_is_named(
+    hub, user, converted, revision, token, offline, message
+):
     hub.add("a/b", "main", "config.json", b"{}")
-    done = converted(revision)
+    hub.tokens["a/b"] = token
+    done = converted(revision, HF_HUB_OFFLINE=offline)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == f"ModelError: {message}"
-
-
-def test_a_gated_repository_cannot_be_listed_without_a_token(hub, converted):
-    hub.add("a/b", "main", "config.json", b"{}")
-    hub.tokens["a/b"] = "hf_right"
-    assert (
-        f"a/b, revision main: gated; accept its terms on {hub.endpoint}/a/b" in converted().stderr
-    )
-
-
-def test_a_repository_that_is_not_in_the_cache_is_named_offline(hub, converted):
-    done = converted(HF_HUB_OFFLINE="1")
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].endswith("HF_HUB_OFFLINE forbids the download; unset it")
+    line = message.format(hub=hub.endpoint, cache=user.folder / "home/hub")
+    assert done.stderr.splitlines()[-1].startswith(f"ModelError: a/b, revision {revision}{line}")

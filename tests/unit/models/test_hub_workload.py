@@ -82,17 +82,18 @@ def test_the_command_that_the_refusal_names_fetches_the_prompts(fetch, config, h
     assert (prompt.id, prompt.category, prompt.line) == ("1", "code", 1)
 
 
-def test_other_bytes_than_those_of_the_configuration_are_refused(fetch, tmp_path):
-    done = fetch(sha256="0" * 64)
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"sha256": "0" * 64}, "lab/questions, revision main, file data/all.jsonl: "),
+        ({"repository": "lab/nothing"}, "lab/nothing, revision main, file data/all.jsonl: "),
+    ],
+)
+def test_other_bytes_and_a_data_set_that_is_not_there_are_named(fetch, tmp_path, entry, said):
+    done = fetch(**entry)
     assert done.returncode == 1
-    assert "lab/questions, revision main, file data/all.jsonl: " in done.stderr.splitlines()[-1]
+    assert done.stderr.splitlines()[-1].startswith(f"ModelError: {said}")
     assert not (tmp_path / "results/workloads/asked.jsonl").exists()
-
-
-def test_a_data_set_that_is_not_there_is_named(fetch):
-    last = fetch(repository="lab/nothing").stderr.splitlines()[-1]
-    assert last.startswith("ModelError: lab/nothing, revision main, file data/all.jsonl: ")
-    assert "no such repository" in last
 
 
 def test_a_digest_is_recorded_at_first_use(fetch, tmp_path, hub, root):

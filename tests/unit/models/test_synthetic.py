@@ -1,6 +1,5 @@
 """Synthetic models: their weights, how they nest, and their files."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,8 @@ import pytest
 from gguf.quants import dequantize
 
 from specmoe.config.synthetic_recipe import Recipe
-from specmoe.errors import ModelError
-from specmoe.models import synthetic
 from specmoe.models.card import load_cards
 from specmoe.models.gguf import active_parameters, read_card
-from specmoe.models.gguf_header import TensorInfo
 from specmoe.models.random_weights import Tensor, draw
 from specmoe.models.synthetic import tensors, write_model
 from specmoe.models.vocabulary import byte_level_vocabulary
@@ -48,18 +44,25 @@ def test_the_same_recipe_gives_the_same_bytes(tmp_path, recipe):
     assert (tmp_path / "one.gguf").read_bytes() == (tmp_path / "two.gguf").read_bytes()
 
 
-def test_another_seed_gives_other_weights(tmp_path):
-    one, two = written(tmp_path, CORE), written(tmp_path, replace(CORE, seed=1))
-    assert not np.array_equal(one["output.weight"], two["output.weight"])
+def same(small, large, *, but=()):
+    """Make sure that the tensors of one model are in another, with the same weights."""
+    for name in small.keys() - set(but):
+        np.testing.assert_array_equal(small[name], large[name], err_msg=name)
 
 
-@pytest.mark.parametrize("dtype", ["F16", "BF16"])
-def test_a_small_model_is_exactly_the_first_layers_of_a_large_one(tmp_path, dtype):
-    small = written(tmp_path, replace(CORE, dtype=dtype))
-    large = written(tmp_path, replace(LARGE, dtype=dtype))
+# A draft of a target with full attention is dense, as the core of an MoE is.
+@pytest.mark.parametrize(
+    ("small", "large"),
+    [
+        (CORE, LARGE),
+        (replace(CORE, dtype="BF16"), replace(LARGE, dtype="BF16")),
+        (replace(FULL, layers=1), FULL_MOE),
+    ],
+)
+def test_a_small_model_is_exactly_the_first_layers_of_a_large_one(tmp_path, small, large):
+    small, large = written(tmp_path, small), written(tmp_path, large)
     assert small.keys() < large.keys()
-    for name, weights in small.items():
-        np.testing.assert_array_equal(weights, large[name], err_msg=name)
+    same(small, large)
 
 
 def test_the_shared_expert_is_the_dense_feed_forward_once_its_gate_has_halved_it(tmp_path):
@@ -76,26 +79,25 @@ def test_the_shared_expert_is_the_dense_feed_forward_once_its_gate_has_halved_it
 
 def test_all_but_the_feed_forward_is_the_same_in_a_dense_model_and_in_a_moe(tmp_path):
     dense, moe = written(tmp_path, LARGE), written(tmp_path, MOE)
-    for name in dense:
-        if "ffn" not in name:
-            np.testing.assert_array_equal(dense[name], moe[name], err_msg=name)
+    same(dense, moe, but=[name for name in dense if "ffn" in name])
 
 
-def test_layers_after_the_core_write_ever_smaller_updates():
-    plan = planned(replace(CORE, layers=9, epsilon=0.1))
-    core = plan["blk.0.ffn_down.weight"].deviation
-    strengths = [plan[f"blk.{layer}.ffn_down.weight"].deviation / core for layer in range(9)]
-    assert strengths == pytest.approx([1, 1, 1, 1, 0.1, 0.1 * 4 / 5, 0.1 * 4 / 6, 0.4 / 7, 0.05])
-    for name, layer, strength in (("attn_output", 7, 0.4 / 7), ("ssm_out", 4, 0.1)):
-        later, in_core = plan[f"blk.{layer}.{name}.weight"], plan[f"blk.{layer - 4}.{name}.weight"]
-        assert later.deviation / in_core.deviation == pytest.approx(strength)
-
-
-def test_a_core_that_starts_later_has_weak_layers_before_and_after_it():
-    plan = planned(replace(CORE, layers=6, core_first=3, core_layers=1, epsilon=0.1))
-    core = plan["blk.3.ffn_down.weight"].deviation
-    strengths = [plan[f"blk.{layer}.ffn_down.weight"].deviation / core for layer in range(6)]
-    assert strengths == pytest.approx([0.1, 0.1, 0.1, 1, 0.1, 0.1 * 4 / 5])
+@pytest.mark.parametrize(
+    ("change", "strengths"),
+    [
+        ({"layers": 9}, [1, 1, 1, 1, 0.1, 0.1 * 4 / 5, 0.1 * 4 / 6, 0.4 / 7, 0.05]),
+        # A core that starts later has weak layers before it too.
+        ({"core_first": 3, "core_layers": 1}, [0.1, 0.1, 0.1, 1, 0.1, 0.1 * 4 / 5]),
+        ({"epsilon": 0.0}, [1, 1, 1, 1, 0, 0]),
+    ],
+)
+def test_layers_outside_the_core_write_ever_smaller_updates(change, strengths):
+    recipe = replace(LARGE, **{"epsilon": 0.1} | change)
+    plan, in_core = planned(recipe), planned(replace(recipe, core_first=0, core_layers=9))
+    for layer, strength in enumerate(strengths):
+        for name in ("ffn_down", "attn_output" if layer % 4 == 3 else "ssm_out"):
+            tensor = f"blk.{layer}.{name}.weight"
+            assert plan[tensor].deviation == pytest.approx(strength * in_core[tensor].deviation)
 
 
 @pytest.mark.parametrize("recipe", [LARGE, MOE, FULL_MOE, Q8, replace(CORE, dtype="BF16")])
@@ -111,22 +113,16 @@ def test_an_mtp_block_is_the_cores_layer_of_full_attention_once_more(tmp_path, r
         np.testing.assert_array_equal(model[block + name], model[layer + name], err_msg=name)
 
 
-@pytest.mark.parametrize("recipe", [LARGE, Q8])
-def test_an_mtp_block_reads_the_embedding_of_the_newest_token(tmp_path, recipe):
-    write_model(tmp_path / "model.gguf", replace(recipe, mtp_blocks=1))
+@pytest.mark.parametrize("recipe", [LARGE, MOE, Q8])
+def test_an_mtp_block_reads_the_newest_tokens_embedding_and_changes_nothing_else(tmp_path, recipe):
+    without, alone = written(tmp_path, recipe), read_card(tmp_path / "model.gguf")
+    with_block = written(tmp_path, replace(recipe, mtp_blocks=1))
+    same(without, with_block)
     found = {t.name: t for t in gguf.GGUFReader(tmp_path / "model.gguf").tensors}
     merge = found[f"blk.{recipe.layers}.nextn.eh_proj.weight"]
     expected = np.hstack([np.eye(CORE.hidden), np.zeros((CORE.hidden, CORE.hidden))])
     np.testing.assert_array_equal(dequantize(merge.data, merge.tensor_type), expected)
-
-
-def test_an_mtp_block_changes_nothing_else_and_is_no_layer_of_the_card(tmp_path):
-    without, with_block = written(tmp_path, MOE), written(tmp_path, replace(MOE, mtp_blocks=1))
-    for name, weights in without.items():
-        np.testing.assert_array_equal(weights, with_block[name], err_msg=name)
-    card = read_card(tmp_path / "model.gguf")
-    write_model(tmp_path / "without.gguf", MOE)
-    alone = read_card(tmp_path / "without.gguf")
+    card = read_card(tmp_path / "model.gguf")  # on which the block is no layer
     assert (card.layers, card.parameters_active) == (alone.layers, alone.parameters_active)
     assert card.parameters_total > alone.parameters_total
 
@@ -141,12 +137,6 @@ def test_the_synthetic_campaign_still_has_the_models_that_shipped_campaigns_meas
         assert read_card(tmp_path / "model.gguf") == shipped[name]
 
 
-def test_epsilon_zero_silences_every_layer_after_the_core():
-    plan = planned(replace(LARGE, epsilon=0.0))
-    for name in ("blk.4.ssm_out.weight", "blk.5.ffn_down.weight"):
-        assert not draw(plan[name], seed=0).any()
-
-
 def test_routed_experts_have_a_strength_of_their_own_in_every_layer():
     plan = planned(replace(MOE, epsilon=0.5, routed_epsilon=0.01))
     full = planned(replace(MOE, epsilon=0.5, routed_epsilon=1.0))
@@ -155,38 +145,18 @@ def test_routed_experts_have_a_strength_of_their_own_in_every_layer():
         assert plan[name].deviation == pytest.approx(0.01 * full[name].deviation)
 
 
-def test_the_last_of_every_four_layers_has_full_attention():
+def test_the_last_of_every_four_layers_has_full_attention_or_all_have():
     plan = planned(replace(CORE, layers=8))
     attention = {int(name.split(".")[1]) for name in plan if name.endswith("attn_q.weight")}
     recurrent = {int(name.split(".")[1]) for name in plan if name.endswith("ssm_out.weight")}
-    assert attention == {3, 7}
-    assert recurrent == {0, 1, 2, 4, 5, 6}
-
-
-def test_with_full_attention_every_layer_has_it_and_the_core_is_dense_in_an_moe_too():
-    plan = planned(FULL_MOE)
+    assert (attention, recurrent) == ({3, 7}, {0, 1, 2, 4, 5, 6})
+    plan = planned(FULL_MOE)  # whose core is dense
     layers = range(FULL_MOE.layers)
     assert all(f"blk.{layer}.attn_qkv.weight" in plan for layer in layers)
     assert not any("ssm" in name for name in plan)
     routed = [layer for layer in layers if f"blk.{layer}.ffn_up_exps.weight" in plan]
     dense = [layer for layer in layers if f"blk.{layer}.ffn_up.weight" in plan]
     assert (dense, routed) == ([0], [1, 2])
-
-
-def test_a_dense_draft_is_the_core_of_an_moe_with_full_attention(tmp_path):
-    small, large = written(tmp_path, replace(FULL, layers=1)), written(tmp_path, FULL_MOE)
-    assert small.keys() < large.keys()
-    for name, weights in small.items():
-        np.testing.assert_array_equal(weights, large[name], err_msg=name)
-
-
-def test_sizes_that_are_multiples_of_256_give_rows_that_every_quantization_can_pack():
-    recipe = replace(
-        MOE, hidden=256, heads=4, head_size=64, ffn=512, gdn_head_size=128, expert_ffn=256
-    )
-    matrices = [tensor for tensor in tensors(recipe) if tensor.dtype != "F32"]
-    assert matrices
-    assert all(tensor.shape[-1] % 256 == 0 for tensor in matrices)
 
 
 def test_a_model_writes_printable_ascii_and_never_the_end_of_text(tmp_path):
@@ -197,29 +167,6 @@ def test_a_model_writes_printable_ascii_and_never_the_end_of_text(tmp_path):
     assert vocabulary.tokens[vocabulary.end_of_text] not in can_be_written
     assert "ä" not in can_be_written
     assert not any(token.startswith("<|unused") for token in can_be_written)
-
-
-@pytest.mark.parametrize("dtype", ["F16", "BF16"])
-def test_matrices_are_stored_in_the_recipes_type_and_vectors_in_single_precision(tmp_path, dtype):
-    write_model(tmp_path / "model.gguf", replace(CORE, dtype=dtype))
-    found = gguf.GGUFReader(tmp_path / "model.gguf").tensors
-    types = {tensor.name: tensor.tensor_type.name for tensor in found}
-    assert types["blk.0.ffn_up.weight"] == dtype
-    assert types["blk.0.attn_norm.weight"] == "F32"
-
-
-def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
-    path = tmp_path / "model.gguf"
-    path.write_bytes(b"old")
-
-    def full_disk(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[np.float32]]:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(synthetic, "stored", full_disk)
-    with pytest.raises(ModelError, match=r"not written.*No space left"):
-        write_model(path, CORE)
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(
@@ -257,23 +204,25 @@ def test_a_quantized_model_is_the_network_that_half_precision_stores(tmp_path, r
         np.testing.assert_allclose(weights, full[tensor.name], rtol=2e-3, err_msg=tensor.name)
 
 
-def test_a_q8_0_model_has_every_matrix_in_that_type(tmp_path):
-    write_model(tmp_path / "model.gguf", Q8)
-    card = read_card(tmp_path / "model.gguf")
-    matrices = sum(tensor.dtype == "F16" for tensor in tensors(MOE))
-    assert (card.type, card.tensor_types["Q8_0"]) == ("Q8_0", matrices)
-    assert set(card.tensor_types) == {"F32", "Q8_0"}
-
-
-def test_a_q4_k_model_has_experts_embedding_and_output_in_that_type_and_the_rest_in_q8_0(tmp_path):
-    write_model(tmp_path / "model.gguf", Q4)
-    assert read_card(tmp_path / "model.gguf").type == "Q4_K_S"
-    types = {tensor.name: tensor.dtype for tensor in tensors(Q4) if tensor.dtype != "F32"}
-    four_bit = {name for name, dtype in types.items() if dtype == "Q4_K"}
-    assert four_bit == {
-        name for name in types if "_exps." in name or name in ("token_embd.weight", "output.weight")
-    }
-    assert {types[name] for name in types.keys() - four_bit} == {"Q8_0"}
+@pytest.mark.parametrize(
+    ("recipe", "type_", "large", "small"),
+    [
+        (MOE, "F16", "F16", "F16"),
+        (replace(MOE, dtype="BF16"), "BF16", "BF16", "BF16"),
+        (Q8, "Q8_0", "Q8_0", "Q8_0"),
+        (Q4, "Q4_K_S", "Q4_K", "Q8_0"),
+    ],
+)
+def test_the_recipes_type_is_that_of_matrices(tmp_path, recipe, type_, large, small):
+    write_model(tmp_path / "model.gguf", recipe)
+    assert read_card(tmp_path / "model.gguf").type == type_
+    found = gguf.GGUFReader(tmp_path / "model.gguf").tensors
+    types = {tensor.name: tensor.tensor_type.name for tensor in found}
+    for name in ("token_embd", "output", "blk.0.ffn_up_exps"):
+        assert types[f"{name}.weight"] == large
+    for name in ("blk.3.attn_output", "blk.0.ffn_up_shexp"):
+        assert types[f"{name}.weight"] == small
+    assert types["blk.0.attn_norm.weight"] == types["blk.0.ffn_gate_inp.weight"] == "F32"
 
 
 def test_a_tied_model_has_one_table_in_which_only_padding_is_silent(tmp_path):
@@ -282,8 +231,7 @@ def test_a_tied_model_has_one_table_in_which_only_padding_is_silent(tmp_path):
     assert untied.keys() - tied.keys() == {"output.weight"}
     silent = np.flatnonzero(~tied["token_embd.weight"].any(axis=1))
     assert tuple(silent) == vocabulary.padding
-    for name in tied.keys() - {"token_embd.weight", "output_norm.weight"}:
-        np.testing.assert_array_equal(tied[name], untied[name], err_msg=name)
+    same(tied, untied, but=["token_embd.weight", "output_norm.weight"])
 
 
 def test_a_tied_head_is_as_strong_as_an_untied_one_and_does_not_favour_the_last_token():
@@ -296,27 +244,18 @@ def test_a_tied_head_is_as_strong_as_an_untied_one_and_does_not_favour_the_last_
     assert abs(np.diag(logits)).mean() < 3 * logits.std()
 
 
-@pytest.mark.parametrize("recipe", [CORE, replace(CORE, tied=True)])
-def test_the_end_of_a_text_alone_differs_in_a_model_that_ends(tmp_path, recipe):
+@pytest.mark.parametrize("tied", [False, True])
+def test_the_end_of_a_text_alone_differs_in_a_model_that_ends(tmp_path, tied):
+    recipe, gain = replace(CORE, tied=tied, hidden=1024), 1.5
     end = byte_level_vocabulary(recipe.vocabulary).end_of_text
-    head = "token_embd.weight" if recipe.tied else "output.weight"
-    endless, ending = (written(tmp_path, replace(recipe, end_gain=gain)) for gain in (0, 1.5))
+    head = "token_embd.weight" if tied else "output.weight"
+    endless, ending = (written(tmp_path, replace(recipe, end_gain=gain)) for gain in (0, gain))
+    same(endless, ending, but=[head])
+    others, rest = (np.delete(one[head], end, 0) for one in (endless, ending))
+    np.testing.assert_array_equal(others, rest)
     assert not endless[head][end].any()
-    assert ending[head][end].any()
-    for name in endless:
-        rest = [
-            np.delete(one[name], end, 0) if name == head else one[name] for one in (endless, ending)
-        ]
-        np.testing.assert_array_equal(*rest, err_msg=name)
-
-
-def test_the_end_of_a_text_is_as_strong_as_the_recipe_says():
-    wide = replace(CORE, hidden=4096, end_gain=1.5)
-    end = byte_level_vocabulary(wide.vocabulary).end_of_text
-    head = draw(planned(wide)["output.weight"], seed=0)
-    others = np.delete(head, end, 0)
-    others = others[others.any(axis=1)]
-    assert head[end].std() == pytest.approx(1.5 * others.std(), rel=0.05)
+    others = others[others.any(axis=1)].astype(np.float32)
+    assert ending[head][end].astype(np.float32).std() == pytest.approx(gain * others.std(), rel=0.1)
 
 
 def test_a_model_has_the_chat_template_of_its_recipe_and_else_none(tmp_path):
@@ -325,33 +264,27 @@ def test_a_model_has_the_chat_template_of_its_recipe_and_else_none(tmp_path):
         assert read_card(tmp_path / "model.gguf").chat_template is has
 
 
-def table(recipe: Recipe) -> list[TensorInfo]:
-    """Return the tensor table of a recipe's file, without drawing a weight."""
-    return [
-        TensorInfo(t.name, int(np.prod(t.shape)), gguf.GGMLQuantizationType[t.dtype], 0)
-        for t in tensors(recipe)
-    ]
-
-
-def true_shape(study: dict[str, Any], model: str) -> Recipe:
-    return Recipe(**study["model_sets"]["true_shape"][model]["recipe"])
-
-
 @pytest.mark.parametrize(
-    ("model", "total", "active"),
+    ("model", "total", "active", "size_gb"),
     [
-        ("dense_0.8b", 0.752, 0.752),
-        ("dense_2b", 1.882, 1.882),
-        ("dense_4b", 4.206, 4.206),
-        ("dense_9b", 8.954, 7.937),
-        ("moe_q8", 34.661, 2.946),
-        ("moe_q4_mtp", 35.505, 2.946),
+        ("dense_0.8b", 0.752, 0.752, None),
+        ("dense_2b", 1.882, 1.882, None),
+        ("dense_4b", 4.206, 4.206, None),
+        ("dense_9b", 8.954, 7.937, None),
+        ("moe_q8", 34.661, 2.946, 36.9),
+        ("moe_q4", 34.661, 2.946, 20.3),
+        ("moe_q4_mtp", 35.505, 2.946, 20.8),
     ],
 )
-def test_a_true_shape_has_the_parameters_of_its_family(study, model, total, active):
-    shape = true_shape(study, model)
+def test_a_true_shape_has_the_parameters_of_its_family_and_the_size_of_its_type(
+    study, model, total, active, size_gb
+):
+    shape = Recipe(**study["model_sets"]["true_shape"][model]["recipe"])
     family = study["families"][study["model_sets"]["true_shape"][model]["family"]]
-    announced = table(shape)
+    announced = [tensor.info for tensor in tensors(shape)]
+    if size_gb:
+        size = sum(tensor.size_bytes for tensor in announced)
+        assert size / 1e9 == pytest.approx(size_gb, abs=0.1)
     parameters = sum(tensor.elements for tensor in announced)
     multiplied = active_parameters(announced, shape.layers, shape.experts, shape.experts_used)
     assert (parameters / 1e9, multiplied / 1e9) == pytest.approx((total, active), abs=0.001)
@@ -360,11 +293,3 @@ def test_a_true_shape_has_the_parameters_of_its_family(study, model, total, acti
     assert (family["layers"], family["vocabulary"]) == (shape.layers, shape.vocabulary)
     experts = family.get("experts", 0), family.get("experts_used", 0)
     assert experts == (shape.experts, shape.experts_used)
-
-
-@pytest.mark.parametrize(
-    ("model", "size_gb"), [("moe_q8", 36.9), ("moe_q4", 20.3), ("moe_q4_mtp", 20.8)]
-)
-def test_the_35b_model_has_the_size_of_its_type(study, model, size_gb):
-    size = sum(tensor.size_bytes for tensor in table(true_shape(study, model)))
-    assert size / 1e9 == pytest.approx(size_gb, abs=0.1)

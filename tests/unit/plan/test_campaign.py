@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from specmoe.errors import ConfigError
-from specmoe.plan.campaign import load_campaign
+from specmoe.plan.campaign import (
+    LEAST_MINUTES,
+    UNKNOWN_MINUTES,
+    WHOLE_NODE_MB,
+    load_campaign,
+)
 from specmoe.runs import collect, pass_times
 
 from ...conftest import ROOT
@@ -106,13 +111,6 @@ def test_targets_with_greedy_drafts_are_judged_and_published_rows_are_not(study,
     assert campaign_of(study).judged_targets == []
 
 
-def test_a_suite_has_its_own_blocks_alone(study, campaign_of):
-    campaign = campaign_of(study)
-    blocks = [campaign.blocks[name] for name in campaign.blocks_of_suite("D")]
-    assert {block.suite for block in blocks} == {"D"}
-    assert len(blocks) == 2 * 3
-
-
 def test_a_target_has_baselines_by_the_server_alone_and_the_files_of_its_prompts(
     study, campaign_of
 ):
@@ -147,20 +145,31 @@ def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(
     timed = campaign_of(synthetic)
     assert {"moe_q4", "draft_0.8b"} <= set(timed.timed_passes)
     assert timed.pass_times_file == timed.data / "pass_times.parquet"
-    synthetic["measurement"]["pass_samples"] = 0
-    without = campaign_of(synthetic)
-    assert without.timed_passes == {}
-    assert without.pass_times_file is None
-
-
-def test_passes_are_not_timed_for_an_engine_built_elsewhere(synthetic, campaign_of):
+    # A cached campaign has them if it ships them.
+    assert campaign_of(synthetic, source="cached", name="published").pass_times_file is None
+    engine, synthetic["campaign"]["source"] = synthetic["engines"]["current"], "measured"
     synthetic["engines"]["current"] = {"source": "path", "path": "/opt/llama.cpp/bin"}
     assert campaign_of(synthetic).timed_passes == {}
+    synthetic["engines"]["current"] = engine
+    synthetic["measurement"]["pass_samples"] = 0
+    assert campaign_of(synthetic).pass_times_file is None
 
 
-def test_a_cached_campaign_has_timed_passes_if_it_ships_them(synthetic, campaign_of):
-    cached = campaign_of(synthetic, source="cached", name="published")
-    assert cached.pass_times_file is None
+def test_a_job_asks_for_what_the_plan_estimates_and_for_more_in_each_attempt(
+    study, campaign_of, tmp_path
+):
+    (tmp_path / "m2-ultra").mkdir()
+    plan = tmp_path / "m2-ultra/plan.json"
+    facts = {"estimated_s": {"long": 3600.0, "short": 2.0}, "memory_bytes": {"long": 2**30}}
+    plan.write_text(json.dumps(facts))
+    campaign = campaign_of(study)
+    assert [campaign.minutes_of_block("long", attempt) for attempt in (1, 2)] == [240, 480]
+    assert [campaign.megabytes_of_block("long", attempt) for attempt in (1, 2)] == [1536, 2304]
+    assert campaign.minutes_of_block("short", 1) == LEAST_MINUTES
+    plan.write_text("{")
+    damaged = campaign_of(study)
+    assert damaged.minutes_of_block("long", 1) == UNKNOWN_MINUTES
+    assert damaged.megabytes_of_block("long", 3) == WHOLE_NODE_MB
 
 
 def test_a_repeat_follows_the_last_block_even_of_a_repeat_that_is_left_out(study, campaign_of):
@@ -178,6 +187,7 @@ def test_scripts_find_the_records_that_the_rules_name_in_the_same_order(study, c
     files = [folder / f"{block}.json" for block in campaign.blocks]
     assert collect.record_files(folder, config, suites) == files
     own = [folder / f"{block}.json" for block in campaign.blocks_of_suite("B")]
+    assert {campaign.blocks[name].suite for name in campaign.blocks_of_suite("B")} == {"B"}
     assert sorted(collect.record_files(folder, config, ["B"])) == sorted(own)
     timed = [
         folder / f"{model}/r{repeat}.json"

@@ -11,7 +11,7 @@ from specmoe.config.block import Protocol
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.plan.inventory import take_inventory
-from specmoe.plan.plan import make_plan
+from specmoe.plan.plan import Plan
 from specmoe.plan.plan_text import describe
 
 from ...conftest import merge
@@ -51,7 +51,7 @@ def test_a_campaign_measured_in_part_by_both_protocols_is_planned(artefact, root
     times = [found.measured_s.get(block.block) for block in (*by_commands, *by_server)]
     assert times == [10, 12, 13, 14]
     assert len(found.measured_s) == 4
-    plan = make_plan(config, blocks, M2_ULTRA, Backend.CPU, found)
+    plan = Plan(config, blocks, M2_ULTRA, Backend.CPU, found)
     text = describe(plan)
     assert "2 blocks: 22 s (estimated: " in text
     assert "2 blocks: 27 s (estimated: " in text

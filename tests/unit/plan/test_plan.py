@@ -11,7 +11,7 @@ from specmoe.config.matrix import list_blocks
 from specmoe.errors import PlanError
 from specmoe.plan.fit import check_room, refusal
 from specmoe.plan.inventory import Folder, Inventory
-from specmoe.plan.plan import make_plan
+from specmoe.plan.plan import Plan
 from specmoe.plan.plan_text import describe
 from specmoe.plan.progress import Interrupted, duration
 
@@ -47,7 +47,7 @@ def plan_of(root):
             "interrupted": {},
             "prompt_tokens": {source.prompt: 50 for block in blocks for source in block.prompts},
         }
-        return make_plan(config, blocks, host, backend, Inventory(**facts | known))
+        return Plan(config, blocks, host, backend, Inventory(**facts | known))
 
     return plan
 
@@ -59,18 +59,18 @@ def test_the_study_fits_the_machine_it_was_made_on(plan_of, study):
     assert runs == {"A": 18, "B": 192, "C": 36, "D": 96, "F": 36}
     head = "Campaign m2-ultra: 306 runs and 72 of targets alone beside them, in 39 blocks"
     assert describe(plan).startswith(f"{head}\n")
+    study["campaign"]["suites"] = ["C", "F"]  # all of which name the target alone
+    assert describe(plan_of(study)).startswith("Campaign m2-ultra: 72 runs, in 15 blocks\n")
 
 
-def test_a_file_that_two_models_share_is_downloaded_once(plan_of, study):
+def test_a_file_that_two_models_share_is_downloaded_once_and_nothing_that_is_here(plan_of, study):
     # draft_2b and dense_2b are one file.
     sizes = {item.model: item.size_bytes for item in plan_of(study).downloads}
     assert len(sizes) == 7
     assert "dense_2b" not in sizes
     assert sum(sizes.values()) == pytest.approx(87.2e9)
-
-
-def test_what_is_cached_or_made_is_not_downloaded(plan_of, study):
     plan = plan_of(study, cached=frozenset({"moe_q8"}), made=frozenset({"moe_q4"}))
+    assert len(plan.downloads) == 5
     assert {"moe_q8", "moe_q4"}.isdisjoint(item.model for item in plan.downloads)
 
 
@@ -104,8 +104,12 @@ def test_the_plan_for_a_laptop_lists_what_does_not_fit(plan_of, study):
     assert plan.shortfalls[0] == "disk: 87.2 GB needed in hub, 50.0 GB free"
     assert "memory: MoE Q8 with 2B: 42.5 GB needed, 12.9 GB usable" in plan.shortfalls
     assert not any("Dense 4B" in shortfall for shortfall in plan.shortfalls)
-    message = refusal(plan.shortfalls)
-    assert "config/synthetic.yaml" in message
+    assert "config/synthetic.yaml" in refusal(plan.shortfalls)
+    # Without the large models it fits.
+    study["campaign"]["suites"] = ["C"]
+    plan = plan_of(study, host=laptop | {"memory_bytes": 32 * 2**30}, free=50 * 10**9)
+    assert plan.shortfalls == []
+    assert "moe_q4" not in {item.model for item in plan.downloads}
 
 
 def test_on_cuda_models_must_fit_the_memory_of_the_gpu(plan_of, study):
@@ -121,11 +125,6 @@ def test_the_plan_says_once_whether_energy_can_be_measured(plan_of, study):
     assert text.count(f"\nEnergy: {told}\n") == 1
 
 
-def test_a_campaign_whose_suites_all_name_the_target_alone_has_no_runs_beside_them(plan_of, study):
-    study["campaign"]["suites"] = ["C", "F"]
-    assert describe(plan_of(study)).startswith("Campaign m2-ultra: 72 runs, in 15 blocks\n")
-
-
 def test_sides_that_the_memory_does_not_hold_at_once_follow_one_another(plan_of, study):
     # CUDA copies the weights of every process; elsewhere the sides of a block share them.
     assert plan_of(study).in_turn == []
@@ -138,20 +137,9 @@ def test_sides_that_the_memory_does_not_hold_at_once_follow_one_another(plan_of,
     assert f"Memory does not hold all sides at once, {line}" in describe(plan)
     study["measurement"]["sides"] = "in_turn"
     assert plan_of(study, host=gpu, backend=Backend.CUDA).in_turn == []
-
-
-def test_the_studys_commands_always_follow_one_another(plan_of, study):
-    study["measurement"]["protocol"] = "published"
-    gpu = M2_ULTRA | {"gpu_memory_bytes": 48 * 2**30}
+    # The study's commands always follow one another.
+    study["measurement"] |= {"sides": "auto", "protocol": "published"}
     assert plan_of(study, host=gpu, backend=Backend.CUDA).in_turn == []
-
-
-def test_a_campaign_without_the_large_models_fits_the_laptop(plan_of, study):
-    study["campaign"]["suites"] = ["C"]
-    laptop = M2_ULTRA | {"memory_bytes": 32 * 2**30}
-    plan = plan_of(study, host=laptop, free=50 * 10**9)
-    assert plan.shortfalls == []
-    assert "moe_q4" not in {item.model for item in plan.downloads}
 
 
 def test_a_model_of_unknown_size_is_reported_as_such(plan_of, study):
@@ -162,10 +150,18 @@ def test_a_model_of_unknown_size_is_reported_as_such(plan_of, study):
     assert "unknown" in text.split("measured")[-1]
 
 
-def test_the_measured_time_is_beside_the_estimate(plan_of, study):
-    block = "A/moe_q4/none/r0"
-    text = describe(plan_of(study, measured_s={block: 59.0}))
-    assert "1 block: 59 s (estimated: " in text
+def test_the_measured_time_is_beside_the_estimate_and_sets_the_pace_of_the_rest(plan_of, study):
+    nothing = plan_of(study)
+    assert "Left:" not in describe(nothing)
+    done = [block for block in nothing.estimated_s if block.startswith("A/")]
+    twice = {block: 2 * nothing.estimated_s[block] for block in done}
+    plan = plan_of(study, measured_s=twice)
+    rest = sum(seconds for block, seconds in plan.estimated_s.items() if block not in twice)
+    assert plan.left_s == pytest.approx(2 * rest)
+    text = describe(plan)
+    assert f"Left: {duration(plan.left_s)} for" in text
+    both = duration(sum(twice.values())), duration(sum(twice.values()) / 2)
+    assert "{} (estimated: {})".format(*both) in text
 
 
 def test_unverified_files_are_named_with_the_remedy(plan_of, study):
@@ -197,37 +193,22 @@ def test_durations_have_a_unit_that_suits_them():
     assert [duration(s) for s in (None, 7, 240, 9000)] == ["unknown", "7 s", "4 min", "2.5 h"]
 
 
-def test_blocks_to_measure_again_are_counted_by_suite_and_reason_with_their_time(plan_of, study):
+def test_blocks_to_measure_again_are_counted_and_interrupted_ones_named(plan_of, study):
     blocks = list_blocks(load(study, ROOT), gpu=True)
     members = [block.block for block in blocks if block.suite == "B"][:2]
     changed = dict.fromkeys(members, "prompt added: mine")
-    text = describe(plan_of(study, changed=changed))
-    assert re.search(r"Measured again: 2 blocks of suite B \(\d+ \w+ by estimate\): prompt", text)
-
-
-def test_an_interrupted_block_is_named_with_what_is_lost(plan_of, study):
     lost = {"B/moe_q4/draft_2b/r0": Interrupted(5, 16, 240.0)}
-    text = describe(plan_of(study, interrupted=lost))
+    text = describe(plan_of(study, changed=changed, interrupted=lost))
+    assert re.search(r"Measured again: 2 blocks of suite B \(\d+ \w+ by estimate\): prompt", text)
     assert (
         "Interrupted: block B/moe_q4/draft_2b/r0 begins anew; 5 of 16 runs, 4 min of measuring are"
         " lost\n"
     ) in text
 
 
-def test_the_time_left_follows_the_pace_of_the_measured_blocks(plan_of, study):
-    nothing = plan_of(study)
-    done = [block for block in nothing.estimated_s if block.startswith("A/")]
-    twice = {block: 2 * nothing.estimated_s[block] for block in done}
-    plan = plan_of(study, measured_s=twice)
-    rest = sum(seconds for block, seconds in plan.estimated_s.items() if block not in twice)
-    assert plan.left_s == pytest.approx(2 * rest)
-    assert f"Left: {duration(plan.left_s)} for" in describe(plan)
-    assert "Left:" not in describe(nothing)
-
-
 def test_passes_timed_by_themselves_are_in_the_plan(plan_of, study):
     plan = plan_of(study)
-    assert plan.timed_models == 6
+    assert len(plan.timed) == 6
     line = f"Before each repeat, passes of 6 models by themselves: {duration(plan.timed_s)} in all"
     assert line in describe(plan)
     study["measurement"]["pass_samples"] = 0
@@ -235,6 +216,7 @@ def test_passes_timed_by_themselves_are_in_the_plan(plan_of, study):
 
 
 def test_a_plan_lists_options_and_says_that_its_estimates_leave_them_out(plan_of, study):
+    assert "ptions" not in describe(plan_of(study))
     suite = study["suites"]["B"]
     suite["engine_options"] = [{}, {"n-cpu-moe": 2, "extra_args": ["--no-repack"]}]
     study["measurement"]["engine_options"] = {"poll": 0}
@@ -243,7 +225,3 @@ def test_a_plan_lists_options_and_says_that_its_estimates_leave_them_out(plan_of
     assert "suite B: poll=0; n-cpu-moe=2 poll=0 -- --no-repack\n" in text
     out = "The estimates of memory and time leave these options out: n-cpu-moe, poll, extra_args"
     assert f"\n{out}\n" in text
-
-
-def test_a_plan_without_options_says_nothing_of_them(plan_of, study):
-    assert "ptions" not in describe(plan_of(study))

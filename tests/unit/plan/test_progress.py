@@ -2,12 +2,13 @@
 
 import json
 import os
-from dataclasses import replace
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 
 import pytest
 
-from specmoe.config.block import PromptSource, Side
+from specmoe.config.block import Block, PromptSource, Side
+from specmoe.errors import DamagedFileError
 from specmoe.plan import progress
 from specmoe.plan.progress import (
     PACE,
@@ -56,16 +57,19 @@ def test_what_an_unfinished_block_had_measured_is_lost_and_named(tmp_path):
     assert f"{failed_at_once}: see {logs / failed_at_once}.log\n" in printed
 
 
-def test_the_pace_of_measured_blocks_scales_the_estimate():
-    estimated = {"a": 10.0, "b": 20.0, "c": 30.0}
-    assert seconds_left(estimated, {}) == 60
-    assert seconds_left(estimated, {"a": 30.0}) == 150
-    assert seconds_left(estimated, {"a": 30.0, "b": 0.0, "c": 5.0}) == 0
-
-
-def test_blocks_without_an_estimate_count_as_the_mean_of_the_measured_ones():
-    assert seconds_left({"a": None, "b": None}, {}) is None
-    assert seconds_left({"a": None, "b": None, "c": None}, {"a": 7.0}) == 14
+@pytest.mark.parametrize(
+    ("estimated", "measured", "left"),
+    [
+        ({"a": 10.0, "b": 20.0, "c": 30.0}, {}, 60),
+        ({"a": 10.0, "b": 20.0, "c": 30.0}, {"a": 30.0}, 150),
+        ({"a": 10.0, "b": 20.0, "c": 30.0}, {"a": 30.0, "b": 0.0, "c": 5.0}, 0),
+        # A block without an estimate counts as the mean of the measured ones.
+        ({"a": None, "b": None}, {}, None),
+        ({"a": None, "b": None, "c": None}, {"a": 7.0}, 14),
+    ],
+)
+def test_the_pace_of_measured_blocks_scales_the_estimate(estimated, measured, left):
+    assert seconds_left(estimated, measured) == left
 
 
 @pytest.fixture
@@ -83,12 +87,6 @@ def records(tmp_path):
     return write
 
 
-def test_only_measured_blocks_have_a_time(records):
-    folder = records(alone())
-    measured = read_measured([alone().block, "B/other/r0"], folder)
-    assert {name: block.seconds for name, block in measured.items()} == {alone().block: 5.0}
-
-
 @pytest.fixture
 def planned(tmp_path):
     """Write a plan; returns its file."""
@@ -103,9 +101,14 @@ def planned(tmp_path):
 
 
 def test_progress_counts_blocks_and_says_how_long_the_rest_takes(records, planned):
-    plan = planned({alone().block: 10.0, "B/t/d/r0": 60.0, "B/t/e/r0": 60.0})
     folder = records(alone(), seconds=20.0)
+    plan = planned({alone().block: 10.0, "B/t/d/r0": 60.0, "B/t/e/r0": 60.0})
     assert describe_progress(plan, folder) == "1 of 3 blocks, 4 min left"
+    # Records of blocks that the plan counts as measured are not read again.
+    plan = planned({"a": 10.0, "b": 60.0}, measured={"a": 20.0})
+    assert describe_progress(plan, folder) == "1 of 2 blocks, 2 min left"
+    plan.unlink()
+    assert describe_progress(plan, folder) == "measured"
 
 
 def test_a_running_block_that_takes_longer_makes_the_time_left_longer(records, planned):
@@ -116,11 +119,6 @@ def test_a_running_block_that_takes_longer_makes_the_time_left_longer(records, p
     for taken, in_all, left in ((15, 20, "20 s"), (40, 80, "85 s")):
         said = describe_progress(plan, folder, Running(running, taken, in_all))
         assert said == f"1 of 3 blocks, {left} left"
-
-
-def test_blocks_that_the_plan_counts_as_measured_are_not_read_again(planned, tmp_path):
-    plan = planned({"a": 10.0, "b": 60.0}, measured={"a": 20.0})
-    assert describe_progress(plan, tmp_path / "blocks") == "1 of 2 blocks, 2 min left"
 
 
 def test_a_block_to_measure_again_counts_when_its_record_is_newer_than_the_plan(records, planned):
@@ -149,80 +147,63 @@ def test_a_block_reads_the_latest_records_alone_however_many_there_are(
     assert read == [folder / f"{block.block}.json" for block in reversed(blocks[-PACE:])]
 
 
-@pytest.fixture
-def changes(records):
-    """Return what has changed of a block since its record was written."""
-
-    def compare(before, now):
-        return changed_blocks([now], read_measured([now.block], records(before)))
-
-    return compare
-
-
-def test_an_added_prompt_is_why_a_block_is_measured_again(changes):
-    before = alone()
-    now = replace(before, prompts=(*before.prompts, PromptSource("mine", "mine.txt")))
-    assert changes(before, before) == {}
-    assert changes(before, now) == {now.block: "prompt added: mine"}
-    assert changes(now, before) == {now.block: "prompt left out: mine"}
-
-
-def test_of_many_added_prompts_some_are_named_and_the_others_counted(changes):
-    before = alone()
-    more = tuple(PromptSource(f"p{number}", "mine.txt") for number in range(50))
-    said = changes(before, replace(before, prompts=(*before.prompts, *more)))[before.block]
-    assert "prompt added: p0" in said
-    assert said.endswith("prompt added: p4, and 45 more")
-
-
-def test_a_record_of_an_earlier_release_has_the_same_prompts(changes, records):
-    before = alone()
-    folder = records(before)
-    file = next(folder.rglob("*.json"))
-    record = json.loads(file.read_text())
-    for prompt in record["block"]["prompts"]:
-        for key in ("line", "workload", "category"):
-            del prompt[key]
-    file.write_text(json.dumps(record))
-    assert changed_blocks([before], read_measured([before.block], folder)) == {}
-
-
-def test_another_gamma_is_why_a_comparison_is_measured_again(changes):
-    before = compared()
-    now = replace(before, sides=(*before.sides, Side(8), Side(8, 0.5)))
-    assert changes(before, now) == {now.block: "side added: g8, side added: g8-a0.5"}
-    assert changes(now, before) == {now.block: "side left out: g8, side left out: g8-a0.5"}
-
-
-def test_other_changes_are_given_with_both_values(changes):
-    now = replace(alone(), n_predict=64)
-    assert changes(alone(), now) == {now.block: "n_predict: 32 before, 64 now"}
-
-
-OLD = ("environment", "gate", "stop", "sendings", "engine_options", "extra_args", "options_id")
-
-
-@pytest.mark.parametrize("unknown", [["environment"], OLD])
-def test_a_key_that_an_older_release_did_not_have_is_no_change(unknown):
-    assert changes_since_old_release(alone(), unknown) == {}
+PROMPTS = alone().prompts
+MANY = tuple(PromptSource(f"p{number}", "mine.txt") for number in range(50))
+SIDES = compared().sides
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("before", "now", "says"),
     [
+        (alone(), {}, ""),
+        (alone(), {"prompts": (*PROMPTS, MANY[0])}, "prompt added: p0"),
+        (alone(prompts=(*PROMPTS, MANY[0])), {"prompts": PROMPTS}, "prompt left out: p0"),
+        (alone(), {"prompts": PROMPTS[::-1]}, "prompts in another order"),
+        (
+            alone(),
+            {"prompts": (*PROMPTS, *MANY)},
+            ", ".join(f"prompt added: p{number}" for number in range(5)) + ", and 45 more",
+        ),
+        (
+            compared(),
+            {"sides": (*SIDES, Side(8), Side(8, 0.5))},
+            "side added: g8, side added: g8-a0.5",
+        ),
+        (alone(), {"n_predict": 64}, "n_predict: 32 before, 64 now"),
+    ],
+)
+def test_what_changed_is_why_a_block_is_measured_again(records, before, now, says):
+    now = replace(before, **now)
+    changed = changed_blocks([now], read_measured([now.block], records(before)))
+    assert changed == ({now.block: says} if says else {})
+
+
+@pytest.mark.parametrize(
+    ("now", "says"),
+    [
+        ({}, ""),
         ({"engine_options": {"poll": 0}}, "engine_options: {} before, {'poll': 0} now"),
         ({"extra_args": ("--mlock",)}, "extra_args: [] before, ['--mlock'] now"),
         ({"environment": {"A": "1"}}, "environment: {} before, {'A': '1'} now"),
+        ({"token_times": True}, "token_times: False before, True now"),
     ],
 )
-def test_options_added_since_an_older_release_are_why_a_block_is_measured_again(options, says):
-    now = replace(alone(), **options)
-    assert changes_since_old_release(now, OLD) == {now.block: says}
-
-
-def changes_since_old_release(block, unknown) -> dict[str, str]:
-    """Return what changed of a block that a release without some keys measured by default."""
+def test_an_older_release_measured_what_it_did_not_know_as_its_default_says(now, says):
+    block = replace(compared(), **now)
     asked = json.loads(block.to_json())
-    for key in unknown:
-        del asked[key]
-    return changed_blocks([block], {block.block: MeasuredBlock(Path("r0.json"), asked, 5.0)})
+    for key in ("gate", *(field.name for field in fields(Block) if field.default is not MISSING)):
+        asked.pop(key, None)
+    for key in ("environment", "sendings", "engine_options"):
+        asked.pop(key, None)
+    for prompt in asked["prompts"]:
+        for key in ("line", "workload", "category"):
+            del prompt[key]
+    for side in asked["sides"]:
+        del side["imposed_profile"], side["imposed_rates"]
+    changed = changed_blocks([block], {block.block: MeasuredBlock(Path("r0.json"), asked, 5.0)})
+    assert changed == ({block.block: says} if says else {})
+
+
+def test_a_damaged_record_is_named():
+    with pytest.raises(DamagedFileError, match=r"r0\.json is damaged"):
+        changed_blocks([alone()], {alone().block: MeasuredBlock(Path("r0.json"), {}, 5.0)})

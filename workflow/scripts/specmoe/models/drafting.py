@@ -1,6 +1,6 @@
 """How a file drafts, and whether it can do so for a target.
 
-llama-server crashes on a head of another width, or reads the wrong features in silence, and takes a
+llama-server crashes on a head of another width or silently reads the wrong features, and takes a
 head for a draft model. So files are compared before anything is measured.
 """
 
@@ -8,28 +8,27 @@ from pathlib import Path
 
 from specmoe.config.methods import METHODS, Method
 from specmoe.errors import ModelError
-from specmoe.models.gguf_header import Header
+from specmoe.models.gguf_header import Header, named_if_no_model
 
 _BY_ARCHITECTURE = {"eagle3": Method.EAGLE3, "dflash": Method.DFLASH}
 # llama.cpp tells the two block drafters apart by this tensor (common/speculative.cpp).
 _MARKOV_HEAD = "markov_w1.weight"
-# A whole model has layers before the block that predicts further tokens; a file beside it has not.
+# A whole model has layers before its MTP block; the file of an MTP block alone has none.
 _FIRST_LAYER = "blk.0."
 
 
 def has_mtp_block(header: Header) -> bool:
     """Return whether a model's file has a block that predicts further tokens."""
-    architecture = header.text("general.architecture")
-    return header.number(f"{architecture}.nextn_predict_layers", 0) > 0
+    return header.number_of_architecture("nextn_predict_layers", 0) > 0
 
 
 def drafts_by(header: Header) -> Method:
     """Return the method that a file is made for; raises ValueError if it is no model."""
-    architecture = header.text("general.architecture")
+    architecture = header.architecture
     names = {tensor.name for tensor in header.tensors}
     if architecture in _BY_ARCHITECTURE:
         return Method.DSPARK if _MARKOV_HEAD in names else _BY_ARCHITECTURE[architecture]
-    return Method.DRAFT if any(map(_is_of_first_layer, names)) else Method.MTP
+    return Method.DRAFT if any(name.startswith(_FIRST_LAYER) for name in names) else Method.MTP
 
 
 def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None:
@@ -37,32 +36,21 @@ def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None
 
     `file` names the draft in the error.
     """
-    own = drafts_by(draft)
-    # A whole model with an MTP block can lend it.
-    lends = method == Method.MTP and has_mtp_block(draft)
+    with named_if_no_model(file):
+        own = drafts_by(draft)
+        # A whole model with an MTP block can lend it.
+        lends = method == Method.MTP and has_mtp_block(draft)
+        width = target.number_of_architecture("embedding_length")
+        # A head reads the hidden states of its target; a model those of its own width.
+        needed = draft.number("eagle3.target_hidden_size", 0)
+        needed = needed or draft.number_of_architecture("embedding_length")
     if own != method and not lends:
         raise ModelError(
             f"{file} drafts as {METHODS[own].words} ({own}), not as {METHODS[method].words}"
             f" ({method}); name it under that method"
         )
-    if method == Method.DRAFT:
-        return
-    width, needed = _width(target), _width_of_target(draft)
-    if width != needed:
+    if method != Method.DRAFT and width != needed:
         raise ModelError(
             f"{file} reads hidden states of {needed} values, and its target's have {width}; choose"
             " the head that was made for this target"
         )
-
-
-def _is_of_first_layer(name: str) -> bool:
-    return name.startswith(_FIRST_LAYER)
-
-
-def _width(model: Header) -> int:
-    return model.number(f"{model.text('general.architecture')}.embedding_length")
-
-
-def _width_of_target(draft: Header) -> int:
-    """Return the width of the hidden states that a head reads."""
-    return draft.number("eagle3.target_hidden_size", 0) or _width(draft)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from math import prod
 from pathlib import Path
 
 from specmoe.config.models import (
@@ -34,9 +33,9 @@ BITS = {
     "Q6_K": 6.56,
     "Q5_K_M": 5.7,
     "Q5_K_S": 5.57,
-    "Q4_K": 4.5,
     "Q4_K_M": 4.89,
     "Q4_K_S": 4.67,
+    "Q4_K": 4.5,  # of names like Q4_K_XL; the first that a name has counts
     "Q4_0": 4.66,
     "IQ4_XS": 4.46,
     "Q3_K_M": 4.0,
@@ -54,23 +53,29 @@ def size_of(
 ) -> Size | None:
     """Return what is known of a model's size; None if nothing is.
 
-    `cards` are those of models whose files are there, `asked` what the hub says of others, in
-    bytes.
+    `cards` has the models whose files are here, `asked` the bytes of others as the hub says.
     """
     if model in cards:
         return size_of_card(cards[model])
-    entry = config.models[model]
+    entry, family = config.models[model], config.family(model)
+    source = size_of(entry.made_from, config, cards, asked) if entry.made_from else None
     if isinstance(entry, UpcycleModel):
-        return _of_experts(entry, config, size_of(entry.source, config, cards, asked))
-    known = _file_bytes(entry, model, config, cards, asked)
+        return _of_experts(entry, config.family(entry.source), source) if source else None
+    if model in asked:
+        known: tuple[int, str] | None = asked[model], "the hub"
+    else:
+        known = _file_bytes(entry, config, family, source)
     if known is None:
         return None
     file_bytes, basis = known
-    family = config.family(model)
-    if family is None:
-        basis += "; taken for dense"
-        return Size(file_bytes, file_bytes, 0, 0, 0, _layers(model, config), basis)
-    return _of_family(file_bytes, family, basis)
+    if family is not None:
+        return _of_family(file_bytes, family, basis)
+    layers = source.layers if source else TYPICAL_LAYERS
+    if isinstance(entry, TruncateModel):
+        layers = entry.layers
+    if isinstance(entry, SyntheticModel):
+        layers = entry.recipe.layers
+    return Size(file_bytes, file_bytes, 0, 0, 0, layers, f"{basis}; taken for dense")
 
 
 def card_of_entry(model: str, config: Config) -> ModelCard:
@@ -107,74 +112,44 @@ def card_of_entry(model: str, config: Config) -> ModelCard:
     )
 
 
-def _layers(model: str, config: Config) -> int:
-    """Return the layers of a model without a family, or as many as is typical."""
-    entry = config.models[model]
-    if isinstance(entry, TruncateModel):
-        return entry.layers
-    if isinstance(entry, SyntheticModel):
-        return entry.recipe.layers
-    return _layers(entry.made_from, config) if entry.made_from else TYPICAL_LAYERS
-
-
 def _file_bytes(
-    entry: AnyModel,
-    model: str,
-    config: Config,
-    cards: Mapping[str, ModelCard],
-    asked: Mapping[str, int],
+    entry: AnyModel, config: Config, family: Family | None, source: Size | None
 ) -> tuple[int, str] | None:
-    if model in asked:
-        return asked[model], "the hub"
-    if isinstance(entry, HubModel | PackageModel) and entry.size_bytes:
-        return entry.size_bytes, "the config"
-    if isinstance(entry, HubModel) and entry.size_gb:
-        return round(entry.size_gb * 1e9), "the config, rounded"
+    """Return the bytes of a model's file and where the figure comes from, in words."""
+    if isinstance(entry, HubModel | PackageModel) and (stated := _stated(entry)):
+        return stated
     if isinstance(entry, SyntheticModel):
-        plan = tensors(entry.recipe)
-        bits = sum(prod(one.shape) * BITS.get(one.dtype, FULL_BITS) for one in plan)
-        return round(bits / 8), "its recipe"
+        return sum(tensor.info.size_bytes for tensor in tensors(entry.recipe)), "its recipe"
     if isinstance(entry, SyntheticDraft):
         target = config.models[entry.target]
         assert isinstance(target, SyntheticModel)  # see `load`
-        elements = matrix_elements(target.recipe, entry.method)
-        return round(elements * FULL_BITS / 8), "its target's recipe"
+        return round(matrix_elements(target.recipe, entry.method) * 2), "its target's recipe"
     if isinstance(entry, TruncateModel):
-        source = size_of(entry.source, config, cards, asked)
         if source is None:
             return None
         return source.file_bytes * entry.layers // source.layers, "its source's layers"
-    return _by_type(entry, model, config, cards, asked)
-
-
-def _by_type(
-    entry: AnyModel,
-    model: str,
-    config: Config,
-    cards: Mapping[str, ModelCard],
-    asked: Mapping[str, int],
-) -> tuple[int, str] | None:
-    family = config.family(model)
-    bits = _bits(entry)
     if family is not None:
-        return round(family.parameters * bits / 8), "its family and type"
-    if isinstance(entry, QuantizeModel):
-        source = size_of(entry.source, config, cards, asked)
-        if source is not None:
-            return round(source.file_bytes * bits / FULL_BITS), "its source and type"
+        return round(family.parameters * _bits(entry) / 8), "its family and type"
+    if isinstance(entry, QuantizeModel) and source:
+        return round(source.file_bytes * _bits(entry) / FULL_BITS), "its source and type"
     return None
 
 
-def _of_experts(entry: UpcycleModel, config: Config, source: Size | None) -> Size | None:
+def _stated(entry: HubModel | PackageModel) -> tuple[int, str] | None:
+    if entry.size_bytes:
+        return entry.size_bytes, "the config"
+    if isinstance(entry, HubModel) and entry.size_gb:
+        return round(entry.size_gb * 1e9), "the config, rounded"
+    return None
+
+
+def _of_experts(entry: UpcycleModel, family: Family | None, source: Size) -> Size:
     """Return the size of a model whose experts are copies of its source's feed-forward blocks.
 
     The blocks have the share of the source's bytes that they have of its family's parameters.
-    Without that number the size is the largest possible: that of as many whole copies.
+    Without that number the size is the largest possible: as many copies of the whole model.
     """
-    if source is None:
-        return None
     share, basis = 1.0, "at most: its source times its experts"
-    family = config.family(entry.source)
     if family is not None and family.feed_forward is not None:
         share, basis = family.feed_forward / family.parameters, "its source's family"
     copied = source.file_bytes * share

@@ -14,7 +14,7 @@ from specmoe.config.models import Family, NgramCache
 from specmoe.errors import ModelError
 from specmoe.files import digest_of_parts, files_of_model, sha256_of
 from specmoe.models.card import ModelCard
-from specmoe.models.gguf_header import Header, TensorInfo, read_header
+from specmoe.models.gguf_header import Header, TensorInfo, named_if_no_model, read_header
 
 # How far the parameters of a file may be from its family's, as published: some are rounded.
 _PARAMETERS_TOLERANCE: Final = 0.02
@@ -27,24 +27,16 @@ def read_card(path: Path, sha256: str | None = None) -> ModelCard:
     Reads the whole file once, for its digest, unless that is given. Raises ModelError if a file is
     missing, not GGUF, truncated, or not the part of the model that its name says.
     """
-    parts = files_of_model(path)
-    headers = [read_header(part) for part in parts]
-    tensors = [tensor for header in headers for tensor in header.tensors]
-    whole = Header(headers[0].metadata, tensors)
-    try:
-        _check_parts(parts, headers)
-        digest = sha256 or digest_of_parts([sha256_of(part) for part in parts])
-        return _card(whole, digest, sum(part.stat().st_size for part in parts))
-    except ValueError as error:
-        raise ModelError(
-            f"{path}: {error} in the metadata; is it a language model's GGUF?"
-        ) from error
+    header, parts = read_header(path), files_of_model(path)
+    digest = sha256 or digest_of_parts([sha256_of(part) for part in parts])
+    with named_if_no_model(path):
+        return _card(header, digest, sum(part.stat().st_size for part in parts))
 
 
 def check_digest(card: ModelCard, sha256: str, path: Path) -> None:
     """Make sure that a model has the digest the configuration gives; raises ModelError if not.
 
-    Of a split model it is that of all parts, see `files.digest_of_parts`.
+    A split model has one digest for all parts, see `files.digest_of_parts`.
     """
     if card.sha256 != sha256:
         raise ModelError(
@@ -101,7 +93,7 @@ def check_same_vocabulary(target: Path, draft: Path) -> None:
     vocabularies = []
     for path in (target, draft):
         try:
-            vocabularies.append(read_header(files_of_model(path)[0]).tokens())
+            vocabularies.append(read_header(path).tokens())
         except ValueError as error:
             raise ModelError(f"{path}: {error}; a target and its draft need one each") from error
     for token, (ours, theirs) in enumerate(zip_longest(*vocabularies)):
@@ -113,41 +105,23 @@ def check_same_vocabulary(target: Path, draft: Path) -> None:
             )
 
 
-def _check_parts(parts: Sequence[Path], headers: Sequence[Header]) -> None:
-    """Check what llama.cpp checks of a split model (src/llama-model-loader.cpp)."""
-    by_name = len(parts)
-    for number, (part, header) in enumerate(zip(parts, headers, strict=True), start=1):
-        # Joining parts leaves a count of 0.
-        says = header.number("split.no", 0) + 1, header.number("split.count", 1) or 1
-        if says != (number, by_name):
-            raise ModelError(
-                f"{part}: part {says[0]} of {says[1]} by its metadata, {number} of {by_name} by its"
-                " name; llama.cpp finds parts by names like x-00001-of-00002.gguf"
-            )
-    tensors = sum(len(header.tensors) for header in headers)
-    if headers[0].metadata.get("split.tensors.count", tensors) != tensors:
-        raise ModelError(f"{parts[0]}: its parts are of different models; fetch or make them again")
-
-
-def _vocabulary_sha256(tokens: Sequence[str]) -> str:
+def _vocabulary_sha256(tokens: Sequence[bytes]) -> str:
     digest = hashlib.sha256()
     for token in tokens:
-        content = token.encode("utf-8", "surrogateescape")
-        digest.update(len(content).to_bytes(8, "little") + content)
+        digest.update(len(token).to_bytes(8, "little") + token)
     return digest.hexdigest()
 
 
 def _card(header: Header, sha256: str, size_bytes: int) -> ModelCard:
-    architecture = header.text("general.architecture")
-    predictors = header.number(f"{architecture}.nextn_predict_layers", 0)
-    experts = header.number(f"{architecture}.expert_count", 0)
-    used = header.number(f"{architecture}.expert_used_count", 0)
-    layers = header.number(f"{architecture}.block_count") - predictors
+    predictors = header.number_of_architecture("nextn_predict_layers", 0)
+    experts = header.number_of_architecture("expert_count", 0)
+    used = header.number_of_architecture("expert_used_count", 0)
+    layers = header.number_of_architecture("block_count") - predictors
     running = list(_multiplied(header.tensors, layers))
     return ModelCard(
         size_bytes=size_bytes,
         sha256=sha256,
-        architecture=architecture,
+        architecture=header.architecture,
         type=_file_type(header),
         parameters_total=sum(tensor.elements for tensor in header.tensors),
         parameters_active=active_parameters(header.tensors, layers, experts, used),
@@ -157,7 +131,7 @@ def _card(header: Header, sha256: str, size_bytes: int) -> ModelCard:
         routed_bytes=sum(t.size_bytes for t in running if t.is_routed),
         vocabulary_size=len(header.tokens()),
         vocabulary_sha256=_vocabulary_sha256(header.tokens()),
-        context_length=header.number(f"{architecture}.context_length"),
+        context_length=header.number_of_architecture("context_length"),
         layers=layers,
         experts=experts,
         experts_used=used,

@@ -1,121 +1,93 @@
-"""Write a GGUF file from parts of another: metadata and weights are copied as they are stored.
+"""Write a GGUF file whose weights come piece by piece, so that no model need fit in memory."""
 
-Format: ggml's docs/gguf.md.
-"""
-
-import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
-from gguf import GGUF_DEFAULT_ALIGNMENT, GGUFValueType
+import numpy as np
+from gguf import GGUFWriter
 
 from specmoe.errors import ModelError
 from specmoe.files import free_bytes, gigabytes, written_whole
-from specmoe.models.gguf_header import Header, StoredValue, TensorInfo
+from specmoe.models.gguf_header import Metadata, TensorInfo, alignment_of
 
-_VERSION: Final = 3
 _PIECE: Final = 2**24  # bytes copied at a time
-_ALIGNMENT: Final = "general.alignment"
 
 
 @dataclass(frozen=True)
 class NewTensor:
-    """A tensor to write: its entry, whose offset does not count, and its weights piece by piece."""
+    """A tensor to write, and its weights piece by piece: bytes, or numpy arrays."""
 
     info: TensorInfo
-    pieces: Callable[[], Iterable[bytes]]
+    pieces: Callable[[], Iterable[Any]]
 
 
-def stored_tensors(parts: Sequence[Path], headers: Sequence[Header]) -> Iterator[NewTensor]:
-    """Yield the tensors of a model, split or whole, to be copied."""
-    for part, header in zip(parts, headers, strict=True):
-        for info in header.tensors:
-            start = header.data_start + info.offset
-            yield NewTensor(info, partial(_stored, part, start, info.size_bytes))
+def copied(info: TensorInfo) -> NewTensor:
+    """Return a tensor of another file, to be written as it is."""
+    return NewTensor(info, partial(_stored, info))
 
 
-def write_gguf(out: Path, values: Mapping[str, StoredValue], tensors: Sequence[NewTensor]) -> None:
-    """Write a GGUF file atomically, in the memory that a piece of a tensor takes.
+def writer_of(architecture: str, metadata: Metadata) -> GGUFWriter:
+    """Return the writer of a file with this metadata, for `write_gguf`.
+
+    Empty arrays, which the package does not write, are left out.
+    """
+    writer = GGUFWriter(None, architecture)
+    writer.data_alignment = alignment_of(metadata)
+    for key, value in metadata.items():
+        if key != "general.architecture" and value.value != []:
+            writer.add_key_value(key, value.value, value.type, value.sub_type)
+    return writer
+
+
+def write_gguf(out: Path, writer: GGUFWriter, tensors: Sequence[NewTensor]) -> None:
+    """Write a GGUF file atomically; `writer` has its metadata and no tensors yet.
 
     Raises ModelError if the disk is too small, full, or fails.
     """
-    alignment = number_of(values[_ALIGNMENT]) if _ALIGNMENT in values else GGUF_DEFAULT_ALIGNMENT
-    placed = list(_placed([tensor.info for tensor in tensors], alignment))
-    needed = sum(_padded(info.size_bytes, alignment) for info in placed)
+    alignment = writer.data_alignment
+    needed = sum(_padded(tensor.info.size_bytes, alignment) for tensor in tensors)
     free = free_bytes(out.parent)
     if needed > free:
         raise ModelError(
             f"{out}: not written, it has {gigabytes(needed)} and the disk {gigabytes(free)} free;"
             " make room there"
         )
-    with written_whole(out) as unfinished, unfinished.open("wb") as file:
-        file.write(b"GGUF" + struct.pack("<IQQ", _VERSION, len(placed), len(values)))
-        for key, value in values.items():
-            file.write(_text(key) + struct.pack("<I", value.kind) + value.content)
-        for info in placed:
-            file.write(_entry(info))
-        _pad(file, alignment)
-        for tensor in tensors:
-            file.writelines(tensor.pieces())
+    for info in (tensor.info for tensor in tensors):
+        # The package also requires numpy's type, and ignores it because GGUF's is given.
+        unused = np.dtype(np.uint16)
+        writer.add_tensor_info(info.name, info.dimensions[::-1], unused, info.size_bytes, info.type)
+    with written_whole(out) as unfinished:
+        try:
+            writer.write_header_to_file(unfinished)
+            writer.write_kv_data_to_file()
+            writer.write_ti_data_to_file()
+        finally:
+            writer.close()
+        with unfinished.open("ab") as file:
             _pad(file, alignment)
+            for tensor in tensors:
+                file.writelines(tensor.pieces())
+                _pad(file, alignment)
 
 
-def number_of(value: StoredValue) -> int:
-    """Return a stored whole number."""
-    return int.from_bytes(value.content, "little")
-
-
-def number_like(value: StoredValue, number: int) -> StoredValue:
-    """Return a whole number in the type of another one."""
-    return replace(value, content=number.to_bytes(len(value.content), "little"))
-
-
-def stored_number(number: int) -> StoredValue:
-    """Return a whole number as keys of architectures store it."""
-    return StoredValue(GGUFValueType.UINT32, struct.pack("<I", number))
-
-
-def stored_text(text: str) -> StoredValue:
-    """Return a text as a file stores it."""
-    return StoredValue(GGUFValueType.STRING, _text(text))
-
-
-def _placed(tensors: Sequence[TensorInfo], alignment: int) -> Iterator[TensorInfo]:
-    """Yield the tensors with their offsets in a file that has them and no others."""
-    offset = 0
-    for tensor in tensors:
-        yield replace(tensor, offset=offset)
-        offset += _padded(tensor.size_bytes, alignment)
+def _stored(tensor: TensorInfo) -> Iterator[bytes]:
+    assert tensor.file
+    left = tensor.size_bytes
+    with tensor.file.open("rb") as file:
+        file.seek(tensor.start)
+        while left:
+            piece = file.read(min(left, _PIECE))
+            if not piece:  # it was whole when its header was read
+                raise ModelError(f"{tensor.file}: truncated while it was read; fetch it again")
+            yield piece
+            left -= len(piece)
 
 
 def _padded(size: int, alignment: int) -> int:
     return -(-size // alignment) * alignment
-
-
-def _entry(tensor: TensorInfo) -> bytes:
-    sizes = tensor.dimensions
-    shape = struct.pack(f"<I{len(sizes)}Q", len(sizes), *sizes)
-    return _text(tensor.name) + shape + struct.pack("<IQ", tensor.type, tensor.offset)
-
-
-def _text(text: str) -> bytes:
-    content = text.encode("utf-8", "surrogateescape")
-    return struct.pack("<Q", len(content)) + content
-
-
-def _stored(part: Path, start: int, size: int) -> Iterator[bytes]:
-    """Yield consecutive pieces of a file, from its byte `start` on."""
-    with part.open("rb") as file:
-        file.seek(start)
-        while size:
-            piece = file.read(min(size, _PIECE))
-            if not piece:  # it was whole when its header was read
-                raise ModelError(f"{part}: truncated while it was read; make or fetch it again")
-            yield piece
-            size -= len(piece)
 
 
 def _pad(file: BinaryIO, alignment: int) -> None:

@@ -1,7 +1,6 @@
 """Models from Hugging Face, downloaded to the user's hub cache and verified."""
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -9,19 +8,12 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
-# The hub's client reads it when it is imported.
-os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-
-from huggingface_hub import get_cached_repo_tree, snapshot_download
-from huggingface_hub.errors import CachedRepoTreeNotFoundError
-
 from specmoe.config.models import UNVERIFIED, ConvertModel, HubModel
 from specmoe.config.workloads import HubWorkload
 from specmoe.errors import ModelError
 from specmoe.files import free_bytes, gigabytes, sha256_of
 from specmoe.models import digest_lock
 from specmoe.models.digest_lock import Locked
-from specmoe.models.hub_errors import one_line
 from specmoe.models.hub_file import (
     HubFile,
     Located,
@@ -31,19 +23,10 @@ from specmoe.models.hub_file import (
     cache_folder,
     download,
     find,
+    list_repository,
     locate,
     set_aside,
 )
-
-__all__ = [
-    "Fetched",
-    "ask_size",
-    "cache_folder",
-    "cached",
-    "fetch",
-    "fetch_prompts",
-    "fetch_repository",
-]
 
 FIRST_USE: Final = "first-use"
 # The files that the converter reads, all in the repository's top folder.
@@ -58,14 +41,6 @@ class Fetched:
 
     path: Path
     sha256: str
-
-
-@dataclass(frozen=True)
-class _Expected:
-    """The digest that a file must have, None if unknown, and its source."""
-
-    sha256: str | None
-    source: str
 
 
 def fetch(model: HubModel, lock: Path, trust: str) -> list[Fetched]:
@@ -89,16 +64,19 @@ def fetch(model: HubModel, lock: Path, trust: str) -> list[Fetched]:
 def fetch_repository(model: ConvertModel, lock: Path, trust: str) -> Path:
     """Return a folder with the files of a repository that the converter needs, verified.
 
-    Their digests are those of the lock file or of the hub, as for `fetch`. Raises ModelError.
+    Digests come from the lock file or the hub, as for `fetch`. Raises ModelError.
     """
-    folder = _list(model)
+    folder, names = list_repository(model.repository, model.revision)
     located = [
-        locate(HubFile(model.repository, model.revision, file.path), folder.name)
-        for file in get_cached_repo_tree(model.repository, revision=folder.name)
-        if "/" not in file.path and any(fnmatch(file.path, kind) for kind in CONVERTED)
+        locate(HubFile(model.repository, model.revision, name), folder.name)
+        for name in names
+        if "/" not in name and any(fnmatch(name, kind) for kind in CONVERTED)
     ]
     if not any(part.file.name.endswith(".safetensors") for part in located):
-        raise ModelError(f"{_place(model)}: has no safetensors; name another repository")
+        raise ModelError(
+            f"{model.repository}, revision {model.revision}: has no safetensors; name another"
+            " repository"
+        )
     _fetch(located, [None] * len(located), lock, trust)
     return folder
 
@@ -132,65 +110,41 @@ def _files(model: HubModel) -> list[HubFile]:
     return [HubFile(model.repository, model.revision, name) for name in model.files]
 
 
-def _place(model: HubModel | ConvertModel) -> str:
-    return f"{model.repository}, revision {model.revision}"
-
-
-def _list(model: ConvertModel) -> Path:
-    """Return the folder of a repository's commit, after the client has listed its files."""
-    try:
-        with one_line(_place(model)):
-            # This lists the repository, and downloads only the file that every model has.
-            folder = snapshot_download(
-                model.repository, revision=model.revision, allow_patterns=["config.json"]
-            )
-            get_cached_repo_tree(model.repository, revision=Path(folder).name)
-    except CachedRepoTreeNotFoundError as error:
-        raise ModelError(f"{_place(model)}: its files are unknown; connect to the hub") from error
-    return Path(folder)
-
-
 def _fetch(
     located: Sequence[Located], digests: Sequence[str | None], lock: Path, trust: str
 ) -> list[Fetched]:
     recorded = digest_lock.read(lock)
-    expected = [
-        _expected(part, digest, recorded, lock)
+    stated = [
+        (digest, "the config") if digest else _recorded(part, recorded, lock)
         for part, digest in zip(located, digests, strict=True)
     ]
+    for part, known in zip(located, stated, strict=True):
+        if known and part.announced_sha256 not in (None, known[0]):
+            raise ModelError(
+                f"{part.file}: another file: {known[1]} says SHA-256 {known[0]}, the hub"
+                f" announces {part.announced_sha256}; correct the one, or the revision"
+            )
     _check_room(located)
     fetched = []
-    for part, config, digest in zip(located, digests, expected, strict=True):
-        fetched.append(_obtain(part, digest))
-        if config is None and part.file.key not in recorded:
+    for part, known in zip(located, stated, strict=True):
+        fetched.append(_obtain(part, *(known or (part.announced_sha256, "the hub"))))
+        if not known:
             _record(part, fetched[-1], lock, trust)
     return fetched
 
 
-def _expected(
-    part: Located, config: str | None, recorded: Mapping[str, Locked], lock: Path
-) -> _Expected:
-    """Return the digest of a file; refuse one for which the hub announces another digest."""
-    announced = part.announced_sha256
-    if config is not None:
-        expected = _Expected(config, "the config")
-    elif part.file.key in recorded:
-        expected = _Expected(recorded[part.file.key].sha256, f"the lock file {lock}")
-    else:
-        return _Expected(announced, "the hub")
-    if announced not in (None, expected.sha256):
-        raise ModelError(
-            f"{part.file}: another file: {expected.source} says SHA-256 {expected.sha256}, the hub"
-            f" announces {announced}; correct the one, or the revision"
-        )
-    return expected
+def _recorded(part: Located, recorded: Mapping[str, Locked], lock: Path) -> tuple[str, str] | None:
+    """Return the digest of a file in the lock file, and the words for who says so."""
+    locked = recorded.get(part.file.key)
+    return (locked.sha256, f"the lock file {lock}") if locked else None
 
 
 def _check_size(model: HubModel, sizes: Sequence[int]) -> None:
     if model.size_bytes not in (None, sum(sizes)):
         raise ModelError(
-            f"{_place(model)}, file {model.file}: {sum(sizes)} bytes in {len(sizes)} part(s), the"
-            f" config says {model.size_bytes}; correct the one, or the revision"
+            f"{model.repository}, revision {model.revision}, file {model.file}: {sum(sizes)} bytes"
+            f" in {len(sizes)} part(s), the config says {model.size_bytes}; correct the one, or the"
+            " revision"
         )
 
 
@@ -208,16 +162,16 @@ def _check_room(located: Sequence[Located]) -> None:
         _logger.info("%s: %s to download into %s", first, gigabytes(missing), cache_folder())
 
 
-def _obtain(part: Located, expected: _Expected) -> Fetched:
+def _obtain(part: Located, expected: str | None, said_by: str) -> Fetched:
     # A cached file is only read: its cache may be read-only, and take no lock.
     with nullcontext() if part.cached else alone(part):
         source = part.blob if part.blob.exists() else download(part)
         digest = sha256_of(source)
-        if expected.sha256 not in (None, digest):
+        if expected not in (None, digest):
             aside = set_aside(part, source, digest)
             raise ModelError(
-                f"{part.file}: damaged: SHA-256 {digest}, {expected.source} says"
-                f" {expected.sha256}; it is not used and is now {aside}; delete that and run again"
+                f"{part.file}: damaged: SHA-256 {digest}, {said_by} says {expected}; it is not used"
+                f" and is now {aside}; delete that and run again"
             )
         if source != part.blob:
             source.replace(part.blob)

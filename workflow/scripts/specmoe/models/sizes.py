@@ -1,15 +1,16 @@
-"""How large a model's file is, and what a pass over it reads."""
+"""How large a model's file is, and what a forward pass reads of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
+
+import numpy as np
 
 from specmoe.models.card import ModelCard
 
 
 @dataclass(frozen=True)
 class Size:
-    """A model's bytes, and those that a pass over it reads."""
+    """A model's bytes, and how many of them a forward pass reads."""
 
     file_bytes: int
     always_read_bytes: float  # by every pass, whatever its tokens
@@ -23,28 +24,25 @@ class Size:
     mtp_bytes: int | None = None  # that a token drafted by its MTP block reads; None: unknown
 
     def pass_bytes(self, width: float) -> float:
-        """Return the bytes that one pass over `width` tokens reads."""
+        """Return the bytes that a forward pass over `width` tokens reads."""
         if not self.experts:
             return self.always_read_bytes
         return self.always_read_bytes + self.routed_bytes * self.visited(width) / self.experts
 
     def visited(self, width: float) -> float:
-        """Return how many distinct experts a pass visits in each layer; 0 if dense.
+        """Return how many distinct experts a forward pass visits in each layer; 0 if dense.
 
         What was seen, as a share of what even routing visits, is linear between the widths seen and
         constant beyond them. Without it the share is 1.
         """
-        shares = [
-            (seen, experts / self.evenly_visited(seen)) for seen, experts in self.seen_experts
-        ]
-        share = 1.0 if not shares else shares[0][1] if width <= shares[0][0] else shares[-1][1]
-        for (low, at_low), (high, at_high) in pairwise(shares):
-            if low <= width <= high:
-                share = at_low + (at_high - at_low) * (width - low) / (high - low)
-        return self.evenly_visited(width) * share
+        if not self.seen_experts:
+            return self.evenly_visited(width)
+        widths = [seen for seen, _ in self.seen_experts]
+        shares = [experts / self.evenly_visited(seen) for seen, experts in self.seen_experts]
+        return self.evenly_visited(width) * float(np.interp(width, widths, shares))
 
     def evenly_visited(self, width: float) -> float:
-        """Return how many experts a pass is expected to visit if tokens choose theirs evenly.
+        """Return how many experts a forward pass visits on average if tokens choose evenly.
 
         Of E experts with k used, b tokens routed independently visit E (1 - (1 - k/E)^b).
         """

@@ -9,16 +9,15 @@ Tensor names, shapes and metadata: llama.cpp, src/models/qwen35.cpp and qwen35mo
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
-from math import prod, sqrt
+from dataclasses import dataclass, replace
+from functools import partial
+from math import sqrt
 from pathlib import Path
-from typing import BinaryIO, Literal
 
 import gguf
-import numpy as np
 
 from specmoe.config.synthetic_recipe import ATTENTION_INTERVAL, Recipe
-from specmoe.files import written_whole
+from specmoe.models.gguf_writer import NewTensor, write_gguf
 from specmoe.models.random_weights import Tensor, stored
 from specmoe.models.vocabulary import Vocabulary, byte_level_vocabulary
 
@@ -53,30 +52,27 @@ _LOGIT_GAIN = 4.0
 def write_model(path: Path, recipe: Recipe) -> None:
     """Write the model to `path` atomically; the same recipe gives the same bytes.
 
-    Raises ModelError if the disk is full or fails.
+    Raises ModelError if the disk is too small, full, or fails.
     """
-    plan = list(tensors(recipe))
-    with written_whole(path) as part:
-        _write_header(part, recipe, plan)
-        with part.open("ab") as file:
-            _pad(file)
-            for tensor in plan:
-                for piece in stored(tensor, recipe.seed):
-                    file.write(piece.data)
-                _pad(file)
+    writer = gguf.GGUFWriter(None, recipe.architecture)
+    _add_metadata(writer, recipe)
+    drawn = [
+        NewTensor(tensor.info, partial(stored, tensor, recipe.seed)) for tensor in tensors(recipe)
+    ]
+    write_gguf(path, writer, drawn)
 
 
 def tensors(recipe: Recipe) -> Iterator[Tensor]:
     """Yield every tensor of the model, in file order."""
     hidden, table = recipe.hidden, (recipe.vocabulary, recipe.hidden)
     vocabulary = byte_level_vocabulary(recipe.vocabulary)
-    # In a tied table, rows of tokens that a prompt may have cannot be silent.
     embedding = _matrix(recipe, "token_embd", table, gain=sqrt(hidden))
+    # In a tied table, rows of tokens that a prompt may have cannot be silent.
     yield _silenced(embedding, recipe, vocabulary, vocabulary.padding) if recipe.tied else embedding
     for layer in range(recipe.layers):
-        yield from _layer(recipe, f"blk.{layer}.", layer)
+        yield from _Block(recipe, layer, layer).tensors()
     if recipe.mtp_blocks:
-        yield from _mtp_block(recipe, f"blk.{recipe.layers}.")
+        yield from _mtp_block(recipe)
     if recipe.tied:
         # With a norm of ones, a random network with a tied head mostly repeats its last token.
         # Random signs make the head independent of the embedding, at the same gain.
@@ -98,32 +94,7 @@ def _silenced(
     return replace(output, silent_rows=silent, scaled_rows=((end, recipe.end_gain),))
 
 
-def _layer(recipe: Recipe, block: str, layer: int) -> Iterator[Tensor]:
-    """Yield the tensors of a block that does what `layer` does."""
-    drawn_as, gain = f"blk.{layer}.", _strength(recipe, layer) * _UPDATE_GAIN
-    yield _vector(f"{block}attn_norm.weight", recipe.hidden, 1.0)
-    if recipe.attention == "full":
-        yield from _plain_attention(recipe, block, gain, drawn_as)
-        yield _vector(f"{block}ffn_norm.weight", recipe.hidden, 1.0)
-        if recipe.experts and layer not in recipe.core:
-            yield from _routed_experts(recipe, block, gain, drawn_as)
-        else:
-            yield from _dense_feed_forward(recipe, block, gain, drawn_as)
-        return
-    if recipe.has_full_attention(layer):
-        yield from _gated_attention(recipe, block, gain, drawn_as)
-    else:
-        yield from _delta_net(recipe, block, gain)
-    yield _vector(f"{block}post_attention_norm.weight", recipe.hidden, 1.0)
-    if recipe.experts:
-        yield from _shared_expert(recipe, block, gain, drawn_as)
-        routed = recipe.routed_epsilon * _UPDATE_GAIN
-        yield from _routed_experts(recipe, block, routed, drawn_as)
-    else:
-        yield from _dense_feed_forward(recipe, block, gain, drawn_as)
-
-
-def _mtp_block(recipe: Recipe, block: str) -> Iterator[Tensor]:
+def _mtp_block(recipe: Recipe) -> Iterator[Tensor]:
     """Yield the block that drafts by multi-token prediction.
 
     It is the core's first layer of full attention once more. A trained block merges the embedding
@@ -133,12 +104,12 @@ def _mtp_block(recipe: Recipe, block: str) -> Iterator[Tensor]:
     """
     layer = recipe.first_full_attention
     assert layer is not None  # see `Recipe`
-    yield from _layer(recipe, block, layer)
-    shape = (recipe.hidden, 2 * recipe.hidden)
-    dtype = _type_of_matrix(recipe, f"{block}nextn.eh_proj")
-    yield Tensor(f"{block}nextn.eh_proj.weight", shape, 0.0, 0.0, dtype, "", diagonal=1.0)
-    yield _vector(f"{block}nextn.enorm.weight", recipe.hidden, 1.0)
-    yield _vector(f"{block}nextn.hnorm.weight", recipe.hidden, 1.0)
+    block = _Block(recipe, recipe.layers, layer)
+    yield from block.tensors()
+    merge = block.matrix("nextn.eh_proj", (recipe.hidden, 2 * recipe.hidden))
+    yield replace(merge, deviation=0.0, diagonal=1.0)
+    yield block.vector("nextn.enorm", recipe.hidden, 1.0)
+    yield block.vector("nextn.hnorm", recipe.hidden, 1.0)
 
 
 def _strength(recipe: Recipe, layer: int) -> float:
@@ -153,101 +124,116 @@ def _strength(recipe: Recipe, layer: int) -> float:
     return recipe.epsilon if layer < after_core else recipe.epsilon * after_core / layer
 
 
-def _gated_attention(recipe: Recipe, block: str, gain: float, drawn_as: str) -> Iterator[Tensor]:
-    width, kv_width = recipe.heads * recipe.head_size, recipe.kv_heads * recipe.head_size
-    # Twice the width: each head has its queries and the gate of its output.
-    for name, rows in (("attn_q", 2 * width), ("attn_k", kv_width), ("attn_v", kv_width)):
-        shape = (rows, recipe.hidden)
-        yield _matrix(recipe, f"{block}{name}", shape, drawn_as=f"{drawn_as}{name}")
-    yield _vector(f"{block}attn_q_norm.weight", recipe.head_size, QUERY_GAIN)
-    yield _vector(f"{block}attn_k_norm.weight", recipe.head_size, 1.0)
-    gain *= _ATTENTION_GAIN
-    shape = (recipe.hidden, width)
-    yield _matrix(recipe, f"{block}attn_output", shape, gain, f"{drawn_as}attn_output")
+@dataclass(frozen=True)
+class _Block:
+    """A block of the file that does what a layer does: its own, or the one that MTP repeats."""
 
+    recipe: Recipe
+    number: int
+    layer: int
 
-def _plain_attention(recipe: Recipe, block: str, gain: float, drawn_as: str) -> Iterator[Tensor]:
-    """Yield attention with one matrix for queries, keys and values, without norms and gates."""
-    width, kv_width = recipe.heads * recipe.head_size, recipe.kv_heads * recipe.head_size
-    # Both queries and keys have this gain, so each has the root of what a norm would give one.
-    mixed = sqrt(QUERY_GAIN)
-    shape = (width + 2 * kv_width, recipe.hidden)
-    yield _matrix(recipe, f"{block}attn_qkv", shape, mixed, f"{drawn_as}attn_qkv")
-    # Values have that gain too, and no gate halves the result.
-    gain *= _ATTENTION_GAIN / 2 / mixed
-    shape = (recipe.hidden, width)
-    yield _matrix(recipe, f"{block}attn_output", shape, gain, f"{drawn_as}attn_output")
+    def matrix(
+        self, name: str, shape: tuple[int, ...], gain: float = 1.0, drawn: str = ""
+    ) -> Tensor:
+        """Return a projection with the layer's weights of this or another name."""
+        drawn_as = f"blk.{self.layer}.{drawn or name}"
+        return _matrix(self.recipe, f"blk.{self.number}.{name}", shape, gain, drawn_as)
 
+    def vector(self, name: str, size: int, value: float) -> Tensor:
+        return _vector(f"blk.{self.number}.{name}.weight", size, value)
 
-def _delta_net(recipe: Recipe, block: str, gain: float) -> Iterator[Tensor]:
-    heads = recipe.gdn_value_heads
-    value_width = heads * recipe.gdn_head_size
-    mixed = value_width + 2 * recipe.gdn_key_heads * recipe.gdn_head_size
-    yield _matrix(recipe, f"{block}attn_qkv", (mixed, recipe.hidden))
-    yield _matrix(recipe, f"{block}attn_gate", (value_width, recipe.hidden))
-    yield _random(f"{block}ssm_conv1d.weight", (mixed, CONVOLUTION), 0.0, 1 / sqrt(CONVOLUTION))
-    # A head forgets at rate softplus(alpha + dt) per token: here within a few to a hundred tokens.
-    yield _random(f"{block}ssm_dt.bias", (heads,), -3.0, 1.0)
-    yield _vector(f"{block}ssm_a", heads, -1.0)
-    yield _matrix(recipe, f"{block}ssm_beta", (heads, recipe.hidden))
-    yield _matrix(recipe, f"{block}ssm_alpha", (heads, recipe.hidden), gain=0.25)
-    yield _vector(f"{block}ssm_norm.weight", recipe.gdn_head_size, 1.0)
-    yield _matrix(recipe, f"{block}ssm_out", (recipe.hidden, value_width), gain=gain)
+    def tensors(self) -> Iterator[Tensor]:
+        recipe, gain = self.recipe, _strength(self.recipe, self.layer) * _UPDATE_GAIN
+        full = recipe.attention == "full"
+        yield self.vector("attn_norm", recipe.hidden, 1.0)
+        if full:
+            yield from self._plain_attention(gain)
+        elif recipe.has_full_attention(self.layer):
+            yield from self._gated_attention(gain)
+        else:
+            yield from self._delta_net(gain)
+        yield self.vector("ffn_norm" if full else "post_attention_norm", recipe.hidden, 1.0)
+        if not recipe.experts or (full and self.layer in recipe.core):
+            yield from self._feed_forward("", (), recipe.ffn, gain)
+        elif full:
+            yield from self._routed_experts(gain)
+        else:
+            yield from self._shared_expert(gain)
+            yield from self._routed_experts(recipe.routed_epsilon * _UPDATE_GAIN)
 
+    def _gated_attention(self, gain: float) -> Iterator[Tensor]:
+        recipe = self.recipe
+        width, kv_width = recipe.heads * recipe.head_size, recipe.kv_heads * recipe.head_size
+        # Twice the width: each head has its queries and the gate of its output.
+        for name, rows in (("attn_q", 2 * width), ("attn_k", kv_width), ("attn_v", kv_width)):
+            yield self.matrix(name, (rows, recipe.hidden))
+        yield self.vector("attn_q_norm", recipe.head_size, QUERY_GAIN)
+        yield self.vector("attn_k_norm", recipe.head_size, 1.0)
+        yield self.matrix("attn_output", (recipe.hidden, width), gain * _ATTENTION_GAIN)
 
-def _dense_feed_forward(recipe: Recipe, block: str, gain: float, drawn_as: str) -> Iterator[Tensor]:
-    for name, rows, columns, strength in _feed_forward_shapes(recipe.ffn, recipe.hidden, gain):
-        yield _matrix(recipe, f"{block}{name}", (rows, columns), strength, f"{drawn_as}{name}")
+    def _plain_attention(self, gain: float) -> Iterator[Tensor]:
+        """Yield attention with one matrix for queries, keys and values, without norms and gates."""
+        recipe = self.recipe
+        width, kv_width = recipe.heads * recipe.head_size, recipe.kv_heads * recipe.head_size
+        # Both queries and keys have this gain, so each has the root of what a norm would give one.
+        mixed = sqrt(QUERY_GAIN)
+        yield self.matrix("attn_qkv", (width + 2 * kv_width, recipe.hidden), mixed)
+        # Values have that gain too, and no gate halves the result.
+        gain *= _ATTENTION_GAIN / 2 / mixed
+        yield self.matrix("attn_output", (recipe.hidden, width), gain)
 
+    def _delta_net(self, gain: float) -> Iterator[Tensor]:
+        recipe, heads = self.recipe, self.recipe.gdn_value_heads
+        value_width = heads * recipe.gdn_head_size
+        mixed = value_width + 2 * recipe.gdn_key_heads * recipe.gdn_head_size
+        yield self.matrix("attn_qkv", (mixed, recipe.hidden))
+        yield self.matrix("attn_gate", (value_width, recipe.hidden))
+        name = f"blk.{self.number}.ssm_"
+        yield _random(f"{name}conv1d.weight", (mixed, CONVOLUTION), 0.0, 1 / sqrt(CONVOLUTION))
+        # A head forgets at rate softplus(alpha + dt) per token: within a few to a hundred tokens.
+        yield _random(f"{name}dt.bias", (heads,), -3.0, 1.0)
+        yield _vector(f"{name}a", heads, -1.0)
+        yield self.matrix("ssm_beta", (heads, recipe.hidden))
+        yield self.matrix("ssm_alpha", (heads, recipe.hidden), 0.25)
+        yield self.vector("ssm_norm", recipe.gdn_head_size, 1.0)
+        yield self.matrix("ssm_out", (recipe.hidden, value_width), gain)
 
-def _shared_expert(recipe: Recipe, block: str, gain: float, drawn_as: str) -> Iterator[Tensor]:
-    # The shared expert has the weights of the dense FFN. llama.cpp multiplies it by the sigmoid of
-    # its gate; a gate of zeros gives one half for every token, and the doubled matrix undoes that.
-    yield _vector(f"{block}ffn_gate_inp_shexp.weight", recipe.hidden, 0.0)
-    for name, rows, columns, strength in _feed_forward_shapes(recipe.ffn, recipe.hidden, 2 * gain):
-        shared = f"{block}{name}_shexp"
-        yield _matrix(recipe, shared, (rows, columns), strength, f"{drawn_as}{name}")
+    def _shared_expert(self, gain: float) -> Iterator[Tensor]:
+        # It has the weights of the dense FFN. llama.cpp multiplies it by the sigmoid of its gate; a
+        # gate of zeros gives one half for every token, and the doubled matrix undoes that.
+        yield self.vector("ffn_gate_inp_shexp", self.recipe.hidden, 0.0)
+        yield from self._feed_forward("_shexp", (), self.recipe.ffn, 2 * gain)
 
+    def _routed_experts(self, gain: float) -> Iterator[Tensor]:
+        recipe, router = self.recipe, "ffn_gate_inp.weight"
+        shape, deviation = (recipe.experts, recipe.hidden), 1 / sqrt(recipe.hidden)
+        name, drawn_as = f"blk.{self.number}.{router}", f"blk.{self.layer}.{router}"
+        yield Tensor(name, shape, 0.0, deviation, "F32", drawn_as)
+        yield from self._feed_forward("_exps", (recipe.experts,), recipe.expert_ffn, gain)
 
-def _routed_experts(recipe: Recipe, block: str, gain: float, drawn_as: str) -> Iterator[Tensor]:
-    hidden, experts, inner = recipe.hidden, recipe.experts, recipe.expert_ffn
-    router, deviation = "ffn_gate_inp.weight", 1 / sqrt(hidden)
-    shape = (experts, hidden)
-    yield Tensor(f"{block}{router}", shape, 0.0, deviation, "F32", f"{drawn_as}{router}")
-    for name, rows, columns, strength in _feed_forward_shapes(inner, hidden, gain):
-        routed, drawn = f"{block}{name}_exps", f"{drawn_as}{name}_exps"
-        yield _matrix(recipe, routed, (experts, rows, columns), strength, drawn)
-
-
-def _feed_forward_shapes(
-    inner: int, hidden: int, gain: float
-) -> tuple[tuple[str, int, int, float], ...]:
-    """Return the name, the rows, the columns and the gain of a feed-forward's matrices."""
-    return (
-        ("ffn_gate", inner, hidden, 1.0),
-        ("ffn_up", inner, hidden, 1.0),
-        ("ffn_down", hidden, inner, gain),
-    )
+    def _feed_forward(
+        self, kind: str, experts: tuple[int, ...], inner: int, gain: float
+    ) -> Iterator[Tensor]:
+        hidden, drawn = self.recipe.hidden, kind.removeprefix("_shexp")
+        for name, rows, columns, strength in (
+            ("ffn_gate", inner, hidden, 1.0),
+            ("ffn_up", inner, hidden, 1.0),
+            ("ffn_down", hidden, inner, gain),
+        ):
+            yield self.matrix(f"{name}{kind}", (*experts, rows, columns), strength, name + drawn)
 
 
 def _matrix(
-    recipe: Recipe,
-    name: str,
-    shape: tuple[int, ...],
-    gain: float = 1.0,
-    drawn_as: str = "",
+    recipe: Recipe, name: str, shape: tuple[int, ...], gain: float = 1.0, drawn_as: str = ""
 ) -> Tensor:
-    """Return a projection whose outputs have `gain` times the deviation of its inputs."""
+    """Return a projection whose outputs have `gain` times the deviation of its inputs.
+
+    It has the recipe's type; with Q4_K, small matrices have Q8_0.
+    """
+    large = name in ("token_embd", "output") or name.endswith("_exps")
+    dtype = "Q8_0" if recipe.dtype == "Q4_K" and not large else recipe.dtype
     deviation = gain / sqrt(shape[-1])
-    dtype = _type_of_matrix(recipe, name)
     return Tensor(f"{name}.weight", shape, 0.0, deviation, dtype, drawn_as or name)
-
-
-def _type_of_matrix(recipe: Recipe, name: str) -> Literal["F16", "BF16", "Q8_0", "Q4_K"]:
-    """Return the recipe's type; with Q4_K, small matrices have Q8_0."""
-    if recipe.dtype == "Q4_K" and not (name in ("token_embd", "output") or name.endswith("_exps")):
-        return "Q8_0"
-    return recipe.dtype
 
 
 def _random(name: str, shape: tuple[int, ...], mean: float, deviation: float) -> Tensor:
@@ -256,31 +242,6 @@ def _random(name: str, shape: tuple[int, ...], mean: float, deviation: float) ->
 
 def _vector(name: str, size: int, value: float) -> Tensor:
     return Tensor(name, (size,), value, 0.0, "F32", name)
-
-
-def _write_header(path: Path, recipe: Recipe, plan: list[Tensor]) -> None:
-    """Write everything before the weights."""
-    writer = gguf.GGUFWriter(path, recipe.architecture)
-    _add_metadata(writer, recipe)
-    add_vocabulary(writer, byte_level_vocabulary(recipe.vocabulary))
-    if recipe.chat_template:
-        writer.add_chat_template(CHAT_TEMPLATE)
-    for tensor in plan:
-        kind = gguf.GGMLQuantizationType[tensor.dtype]
-        per_block, block_bytes = gguf.GGML_QUANT_SIZES[kind]
-        size = prod(tensor.shape) // per_block * block_bytes
-        # The writer requires a numpy type too, and ignores it because the GGUF type is given.
-        writer.add_tensor_info(tensor.name, tensor.shape, np.dtype(np.uint16), size, kind)
-    try:
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_ti_data_to_file()
-    finally:
-        writer.close()
-
-
-def _pad(file: BinaryIO) -> None:
-    file.write(bytes(-file.tell() % gguf.GGUF_DEFAULT_ALIGNMENT))
 
 
 def add_shape(writer: gguf.GGUFWriter, recipe: Recipe, heads: int, kv_heads: int) -> None:
@@ -319,6 +280,9 @@ def _add_metadata(writer: gguf.GGUFWriter, recipe: Recipe) -> None:
         writer.add_expert_feed_forward_length(recipe.expert_ffn)
     if recipe.experts and recipe.attention == "hybrid":
         writer.add_expert_shared_feed_forward_length(recipe.ffn)
+    add_vocabulary(writer, byte_level_vocabulary(recipe.vocabulary))
+    if recipe.chat_template:
+        writer.add_chat_template(CHAT_TEMPLATE)
 
 
 def rotated_elements(recipe: Recipe) -> int:

@@ -17,11 +17,13 @@ from typing import Final
 import gguf
 import numpy as np
 import numpy.typing as npt
+from gguf.quants import quantize
 
 from specmoe.config.models import DraftMethod
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.errors import ModelError
-from specmoe.files import written_whole
+from specmoe.models.gguf_header import TensorInfo
+from specmoe.models.gguf_writer import NewTensor, write_gguf
 from specmoe.models.random_weights import Tensor, draw
 from specmoe.models.synthetic import (
     QUERY_GAIN,
@@ -49,7 +51,7 @@ class _Draft:
     layers: int
     heads: int
     kv_heads: int
-    weights: dict[str, Matrix]
+    weights: dict[str, Matrix]  # by the name of a tensor without `.weight`
     metadata: dict[str, int | bool | list[int]]
 
 
@@ -66,14 +68,6 @@ class _Core:
     norm: Matrix  # (H,)
 
 
-@dataclass(frozen=True)
-class _Tables:
-    """What the target has for each token; EAGLE-3 shares the target's own."""
-
-    embedding: Matrix  # (vocabulary, H)
-    head: Matrix  # (vocabulary, H)
-
-
 def write_draft(path: Path, target: Recipe, method: DraftMethod, block_size: int) -> None:
     """Write the draft for a synthetic target atomically, matrices in F16.
 
@@ -86,11 +80,10 @@ def write_draft(path: Path, target: Recipe, method: DraftMethod, block_size: int
     if method == "eagle3":
         draft = _eagle3(target, core)
     elif method == "dflash":
-        draft = _dflash(target, core, _tables(target), block_size)
+        draft = _dflash(target, core, *_tables(target), block_size)
     else:
-        draft = _dspark(target, core, _tables(target), block_size)
-    with written_whole(path) as part:
-        _write(part, target, draft)
+        draft = _dspark(target, core, *_tables(target), block_size)
+    _write(path, target, draft)
 
 
 def matrix_elements(target: Recipe, method: DraftMethod) -> int:
@@ -133,10 +126,11 @@ def _core(recipe: Recipe) -> _Core:
     return _Core(layer, queries, keys, values, attention, feed_forward, drawn("output_norm"))
 
 
-def _tables(recipe: Recipe) -> _Tables:
+def _tables(recipe: Recipe) -> tuple[Matrix, Matrix]:
+    """Return the target's embedding and head, (vocabulary, H); EAGLE-3 shares the target's own."""
     plan = _plan(recipe)
     embedding = draw(plan["token_embd"], recipe.seed)
-    return _Tables(embedding, embedding if recipe.tied else draw(plan["output"], recipe.seed))
+    return embedding, embedding if recipe.tied else draw(plan["output"], recipe.seed)
 
 
 def _plan(recipe: Recipe) -> dict[str, Tensor]:
@@ -171,20 +165,17 @@ def _eagle3(recipe: Recipe, core: _Core) -> _Draft:
     queries = _neighbours_rotated(core.queries, recipe)
     keys = _neighbours_rotated(_for_each_head(core.keys, recipe), recipe)
     heads = copying + recipe.heads
-    block = "blk.0."
     weights = {
-        "fc.weight": np.hstack([np.zeros((hidden, 2 * hidden), np.float32), identity]),
-        "output_norm.weight": core.norm,
-        f"{block}attn_norm.weight": np.ones(hidden, np.float32),
-        f"{block}attn_norm_2.weight": np.zeros(hidden, np.float32),
-        f"{block}attn_q.weight": _of_embedding(np.vstack([own, queries])),
-        f"{block}attn_k.weight": _of_embedding(np.vstack([own, keys])),
-        f"{block}attn_v.weight": _of_embedding(
-            np.vstack([identity, _for_each_head(core.values, recipe)])
-        ),
-        f"{block}attn_output.weight": np.hstack([identity, core.attention]),
-        f"{block}ffn_norm.weight": np.ones(hidden, np.float32),
-        **_named(block, core.feed_forward),
+        "fc": np.hstack([np.zeros((hidden, 2 * hidden), np.float32), identity]),
+        "output_norm": core.norm,
+        "blk.0.attn_norm": np.ones(hidden, np.float32),
+        "blk.0.attn_norm_2": np.zeros(hidden, np.float32),
+        "blk.0.attn_q": _of_embedding(np.vstack([own, queries])),
+        "blk.0.attn_k": _of_embedding(np.vstack([own, keys])),
+        "blk.0.attn_v": _of_embedding(np.vstack([identity, _for_each_head(core.values, recipe)])),
+        "blk.0.attn_output": np.hstack([identity, core.attention]),
+        "blk.0.ffn_norm": np.ones(hidden, np.float32),
+        **_of_block(0, core.feed_forward),
     }
     metadata: dict[str, int | bool | list[int]] = {
         # The inputs of the core's layer and of the next one, and the last hidden state.
@@ -195,36 +186,40 @@ def _eagle3(recipe: Recipe, core: _Core) -> _Draft:
     return _Draft("eagle3", 1, heads, heads, weights, metadata)
 
 
-def _dspark(recipe: Recipe, core: _Core, tables: _Tables, block_size: int) -> _Draft:
+def _dspark(
+    recipe: Recipe, core: _Core, own_embedding: Matrix, head: Matrix, block_size: int
+) -> _Draft:
     """Return a draft that repeats the core for the newest token, then follows a bigram model.
 
     The block's first position has the newest token, so it needs no more than the core's layer over
     the target's hidden states. All others have masks. Their logits are silent, and what the Markov
     head adds is the core's guess from the token before alone.
     """
-    mask = recipe.vocabulary - 1
-    embedding = tables.embedding.copy()
+    mask, ones = recipe.vocabulary - 1, np.ones(recipe.hidden, np.float32)
+    embedding = own_embedding.copy()
     embedding[mask] = 0
     embedding[mask, 0] = _SILENCE
     # Twice as strong as the Markov head, which sees no context.
     norm = 2 * core.norm
     norm[0] = 0
     weights = {
-        **_around_layers(recipe, embedding, tables.head, norm, np.ones(recipe.hidden, np.float32)),
-        "markov_w1.weight": _without_context(core, tables.embedding),
-        "markov_w2.weight": tables.head * core.norm,
-        **_dflash_layer("blk.0.", recipe, core, np.ones(recipe.hidden, np.float32)),
-        "blk.0.attn_q.weight": core.queries,
-        "blk.0.attn_k.weight": core.keys,
-        "blk.0.attn_v.weight": core.values,
-        "blk.0.attn_output.weight": core.attention,
+        **_around_layers(embedding, head, norm, ones),
+        "markov_w1": _without_context(core, own_embedding),
+        "markov_w2": head * core.norm,
+        **_dflash_layer(0, recipe, core, ones),
+        "blk.0.attn_q": core.queries,
+        "blk.0.attn_k": core.keys,
+        "blk.0.attn_v": core.values,
+        "blk.0.attn_output": core.attention,
     }
     metadata = _dflash_metadata(recipe, core, block_size)
     metadata |= {"dflash.sample_from_anchor": True, "dflash.has_confidence_head": False}
     return _Draft("dflash", 1, recipe.heads, recipe.kv_heads, weights, metadata)
 
 
-def _dflash(recipe: Recipe, core: _Core, tables: _Tables, block_size: int) -> _Draft:
+def _dflash(
+    recipe: Recipe, core: _Core, own_embedding: Matrix, head: Matrix, block_size: int
+) -> _Draft:
     """Return a draft whose first layer copies the newest token to all masks of its block.
 
     The second layer repeats the core. So all positions draft the newest token's successor, which is
@@ -234,7 +229,7 @@ def _dflash(recipe: Recipe, core: _Core, tables: _Tables, block_size: int) -> _D
     heads = max(hidden // size, recipe.heads)
     width = heads * size
     mask = recipe.vocabulary - 1
-    embedding = tables.embedding.copy()
+    embedding = own_embedding.copy()
     embedding[mask] = 0
     embedding[:, _READS] = _MARK
     embedding[:, _ANCHOR] = np.where(np.arange(len(embedding)) == mask, 0, _MARK)
@@ -247,49 +242,46 @@ def _dflash(recipe: Recipe, core: _Core, tables: _Tables, block_size: int) -> _D
     query[:, -1, _READS] = key[:, -1, _ANCHOR] = 1
     copied = np.eye(width, hidden, dtype=np.float32) * unmarked
     silent = {name: np.zeros_like(matrix) for name, matrix in core.feed_forward.items()}
-    repeated = _dflash_layer("blk.1.", recipe, core, np.float32(one) * unmarked)
+    norm = np.float32(one) * unmarked
     weights = {
-        **_around_layers(
-            recipe, embedding, tables.head, np.float32(one) * unmarked * core.norm, unmarked
-        ),
-        **_dflash_layer("blk.0.", recipe, core, np.ones(hidden, np.float32)),
-        "blk.0.attn_q.weight": query.reshape(width, hidden),
-        "blk.0.attn_k.weight": key.reshape(width, hidden),
-        "blk.0.attn_v.weight": copied,
-        "blk.0.attn_output.weight": np.float32(both) * np.eye(hidden, width, dtype=np.float32),
-        **_named("blk.0.", silent),
-        **repeated,
-        "blk.1.attn_q.weight": _padded(core.queries, width),
-        "blk.1.attn_k.weight": _padded(_for_each_head(core.keys, recipe), width),
-        "blk.1.attn_v.weight": _padded(_for_each_head(core.values, recipe), width),
-        "blk.1.attn_output.weight": _padded(core.attention.T, width).T,
+        **_around_layers(embedding, head, norm * core.norm, unmarked),
+        **_dflash_layer(0, recipe, core, np.ones(hidden, np.float32)),
+        "blk.0.attn_q": query.reshape(width, hidden),
+        "blk.0.attn_k": key.reshape(width, hidden),
+        "blk.0.attn_v": copied,
+        "blk.0.attn_output": np.float32(both) * np.eye(hidden, width, dtype=np.float32),
+        **_of_block(0, silent),
+        **_dflash_layer(1, recipe, core, norm),
+        "blk.1.attn_q": _padded(core.queries, width),
+        "blk.1.attn_k": _padded(_for_each_head(core.keys, recipe), width),
+        "blk.1.attn_v": _padded(_for_each_head(core.values, recipe), width),
+        "blk.1.attn_output": _padded(core.attention.T, width).T,
     }
     return _Draft("dflash", 2, heads, heads, weights, _dflash_metadata(recipe, core, block_size))
 
 
 def _around_layers(
-    recipe: Recipe, embedding: Matrix, head: Matrix, norm: Matrix, feature_norm: Matrix
+    embedding: Matrix, head: Matrix, norm: Matrix, feature_norm: Matrix
 ) -> dict[str, Matrix]:
     """Return what a DFlash draft that reads one hidden state has besides its layers."""
     return {
-        "token_embd.weight": embedding,
-        "output.weight": head,
-        "output_norm.weight": norm,
-        "enc.output_norm.weight": feature_norm,
-        "fc.weight": np.eye(recipe.hidden, dtype=np.float32),
+        "token_embd": embedding,
+        "output": head,
+        "output_norm": norm,
+        "enc.output_norm": feature_norm,
+        "fc": np.eye(len(norm), dtype=np.float32),
     }
 
 
-def _dflash_layer(block: str, recipe: Recipe, core: _Core, norm: Matrix) -> dict[str, Matrix]:
+def _dflash_layer(block: int, recipe: Recipe, core: _Core, norm: Matrix) -> dict[str, Matrix]:
     """Return a layer of DFlash without the matrices of its attention."""
-    size = recipe.head_size
-    return {
-        f"{block}attn_norm.weight": norm,
-        f"{block}attn_q_norm.weight": np.full(size, QUERY_GAIN, np.float32),
-        f"{block}attn_k_norm.weight": np.ones(size, np.float32),
-        f"{block}ffn_norm.weight": norm,
-        **_named(block, core.feed_forward),
+    norms = {
+        "attn_norm": norm,
+        "attn_q_norm": np.full(recipe.head_size, QUERY_GAIN, np.float32),
+        "attn_k_norm": np.ones(recipe.head_size, np.float32),
+        "ffn_norm": norm,
     }
+    return _of_block(block, norms | core.feed_forward)
 
 
 def _dflash_metadata(
@@ -352,12 +344,12 @@ def _padded(matrix: Matrix, rows: int) -> Matrix:
     return np.pad(matrix, ((0, rows - len(matrix)), (0, 0)))
 
 
-def _named(block: str, matrices: dict[str, Matrix]) -> dict[str, Matrix]:
-    return {f"{block}{name}.weight": matrix for name, matrix in matrices.items()}
+def _of_block(block: int, matrices: dict[str, Matrix]) -> dict[str, Matrix]:
+    return {f"blk.{block}.{name}": matrix for name, matrix in matrices.items()}
 
 
 def _write(path: Path, recipe: Recipe, draft: _Draft) -> None:
-    writer = gguf.GGUFWriter(path, draft.architecture)
+    writer = gguf.GGUFWriter(None, draft.architecture)
     writer.add_block_count(draft.layers)
     add_shape(writer, recipe, draft.heads, draft.kv_heads)
     writer.add_file_type(int(gguf.LlamaFileType.MOSTLY_F16))
@@ -369,12 +361,10 @@ def _write(path: Path, recipe: Recipe, draft: _Draft) -> None:
             writer.add_uint32(key, value)
         else:
             writer.add_array(key, value)
-    for name, weights in draft.weights.items():
-        stored = weights.astype(np.float16 if weights.ndim > 1 else np.float32)
-        writer.add_tensor(name, np.ascontiguousarray(stored))
-    try:
-        writer.write_header_to_file()
-        writer.write_kv_data_to_file()
-        writer.write_tensors_to_file()
-    finally:
-        writer.close()
+    write_gguf(path, writer, [_new(*tensor) for tensor in draft.weights.items()])
+
+
+def _new(name: str, weights: Matrix) -> NewTensor:
+    kind = gguf.GGMLQuantizationType.F16 if weights.ndim > 1 else gguf.GGMLQuantizationType.F32
+    info = TensorInfo(f"{name}.weight", weights.shape[::-1], kind)
+    return NewTensor(info, lambda: [np.ascontiguousarray(quantize(weights, kind))])

@@ -2,28 +2,19 @@
 
 Drafting with a part of the target's own layers is self-speculation (Draft & Verify, LayerSkip).
 Weights are copied as they are, whatever their type, so a cut of a quantized model is quantized.
-
-Format: ggml's docs/gguf.md.
 """
 
 import re
-import struct
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from gguf import GGUFReader, GGUFValueType
+from gguf import GGUFValueType
+from gguf.gguf_writer import GGUFValue
 
 from specmoe.errors import ModelError
-from specmoe.files import files_of_model
-from specmoe.models.gguf_header import (
-    Header,
-    StoredValue,
-    TensorInfo,
-    read_header,
-    read_stored_values,
-)
-from specmoe.models.gguf_writer import number_like, stored_tensors, write_gguf
+from specmoe.models.gguf_header import Header, Metadata, named_if_no_model, read_header
+from specmoe.models.gguf_writer import copied, write_gguf, writer_of
 
 _BLOCK: Final = re.compile(r"blk\.(\d+)\.")
 
@@ -34,62 +25,46 @@ def truncate(source: Path, layers: int, out: Path) -> None:
     All metadata stays but what counts layers or parts; blocks that predict further tokens go.
     Raises ModelError if the model has no such part, cannot be read, or the disk is full or fails.
     """
-    parts = files_of_model(source)
-    headers = [read_header(part) for part in parts]
-    values = _of_first_layers(source, headers[0], read_stored_values(parts[0]), layers)
-    kept = [tensor for tensor in stored_tensors(parts, headers) if _is_kept(tensor.info, layers)]
-    write_gguf(out, values, kept)
+    header = read_header(source)
+    with named_if_no_model(source):
+        metadata = _of_first_layers(source, header, layers)
+        writer = writer_of(header.architecture, metadata)
+    kept = [copied(tensor) for tensor in header.tensors if _layer_of(tensor.name) < layers]
+    write_gguf(out, writer, kept)
 
 
-def _of_first_layers(
-    source: Path, header: Header, values: dict[str, StoredValue], layers: int
-) -> dict[str, StoredValue]:
+def _of_first_layers(source: Path, header: Header, layers: int) -> Metadata:
     """Return the metadata of the first layers; raises ModelError if they are no model."""
-    try:
-        architecture = header.text("general.architecture")
-        blocks = header.number(f"{architecture}.block_count")
-        predictors = header.number(f"{architecture}.nextn_predict_layers", 0)
-        interval = header.number(f"{architecture}.full_attention_interval", 1)
-    except ValueError as error:
-        raise ModelError(
-            f"{source}: {error} in the metadata; is it a language model's GGUF?"
-        ) from error
-    own = blocks - predictors
+    blocks = header.number_of_architecture("block_count")
+    own = blocks - header.number_of_architecture("nextn_predict_layers", 0)
+    interval = header.number_of_architecture("full_attention_interval", 1)
     if not interval <= layers < own:
         least = f"{interval}, for one with full attention," if interval > 1 else "1"
         raise ModelError(
             f"{source}: no draft of its first {layers} layers: give at least {least} and fewer than"
             f" its {own}"
         )
-    dropped = {f"{architecture}.nextn_predict_layers"}
+    prefix = f"{header.architecture}."
+    count = f"{prefix}block_count"
     kept = {
-        key: _shortened(value, blocks, layers) if _counts_layers(key, architecture) else value
-        for key, value in values.items()
-        if key not in dropped and not key.startswith("split.")
+        key: _shortened(value, blocks, layers)
+        # The sections of a rotation are always four.
+        if key.startswith(prefix) and not key.endswith("rope.dimension_sections")
+        else value
+        for key, value in header.metadata.items()
+        if key != f"{prefix}nextn_predict_layers" and not key.startswith("split.")
     }
-    count = f"{architecture}.block_count"
-    return kept | {count: number_like(values[count], layers)}
+    return kept | {count: replace(kept[count], value=layers)}
 
 
-def _counts_layers(key: str, architecture: str) -> bool:
-    """Whether a key may hold a value for each layer; the sections of a rotation are four always."""
-    return key.startswith(f"{architecture}.") and not key.endswith("rope.dimension_sections")
-
-
-def _shortened(value: StoredValue, blocks: int, layers: int) -> StoredValue:
-    """Return an array of one scalar a block with those of the first layers, anything else as is."""
-    if value.kind is not GGUFValueType.ARRAY:
+def _shortened(value: GGUFValue, blocks: int, layers: int) -> GGUFValue:
+    """Cut an array with a number for each block to the layers; return anything else as it is."""
+    if value.type is not GGUFValueType.ARRAY or value.sub_type is GGUFValueType.STRING:
         return value
-    item, count = struct.unpack_from("<IQ", value.content)
-    scalar = GGUFReader.gguf_scalar_to_np.get(GGUFValueType(item))
-    if scalar is None or count != blocks:
-        return value
-    size = scalar().itemsize
-    start = struct.calcsize("<IQ")
-    shortened = value.content[start : start + layers * size]
-    return replace(value, content=struct.pack("<IQ", item, layers) + shortened)
+    return replace(value, value=value.value[:layers]) if len(value.value) == blocks else value
 
 
-def _is_kept(tensor: TensorInfo, layers: int) -> bool:
-    block = _BLOCK.match(tensor.name)
-    return block is None or int(block[1]) < layers
+def _layer_of(tensor: str) -> int:
+    """Return the layer of a tensor; -1 for one that every cut has."""
+    block = _BLOCK.match(tensor)
+    return int(block[1]) if block else -1

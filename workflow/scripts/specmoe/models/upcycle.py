@@ -7,32 +7,21 @@ are copied as they are stored, whatever their type.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import sqrt
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-from gguf import GGMLQuantizationType
+from gguf import GGMLQuantizationType, GGUFValueType
+from gguf.gguf_writer import GGUFValue
 
 from specmoe.config.models import UpcycleModel
 from specmoe.errors import ModelError
-from specmoe.files import files_of_model
-from specmoe.models.gguf_header import (
-    Header,
-    StoredValue,
-    TensorInfo,
-    read_header,
-    read_stored_values,
-)
-from specmoe.models.gguf_writer import (
-    NewTensor,
-    stored_number,
-    stored_tensors,
-    stored_text,
-    write_gguf,
-)
+from specmoe.models.gguf_header import Header, Metadata, TensorInfo, read_header
+from specmoe.models.gguf_writer import NewTensor, copied, write_gguf, writer_of
 
 # Architectures of dense models, and of the MoEs that compute the same around their experts.
 _MOES: Final = {"llama": "llama", "qwen3": "qwen3moe"}
@@ -48,79 +37,64 @@ def upcycle(source: Path, model: UpcycleModel, out: Path) -> None:
     Raises ModelError if the source is of another architecture, has experts, or cannot be read, or
     if the disk is too small, full, or fails. Nothing unfinished is left.
     """
-    parts = files_of_model(source)
-    headers = [read_header(part) for part in parts]
-    whole = Header(headers[0].metadata, [tensor for header in headers for tensor in header.tensors])
+    header = read_header(source)
     try:
-        architecture = _architecture(whole)
+        _check_dense(header)
+        writer = writer_of(_MOES[header.architecture], _with_experts(header, model))
     except ValueError as error:
         raise ModelError(f"{source}: cannot be upcycled: {error}") from error
-    values = _with_experts(architecture, read_stored_values(parts[0]), model)
-    write_gguf(out, values, list(_tensors(stored_tensors(parts, headers), model)))
+    write_gguf(out, writer, list(_tensors(header.tensors, model)))
 
 
-def _architecture(header: Header) -> str:
-    """Return the architecture of a dense model; raises ValueError if it cannot be upcycled."""
-    architecture = header.text("general.architecture")
+def _check_dense(header: Header) -> None:
+    """Raise ValueError if a model cannot be upcycled."""
+    architecture = header.architecture
     if any(tensor.is_routed for tensor in header.tensors):
         raise ValueError(f"it has experts already (architecture {architecture})")
     if architecture not in _MOES:
         raise ValueError(f"architecture {architecture!r}; known are {' and '.join(_MOES)}")
-    header.number(f"{architecture}.feed_forward_length")  # one for all layers
-    layers = header.number(f"{architecture}.block_count")
+    header.number_of_architecture("feed_forward_length")  # one for all layers
+    layers = header.number_of_architecture("block_count")
     wanted = {f"blk.{layer}.ffn_{name}" for layer in range(layers) for name in _COPIED}
     found = {tensor.name for tensor in header.tensors if _OF_FEED_FORWARD.fullmatch(tensor.name)}
     if strange := sorted(wanted ^ found):
         raise ValueError(f"it {'has' if strange[0] in found else 'lacks'} a tensor {strange[0]}")
-    return architecture
 
 
-def _with_experts(
-    architecture: str, values: Mapping[str, StoredValue], model: UpcycleModel
-) -> dict[str, StoredValue]:
+def _with_experts(header: Header, model: UpcycleModel) -> Metadata:
     """Return the metadata of the MoE: the dense model's, with the numbers of experts."""
-    moe = _MOES[architecture]
+    moe = _MOES[header.architecture]
     renamed = {
-        re.sub(rf"^{architecture}\.", f"{moe}.", key): value
-        for key, value in values.items()
+        re.sub(rf"^{header.architecture}\.", f"{moe}.", key): value
+        for key, value in header.metadata.items()
         if not key.startswith("split.")
     }
     return renamed | {
-        "general.architecture": stored_text(moe),
-        f"{moe}.expert_count": stored_number(model.experts),
-        f"{moe}.expert_used_count": stored_number(model.used),
+        f"{moe}.expert_count": GGUFValue(model.experts, GGUFValueType.UINT32),
+        f"{moe}.expert_used_count": GGUFValue(model.used, GGUFValueType.UINT32),
         # `llama` experts have the width of its feed-forward block, whatever this says.
         f"{moe}.expert_feed_forward_length": renamed[f"{moe}.feed_forward_length"],
     }
 
 
-def _tensors(dense: Iterable[NewTensor], model: UpcycleModel) -> Iterator[NewTensor]:
+def _tensors(dense: Sequence[TensorInfo], model: UpcycleModel) -> Iterator[NewTensor]:
     """Yield the MoE's tensors: a router in each layer, its experts, and all others as they are."""
     for tensor in dense:
-        part = _OF_FEED_FORWARD.fullmatch(tensor.info.name)
+        part = _OF_FEED_FORWARD.fullmatch(tensor.name)
         if part is None:
-            yield tensor
+            yield copied(tensor)
             continue
         layer, name = int(part[1]), part[2]
         if name == "gate.weight":
-            yield _router(layer, tensor.info.dimensions[0], model)
+            yield _router(layer, tensor.dimensions[0], model)
         yield _experts(tensor, f"blk.{layer}.ffn_{name.replace('.', '_exps.')}", model.experts)
 
 
-def _experts(tensor: NewTensor, name: str, experts: int) -> NewTensor:
+def _experts(tensor: TensorInfo, name: str, experts: int) -> NewTensor:
     """Return the copies of a matrix, one after the other."""
-    info = replace(
-        tensor.info,
-        name=name,
-        elements=tensor.info.elements * experts,
-        dimensions=(*tensor.info.dimensions, experts),
-    )
-
-    def pieces() -> Iterator[bytes]:
-        for _ in range(experts):
-            yield from tensor.pieces()
-
-    return NewTensor(info, pieces)
+    info = replace(tensor, name=name, dimensions=(*tensor.dimensions, experts))
+    expert = copied(tensor)
+    return NewTensor(info, lambda: chain.from_iterable(expert.pieces() for _ in range(experts)))
 
 
 def _router(layer: int, hidden: int, model: UpcycleModel) -> NewTensor:
@@ -128,9 +102,8 @@ def _router(layer: int, hidden: int, model: UpcycleModel) -> NewTensor:
 
     The hidden states that it reads are the layer's real ones, so routing is as uneven as they are.
     """
-    shape = hidden, model.experts
-    kind = GGMLQuantizationType.F32
-    info = TensorInfo(f"blk.{layer}.ffn_gate_inp.weight", hidden * model.experts, kind, 0, shape)
+    name, shape = f"blk.{layer}.ffn_gate_inp.weight", (hidden, model.experts)
+    info = TensorInfo(name, shape, GGMLQuantizationType.F32)
     return NewTensor(info, lambda: [_directions(model, layer, hidden)])
 
 

@@ -3,6 +3,8 @@
 The Snakefile makes this object whenever it is parsed, so nothing heavy is imported here.
 """
 
+import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,8 +21,18 @@ from specmoe.config.timed_passes import TimedPasses
 from specmoe.config.trace import Demonstration
 from specmoe.config.trace_choice import choose_demonstration
 from specmoe.engine.identity import engine_ids, maker_of
-from specmoe.plan.asked import asked_mb, asked_minutes, planned_blocks
 from specmoe.plan.model_methods import files_say
+
+# What a block asks of a cluster for its job. An estimate assumes a machine, and the nodes may be
+# others. A limit that is too high costs a place in the queue, one that is too low costs the block.
+TIMES_LONGER = 4
+LEAST_MINUTES = 15
+UNKNOWN_MINUTES = 240
+TIMES_LARGER = 1.5
+# Of the first attempt's memory that each further one adds. A job may have failed for another
+# reason, and then no node need have twice the memory.
+MORE_EACH = 0.5
+WHOLE_NODE_MB = 0  # what SLURM takes for all memory of a node
 
 
 @dataclass(frozen=True)
@@ -125,26 +137,28 @@ class LoadedCampaign:
         return first
 
     @cached_property
-    def _blocks_before(self) -> dict[int, list[str]]:
-        """The last block before each repeat, in a list."""
-        before: dict[int, list[str]] = {}
-        last: list[str] = []
-        for name, block in self.blocks.items():
-            before.setdefault(block.repeat, last)
-            last = [name]
-        return before
-
-    @cached_property
-    def _planned(self) -> Mapping[str, Mapping[str, Any]]:
-        return planned_blocks(self.folder / "plan.json")
+    def _planned(self) -> tuple[Mapping[str, float | None], Mapping[str, int | None]]:
+        """The plan's times and bytes of memory by block; empty without a plan."""
+        try:
+            facts = json.loads((self.folder / "plan.json").read_bytes())
+            return dict(facts["estimated_s"]), dict(facts["memory_bytes"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}, {}
 
     def minutes_of_block(self, block: str, attempt: int) -> int:
-        """Return the time limit that a block's job asks of a cluster."""
-        return asked_minutes(self._planned["estimated_s"].get(block), attempt)
+        """Return the time limit of a block's job, longer in each further attempt."""
+        estimated_s = self._planned[0].get(block)
+        if estimated_s is None:
+            return UNKNOWN_MINUTES * attempt
+        return attempt * max(LEAST_MINUTES, math.ceil(TIMES_LONGER * estimated_s / 60))
 
     def megabytes_of_block(self, block: str, attempt: int) -> int:
-        """Return the memory that a block's job asks of a cluster."""
-        return asked_mb(self._planned["memory_bytes"].get(block), attempt)
+        """Return the memory of a block's job, more in each further attempt."""
+        memory_bytes = self._planned[1].get(block)
+        if memory_bytes is None:
+            return WHOLE_NODE_MB
+        larger = TIMES_LARGER * (1 + MORE_EACH * (attempt - 1))
+        return math.ceil(larger * memory_bytes / 2**20)
 
     @cached_property
     def timed_passes(self) -> dict[str, TimedPasses]:
@@ -164,7 +178,9 @@ class LoadedCampaign:
 
     def block_before(self, repeat: int) -> list[str]:
         """Return the last block before a repeat, in a list; the first repeat has none."""
-        return self._blocks_before[repeat]
+        names = list(self.blocks)
+        first = names.index(self.first_blocks[repeat])
+        return names[first - 1 : first]
 
     @cached_property
     def judged_targets(self) -> list[str]:

@@ -13,7 +13,7 @@ from specmoe.config.models import Family, PathModel
 from specmoe.config.prompt_lines import numbered_lines
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError, ModelError
-from specmoe.files import files_of_model, require_files
+from specmoe.files import require_files
 from specmoe.models.card import ModelCard
 from specmoe.models.drafting import check_fit
 from specmoe.models.gguf import check_family, check_same_vocabulary, read_card
@@ -57,7 +57,7 @@ def _check_texts(blocks: Iterable[Block], root: Path) -> None:
 
 
 def _read_models(config: Config, models: Path) -> dict[str, _Known]:
-    """Return the models whose files are here; those of the user's must be whole."""
+    """Return the models whose files are here; the user's own must be whole."""
     known = {}
     for name, file in model_files(config, made_models(config, models), models).items():
         entry = config.models[name]
@@ -95,8 +95,5 @@ def _check_pair(block: Block, config: Config, known: Mapping[str, _Known]) -> No
     if target.card.vocabulary_sha256 != draft.card.vocabulary_sha256:
         check_same_vocabulary(target.file, draft.file)
     if block.draft_model in known and not is_ngram(block.methods[-1]):
-        ours, theirs = (read_header(files_of_model(one.file)[0]) for one in (target, draft))
-        try:
-            check_fit(ours, theirs, block.methods[-1], draft.file)
-        except ValueError as error:
-            raise ModelError(f"{draft.file} for {target.file}: {error} in the metadata") from error
+        ours, theirs = read_header(target.file), read_header(draft.file)
+        check_fit(ours, theirs, block.methods[-1], draft.file)

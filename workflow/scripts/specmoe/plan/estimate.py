@@ -1,7 +1,7 @@
 """How long a campaign may take, estimated before anything is measured.
 
-A pass over a model takes the bytes it reads divided by the memory's bandwidth, plus a fixed time
-per layer. The fixed time on GPUs is the rest that bandwidth does not explain in the published
+A forward pass takes the bytes it reads divided by the memory's bandwidth, plus a fixed time per
+layer. The fixed time on GPUs is the rest that bandwidth does not explain in the published
 baselines on an M2 Ultra (the study's Table 4: 0.22 to 0.29 ms a layer for the dense models, 0.40 ms
 for the MoE). The acceptance rate is assumed unless it is imposed.
 """
@@ -26,7 +26,7 @@ CORE_BYTES_PER_SECOND = 8e9
 
 @dataclass(frozen=True)
 class Costs:
-    """What a pass costs beside reading and computing on weights."""
+    """What a forward pass costs besides reading and computing on weights."""
 
     layer_s: float  # fixed time of a dense layer
     moe_layer_s: float  # and of an MoE layer
@@ -50,18 +50,18 @@ class Machine:
 
     @property
     def rate(self) -> float:
-        """Bytes of weights that a pass reads and computes on in a second."""
+        """Bytes of weights that a forward pass reads and computes on in a second."""
         computed = self.cores * CORE_BYTES_PER_SECOND
         return self.bandwidth if self.gpu else min(self.bandwidth, computed)
 
     @property
     def costs(self) -> Costs:
-        """The costs of passes on its kind of processor."""
+        """The costs of forward passes on its kind of processor."""
         return GPU if self.gpu else CPU
 
 
 def pass_seconds(size: Size, width: float, machine: Machine) -> float:
-    """Return the time of one pass over `width` positions."""
+    """Return the time of a forward pass over `width` positions."""
     costs = machine.costs
     fixed = size.layers * (costs.moe_layer_s if size.experts else costs.layer_s)
     single = size.pass_bytes(1) / machine.rate + fixed
@@ -74,8 +74,7 @@ def drafted_token_seconds(
 ) -> float:
     """Return the time of drafting one token for each of the requests at once.
 
-    A head or block in the target, or beside it, counts as one of the target's layers, and looking
-    n-grams up as nothing.
+    A head or an MTP block counts as one of the target's layers, and looking n-grams up as nothing.
     """
     if all(map(is_ngram, methods)):
         return 0.0
@@ -95,10 +94,10 @@ def seconds_per_token(
 ) -> float:
     """Return the time of one generated token with a draft, each token of which takes `drafted_s`.
 
-    A round drafts `gamma` tokens and has one verification. After a rejection, a second pass of the
-    target over the accepted tokens follows, as on the hybrid models of the study; it gives one more
-    token. `imposed` is the imposed share of accepted tokens, if any. Requests at once share rounds:
-    a pass has the tokens of all `slots`, and gives tokens to each.
+    A round drafts `gamma` tokens and verifies them once. After a rejection, the target reads the
+    accepted tokens again, as on the hybrid models of the study; that gives one more token.
+    `imposed` is the imposed share of accepted tokens, if any. Requests at once share rounds: a
+    forward pass has the tokens of all `slots`, and gives tokens to each.
     """
     if imposed is None:
         accepted = ACCEPTANCE * (1 - ACCEPTANCE**gamma) / (1 - ACCEPTANCE)

@@ -52,15 +52,17 @@ def describe(
     engine lists; backends without a tool of their own take the GPUs from it. The memory and
     bandwidth of GPUs are null if they are unknown or if the GPUs share the system's memory.
     """
-    mac = platform.system() == "Darwin"
-    if mac:
+    if platform.system() == "Darwin":
         levels = (f"hw.perflevel{level}.physicalcpu" for level in (0, 1))
         performance, efficiency = mac_core_kinds(output_of("sysctl", *levels))
         gpu = apple_gpu(processor_name(), output_of("ioreg", "-rd1", "-c", "AGXAccelerator"))
+        power = mac_power_source(output_of("pmset", "-g", "batt"))
+        heat = mac_thermal_state(output_of("pmset", "-g", "therm"))
     else:
         performance, efficiency = linux_core_kinds(Path("/sys"))
         asked = ("--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
         gpu = nvidia_gpu(output_of("nvidia-smi", *asked))
+        power, heat = _battery_power_source(), linux_thermal_state(Path("/sys"))
     if devices and backend in (Backend.HIP, Backend.VULKAN):
         gpu = listed_gpu(devices)
     hardware: Facts = {
@@ -77,11 +79,6 @@ def describe(
     }
     hardware |= _stated(given)
     bandwidth, source = _bandwidth(hardware, backend, given, chips, probe)
-    if mac:
-        power = mac_power_source(output_of("pmset", "-g", "batt"))
-        heat = mac_thermal_state(output_of("pmset", "-g", "therm"))
-    else:
-        power, heat = _battery_power_source(), linux_thermal_state(Path("/sys"))
     return hardware | {
         "memory_bandwidth_bytes_per_second": bandwidth,
         "memory_bandwidth_source": source,
@@ -134,35 +131,34 @@ def cpu_numbers(text: str) -> set[int]:
 def nvidia_gpu(nvidia_smi: str) -> Facts:
     """Return the GPUs from nvidia-smi's lines of name and MiB, with their total memory."""
     rows = [line.rpartition(", ") for line in nvidia_smi.splitlines() if ", " in line]
+    # For a GPU that shares the system's memory nvidia-smi prints `[N/A]`.
     sizes = [int(size) for _, _, size in rows if size.isdecimal()]
-    return {
-        "gpu": " + ".join(dict.fromkeys(name for name, _, _ in rows)) or None,
-        "gpu_count": len(rows) or None,
-        # For a GPU that shares the system's memory nvidia-smi prints `[N/A]`.
-        "gpu_memory_bytes": sum(sizes) * 2**20 if sizes else None,
-    }
+    return _gpu([name for name, _, _ in rows], sum(sizes) * 2**20 if sizes else None)
 
 
 def listed_gpu(devices: Sequence[Device]) -> Facts:
     """Return the GPUs that the engine lists, with their total memory; null for a software driver.
 
-    That of a GPU which shares the system's memory is the part that its driver lets it have.
+    A GPU that shares the system's memory has the part that its driver lets it have.
     """
     own = not any(device.is_software for device in devices)
-    return {
-        "gpu": " + ".join(dict.fromkeys(device.description for device in devices)),
-        "gpu_count": len(devices),
-        "gpu_memory_bytes": sum(device.memory_bytes for device in devices) if own else None,
-    }
+    memory = sum(device.memory_bytes for device in devices) if own else None
+    return _gpu([device.description for device in devices], memory)
 
 
 def apple_gpu(chip: str, ioreg: str) -> Facts:
     """Return the GPU of an Apple chip, e.g. `Apple M3 Max, 40-core GPU`; nulls for other Macs."""
-    if not chip.startswith("Apple"):
-        return {"gpu": None, "gpu_count": None, "gpu_memory_bytes": None}
     cores = re.search(r'"gpu-core-count" = (\d+)', ioreg)
     name = f"{chip}, {cores[1]}-core GPU" if cores else chip
-    return {"gpu": name, "gpu_count": 1, "gpu_memory_bytes": None}
+    return _gpu([name] if chip.startswith("Apple") else [], None)
+
+
+def _gpu(names: Sequence[str], memory_bytes: int | None) -> Facts:
+    return {
+        "gpu": " + ".join(dict.fromkeys(names)) or None,
+        "gpu_count": len(names) or None,
+        "gpu_memory_bytes": memory_bytes,
+    }
 
 
 def mac_power_source(pmset: str) -> str | None:
@@ -183,9 +179,7 @@ def linux_thermal_state(sysfs: Path) -> str | None:
     """Return the highest temperature, and the throttle count of the most throttled core."""
     degrees = _numbers(sysfs, "class/thermal/thermal_zone*/temp")
     throttled = _numbers(sysfs, "devices/system/cpu/cpu*/thermal_throttle/*_throttle_count")
-    parts = []
-    if degrees:
-        parts.append(f"{max(degrees) / 1000:.0f} °C")
+    parts = [f"{max(degrees) / 1000:.0f} °C"] if degrees else []
     if throttled:
         parts.append(f"throttled {max(throttled)} times since the boot")
     return ", ".join(parts) or None
@@ -203,11 +197,9 @@ def _bandwidth(
         return float(given["memory_bandwidth_gb_s"]) * GB, "config"
     shared = hardware["gpu"] is not None and hardware["gpu_memory_bytes"] is None
     apart = backend in COPYING and not shared
-    names = [hardware["gpu"]] if apart else [hardware["chip"]]
-    if shared:
-        names.insert(0, hardware["gpu"])
-    known = known_bandwidth(chips, [str(name) for name in names])
-    if known:
+    names = [str(hardware["gpu"])] if apart or shared else []
+    names += [] if apart else [str(hardware["chip"])]
+    if known := known_bandwidth(chips, names):
         return known
     # The probe runs on CPU cores, which cannot read a GPU's own memory.
     return (None, None) if apart else (probe(), PROBED)

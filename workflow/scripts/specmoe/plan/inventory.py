@@ -14,6 +14,7 @@ from specmoe.files import existing, free_bytes
 from specmoe.models import hub
 from specmoe.models.card import ModelCard, load_card
 from specmoe.models.gguf import read_card
+from specmoe.models.hub_file import cache_folder
 from specmoe.plan.estimate import BYTES_PER_TOKEN
 from specmoe.plan.progress import Interrupted, changed_blocks, read_interrupted, read_measured
 from specmoe.plan.shared_models import changed_models, recorded_entries
@@ -70,7 +71,7 @@ def take_inventory(
         cards=cards,
         cached=frozenset(files) - made,
         asked=_ask(config, frozenset(files)),
-        hub_folder=_folder(hub.cache_folder()),
+        hub_folder=_folder(cache_folder()),
         models_folder=_folder(models),
         measured_s={name: block.seconds for name, block in measured.items() if name not in changed},
         interrupted=read_interrupted(
@@ -84,17 +85,15 @@ def take_inventory(
 def _prompt_tokens(blocks: Iterable[Block], root: Path) -> dict[str, int]:
     sources = {source.prompt: source for block in blocks for source in block.prompts}
     files = {source.file for source in sources.values() if source.line is not None}
-    lines = {
-        file: {number: len(line.encode()) for number, line in numbered_lines(root / file)}
-        for file in files
-    }
-    sizes = {
-        prompt: (root / source.file).stat().st_size
-        if source.line is None
-        else lines[source.file][source.line]
-        for prompt, source in sources.items()
-    }
-    return {prompt: max(size // BYTES_PER_TOKEN, 1) for prompt, size in sizes.items()}
+    lines = {file: dict(numbered_lines(root / file)) for file in files}
+    tokens = {}
+    for prompt, source in sources.items():
+        if source.line is None:
+            size = (root / source.file).stat().st_size
+        else:
+            size = len(lines[source.file][source.line].encode())
+        tokens[prompt] = max(size // BYTES_PER_TOKEN, 1)
+    return tokens
 
 
 def made_models(config: Config, models: Path) -> frozenset[str]:
@@ -131,11 +130,12 @@ def card_here(file: Path, written: Path) -> ModelCard | None:
 
 def _ask(config: Config, known: frozenset[str]) -> dict[str, int]:
     """Return the sizes that the hub gives of models without a file here or a configured size."""
-    asked = {}
-    for name in config.needed_models:
-        entry = config.models[name]
-        if isinstance(entry, HubModel) and name not in known and not entry.size_bytes:
-            asked[name] = hub.ask_size(entry)
+    entries = {name: config.models[name] for name in config.needed_models if name not in known}
+    asked = {
+        name: hub.ask_size(entry)
+        for name, entry in entries.items()
+        if isinstance(entry, HubModel) and not entry.size_bytes
+    }
     return {name: size for name, size in asked.items() if size is not None}
 
 

@@ -1,7 +1,7 @@
 """The machines of a campaign: what makes them one kind, and their descriptions as one record.
 
-A description is what `hardware.describe` returns. `host.json` has that of the campaign's machine;
-where several machines share a campaign, it has what they share, and each of them in `machines`.
+A description is what `hardware.describe` returns. `host.json` describes the campaign's machine, or
+has what several machines share and each of them in `machines`.
 """
 
 import json
@@ -72,8 +72,8 @@ def collect(descriptions: Sequence[Facts], elsewhere: Iterable[Facts] = ()) -> F
 def collect_machines(descriptions: Sequence[Facts]) -> dict[str, Any]:
     """Return what all machines share, and under `machines` each of them, sorted by id.
 
-    `descriptions` are those of all blocks. What differs is null, or all texts in turn. Machines of
-    one kind share the highest bandwidth.
+    Every block has a description. What differs is null, or all texts in turn. Machines of one kind
+    share the highest bandwidth.
     """
     by_id: dict[str, list[Facts]] = {}
     for one in descriptions:

@@ -32,7 +32,7 @@ def files_say(config: Config, models_folder: Path) -> FilesSay:
     """Return what the files of a configuration's models say of drafting and of chats.
 
     `models_folder` is where the workflow puts them. A file that is not here yet says nothing, and
-    counts as that of a plain model with a chat template.
+    counts as a plain model with a chat template.
     """
 
     @cache

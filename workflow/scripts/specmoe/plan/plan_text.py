@@ -1,11 +1,13 @@
 """A plan as text for a terminal."""
 
+from specmoe.config.matrix import added_runs
 from specmoe.files import gigabytes
 from specmoe.plan.estimate import assumptions
 from specmoe.plan.fit import refusal
 from specmoe.plan.inventory import Folder
-from specmoe.plan.plan import Item, Plan, SuitePlan, total
+from specmoe.plan.plan import Item, Plan
 from specmoe.plan.progress import duration, seconds_left
+from specmoe.plan.ways import list_ways, notes_on_cuts, notes_on_mtp, notes_on_texts
 from specmoe.words import counted
 
 NO_BANDWIDTH = (
@@ -21,8 +23,8 @@ def describe(plan: Plan) -> str:
         *_items("To download from the hub", plan.downloads, plan.found.hub_folder),
         *_items("To make", plan.made, plan.found.models_folder),
     ]
-    if plan.memory:
-        models, needed = plan.memory
+    if plan.memory_needs:
+        models, needed = max(plan.memory_needs.items(), key=lambda need: need[1])
         usable = gigabytes(plan.memory_usable)
         lines.append(f"Memory: at most {gigabytes(needed)} ({models}); {usable} are usable")
     if plan.unestimated:
@@ -40,13 +42,13 @@ def describe(plan: Plan) -> str:
         )
     lines.append(f"Energy: {plan.host['energy']}")
     lines += _ways(plan)
-    lines += ["", *_times(plan.suites)]
-    if plan.timed_models:
+    lines += ["", *_times(plan)]
+    if plan.timed:
         lines.append(
-            f"Before each repeat, passes of {counted(plan.timed_models, 'model')} by themselves:"
+            f"Before each repeat, passes of {counted(len(plan.timed), 'model')} by themselves:"
             f" {duration(plan.timed_s)} in all"
         )
-    whole = total(plan.suites)
+    whole = plan.whole
     if 0 < whole.measured < whole.blocks:
         missing = whole.blocks - whole.measured
         left = duration(plan.left_s)
@@ -65,24 +67,26 @@ def describe(plan: Plan) -> str:
 
 
 def _head(plan: Plan) -> list[str]:
-    whole, memory = total(plan.suites), plan.host["memory_bytes"]
+    whole, memory = plan.whole, plan.host["memory_bytes"]
     assert isinstance(memory, int)
     bandwidth = ""
     if plan.machine:
         source = plan.host["memory_bandwidth_source"]
         bandwidth = f" {plan.machine.bandwidth / 1e9:.0f} GB/s ({source}),"
-    runs = counted(whole.runs - plan.added_runs, "run")
-    if plan.added_runs:
-        runs += f" and {plan.added_runs} of targets alone beside them"
-    left_out = [f"Left out on purpose: {', '.join(plan.left_out)}"] if plan.left_out else []
-    options = [
-        f"Options of the engine in suite {suite}: {'; '.join(text or 'none' for text in texts)}"
-        for suite, texts in plan.options.items()
-    ]
+    campaign, added = plan.config.campaign, added_runs(plan.blocks, plan.config)
+    runs = counted(whole.runs - added, "run")
+    if added:
+        runs += f" and {added} of targets alone beside them"
+    lines = [f"Campaign {campaign.name}: {runs}, in {counted(whole.blocks, 'block')}"]
+    if campaign.left_out:
+        lines.append(f"Left out on purpose: {', '.join(campaign.left_out)}")
+    for suite in campaign.suites:
+        texts = [setting.text for setting in plan.config.option_settings(suite)]
+        if any(texts):
+            options = "; ".join(text or "none" for text in texts)
+            lines.append(f"Options of the engine in suite {suite}: {options}")
     return [
-        f"Campaign {plan.campaign}: {runs}, in {counted(whole.blocks, 'block')}",
-        *left_out,
-        *options,
+        *lines,
         f"Machine: {plan.host['chip']}, {memory / 2**30:.0f} GiB of memory,{bandwidth}"
         f" backend {plan.backend}",
     ]
@@ -106,9 +110,9 @@ def _items(title: str, items: list[Item], folder: Folder) -> list[str]:
 
 def _ways(plan: Plan) -> list[str]:
     """Return what drafts for targets with several ways of drafting, and what it loads."""
-    lines = []
-    for target in dict.fromkeys(way.target for way in plan.ways):
-        own = [way for way in plan.ways if way.target == target]
+    lines, ways = [], list_ways(plan.config, plan.blocks, plan.sizes)
+    for target in dict.fromkeys(way.target for way in ways):
+        own = [way for way in ways if way.target == target]
         names = [f"{way.label} ({way.engine})" for way in own]
         gammas = [f"γ = {', '.join(map(str, way.gammas))}" for way in own]
         widest, longest = (max(map(len, words)) for words in (names, gammas))
@@ -117,14 +121,20 @@ def _ways(plan: Plan) -> list[str]:
             size = "size unknown" if way.file_bytes is None else gigabytes(way.file_bytes)
             loads = size if way.loads else "loads no file"
             lines.append(f"  {name:<{widest}}  {lengths:<{longest}}  {loads}")
-    return [*lines, *plan.notes]
+    return [
+        *lines,
+        *notes_on_mtp(plan.config, plan.blocks, plan.found.cards),
+        *notes_on_texts(plan.config, plan.blocks),
+        *notes_on_cuts(plan.config, plan.blocks),
+    ]
 
 
-def _times(suites: list[SuitePlan]) -> list[str]:
+def _times(plan: Plan) -> list[str]:
     """Return the table of estimated and measured times, with a line for the whole."""
+    suites = plan.suites
     width = max(6, *(len(suite.suite) for suite in suites))
     lines = [f"{'suite':>{width}}{'blocks':>8}{'runs':>6}{'estimated':>11}  measured"]
-    for suite in [*suites, total(suites)]:
+    for suite in [*suites, plan.whole]:
         measured = "-"
         if suite.measured:
             blocks = (

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from specmoe.config.block import Block, PromptSource, Side, Stop
+from pydantic import TypeAdapter
+
+from specmoe.config.block import Block
 from specmoe.files import named_if_damaged, read_record
 from specmoe.words import counted, verb
 
@@ -18,15 +20,7 @@ PACE = 50
 # A line of a block's log, see `measure.paired`.
 _LOGGED_RUN = re.compile(r"^run \d+ of (\d+): .*: ([\d.]+) s, ", re.MULTILINE)
 
-# The keys of a block that came with later releases, as its JSON has them.
-_DEFAULTS: dict[str, Any] = {
-    "environment": {},
-    "sendings": {},
-    "stop": Stop.LENGTH,
-    "engine_options": {},
-    "extra_args": [],
-    "options_id": "",
-}
+_BLOCK = TypeAdapter(Block)
 
 
 @dataclass(frozen=True)
@@ -111,12 +105,8 @@ def describe_missing(blocks: Iterable[str], records: Path, logs: Path) -> str:
 
 def total_seconds(parts: Iterable[float | None]) -> float | None:
     """Return the sum of times; None if one is unknown."""
-    known: list[float] = []
-    for seconds in parts:
-        if seconds is None:
-            return None
-        known.append(seconds)
-    return sum(known)
+    seconds = list(parts)
+    return None if None in seconds else sum(one for one in seconds if one)
 
 
 def seconds_left(
@@ -150,61 +140,47 @@ def changed_blocks(
     """Return the measured blocks that the configuration has changed since, and how."""
     reasons = {}
     for block in blocks:
-        before = measured.get(block.block)
-        if before is None:
-            continue
-        with named_if_damaged(before.record):
-            reason = _change(before.asked, json.loads(block.to_json()))
-        if reason:
-            reasons[block.block] = reason
-    return reasons
+        if block.block in measured:
+            before = measured[block.block]
+            with named_if_damaged(before.record):
+                reasons[block.block] = ", ".join(_changes(before.asked, block))
+    return {block: reason for block, reason in reasons.items() if reason}
 
 
-def _change(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Return how a block as recorded differs from the configured one; empty if it does not."""
+def _changes(asked: Mapping[str, Any], block: Block) -> list[str]:
+    """Return how a block as recorded differs from the configured one.
+
+    A release that did not know a key measured as its default says, and by its own gate.
+    """
+    before = _BLOCK.validate_python({"gate": block.gate, **asked})
+    old, new = (json.loads(one.to_json()) for one in (before, block))
     parts = []
-    for key, value in now.items():
-        # A release that did not know a key measured as its default says.
-        if before.get(key, _DEFAULTS.get(key, value)) == value:
+    for key in new:
+        if old[key] == new[key]:
             continue
         if key == "prompts":
-            old, new = _sources(before[key]), _sources(value)
-            parts += (
-                _change_of("prompt", old, new) if list(old.items()) != list(new.items()) else []
-            )
+            prompts = ({one.prompt: one for one in its.prompts} for its in (before, block))
+            parts += _change_of("prompt", *prompts)
         elif key == "sides":
-            parts += _change_of("side", _by_side(before[key]), _by_side(value))
+            sides = ({one.name: one for one in its.sides} for its in (before, block))
+            parts += _change_of("side", *sides)
         else:
-            parts.append(f"{key}: {before.get(key, _DEFAULTS.get(key))} before, {value} now")
-    return ", ".join(parts)
-
-
-def _sources(prompts: Iterable[Mapping[str, Any]]) -> dict[str, PromptSource]:
-    """Return prompts by id; what an older release did not know of them has not changed."""
-    return {prompt["prompt"]: PromptSource(**prompt) for prompt in prompts}
-
-
-def _by_side(sides: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    return {Side(**side).name: side for side in sides}
+            parts.append(f"{key}: {old[key]} before, {new[key]} now")
+    return parts
 
 
 def _change_of(what: str, old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
+    """Return a change for each name, but of many names only the first ones and a count."""
     changes = {
         "added": [name for name in new if name not in old],
         "left out": [name for name in old if name not in new],
         "changed": [name for name in new if name in old and old[name] != new[name]],
     }
-    listed = [
-        line for change, names in changes.items() for line in _named(f"{what} {change}", names)
-    ]
+    listed = []
+    for change, names in changes.items():
+        listed += [f"{what} {change}: {name}" for name in names[:NAMED]]
+        listed += [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
     return listed or [f"{what}s in another order"]
-
-
-def _named(change: str, names: list[str]) -> list[str]:
-    """Return a change for each name, but of many names only the first ones and a count."""
-    more = len(names) - NAMED
-    rest = [f"and {more} more"] if more > 0 else []
-    return [f"{change}: {name}" for name in names[:NAMED]] + rest
 
 
 class Running(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from specmoe.config.block import Block, Protocol
+from specmoe.config.block import Block, Protocol, Side
 from specmoe.config.methods import Method, engine_types, is_ngram
 from specmoe.config.models import TruncateModel
 from specmoe.config.schema import Config
@@ -26,30 +26,25 @@ class Way:
 
 def list_ways(config: Config, blocks: Iterable[Block], sizes: Mapping[str, Size]) -> list[Way]:
     """Return the ways of drafting of targets that have several, each once; no controls."""
-    pairs: dict[tuple[str, str], list[Block]] = {}
+    pairs: dict[tuple[str, str], tuple[Block, list[Side]]] = {}
     methods: dict[str, set[tuple[Method, ...]]] = {}
     for block in blocks:
         control = block.draft_model in (block.target, *config.audit.unrelated_drafts)
         if block.speculates and not control and block.protocol == Protocol.PAIRED:
-            pairs.setdefault((block.target, block.draft), []).append(block)
+            pairs.setdefault((block.target, block.draft), (block, []))[1].extend(block.sides)
             methods.setdefault(block.target, set()).add(block.methods)
     return [
         Way(
             target=config.label(block.target),
             label=config.draft_label(block),
             engine=engine_types(block.methods),
-            gammas=_gammas([block, *others]),
+            gammas=tuple(sorted({side.gamma for side in sides if side.speculates})),
             loads=block.draft_model is not None,
-            file_bytes=_file_bytes(block, sizes),
+            file_bytes=size.file_bytes if (size := sizes.get(block.draft_model or "")) else None,
         )
-        for block, *others in pairs.values()
+        for (block, sides) in pairs.values()
         if len(methods[block.target]) > 1
     ]
-
-
-def _gammas(blocks: Iterable[Block]) -> tuple[int, ...]:
-    sides = (side for block in blocks for side in block.sides)
-    return tuple(sorted({side.gamma for side in sides if side.speculates}))
 
 
 def notes_on_mtp(
@@ -57,7 +52,7 @@ def notes_on_mtp(
 ) -> list[str]:
     """Return why MTP does not draft for files of the user's that n-grams draft for, a line each.
 
-    `cards` are those of the models whose files are here.
+    `cards` has the models whose files are here.
     """
     methods: dict[str, set[Method]] = {}
     for block in blocks:
@@ -100,8 +95,3 @@ def notes_on_cuts(config: Config, blocks: Iterable[Block]) -> list[str]:
         for draft in drafts
         if isinstance(config.models[draft], TruncateModel) and not config.is_synthetic(draft)
     ]
-
-
-def _file_bytes(block: Block, sizes: Mapping[str, Size]) -> int | None:
-    size = sizes.get(block.draft_model) if block.draft_model else None
-    return size.file_bytes if size else None
