@@ -11,7 +11,7 @@ import pytest
 
 from specmoe.config.backend import Backend
 from specmoe.engine import energy
-from specmoe.engine.energy import Counter, Meter, Reading, find_meter, increase, measure_idle
+from specmoe.engine.energy import Counter, Meter, find_meter, increase, measure_idle
 
 RANGE_UJ = 262143328850  # of a recorded tree; 262 kJ
 TREE = {
@@ -101,14 +101,6 @@ def test_a_counter_that_disappears_is_unknown_and_not_zero(powercap):
     assert used(meter, before) is None
 
 
-def test_a_machine_without_counters_says_so(tmp_path):
-    found = find_meter(Backend.CPU, powercap=tmp_path)
-    assert found.meter is None
-    assert (
-        found.words == f"not measured: this machine has no {tmp_path}/intel-rapl:* of a processor"
-    )
-
-
 @pytest.fixture
 def as_user():
     """Run the test without root's right to read every file."""
@@ -144,17 +136,25 @@ def test_a_counter_that_only_root_may_read_is_named_with_the_way_out(root_only, 
     )
 
 
-def test_a_damaged_counter_is_named(powercap):
-    (powercap / "intel-rapl:1/energy_uj").write_text("what?\n")
-    found = find_meter(Backend.CPU, powercap=powercap)
-    assert found.words == f"not measured: {powercap}/intel-rapl:1/energy_uj has no number"
-
-
-@pytest.mark.parametrize("backend", [Backend.VULKAN, Backend.HIP])
-def test_the_processors_energy_is_not_taken_for_that_of_a_gpu(powercap, backend):
-    found = find_meter(backend, powercap=powercap)
-    assert found.meter is None
-    assert found.words == f"not measured: no counter of a GPU by backend {backend} is known"
+@pytest.mark.parametrize(
+    ("backend", "damage", "words"),
+    [
+        (Backend.CPU, "intel-rapl:1/energy_uj", "{}/intel-rapl:1/energy_uj has no number"),
+        (Backend.CPU, "", "this machine has no {}/intel-rapl:* of a processor"),
+        # The processor's energy is not taken for that of a GPU.
+        (Backend.VULKAN, None, "no counter of a GPU by backend vulkan is known"),
+        (Backend.HIP, None, "no counter of a GPU by backend hip is known"),
+    ],
+)
+def test_what_cannot_be_read_is_named(powercap, backend, damage, words):
+    if damage:
+        (powercap / damage).write_text("what?\n")
+    elif damage is not None:
+        shutil.rmtree(powercap)
+    assert find_meter(backend, powercap=powercap) == (
+        None,
+        f"not measured: {words.format(powercap)}",
+    )
 
 
 def test_idle_power_is_what_the_counters_rise_by_in_a_second(monkeypatch):
@@ -164,16 +164,8 @@ def test_idle_power_is_what_the_counters_rise_by_in_a_second(monkeypatch):
     monkeypatch.setattr(energy.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(energy.time, "sleep", slept.append)
     meter = Meter("planted", (Counter("one", lambda: next(counted)),))
-    metered = measure_idle(meter)
-    assert metered.idle_w == pytest.approx(12.5)
+    assert measure_idle(meter).idle_w == pytest.approx(12.5)
     assert slept == [energy.SETTLE_S, energy.IDLE_S]
-
-
-def test_what_a_run_used_is_recorded_with_its_source_and_idle_power():
-    counted = iter([80.0])
-    meter = Meter("planted", (Counter("one", lambda: next(counted)),))
-    before = Reading(energy.time.monotonic(), {"one": 50.0})
-    assert energy.Metered(meter, 12.5).since(before) == (30.0, 12.5, "planted")
 
 
 NVML_SOURCE = """
@@ -263,6 +255,4 @@ def test_a_macs_chip_counts_processor_and_gpu(monkeypatch):
 def test_a_mac_without_the_library_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(energy.platform, "system", lambda: "Darwin")
     monkeypatch.setitem(energy.importlib.sys.modules, "zeus_apple_silicon", None)
-    found = find_meter(Backend.METAL)
-    assert found.meter is None
-    assert "`pip install zeus-apple-silicon`" in found.words
+    assert "`pip install zeus-apple-silicon`" in find_meter(Backend.METAL).words

@@ -18,7 +18,7 @@ from specmoe.commentary import Done
 from specmoe.config.block import SEED_STEP, Arrangement, Block, History, Side, Stop
 from specmoe.config.gate import Gate
 from specmoe.engine.counters import DRAFTED, stopped_by
-from specmoe.engine.energy import Metered, find_meter, measure_idle
+from specmoe.engine.energy import Meter, find_meter, measure_idle
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id, load_average
 from specmoe.engine.memory import bytes_together, working_bytes
@@ -134,9 +134,9 @@ def _measure_runs(
     job: Job,
 ) -> list[dict[str, Any]]:
     """Return those runs, one after the other, whose side is live; the sides are warm."""
-    metered = _metered(next(iter(live.values())).block, job)
+    meter = _meter(next(iter(live.values())).block, job)
     return [
-        _measure_run(live[turn.side], turn, prompts, order, metered)
+        _measure_run(live[turn.side], turn, prompts, order, meter)
         for order, turn in enumerate(turns)
         if turn.side in live
     ]
@@ -193,7 +193,7 @@ def _rate(runs: Sequence[Mapping[str, Any]]) -> float:
     return tokens / seconds if tokens else 0.0
 
 
-def _metered(block: Block, job: Job) -> Metered | None:
+def _meter(block: Block, job: Job) -> Meter | None:
     """Return the machine's meter of energy with its idle power; the live servers are warm."""
     found = find_meter(job.backend, block.environment.get("CUDA_VISIBLE_DEVICES", ""))
     return measure_idle(found.meter) if found.meter else None
@@ -204,7 +204,7 @@ def _measure_run(
     turn: Turn,
     prompts: Mapping[str, list[int]],
     order: int,
-    metered: Metered | None,
+    meter: Meter | None,
 ) -> dict[str, Any]:
     block, ids = one.block, prompts[turn.source.prompt]
     seed = block.run_seed(turn.number)
@@ -222,7 +222,7 @@ def _measure_run(
     def measure_it(*, streamed: bool) -> Measured[dict[str, Any]]:
         return measure_undisturbed(
             lambda: _attempt(one, ids, seed, streamed=streamed),
-            lambda: one.prepare(turn.number, _longest(prompts))._replace(metered=metered),
+            lambda: one.prepare(turn.number, _longest(prompts))._replace(meter=meter),
             gate,
             log_rejection(block, name),
         )
