@@ -34,7 +34,7 @@ def test_a_sound_answer_is_returned_whole():
     ("answer", "fault"),
     [
         ({}, "tokens: Field required"),
-        (ANSWER | {"tokens": "ab"}, "tokens: Input should be a valid list"),
+        (ANSWER | {"tokens": "ab"}, "tokens: Input should be a valid array"),
         (ANSWER | {"tokens": ["a"]}, r"tokens\.0: "),
         (ANSWER | {"tokens": [-1]}, r"tokens\.0: "),
         (ANSWER | {"timings": TIMINGS | {"predicted_ms": 0}}, r"timings\.predicted_ms: .*greater"),

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
-from specmoe.engine.answers import COMPLETION, EVENT, check, read_answer, refuse_impossible_times
+from specmoe.engine.answers import COMPLETION, EVENT, read_answer, refuse_impossible_times
 from specmoe.errors import MeasurementError
 
 _DATA = b"data: "
@@ -79,7 +79,7 @@ def whole_answer(pieces: Sequence[Piece]) -> dict[str, Any]:
         raise WithheldError(
             f"llama-server's stream lacks the ids of {withheld} tokens that end within a character"
         )
-    check(answer, COMPLETION)
+    read_answer(answer, COMPLETION)
     return answer
 
 
@@ -105,7 +105,8 @@ def _events(chunks: Iterable[tuple[bytes, float]]) -> Iterator[tuple[bytes, floa
 
 
 def _read(data: bytes, arrived_ms: float) -> Piece:
-    _refuse_error(data)
+    if data.startswith(b'{"error"'):
+        raise ValueError(f"an error in its stream: {read_answer(data, _ERROR)['error']}")
     event = read_answer(data, EVENT)
     timings = event["timings"]
     refuse_impossible_times(event, arrived_ms)
@@ -114,14 +115,8 @@ def _read(data: bytes, arrived_ms: float) -> Piece:
         event["tokens_predicted"],
         round(timings["prompt_ms"] + timings["predicted_ms"], 3),  # as exact as its parts
         arrived_ms,
-        event if event["stop"] else None,
+        dict(event) if event["stop"] else None,
     )
-
-
-def _refuse_error(data: bytes) -> None:
-    if data.startswith(b'{"error"'):
-        error = read_answer(data, _ERROR)["error"]
-        raise ValueError(f"an error in its stream: {error}")
 
 
 def _words(data: bytes) -> str:

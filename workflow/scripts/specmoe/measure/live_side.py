@@ -23,7 +23,7 @@ from specmoe.config.block import (
 )
 from specmoe.config.methods import METHODS, history_needed, is_ngram
 from specmoe.config.prompt_lines import Content, read_content
-from specmoe.engine.counters import ACCEPTED, DRAFTED, stopped_by, tokens_per_second
+from specmoe.engine.answers import ACCEPTED, DRAFTED, stopped_by, tokens_per_second
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import physical_cores
 from specmoe.engine.server import Server, Settings

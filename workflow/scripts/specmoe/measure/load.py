@@ -24,7 +24,7 @@ from typing import Any
 from specmoe.commentary import Done
 from specmoe.config.block import Block, PromptSource, Side, Stop
 from specmoe.config.gate import Gate
-from specmoe.engine.counters import ACCEPTED, DECODES, DRAFTED, PROCESSING
+from specmoe.engine.answers import ACCEPTED, DECODES, DRAFTED, PROCESSING
 from specmoe.engine.machine_id import load_average
 from specmoe.engine.taken_away import measure_undisturbed
 from specmoe.measure.live_side import LiveSide, describe_run, log_rejection

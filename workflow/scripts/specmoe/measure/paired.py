@@ -17,7 +17,7 @@ from typing import Any
 from specmoe.commentary import Done
 from specmoe.config.block import SEED_STEP, Arrangement, Block, History, Side, Stop
 from specmoe.config.gate import Gate
-from specmoe.engine.counters import DRAFTED, stopped_by
+from specmoe.engine.answers import DRAFTED, stopped_by
 from specmoe.engine.energy import Meter, find_meter, measure_idle
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id, load_average

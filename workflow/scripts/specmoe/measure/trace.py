@@ -12,7 +12,7 @@ from pathlib import Path
 from specmoe.config.block import Block, Side
 from specmoe.config.methods import METHODS, chain_name
 from specmoe.config.trace import Demonstration
-from specmoe.engine.counters import ACCEPTED, DRAFTED, ROUNDS
+from specmoe.engine.answers import ACCEPTED, DRAFTED, ROUNDS
 from specmoe.engine.debug_log import BATCHES, Round, check_counters, count, read_rounds
 from specmoe.engine.job import Job
 from specmoe.engine.server import Server
