@@ -81,7 +81,7 @@ class StandIn:
         self.machine.chats.append((messages, thinking))
         return "".join(message["content"] for message in messages)
 
-    def complete(self, prompt, *, n_predict, temperature, seed, until_end):
+    def complete(self, prompt, *, n_predict, temperature, seed, until_end, slot):
         times = self.machine.decode_ms
         decode_ms = times[min(self.answered, len(times) - 1)]
         self.answered += 1

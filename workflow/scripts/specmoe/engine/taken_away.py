@@ -5,7 +5,7 @@ a speed, and never a duration alone.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import psutil
 
@@ -55,6 +55,12 @@ class Measured(NamedTuple, Generic[T]):
     observation: Observation
     measured_again: int  # attempts before this one
     taken_away: str | None  # why the rule rejects this attempt too
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What a run's record holds of the attempts."""
+        again = {"measured_again": self.measured_again, "taken_away": self.taken_away}
+        return again | self.observation._asdict()
 
 
 class Rejection(NamedTuple):

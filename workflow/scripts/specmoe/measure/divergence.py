@@ -21,7 +21,7 @@ from specmoe.engine.machine_id import host_id
 from specmoe.engine.server import Server
 from specmoe.errors import MeasurementError
 from specmoe.measure.batches import Candidate, batches, read_in_batches
-from specmoe.measure.live_side import prompt_ids
+from specmoe.measure.requests import prompt_ids
 
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
 CANDIDATES_KEPT = 5

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, astuple
-from pathlib import Path
 from typing import Any
 
 from specmoe.commentary import Rejected
@@ -16,16 +15,12 @@ from specmoe.config.block import (
     Block,
     History,
     PromptSource,
-    Sending,
     Side,
-    Stop,
-    Template,
 )
-from specmoe.config.methods import METHODS, history_needed, is_ngram
-from specmoe.config.prompt_lines import Content, read_content
-from specmoe.engine.answers import ACCEPTED, DRAFTED, stopped_by, tokens_per_second
+from specmoe.config.methods import METHODS, is_ngram
+from specmoe.engine.answers import ACCEPTED, DRAFTED, tokens_per_second
 from specmoe.engine.job import Job
-from specmoe.engine.machine_id import physical_cores
+from specmoe.engine.machine_id import load_average, physical_cores
 from specmoe.engine.server import Server, Settings
 from specmoe.engine.server_log import (
     Request,
@@ -36,6 +31,8 @@ from specmoe.engine.server_log import (
 from specmoe.engine.stream import Piece
 from specmoe.engine.taken_away import Rejection, Watch
 from specmoe.errors import MeasurementError
+from specmoe.measure.requests import generate
+from specmoe.measure.turns import Turn
 
 CONTEXT_STEP = 256  # llama.cpp rounds the context up (src/llama-context.cpp)
 CACHE_TYPE = "f16"  # llama.cpp's default
@@ -66,7 +63,6 @@ class LiveSide:
         self.warm_ups: list[dict[str, float]] = []
         self.private_bytes: int | None = None
         self.processes = 0
-        self.requests = 0  # of the present server
         self.prompts_before: int | None = None  # that the present server has read; None: not kept
         self._job = job
         self._peaks: list[int] = []
@@ -94,7 +90,6 @@ class LiveSide:
         try:
             self.start_ms += (time.perf_counter() - clock) * 1000
             self.processes += 1
-            self.requests = 0
             self._sent.clear()
             self.prompts_before = 0 if self.side.history else None
             self.settings = self.server.settings()
@@ -130,16 +125,15 @@ class LiveSide:
         slot: int = 0,
     ) -> dict[str, Any]:
         """Return the answer to a prompt of the block, see `generate`."""
-        self.requests += 1
         self._sent[slot] += 1
         return generate(
             self.server,
-            self.block,
             ids,
-            n_predict,
-            seed,
-            until_end=until_end,
             streamed=streamed,
+            n_predict=n_predict,
+            temperature=self.block.temperature,
+            seed=seed,
+            until_end=until_end,
             slot=None if self.block.concurrency is None else slot,
         )
 
@@ -223,12 +217,7 @@ class LiveSide:
 def _read_log(one: LiveSide) -> dict[int, list[Request]]:
     """Return what a server that has ended logged of its requests, by slot and in order."""
     log = one.server.log_text()
-    if one.block.concurrency is None:
-        requests = read_requests(log)
-        if len(requests) != one.requests:
-            raise one.server.fault(f"the log has {len(requests)} of {one.requests} requests")
-        return {0: requests}
-    of_slots = read_slots(log)
+    of_slots = {0: read_requests(log)} if one.block.concurrency is None else read_slots(log)
     for slot in range(one.block.slots):
         logged, sent = len(of_slots.get(slot, [])), one.sent_to(slot)
         if logged != sent:
@@ -253,90 +242,6 @@ def started(block: Block, side: Side, job: Job) -> Iterator[LiveSide]:
         one.server.stop()
         raise
     one.stop()
-
-
-def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -> list[int]:
-    """Return the token ids of a prompt in the target's vocabulary, cut to the prompt's length.
-
-    Raises MeasurementError if the text is shorter than that, if the context is too small for the
-    prompt and what the block generates, or if these are too few tokens to look anything up in.
-    """
-    ids = server.tokenize(_text(server, source, block, root / source.file))
-    if source.length is not None:
-        if len(ids) < source.length:
-            raise MeasurementError(
-                f"{source.file} has {len(ids)} tokens in the vocabulary of {block.target}, fewer"
-                f" than the {source.length} of prompt {source.prompt}; give a longer passage"
-            )
-        ids = ids[: source.length]
-    gamma = max(side.longest for side in block.sides)
-    if len(ids) + block.n_predict + gamma > block.context:
-        raise MeasurementError(
-            f"prompt {source.prompt} has {len(ids)} tokens; with {block.n_predict} generated and"
-            f" {gamma} drafted they exceed measurement.context = {block.context}"
-        )
-    for side in block.sides:
-        needed = history_needed(block.methods, side.n_match or 0, side.longest)
-        if side.speculates and len(ids) + block.n_predict < needed:
-            raise MeasurementError(
-                f"prompt {source.prompt} has {len(ids)} tokens and {block.n_predict} are generated;"
-                f" {block.setting(side)} with γ {side.longest} never drafts before it has {needed}:"
-                " choose smaller lengths, or generate more"
-            )
-    return ids
-
-
-def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str:
-    """Return the text of a prompt as it is sent."""
-    sending = block.sendings.get(source.workload or "", Sending())
-    content: Content
-    if source.line is None:
-        content = file.read_text(encoding="utf-8").rstrip("\n")
-    else:
-        content = read_content(file, source.line, sending.prompt_key, sending.messages_key)
-    if sending.template == Template.CHAT:
-        messages = [{"role": "user", "content": content}] if isinstance(content, str) else content
-        return server.apply_template(messages, sending.thinking)
-    assert isinstance(content, str)  # see `config.expand_workloads`
-    return content
-
-
-def generate(
-    server: Server,
-    block: Block,
-    ids: list[int],
-    n_predict: int,
-    seed: int,
-    *,
-    until_end: bool = False,
-    streamed: bool = False,
-    slot: int | None = None,
-) -> dict[str, Any]:
-    """Return the server's answer to a prompt of a block, see `Server.complete`.
-
-    A `streamed` one has the time of each token, see `Server.complete_streamed`. Raises
-    MeasurementError unless it read the whole prompt and generated `n_predict` tokens, or with
-    `until_end` fewer because the target ended its text.
-    """
-    complete = server.complete_streamed if streamed else server.complete
-    pinned: dict[str, Any] = {} if slot is None else {"slot": slot}
-    answer = complete(
-        ids,
-        n_predict=n_predict,
-        temperature=block.temperature,
-        seed=seed,
-        until_end=until_end,
-        **pinned,
-    )
-    generated = len(answer["tokens"])
-    ended = until_end and stopped_by(answer) == Stop.EOS and 0 < generated < n_predict
-    if generated != n_predict and not ended:
-        raise server.fault(f"short output: {generated} tokens instead of {n_predict}")
-    if answer["timings"]["prompt_n"] != len(ids):
-        raise server.fault(
-            f"the server read {answer['timings']['prompt_n']} prompt tokens of {len(ids)}"
-        )
-    return answer
 
 
 def refuse_other_speculation(
@@ -403,11 +308,29 @@ def log_rejection(block: Block, name: str) -> Callable[[Rejection], None]:
     return log
 
 
+def about_run(block: Block, turn: Turn, source: PromptSource, order: int) -> dict[str, Any]:
+    """Return what is known of a run before it is measured; `order` is its place in the block."""
+    return {
+        "run": block.run_id(turn.side, source.prompt, turn.number),
+        "side": turn.side.name,
+        "prompt": source.prompt,
+        "workload": source.workload,
+        "category": source.category,
+        "pass": turn.number,
+        "order": order,
+        "load_average": load_average(),
+    }
+
+
 def describe_run(block: Block, run: Mapping[str, Any]) -> str:
     """Return the line of the job's log on a run."""
-    metrics, rate = run.get("metrics", {}), tokens_per_second(run["answer"])
+    rate = tokens_per_second(run["answer"])
     line = f"run {run['order'] + 1} of {block.runs}: {run['run']}: {run['wall_ms'] / 1000:.2f} s,"
     line += f" {len(run['answer']['tokens'])} tokens" if rate is None else f" {rate:.1f} tok/s"
-    if drafted := metrics.get(DRAFTED):
-        line += f", acceptance {metrics.get(ACCEPTED, 0) / drafted:.1%}"
-    return line
+    return line + acceptance_words(run.get("metrics", {}))
+
+
+def acceptance_words(metrics: Mapping[str, float]) -> str:
+    """Return the end of a line of the job's log; empty if nothing was drafted."""
+    drafted = metrics.get(DRAFTED)
+    return f", acceptance {metrics.get(ACCEPTED, 0) / drafted:.1%}" if drafted else ""

@@ -14,7 +14,7 @@ over its length. Fillers are streamed, so that those of their tokens that came i
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -22,13 +22,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from specmoe.commentary import Done
-from specmoe.config.block import Block, PromptSource, Side, Stop
+from specmoe.config.block import PromptSource, Stop
 from specmoe.config.gate import Gate
-from specmoe.engine.answers import ACCEPTED, DECODES, DRAFTED, PROCESSING
-from specmoe.engine.machine_id import load_average
+from specmoe.engine.answers import DECODES, DRAFTED, PROCESSING
 from specmoe.engine.taken_away import measure_undisturbed
-from specmoe.measure.live_side import LiveSide, describe_run, log_rejection
-from specmoe.measure.turns import LoadTurn
+from specmoe.measure.live_side import (
+    LiveSide,
+    about_run,
+    acceptance_words,
+    describe_run,
+    log_rejection,
+)
+from specmoe.measure.turns import Turn
 
 # Fewest tokens of a filler: the second shows that its client generates.
 _SHORTEST_FILLER = 2
@@ -91,7 +96,7 @@ class _Load:
 
 
 def measure_load(
-    one: LiveSide, turn: LoadTurn, prompts: Mapping[str, list[int]], order: int
+    one: LiveSide, turn: Turn, prompts: Mapping[str, list[int]], order: int
 ) -> list[dict[str, Any]]:
     """Return the runs of one load; `order` is the place of its first run in the block.
 
@@ -100,7 +105,10 @@ def measure_load(
     """
     block = one.block
     longest = max(prompts.values(), key=len)
-    load_before = load_average()
+    about = [
+        about_run(block, turn, source, order + place) | {"seed": block.run_seed(turn.number)}
+        for place, source in enumerate(turn.sources)
+    ]
     name = f"{block.block}/{turn.side.name}/p{turn.number}"
     measured = measure_undisturbed(
         lambda: _attempt(one, turn, prompts),
@@ -109,27 +117,16 @@ def measure_load(
         log_rejection(block, name),
     )
     of_load, requests = measured.result
-    if one.must_draft and not of_load["load_metrics"].get(DRAFTED):
+    metrics = of_load["load_metrics"]
+    if one.must_draft and not metrics.get(DRAFTED):
         raise one.server.fault(f"load {name}: the server drafted nothing; its draft is not in use")
-    _logger.debug(_progress(name, block, of_load))
+    _logger.debug(
+        f"load {name}: {block.slots} at once for {of_load['load_s']:.2f} s,"
+        f" {of_load['load_tokens_per_second']:.1f} tok/s{acceptance_words(metrics)}"
+    )
     runs = [
-        {
-            "run": block.run_id(turn.side, source.prompt, turn.number),
-            "side": turn.side.name,
-            "prompt": source.prompt,
-            "workload": source.workload,
-            "category": source.category,
-            "pass": turn.number,
-            "order": order + place,
-            "seed": block.run_seed(turn.number),
-            "load_average": load_before,
-            **request,
-            **of_load,
-            "measured_again": measured.measured_again,
-            "taken_away": measured.taken_away,
-            **measured.observation._asdict(),
-        }
-        for place, (source, request) in enumerate(zip(turn.sources, requests, strict=True))
+        known | request | of_load | measured.columns
+        for known, request in zip(about, requests, strict=True)
     ]
     for run in runs:
         _logger.debug(describe_run(block, run), extra={"event": Done(run["order"] + 1)})
@@ -137,7 +134,7 @@ def measure_load(
 
 
 def _attempt(
-    one: LiveSide, turn: LoadTurn, prompts: Mapping[str, list[int]]
+    one: LiveSide, turn: Turn, prompts: Mapping[str, list[int]]
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return what one attempt at a load gave: of all of it, and of its requests in their order."""
     server, slots = one.server, one.block.slots
@@ -189,7 +186,7 @@ def _guarded(load: _Load, work: Callable[..., None], *args: Any) -> None:
 
 
 def _serve(
-    load: _Load, one: LiveSide, turn: LoadTurn, prompts: Mapping[str, list[int]], slot: int
+    load: _Load, one: LiveSide, turn: Turn, prompts: Mapping[str, list[int]], slot: int
 ) -> None:
     """Send requests to a slot until the load is over."""
     number = 0
@@ -206,7 +203,7 @@ def _serve(
             number += 1
 
 
-def _measure(one: LiveSide, turn: LoadTurn, ids: list[int], slot: int) -> dict[str, Any]:
+def _measure(one: LiveSide, turn: Turn, ids: list[int], slot: int) -> dict[str, Any]:
     """Return what one measured request gave."""
     block = one.block
     started_at = datetime.now(UTC)
@@ -229,9 +226,7 @@ def _measure(one: LiveSide, turn: LoadTurn, ids: list[int], slot: int) -> dict[s
     }
 
 
-def _fill(
-    load: _Load, one: LiveSide, turn: LoadTurn, ids: list[int], slot: int, share: float
-) -> None:
+def _fill(load: _Load, one: LiveSide, turn: Turn, ids: list[int], slot: int, share: float) -> None:
     """Send a filler, and leave it once the load is over; it has had a token by then."""
     n_predict = max(_SHORTEST_FILLER, round(share * one.block.n_predict))
     with load.lock:
@@ -255,26 +250,3 @@ def _once_idle(one: LiveSide) -> dict[str, float]:
         if time.monotonic() > deadline:
             raise one.server.fault("the server goes on with requests that nobody waits for")
         time.sleep(_POLL_S)
-
-
-def _progress(name: str, block: Block, load: Mapping[str, Any]) -> str:
-    line = f"load {name}: {block.slots} at once for {load['load_s']:.2f} s,"
-    line += f" {load['load_tokens_per_second']:.1f} tok/s"
-    metrics = load["load_metrics"]
-    if drafted := metrics.get(DRAFTED):
-        line += f", acceptance {metrics.get(ACCEPTED, 0) / drafted:.1%}"
-    return line
-
-
-def measure_loads(
-    live: Mapping[Side, LiveSide],
-    turns: Sequence[LoadTurn],
-    prompts: Mapping[str, list[int]],
-) -> list[dict[str, Any]]:
-    """Return the runs of those loads whose side is live, in order."""
-    runs = []
-    for number, turn in enumerate(turns):
-        if turn.side in live:
-            order = number * len(turn.sources)
-            runs += measure_load(live[turn.side], turn, prompts, order)
-    return runs

@@ -15,9 +15,10 @@ from specmoe.config.trace import Demonstration
 from specmoe.engine.answers import ACCEPTED, DRAFTED, ROUNDS
 from specmoe.engine.debug_log import BATCHES, Round, check_counters, count, read_rounds
 from specmoe.engine.job import Job
-from specmoe.engine.server import Server
+from specmoe.engine.server import Asked, Server
 from specmoe.errors import MeasurementError
-from specmoe.measure.live_side import generate, prompt_ids, refuse_other_speculation
+from specmoe.measure.live_side import refuse_other_speculation
+from specmoe.measure.requests import generate, prompt_ids
 from specmoe.measure.trace_record import VERSION, Provenance, Recording
 
 _VERBOSITY = "--log-verbosity"
@@ -92,7 +93,8 @@ def _at_debug_level(command: list[str]) -> list[str]:
 
 
 def _tokens(server: Server, block: Block, prompt: list[int]) -> list[int]:
-    tokens: list[int] = generate(server, block, prompt, block.n_predict, block.seed)["tokens"]
+    asked = Asked(n_predict=block.n_predict, temperature=block.temperature, seed=block.seed)
+    tokens: list[int] = generate(server, prompt, **asked)["tokens"]
     if server.decode_failures():
         raise MeasurementError(f"the server failed to decode {server.decode_failures()} times")
     return tokens
