@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, astuple
+from dataclasses import asdict
 from typing import Any
 
 from specmoe.commentary import Rejected
@@ -191,9 +191,9 @@ class LiveSide:
         for run in runs:
             if run["side"] == self.side.name and self.side.speculates:
                 logged = self._logged[run["process"]][run.get("slot", 0)][run["request"]]
-                run["verifications"] = [astuple(one) for one in logged.verifications]
+                run["verifications"] = [tuple(one) for one in logged.verifications]
                 if self.block.concurrency is None:
-                    run["by_type"] = [asdict(one) for one in logged.counts]
+                    run["by_type"] = [one._asdict() for one in logged.counts]
                     run["draft_ms"] = sum(one.draft_ms for one in logged.counts)
 
     def record(self) -> dict[str, Any]:
