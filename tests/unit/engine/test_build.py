@@ -12,9 +12,8 @@ from specmoe.config.backend import Backend
 from specmoe.config.engines import GitEngine, PathEngine, PypiEngine
 from specmoe.engine import build
 from specmoe.engine.binaries import ALL_BINARIES
-from specmoe.engine.build import make_engine
+from specmoe.engine.build import Build, make_engine
 from specmoe.engine.process import share_done
-from specmoe.engine.processor_probe import Outcome, ProbeResult
 from specmoe.errors import EngineError
 
 PYPI = PypiEngine(
@@ -120,7 +119,7 @@ def compiled(tmp_path):
             (folder / f"{name.replace('_', '-')}.cpp").write_text(sources.get(name, ""))
         flags = {"CMAKE_BUILD_TYPE": "Release", "CMAKE_EXPORT_COMPILE_COMMANDS": "ON"}
         with log.open("w") as output:
-            build._compile(folder, tmp_path / "build", flags, output.fileno(), Backend.CPU)
+            Build(folder, tmp_path / "build", Backend.CPU, output.fileno()).compile(flags)
         commands = json.loads((tmp_path / "build/compile_commands.json").read_text())
         return {Path(one["file"]).name: one["command"] for one in commands}, log.read_text()
 
@@ -159,7 +158,7 @@ def test_a_backend_that_cannot_be_configured_is_named_with_its_packages(
     (repository / "CMakeLists.txt").write_text("find_package(NoSuchPackage REQUIRED)\n")
     words = rf"could not be configured for backend {backend}, which needs .*\({packages}\): cmake"
     with (tmp_path / "log").open("w") as log, pytest.raises(EngineError, match=words):
-        build._compile(repository, tmp_path / "build", {}, log.fileno(), backend)
+        Build(repository, tmp_path / "build", backend, log.fileno()).compile({})
 
 
 @pytest.fixture
@@ -169,13 +168,13 @@ def builds(make, monkeypatch):
     The processor traps `trapped` additions, and the self-test of the first `failures` builds fails.
     """
 
-    def run(trapped=(), failures=0, otherwise=Outcome.RAN) -> list[str | None]:
+    def run(trapped=(), failures=0, otherwise="") -> list[str | None]:
         built: list[str | None] = []
 
         def probe(definitions, *args):
             if definitions.get("CMAKE_CXX_FLAGS") in trapped:
-                return ProbeResult(Outcome.TRAPPED, "SIGILL")
-            return ProbeResult(otherwise)
+                return "SIGILL"
+            return otherwise
 
         def self_test(*args):
             if len(built) <= failures:
@@ -183,11 +182,7 @@ def builds(make, monkeypatch):
 
         monkeypatch.setattr(build, "fetch", lambda *args: Path())
         monkeypatch.setattr(
-            build,
-            "_compile",
-            lambda source, folder, flags, output, backend: built.append(
-                flags.get("CMAKE_CXX_FLAGS")
-            ),
+            Build, "compile", lambda self, flags: built.append(flags.get("CMAKE_CXX_FLAGS"))
         )
         monkeypatch.setattr(build, "install", lambda *args: None)
         monkeypatch.setattr(build, "_compiler", lambda folder: "c++")
@@ -204,7 +199,7 @@ def builds(make, monkeypatch):
     [
         ({}, [None]),
         ({"failures": 1}, [None, "-DA"]),
-        ({"failures": 1, "otherwise": Outcome.UNKNOWN}, [None, "-DA"]),
+        ({"failures": 1, "otherwise": None}, [None, "-DA"]),
         ({"trapped": (None, "-DA")}, ["-DB"]),
         ({"trapped": (None, "-DA", "-DB")}, ["-DB"]),
         ({"trapped": (None,), "failures": 1}, ["-DA", "-DB"]),

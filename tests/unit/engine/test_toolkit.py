@@ -3,7 +3,7 @@
 import pytest
 
 from specmoe.config.backend import Backend
-from specmoe.engine import build
+from specmoe.engine.build import Build
 from specmoe.engine.toolkit import missing_part
 from specmoe.errors import EngineError
 
@@ -76,7 +76,7 @@ def test_a_build_without_glslc_ends_in_one_line_with_its_package(tmp_path):
         f'set({name} {name}-NOTFOUND CACHE FILEPATH "")\nmessage(FATAL_ERROR "no Vulkan")\n'
     )
     with (tmp_path / "log").open("w") as log, pytest.raises(EngineError) as raised:
-        build._compile(source, tmp_path / "build", {}, log.fileno(), Backend.VULKAN)
+        Build(source, tmp_path / "build", Backend.VULKAN, log.fileno()).compile({})
     assert str(raised.value) == (
         "llama.cpp cannot be built for backend vulkan: the shader compiler glslc (package glslc)"
         " is missing"
