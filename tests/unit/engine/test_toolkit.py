@@ -47,17 +47,16 @@ def test_the_package_of_a_missing_part_is_named(plant, part):
 
 
 @pytest.mark.parametrize(
-    ("found", "old"),
-    [("1, 3:239", True), ("1, 3:271", True), ("1, 3:272", False), ("1, 4:9", False)],
+    ("version", "patch", "old"),
+    [("1, 3", 239, True), ("1, 3", 271, True), ("1, 3", 272, False), ("1, 4", 9, False)],
 )
-def test_headers_that_are_too_old_are_named_before_the_build(plant, found, old):
-    version, patch = found.split(":")
-    header = HEADER.replace("239", patch).replace("1, 3", version)
-    said = missing_part(Backend.VULKAN, plant(header=header))
+def test_headers_that_are_too_old_are_named_before_the_build(plant, version, patch, old):
+    said = missing_part(
+        Backend.VULKAN,
+        plant(header=HEADER.replace("239", str(patch)).replace("1, 3", version)),
+    )
     assert (said is not None) == old
-    if said:
-        assert f"are 1.3.{patch}, and 1.3.272 or later is needed" in said
-        assert "VULKAN_SDK" in said
+    assert not old or f"are 1.3.{patch}, and 1.3.272 or later is needed" in said
 
 
 def test_nothing_is_said_of_what_was_not_looked_for(plant, tmp_path):
