@@ -7,20 +7,16 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 from specmoe.commentary import Rejected
-from specmoe.config.block import (
-    LONG_WARMUP_S,
-    Block,
-    History,
-    PromptSource,
-    Side,
-)
+from specmoe.config.block import LONG_WARMUP_S, Block, History, Side, Stop
 from specmoe.config.methods import METHODS, is_ngram
 from specmoe.engine.answers import ACCEPTED, DRAFTED, tokens_per_second
+from specmoe.engine.energy import Meter
 from specmoe.engine.job import Job
-from specmoe.engine.machine_id import load_average, physical_cores
+from specmoe.engine.machine_id import physical_cores
 from specmoe.engine.server import Server, Settings
 from specmoe.engine.server_log import (
     Request,
@@ -32,7 +28,6 @@ from specmoe.engine.stream import Piece
 from specmoe.engine.taken_away import Rejection, Watch
 from specmoe.errors import MeasurementError
 from specmoe.measure.requests import generate
-from specmoe.measure.turns import Turn
 
 CONTEXT_STEP = 256  # llama.cpp rounds the context up (src/llama-context.cpp)
 CACHE_TYPE = "f16"  # llama.cpp's default
@@ -59,6 +54,8 @@ class LiveSide:
         self.server: Server
         self.watch: Watch
         self.settings: Settings
+        self.prompts: Mapping[str, list[int]] = {}  # as token ids
+        self.meter: Meter | None = None  # of energy
         self.start_ms = 0.0  # of all its servers
         self.warm_ups: list[dict[str, float]] = []
         self.private_bytes: int | None = None
@@ -99,7 +96,6 @@ class LiveSide:
                 job.backend,
                 block.environment.get("CUDA_VISIBLE_DEVICES", ""),
             )
-            _refuse_unlike_vocabularies(self)
             refuse_other_speculation(self.server, block, self.side)
             _refuse_other_settings(self)
         except BaseException:
@@ -112,7 +108,17 @@ class LiveSide:
         if self.server.peak_rss_bytes is not None:
             self._peaks.append(self.server.peak_rss_bytes)
         if self.side.speculates:
-            self._logged.append(_read_log(self))
+            self._logged.append(self._read_log())
+
+    def _read_log(self) -> dict[int, list[Request]]:
+        """Return what the server logged of its requests, by slot and in order."""
+        log = self.server.log_text()
+        of_slots = {0: read_requests(log)} if self.block.concurrency is None else read_slots(log)
+        for slot in range(self.block.slots):
+            logged, sent = len(of_slots.get(slot, [])), self._sent[slot]
+            if logged != sent:
+                raise self.server.fault(f"the log has {logged} of {sent} requests of slot {slot}")
+        return of_slots
 
     def generate(
         self,
@@ -124,7 +130,7 @@ class LiveSide:
         streamed: bool = False,
         slot: int = 0,
     ) -> dict[str, Any]:
-        """Return the answer to a prompt of the block, see `generate`."""
+        """Return the answer to token ids, see `requests.generate`."""
         self._sent[slot] += 1
         return generate(
             self.server,
@@ -137,6 +143,29 @@ class LiveSide:
             slot=None if self.block.concurrency is None else slot,
         )
 
+    def measure(
+        self, prompt: str, seed: int, *, streamed: bool = False, slot: int = 0
+    ) -> dict[str, Any]:
+        """Return what a request of the block gave: its answer, its time and its place in logs."""
+        block, started_at = self.block, datetime.now(UTC)
+        request = self._sent[slot]  # of its server's slot, warm-ups and fillers included
+        clock = time.perf_counter()
+        answer = self.generate(
+            self.prompts[prompt],
+            block.n_predict,
+            seed,
+            until_end=block.stop == Stop.EOS,
+            streamed=streamed,
+            slot=slot,
+        )
+        return {
+            "process": self.processes - 1,
+            "request": request,
+            "started_at": started_at.isoformat(),
+            "wall_ms": (time.perf_counter() - clock) * 1000,
+            "answer": answer,
+        }
+
     def stream(
         self, ids: list[int], n_predict: int, seed: int, slot: int
     ) -> Generator[Piece, None, None]:
@@ -146,35 +175,32 @@ class LiveSide:
             ids, n_predict=n_predict, temperature=self.block.temperature, seed=seed, slot=slot
         )
 
-    def sent_to(self, slot: int) -> int:
-        """Return how many requests a slot of the present server was sent; a slot has one client."""
-        return self._sent[slot]
-
-    def prepare(self, number: int, longest: list[int]) -> Watch:
+    def prepare(self, number: int) -> Watch:
         """Make the server ready for a run in pass `number`, and return what observes it.
 
         A method that remembers gets a new server for every run, or with `History.EARLIER` for every
-        pass through the prompts. `longest` is the prompt of warm-ups.
+        pass through the prompts.
         """
         fresh = self.prompts_before == 0
         same_pass = self.side.history != History.NONE and number == self._pass
         if self.prompts_before is not None and not (fresh or same_pass):
             self.stop()
             self.start()
-            self.warm_up(longest)
+            self.warm_up()
         self._pass = number
-        return self.watch
+        return self.watch._replace(meter=self.meter)
 
-    def warm_up(self, ids: list[int]) -> None:
+    def warm_up(self) -> None:
         """Send short requests until one is long, or no faster than the one before."""
+        longest = max(self.prompts.values(), key=len)
         if self.side.history:
             # One token after one token leaves nothing to look up.
             for _ in range(min(self.block.warmups, _TRACELESS)):
-                self._warm_up(ids[:1], 1)
+                self._warm_up(longest[:1], 1)
             return
         times: list[float] = []
         while len(times) < self.block.warmups and not _settled(times):
-            times.append(self._warm_up(ids[:WARM_UP_PROMPT], self.block.warmup_tokens))
+            times.append(self._warm_up(longest[:WARM_UP_PROMPT], self.block.warmup_tokens))
         self.private_bytes = self.server.private_bytes()
 
     def _warm_up(self, ids: list[int], n_predict: int) -> float:
@@ -214,17 +240,6 @@ class LiveSide:
         }
 
 
-def _read_log(one: LiveSide) -> dict[int, list[Request]]:
-    """Return what a server that has ended logged of its requests, by slot and in order."""
-    log = one.server.log_text()
-    of_slots = {0: read_requests(log)} if one.block.concurrency is None else read_slots(log)
-    for slot in range(one.block.slots):
-        logged, sent = len(of_slots.get(slot, [])), one.sent_to(slot)
-        if logged != sent:
-            raise one.server.fault(f"the log has {logged} of {sent} requests of slot {slot}")
-    return of_slots
-
-
 def _settled(times: Sequence[float]) -> bool:
     if len(times) > 1 and times[-1] >= SETTLED * times[-2]:
         return True
@@ -251,20 +266,17 @@ def refuse_other_speculation(
 
     It may end then, or continue without speculation or with shorter drafts.
     """
-    reason = reason_not_to_speculate(server.log_text()) if side.speculates else None
-    if reason:
+    log = server.log_text() if side.speculates else ""
+    if VOCABULARY_FAULT in log:
+        # The server goes on without speculation then.
+        raise server.fault(
+            f"draft {block.draft} and target {block.target} have different vocabularies;"
+            " choose a draft of the target's family"
+        ) from cause
+    if reason := reason_not_to_speculate(log):
         raise server.fault(
             f"{block.draft} cannot draft for {block.target} with γ {side.longest}: {reason}"
         ) from cause
-
-
-def _refuse_unlike_vocabularies(one: LiveSide) -> None:
-    # llama-server logs this fault and continues without speculation.
-    if one.side.speculates and VOCABULARY_FAULT in one.server.log_text():
-        raise one.server.fault(
-            f"draft {one.block.draft} and target {one.block.target} have different vocabularies;"
-            " choose a draft of the target's family"
-        )
 
 
 def cache_types(block: Block, side: Side) -> tuple[str, ...]:
@@ -306,20 +318,6 @@ def log_rejection(block: Block, name: str) -> Callable[[Rejection], None]:
         _logger.debug("attempt %d at %s: %s", one.attempt, name, one.reason, extra={"event": event})
 
     return log
-
-
-def about_run(block: Block, turn: Turn, source: PromptSource, order: int) -> dict[str, Any]:
-    """Return what is known of a run before it is measured; `order` is its place in the block."""
-    return {
-        "run": block.run_id(turn.side, source.prompt, turn.number),
-        "side": turn.side.name,
-        "prompt": source.prompt,
-        "workload": source.workload,
-        "category": source.category,
-        "pass": turn.number,
-        "order": order,
-        "load_average": load_average(),
-    }
 
 
 def describe_run(block: Block, run: Mapping[str, Any]) -> str:

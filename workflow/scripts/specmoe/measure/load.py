@@ -14,26 +14,23 @@ over its length. Fillers are streamed, so that those of their tokens that came i
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from specmoe.commentary import Done
-from specmoe.config.block import PromptSource, Stop
+from specmoe.config.block import PromptSource
 from specmoe.config.gate import Gate
 from specmoe.engine.answers import DECODES, DRAFTED, PROCESSING
 from specmoe.engine.taken_away import measure_undisturbed
 from specmoe.measure.live_side import (
     LiveSide,
-    about_run,
     acceptance_words,
     describe_run,
     log_rejection,
 )
-from specmoe.measure.turns import Turn
+from specmoe.measure.turns import Turn, about_run
 
 # Fewest tokens of a filler: the second shows that its client generates.
 _SHORTEST_FILLER = 2
@@ -46,11 +43,11 @@ _logger = logging.getLogger(__name__)
 
 @dataclass
 class _Load:
-    """What the clients of a load share; `lock` guards all of it."""
+    """One attempt at a load; `lock` guards what its clients share."""
 
-    slots: int
+    side: LiveSide
+    turn: Turn
     waiting: list[PromptSource]  # what is still to be measured, in order
-    counters: Callable[[], dict[str, float]]  # of the server
     lock: threading.Lock = field(default_factory=threading.Lock)
     # The counters, read before the first measured request is sent, or passes would be missed.
     before: dict[str, float] = field(default_factory=dict)
@@ -67,7 +64,7 @@ class _Load:
     @property
     def steady(self) -> bool:
         """Whether the ramp is over."""
-        return len(self.generating) == self.slots
+        return len(self.generating) == self.side.block.slots
 
     def take(self) -> tuple[PromptSource, int] | None:
         """Return the next prompt to measure with its place in the load; None: send a filler."""
@@ -77,7 +74,7 @@ class _Load:
             place = len(self.measured)
             self.measured.append({})
             if self.began is None:
-                self.before = self.counters()
+                self.before = self.side.server.metrics()
                 self.began = time.perf_counter()
             return self.waiting.pop(0), place
 
@@ -88,31 +85,63 @@ class _Load:
             if not self.waiting and all(self.measured):
                 self.ended.set()
 
-    def fill(self, slot: int, tokens: int) -> None:
-        """Count tokens of a filler that have just come."""
+    def serve(self, slot: int) -> None:
+        """Be a client: send requests to a slot until the load is over; a fault ends it for all."""
+        try:
+            number = 0
+            while not self.closed.is_set():
+                if taken := self.take():
+                    source, place = taken
+                    run = self.side.measure(source.prompt, self.seed, slot=slot)
+                    self.keep(place, run | {"slot": slot})
+                else:
+                    self.fill(slot, number)
+                    number += 1
+        except BaseException:
+            self.closed.set()
+            self.ended.set()
+            raise
+
+    @property
+    def seed(self) -> int:
+        """The seed of all its requests."""
+        return self.side.block.run_seed(self.turn.number)
+
+    def fill(self, slot: int, number: int) -> None:
+        """Send a filler, and leave it once the load is over; it has had a token by then."""
+        block, sources = self.side.block, self.turn.sources
+        # Neighbours send unlike prompts, and in the ramp unlike lengths.
+        ids = self.side.prompts[sources[(slot + number) % len(sources)].prompt]
+        share = 1.0 if self.steady else (slot + 1) / block.slots
+        n_predict = max(_SHORTEST_FILLER, round(share * block.n_predict))
         with self.lock:
-            self.generating.add(slot)
-            self.filled.append((time.perf_counter(), tokens))
+            self.fillers += 1
+        so_far = 0
+        with closing(self.side.stream(ids, n_predict, self.seed, slot)) as pieces:
+            for piece in pieces:
+                with self.lock:
+                    self.generating.add(slot)
+                    self.filled.append((time.perf_counter(), piece.generated - so_far))
+                so_far = piece.generated
+                if self.closed.is_set():
+                    break
 
 
-def measure_load(
-    one: LiveSide, turn: Turn, prompts: Mapping[str, list[int]], order: int
-) -> list[dict[str, Any]]:
+def measure_load(one: LiveSide, turn: Turn, order: int) -> list[dict[str, Any]]:
     """Return the runs of one load; `order` is the place of its first run in the block.
 
     A load during which the machine was taken away is measured again as a whole. Raises
     MeasurementError for a fault of any request.
     """
     block = one.block
-    longest = max(prompts.values(), key=len)
     about = [
         about_run(block, turn, source, order + place) | {"seed": block.run_seed(turn.number)}
         for place, source in enumerate(turn.sources)
     ]
     name = f"{block.block}/{turn.side.name}/p{turn.number}"
     measured = measure_undisturbed(
-        lambda: _attempt(one, turn, prompts),
-        lambda: one.prepare(turn.number, longest),
+        lambda: _attempt(one, turn),
+        lambda: one.prepare(turn.number),
         Gate.model_validate(block.gate),
         log_rejection(block, name),
     )
@@ -133,19 +162,14 @@ def measure_load(
     return runs
 
 
-def _attempt(
-    one: LiveSide, turn: Turn, prompts: Mapping[str, list[int]]
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _attempt(one: LiveSide, turn: Turn) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return what one attempt at a load gave: of all of it, and of its requests in their order."""
     server, slots = one.server, one.block.slots
-    load = _Load(slots, list(turn.sources), server.metrics)
+    load = _Load(one, turn, list(turn.sources))
     all_before, failures = server.metrics(), server.decode_failures()
     ramp = time.perf_counter()
     with ThreadPoolExecutor(slots) as pool:
-        clients = [
-            pool.submit(_guarded, load, _serve, load, one, turn, prompts, slot)
-            for slot in range(slots)
-        ]
+        clients = [pool.submit(load.serve, slot) for slot in range(slots)]
         try:
             load.ended.wait()
             end = time.perf_counter()
@@ -173,71 +197,6 @@ def _attempt(
         "load_metrics": {name: end - all_before.get(name, 0) for name, end in all_after.items()},
     }
     return of_load, [{**run, "decode_failures": failed} for run in load.measured]
-
-
-def _guarded(load: _Load, work: Callable[..., None], *args: Any) -> None:
-    """Do the work of a client; a fault ends the load for all."""
-    try:
-        work(*args)
-    except BaseException:
-        load.closed.set()
-        load.ended.set()
-        raise
-
-
-def _serve(
-    load: _Load, one: LiveSide, turn: Turn, prompts: Mapping[str, list[int]], slot: int
-) -> None:
-    """Send requests to a slot until the load is over."""
-    number = 0
-    while not load.closed.is_set():
-        taken = load.take()
-        if taken:
-            source, place = taken
-            load.keep(place, _measure(one, turn, prompts[source.prompt], slot))
-        else:
-            # Neighbours send unlike prompts, and in the ramp unlike lengths.
-            source = turn.sources[(slot + number) % len(turn.sources)]
-            share = 1.0 if load.steady else (slot + 1) / load.slots
-            _fill(load, one, turn, prompts[source.prompt], slot, share)
-            number += 1
-
-
-def _measure(one: LiveSide, turn: Turn, ids: list[int], slot: int) -> dict[str, Any]:
-    """Return what one measured request gave."""
-    block = one.block
-    started_at = datetime.now(UTC)
-    clock = time.perf_counter()
-    request = one.sent_to(slot)
-    answer = one.generate(
-        ids,
-        block.n_predict,
-        block.run_seed(turn.number),
-        until_end=block.stop == Stop.EOS,
-        slot=slot,
-    )
-    return {
-        "process": one.processes - 1,
-        "slot": slot,
-        "request": request,  # of its server's slot, warm-ups and fillers included
-        "started_at": started_at.isoformat(),
-        "wall_ms": (time.perf_counter() - clock) * 1000,
-        "answer": answer,
-    }
-
-
-def _fill(load: _Load, one: LiveSide, turn: Turn, ids: list[int], slot: int, share: float) -> None:
-    """Send a filler, and leave it once the load is over; it has had a token by then."""
-    n_predict = max(_SHORTEST_FILLER, round(share * one.block.n_predict))
-    with load.lock:
-        load.fillers += 1
-    so_far = 0
-    with closing(one.stream(ids, n_predict, one.block.run_seed(turn.number), slot)) as pieces:
-        for piece in pieces:
-            load.fill(slot, piece.generated - so_far)
-            so_far = piece.generated
-            if load.closed.is_set():
-                break
 
 
 def _once_idle(one: LiveSide) -> dict[str, float]:

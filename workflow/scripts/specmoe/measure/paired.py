@@ -6,15 +6,13 @@ servers are live and take turns, so that a run and its baseline lie seconds apar
 """
 
 import logging
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
 from specmoe.commentary import Done
-from specmoe.config.block import SEED_STEP, Arrangement, Block, History, Side, Stop
+from specmoe.config.block import SEED_STEP, Arrangement, Block, History, Side
 from specmoe.config.gate import Gate
 from specmoe.engine.answers import DRAFTED, stopped_by
 from specmoe.engine.energy import Meter, find_meter, measure_idle
@@ -25,14 +23,13 @@ from specmoe.engine.stream import WithheldError
 from specmoe.engine.taken_away import Measured, measure_undisturbed
 from specmoe.measure.live_side import (
     LiveSide,
-    about_run,
     describe_run,
     log_rejection,
     started,
 )
 from specmoe.measure.load import measure_load
 from specmoe.measure.requests import prompt_ids
-from specmoe.measure.turns import Turn, turns_in_turn, turns_together
+from specmoe.measure.turns import Turn, about_run, turns_in_turn, turns_together
 
 _logger = logging.getLogger(__name__)
 
@@ -123,39 +120,34 @@ def _measure_group(
         server = live[group[0]].server
         prompts = {one.prompt: prompt_ids(server, one, block, job.root) for one in block.prompts}
         for one in live.values():
-            one.warm_up(_longest(prompts))
-        runs = _measure_turns(live, turns, prompts, job)
+            one.prompts = prompts
+            one.warm_up()
+        runs = _measure_turns(live, turns, job)
         alone = [one for side, one in live.items() if not side.speculates]
-        return live, runs, _ends(alone[0], prompts) if alone else {}
+        return live, runs, _ends(alone[0]) if alone else {}
 
 
-def _measure_turns(
-    live: Mapping[Side, LiveSide],
-    turns: Sequence[Turn],
-    prompts: Mapping[str, list[int]],
-    job: Job,
-) -> list[Run]:
+def _measure_turns(live: Mapping[Side, LiveSide], turns: Sequence[Turn], job: Job) -> list[Run]:
     """Return the runs of those turns whose side is live; the sides are warm."""
     block = next(iter(live.values())).block
     at_once = block.concurrency is not None
     meter = None if at_once else _meter(block, job)
+    for one in live.values():
+        one.meter = meter
     runs = []
     for number, turn in enumerate(turns):
         if turn.side in live:
             one, order = live[turn.side], number * len(turn.sources)
-            if at_once:
-                runs += measure_load(one, turn, prompts, order)
-            else:
-                runs.append(_measure_run(one, turn, prompts, order, meter))
+            runs += measure_load(one, turn, order) if at_once else [_measure_run(one, turn, order)]
     return runs
 
 
-def _ends(one: LiveSide, prompts: Mapping[str, list[int]]) -> _Ends:
+def _ends(one: LiveSide) -> _Ends:
     """Return where a target alone ends its texts, as far as the block asks for that."""
     block = one.block
     ends = {}
     for source in block.ends_asked:
-        ids = prompts[source.prompt]
+        ids = one.prompts[source.prompt]
         answer = one.generate(ids, block.n_predict, block.seed, until_end=True)
         ends[source.prompt] = {"tokens": answer["tokens"], "stopped_by": stopped_by(answer)}
     return ends
@@ -170,10 +162,6 @@ def _refuse_excess(live: Iterable[LiveSide], sides: int, job: Job) -> None:
     mapped = job.target.stat().st_size
     if private * sides + mapped > job.usable_memory:
         raise _MemoryExceededError
-
-
-def _longest(prompts: Mapping[str, list[int]]) -> list[int]:
-    return max(prompts.values(), key=len)
 
 
 def summary(runs: Sequence[Mapping[str, Any]]) -> str:
@@ -201,13 +189,7 @@ def _meter(block: Block, job: Job) -> Meter | None:
     return measure_idle(found.meter) if found.meter else None
 
 
-def _measure_run(
-    one: LiveSide,
-    turn: Turn,
-    prompts: Mapping[str, list[int]],
-    order: int,
-    meter: Meter | None,
-) -> Run:
+def _measure_run(one: LiveSide, turn: Turn, order: int) -> Run:
     block, [source] = one.block, turn.sources
     seed = block.run_seed(turn.number)
     if turn.side.imposed_rates is not None:
@@ -222,8 +204,8 @@ def _measure_run(
 
     def measure_it(*, streamed: bool) -> Measured[Run]:
         return measure_undisturbed(
-            lambda: _attempt(one, prompts[source.prompt], seed, streamed=streamed),
-            lambda: one.prepare(turn.number, _longest(prompts))._replace(meter=meter),
+            lambda: _attempt(one, source.prompt, seed, streamed=streamed),
+            lambda: one.prepare(turn.number),
             gate,
             log_rejection(block, about["run"]),
         )
@@ -244,30 +226,15 @@ def _measure_run(
     return run
 
 
-def _attempt(one: LiveSide, ids: list[int], seed: int, *, streamed: bool) -> Run:
-    """Return what one request gave: the answer, the time, and how the server's counters moved."""
+def _attempt(one: LiveSide, prompt: str, seed: int, *, streamed: bool) -> Run:
+    """Return what one request gave, and how the server's counters moved."""
     before, failures = one.server.metrics(), one.server.decode_failures()
-    started_at = datetime.now(UTC)
-    clock = time.perf_counter()
-    answer = one.generate(
-        ids,
-        one.block.n_predict,
-        seed,
-        until_end=one.block.stop == Stop.EOS,
-        streamed=streamed,
-    )
-    wall_ms = (time.perf_counter() - clock) * 1000
-    after = one.server.metrics()
-    prompts_before = one.prompts_before
+    run = one.measure(prompt, seed, streamed=streamed)
+    after, prompts_before = one.server.metrics(), one.prompts_before
     if prompts_before is not None:
         one.prompts_before = prompts_before + 1
-    return {
-        "process": one.processes - 1,
-        "request": one.sent_to(0) - 1,  # of its server, warm-ups included
+    return run | {
         "prompts_before": prompts_before,
-        "started_at": started_at.isoformat(),
-        "wall_ms": wall_ms,
         "metrics": {name: value - before.get(name, 0) for name, value in after.items()},
         "decode_failures": one.server.decode_failures() - failures,
-        "answer": answer,
     }

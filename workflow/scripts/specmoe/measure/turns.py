@@ -1,10 +1,11 @@
-"""Who runs when: the order of a block's runs, which is seeded."""
+"""Who runs when: the order of a block's runs, which is seeded, and what a record says of it."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from specmoe.config.block import Block, PromptSource, Side
 from specmoe.config.shuffle import shuffle_key
+from specmoe.engine.machine_id import load_average
 
 T = TypeVar("T", Side, PromptSource)
 
@@ -58,3 +59,17 @@ def _shuffled(block: Block, members: Sequence[T], where: str) -> list[T]:
         return shuffle_key(block.order_seed, f"{block.block}/{where}/{member}")
 
     return sorted(members, key=key)
+
+
+def about_run(block: Block, turn: Turn, source: PromptSource, order: int) -> dict[str, Any]:
+    """Return what is known of a run before it is measured; `order` is its place in the block."""
+    return {
+        "run": block.run_id(turn.side, source.prompt, turn.number),
+        "side": turn.side.name,
+        "prompt": source.prompt,
+        "workload": source.workload,
+        "category": source.category,
+        "pass": turn.number,
+        "order": order,
+        "load_average": load_average(),
+    }
