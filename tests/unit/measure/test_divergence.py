@@ -4,9 +4,8 @@ import pytest
 
 from specmoe.config.backend import Backend
 from specmoe.engine.job import Job
-from specmoe.errors import MeasurementError
 from specmoe.measure.batches import Candidate
-from specmoe.measure.divergence import Divergence, find_divergences, judge, judge_all, widths
+from specmoe.measure.divergence import find_divergences, judge, judge_all, widths
 
 
 def row(run, tokens, *, baseline=None, prefix=None, target="t"):
@@ -55,19 +54,6 @@ def test_other_runs_do_not_diverge(other):
     assert find_divergences([PLAIN, other], "t") == []
 
 
-DIVERGENCE = Divergence(
-    run="B/p",
-    baseline="P/p",
-    baseline_block="B/t/d/r0",
-    prompt="p",
-    gamma=4,
-    position=2,
-    token=9,
-    baseline_token=7,
-    prefix=(5, 6),
-)
-
-
 def listed(*pairs):
     return [Candidate(token, logprob) for token, logprob in pairs]
 
@@ -94,9 +80,7 @@ def test_widths_are_powers_of_two_and_a_full_verification(gamma, asked):
     assert widths(gamma) == asked
 
 
-def test_a_baseline_whose_record_is_missing_is_named(tmp_path):
+def test_without_divergences_no_server_is_started(tmp_path):
     none = tmp_path / "none"
     job = Job(none, none, none, None, none, 1, 1, Backend.CPU, 1)
-    assert judge_all([], {}, job)["divergences"] == []  # no server is started
-    with pytest.raises(MeasurementError, match="no record of block B/t/d/r0, the baseline of"):
-        judge_all([DIVERGENCE], {}, job)
+    assert judge_all([], {}, job)["divergences"] == []

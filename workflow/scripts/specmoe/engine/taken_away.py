@@ -138,11 +138,10 @@ def was_taken_away(seen: Observation, gate: Gate) -> str | None:
     """
     if seen.steal_share is not None and seen.steal_share > gate.steal_share:
         return f"the hypervisor kept {seen.steal_share:.1%} of the CPU time"
-    if seen.wait_share is not None and seen.wait_share > gate.wait_share:
+    if is_busy(seen, gate):
+        if seen.wait_share is None:
+            return f"other processes used {seen.others_share:.1%} of the CPUs"
         return f"a thread of the server waited for a CPU for {seen.wait_share:.1%} of the run"
-    blind = seen.wait_share is None
-    if blind and seen.others_share is not None and seen.others_share > gate.others_share:
-        return f"other processes used {seen.others_share:.1%} of the CPUs"
     if seen.gpu_throttled:
         return "the GPU lowered its clock because of heat or its power supply"
     if seen.thermal_pressure in HIGH_PRESSURES:
