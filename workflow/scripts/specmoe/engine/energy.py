@@ -1,9 +1,7 @@
 """The energy that a machine used, from counters that it keeps itself; never an estimate.
 
-What computes decides which counters are needed: the processors' packages for the CPU (RAPL), the
-GPUs for CUDA (NVML), the chip for a Mac (zeus-apple-silicon, if it is installed). If one of them
-cannot be read, nothing is known. The readers of NVML and of Macs were tested on stand-ins, never
-with a GPU or on a Mac.
+RAPL for the CPU, NVML for CUDA, zeus-apple-silicon for a Mac; the last two were tested on stand-ins
+only. If a counter that what computes needs cannot be read, nothing is known.
 """
 
 import ctypes

@@ -1,8 +1,7 @@
 """One measurement at a time on a machine, whichever user or campaign started it.
 
-The lock is a file in a folder that all users of the machine write to, whatever their TMPDIR:
-service managers and batch systems give jobs a temporary folder of their own. Other users may own
-the file or have put something else in its place, so it is opened with care and for reading only.
+Jobs may have a TMPDIR of their own, so the lock is a file in a folder that all users write to.
+Others may own it or have put something else in its place: it is opened with care, for reading only.
 """
 
 import fcntl

@@ -1,10 +1,7 @@
 """A file of n-grams that the engine drafts from: the datastore of retrieval (REST).
 
-llama-lookup-create counts which token follows each pair of tokens in a text, and llama-server reads
-the counts with `--lookup-cache-static`. The file has token ids and no vocabulary, so it serves the
-models of one vocabulary alone.
-
-Sources: llama.cpp, examples/lookup/lookup-create.cpp and common/ngram-cache.cpp.
+It counts which token follows each pair of tokens in a text, by ids, so it serves the models of one
+vocabulary (llama.cpp, examples/lookup/lookup-create.cpp and common/ngram-cache.cpp).
 """
 
 import os

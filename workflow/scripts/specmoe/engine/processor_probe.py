@@ -1,8 +1,7 @@
 """Whether the processor runs the instructions that a build of llama.cpp would use.
 
 Some virtual machines list instruction sets that they trap. A build for those takes many minutes and
-gives an engine that crashes; a probe of a few lines, compiled with the same flags, crashes within a
-second.
+crashes; a probe of a few lines, compiled with the same flags, crashes within a second.
 """
 
 import os

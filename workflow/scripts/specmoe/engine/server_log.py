@@ -1,14 +1,7 @@
 """The log lines about speculation that llama-server writes with LLAMA_TRACE=1.
 
-A hybrid target cannot undo part of a verification. When it rejects some drafted tokens, the server
-restores the state from before the round and decodes the accepted tokens again, a *replay*. A replay
-is a smaller batch than the verification it repeats, so a near tie may fall the other way; the
-replay is then rejected in part and replayed once more.
-
-Source of the lines: llama.cpp, tools/server/server-context.cpp, "accepted %2zu/%2zu draft tokens",
-and common/speculative.cpp, "statistics", written after every request by each type of `--spec-type`:
-counts summed since the server started, and as "dur(b,g,a)" the milliseconds of beginning requests,
-generating drafts, and accepting.
+A hybrid target cannot undo part of a verification: it is restored and decodes the accepted tokens
+again, a *replay*. A near tie may fall the other way in this smaller batch; it is replayed again.
 """
 
 import re
@@ -18,7 +11,10 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+# llama.cpp, tools/server/server-context.cpp, "accepted %2zu/%2zu draft tokens".
 _LINE = re.compile(r"\| accepted +(\d+)/ *(\d+) draft tokens( \(restore checkpoint\))?")
+# common/speculative.cpp, written after every request by each type of `--spec-type`: sums since the
+# server started; "dur(b,g,a)" has the ms of beginning requests, generating drafts and accepting.
 _STATISTICS = re.compile(
     r"statistics +([\w-]+): .*#gen drafts = +(\d+), .*#gen tokens = +(\d+), #acc tokens = +(\d+)"
     r".*dur\(b,g,a\) = [\d.]+, ([\d.]+), "

@@ -1,12 +1,9 @@
 """The events of a streamed answer: how they are read, and how they make up the whole answer.
 
 Source: llama.cpp, tools/server/server-context.cpp, `process_token` and `send_partial_response`. An
-event has one token. The tokens that one pass of the target gives come in events of their own, all
-with the server's time of that pass. With `timings_per_token` an event says when its token was
-there, by the clock of the answer's own `timings`; the last event repeats the last of these times.
-
-A token that ends within a character has no event: the next event has the text of both, its own id
-alone, and counts both. The ids of such tokens are nowhere in the stream.
+event has one token, and the time of the pass that gave it by the clock of the answer's `timings`. A
+token that ends within a character has no event: the next one has the text of both, its own id
+alone, and counts both.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

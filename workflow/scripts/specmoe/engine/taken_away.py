@@ -1,7 +1,6 @@
 """What a run's machine gave to others, and the rule that has such a run measured again.
 
-The rule is blind to speeds: it reads counters of the system as shares of the time they cover, never
-a speed, and never a duration alone.
+The rule is blind to speeds: it reads counters of the system as shares of the time they cover.
 """
 
 from collections.abc import Callable, Mapping

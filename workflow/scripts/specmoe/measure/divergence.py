@@ -1,10 +1,8 @@
 """Why a speculative run's tokens differ from its baseline's: a near tie of the target, or not.
 
-A verification is a batch of several rows and takes other kernels than a single row. Where two
-tokens are about equally likely, the batch may therefore pick the other one. The target answers
-without a draft: after the tokens that both runs share, by how much does the baseline's token lead
-the speculative run's, if it reads these tokens one by one as the baseline did, and if it reads them
-in batches as wide as that run's? If batches alone close the gap, they are the cause.
+A verification is a batch, and takes other kernels than a single row. By how much does the
+baseline's token lead the run's, if the target reads the tokens before it one by one, and if it
+reads them in batches as wide as that run's? If batches alone close the gap, they are the cause.
 """
 
 import logging

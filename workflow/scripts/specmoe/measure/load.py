@@ -1,14 +1,10 @@
 """A steady load: several clients keep one server busy, and some of their requests are measured.
 
 A load is one side of a block in one pass through its prompts. Each client has a slot of the server
-and sends its next request as soon as the last has ended. First comes a ramp of requests that do
-not count, *fillers*, of unlike lengths, so that the clients do not go in step. Once every client
-has had a token, the prompts of the block are sent, each once, by whichever client is free next.
-When none are left, clients go on with fillers until the last measured request has ended. So from
-the first measured request to the last one's end as many requests are served as there are clients.
-
-That time is the load's window, and its throughput is the tokens that all clients got in the window
-over its length. Fillers are streamed, so that those of their tokens that came in the window count.
+and sends its next request as soon as the last has ended: first a ramp of requests that do not
+count, *fillers*, of unlike lengths; once every client has had a token, the prompts of the block,
+each once; then fillers until the last measured request has ended. The load's throughput is the
+tokens that all clients got from the first measured request to the last one's end over that time.
 """
 
 import logging

@@ -1,8 +1,7 @@
 """The paired protocol: a llama-server process for each side of a block, on the same prompts.
 
-The baseline of a speculative run is the same request to a server with the same command line less
-the speculation flags, so that speculation is the only difference. Where memory holds them, all
-servers are live and take turns, so that a run and its baseline lie seconds apart.
+Speculation flags are the only difference of a run and its baseline. Where memory holds them, all
+servers are live and take turns, so that the two lie seconds apart.
 """
 
 import logging

@@ -1,8 +1,7 @@
 """The published protocol: the study's own commands and the numbers it read from them.
 
-A baseline is one `llama-bench` run of an empty context. A speculative run is one
-`llama-speculative` run, whose printed speed and acceptance rate are taken. The record also keeps
-what the study did not report: the tool's counters and its number of failed decodes.
+A baseline is one `llama-bench` run of an empty context, a speculative run one `llama-speculative`
+run. What the study did not report is kept too: the tool's counters and its failed decodes.
 """
 
 import csv

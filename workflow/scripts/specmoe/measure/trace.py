@@ -1,7 +1,6 @@
 """Decode one prompt with drafts and without on the real server, and record every round.
 
-The rounds come from the log of a server at the debug level. That level costs time, so the record
-holds no times; the generated tokens are the same at every level.
+The rounds come from a log at the debug level. That costs time, so the record holds no times.
 """
 
 import logging
