@@ -13,7 +13,7 @@ import numpy as np
 
 from specmoe.config.block import Side
 from specmoe.config.methods import Method
-from specmoe.engine.counters import ACCEPTED, ACCEPTED_AT, DRAFTED, ROUNDS
+from specmoe.engine.answers import ACCEPTED, ACCEPTED_AT, DRAFTED, ROUNDS
 from specmoe.engine.flags import speculation_flags
 from specmoe.engine.server import Server, server_command
 

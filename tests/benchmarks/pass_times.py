@@ -23,7 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT)]
 
-from specmoe.config.timed_passes import Outputs  # noqa: E402
+from specmoe.config.timed_passes import Outputs, TimedPasses  # noqa: E402
 from specmoe.engine.machine_id import physical_cores  # noqa: E402
 from specmoe.engine.pass_bench import (  # noqa: E402
     PROGRAM,
@@ -94,18 +94,19 @@ def ours(
     sequences: str,
 ) -> Times:
     """Return what pass_bench measures, with the output of every token."""
-    command = pass_bench_command(
-        program,
-        model,
-        ROOT / "resources/prompts/passage.txt",
-        widths=widths,
-        outputs=[Outputs.ALL],
+    passes = TimedPasses(
+        model=model.stem,
+        widths=tuple(widths),
+        outputs=(Outputs.ALL,),
         samples=samples,
+        text="resources/prompts/passage.txt",
         depth=depth,
         threads=threads,
         gpu_layers=0,
-        sequences=sequences,
+        environment={},
+        gate={},
     )
+    command = pass_bench_command(program, model, ROOT, passes, sequences)
     return {timing.width: timing.ms for timing in read_pass_bench(_printed(command))}
 
 

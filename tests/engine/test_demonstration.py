@@ -211,6 +211,6 @@ def test_a_method_that_does_not_fit_is_refused_with_the_servers_reason(do_by):
 
 def test_a_draft_of_another_vocabulary_is_refused(do, family, stranger):
     with pytest.raises(
-        MeasurementError, match="draft cannot draft for target with γ 4: failed to init"
+        MeasurementError, match="draft draft and target target have different vocabularies"
     ):
         do(family["target"], stranger)

@@ -11,8 +11,8 @@ import pytest
 
 from specmoe.config.block import Side
 from specmoe.config.methods import Method
+from specmoe.engine.answers import ACCEPTED_AT, ROUNDS
 from specmoe.engine.binaries import NGRAM_MAKER
-from specmoe.engine.counters import ACCEPTED_AT, ROUNDS
 from specmoe.engine.flags import speculation_flags
 from specmoe.engine.server import Server, server_command
 from specmoe.engine.tensor_check import check_tensors

@@ -11,7 +11,7 @@ import pytest
 
 from specmoe.config.block import Arrangement, PromptSource, Side
 from specmoe.config.methods import Method
-from specmoe.engine.counters import ACCEPTED, DECODES, DRAFTED, ROUNDS
+from specmoe.engine.answers import ACCEPTED, DECODES, DRAFTED, ROUNDS
 from specmoe.engine.job import Job
 from specmoe.engine.server_log import read_slots
 from specmoe.errors import MeasurementError

@@ -95,18 +95,10 @@ def test_a_sequence_for_each_token_visits_about_as_many_experts_as_one_for_all(
 ):
     seen = []
     for sequences in ("one", "each"):
-        command = pass_bench_command(
-            pass_bench,
-            even,
-            root / "resources/prompts/passage.txt",
-            widths=WIDTHS,
-            outputs=[Outputs.ALL],
-            samples=4,
-            depth=8,
-            threads=1,
-            gpu_layers=0,
-            sequences=sequences,
+        passes = replace(
+            PASSES, text="resources/prompts/passage.txt", outputs=(Outputs.ALL,), samples=4, depth=8
         )
+        command = pass_bench_command(pass_bench, even, root, passes, sequences)
         printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         seen.append([one.experts for one in read_pass_bench(printed)])
     one, each = seen

@@ -50,7 +50,7 @@ def test_sound_answers_are_taken(serve):
         ("/metrics", "{{{\n", Server.metrics, "llama-server answered /metrics with"),
         ("/tokenize", '{"tokens": [1.5]}', lambda server: server.tokenize("a"), r"tokens\.0: "),
         ("/slots", "[]", Server.settings, "at least 1 item"),
-        ("/slots", "{}", Server.settings, "valid list"),
+        ("/slots", "{}", Server.settings, "valid array"),
         ("/props", "[1]", Server.settings, "/props with top level: "),
     ],
 )

@@ -39,7 +39,7 @@ def main() -> None:
             refuse_other_kinds([read_record(args.like), facts])
     if args.test:
         # This imports numpy too.
-        from specmoe.engine.tested import require_tested
+        from specmoe.engine.self_test import require_tested
 
         with alone():
             require_tested(args.test.parent, args.backend, args.environment)

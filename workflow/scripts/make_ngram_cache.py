@@ -1,10 +1,11 @@
 """Make a file of n-grams from a text with the engine's llama-lookup-create, and its card."""
 
 import argparse
+import json
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.engine.ngram_cache import describe_ngram_cache, make_ngram_cache, save_ngram_card
+from specmoe.engine.ngram_cache import describe_ngram_cache, make_ngram_cache
 from specmoe.models.card import load_card
 
 
@@ -22,7 +23,7 @@ def main() -> None:
     binaries = args.engine.parent / "bin"
     make_ngram_cache(binaries, args.tokenizer, args.text, args.out, args.log)
     card = describe_ngram_cache(args.out, load_card(args.tokenizer_card))
-    save_ngram_card(card, args.card)
+    args.card.write_text(json.dumps(card, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,6 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from specmoe.engine.answers import (
     COMPLETION,
@@ -34,7 +32,7 @@ def test_a_sound_answer_is_returned_whole():
     ("answer", "fault"),
     [
         ({}, "tokens: Field required"),
-        (ANSWER | {"tokens": "ab"}, "tokens: Input should be a valid list"),
+        (ANSWER | {"tokens": "ab"}, "tokens: Input should be a valid array"),
         (ANSWER | {"tokens": ["a"]}, r"tokens\.0: "),
         (ANSWER | {"tokens": [-1]}, r"tokens\.0: "),
         (ANSWER | {"timings": TIMINGS | {"predicted_ms": 0}}, r"timings\.predicted_ms: .*greater"),
@@ -54,25 +52,6 @@ def test_a_broken_answer_is_named_by_its_place(answer, fault):
 def test_what_is_no_json_is_said_to_be_none(body):
     with pytest.raises(ValueError, match="no JSON"):
         read_answer(body, TOKENIZED)
-
-
-NUMBERS = st.floats() | st.integers() | st.none() | st.text()
-
-
-@given(
-    st.dictionaries(
-        st.sampled_from(["tokens", "timings", "content"]),
-        NUMBERS
-        | st.lists(st.integers())
-        | st.dictionaries(st.sampled_from(["prompt_n", "prompt_ms", "predicted_ms"]), NUMBERS),
-    )
-)
-def test_any_answer_is_sound_or_a_value_error(answer):
-    try:
-        read(answer)
-    except ValueError:
-        return
-    assert answer["timings"]["predicted_ms"] > 0
 
 
 def test_times_longer_than_the_request_are_impossible():

@@ -38,18 +38,14 @@ def built(tmp_path) -> Path:
 
 
 def test_programs_run_after_the_folder_they_came_from_is_gone(built, tmp_path):
-    install(built, tmp_path / "bin")
-    shutil.rmtree(built)
-    for program in BINARIES:
-        assert subprocess.run([tmp_path / "bin" / program], check=False).returncode == 0
-    assert (tmp_path / "bin" / ALIAS).readlink() == Path(NAME)
-
-
-def test_a_program_that_is_a_link_is_copied(built, tmp_path):
     (built / "llama-bench").rename(tmp_path / "elsewhere")
     (built / "llama-bench").symlink_to(tmp_path / "elsewhere")
     install(built, tmp_path / "bin")
     assert not (tmp_path / "bin/llama-bench").is_symlink()
+    shutil.rmtree(built)
+    for program in BINARIES:
+        assert subprocess.run([tmp_path / "bin" / program], check=False).returncode == 0
+    assert (tmp_path / "bin" / ALIAS).readlink() == Path(NAME)
 
 
 def test_libraries_of_an_earlier_build_are_gone(built, tmp_path):

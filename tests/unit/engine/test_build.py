@@ -12,9 +12,8 @@ from specmoe.config.backend import Backend
 from specmoe.config.engines import GitEngine, PathEngine, PypiEngine
 from specmoe.engine import build
 from specmoe.engine.binaries import ALL_BINARIES
-from specmoe.engine.build import make_engine
+from specmoe.engine.build import Build, make_engine
 from specmoe.engine.process import share_done
-from specmoe.engine.processor_probe import Outcome, ProbeResult
 from specmoe.errors import EngineError
 
 PYPI = PypiEngine(
@@ -39,19 +38,20 @@ def make(tmp_path, caplog):
     return run
 
 
-def test_a_missing_compiler_is_named_with_what_to_install(make, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("tool", "words"),
+    [
+        (None, r"no C\+\+ compiler.*xcode-select.*build-essential"),
+        ("c++", "no CMake found; install it with `pip install cmake`"),
+    ],
+)
+def test_a_missing_tool_is_named_with_what_to_install(make, monkeypatch, tmp_path, tool, words):
+    if tool:
+        (tmp_path / tool).write_text("#!/bin/sh\n")
+        (tmp_path / tool).chmod(0o755)
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EngineError, match=r"no C\+\+ compiler.*xcode-select.*build-essential"):
-        make(PYPI)
-
-
-def test_a_missing_cmake_is_named_with_what_to_install(make, monkeypatch, tmp_path):
-    compiler = tmp_path / "c++"
-    compiler.write_text("#!/bin/sh\n")
-    compiler.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(EngineError, match="no CMake found; install it with `pip install cmake`"):
+    with pytest.raises(EngineError, match=words):
         make(PYPI)
 
 
@@ -74,16 +74,16 @@ def repository(tmp_path) -> Path:
     return folder
 
 
-def test_a_tag_that_is_another_commit_is_refused(make, repository):
-    entry = GitEngine(source="git", url=str(repository), tag="b1", commit="0000000")
-    with pytest.raises(EngineError, match=r"tag b1 of .* is commit [0-9a-f]{40}, .* says 0000000"):
-        make(entry)
-
-
-def test_a_tag_that_is_not_there_is_named(make, repository):
-    entry = GitEngine(source="git", url=str(repository), tag="b2", commit="0000000")
-    with pytest.raises(EngineError, match=r"could not be cloned: git ended with code \d+"):
-        make(entry)
+@pytest.mark.parametrize(
+    ("tag", "words"),
+    [
+        ("b1", r"tag b1 of .* is commit [0-9a-f]{40}, .* says 0000000"),
+        ("b2", r"could not be cloned: git ended with code \d+"),
+    ],
+)
+def test_a_tag_that_is_another_commit_or_not_there_is_refused(make, repository, tag, words):
+    with pytest.raises(EngineError, match=words):
+        make(GitEngine(source="git", url=str(repository), tag=tag, commit="0000000"))
 
 
 def test_sources_that_do_not_compile_end_in_one_line(make, repository):
@@ -120,7 +120,7 @@ def compiled(tmp_path):
             (folder / f"{name.replace('_', '-')}.cpp").write_text(sources.get(name, ""))
         flags = {"CMAKE_BUILD_TYPE": "Release", "CMAKE_EXPORT_COMPILE_COMMANDS": "ON"}
         with log.open("w") as output:
-            build._compile(folder, tmp_path / "build", flags, output.fileno(), Backend.CPU)
+            Build(folder, tmp_path / "build", Backend.CPU, output.fileno()).compile(flags)
         commands = json.loads((tmp_path / "build/compile_commands.json").read_text())
         return {Path(one["file"]).name: one["command"] for one in commands}, log.read_text()
 
@@ -159,7 +159,7 @@ def test_a_backend_that_cannot_be_configured_is_named_with_its_packages(
     (repository / "CMakeLists.txt").write_text("find_package(NoSuchPackage REQUIRED)\n")
     words = rf"could not be configured for backend {backend}, which needs .*\({packages}\): cmake"
     with (tmp_path / "log").open("w") as log, pytest.raises(EngineError, match=words):
-        build._compile(repository, tmp_path / "build", {}, log.fileno(), backend)
+        Build(repository, tmp_path / "build", backend, log.fileno()).compile({})
 
 
 @pytest.fixture
@@ -169,13 +169,13 @@ def builds(make, monkeypatch):
     The processor traps `trapped` additions, and the self-test of the first `failures` builds fails.
     """
 
-    def run(trapped=(), failures=0, otherwise=Outcome.RAN) -> list[str | None]:
+    def run(trapped=(), failures=0, otherwise="") -> list[str | None]:
         built: list[str | None] = []
 
         def probe(definitions, *args):
             if definitions.get("CMAKE_CXX_FLAGS") in trapped:
-                return ProbeResult(Outcome.TRAPPED, "SIGILL")
-            return ProbeResult(otherwise)
+                return "SIGILL"
+            return otherwise
 
         def self_test(*args):
             if len(built) <= failures:
@@ -183,11 +183,7 @@ def builds(make, monkeypatch):
 
         monkeypatch.setattr(build, "fetch", lambda *args: Path())
         monkeypatch.setattr(
-            build,
-            "_compile",
-            lambda source, folder, flags, output, backend: built.append(
-                flags.get("CMAKE_CXX_FLAGS")
-            ),
+            Build, "compile", lambda self, flags: built.append(flags.get("CMAKE_CXX_FLAGS"))
         )
         monkeypatch.setattr(build, "install", lambda *args: None)
         monkeypatch.setattr(build, "_compiler", lambda folder: "c++")
@@ -204,7 +200,7 @@ def builds(make, monkeypatch):
     [
         ({}, [None]),
         ({"failures": 1}, [None, "-DA"]),
-        ({"failures": 1, "otherwise": Outcome.UNKNOWN}, [None, "-DA"]),
+        ({"failures": 1, "otherwise": None}, [None, "-DA"]),
         ({"trapped": (None, "-DA")}, ["-DB"]),
         ({"trapped": (None, "-DA", "-DB")}, ["-DB"]),
         ({"trapped": (None,), "failures": 1}, ["-DA", "-DB"]),
@@ -219,8 +215,6 @@ def test_flags_are_built_in_turn_except_for_trapped_ones_until_the_self_test_pas
 
 
 def test_trapped_flags_and_failed_self_tests_are_logged(builds, caplog):
-    builds()
-    assert "traps" not in caplog.text
     builds((None, "-DA"))
     first, second = [line for line in caplog.messages if "traps" in line]
     instead = "(SIGILL); building with {'CMAKE_CXX_FLAGS': '-DB'} instead"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.config.methods import Method, is_ngram
+from specmoe.config.methods import Method
 from specmoe.engine.debug_log import (
     Fate,
     Guess,
@@ -35,65 +35,63 @@ def refusal(log: str, tokens) -> str:
     return message
 
 
+EVERY = every_kind()
+
+
+def without(part: str, decoding: Decoding) -> str:
+    """Return a decoding's log without the lines that hold some text."""
+    return "\n".join(line for line in decoding.log if part not in line)
+
+
 def looked_up(*tokens: int) -> tuple[Guess, ...]:
     return tuple(Guess(token, None) for token in tokens)
 
 
-def read_one(verdicts, tokens):
-    """Return the round that drafts 1, 2, 3 after the first token 7, read with the answer."""
+@pytest.mark.parametrize(
+    ("verdicts", "tokens", "passes", "accepted"),
+    [
+        ([(3, 4)], [1, 2, 3, 4], [Pass((1, 2, 3), 3, 4, restored=False)], 3),
+        ([(1, 9)], [1, 9], [Pass((1, 2, 3), 1, 9, restored=False)], 1),
+        # A replay reads the accepted tokens and gives one more.
+        ([(1, 9), (2, 5)], [1, 9, 5], [
+            Pass((1, 2, 3), 1, 9, restored=True), Pass((1, 9), 2, 5, restored=False),
+        ], 1),
+        # A token that a replay rejects again is known from its batch.
+        ([(2, 9), (2, 8), (3, 5)], [1, 2, 8, 5], [
+            Pass((1, 2, 3), 2, 9, restored=True),
+            Pass((1, 2, 9), 2, 8, restored=True),
+            Pass((1, 2, 8), 3, 5, restored=False),
+        ], 2),
+        # A replay may drop what the first pass accepted.
+        ([(2, 9), (0, 8), (1, 5)], [8, 5], [
+            Pass((1, 2, 3), 2, 9, restored=True),
+            Pass((1, 2, 9), 0, 8, restored=True),
+            Pass((8,), 1, 5, restored=False),
+        ], 0),
+    ],
+)  # fmt: skip
+def test_a_round_has_the_passes_and_gives_the_tokens_of_its_verdicts(
+    verdicts, tokens, passes, accepted
+):
     decoding = Decoding()
     decoding.round([1, 2, 3], verdicts)
     [one] = read_rounds(decoding.text, [7, *tokens])
-    return one
+    assert one == Round(Method.DRAFT, tuple(Guess(n, 0.25) for n in (1, 2, 3)), tuple(passes))
+    assert (one.tokens, one.accepted) == (tuple(tokens), accepted)
 
 
-def test_a_fully_accepted_draft_gives_one_more_token():
-    one = read_one([(3, 4)], [1, 2, 3, 4])
-    assert one.tokens == (1, 2, 3, 4)
-    assert one.accepted == 3
-    assert [guess.token for guess in one.drafted] == [1, 2, 3]
-    assert one.drafted[0].probability == 0.25
-    assert one.passes == (Pass((1, 2, 3), 3, 4, restored=False),)
-
-
-def test_a_rejected_token_is_replaced_and_those_after_it_are_dropped():
-    one = read_one([(1, 9)], [1, 9])
-    assert one.passes[0].fates == [Fate.ACCEPTED, Fate.REJECTED, Fate.DROPPED]
-    assert one.passes[0].own == 9
-    assert one.tokens == (1, 9)
-
-
-def test_a_replay_reads_the_accepted_tokens_and_gives_one_more():
-    one = read_one([(1, 9), (2, 5)], [1, 9, 5])
-    assert one.passes == (
-        Pass((1, 2, 3), 1, 9, restored=True),
-        Pass((1, 9), 2, 5, restored=False),
-    )
-    assert one.accepted == 1
-    assert one.tokens == (1, 9, 5)
-
-
-def test_a_token_that_a_replay_rejects_again_is_known_from_its_batch():
-    one = read_one([(2, 9), (2, 8), (3, 5)], [1, 2, 8, 5])
-    assert one.passes == (
-        Pass((1, 2, 3), 2, 9, restored=True),
-        Pass((1, 2, 9), 2, 8, restored=True),
-        Pass((1, 2, 8), 3, 5, restored=False),
-    )
-
-
-def test_a_replay_may_drop_what_the_first_pass_accepted():
-    one = read_one([(2, 9), (0, 8), (1, 5)], [8, 5])
-    assert one.accepted == 0
-    assert one.tokens == (8, 5)
+def test_the_first_rejected_token_is_replaced_and_those_after_it_are_dropped():
+    fates = Pass((1, 2, 3), 1, 9, restored=False).fates
+    assert fates == [Fate.ACCEPTED, Fate.REJECTED, Fate.DROPPED]
 
 
 def test_all_kinds_of_rounds_are_read_in_order():
-    decoding = every_kind()
-    assert read_rounds(decoding.text, decoding.tokens) == decoding.rounds
-    assert count(decoding.rounds) == RoundCounts(
-        rounds=5, drafted=14, accepted=8, passes=9, replays=3
-    )
+    assert read_rounds(EVERY.text, EVERY.tokens) == EVERY.rounds
+    counts = count(EVERY.rounds)
+    assert counts == RoundCounts(rounds=5, drafted=14, accepted=8, passes=9, replays=3)
+    check_counters(counts, {"rounds": 5, "drafted": 14, "accepted": 8})
+    with pytest.raises(MeasurementError, match="accepted 8 by the log, 9 by the counter"):
+        check_counters(counts, {"rounds": 5, "drafted": 14, "accepted": 9})
 
 
 @pytest.mark.parametrize(
@@ -113,40 +111,10 @@ def test_all_kinds_of_rounds_are_read_in_order():
             (Guess(9, 0.9), Guess(303, 0.505)),
             (Pass((9, 303), 2, 272, restored=False),),
         )),
-        ("mtp", [355, 358, 9, 303], Round(
-            Method.MTP,
-            (Guess(358, 0.236), Guess(9, 0.808), Guess(337, 0.462), Guess(294, 0.537)),
-            (Pass((358, 9, 337, 294), 2, 303, restored=False),),
-        )),
-        ("eagle3", [17, 355, 358], Round(
-            Method.EAGLE3,
-            (Guess(355, 0.41), Guess(55, 0.323), Guess(26, 0.579), Guess(321, 0.406)),
-            (Pass((355, 55, 26, 321), 1, 358, restored=False),),
-        )),
-        ("dflash", [17, 355, 358], Round(
-            Method.DFLASH,
-            (Guess(355, 0.506), Guess(355, 0.513), Guess(355, 0.524), Guess(355, 0.52)),
-            (Pass((355, 355, 355, 355), 1, 358, restored=False),),
-        )),
         ("dspark", [3, 315, 350, 283], Round(
             Method.DSPARK,
             (Guess(315, 0.994), Guess(350, 0.801), Guess(54, 0.586), Guess(18, 0.328)),
             (Pass((315, 350, 54, 18), 2, 283, restored=False),),
-        )),
-        ("ngram-simple", [220, 91, 290], Round(
-            Method.NGRAM_SIMPLE,
-            looked_up(267, 344, 322, 39),
-            (Pass((267, 344, 322, 39), 0, 91, restored=True), Pass((91,), 1, 290, restored=False)),
-        )),
-        ("ngram-map-k", [220, 91, 290], Round(
-            Method.NGRAM_MAP_K,
-            looked_up(267, 344, 322, 39),
-            (Pass((267, 344, 322, 39), 0, 91, restored=True), Pass((91,), 1, 290, restored=False)),
-        )),
-        ("ngram-map-k4v", [69, 23, 357, 288, 198, 76], Round(
-            Method.NGRAM_MAP_K4V,
-            looked_up(23, 357, 288, 198),
-            (Pass((23, 357, 288, 198), 4, 76, restored=False),),
         )),
         ("ngram-mod", [220, 91, 290, 26, 3, 315], Round(
             Method.NGRAM_MOD,
@@ -183,36 +151,11 @@ def test_a_model_that_stops_early_or_drafts_beyond_the_end_has_more_candidates()
     assert [guess.token for guess in one.drafted] == [1, 2]
 
 
-@pytest.mark.parametrize("method", Method)
-def test_every_round_says_which_method_drafted_it_and_only_models_are_sure(method):
+def test_dflash_may_log_no_candidates():
     decoding = Decoding()
-    decoding.round([1, 2], [(1, 4)], method)
-    decoding.step(3)
-    drafted, alone = read_rounds(decoding.text, decoding.tokens)
-    assert (drafted.method, alone.method) == (method, None)
-    known = [guess.probability is not None for guess in drafted.drafted]
-    assert known == [not is_ngram(method)] * 2
-
-
-def test_dflash_may_log_no_candidates_and_a_draft_model_must():
-    for method in (Method.DFLASH, Method.DRAFT):
-        decoding = Decoding()
-        decoding.round([1, 2], [(1, 4)], method)
-        bare = "\n".join(line for line in decoding.log if "candidate" not in line)
-        if method == Method.DFLASH:
-            [one] = read_rounds(bare, decoding.tokens)
-            assert one.drafted == looked_up(1, 2)
-        else:
-            assert "round 1: the tokens that it read are not the draft's likeliest" in refusal(
-                bare, decoding.tokens
-            )
-
-
-def test_a_log_without_the_tokens_of_its_batches_is_refused():
-    log = "\n".join(line for line in every_kind().log if "ubatch_print" not in line)
-    assert "round 1: it does not name the tokens that a pass read" in refusal(
-        log, every_kind().tokens
-    )
+    decoding.round([1, 2], [(1, 4)], Method.DFLASH)
+    [one] = read_rounds(without("candidate", decoding), decoding.tokens)
+    assert one.drafted == looked_up(1, 2)
 
 
 @st.composite
@@ -271,30 +214,40 @@ def test_a_log_that_lacks_a_draft_or_a_pass_is_refused(decoding, data):
     refusal("\n".join(decoding.log[:cut] + decoding.log[cut + 1 :]), decoding.tokens)
 
 
-def test_a_longer_and_a_shorter_answer_are_refused():
-    decoding = every_kind()
-    assert "has 17 tokens and its answer 18" in refusal(decoding.text, [*decoding.tokens, 3])
-    assert "in round 6: a token was decoded without its draft, or after the last" in refusal(
-        decoding.text, decoding.tokens[:-1]
-    )
-
-
-def test_an_engine_without_logged_rounds_is_named_as_the_likely_cause():
-    assert "may log its rounds in another way" in refusal("llama_server: ready\n", [7, 8])
-
-
-def test_a_token_called_rejected_that_the_answer_holds_is_refused():
-    decoding = Decoding()
-    decoding.round([1, 2, 3], [(1, 2)])
-    assert "round 1: a drafted token called rejected is the one of the answer" in refusal(
-        decoding.text, decoding.tokens
-    )
+@pytest.mark.parametrize(
+    ("log", "tokens", "fault"),
+    [
+        (EVERY.text, [*EVERY.tokens, 3], "has 17 tokens and its answer 18"),
+        (
+            EVERY.text,
+            EVERY.tokens[:-1],
+            "in round 6: a token was decoded without its draft, or after the last",
+        ),
+        ("llama_server: ready\n", [7, 8], "may log its rounds in another way"),
+        (
+            without("ubatch_print", EVERY),
+            EVERY.tokens,
+            "round 1: it does not name the tokens that a pass read",
+        ),
+        (
+            without("candidate", EVERY),
+            EVERY.tokens,
+            "round 1: the tokens that it read are not the draft's likeliest",
+        ),
+        (
+            EVERY.text.replace("accepted  4/ 4", "accepted  3/ 4", 1),
+            EVERY.tokens,
+            "round 1: a drafted token called rejected is the one of the answer",
+        ),
+    ],
+)
+def test_a_log_that_does_not_give_the_answer_is_refused_with_the_reason(log, tokens, fault):
+    assert fault in refusal(log, tokens)
 
 
 @pytest.mark.parametrize("name", ["dr-ft-simple", "none"])
 def test_a_log_that_names_no_known_method_is_refused(name):
-    decoding = every_kind()
-    assert refusal(decoding.text.replace("draft-simple", name), decoding.tokens) == (
+    assert refusal(EVERY.text.replace("draft-simple", name), EVERY.tokens) == (
         f"the server's log names an unknown way of drafting: {name}"
     )
 
@@ -306,10 +259,3 @@ def test_a_log_that_ends_within_a_round_is_refused():
     assert refusal("\n".join(decoding.log[: cut + 1]), [7]) == (
         "the server's log ends within a round"
     )
-
-
-def test_the_servers_counters_must_be_those_of_the_log():
-    counts = count(every_kind().rounds)
-    check_counters(counts, {"rounds": 5, "drafted": 14, "accepted": 8})
-    with pytest.raises(MeasurementError, match="accepted 8 by the log, 9 by the counter"):
-        check_counters(counts, {"rounds": 5, "drafted": 14, "accepted": 9})

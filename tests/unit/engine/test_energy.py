@@ -1,9 +1,6 @@
 """Counters of energy: recorded trees of files, and stand-ins of NVML and of a Mac's library."""
 
-import os
 import shutil
-import subprocess
-import tempfile
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -11,7 +8,7 @@ import pytest
 
 from specmoe.config.backend import Backend
 from specmoe.engine import energy
-from specmoe.engine.energy import Counter, Meter, Reading, find_meter, increase, measure_idle
+from specmoe.engine.energy import Counter, Meter, find_meter, increase, measure_idle
 
 RANGE_UJ = 262143328850  # of a recorded tree; 262 kJ
 TREE = {
@@ -22,22 +19,17 @@ TREE = {
     "intel-rapl:2": ("psys", 5_000_000),
     "intel-rapl-mmio:0": ("package-0", 1_000_000_000),
 }
-NOBODY = 65534
-
-
-def plant(folder, tree=TREE, range_uj=RANGE_UJ):
-    for zone, (name, energy_uj) in tree.items():
-        (folder / zone).mkdir()
-        (folder / zone / "name").write_text(f"{name}\n")
-        (folder / zone / "energy_uj").write_text(f"{energy_uj}\n")
-        if range_uj is not None:
-            (folder / zone / "max_energy_range_uj").write_text(f"{range_uj}\n")
-    return folder
 
 
 @pytest.fixture
 def powercap(tmp_path):
-    return plant(tmp_path)
+    """A recorded tree of counters."""
+    for zone, (name, energy_uj) in TREE.items():
+        (tmp_path / zone).mkdir()
+        (tmp_path / zone / "name").write_text(f"{name}\n")
+        (tmp_path / zone / "energy_uj").write_text(f"{energy_uj}\n")
+        (tmp_path / zone / "max_energy_range_uj").write_text(f"{RANGE_UJ}\n")
+    return tmp_path
 
 
 def count_to(powercap, zone, energy_uj):
@@ -69,28 +61,27 @@ def test_packages_count_and_their_parts_and_copies_do_not(powercap):
     assert used(meter, before) == pytest.approx(750.0)
 
 
-def test_a_counter_that_started_again_from_zero_goes_on(powercap):
-    meter = meter_of(powercap)
-    count_to(powercap, "intel-rapl:0", RANGE_UJ - 1_000_000)
-    before = meter.read()
-    count_to(powercap, "intel-rapl:0", 2_000_000)
-    assert used(meter, before) == pytest.approx(3.0)
+@pytest.mark.parametrize(
+    ("before", "after", "range_j", "elapsed_s", "used_j"),
+    [
+        (1000.0, 1500.0, 262_000.0, 10.0, 500.0),
+        (64_000.0, 1000.0, 65_000.0, 100.0, 2000.0),  # it started again from zero
+        # 65 kJ go round in 109 s at 600 W, so it may have gone round twice.
+        (0.0, 1000.0, 65_000.0, 100.0, 1000.0),
+        (0.0, 1000.0, 65_000.0, 111.0, None),
+        # Of an unknown range it may not go back.
+        (1000.0, 1500.0, None, 10.0, 500.0),
+        (1500.0, 1000.0, None, 10.0, None),
+        (1000.0, None, 262_000.0, 10.0, None),
+    ],
+)
+def test_what_a_counter_rose_by_is_known_or_unknown(before, after, range_j, elapsed_s, used_j):
+    assert increase(before, after, range_j, elapsed_s) == used_j
 
 
-def test_without_its_range_a_counter_that_went_back_is_unknown(tmp_path):
-    meter = meter_of(plant(tmp_path, range_uj=None))
-    before = meter.read()
-    count_to(tmp_path, "intel-rapl:0", 1_500_000_000)
-    assert used(meter, before) == pytest.approx(500.0)
-    count_to(tmp_path, "intel-rapl:0", 500_000_000)
-    assert used(meter, before) is None
-
-
-def test_a_counter_that_may_have_gone_round_twice_is_unknown():
-    # 65 kJ go round in 109 s at 600 W.
-    assert increase(0.0, 1000.0, 65_000.0, elapsed_s=100.0) == 1000.0
-    assert increase(0.0, 1000.0, 65_000.0, elapsed_s=111.0) is None
-    assert increase(64_000.0, 1000.0, 65_000.0, elapsed_s=100.0) == 2000.0
+def test_a_range_may_be_unknown(powercap):
+    (powercap / "intel-rapl:0/max_energy_range_uj").unlink()
+    assert [one.range_j for one in meter_of(powercap).counters] == [None, RANGE_UJ / 1e6]
 
 
 def test_a_counter_that_disappears_is_unknown_and_not_zero(powercap):
@@ -101,60 +92,43 @@ def test_a_counter_that_disappears_is_unknown_and_not_zero(powercap):
     assert used(meter, before) is None
 
 
-def test_a_machine_without_counters_says_so(tmp_path):
-    found = find_meter(Backend.CPU, powercap=tmp_path)
-    assert found.meter is None
-    assert (
-        found.words == f"not measured: this machine has no {tmp_path}/intel-rapl:* of a processor"
-    )
+def test_a_counter_that_only_root_may_read_is_named_with_the_way_out(powercap, monkeypatch):
+    read = Path.read_text
 
+    def refuse(path, *given, **more):
+        if path.name == "energy_uj":
+            raise PermissionError(path)
+        return read(path, *given, **more)
 
-@pytest.fixture
-def as_user():
-    """Run the test without root's right to read every file."""
-    if os.geteuid() != 0:
-        yield
-        return
-    os.seteuid(NOBODY)
-    try:
-        yield
-    finally:
-        os.seteuid(0)
-
-
-@pytest.fixture
-def root_only():
-    """A tree that everybody can list, in which only root may read how much was used."""
-    with tempfile.TemporaryDirectory() as folder:
-        powercap = plant(Path(folder))
-        powercap.chmod(0o755)
-        mode = 0o400 if os.geteuid() == 0 else 0
-        for file in powercap.glob("*/energy_uj"):
-            file.chmod(mode)
-        yield powercap
-
-
-def test_a_counter_that_only_root_may_read_is_named_with_the_way_out(root_only, as_user):
-    found = find_meter(Backend.CPU, powercap=root_only)
-    assert found.meter is None
-    assert found.words == (
-        f"not measured: you may not read {root_only}/intel-rapl:0/energy_uj;"
-        f" `sudo chmod a+r {root_only}/intel-rapl:*/energy_uj` lets you until the next boot, and a"
-        " rule for udev for good (config/README.md)"
-    )
-
-
-def test_a_damaged_counter_is_named(powercap):
-    (powercap / "intel-rapl:1/energy_uj").write_text("what?\n")
+    monkeypatch.setattr(Path, "read_text", refuse)
     found = find_meter(Backend.CPU, powercap=powercap)
-    assert found.words == f"not measured: {powercap}/intel-rapl:1/energy_uj has no number"
+    assert found == (
+        None,
+        f"not measured: you may not read {powercap}/intel-rapl:0/energy_uj;"
+        f" `sudo chmod a+r {powercap}/intel-rapl:*/energy_uj` lets you until the next boot, and a"
+        " rule for udev for good (config/README.md)",
+    )
 
 
-@pytest.mark.parametrize("backend", [Backend.VULKAN, Backend.HIP])
-def test_the_processors_energy_is_not_taken_for_that_of_a_gpu(powercap, backend):
-    found = find_meter(backend, powercap=powercap)
-    assert found.meter is None
-    assert found.words == f"not measured: no counter of a GPU by backend {backend} is known"
+@pytest.mark.parametrize(
+    ("backend", "damage", "words"),
+    [
+        (Backend.CPU, "intel-rapl:1/energy_uj", "{}/intel-rapl:1/energy_uj has no number"),
+        (Backend.CPU, "", "this machine has no {}/intel-rapl:* of a processor"),
+        # The processor's energy is not taken for that of a GPU.
+        (Backend.VULKAN, None, "no counter of a GPU by backend vulkan is known"),
+        (Backend.HIP, None, "no counter of a GPU by backend hip is known"),
+    ],
+)
+def test_what_cannot_be_read_is_named(powercap, backend, damage, words):
+    if damage:
+        (powercap / damage).write_text("what?\n")
+    elif damage is not None:
+        shutil.rmtree(powercap)
+    assert find_meter(backend, powercap=powercap) == (
+        None,
+        f"not measured: {words.format(powercap)}",
+    )
 
 
 def test_idle_power_is_what_the_counters_rise_by_in_a_second(monkeypatch):
@@ -164,55 +138,43 @@ def test_idle_power_is_what_the_counters_rise_by_in_a_second(monkeypatch):
     monkeypatch.setattr(energy.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(energy.time, "sleep", slept.append)
     meter = Meter("planted", (Counter("one", lambda: next(counted)),))
-    metered = measure_idle(meter)
-    assert metered.idle_w == pytest.approx(12.5)
+    assert measure_idle(meter).idle_w == pytest.approx(12.5)
     assert slept == [energy.SETTLE_S, energy.IDLE_S]
 
 
-def test_what_a_run_used_is_recorded_with_its_source_and_idle_power():
-    counted = iter([80.0])
-    meter = Meter("planted", (Counter("one", lambda: next(counted)),))
-    before = Reading(energy.time.monotonic(), {"one": 50.0})
-    assert energy.Metered(meter, 12.5).since(before) == (30.0, 12.5, "planted")
+class Nvml:
+    """NVML's functions: GPUs 0 and 1 count their energy, GPU 2 does not."""
+
+    def nvmlInit_v2(self):  # noqa: N802
+        return 0
+
+    def nvmlDeviceGetCount_v2(self, count):  # noqa: N802
+        count._obj.value = 2
+        return 0
+
+    def nvmlDeviceGetHandleByIndex_v2(self, index, device):  # noqa: N802
+        device._obj.value = 10 + index.value
+        return 0
+
+    def nvmlDeviceGetHandleByUUID(self, name, device):  # noqa: N802
+        device._obj.value = 11
+        return 0 if name.value == b"GPU-abc" else 6
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, device, millijoules):  # noqa: N802
+        millijoules._obj.value = 5_000_000_000_000 + 1000 * device.value
+        return 3 if device.value == 12 else 0
 
 
-NVML_SOURCE = """
-#include <string.h>
-typedef void *device;
-static int gpus[3] = {10, 11, 12};
-int nvmlInit_v2(void) { return 0; }
-int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
-int nvmlDeviceGetHandleByIndex_v2(unsigned index, device *found) {
-    if (index > 2) return 2;
-    *found = &gpus[index];
-    return 0;
-}
-int nvmlDeviceGetHandleByUUID(const char *id, device *found) {
-    if (strcmp(id, "GPU-abc")) return 6;
-    *found = &gpus[1];
-    return 0;
-}
-int nvmlDeviceGetTotalEnergyConsumption(device gpu, unsigned long long *millijoules) {
-    if (gpu == &gpus[2]) return 3;
-    *millijoules = 5000000000000ULL + 1000ULL * *(int *)gpu;
-    return 0;
-}
-"""
+@pytest.fixture
+def nvml(monkeypatch):
+    """A driver with a library in which NVML's functions are."""
 
+    def load(name):
+        if name == "libnvidia-ml.so.1":
+            return Nvml()
+        raise OSError(name)
 
-@pytest.fixture(scope="module")
-def nvml(tmp_path_factory):
-    """A library with NVML's functions: GPUs 0 and 1 count their energy, GPU 2 does not."""
-    compiler = shutil.which("cc")
-    if not compiler:
-        pytest.skip("no C compiler")
-    folder = tmp_path_factory.mktemp("nvml")
-    (folder / "nvml.c").write_text(NVML_SOURCE)
-    library = folder / "libnvidia-ml.so.1"
-    subprocess.run(
-        [compiler, "-shared", "-fPIC", str(folder / "nvml.c"), "-o", str(library)], check=True
-    )
-    return str(library)
+    monkeypatch.setattr(energy.ctypes, "CDLL", load)
 
 
 @pytest.mark.parametrize(
@@ -224,19 +186,19 @@ def nvml(tmp_path_factory):
     ],
 )
 def test_the_engines_gpus_are_counted_in_joules(nvml, tmp_path, gpus, counted):
-    found = find_meter(Backend.CUDA, gpus, tmp_path, nvml)
+    found = find_meter(Backend.CUDA, gpus, tmp_path)
     assert found.meter.source == "NVML"
     assert found.meter.read().joules == counted
     assert "without the processors: this machine has no" in found.words
 
 
 def test_processors_count_beside_gpus_where_both_can_be_read(nvml, powercap):
-    found = find_meter(Backend.CUDA, "0", powercap, nvml)
+    found = find_meter(Backend.CUDA, "0", powercap)
     assert found.words == "NVML and RAPL (0, intel-rapl:0, intel-rapl:1)"
 
 
 def test_gpus_that_do_not_count_are_not_replaced_by_processors(nvml, powercap):
-    refused = find_meter(Backend.CUDA, "0,2", powercap, nvml)
+    refused = find_meter(Backend.CUDA, "0,2", powercap)
     assert refused.meter is None
     assert "refuses nvmlDeviceGetTotalEnergyConsumption (code 3)" in refused.words
     absent = find_meter(Backend.CUDA, "", powercap, "libnvidia-ml-of-no-driver.so.1")
@@ -263,6 +225,4 @@ def test_a_macs_chip_counts_processor_and_gpu(monkeypatch):
 def test_a_mac_without_the_library_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(energy.platform, "system", lambda: "Darwin")
     monkeypatch.setitem(energy.importlib.sys.modules, "zeus_apple_silicon", None)
-    found = find_meter(Backend.METAL)
-    assert found.meter is None
-    assert "`pip install zeus-apple-silicon`" in found.words
+    assert "`pip install zeus-apple-silicon`" in find_meter(Backend.METAL).words

@@ -58,8 +58,9 @@ def hashed(monkeypatch) -> list[str]:
 
 
 def test_an_id_is_name_backend_and_eight_digits():
-    assert re.fullmatch(r"mine-cpu-[0-9a-f]{8}", of(PYPI))
     assert re.fullmatch(r"mine-cuda-[0-9a-f]{8}", of(PYPI, backend=Backend.CUDA))
+    assert without_digits(of(PYPI)) == "mine-cpu"
+    assert without_digits("current-cpu") == "current-cpu"  # of campaigns measured before
 
 
 @pytest.mark.parametrize(
@@ -91,11 +92,6 @@ def test_the_id_of_an_engine_built_elsewhere_depends_on_its_files_only():
     assert of(HERE, {"llama-server": "a"}) != of(HERE, {"llama-server": "a", "libllama.so": "b"})
 
 
-def test_in_a_table_an_id_is_name_and_backend():
-    assert without_digits(of(PYPI)) == "mine-cpu"
-    assert without_digits("current-cpu") == "current-cpu"  # of campaigns measured before
-
-
 def test_a_file_is_hashed_again_only_if_it_changed(binaries, memory, hashed):
     first = file_digests(binaries, memory)
     assert set(first) == set(hashed) == {"llama-server", "llama-quantize", "llama-bench"}
@@ -108,18 +104,13 @@ def test_a_file_is_hashed_again_only_if_it_changed(binaries, memory, hashed):
     assert {name for name in first if first[name] != second[name]} == {"llama-server"}
 
 
-def test_libraries_are_hashed_and_links_to_them_are_not(binaries, memory):
+def test_libraries_are_hashed_and_not_links_to_them_nor_what_measures_nothing(binaries, memory):
+    before = file_digests(binaries, memory)
     (binaries / "libllama.so.0.1").write_text("library")
     (binaries / "libllama.so").symlink_to("libllama.so.0.1")
     (binaries / "notes.txt").write_text("nothing of the engine")
-    found = file_digests(binaries, memory)
-    assert found.keys() - {"llama-server", "llama-quantize", "llama-bench"} == {"libllama.so.0.1"}
-
-
-def test_the_tool_that_makes_n_grams_measures_nothing_and_is_not_hashed(binaries, memory):
-    without = file_digests(binaries, memory)
-    (binaries / "llama-lookup-create").write_text("a tool")
-    assert file_digests(binaries, memory) == without
+    (binaries / "llama-lookup-create").write_text("makes files of n-grams")
+    assert file_digests(binaries, memory).keys() - before.keys() == {"libllama.so.0.1"}
 
 
 def test_a_missing_folder_has_its_last_known_digests_and_an_unknown_one_has_none(binaries, memory):
@@ -137,15 +128,6 @@ def test_a_damaged_memory_is_written_anew(binaries, memory, text):
     digests = file_digests(binaries, memory)
     assert len(digests) == 3
     assert json.loads(memory.read_text())[str(binaries)].keys() == digests.keys()
-
-
-def test_two_folders_are_remembered(binaries, memory, hashed, tmp_path):
-    other = planted(tmp_path / "other", "two")
-    assert file_digests(binaries, memory) != file_digests(other, memory)
-    hashed.clear()
-    file_digests(binaries, memory)
-    file_digests(other, memory)
-    assert hashed == []
 
 
 @pytest.fixture

@@ -27,31 +27,25 @@ def job(tmp_path, monkeypatch):
     return job_of(engine_job("").parse_args([*ARGUMENTS, *more]), Path("d"))
 
 
-def test_a_job_has_the_engines_programs_and_the_limits_of_its_command_line(job):
+def test_a_job_has_the_programs_limits_and_memory_of_its_command_line(job):
     assert (job.binaries, job.target, job.draft) == (Path("e/bin"), Path("t"), Path("d"))
     assert (job.start_limit_s, job.run_limit_s) == (2.0, 0.5)
-
-
-def test_a_job_knows_the_memory_that_its_backend_can_use(job):
+    # What its backend can use of the GPU's memory.
     assert (job.backend, job.usable_memory) == (Backend.CUDA, 950)
 
 
 def test_each_side_of_a_block_has_a_log_and_a_command_line_of_its_own(job):
-    sides = [Side(), Side(8), Side(8, 0.5)]
+    rates = {"imposed_acceptance": 0.45, "imposed_profile": "mine", "imposed_rates": (0.5, 0.4)}
+    sides = [Side(), Side(8), Side(8, 0.5), Side(8, **rates)]
     assert [job.log_of(side) for side in sides] == [
-        Path(f"l/r0.server.{name}.log") for name in ("alone", "g8", "g8-a0.5")
+        Path(f"l/r0.server.{name}.log") for name in ("alone", "g8", "g8-a0.5", "g8-a_mine")
     ]
-    alone, eight, imposed = (job.command(compared(), side) for side in sides)
+    alone, eight, imposed, profile = (job.command(compared(), side) for side in sides)
     assert eight[: len(alone)] == alone
     assert "--model-draft" not in alone
     assert eight[eight.index("--spec-draft-n-max") + 1] == "8"
     assert imposed == [*eight, "--spec-synth-len", "5"]
-
-
-def test_a_profile_is_imposed_by_its_rates(job):
-    rates = {"imposed_acceptance": 0.45, "imposed_profile": "mine", "imposed_rates": (0.5, 0.4)}
-    plain, imposed = (job.command(compared(), side) for side in (Side(2), Side(2, **rates)))
-    assert imposed == [*plain, "--spec-synth-rates", "0.5,0.4"]
+    assert profile == [*eight, "--spec-synth-rates", "0.5,0.4"]
 
 
 def test_options_go_to_both_sides_and_those_of_a_draft_to_the_side_that_has_one(job):

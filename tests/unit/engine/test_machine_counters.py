@@ -28,18 +28,10 @@ nonvoluntary_ctxt_switches:\t417
 PRESSURE = "com.apple.system.thermalpressurelevel"
 
 
-def test_a_threads_waiting_is_the_second_field_of_schedstat():
+def test_a_threads_waiting_and_its_involuntary_switches_are_read_where_the_kernel_counts_them():
     assert waited_s("131391000 3003229000 2") == 3.003229
-
-
-@pytest.mark.parametrize("text", ["", "0 0 0", "garbage"])
-def test_waiting_is_unknown_where_the_kernel_does_not_count_it(text):
-    assert waited_s(text) is None
-
-
-def test_involuntary_switches_are_not_the_voluntary_ones():
-    assert switches(STATUS) == 417
-    assert switches("") is None
+    assert [waited_s(text) for text in ("", "0 0 0", "garbage")] == [None] * 3
+    assert [switches(text) for text in (STATUS, "")] == [417, None]
 
 
 @pytest.mark.parametrize(

@@ -58,38 +58,32 @@ def put(tmp_path):
     return put
 
 
-def test_a_machine_has_an_id_of_twelve_hex_digits_and_keeps_it():
-    assert re.fullmatch("[0-9a-f]{12}", machine_id.host_id())
-    assert machine_id.host_id() == machine_id.host_id()
-
-
-def test_a_machine_with_an_id_of_its_own_keeps_it_under_another_name(monkeypatch):
+def test_the_id_of_a_machine_survives_another_name_and_not_other_hardware(monkeypatch):
     monkeypatch.setattr(machine_id, "text_of", lambda file: "3d1219c7")
     before = machine_id.host_id()
+    assert re.fullmatch("[0-9a-f]{12}", before)
     monkeypatch.setattr(platform, "node", lambda: "laptop.elsewhere")
     monkeypatch.setattr(socket, "gethostname", lambda: "laptop.elsewhere")
     assert machine_id.host_id() == before
-
-
-def test_machines_of_one_image_differ_by_their_hardware(monkeypatch):
-    before = machine_id.host_id()
+    # Machines of one image share the system's id.
     monkeypatch.setattr(psutil, "cpu_count", lambda logical=True: 1000)
     assert machine_id.host_id() != before
 
 
-def test_linux_knows_itself_by_its_machine_id(put, tmp_path):
-    put("etc/machine-id", "3d1219c7c4c5404aaa1f6d2a48adfda4\n")
-    assert machine_id.machine_id(tmp_path) == "3d1219c7c4c5404aaa1f6d2a48adfda4"
-
-
-def test_a_mac_knows_itself_by_its_platform_uuid(monkeypatch, tmp_path):
-    monkeypatch.setattr(machine_id, "output_of", lambda *command: IOREG)
-    assert machine_id.machine_id(tmp_path) == "01234567-89AB-CDEF-0123-456789ABCDEF"
-
-
-def test_without_either_the_id_is_the_node_name(monkeypatch, tmp_path):
-    monkeypatch.setattr(machine_id, "output_of", lambda *command: "")
-    assert machine_id.machine_id(tmp_path) == platform.node()
+@pytest.mark.parametrize(
+    ("file", "ioreg", "known"),
+    [
+        ("3d1219c7c4c5404aaa1f6d2a48adfda4\n", IOREG, "3d1219c7c4c5404aaa1f6d2a48adfda4"),
+        ("", IOREG, "01234567-89AB-CDEF-0123-456789ABCDEF"),
+        ("", "", platform.node()),
+    ],
+)
+def test_a_system_knows_itself_by_its_file_its_platform_or_its_name(
+    put, tmp_path, monkeypatch, file, ioreg, known
+):
+    put("etc/machine-id", file)
+    monkeypatch.setattr(machine_id, "output_of", lambda *command: ioreg)
+    assert machine_id.machine_id(tmp_path) == known
 
 
 @pytest.mark.parametrize(
@@ -117,24 +111,20 @@ def test_a_mac_names_its_chip(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "command",
+    ("command", "text"),
     [
-        ["no-such-tool-anywhere"],
-        [sys.executable, "-c", "print('half an answer'); raise SystemExit(1)"],
+        (["no-such-tool-anywhere"], ""),
+        ([sys.executable, "-c", "print('half an answer'); raise SystemExit(1)"], ""),
+        ([sys.executable, "-c", "import time; time.sleep(60)"], ""),
+        ([sys.executable, "-c", r"import os; os.write(1, b'chip \xff')"], "chip �"),
     ],
 )
-def test_an_absent_or_failing_tool_gives_no_text(command):
-    assert machine_id.output_of(*command) == ""
+def test_a_tool_that_is_absent_fails_or_hangs_gives_no_text(monkeypatch, command, text):
+    monkeypatch.setattr(machine_id, "TOOL_LIMIT_S", 2.0)
+    assert machine_id.output_of(*command) == text
 
 
-def test_a_tool_that_hangs_gives_no_text(monkeypatch):
-    monkeypatch.setattr(machine_id, "TOOL_LIMIT_S", 0.1)
-    assert machine_id.output_of(sys.executable, "-c", "import time; time.sleep(60)") == ""
-
-
-def test_invalid_bytes_are_no_fault(tmp_path):
-    said = machine_id.output_of(sys.executable, "-c", r"import os; os.write(1, b'chip \xff')")
-    assert said == "chip �"
+def test_a_file_that_is_absent_has_no_text_and_invalid_bytes_are_no_fault(tmp_path):
     (tmp_path / "model").write_bytes(b"chip \xff\0")
     assert machine_id.text_of(tmp_path / "model") == "chip �"
     assert machine_id.text_of(tmp_path / "none") == ""

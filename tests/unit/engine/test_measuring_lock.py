@@ -40,11 +40,9 @@ def second_measurement(root, **environment):
     )
 
 
-@pytest.mark.parametrize("own_tmpdir", [False, True])
-def test_a_second_measurement_waits_for_the_first(root, folder, tmp_path_factory, own_tmpdir):
-    own = {"TMPDIR": str(tmp_path_factory.mktemp("own"))} if own_tmpdir else {}
+def test_a_second_measurement_waits_for_the_first(root, folder, tmp_path_factory):
     with alone():
-        second = second_measurement(root, **own)
+        second = second_measurement(root, TMPDIR=str(tmp_path_factory.mktemp("own")))
         assert "waiting for another measurement" in second.stdout.readline()
         assert second.poll() is None
     assert second.stdout.readline() == "measuring\n"

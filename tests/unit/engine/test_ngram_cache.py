@@ -1,11 +1,10 @@
 """Files of n-grams: what the engine's tool is asked for, and its faults in one line."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from specmoe.engine.ngram_cache import describe_ngram_cache, make_ngram_cache, save_ngram_card
+from specmoe.engine.ngram_cache import describe_ngram_cache, make_ngram_cache
 from specmoe.errors import EngineError, ModelError
 
 from ..made_card import made_card
@@ -29,17 +28,12 @@ def make(folder: Path) -> Path:
 WRITES = """while [ "$1" != --lookup-cache-static ]; do shift; done; printf counts > "$2" """
 
 
-def test_the_file_is_what_the_tool_wrote(tmp_path):
+def test_the_file_is_what_the_tool_wrote_and_its_card_names_the_vocabulary(tmp_path):
     install_tool(tmp_path, WRITES)
-    assert make(tmp_path).read_text() == "counts"
+    made = make(tmp_path)
+    assert made.read_text() == "counts"
     assert not list(tmp_path.glob(".*"))
-
-
-def test_the_card_names_the_vocabulary(tmp_path):
-    install_tool(tmp_path, WRITES)
-    tokenizer = made_card(vocabulary_sha256="ab")
-    save_ngram_card(describe_ngram_cache(make(tmp_path), tokenizer), tmp_path / "card.json")
-    card = json.loads((tmp_path / "card.json").read_text())
+    card = describe_ngram_cache(made, made_card(vocabulary_sha256="ab"))
     assert card["vocabulary_sha256"] == "ab"
     assert (card["kind"], card["size_bytes"]) == ("ngram_cache", 6)
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from specmoe.engine import processor_probe
-from specmoe.engine.processor_probe import Outcome, ProbeResult, compiler_flags, probe_processor
+from specmoe.engine.processor_probe import compiler_flags, probe_processor
 
 TRAPS = "#include <csignal>\nint main() {\n#ifndef TAME\nstd::raise(SIGILL);\n#endif\n}\n"
 
@@ -28,7 +28,7 @@ def plant(monkeypatch, tmp_path):
 def ask(tmp_path):
     """Run the probe with definitions of CMake; returns its result and the compiler's output."""
 
-    def run(definitions: dict[str, str]) -> tuple[ProbeResult, str]:
+    def run(definitions: dict[str, str]) -> tuple[str | None, str]:
         with (tmp_path / "log").open("w") as log:
             answer = probe_processor(definitions, tmp_path, log.fileno())
         return answer, (tmp_path / "log").read_text()
@@ -47,13 +47,13 @@ def shipped_definitions() -> list[dict[str, str]]:
 def test_the_shipped_probe_is_compiled_with_the_shipped_flags(ask, definitions):
     answer, said = ask(definitions)
     # The machine may trap what it lists.
-    assert answer.outcome in {Outcome.RAN, Outcome.TRAPPED}, said
+    assert answer is not None, said
 
 
 def test_the_shipped_probe_runs_without_any_instructions_chosen(ask):
     off = {"GGML_NATIVE": "OFF", "GGML_AVX": "OFF", "GGML_AVX2": "OFF"}
     answer, said = ask(off | {"GGML_FMA": "OFF", "GGML_F16C": "OFF", "GGML_BMI2": "OFF"})
-    assert answer == (Outcome.RAN, ""), said
+    assert answer == "", said
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="flags of x86-64")
@@ -73,17 +73,19 @@ def test_the_shipped_probe_uses_tiles_only_where_llama_cpp_does(tmp_path):
     assert "zmm" not in assembly([])
 
 
-def test_a_trap_is_named_by_its_signal_and_turned_off_by_a_flag(plant, ask):
+def test_a_trap_is_named_by_its_signal_and_turned_off_by_a_flag(plant, ask, tmp_path):
     plant(TRAPS)
-    assert ask({})[0] == (Outcome.TRAPPED, "SIGILL")
-    assert ask({"CMAKE_CXX_FLAGS": "-DTAME"})[0] == (Outcome.RAN, "")
+    assert ask({})[0] == "SIGILL"
+    assert ask({"CMAKE_CXX_FLAGS": "-DTAME"})[0] == ""
+    assert not list(tmp_path.glob("probe-*"))
 
 
 def test_a_probe_that_does_not_compile_has_no_result(plant, ask):
     plant("#error not with this compiler\n")
     answer, said = ask({})
-    assert answer == (Outcome.UNKNOWN, "")
+    assert answer is None
     assert "not with this compiler" in said
+    assert ask({"CMAKE_CXX_COMPILER": "/no/such/compiler"})[0] is None
 
 
 @pytest.mark.parametrize(
@@ -92,11 +94,7 @@ def test_a_probe_that_does_not_compile_has_no_result(plant, ask):
 def test_a_probe_that_hangs_or_ends_for_another_reason_has_no_result(plant, ask, monkeypatch, body):
     monkeypatch.setattr(processor_probe, "LIMIT_S", 3.0)
     plant(f"#include <csignal>\nint main() {{ {body} }}\n")
-    assert ask({})[0] == (Outcome.UNKNOWN, "")
-
-
-def test_a_probe_without_compiler_has_no_result(ask):
-    assert ask({"CMAKE_CXX_COMPILER": "/no/such/compiler"})[0] == (Outcome.UNKNOWN, "")
+    assert ask({})[0] is None
 
 
 def test_the_compiler_is_the_one_the_build_takes(plant, ask, monkeypatch, tmp_path):
@@ -105,12 +103,7 @@ def test_the_compiler_is_the_one_the_build_takes(plant, ask, monkeypatch, tmp_pa
     compiler.chmod(0o755)
     plant(TRAPS)
     monkeypatch.setenv("CXX", f"'{compiler}'")
-    assert ask({})[0] == (Outcome.RAN, "")
-
-
-def test_the_probe_leaves_no_file(ask, tmp_path):
-    ask({})
-    assert [path.name for path in tmp_path.iterdir()] == ["log"]
+    assert ask({})[0] == ""
 
 
 @pytest.mark.parametrize(

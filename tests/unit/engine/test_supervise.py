@@ -16,38 +16,32 @@ SLEEP = [sys.executable, "-c", UP.format("pass")]
 STUBBORN = [sys.executable, "-c", UP.format("signal.signal(signal.SIGTERM, signal.SIG_IGN)")]
 
 
-def start(command):
+def start(command, **more):
     process = subprocess.Popen(
-        guarded(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        guarded(command, **more),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
     )
     assert process.stdout.readline() == b"up\n"
     return process
 
 
 @pytest.mark.parametrize(("command", "end"), [(SLEEP, signal.SIGTERM), (STUBBORN, signal.SIGKILL)])
-def test_closing_the_pipe_ends_the_command_and_kills_a_stubborn_one(command, end):
-    process = start(command)
+def test_closing_the_pipe_ends_the_command_and_removes_its_folder(tmp_path, command, end):
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    (folder / "s.sock").touch()
+    process = start(command, scratch=str(folder))
+    assert folder.exists()
     process.stdin.close()
     assert process.wait(30) == 128 + end
+    assert not folder.exists()
 
 
 def test_the_commands_own_exit_code_is_kept():
     command = [sys.executable, "-c", "print('up', flush=True); raise SystemExit(7)"]
     assert start(command).wait(30) == 7
-
-
-def test_the_commands_folder_is_removed_however_it_ends(tmp_path: Path):
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    (folder / "s.sock").touch()
-    process = subprocess.Popen(
-        guarded(SLEEP, scratch=str(folder)), stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
-    assert process.stdout.readline() == b"up\n"
-    assert folder.exists()
-    process.stdin.close()
-    process.wait(30)
-    assert not folder.exists()
 
 
 def test_killing_the_starter_ends_the_command(tmp_path: Path):

@@ -3,7 +3,7 @@
 import pytest
 
 from specmoe.config.backend import Backend
-from specmoe.engine import build
+from specmoe.engine.build import Build
 from specmoe.engine.toolkit import missing_part
 from specmoe.errors import EngineError
 
@@ -47,17 +47,16 @@ def test_the_package_of_a_missing_part_is_named(plant, part):
 
 
 @pytest.mark.parametrize(
-    ("found", "old"),
-    [("1, 3:239", True), ("1, 3:271", True), ("1, 3:272", False), ("1, 4:9", False)],
+    ("version", "patch", "old"),
+    [("1, 3", 239, True), ("1, 3", 271, True), ("1, 3", 272, False), ("1, 4", 9, False)],
 )
-def test_headers_that_are_too_old_are_named_before_the_build(plant, found, old):
-    version, patch = found.split(":")
-    header = HEADER.replace("239", patch).replace("1, 3", version)
-    said = missing_part(Backend.VULKAN, plant(header=header))
+def test_headers_that_are_too_old_are_named_before_the_build(plant, version, patch, old):
+    said = missing_part(
+        Backend.VULKAN,
+        plant(header=HEADER.replace("239", str(patch)).replace("1, 3", version)),
+    )
     assert (said is not None) == old
-    if said:
-        assert f"are 1.3.{patch}, and 1.3.272 or later is needed" in said
-        assert "VULKAN_SDK" in said
+    assert not old or f"are 1.3.{patch}, and 1.3.272 or later is needed" in said
 
 
 def test_nothing_is_said_of_what_was_not_looked_for(plant, tmp_path):
@@ -76,7 +75,7 @@ def test_a_build_without_glslc_ends_in_one_line_with_its_package(tmp_path):
         f'set({name} {name}-NOTFOUND CACHE FILEPATH "")\nmessage(FATAL_ERROR "no Vulkan")\n'
     )
     with (tmp_path / "log").open("w") as log, pytest.raises(EngineError) as raised:
-        build._compile(source, tmp_path / "build", {}, log.fileno(), Backend.VULKAN)
+        Build(source, tmp_path / "build", Backend.VULKAN, log.fileno()).compile({})
     assert str(raised.value) == (
         "llama.cpp cannot be built for backend vulkan: the shader compiler glslc (package glslc)"
         " is missing"

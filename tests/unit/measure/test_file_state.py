@@ -56,12 +56,16 @@ def test_a_file_that_is_swapped_meanwhile_is_refused(model):
         swap(model, keep_time=True)
 
 
-def test_a_copy_of_the_same_bytes_is_the_same_model(model):
+@pytest.mark.parametrize("damage", ["copy", "memory"])
+def test_a_copy_of_the_same_bytes_or_a_damaged_memory_is_hashed_again(model, damage):
     digest = sha256_of(model)
     remember(model, digest)
-    copy = model.with_name("copy")
-    copy.write_bytes(model.read_bytes())
-    copy.replace(model)
+    if damage == "copy":
+        copy = model.with_name("copy")
+        copy.write_bytes(model.read_bytes())
+        copy.replace(model)
+    else:
+        (model.parent / "states/target.json").write_text("{")
     with unchanged({model: digest}):
         pass
 
@@ -73,11 +77,3 @@ def test_all_parts_of_a_split_model_count(tmp_path):
     link = tmp_path / "target.gguf"
     link.symlink_to(parts[0].name)
     assert len(file_state.state_of(link)) == 2
-
-
-def test_a_damaged_memory_is_made_again(model):
-    digest = sha256_of(model)
-    remember(model, digest)
-    (model.parent / "states/target.json").write_text("{")
-    with unchanged({model: digest}):
-        pass

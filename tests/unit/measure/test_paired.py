@@ -22,6 +22,9 @@ from specmoe.runs.collect import rows_of_record
 from ...blocks import ALONE, DRAFTED, PROVENANCE, alone, compared
 
 GB = 10**9
+in_each_arrangement = pytest.mark.parametrize(
+    "arrangement", [Arrangement.TOGETHER, Arrangement.IN_TURN]
+)
 BLOCK = compared(sides=(ALONE, DRAFTED, Side(8)))
 
 
@@ -81,7 +84,7 @@ class StandIn:
         self.machine.chats.append((messages, thinking))
         return "".join(message["content"] for message in messages)
 
-    def complete(self, prompt, *, n_predict, temperature, seed, until_end):
+    def complete(self, prompt, *, n_predict, temperature, seed, until_end, slot):
         times = self.machine.decode_ms
         decode_ms = times[min(self.answered, len(times) - 1)]
         self.answered += 1
@@ -155,34 +158,34 @@ def rows(record):
     return rows_of_record(json.loads(json.dumps(record)) | {"provenance": PROVENANCE}, "c")
 
 
-def test_sides_are_together_where_memory_holds_them(job):
-    # One copy of the weights, and 1 GB for each process.
-    needed = 11 * GB + 3 * WORKING_BYTES
-    assert arrange(BLOCK, replace(job, usable_memory=needed)) == "together"
-    assert arrange(BLOCK, replace(job, usable_memory=needed - 1)) == "in_turn"
+# One copy of the weights, and 1 GB for each process; on CUDA each process has the weights.
+NEEDED = {
+    Backend.CPU: 11 * GB + 3 * WORKING_BYTES,
+    Backend.CUDA: 3 * 10 * GB + 2 * GB + 3 * WORKING_BYTES,
+}
 
 
-def test_on_cuda_each_side_needs_the_weights_again(job):
-    needed = 3 * 10 * GB + 2 * GB + 3 * WORKING_BYTES
-    cuda = replace(job, backend=Backend.CUDA)
-    assert arrange(BLOCK, replace(cuda, usable_memory=needed)) == "together"
-    assert arrange(BLOCK, replace(cuda, usable_memory=needed - 1)) == "in_turn"
+@pytest.mark.parametrize("backend", NEEDED)
+def test_sides_are_together_where_memory_holds_them(job, backend):
+    for usable, arrangement in ((NEEDED[backend], "together"), (NEEDED[backend] - 1, "in_turn")):
+        assert arrange(BLOCK, replace(job, backend=backend, usable_memory=usable)) == arrangement
 
 
-@pytest.mark.parametrize("asked", [Arrangement.TOGETHER, Arrangement.IN_TURN])
-def test_an_arrangement_that_the_config_names_is_taken_whatever_the_memory(job, asked):
+@pytest.mark.parametrize(
+    ("block", "arrangement"),
+    [
+        (replace(BLOCK, arrangement=Arrangement.TOGETHER), "together"),
+        (replace(BLOCK, arrangement=Arrangement.IN_TURN), "in_turn"),
+        (alone(), "together"),  # a single side
+    ],
+)
+def test_where_there_is_no_choice_memory_decides_nothing(job, block, arrangement):
     for usable in (0, 100 * GB):
-        block = replace(BLOCK, arrangement=asked)
-        assert arrange(block, replace(job, usable_memory=usable)) == asked
-
-
-def test_a_single_side_is_together_whatever_the_memory(job):
-    assert arrange(alone(), replace(job, usable_memory=0)) == "together"
+        assert arrange(block, replace(job, usable_memory=usable)) == arrangement
 
 
 def test_together_all_sides_are_live_at_every_run(job):
-    record = measure(BLOCK, job)
-    assert record["arrangement"] == "together"
+    assert measure(BLOCK, job)["arrangement"] == "together"
     runs = [event for event in job.machine.events if event[1] == "run"]
     assert len(runs) == BLOCK.runs + len(BLOCK.ends_asked)
     assert all(set(live) == {"alone", "g4", "g8"} for _, _, *live in runs)
@@ -195,30 +198,27 @@ def test_in_turn_one_side_is_live_at_a_time(job):
     record = measure(replace(BLOCK, arrangement=Arrangement.IN_TURN), job)
     assert record["arrangement"] == "in_turn"
     assert all(live == [side] for side, _, *live in job.machine.events)
-    assert [side for side, _ in groupby(run["side"] for run in record["runs"])] == [
-        *("alone", "g4", "g8")
-    ]
+    order = [side for side, _ in groupby(run["side"] for run in record["runs"])]
+    assert order == ["alone", "g4", "g8"]
 
 
-@pytest.mark.parametrize("arrangement", [Arrangement.TOGETHER, Arrangement.IN_TURN])
-def test_the_order_of_runs_is_recorded_and_every_side_has_its_facts(job, arrangement):
+@in_each_arrangement
+def test_the_order_of_runs_is_recorded_and_every_side_has_its_facts_and_log(job, arrangement):
     record = measure(replace(BLOCK, arrangement=arrangement), job)
     assert [run["order"] for run in record["runs"]] == list(range(BLOCK.runs))
-    assert [side["side"] for side in record["sides"]] == ["alone", "g4", "g8"]
-    assert [side["gamma"] for side in record["sides"]] == [0, 4, 8]
-    found = rows(record)
-    assert {row["arrangement"] for row in found} == {arrangement}
-    assert all(row["draft_ms"] == 2.5 for row in found if row["gamma"])
-    for row in found:
-        assert (row["baseline"] is None) == (row["gamma"] == 0)
-        assert row["gamma"] == 0 or row["baseline"].endswith(f"/alone/{row['prompt']}/p0")
-
-
-@pytest.mark.parametrize("arrangement", [Arrangement.TOGETHER, Arrangement.IN_TURN])
-def test_each_side_has_a_log_of_its_own(job, arrangement):
-    measure(replace(BLOCK, arrangement=arrangement), job)
+    assert [(side["side"], side["gamma"]) for side in record["sides"]] == [
+        ("alone", 0), ("g4", 4), ("g8", 8)
+    ]  # fmt: skip
     logs = {path.name for path in job.root.glob("*.log")}
     assert logs == {f"r0.server.{side}.log" for side in ("alone", "g4", "g8")}
+    found = rows(record)
+    assert {row["arrangement"] for row in found} == {arrangement}
+    for row in found:
+        if row["gamma"]:
+            assert row["draft_ms"] == 2.5
+            assert row["baseline"].endswith(f"/alone/{row['prompt']}/p0")
+        else:
+            assert row["baseline"] is None
 
 
 @pytest.mark.parametrize(
@@ -250,56 +250,56 @@ def test_no_more_warm_ups_are_sent_than_asked_for(job, most):
     assert [len(side["warm_ups"]) for side in record["sides"]] == [most] * 3
 
 
-def test_passes_of_sampled_texts_have_seeds_of_their_own_that_all_sides_share(job):
-    record = measure(replace(BLOCK, passes=3, temperature=0.7), job)
-    seeds = {(run["pass"], run["side"]): run["seed"] for run in record["runs"]}
-    assert seeds == {
-        (number, side): 42 + 1000 * number for number in range(3) for side in ("alone", "g4", "g8")
+@pytest.mark.parametrize(("temperature", "seeds"), [(0.7, [42, 1042, 2042]), (0.0, [42] * 3)])
+def test_passes_of_sampled_texts_have_seeds_of_their_own_and_greedy_ones_share_one(
+    job, temperature, seeds
+):
+    record = measure(replace(BLOCK, passes=3, temperature=temperature), job)
+    found = {(run["pass"], run["side"]): run["seed"] for run in record["runs"]}
+    assert found == {
+        (number, side): seed for number, seed in enumerate(seeds) for side in ("alone", "g4", "g8")
     }
-    assert {one["seed"] for one in job.machine.requests} == {42, 1042, 2042}
+    assert {one["seed"] for one in job.machine.requests} == set(seeds)
+    assert len({run["run"] for run in record["runs"]}) == 18
 
 
-def test_passes_of_greedy_texts_share_the_seed(job):
-    record = measure(replace(BLOCK, passes=2), job)
-    assert {run["seed"] for run in record["runs"]} == {42}
-    assert len({run["run"] for run in record["runs"]}) == 12
+@pytest.mark.parametrize(
+    ("private", "usable", "arrangement"),
+    [
+        # Three processes of 25 GB and the mapped target of 10 GB need 85 GB.
+        (25 * GB, 84 * GB, "in_turn"),
+        (25 * GB, 85 * GB, "together"),
+        (None, 84 * GB, "together"),  # where the system does not tell, nothing is decided
+    ],
+)
+def test_sides_follow_one_another_if_their_private_memory_exceeds_what_is_usable(
+    job, private, usable, arrangement
+):
+    machine = Machine(private_bytes=private)
+    record = measure(BLOCK, replace(job, usable_memory=usable, machine=machine))
+    assert record["arrangement"] == arrangement
+    assert len(record["runs"]) == BLOCK.runs
+    assert machine.live == []
+    assert {side["private_bytes"] for side in record["sides"]} == {private}
 
 
-def test_sides_follow_one_another_if_their_private_memory_exceeds_what_is_usable(job):
-    # Three processes of 25 GB and the mapped target of 10 GB need 85 GB.
-    usable = {84 * GB: "in_turn", 85 * GB: "together"}
-    for memory, arrangement in usable.items():
-        machine = Machine(private_bytes=25 * GB)
-        record = measure(BLOCK, replace(job, usable_memory=memory, machine=machine))
-        assert record["arrangement"] == arrangement
-        assert len(record["runs"]) == BLOCK.runs
-        assert machine.live == []
-        assert {side["private_bytes"] for side in record["sides"]} == {25 * GB}
-
-
-def test_private_memory_that_the_system_does_not_tell_decides_nothing(job):
-    record = measure(BLOCK, replace(job, machine=Machine(private_bytes=None)))
-    assert record["arrangement"] == "together"
-    assert {side["private_bytes"] for side in record["sides"]} == {None}
-
-
-def test_a_run_that_is_measured_again_keeps_its_last_answer_and_its_place(job, monkeypatch):
+@in_each_arrangement
+def test_a_run_that_is_measured_again_keeps_its_last_answer_and_its_place(
+    job, monkeypatch, arrangement
+):
     monkeypatch.setattr("specmoe.engine.taken_away.was_taken_away", lambda *_: "busy")
-    block = replace(BLOCK, gate={"retries": 2})
-    for arrangement in (Arrangement.TOGETHER, Arrangement.IN_TURN):
-        job = replace(job, machine=Machine(decode_ms=(100.0, 90.0, 80.0, 70.0)))
-        record = measure(replace(block, arrangement=arrangement), job)
-        asked = 3 * len(record["runs"]) + len(block.ends_asked)
-        assert len(job.machine.requests) == asked
-        assert [run["order"] for run in record["runs"]] == list(range(BLOCK.runs))
-        for run in record["runs"]:
-            assert (run["measured_again"], run["taken_away"]) == (2, "busy")
-        # Of a side's six requests, the third and the sixth count.
-        alone = [run for run in record["runs"] if run["side"] == "alone"]
-        assert [run["request"] for run in alone] == [2, 5]
-        assert [run["answer"]["timings"]["predicted_ms"] for run in alone] == [80.0, 70.0]
-        assert [run["metrics"]["n_decode_total"] for run in alone] == [1, 1]
-        assert all(run["draft_ms"] == 2.5 for run in record["runs"] if run["side"] != "alone")
+    block = replace(BLOCK, gate={"retries": 2}, arrangement=arrangement)
+    job = replace(job, machine=Machine(decode_ms=(100.0, 90.0, 80.0, 70.0)))
+    runs = measure(block, job)["runs"]
+    assert len(job.machine.requests) == 3 * len(runs) + len(block.ends_asked)
+    assert [run["order"] for run in runs] == list(range(BLOCK.runs))
+    assert {(run["measured_again"], run["taken_away"]) for run in runs} == {(2, "busy")}
+    # Of a side's six requests, the third and the sixth count.
+    alone = [run for run in runs if run["side"] == "alone"]
+    assert [run["request"] for run in alone] == [2, 5]
+    assert [run["answer"]["timings"]["predicted_ms"] for run in alone] == [80.0, 70.0]
+    assert [run["metrics"]["n_decode_total"] for run in alone] == [1, 1]
+    assert all(run["draft_ms"] == 2.5 for run in runs if run["side"] != "alone")
 
 
 def test_the_console_hears_of_every_attempt_and_run_of_a_block(job, monkeypatch, caplog):
@@ -316,11 +316,14 @@ def test_the_console_hears_of_every_attempt_and_run_of_a_block(job, monkeypatch,
     assert [event.runs for event in events if isinstance(event, Done)] == [1, 2, 3, 4]
 
 
-def test_the_longest_draft_of_a_block_must_fit_the_context_with_every_prompt(job):
+def test_a_prompt_that_does_not_fit_is_named(job):
     # 32 tokens of the passage, 32 generated and 8 drafted.
     measure(replace(BLOCK, context=72), replace(job, machine=Machine()))
     with pytest.raises(MeasurementError, match=r"passage-32 has 32 tokens.* 8 drafted"):
         measure(replace(BLOCK, context=71), job)
+    short = replace(BLOCK, prompts=(PromptSource("passage-400", "code.txt", 400),))
+    with pytest.raises(MeasurementError, match=r"code\.txt has 20 tokens .* give a longer"):
+        measure(short, job)
 
 
 def test_a_summary_has_the_rate_of_each_side(job):
@@ -356,7 +359,7 @@ def workload_block(job, **more):
     return compared(**{"prompts": prompts, "sendings": sendings} | more)
 
 
-@pytest.mark.parametrize("arrangement", [Arrangement.TOGETHER, Arrangement.IN_TURN])
+@in_each_arrangement
 def test_prompts_of_a_workload_are_sent_as_the_template_writes_their_chats(job, arrangement):
     found = rows(measure(workload_block(job, arrangement=arrangement), job))
     assert [chat for chat, _ in job.machine.chats[:2]] == [
@@ -370,7 +373,7 @@ def test_prompts_of_a_workload_are_sent_as_the_template_writes_their_chats(job, 
     }
 
 
-@pytest.mark.parametrize("arrangement", [Arrangement.TOGETHER, Arrangement.IN_TURN])
+@in_each_arrangement
 def test_a_run_may_stop_where_its_target_ends_and_its_row_says_so(job, arrangement):
     job.machine.ends_after = 5
     block = workload_block(job, stop=Stop.EOS, arrangement=arrangement)
@@ -381,18 +384,20 @@ def test_a_run_may_stop_where_its_target_ends_and_its_row_says_so(job, arrangeme
         assert row["past_end"] is None  # `mark_past_end` sees all records
 
 
-def test_a_target_that_does_not_end_stops_after_n_predict_tokens(job):
+@pytest.mark.parametrize(
+    ("ends_after", "generated", "stopped_by", "has_rate"),
+    [(10**9, 32, "length", True), (1, 1, "eos", False)],
+)
+def test_a_text_may_not_end_or_have_one_token_and_no_rate(
+    job, ends_after, generated, stopped_by, has_rate
+):
+    job.machine.ends_after = ends_after
     for row in rows(measure(workload_block(job, stop=Stop.EOS), job)):
-        assert (row["generated"], row["stopped_by"]) == (32, "length")
+        assert (row["generated"], row["stopped_by"]) == (generated, stopped_by)
+        assert (row["tokens_per_second"] is not None) == has_rate
 
 
-def test_a_text_of_one_token_has_no_rate(job):
-    job.machine.ends_after = 1
-    for row in rows(measure(workload_block(job, stop=Stop.EOS), job)):
-        assert (row["generated"], row["tokens_per_second"]) == (1, None)
-
-
-@pytest.mark.parametrize("arrangement", [Arrangement.TOGETHER, Arrangement.IN_TURN])
+@in_each_arrangement
 def test_of_runs_that_go_on_the_target_alone_is_asked_where_it_ends(job, arrangement):
     job.machine.ends_after = 5
     record = measure(workload_block(job, arrangement=arrangement), job)

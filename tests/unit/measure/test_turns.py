@@ -26,16 +26,23 @@ ORDERS = [turns_together, turns_in_turn]
     passes=st.integers(1, 4),
     seed=st.integers(),
     repeat=st.integers(0, 5),
+    concurrency=st.none() | st.just(2),
 )
 def test_every_side_sends_every_prompt_in_every_pass_exactly_once(
-    order, sides, prompts, passes, seed, repeat
+    order, sides, prompts, passes, **more
 ):
-    block = compared(
-        sides=tuple(sides), prompts=tuple(prompts), passes=passes, order_seed=seed, repeat=repeat
-    )
+    more["order_seed"] = more.pop("seed")
+    block = compared(sides=tuple(sides), prompts=tuple(prompts), passes=passes, **more)
     turns = order(block)
-    assert len(turns) == block.runs
-    assert Counter(turns) == Counter(product(sides, prompts, range(passes)))
+    assert len(turns) == block.runs / (len(prompts) if block.concurrency else 1)
+    sent = [(side, source, number) for side, sources, number in turns for source in sources]
+    assert Counter(sent) == Counter(product(sides, prompts, range(passes)))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_all_sides_of_a_pass_have_the_same_load(order):
+    sent = {(turn.number, turn.sources) for turn in order(replace(BLOCK, concurrency=2))}
+    assert len(sent) == BLOCK.passes
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -78,7 +85,7 @@ def test_in_turn_one_side_follows_the_other_in_an_order_that_turns_round():
 
 def test_in_turn_all_sides_send_their_prompts_in_the_same_order():
     by_side = [
-        [(turn.source, turn.number) for turn in turns]
+        [(turn.sources, turn.number) for turn in turns]
         for _, turns in groupby(turns_in_turn(BLOCK), lambda turn: turn.side)
     ]
     assert all(one == by_side[0] for one in by_side)

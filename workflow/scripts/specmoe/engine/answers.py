@@ -1,39 +1,43 @@
 """What llama-server answers, checked where it comes in: a broken answer is no measurement."""
 
-import json
 import math
-from typing import Annotated, Any
+from collections.abc import Mapping
+from typing import Annotated, Any, NotRequired, TypeVar
 
 from prometheus_client.parser import text_string_to_metric_families
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError, with_config
+from typing_extensions import TypedDict
 
+from specmoe.config.block import Stop
 from specmoe.config.parse import first_fault
 
+# The names of counters, see `read_counters`.
+DRAFTED = "spec_decode_num_draft_tokens_total"
+ACCEPTED = "spec_decode_num_accepted_tokens_total"
+ROUNDS = "spec_decode_num_drafts_total"
+ACCEPTED_AT = "spec_decode_num_accepted_tokens_per_pos_total/{position}"
+DECODES = "n_decode_total"
+PROCESSING = "requests_processing"
+
+T = TypeVar("T")
 Count = Annotated[int, Field(ge=0)]
 Milliseconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 # A server's own times are rounded to microseconds.
 _ROUNDING_MS = 0.01
+# An answer has more than what we read of it.
+_answer = with_config(strict=True, extra="allow")
 
 
-class _Answer(BaseModel):
-    """What we read of an answer; it may have more."""
+@_answer
+class StreamedTimings(TypedDict):
+    """How long the server says that a request took until the tokens of an event were there."""
 
-    model_config = ConfigDict(strict=True, extra="ignore")
-
-
-class Tokenized(_Answer):
-    """The answer of `/tokenize`."""
-
-    tokens: list[Count]
+    prompt_ms: Milliseconds
+    predicted_ms: Milliseconds
 
 
-class Detokenized(_Answer):
-    """The answer of `/detokenize`."""
-
-    content: str
-
-
-class Timings(_Answer):
+@_answer
+class Timings(TypedDict):
     """How long the server says that a request took."""
 
     prompt_n: Count
@@ -41,22 +45,17 @@ class Timings(_Answer):
     predicted_ms: Annotated[Milliseconds, Field(gt=0)]
 
 
-class StreamedTimings(_Answer):
-    """How long the server says that a request took until the tokens of an event were there."""
-
-    prompt_ms: Milliseconds
-    predicted_ms: Milliseconds
-
-
-class Completion(_Answer):
+@_answer
+class Completion(TypedDict):
     """The answer of `/completion`."""
 
     tokens: list[Count]
     timings: Timings
-    stop_type: str = ""
+    stop_type: NotRequired[str]
 
 
-class Event(_Answer):
+@_answer
+class Event(TypedDict):
     """One event of a streamed answer of `/completion`; with `stop` the last, without tokens."""
 
     tokens: list[Count]
@@ -65,53 +64,67 @@ class Event(_Answer):
     timings: StreamedTimings
 
 
-class Templated(_Answer):
-    """The answer of `/apply-template`."""
-
-    prompt: str
-
-
-class Slot(_Answer):
+@_answer
+class Slot(TypedDict):
     """One of the answer of `/slots`."""
 
     n_ctx: Count
     speculative: bool
 
 
-class Properties(_Answer):
+@_answer
+class Tokenized(TypedDict):
+    """The answer of `/tokenize`."""
+
+    tokens: list[Count]
+
+
+@_answer
+class Detokenized(TypedDict):
+    """The answer of `/detokenize`."""
+
+    content: str
+
+
+@_answer
+class Templated(TypedDict):
+    """The answer of `/apply-template`."""
+
+    prompt: str
+
+
+@_answer
+class Properties(TypedDict):
     """The answer of `/props`."""
 
-    build_info: str = "unknown"
+    build_info: NotRequired[str]
 
 
-TOKENIZED = TypeAdapter(Tokenized)
-DETOKENIZED = TypeAdapter(Detokenized)
 COMPLETION = TypeAdapter(Completion)
 EVENT = TypeAdapter(Event)
+TOKENIZED = TypeAdapter(Tokenized)
+DETOKENIZED = TypeAdapter(Detokenized)
 TEMPLATED = TypeAdapter(Templated)
-SLOTS = TypeAdapter(Annotated[list[Slot], Field(min_length=1)])
+SLOTS: TypeAdapter[list[Slot]] = TypeAdapter(Annotated[list[Slot], Field(min_length=1)])
 PROPERTIES = TypeAdapter(Properties)
 
 
-def read_answer(body: bytes, kind: TypeAdapter[Any]) -> Any:
-    """Return what JSON holds, if it is of a kind; raises ValueError in words if it is not."""
-    try:
-        answer = json.loads(body)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"what is no JSON ({str(body[:40])[2:-1]}...)") from error
-    return check(answer, kind)
+def read_answer(answer: bytes | Mapping[str, Any], kind: TypeAdapter[T]) -> T:
+    """Return an answer, from JSON or from what JSON holds, with all that it has.
 
-
-def check(answer: Any, kind: TypeAdapter[Any]) -> Any:
-    """Return an answer that is of a kind; raises ValueError in words if it is not."""
+    Raises ValueError in words if it is not of the kind.
+    """
     try:
-        kind.validate_python(answer)
+        if isinstance(answer, bytes):
+            return kind.validate_json(answer)
+        return kind.validate_python(answer)
     except ValidationError as error:
+        if isinstance(answer, bytes) and error.errors()[0]["type"] == "json_invalid":
+            raise ValueError(f"what is no JSON ({str(answer[:40])[2:-1]}...)") from error
         raise ValueError(first_fault(error)) from error
-    return answer
 
 
-def refuse_impossible_times(answer: dict[str, Any], wall_ms: float) -> None:
+def refuse_impossible_times(answer: Completion | Event, wall_ms: float) -> None:
     """Raise ValueError if a request took the server longer than it took us to be answered."""
     times = answer["timings"]
     told = times["prompt_ms"] + times["predicted_ms"]
@@ -127,13 +140,27 @@ def read_counters(text: str) -> dict[str, float]:
     Counters per draft position are named `..._per_pos_total/0`, `/1` and so on. Raises ValueError
     if they are not counters.
     """
-    families = list(text_string_to_metric_families(text))
     counters = {
         "/".join([sample.name.removeprefix("llamacpp:"), *sample.labels.values()]): sample.value
-        for family in families
+        for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
     for name, value in counters.items():
         if not math.isfinite(value):
             raise ValueError(f"{name} is {value}")
     return counters
+
+
+def tokens_per_second(answer: Mapping[str, Any]) -> float | None:
+    """Return the decoding rate of an answer, or None if it is a single token.
+
+    The first token comes from the prompt's pass.
+    """
+    after_first = len(answer["tokens"]) - 1
+    rate: float = after_first / answer["timings"]["predicted_ms"] * 1000
+    return rate if after_first else None
+
+
+def stopped_by(answer: Mapping[str, Any]) -> Stop:
+    """Return why an answer has no further token: the target ended its text, or it was enough."""
+    return Stop.EOS if answer.get("stop_type") == "eos" else Stop.LENGTH

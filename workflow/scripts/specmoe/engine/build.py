@@ -1,8 +1,7 @@
 """The engine: llama.cpp fetched, built, tested on a real model, and described.
 
-A build leaves a work folder that a later build continues from. Its results are `bin/` and
-`engine.json`. The latter has no time and no path of the machine, so building the same engine again
-does not change it.
+A build leaves a work folder that a later build continues from. `engine.json` has no time and no
+path of the machine, so building the same engine again does not change it.
 """
 
 import json
@@ -11,8 +10,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from specmoe.config.backend import CMAKE_FLAGS, Backend
@@ -20,10 +19,9 @@ from specmoe.config.engines import GitEngine, PathEngine, PypiEngine
 from specmoe.engine.binaries import ALL_BINARIES, engine_files, install, is_alias
 from specmoe.engine.devices import require_device
 from specmoe.engine.process import run_build_tool
-from specmoe.engine.processor_probe import Outcome, compiler_command, probe_processor
-from specmoe.engine.self_test import self_test
+from specmoe.engine.processor_probe import compiler_command, probe_processor
+from specmoe.engine.self_test import forget_tests, mark_tested, self_test
 from specmoe.engine.source import fetch
-from specmoe.engine.tested import forget_tests, mark_tested
 from specmoe.engine.toolkit import TOOLKIT, missing_part
 from specmoe.errors import EngineError
 from specmoe.files import sha256_of
@@ -51,17 +49,8 @@ def make_engine(
     every tool. `environment` is `measurement.environment`, which may choose the device that the
     engine is tested on. Raises EngineError.
     """
-    environment = environment or {}
-    build: dict[str, object] = {"flags": {}, "compiler": "unknown: built elsewhere"}
     forget_tests(folder)
-    with log.open("w") as output:
-        if isinstance(engine, PathEngine):
-            install(Path(engine.path), folder / "bin")
-            require_device(backend, folder / "bin" / "llama-server", environment)
-            self_test(folder / "bin", backend, log, environment)
-        else:
-            files = (folder, output.fileno(), log)
-            build = _build_until_it_works(engine, backend, *files, environment)
+    build = _first_that_works(engine, backend, folder, log, environment or {})
     facts = {
         "id": engine_id,
         "source": engine.source,
@@ -78,39 +67,53 @@ def make_engine(
     mark_tested(folder)
 
 
-def _build_until_it_works(
-    engine: PypiEngine | GitEngine,
+def _first_that_works(
+    engine: PypiEngine | GitEngine | PathEngine,
     backend: Backend,
     folder: Path,
-    output: int,
     log: Path,
     environment: Mapping[str, str],
 ) -> dict[str, object]:
-    """Build with the configured flags, then with each fallback, until the self-test passes.
+    """Return what to note of the first build that passes the self-test."""
+    failures = []
+    with log.open("w") as output:
+        for build in _installed(engine, backend, folder, output.fileno()):
+            # No other flags would find one.
+            require_device(backend, folder / "bin" / "llama-server", environment)
+            _logger.info("self-test of the engine on a quantized model")
+            try:
+                self_test(folder / "bin", backend, log, environment)
+                return build
+            except EngineError as error:
+                if isinstance(engine, PathEngine):
+                    raise
+                failures.append(str(error))
+    raise EngineError(f"no build passes the self-test, {len(failures)} tried; last: {failures[-1]}")
 
-    Flags that turn on instructions that the processor traps are skipped.
+
+def _installed(
+    engine: PypiEngine | GitEngine | PathEngine, backend: Backend, folder: Path, output: int
+) -> Iterator[dict[str, object]]:
+    """Yield what to note of each build in turn, which is then installed in `folder`.
+
+    The first has the configured flags, each next one a fallback's. Flags that turn on instructions
+    that the processor traps are skipped.
     """
+    if isinstance(engine, PathEngine):
+        install(Path(engine.path), folder / "bin")
+        yield {"flags": {}, "compiler": "unknown: built elsewhere"}
+        return
     _require_compiler()
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
     source = fetch(engine, work, output)
     _install_converter(source, folder / "converter")
-    failures = []
     for fallback in _not_trapped(engine, backend, work, output):
         flags = engine.cmake | CMAKE_FLAGS[backend] | fallback
-        _compile(source, work / "build", flags, output, backend)
+        Build(source, work / "build", backend, output).compile(flags)
         install(work / "build" / "bin", folder / "bin")
-        # No other flags would find one.
-        require_device(backend, folder / "bin" / "llama-server", environment)
-        _logger.info("self-test of the engine on a quantized model")
-        try:
-            self_test(folder / "bin", backend, log, environment)
-        except EngineError as error:
-            failures.append(str(error))
-            _logger.info("self-test failed with flags %s; see %s", fallback or "as configured", log)
-            continue
-        return {"flags": flags, "compiler": _compiler(work / "build")}
-    raise EngineError(f"no build passes the self-test, {len(failures)} tried; last: {failures[-1]}")
+        yield {"flags": flags, "compiler": _compiler(work / "build")}
+        _logger.info("self-test failed with flags %s", fallback or "as configured")
 
 
 def _not_trapped(
@@ -124,9 +127,9 @@ def _not_trapped(
     additions = [{}, *engine.fallbacks]
     kept, trapped = [], []
     for addition in additions:
-        probed = probe_processor(engine.cmake | CMAKE_FLAGS[backend] | addition, work, output)
-        if probed.outcome == Outcome.TRAPPED:
-            trapped.append((addition, probed.signal))
+        trap = probe_processor(engine.cmake | CMAKE_FLAGS[backend] | addition, work, output)
+        if trap:
+            trapped.append((addition, trap))
         else:
             kept.append(addition)
     if not kept:
@@ -154,57 +157,54 @@ def _require_compiler() -> None:
         )
 
 
-def _compile(
-    source: Path, build: Path, flags: dict[str, str], output: int, backend: Backend
-) -> None:
-    # A later build of pass_bench must find the recipe that this build had.
-    build.mkdir(parents=True, exist_ok=True)
-    recipe = Path(shutil.copy2(RECIPE, build)).absolute()
-    _configure(
-        source, build, {"CMAKE_PROJECT_llama.cpp_INCLUDE": str(recipe)} | flags, output, backend
-    )
-    try:
-        _make(build, output, backend)
-    except EngineError:
-        # In another commit two sources may define the same name.
-        _logger.info("llama.cpp does not compile with merged sources; compiling one by one")
-        _configure(source, build, flags, output, backend)
-        _make(build, output, backend)
+@dataclass(frozen=True)
+class Build:
+    """A build of llama.cpp's sources; the file `output` receives what the tools print."""
 
+    source: Path
+    folder: Path
+    backend: Backend
+    output: int
 
-def _configure(
-    source: Path, build: Path, flags: dict[str, str], output: int, backend: Backend
-) -> None:
-    definitions = [f"-D{key}={value}" for key, value in flags.items()]
-    generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-    # A cache of another generator or other flags would prevail over the new ones.
-    with suppress(FileNotFoundError):
-        (build / "CMakeCache.txt").unlink()
-    _logger.info("configuring llama.cpp")
-    command = ["cmake", "-S", str(source), "-B", str(build), *generator, *definitions]
-    try:
-        run_build_tool(command, output, f"llama.cpp could not be configured{_needs(backend)}")
-    except EngineError:
-        _require_parts(backend, build)
-        raise
-    _require_parts(backend, build)
+    def compile(self, flags: dict[str, str]) -> None:
+        """Compile with merged sources, or one by one where another commit's cannot be merged."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # A later build of pass_bench must find the recipe that this build had.
+        recipe = Path(shutil.copy2(RECIPE, self.folder)).absolute()
+        self._configure({"CMAKE_PROJECT_llama.cpp_INCLUDE": str(recipe)} | flags)
+        try:
+            self._make()
+        except EngineError:
+            _logger.info("llama.cpp does not compile with merged sources; compiling one by one")
+            self._configure(flags)
+            self._make()
 
+    def _configure(self, flags: dict[str, str]) -> None:
+        generator = ["-G", "Ninja"] if shutil.which("ninja") else []
+        # A cache of another generator or other flags would prevail over the new ones.
+        (self.folder / "CMakeCache.txt").unlink(missing_ok=True)
+        _logger.info("configuring llama.cpp")
+        command = ["cmake", "-S", str(self.source), "-B", str(self.folder), *generator]
+        command += [f"-D{key}={value}" for key, value in flags.items()]
+        try:
+            run_build_tool(command, self.output, self._fault("configured"))
+        finally:
+            # Named before minutes of compiling end in the compiler's own words.
+            if missing := missing_part(self.backend, self.folder):
+                raise EngineError(
+                    f"llama.cpp cannot be built for backend {self.backend}: {missing}"
+                )
 
-def _make(build: Path, output: int, backend: Backend) -> None:
-    targets = [word for name in ALL_BINARIES for word in ("--target", name)]
-    command = ["cmake", "--build", str(build), "--parallel", str(os.cpu_count() or 1), *targets]
-    fault = f"llama.cpp could not be compiled{_needs(backend)}"
-    run_build_tool(command, output, fault, progress="building llama.cpp")
+    def _make(self) -> None:
+        jobs = str(os.cpu_count() or 1)
+        command = ["cmake", "--build", str(self.folder), "--parallel", jobs]
+        command += [word for name in ALL_BINARIES for word in ("--target", name)]
+        run_build_tool(command, self.output, self._fault("compiled"), "building llama.cpp")
 
-
-def _needs(backend: Backend) -> str:
-    return f" for backend {backend}, which needs {TOOLKIT[backend]}" if backend in TOOLKIT else ""
-
-
-def _require_parts(backend: Backend, build: Path) -> None:
-    """Name what a build lacks, before minutes of compiling end in the compiler's own words."""
-    if missing := missing_part(backend, build):
-        raise EngineError(f"llama.cpp cannot be built for backend {backend}: {missing}")
+    def _fault(self, what: str) -> str:
+        needs = TOOLKIT.get(self.backend)
+        more = f" for backend {self.backend}, which needs {needs}" if needs else ""
+        return f"llama.cpp could not be {what}{more}"
 
 
 def _install_converter(source: Path, folder: Path) -> None:

@@ -4,9 +4,6 @@ The log gives the tokens of every pass and how many of them it accepted; the ser
 the generated tokens. The two are checked against each other: the drafted tokens that the log calls
 accepted must stand at their place in the answer. A contradiction is an error, never a record.
 
-All methods log which of them drafted. Models also log their candidates with probabilities, but for
-the second version of DFlash; what is looked up has none.
-
 Source of the lines: llama.cpp, src/llama-batch.cpp, "id = %6d", with `BATCHES`;
 common/speculative.cpp, "draft candidate" and "called impl"; for the first token of a pass
 tools/server/server-context.cpp, "slot decode token" and "generate_draft"; for the rest see
@@ -15,7 +12,7 @@ tools/server/server-context.cpp, "slot decode token" and "generate_draft"; for t
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 
@@ -28,8 +25,9 @@ BATCHES = {"LLAMA_BATCH_DEBUG": "2"}
 
 # A line of the log starts with the time and the first letter of its level.
 _DEBUG = re.compile(r"[\d.]+ D ")
+# The likeliest candidate is the drafted token; the others are only logged.
 _CANDIDATE = re.compile(
-    r"[\d.]+ D (?:spec +draft: )? - seq_id \d+, draft candidate +(\d+), pos +\d+:"
+    r"[\d.]+ D (?:spec +draft: )? - seq_id \d+, draft candidate +0, pos +\d+:"
     r" +(\d+) \( *([\d.]+)\) '"
 )
 _CALLED = re.compile(r"[\d.]+ D spec \w+: called impl ([\w-]+), .*, gen = (\d+)")
@@ -110,41 +108,51 @@ class RoundCounts:
     replays: int
 
 
-@dataclass(frozen=True)
-class _Called:
-    """A method drafted so many tokens."""
-
-    method: Method
-    drafted: int
+class _MisfitError(Exception):
+    """A round of the log contradicts the answer; the message says how."""
 
 
-@dataclass(frozen=True)
-class _Begin:
-    """A pass begins after a known token, over so many drafted ones."""
+@dataclass
+class _LoggedPass:
+    """A pass begins after a known token, over so many drafted ones; `batch` are all that it read.
+
+    The batches of a draft are logged too: the first after the begin is the target's.
+    """
 
     after: int
     width: int
+    batch: list[int] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Read:
-    """A token of a batch, of any model; the first batch after a begin is the target's."""
+@dataclass
+class _LoggedRound:
+    """The lines of one round; it ends with the first pass that is not undone."""
 
-    token: int
+    candidates: list[Guess] = field(default_factory=list)
+    method: Method | None = None
+    drafted: int = 0
+    passes: list[_LoggedPass] = field(default_factory=list)
+    verdicts: list[Verification] = field(default_factory=list)
 
-
-_Event = Guess | _Called | _Begin | _Read | Verification
-
-
-@dataclass(frozen=True)
-class _Logged:
-    """The events of one round in the log; `read` has the tokens of each pass over a draft."""
-
-    candidates: tuple[Guess, ...]
-    called: _Called | None
-    begun: tuple[_Begin, ...]
-    read: tuple[tuple[int, ...], ...]
-    verifications: tuple[Verification, ...]
+    def add(self, line: str) -> bool:
+        """Read a line; returns whether it ends the round."""
+        if found := _READ.match(line):
+            if self.passes and len(self.passes[-1].batch) <= self.passes[-1].width:
+                self.passes[-1].batch.append(int(found[1]))
+        elif found := _CANDIDATE.match(line):
+            self.candidates.append(Guess(int(found[1]), float(found[2])))
+        elif found := _CALLED.match(line):
+            if self.method is None:
+                self.method, self.drafted = _method_of(found[1]), int(found[2])
+        elif found := _BEGIN.match(line):
+            alone, before_draft, width = found.groups()
+            self.passes.append(_LoggedPass(int(alone or before_draft), int(width or 0)))
+            return not width
+        # At the debug level the server logs a second time what a pass accepted.
+        elif not _DEBUG.match(line) and (verdict := read_verification(line)):
+            self.verdicts.append(verdict)
+            return not verdict.restored
+        return False
 
 
 def read_rounds(log: str, tokens: Sequence[int]) -> list[Round]:
@@ -156,9 +164,15 @@ def read_rounds(log: str, tokens: Sequence[int]) -> list[Round]:
     rounds: list[Round] = []
     given = 1
     for number, logged in enumerate(_logged_rounds(log), start=1):
-        if given > len(tokens) or {begin.after for begin in logged.begun} != {tokens[given - 1]}:
-            raise _misfit(number, f"it does not continue token {given} of the answer")
-        rounds.append(_round(number, logged, tokens[given:]))
+        try:
+            after = {one.after for one in logged.passes}
+            continues = given <= len(tokens) and after == {tokens[given - 1]}
+            _require(continues, f"it does not continue token {given} of the answer")
+            rounds.append(_round(logged, tokens[given:]))
+        except _MisfitError as error:
+            raise MeasurementError(
+                f"the server's log contradicts its answer in round {number}: {error}"
+            ) from error
         given += len(rounds[-1].tokens)
     if given != len(tokens):
         raise MeasurementError(
@@ -189,141 +203,90 @@ def check_counters(counts: RoundCounts, counters: Mapping[str, float]) -> None:
             )
 
 
-def _logged_rounds(log: str) -> Iterator[_Logged]:
-    """Yield the log round by round; a round ends with the first pass that is not undone."""
-    events: list[_Event] = []
+def _logged_rounds(log: str) -> Iterator[_LoggedRound]:
+    logged = _LoggedRound()
     for line in log.splitlines():
-        event = _event(line)
-        if event is None:
-            continue
-        events.append(event)
-        if _stands(event):
-            yield _logged(events)
-            events = []
-    if any(not isinstance(event, _Read) for event in events):
+        if logged.add(line):
+            yield logged
+            logged = _LoggedRound()
+    if logged != _LoggedRound():
         raise MeasurementError("the server's log ends within a round")
 
 
-def _event(line: str) -> _Event | None:
-    """Return what a line of the log tells of, None if nothing of a round."""
-    if found := _READ.match(line):
-        return _Read(int(found[1]))
-    if found := _CANDIDATE.match(line):
-        # The likeliest candidate is the drafted token; the others are only logged.
-        return Guess(int(found[2]), float(found[3])) if found[1] == "0" else None
-    if found := _CALLED.match(line):
-        if found[1] not in BY_TYPE:
-            raise MeasurementError(f"the server's log names an unknown way of drafting: {found[1]}")
-        return _Called(BY_TYPE[found[1]], int(found[2]))
-    if found := _BEGIN.match(line):
-        alone, before_draft, width = found.groups()
-        return _Begin(int(alone or before_draft), int(width or 0))
-    # At the debug level the server logs a second time what a pass accepted.
-    return None if _DEBUG.match(line) else read_verification(line)
+def _method_of(name: str) -> Method:
+    if name not in BY_TYPE:
+        raise MeasurementError(f"the server's log names an unknown way of drafting: {name}")
+    return BY_TYPE[name]
 
 
-def _stands(event: _Event) -> bool:
-    """Return whether a pass ends here that is not undone; without a draft its begin is its end."""
-    if isinstance(event, _Begin):
-        return not event.width
-    return isinstance(event, Verification) and not event.restored
+def _require(holds: bool, fault: str) -> None:
+    if not holds:
+        raise _MisfitError(fault)
 
 
-def _logged(events: Sequence[_Event]) -> _Logged:
-    """Sort the events of one round."""
-    read: list[list[int]] = []
-    room = 0  # for tokens of the present pass
-    for event in events:
-        if isinstance(event, _Begin):
-            read.append([])
-            room = 1 + event.width
-        elif isinstance(event, _Read) and room:
-            read[-1].append(event.token)
-            room -= 1
-    return _Logged(
-        candidates=tuple(one for one in events if isinstance(one, Guess)),
-        called=next((one for one in events if isinstance(one, _Called)), None),
-        begun=tuple(one for one in events if isinstance(one, _Begin)),
-        read=tuple(map(tuple, read)),
-        verifications=tuple(one for one in events if isinstance(one, Verification)),
-    )
-
-
-def _round(number: int, logged: _Logged, tokens: Sequence[int]) -> Round:
+def _round(logged: _LoggedRound, tokens: Sequence[int]) -> Round:
     """Return a round that gave the first of `tokens`."""
-    if len(logged.begun) != max(1, len(logged.verifications)):
-        ended = len(logged.verifications)
-        raise _misfit(number, f"{len(logged.begun)} passes began and {ended} ended")
-    if not logged.verifications:
-        if logged.called or not tokens:
-            raise _misfit(number, "a token was decoded without its draft, or after the last")
+    begun, ended = len(logged.passes), len(logged.verdicts)
+    _require(begun == max(1, ended), f"{begun} passes began and {ended} ended")
+    if not ended:
+        fault = "a token was decoded without its draft, or after the last"
+        _require(logged.method is None and bool(tokens), fault)
         return Round(None, (), (Pass((), 0, tokens[0], restored=False),))
-    passes = _passes(number, logged, tokens)
-    if logged.called is None or logged.called.drafted != len(passes[0].read):
-        raise _misfit(number, f"no method drafted the {len(passes[0].read)} tokens that it read")
-    return Round(logged.called.method, _drafted(number, logged, passes[0].read), passes)
+    passes = _passes(logged, tokens)
+    read = passes[0].read
+    drafted = logged.method is not None and logged.drafted == len(read)
+    _require(drafted, f"no method drafted the {len(read)} tokens that it read")
+    return Round(logged.method, _guesses(logged, read), passes)
 
 
-def _drafted(number: int, logged: _Logged, read: Sequence[int]) -> tuple[Guess, ...]:
+def _guesses(logged: _LoggedRound, read: Sequence[int]) -> tuple[Guess, ...]:
     """Return the drafted tokens, which the first pass read, with their probabilities if logged.
 
-    A model that stops where it is unsure, or drafts beyond the end, has more candidates.
+    What is looked up has none, and DFlash's second version logs none. A model that stops where it
+    is unsure, or drafts beyond the end, has more candidates.
     """
-    assert logged.called is not None
-    method = logged.called.method
-    if not logged.candidates and (is_ngram(method) or method == Method.DFLASH):
+    method = logged.method
+    if not logged.candidates and method and (is_ngram(method) or method == Method.DFLASH):
         return tuple(Guess(token, None) for token in read)
     guesses = logged.candidates[: len(read)]
-    if [guess.token for guess in guesses] != list(read):
-        raise _misfit(number, "the tokens that it read are not the draft's likeliest")
-    return guesses
+    same = [guess.token for guess in guesses] == list(read)
+    _require(same, "the tokens that it read are not the draft's likeliest")
+    return tuple(guesses)
 
 
-def _passes(number: int, logged: _Logged, tokens: Sequence[int]) -> tuple[Pass, ...]:
+def _passes(logged: _LoggedRound, tokens: Sequence[int]) -> tuple[Pass, ...]:
     """Return the passes over a draft that gave the first of `tokens`."""
-    for begin, batch in zip(logged.begun, logged.read, strict=True):
-        if len(batch) != 1 + begin.width or batch[0] != begin.after:
-            raise _misfit(number, "it does not name the tokens that a pass read")
-    read = [batch[1:] for batch in logged.read]
-    _refuse_other_widths(number, logged.verifications, [len(one) for one in read])
-    last = logged.verifications[-1].accepted
-    if last >= len(tokens):
-        raise _misfit(number, "it gave more tokens than the answer holds")
-    own = [*(replayed[-1] for replayed in read[1:]), tokens[last]]
+    for one, verdict in zip(logged.passes, logged.verdicts, strict=True):
+        named = len(one.batch) == 1 + one.width and one.batch[0] == one.after
+        _require(named, "it does not name the tokens that a pass read")
+        undone_though_accepted = verdict.restored and verdict.accepted == one.width
+        _require(
+            verdict.drafted == one.width >= verdict.accepted and not undone_though_accepted,
+            f"{verdict.accepted} of {verdict.drafted} tokens were accepted, of {one.width} to read",
+        )
+    last = logged.verdicts[-1].accepted
+    _require(last < len(tokens), "it gave more tokens than the answer holds")
+    # A replay ends with the token that the target chose in the pass before.
+    own = [*(replay.batch[-1] for replay in logged.passes[1:]), tokens[last]]
     passes = tuple(
-        Pass(batch, one.accepted, chosen, one.restored)
-        for batch, one, chosen in zip(read, logged.verifications, own, strict=True)
+        Pass(tuple(one.batch[1:]), verdict.accepted, chosen, verdict.restored)
+        for one, verdict, chosen in zip(logged.passes, logged.verdicts, own, strict=True)
     )
-    _refuse_other_tokens(number, passes, tokens)
+    _refuse_other_tokens(passes, tokens[:last])
     return passes
 
 
-def _refuse_other_widths(
-    number: int, verifications: Sequence[Verification], widths: Sequence[int]
-) -> None:
-    """Check that each pass judged what it read, and each replay reads what the pass before gave."""
-    for one, width in zip(verifications, widths, strict=True):
-        undone_though_accepted = one.restored and one.accepted == width
-        if one.drafted != width or one.accepted > width or undone_though_accepted:
-            raise _misfit(
-                number, f"{one.accepted} of {one.drafted} tokens were accepted, of {width} to read"
-            )
-    for one, width in zip(verifications, widths[1:], strict=False):
-        if width != one.accepted + 1:
-            raise _misfit(number, f"a replay read {width} tokens after {one.accepted} accepted")
-
-
-def _refuse_other_tokens(number: int, passes: Sequence[Pass], tokens: Sequence[int]) -> None:
-    last = passes[-1]
-    if last.read[: last.accepted] != tuple(tokens[: last.accepted]):
-        raise _misfit(number, "the drafted tokens called accepted are not those of the answer")
+def _refuse_other_tokens(passes: Sequence[Pass], accepted: Sequence[int]) -> None:
+    """Check that each replay reads what the pass before gave, and that all give the answer."""
+    same = passes[-1].read[: len(accepted)] == tuple(accepted)
+    _require(same, "the drafted tokens called accepted are not those of the answer")
     for one, replay in pairwise(passes):
-        if replay.read[:-1] != one.read[: one.accepted]:
-            raise _misfit(number, "a replay read other tokens than those that were accepted")
+        width = len(replay.read)
+        _require(
+            width == one.accepted + 1, f"a replay read {width} tokens after {one.accepted} accepted"
+        )
+        same = replay.read[:-1] == one.read[: one.accepted]
+        _require(same, "a replay read other tokens than those that were accepted")
     for one in passes:
-        if one.own in one.read[one.accepted : one.accepted + 1]:
-            raise _misfit(number, "a drafted token called rejected is the one of the answer")
-
-
-def _misfit(number: int, what: str) -> MeasurementError:
-    return MeasurementError(f"the server's log contradicts its answer in round {number}: {what}")
+        rejected = one.own not in one.read[one.accepted : one.accepted + 1]
+        _require(rejected, "a drafted token called rejected is the one of the answer")

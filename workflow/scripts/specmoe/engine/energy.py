@@ -1,9 +1,7 @@
 """The energy that a machine used, from counters that it keeps itself; never an estimate.
 
-What computes decides which counters are needed: the processors' packages for the CPU (RAPL), the
-GPUs for CUDA (NVML), the chip for a Mac (zeus-apple-silicon, if it is installed). If one of them
-cannot be read, nothing is known. The readers of NVML and of Macs were tested on stand-ins, never
-with a GPU or on a Mac.
+RAPL for the CPU, NVML for CUDA, zeus-apple-silicon for a Mac; the last two were tested on stand-ins
+only. If a counter that what computes needs cannot be read, nothing is known.
 """
 
 import ctypes
@@ -54,6 +52,7 @@ class Meter(NamedTuple):
 
     source: str  # in words
     counters: tuple[Counter, ...]
+    idle_w: float | None = None  # what they showed while a block's servers were loaded and idle
 
     def read(self) -> Reading:
         """Return the counters now; one that cannot be read any more is None."""
@@ -70,25 +69,6 @@ class Meter(NamedTuple):
         return sum(known) if len(known) == len(used) else None
 
 
-class Energy(NamedTuple):
-    """What a row says about energy, under the names of its columns; None is unknown."""
-
-    energy_j: float | None = None
-    idle_w: float | None = None  # of the block's servers, loaded and idle
-    energy_source: str | None = None
-
-
-class Metered(NamedTuple):
-    """A meter, and the power it showed while a block's servers were idle."""
-
-    meter: Meter
-    idle_w: float | None
-
-    def since(self, before: Reading) -> Energy:
-        """Return what was used since a reading."""
-        return Energy(self.meter.used_j(before, self.meter.read()), self.idle_w, self.meter.source)
-
-
 class Search(NamedTuple):
     """The meter of a machine, if it has one, and words for a user about it."""
 
@@ -103,27 +83,36 @@ def find_meter(
 
     `gpus` are the engine's CUDA_VISIBLE_DEVICES, empty for all.
     """
+    more = ""
     try:
         if platform.system() == "Darwin":
-            return _found("the chip's own counters, by zeus-apple-silicon", apple_counters())
-        if backend == Backend.CPU:
-            return _found("RAPL", rapl_counters(powercap))
-        if backend == Backend.CUDA:
-            return _of_cuda(gpus, powercap, nvml)
+            source, counters = "the chip's own counters, by zeus-apple-silicon", apple_counters()
+        elif backend == Backend.CPU:
+            source, counters = "RAPL", rapl_counters(powercap)
+        elif backend == Backend.CUDA:
+            source, counters = "NVML", nvml_counters(gpus, nvml)
+            try:
+                source, counters = "NVML and RAPL", (*counters, *rapl_counters(powercap))
+            except UnreadableError as error:
+                more = f"; without the processors: {error}"
+        else:
+            raise UnreadableError(f"no counter of a GPU by backend {backend} is known")
     except UnreadableError as error:
         return Search(None, f"not measured: {error}")
-    return Search(None, f"not measured: no counter of a GPU by backend {backend} is known")
+    names = ", ".join(one.name for one in counters)
+    return Search(Meter(source, counters), f"{source} ({names}){more}")
 
 
-def measure_idle(meter: Meter) -> Metered:
+def measure_idle(meter: Meter) -> Meter:
     """Return a meter with the power that it shows now, while nothing runs; it takes 3 seconds."""
     time.sleep(SETTLE_S)
     before = meter.read()
     time.sleep(IDLE_S)
     after = meter.read()
     used_j = meter.used_j(before, after)
-    elapsed_s = after.clock_s - before.clock_s
-    return Metered(meter, None if used_j is None else used_j / elapsed_s)
+    return meter._replace(
+        idle_w=None if used_j is None else used_j / (after.clock_s - before.clock_s)
+    )
 
 
 def increase(
@@ -157,13 +146,8 @@ def rapl_counters(powercap: Path) -> tuple[Counter, ...]:
     counters = []
     for zone in packages:
         most = text_of(zone / "max_energy_range_uj")
-        counters.append(
-            Counter(
-                zone.name,
-                partial(_microjoules, zone / "energy_uj"),
-                int(most) / 1e6 if most.isdecimal() else None,
-            )
-        )
+        range_j = int(most) / 1e6 if most.isdecimal() else None
+        counters.append(Counter(zone.name, partial(_microjoules, zone / "energy_uj"), range_j))
     return _readable(counters)
 
 
@@ -211,21 +195,6 @@ def apple_counters() -> tuple[Counter, ...]:
     return _readable([Counter(part, partial(read, part)) for part in parts])
 
 
-def _of_cuda(gpus: str, powercap: Path, nvml: str) -> Search:
-    """Return the meter of GPUs, with that of the processors where both can be read."""
-    counters = nvml_counters(gpus, nvml)
-    try:
-        return _found("NVML and RAPL", (*counters, *rapl_counters(powercap)))
-    except UnreadableError as error:
-        found = _found("NVML", counters)
-        return found._replace(words=f"{found.words}; without the processors: {error}")
-
-
-def _found(source: str, counters: tuple[Counter, ...]) -> Search:
-    names = ", ".join(one.name for one in counters)
-    return Search(Meter(source, counters), f"{source} ({names})")
-
-
 def _readable(counters: list[Counter]) -> tuple[Counter, ...]:
     """Return counters, each of which was read once; raises UnreadableError."""
     for one in counters:
@@ -252,12 +221,13 @@ def _microjoules(file: Path) -> float:
 
 def _millijoules(nvml: ctypes.CDLL, gpu: str) -> float:
     handle, energy = ctypes.c_void_p(), ctypes.c_ulonglong()
-    if gpu.isdecimal():
-        by_index = "nvmlDeviceGetHandleByIndex_v2"
-        _call(nvml, by_index, ctypes.c_uint(int(gpu)), ctypes.byref(handle))
-    else:
-        by_id = "nvmlDeviceGetHandleByUUID"
-        _call(nvml, by_id, ctypes.c_char_p(gpu.encode()), ctypes.byref(handle))
+    by_index = gpu.isdecimal()
+    _call(
+        nvml,
+        "nvmlDeviceGetHandleByIndex_v2" if by_index else "nvmlDeviceGetHandleByUUID",
+        ctypes.c_uint(int(gpu)) if by_index else ctypes.c_char_p(gpu.encode()),
+        ctypes.byref(handle),
+    )
     _call(nvml, "nvmlDeviceGetTotalEnergyConsumption", handle, ctypes.byref(energy))
     return energy.value / 1000
 

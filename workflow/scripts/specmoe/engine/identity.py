@@ -1,10 +1,7 @@
 """The id of an engine: its name, its backend and a digest of its config entry and files.
 
-Two configurations may give two engines one name. The engines have different ids and folders, so a
-campaign measured with one does not become stale because of the other.
-
-The Snakefile needs the ids whenever it is parsed, so digests of an engine's files are kept in a
-file.
+Two configurations may give two engines one name. The Snakefile needs the ids whenever it is parsed,
+so digests of an engine's files are kept in a file.
 """
 
 import hashlib

@@ -108,25 +108,26 @@ def job_of(args: Namespace, draft: Path | None = None) -> Job:
     )
 
 
-def _backend(engine: Path) -> Backend:
-    with named_if_damaged(engine):
-        return Backend(read_record(engine)["backend"])
-
-
 def provenance(engine: Path, target_card: Path, draft_card: Path | None) -> dict[str, Any]:
     """Return the engine and the digests of the models that made a record, for the record."""
-    with named_if_damaged(engine):
-        made_by = read_record(engine)
-        built = {
-            "engine": made_by["id"],
-            "engine_commit": made_by["commit"],
-            "backend": made_by["backend"],
-        }
     return {
-        **built,
-        "target_sha256": _digest_on(target_card),
-        "draft_sha256": _digest_on(draft_card) if draft_card else None,
+        "engine": _fact(engine, "id"),
+        "engine_commit": _fact(engine, "commit"),
+        "backend": _fact(engine, "backend"),
+        "target_sha256": _fact(target_card, "sha256"),
+        "draft_sha256": _fact(draft_card, "sha256") if draft_card else None,
     }
+
+
+def _backend(engine: Path) -> Backend:
+    with named_if_damaged(engine):
+        return Backend(_fact(engine, "backend"))
+
+
+def _fact(description: Path, key: str) -> Any:
+    """Return what the description of an engine or a model says; measuring needs little of it."""
+    with named_if_damaged(description):
+        return read_record(description)[key]
 
 
 def refuse_without_template(card: Path, model: str) -> None:
@@ -141,13 +142,6 @@ def refuse_without_template(card: Path, model: str) -> None:
             f"model {model} has no chat template; give its workload template: raw, or name a file"
             " of the model that has one"
         )
-
-
-def _digest_on(card: Path) -> str:
-    """Return the digest of a model that its card has; measuring needs nothing else of it."""
-    with named_if_damaged(card):
-        digest: str = read_record(card)["sha256"]
-    return digest
 
 
 @contextmanager

@@ -1,7 +1,6 @@
 """The counters of a machine and of a server's process, and the clocks and heat of the machine.
 
-A value that a system does not report is None. What is read of GPUs and of macOS was tested only on
-text that we wrote after their manuals, never with a GPU or on a Mac.
+A value that a system does not report is None. GPUs and macOS were tested on written texts only.
 """
 
 import os

@@ -1,8 +1,7 @@
 """One measurement at a time on a machine, whichever user or campaign started it.
 
-The lock is a file in a folder that all users of the machine write to, whatever their TMPDIR:
-service managers and batch systems give jobs a temporary folder of their own. Other users may own
-the file or have put something else in its place, so it is opened with care and for reading only.
+Jobs may have a TMPDIR of their own, so the lock is a file in a folder that all users write to.
+Others may own it or have put something else in its place: it is opened with care, for reading only.
 """
 
 import fcntl
@@ -33,12 +32,21 @@ def alone() -> Iterator[None]:
     The kernel frees the lock when the process ends, however it ends. Raises MeasurementError if
     something other than a lock file is in its place.
     """
-    path = lock_path()
-    descriptor = _locked(path)
-    try:
-        yield
-    finally:
-        os.close(descriptor)
+    path, said = lock_path(), False
+    while True:
+        with _opened(path) as descriptor:
+            free = _lock(descriptor)
+            # A file that was deleted while we waited for it locks nobody out.
+            if free and _is_there(descriptor, path):
+                yield
+                return
+        if not free:
+            if not said:
+                _logger.info(
+                    "waiting for another measurement on this machine to end (%s is locked)", path
+                )
+            said = True
+            time.sleep(POLL_S)
 
 
 def lock_path() -> Path:
@@ -55,30 +63,17 @@ def _anyone_writes(folder: Path) -> bool:
     return False
 
 
-def _locked(path: Path) -> int:
-    """Return a descriptor of the file that holds its lock."""
-    told = False
-    while True:
-        descriptor = _open(path)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_there(descriptor, path):
-                return descriptor
-        except BlockingIOError:
-            if not told:
-                _logger.info(
-                    "waiting for another measurement on this machine to end (%s is locked)", path
-                )
-            told = True
-            time.sleep(POLL_S)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        os.close(descriptor)
+def _lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
-def _open(path: Path) -> int:
-    """Return a descriptor of the lock file, made if it is missing."""
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """Open the lock file, made if it is missing."""
     try:
         descriptor = _open_or_make(path)
     except OSError as error:
@@ -86,12 +81,14 @@ def _open(path: Path) -> int:
             f"{path} cannot be opened as the lock of measurements ({error.strerror}); its owner or"
             " an administrator must delete it"
         ) from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise MeasurementError(
+                f"{path} should be the lock of measurements and is no regular file; delete it"
+            )
+        yield descriptor
+    finally:
         os.close(descriptor)
-        raise MeasurementError(
-            f"{path} should be the lock of measurements and is no regular file; delete it"
-        )
-    return descriptor
 
 
 def _open_or_make(path: Path) -> int:

@@ -1,18 +1,12 @@
 """A file of n-grams that the engine drafts from: the datastore of retrieval (REST).
 
-llama-lookup-create counts which token follows each pair of tokens in a text, and llama-server reads
-the counts with `--lookup-cache-static`. The file has token ids and no vocabulary, so it serves the
-models of one vocabulary alone.
-
-Sources: llama.cpp, examples/lookup/lookup-create.cpp and common/ngram-cache.cpp.
+It counts which token follows each pair of tokens in a text, by ids, so it serves the models of one
+vocabulary (llama.cpp, examples/lookup/lookup-create.cpp and common/ngram-cache.cpp).
 """
 
 import os
 import subprocess
-from dataclasses import dataclass
 from pathlib import Path
-
-from pydantic import ConfigDict, TypeAdapter
 
 from specmoe.config.environment import engine_environment
 from specmoe.engine.binaries import NGRAM_MAKER
@@ -22,18 +16,6 @@ from specmoe.models.card import ModelCard
 
 # The text is tokenized, not read by the network, so any context is long enough.
 _CONTEXT = 64
-
-
-@dataclass(frozen=True)
-class NgramCard:
-    """What a file of n-grams is, as far as a measurement depends on it."""
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
-
-    kind: str
-    size_bytes: int
-    sha256: str
-    vocabulary_sha256: str | None  # of the models that it can draft for, as on their cards
 
 
 def make_ngram_cache(binaries: Path, tokenizer: Path, text: Path, out: Path, log: Path) -> None:
@@ -67,13 +49,14 @@ def make_ngram_cache(binaries: Path, tokenizer: Path, text: Path, out: Path, log
             raise ModelError(f"{text}: fewer than three tokens, so it has no n-grams; see {log}")
 
 
-def describe_ngram_cache(file: Path, tokenizer: ModelCard) -> NgramCard:
-    """Return the card of a file of n-grams, given that of the model it was made with."""
-    return NgramCard(
-        "ngram_cache", file.stat().st_size, sha256_of(file), tokenizer.vocabulary_sha256
-    )
+def describe_ngram_cache(file: Path, tokenizer: ModelCard) -> dict[str, str | int | None]:
+    """Return the card of a file of n-grams, given that of the model it was made with.
 
-
-def save_ngram_card(card: NgramCard, path: Path) -> None:
-    """Write a card of a file of n-grams."""
-    path.write_bytes(TypeAdapter(NgramCard).dump_json(card, indent=1) + b"\n")
+    It can draft for models of the same vocabulary.
+    """
+    return {
+        "kind": "ngram_cache",
+        "size_bytes": file.stat().st_size,
+        "sha256": sha256_of(file),
+        "vocabulary_sha256": tokenizer.vocabulary_sha256,
+    }

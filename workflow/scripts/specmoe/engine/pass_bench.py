@@ -7,11 +7,13 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, median
 from typing import NamedTuple
 
+from specmoe.config.timed_passes import TimedPasses
+from specmoe.engine.machine_id import physical_cores
 from specmoe.engine.process import run_build_tool
 from specmoe.errors import EngineError
 from specmoe.files import engine_path
@@ -58,28 +60,21 @@ def build_pass_bench(engine: Path, output: int) -> None:
 
 
 def pass_bench_command(
-    program: Path,
-    model: Path,
-    text: Path,
-    *,
-    widths: Iterable[int],
-    outputs: Iterable[str],
-    samples: int,
-    depth: int,
-    threads: int,
-    gpu_layers: int,
-    sequences: str = "one",
+    program: Path, model: Path, root: Path, passes: TimedPasses, sequences: str = "one"
 ) -> list[str]:
-    """Return the program's command line; with sequences `each`, every token has its own."""
+    """Return the program's command line; with sequences `each`, every token has its own.
+
+    The text of the passes is relative to `root`.
+    """
     options = {
         "model": engine_path(model),
-        "text": text,
-        "widths": ",".join(map(str, widths)),
-        "outputs": ",".join(outputs),
-        "samples": samples,
-        "depth": depth,
-        "threads": threads,
-        "gpu-layers": gpu_layers,
+        "text": root / passes.text,
+        "widths": ",".join(map(str, passes.widths)),
+        "outputs": ",".join(passes.outputs),
+        "samples": passes.samples,
+        "depth": passes.depth,
+        "threads": passes.threads or physical_cores(),
+        "gpu-layers": passes.gpu_layers,
         "sequences": sequences,
     }
     words = [(f"--{name}", str(value)) for name, value in options.items()]

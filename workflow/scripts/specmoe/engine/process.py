@@ -109,11 +109,8 @@ def run_build_tool(command: list[str], output: int, fault: str, progress: str = 
 
 def share_done(line: str) -> float | None:
     """Return the share of a build done, from Ninja's `[3/216] ...` or Make's `[ 12%] ...`."""
-    if match := re.match(r"\[(\d+)/(\d+)\]", line):
-        return int(match[1]) / int(match[2])
-    if match := re.match(r"\[ *(\d+)%\]", line):
-        return int(match[1]) / 100
-    return None
+    match = re.match(r"\[ *(\d+)(?:/(\d+)|%)\]", line)
+    return int(match[1]) / int(match[2] or 100) if match else None
 
 
 def count_decode_failures(log: str) -> int:

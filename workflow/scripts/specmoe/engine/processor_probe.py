@@ -1,8 +1,7 @@
 """Whether the processor runs the instructions that a build of llama.cpp would use.
 
 Some virtual machines list instruction sets that they trap. A build for those takes many minutes and
-gives an engine that crashes; a probe of a few lines, compiled with the same flags, crashes within a
-second.
+crashes; a probe of a few lines, compiled with the same flags, crashes within a second.
 """
 
 import os
@@ -13,9 +12,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping
-from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
 
 from specmoe.config.environment import build_environment
 
@@ -43,37 +40,22 @@ _X86_SETS = {
 }
 
 
-class Outcome(StrEnum):
-    """How the probe ended."""
-
-    RAN = "ran"
-    TRAPPED = "trapped"
-    UNKNOWN = "unknown"  # it did not compile, or ended for another reason
-
-
-class ProbeResult(NamedTuple):
-    """How the probe ended, and the signal's name if the processor trapped it."""
-
-    outcome: Outcome
-    signal: str = ""
-
-
-def probe_processor(definitions: Mapping[str, str], folder: Path, output: int) -> ProbeResult:
+def probe_processor(definitions: Mapping[str, str], folder: Path, output: int) -> str | None:
     """Compile the probe with the flags that CMake's definitions give, and run it.
 
-    Both happen in a temporary folder in `folder`; the file `output` receives what they print.
+    Returns the name of the signal by which the processor traps it, empty if it ran; None if it did
+    not compile, or ended for another reason. Both happen in a temporary folder in `folder`; the
+    file `output` receives what they print.
     """
     with tempfile.TemporaryDirectory(prefix="probe-", dir=folder) as scratch:
         program = Path(scratch, "probe").absolute()
         command = [*compiler_command(definitions), *compiler_flags(definitions)]
         if _run([*command, str(PROBE), "-o", str(program)], scratch, output) != 0:
-            return ProbeResult(Outcome.UNKNOWN)
+            return None
         code = _run([str(program)], scratch, output)
-    if code == 0:
-        return ProbeResult(Outcome.RAN)
     if code is not None and -code in _TRAPS:
-        return ProbeResult(Outcome.TRAPPED, signal.Signals(-code).name)
-    return ProbeResult(Outcome.UNKNOWN)
+        return signal.Signals(-code).name
+    return "" if code == 0 else None
 
 
 def compiler_command(definitions: Mapping[str, str]) -> list[str]:
@@ -82,10 +64,8 @@ def compiler_command(definitions: Mapping[str, str]) -> list[str]:
         return [definitions["CMAKE_CXX_COMPILER"]]
     if os.environ.get("CXX"):
         return shlex.split(os.environ["CXX"])
-    for name in _COMPILERS:
-        if found := shutil.which(name):
-            return [found]
-    return []
+    found = next(filter(None, map(shutil.which, _COMPILERS)), None)
+    return [found] if found else []
 
 
 def compiler_flags(definitions: Mapping[str, str], machine: str | None = None) -> list[str]:
@@ -95,17 +75,13 @@ def compiler_flags(definitions: Mapping[str, str], machine: str | None = None) -
     """
     flags = shlex.split(definitions.get("CMAKE_CXX_FLAGS", ""))
     is_x86 = (machine or platform.machine()).lower() in _X86
-    if _is_on(definitions.get("GGML_NATIVE", "ON")):
+    if definitions.get("GGML_NATIVE", "ON").upper() not in _OFF:
         return [*flags, "-march=native" if is_x86 else "-mcpu=native"]
     if is_x86:
         for name, (default, turned_on) in _X86_SETS.items():
-            if _is_on(definitions.get(name, default)):
+            if definitions.get(name, default).upper() not in _OFF:
                 flags += turned_on.split()
     return flags
-
-
-def _is_on(value: str) -> bool:
-    return value.upper() not in _OFF
 
 
 def _run(command: list[str], folder: str, output: int) -> int | None:

@@ -1,11 +1,16 @@
-"""The test of an engine on a machine: a small quantized model must load and generate."""
+"""The test of an engine on a machine: a small quantized model must load and generate.
 
+Built for another processor, an engine may crash, so its folder notes the machines it was tested on.
+"""
+
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from specmoe.config.backend import Backend
 from specmoe.config.synthetic_recipe import Recipe
+from specmoe.engine.machine_id import host_id, processor_name
 from specmoe.engine.server import Server, server_command
 from specmoe.errors import EngineError, MeasurementError
 from specmoe.models.converter import quantize
@@ -29,6 +34,7 @@ SELF_TEST_RECIPE = Recipe(
 SELF_TEST_TYPE = "Q4_K_M"
 SELF_TEST_TOKENS = 8
 SELF_TEST_S = 60.0  # limit of its start, and of its one request
+_TESTED = "tested"  # folder of notes in an engine's folder
 
 
 def self_test(
@@ -63,3 +69,37 @@ def self_test(
             raise EngineError(f"the engine fails its self-test: {error}") from error
     if len(answer["tokens"]) != SELF_TEST_TOKENS:
         raise EngineError(f"the engine fails its self-test: it generated {answer['tokens']}")
+
+
+def mark_tested(engine: Path) -> None:
+    """Note in an engine's folder that it passed its self-test on this machine."""
+    _mark(engine).parent.mkdir(exist_ok=True)
+    _mark(engine).touch()
+
+
+def forget_tests(engine: Path) -> None:
+    """Remove the notes of an engine that is built again."""
+    shutil.rmtree(engine / _TESTED, ignore_errors=True)
+
+
+def require_tested(engine: Path, backend: Backend, environment: Mapping[str, str]) -> None:
+    """Test an engine on this machine, unless it was. Raises EngineError if it does not run here.
+
+    `engine` is its folder, `environment` is `measurement.environment`.
+    """
+    if _mark(engine).exists():
+        return
+    _mark(engine).parent.mkdir(exist_ok=True)
+    try:
+        self_test(engine / "bin", backend, _mark(engine).with_suffix(".log"), environment)
+    except EngineError as error:
+        raise EngineError(
+            f"engine {engine.name} was built on another machine and does not run on this one"
+            f" ({processor_name()}, {host_id()}); measure with campaign.engine: portable, which"
+            f" fits every processor, or build the engine here in a folder of its own: {error}"
+        ) from error
+    mark_tested(engine)
+
+
+def _mark(engine: Path) -> Path:
+    return engine / _TESTED / f"{host_id()}.ok"

@@ -6,9 +6,9 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Required, Self, TypedDict, TypeVar, Unpack
 
 import httpx
 import psutil
@@ -23,6 +23,7 @@ from specmoe.engine.answers import (
     SLOTS,
     TEMPLATED,
     TOKENIZED,
+    Completion,
     read_answer,
     read_counters,
     refuse_impossible_times,
@@ -50,6 +51,19 @@ _LAST_OF_CONNECTION = {"Connection": "close"}
 _LONGEST_SOCKET = 100  # bytes of its path; macOS takes 103, Linux 107
 # llama.cpp, src/llama-kv-cache.cpp; a model without attention has no such line.
 _CACHE_TYPES = re.compile(r"llama_kv_cache: size = .*\bK \((\w+)\).*\bV \((\w+)\)")
+
+
+T = TypeVar("T")
+
+
+class Asked(TypedDict, total=False):
+    """What `/completion` is asked for after a prompt, streamed or not."""
+
+    n_predict: Required[int]
+    temperature: Required[float]
+    seed: Required[int]
+    until_end: bool  # whether the target may end its text before
+    slot: int | None  # None: any
 
 
 class Settings(NamedTuple):
@@ -90,27 +104,18 @@ def server_command(
     return [*command, *computing, *extra_args, *speculation]
 
 
-def _completion(
-    prompt: list[int],
-    n_predict: int,
-    temperature: float,
-    seed: int,
-    *,
-    until_end: bool,
-    slot: int | None,
-) -> dict[str, Any]:
-    """Return what `/completion` is asked for, streamed or not; without `slot` of any slot."""
-    greedy = {"top_k": 1} if temperature == 0 else {}
-    of_slot = {} if slot is None else {"id_slot": slot}
+def _completion(prompt: list[int], asked: Asked) -> dict[str, Any]:
+    """Return the body of a request to `/completion`."""
+    slot = asked.get("slot")
     return {
         "prompt": prompt,
-        "n_predict": n_predict,
-        "temperature": temperature,
-        "seed": seed,
-        "ignore_eos": not until_end,
+        "n_predict": asked["n_predict"],
+        "temperature": asked["temperature"],
+        "seed": asked["seed"],
+        "ignore_eos": not asked.get("until_end", False),
         "return_tokens": True,
-        **of_slot,
-        **greedy,
+        **({} if slot is None else {"id_slot": slot}),
+        **({"top_k": 1} if asked["temperature"] == 0 else {}),
     }
 
 
@@ -185,7 +190,7 @@ class Server:
         Mapped weights, which processes share, do not count. None where the system does not say.
         """
         try:
-            memory = self._own_process().memory_info()
+            memory = psutil.Process(self.pid).memory_info()
         except psutil.NoSuchProcess as error:
             raise self._fault_of_end() from error
         # Linux alone tells apart what is mapped from files.
@@ -194,10 +199,6 @@ class Server:
     @property
     def pid(self) -> int:
         """The id of the running server's own process, a child of its guard."""
-        return int(self._own_process().pid)
-
-    def _own_process(self) -> psutil.Process:
-        """Return the running server's process, a child of its guard."""
         assert self._process is not None
         try:
             [server] = psutil.Process(self._process.pid).children()
@@ -205,7 +206,7 @@ class Server:
                 raise psutil.ZombieProcess(server.pid)
         except (psutil.NoSuchProcess, ValueError) as error:
             raise self._fault_of_end() from error
-        return server
+        return int(server.pid)
 
     def _fault_of_end(self) -> MeasurementError:
         """Return the error of a server that is no longer there, with the cause if it is known."""
@@ -217,7 +218,9 @@ class Server:
         if self._process is None:
             return
         assert self._process.stdin is not None
-        peak = self._living_peak_bytes()
+        peak = None
+        with suppress(MeasurementError):  # it has ended
+            peak = living_peak_bytes(self.pid)
         self._process.stdin.close()
         at_end = wait_and_measure(self._process)
         # What Linux tells at the end is never below the peak of the process that started it.
@@ -226,22 +229,13 @@ class Server:
         self._client.close()
         self._folder.cleanup()
 
-    def _living_peak_bytes(self) -> int | None:
-        try:
-            return living_peak_bytes(self.pid)
-        except MeasurementError:
-            return None
-
     def tokenize(self, text: str) -> list[int]:
         """Return the token ids of `text` in the target's vocabulary."""
-        asked = {"content": text, "add_special": True}
-        ids: list[int] = self._ask("/tokenize", TOKENIZED, asked)["tokens"]
-        return ids
+        return self._ask("/tokenize", TOKENIZED, {"content": text, "add_special": True})["tokens"]
 
     def detokenize(self, ids: list[int]) -> str:
         """Return the text of token ids."""
-        text: str = self._ask("/detokenize", DETOKENIZED, {"tokens": ids})["content"]
-        return text
+        return self._ask("/detokenize", DETOKENIZED, {"tokens": ids})["content"]
 
     def apply_template(self, messages: Sequence[Mapping[str, Any]], thinking: bool | None) -> str:
         """Return a chat as the target's own template writes it, up to where the answer starts.
@@ -252,26 +246,21 @@ class Server:
         asked: dict[str, Any] = {"messages": list(messages)}
         if thinking is not None:
             asked["chat_template_kwargs"] = {"enable_thinking": thinking}
-        text: str = self._ask("/apply-template", TEMPLATED, asked)["prompt"]
-        return text
+        return self._ask("/apply-template", TEMPLATED, asked)["prompt"]
 
     def complete(
         self,
         prompt: list[int],
         *,
-        n_predict: int,
-        temperature: float,
-        seed: int,
         n_probs: int = 0,
         reuse: bool = False,
-        until_end: bool = False,
-        slot: int | None = None,
         chosen: int | None = None,
+        **asked: Unpack[Asked],
     ) -> dict[str, Any]:
         """Generate exactly `n_predict` tokens after `prompt` and return the server's answer.
 
-        `until_end` lets the target end its text before: the answer's last token is then the one
-        that ends it, and its `stop_type` is `eos`. Otherwise such tokens are never sampled.
+        With `until_end` its last token may be the one that ends the target's text, and its
+        `stop_type` is then `eos`. Otherwise such tokens are never sampled.
 
         The answer has the `n_probs` most probable candidates for each token, by the model alone
         whatever the sampling: `completion_probabilities[i].top_logprobs`, best first. With `reuse`
@@ -281,40 +270,30 @@ class Server:
         Raises MeasurementError for an answer without tokens and times, or with times that are
         longer than the request took.
         """
-        asked = _completion(prompt, n_predict, temperature, seed, until_end=until_end, slot=slot)
-        asked |= {"cache_prompt": reuse, "n_probs": n_probs}
+        body = _completion(prompt, asked) | {"cache_prompt": reuse, "n_probs": n_probs}
         if chosen is not None:
-            asked["logit_bias"] = [[chosen, _CERTAIN]]
+            body["logit_bias"] = [[chosen, _CERTAIN]]
         clock = time.perf_counter()
-        answer: dict[str, Any] = self._ask("/completion", COMPLETION, asked)
+        answer: Completion = self._ask("/completion", COMPLETION, body)
         with self._refused("/completion"):
             refuse_impossible_times(answer, (time.perf_counter() - clock) * 1000)
-        return answer
+        return dict(answer)
 
-    def stream(
-        self,
-        prompt: list[int],
-        *,
-        n_predict: int,
-        temperature: float,
-        seed: int,
-        until_end: bool = False,
-        slot: int | None = None,
-    ) -> Generator[Piece, None, None]:
+    def stream(self, prompt: list[int], **asked: Unpack[Asked]) -> Generator[Piece, None, None]:
         """Generate as `complete` does, and return the answer piece by piece as it arrives.
 
         Closing the iterator closes the connection, and the server gives the request up. Several
         threads may stream from one server. Raises MeasurementError as `complete` does.
         """
-        asked = _completion(prompt, n_predict, temperature, seed, until_end=until_end, slot=slot)
-        asked |= {"cache_prompt": False, "stream": True, "timings_per_token": True}
+        body = _completion(prompt, asked)
+        body |= {"cache_prompt": False, "stream": True, "timings_per_token": True}
         clock = time.perf_counter()
-        chunks = self._chunks("POST", "/completion", json=asked, headers=_LAST_OF_CONNECTION)
+        chunks = self._chunks("POST", "/completion", json=body, headers=_LAST_OF_CONNECTION)
         with closing(chunks), self._refused("/completion"):
             timed = ((chunk, (time.perf_counter() - clock) * 1000) for chunk in chunks)
-            yield from read_pieces(timed, n_predict)
+            yield from read_pieces(timed, asked["n_predict"])
 
-    def complete_streamed(self, prompt: list[int], **asked: Any) -> dict[str, Any]:
+    def complete_streamed(self, prompt: list[int], **asked: Unpack[Asked]) -> dict[str, Any]:
         """Return the answer that `stream` gives in pieces, with the time of each token.
 
         The answer is that of `complete`, with `token_ms` and `arrived_ms`, see
@@ -325,21 +304,19 @@ class Server:
 
     def metrics(self) -> dict[str, float]:
         """Return the server's counters by name, see `answers.read_counters`."""
-        body = self._request("GET", "/metrics")
         with self._refused("/metrics"):
-            return read_counters(body.decode())
+            return read_counters(b"".join(self._chunks("GET", "/metrics")).decode())
 
     def settings(self) -> Settings:
         """Return the settings that the server reports over its socket and in its log."""
-        slots: list[dict[str, Any]] = self._ask("/slots", SLOTS)
-        properties: dict[str, Any] = self._ask("/props", PROPERTIES)
+        slots = self._ask("/slots", SLOTS)
         found = _CACHE_TYPES.findall(self.log_text())
         return Settings(
             slots=len(slots),
             context=slots[0]["n_ctx"],
             speculative=slots[0]["speculative"],
             cache_types=tuple(sorted({kind for kinds in found for kind in kinds})),
-            build=properties.get("build_info", "unknown"),
+            build=self._ask("/props", PROPERTIES).get("build_info", "unknown"),
         )
 
     def fault(self, reason: str) -> MeasurementError:
@@ -376,9 +353,9 @@ class Server:
             " (measurement.start_limit_s)"
         )
 
-    def _ask(self, path: str, kind: TypeAdapter[Any], body: dict[str, Any] | None = None) -> Any:
+    def _ask(self, path: str, kind: TypeAdapter[T], body: dict[str, Any] | None = None) -> T:
         """Return the answer to a request, which must be of a kind; with `body` it is a POST."""
-        answer = self._request("POST" if body else "GET", path, json=body)
+        answer = b"".join(self._chunks("POST" if body else "GET", path, json=body))
         with self._refused(path):
             return read_answer(answer, kind)
 
@@ -389,10 +366,6 @@ class Server:
             yield
         except ValueError as error:
             raise self.fault(f"llama-server answered {path} with {error}") from error
-
-    def _request(self, method: str, path: str, **kwargs: Any) -> bytes:
-        """Return the body of an answer, which must come as a whole within the time limit."""
-        return b"".join(self._chunks(method, path, **kwargs))
 
     def _chunks(self, method: str, path: str, **kwargs: Any) -> Generator[bytes, None, None]:
         """Return the body of an answer as it comes, all of it within the time limit."""

@@ -1,31 +1,28 @@
 """The log lines about speculation that llama-server writes with LLAMA_TRACE=1.
 
-A hybrid target cannot undo part of a verification. When it rejects some drafted tokens, the server
-restores the state from before the round and decodes the accepted tokens again, a *replay*. A replay
-is a smaller batch than the verification it repeats, so a near tie may fall the other way; the
-replay is then rejected in part and replayed once more.
-
-Source of the lines: llama.cpp, tools/server/server-context.cpp, "accepted %2zu/%2zu draft tokens",
-and common/speculative.cpp, "statistics", written after every request by each type of `--spec-type`:
-counts summed since the server started, and as "dur(b,g,a)" the milliseconds of beginning requests,
-generating drafts, and accepting.
+A hybrid target cannot undo part of a verification: it is restored and decodes the accepted tokens
+again, a *replay*. A near tie may fall the other way in this smaller batch; it is replayed again.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import astuple, dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any, NamedTuple
 
+# llama.cpp, tools/server/server-context.cpp, "accepted %2zu/%2zu draft tokens".
 _LINE = re.compile(r"\| accepted +(\d+)/ *(\d+) draft tokens( \(restore checkpoint\))?")
+# common/speculative.cpp, written after every request by each type of `--spec-type`: sums since the
+# server started; "dur(b,g,a)" has the ms of beginning requests, generating drafts and accepting.
 _STATISTICS = re.compile(
     r"statistics +([\w-]+): .*#gen drafts = +(\d+), .*#gen tokens = +(\d+), #acc tokens = +(\d+)"
     r".*dur\(b,g,a\) = [\d.]+, ([\d.]+), "
 )
 
-# The lines of a slot: which one it is, and that it begins with a request ("processing task").
-_SLOT = re.compile(r"\bid +(\d+) \| task ")
+# A slot begins with a request; each line of a verification names its slot.
 _TASK = re.compile(r"\bid +(\d+) \| task \d+ \| processing task")
+_SLOT = re.compile(r"\bid +(\d+) \| task ")
 
 # A line of an error, after its time, or of a command line that is refused.
 _FIRST_ERROR = re.compile(r"^(?:\d[\d.]* E +|(?=error))(.+)$", re.MULTILINE)
@@ -38,8 +35,7 @@ _REASONS = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Verification:
+class Verification(NamedTuple):
     """One pass of the target over drafted tokens; a `restored` one was undone and replayed."""
 
     accepted: int
@@ -47,8 +43,7 @@ class Verification:
     restored: bool
 
 
-@dataclass(frozen=True)
-class TypeCounts:
+class TypeCounts(NamedTuple):
     """What one type of drafting did in a request."""
 
     type: str  # as `--spec-type` has it
@@ -68,7 +63,7 @@ class Request:
 
 def read_requests(log: str) -> list[Request]:
     """Return what the log of a server that speculates says of each request, in order."""
-    since_start: dict[str, TypeCounts] = {}
+    since_start: dict[str, tuple[Any, ...]] = {}
     requests = [Request()]
     for line in log.splitlines():
         if verification := read_verification(line):
@@ -77,10 +72,13 @@ def read_requests(log: str) -> list[Request]:
             requests[-1].verifications.append(verification)
         elif found := _STATISTICS.search(line):
             kind, drafts, drafted, accepted, ms = found.groups()
-            now = TypeCounts(kind, int(drafts), int(drafted), int(accepted), float(ms))
+            now = (int(drafts), int(drafted), int(accepted), float(ms))
             if kind in {one.type for one in requests[-1].counts}:
                 requests.append(Request())
-            requests[-1].counts.append(_since(since_start.get(kind), now))
+            before = since_start.get(kind, (0, 0, 0, 0.0))
+            # Sums since the server started.
+            own = [end - start for start, end in zip(before, now, strict=True)]
+            requests[-1].counts.append(TypeCounts(kind, *own))
             since_start[kind] = now
     return requests if requests[-1].counts else requests[:-1]
 
@@ -96,14 +94,10 @@ def read_slots(log: str) -> dict[int, list[Request]]:
         if found := _TASK.search(line):
             slots.setdefault(int(found[1]), []).append(Request())
         elif verification := read_verification(line):
-            slots[_slot_of(line)][-1].verifications.append(verification)
+            found = _SLOT.search(line)
+            assert found is not None
+            slots[int(found[1])][-1].verifications.append(verification)
     return slots
-
-
-def _slot_of(line: str) -> int:
-    found = _SLOT.search(line)
-    assert found is not None  # each line of a verification names its slot
-    return int(found[1])
 
 
 def read_verification(line: str) -> Verification | None:
@@ -113,13 +107,6 @@ def read_verification(line: str) -> Verification | None:
         return None
     accepted, drafted, restored = found.groups()
     return Verification(int(accepted), int(drafted), bool(restored))
-
-
-def _since(before: TypeCounts | None, now: TypeCounts) -> TypeCounts:
-    if before is None:
-        return now
-    (_, *earlier), (_, *later) = astuple(before), astuple(now)
-    return TypeCounts(now.type, *(end - start for start, end in zip(earlier, later, strict=True)))
 
 
 def first_error(log: str) -> str | None:
@@ -138,42 +125,34 @@ def reason_not_to_speculate(log: str) -> str | None:
 
 
 def accepted_lengths(verifications: Iterable[Verification], longest: int) -> list[int]:
-    """Return how many rounds had 0, 1, ... `longest` tokens accepted.
+    """Return how many rounds had 0, 1, ... `longest` tokens accepted."""
+    lengths = Counter(accepted for _, accepted in _rounds(verifications))
+    return [lengths[length] for length in range(longest + 1)]
 
-    A replay that is accepted holds one token that the target gave itself.
-    """
-    lengths: Counter[int] = Counter()
-    replay = False
-    for one in verifications:
-        if not one.restored:
-            lengths[one.accepted - (replay and one.accepted > 0)] += 1
-        replay = one.restored
+
+def drafted_lengths(verifications: Iterable[Verification], longest: int) -> list[int]:
+    """Return how many rounds had 0, 1, ... `longest` tokens drafted."""
+    lengths = Counter(drafted for drafted, _ in _rounds(verifications))
     return [lengths[length] for length in range(longest + 1)]
 
 
 def tried_per_position(verifications: Iterable[Verification], longest: int) -> list[int]:
     """Return how many rounds drafted a token at each position and accepted all before it."""
-    tried = [0] * longest
-    drafted, replay = 0, False
+    tried = Counter(min(accepted + 1, drafted) for drafted, accepted in _rounds(verifications))
+    return [sum(tried[end] for end in tried if end > position) for position in range(longest)]
+
+
+def _rounds(verifications: Iterable[Verification]) -> Iterator[tuple[int, int]]:
+    """Yield how many tokens each round drafted, and how many of them it accepted.
+
+    A replay drafts none. One that is accepted holds one token that the target gave itself.
+    """
+    first: Verification | None = None
     for one in verifications:
-        drafted = drafted if replay else one.drafted
+        replay, first = first is not None, first or one
         if not one.restored:
-            accepted = one.accepted - (replay and one.accepted > 0)
-            for position in range(min(accepted + 1, drafted, longest)):
-                tried[position] += 1
-        replay = one.restored
-    return tried
-
-
-def drafted_lengths(verifications: Iterable[Verification], longest: int) -> list[int]:
-    """Return how many rounds had 0, 1, ... `longest` tokens drafted; a replay drafts none."""
-    lengths: Counter[int] = Counter()
-    replay = False
-    for one in verifications:
-        if not replay:
-            lengths[one.drafted] += 1
-        replay = one.restored
-    return [lengths[length] for length in range(longest + 1)]
+            yield first.drafted, one.accepted - (replay and one.accepted > 0)
+            first = None
 
 
 def count_replays(verifications: Iterable[Verification]) -> int:

@@ -1,12 +1,9 @@
 """The events of a streamed answer: how they are read, and how they make up the whole answer.
 
 Source: llama.cpp, tools/server/server-context.cpp, `process_token` and `send_partial_response`. An
-event has one token. The tokens that one pass of the target gives come in events of their own, all
-with the server's time of that pass. With `timings_per_token` an event says when its token was
-there, by the clock of the answer's own `timings`; the last event repeats the last of these times.
-
-A token that ends within a character has no event: the next event has the text of both, its own id
-alone, and counts both. The ids of such tokens are nowhere in the stream.
+event has one token, and the time of the pass that gave it by the clock of the answer's `timings`. A
+token that ends within a character has no event: the next one has the text of both, its own id
+alone, and counts both.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
-from specmoe.engine.answers import COMPLETION, EVENT, check, read_answer, refuse_impossible_times
+from specmoe.engine.answers import COMPLETION, EVENT, read_answer, refuse_impossible_times
 from specmoe.errors import MeasurementError
 
 _DATA = b"data: "
@@ -79,7 +76,7 @@ def whole_answer(pieces: Sequence[Piece]) -> dict[str, Any]:
         raise WithheldError(
             f"llama-server's stream lacks the ids of {withheld} tokens that end within a character"
         )
-    check(answer, COMPLETION)
+    read_answer(answer, COMPLETION)
     return answer
 
 
@@ -105,7 +102,8 @@ def _events(chunks: Iterable[tuple[bytes, float]]) -> Iterator[tuple[bytes, floa
 
 
 def _read(data: bytes, arrived_ms: float) -> Piece:
-    _refuse_error(data)
+    if data.startswith(b'{"error"'):
+        raise ValueError(f"an error in its stream: {read_answer(data, _ERROR)['error']}")
     event = read_answer(data, EVENT)
     timings = event["timings"]
     refuse_impossible_times(event, arrived_ms)
@@ -114,14 +112,8 @@ def _read(data: bytes, arrived_ms: float) -> Piece:
         event["tokens_predicted"],
         round(timings["prompt_ms"] + timings["predicted_ms"], 3),  # as exact as its parts
         arrived_ms,
-        event if event["stop"] else None,
+        dict(event) if event["stop"] else None,
     )
-
-
-def _refuse_error(data: bytes) -> None:
-    if data.startswith(b'{"error"'):
-        error = read_answer(data, _ERROR)["error"]
-        raise ValueError(f"an error in its stream: {error}")
 
 
 def _words(data: bytes) -> str:

@@ -1,8 +1,7 @@
 """Processes that must not outlive the process that started them.
 
-`end_with` ends a block's job when the workflow that started it ends, even if that was killed.
-Run as a program, this file guards the job's server: it starts a command, and ends it when its own
-standard input closes. That is a pipe from the job, which the kernel closes however the job ends.
+Run as a program, this file guards a job's server: it starts a command, and ends it when its own
+standard input closes, a pipe from the job that the kernel closes however the job ends.
 """
 
 import os

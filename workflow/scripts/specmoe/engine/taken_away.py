@@ -1,17 +1,16 @@
 """What a run's machine gave to others, and the rule that has such a run measured again.
 
-The rule is blind to speeds: it reads counters of the system as shares of the time they cover, never
-a speed, and never a duration alone.
+The rule is blind to speeds: it reads counters of the system as shares of the time they cover.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import psutil
 
 from specmoe.config.backend import Backend
 from specmoe.config.gate import Gate
-from specmoe.engine.energy import Energy, Metered, Reading
+from specmoe.engine.energy import Meter, Reading
 from specmoe.engine.machine_counters import (
     PRESSURES,
     TICK_S,
@@ -22,8 +21,6 @@ from specmoe.engine.machine_counters import (
 )
 
 T = TypeVar("T")
-State = tuple[Condition, Counters]
-Start = tuple[State, Reading | None]
 
 # `moderate` is the normal state of long work; a Mac lowers its clocks clearly from `heavy` on.
 HIGH_PRESSURES = PRESSURES[PRESSURES.index("heavy") :]
@@ -44,9 +41,9 @@ class Observation(NamedTuple):
     gpu_clock_mhz: int | None  # just after the run
     gpu_throttled: bool | None  # just before or just after the run
     thermal_pressure: str | None  # the higher one of before and after the run
-    # See `engine.energy.Energy`; no rule looks at them.
+    # No rule looks at these.
     energy_j: float | None = None
-    idle_w: float | None = None
+    idle_w: float | None = None  # of the block's servers, loaded and idle
     energy_source: str | None = None
 
 
@@ -58,6 +55,12 @@ class Measured(NamedTuple, Generic[T]):
     measured_again: int  # attempts before this one
     taken_away: str | None  # why the rule rejects this attempt too
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What a run's record holds of the attempts."""
+        again = {"measured_again": self.measured_again, "taken_away": self.taken_away}
+        return again | self.observation._asdict()
+
 
 class Rejection(NamedTuple):
     """An attempt that the rule rejects."""
@@ -68,32 +71,37 @@ class Rejection(NamedTuple):
     busy: bool  # whether other programs are the reason
 
 
+class State(NamedTuple):
+    """What is known of the machine at one moment."""
+
+    condition: Condition
+    counters: Counters
+    energy: Reading | None = None
+
+
 class Watch(NamedTuple):
     """Observes the machine during the runs of one server."""
 
-    pid: (
-        int | None
-    )  # the engine's own process, see `Server.pid`; None: tools that end by themselves
+    # The engine's own process, see `Server.pid`; None: tools that end by themselves.
+    pid: int | None
     threads: int
     backend: Backend
     gpus: str = ""  # the engine's CUDA_VISIBLE_DEVICES; empty means all
-    metered: Metered | None = None
+    meter: Meter | None = None  # of energy
 
-    def start(self) -> Start:
+    def start(self) -> State:
         """Return the state before a run."""
         condition = read_condition(self.backend, self.gpus)
-        before = self.metered.meter.read() if self.metered else None
-        return (condition, read_counters(self.pid)), before
+        energy = self.meter.read() if self.meter else None
+        return State(condition, read_counters(self.pid), energy)
 
-    def stop(self, start: Start) -> Observation:
+    def stop(self, start: State) -> Observation:
         """Return what happened since `start`."""
-        state, before = start
         # In the opposite order: the tools that read the condition are no part of the run.
         counters = read_counters(self.pid)
-        energy = self.metered.since(before) if self.metered and before else Energy()
-        condition = read_condition(self.backend, self.gpus)
-        seen = observe(state, (condition, counters), self.threads)
-        return seen._replace(**energy._asdict())
+        energy = self.meter.read() if self.meter else None
+        end = State(read_condition(self.backend, self.gpus), counters, energy)
+        return observe(start, end, self.threads, self.meter)
 
 
 def measure_undisturbed(
@@ -116,7 +124,8 @@ def measure_undisturbed(
         reason = was_taken_away(observation, gate)
         if reason is None:
             break
-        report(Rejection(again + 1, reason, again < gate.retries, is_busy(observation, gate)))
+        busy = is_busy(observation, gate)
+        report(Rejection(again + 1, reason, again < gate.retries, busy))
     return Measured(result, observation, again, reason)
 
 
@@ -128,11 +137,10 @@ def was_taken_away(seen: Observation, gate: Gate) -> str | None:
     """
     if seen.steal_share is not None and seen.steal_share > gate.steal_share:
         return f"the hypervisor kept {seen.steal_share:.1%} of the CPU time"
-    if seen.wait_share is not None and seen.wait_share > gate.wait_share:
+    if is_busy(seen, gate):
+        if seen.wait_share is None:
+            return f"other processes used {seen.others_share:.1%} of the CPUs"
         return f"a thread of the server waited for a CPU for {seen.wait_share:.1%} of the run"
-    blind = seen.wait_share is None
-    if blind and seen.others_share is not None and seen.others_share > gate.others_share:
-        return f"other processes used {seen.others_share:.1%} of the CPUs"
     if seen.gpu_throttled:
         return "the GPU lowered its clock because of heat or its power supply"
     if seen.thermal_pressure in HIGH_PRESSURES:
@@ -147,9 +155,9 @@ def is_busy(seen: Observation, gate: Gate) -> bool:
     return seen.others_share is not None and seen.others_share > gate.others_share
 
 
-def observe(before: State, after: State, threads: int) -> Observation:
+def observe(before: State, after: State, threads: int, meter: Meter | None = None) -> Observation:
     """Return what happened between two states to a server with `threads` threads."""
-    (was, start), (now, end) = before, after
+    was, now, start, end = before.condition, after.condition, before.counters, after.counters
     wall_s, busy_s = end.clock_s - start.clock_s, end.busy_s - start.busy_s
     steal_share = cpu_share = others_share = None
     if start.steal_s is not None and end.steal_s is not None:
@@ -165,7 +173,7 @@ def observe(before: State, after: State, threads: int) -> Observation:
     switches = _increases(start.switches, end.switches)
     pressures = {was.thermal_pressure, now.thermal_pressure} - {None}
     throttled = {was.gpu_throttled, now.gpu_throttled} - {None}
-    return Observation(
+    seen = Observation(
         steal_share=steal_share,
         # Not their sum or mean: threads meet after every operation of a graph, so all wait for the
         # one that waits, however many they are.
@@ -177,6 +185,10 @@ def observe(before: State, after: State, threads: int) -> Observation:
         gpu_throttled=any(throttled) if throttled else None,
         thermal_pressure=max(pressures, key=PRESSURES.index, default=None),
     )
+    if meter is None or before.energy is None or after.energy is None:
+        return seen
+    used_j = meter.used_j(before.energy, after.energy)
+    return seen._replace(energy_j=used_j, idle_w=meter.idle_w, energy_source=meter.source)
 
 
 def _increases(

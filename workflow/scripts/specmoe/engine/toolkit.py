@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from specmoe.config.backend import Backend
+from specmoe.engine.machine_id import text_of
 
 # The names of packages are Debian's and Ubuntu's.
 TOOLKIT = {
@@ -23,8 +24,8 @@ _PARTS = {
 # VK_EXT_layer_settings came with 1.3.272; Debian 12 has 1.3.239. The version is in two lines.
 _OLDEST_HEADERS = (1, 3, 272)
 _VERSION = re.compile(
-    r"^#define VK_HEADER_VERSION (?P<patch>\d+)$.*?"
-    r"^#define VK_HEADER_VERSION_COMPLETE VK_MAKE_API_VERSION\(0, (?P<major>\d+), (?P<minor>\d+),",
+    r"^#define VK_HEADER_VERSION (\d+)$.*?"
+    r"^#define VK_HEADER_VERSION_COMPLETE VK_MAKE_API_VERSION\(0, (\d+), (\d+),",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -37,36 +38,20 @@ def missing_part(backend: Backend, build: Path) -> str | None:
     """
     if backend != Backend.VULKAN:
         return None
-    try:
-        cache = (build / "CMakeCache.txt").read_text()
-    except OSError:
-        return None
+    cache = text_of(build / "CMakeCache.txt")
     found = dict(re.findall(r"^([\w-]+):\w+=(.*)$", cache, re.MULTILINE))
     for part, name in _PARTS.items():
         if found.get(part, "").endswith("-NOTFOUND"):
             return f"{name} is missing"
-    return (
-        _old_headers(Path(found["Vulkan_INCLUDE_DIR"])) if "Vulkan_INCLUDE_DIR" in found else None
-    )
-
-
-def _old_headers(folder: Path) -> str | None:
-    try:
-        header = (folder / "vulkan/vulkan_core.h").read_text(errors="replace")
-    except OSError:
-        return None
-    match = _VERSION.search(header)
+    folder = found.get("Vulkan_INCLUDE_DIR")
+    match = _VERSION.search(text_of(Path(folder, "vulkan/vulkan_core.h"))) if folder else None
     if match is None:
         return None
-    version = int(match["major"]), int(match["minor"]), int(match["patch"])
-    if version >= _OLDEST_HEADERS:
+    patch, major, minor = map(int, match.groups())
+    if (major, minor, patch) >= _OLDEST_HEADERS:
         return None
     return (
-        f"Vulkan's headers in {folder} are {_dotted(version)}, and {_dotted(_OLDEST_HEADERS)} or"
-        " later is needed (package libvulkan-dev of Debian 13, or a folder with newer `include` and"
-        " `lib` in VULKAN_SDK)"
+        f"Vulkan's headers in {folder} are {major}.{minor}.{patch}, and 1.3.272 or later is needed"
+        " (package libvulkan-dev of Debian 13, or a folder with newer `include` and `lib` in"
+        " VULKAN_SDK)"
     )
-
-
-def _dotted(version: tuple[int, int, int]) -> str:
-    return ".".join(map(str, version))

@@ -1,7 +1,6 @@
 """The second measurement of a block in which a run was disturbed at every attempt.
 
-Whether there is one, and which of the two records gives a row, is decided by what the rule of
-`engine.taken_away` said of each run, never by a speed.
+What the rule of `engine.taken_away` said of each run decides on it, never a speed.
 """
 
 from collections import Counter

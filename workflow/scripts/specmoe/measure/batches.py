@@ -1,7 +1,6 @@
 """A model's likeliest next tokens, by the batches in which it read the context.
 
-A batch of several rows takes other kernels than a single row, and their rounding differs. Reading
-a context in batches of another width, without a draft, shows the effect of the batches alone.
+A batch of several rows takes other kernels than a single row, and their rounding differs.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

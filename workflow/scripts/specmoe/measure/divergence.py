@@ -1,10 +1,8 @@
 """Why a speculative run's tokens differ from its baseline's: a near tie of the target, or not.
 
-A verification is a batch of several rows and takes other kernels than a single row. Where two
-tokens are about equally likely, the batch may therefore pick the other one. The target answers
-without a draft: after the tokens that both runs share, by how much does the baseline's token lead
-the speculative run's, if it reads these tokens one by one as the baseline did, and if it reads them
-in batches as wide as that run's? If batches alone close the gap, they are the cause.
+A verification is a batch, and takes other kernels than a single row. By how much does the
+baseline's token lead the run's, if the target reads the tokens before it one by one, and if it
+reads them in batches as wide as that run's? If batches alone close the gap, they are the cause.
 """
 
 import logging
@@ -19,9 +17,8 @@ from specmoe.config.block import NO_DRAFT, Block, Protocol, Side
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id
 from specmoe.engine.server import Server
-from specmoe.errors import MeasurementError
 from specmoe.measure.batches import Candidate, batches, read_in_batches
-from specmoe.measure.live_side import prompt_ids
+from specmoe.measure.requests import prompt_ids
 
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
 CANDIDATES_KEPT = 5
@@ -70,13 +67,30 @@ def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Div
 
     `target` is a model; its runs may have several options of the engine.
     """
-    rows = [row for row in rows if row["target_model"] == target]
-    by_run = {row["run"]: row for row in rows}
-    return [
-        _divergence(row, by_run[row["baseline"]])
-        for row in rows
-        if row["baseline"] in by_run and _diverges(row, by_run[row["baseline"]])
-    ]
+    by_run = {row["run"]: row for row in rows if row["target_model"] == target}
+    found = []
+    for row in by_run.values():
+        baseline = by_run.get(row["baseline"])
+        # Without a prefix the tokens are unknown, or expected to differ.
+        if baseline is None or pd.isna(row["common_prefix"]):
+            continue
+        position = int(row["common_prefix"])
+        tokens, own = (list(map(int, of["tokens"])) for of in (row, baseline))
+        if position < min(len(tokens), len(own)):
+            found.append(
+                Divergence(
+                    run=row["run"],
+                    baseline=baseline["run"],
+                    baseline_block=baseline["block"],
+                    prompt=row["prompt"],
+                    gamma=int(row["gamma"]),
+                    position=position,
+                    token=tokens[position],
+                    baseline_token=own[position],
+                    prefix=tuple(tokens[:position]),
+                )
+            )
+    return found
 
 
 def baseline_blocks(rows: Iterable[Mapping[str, Any]], target: str) -> list[str]:
@@ -125,13 +139,8 @@ def judge_all(
     """Judge the divergences of one target, in a server with the baseline's command line.
 
     There is a server for each set of options. `blocks` holds the baselines' blocks by id. Raises
-    MeasurementError when a baseline's block is missing or a server fails.
+    MeasurementError when a server fails.
     """
-    for divergence in divergences:
-        if divergence.baseline_block not in blocks:
-            raise MeasurementError(
-                f"no record of block {divergence.baseline_block}, the baseline of {divergence.run}"
-            )
     groups: dict[str, list[Divergence]] = {}
     for divergence in divergences:
         groups.setdefault(blocks[divergence.baseline_block].target_setting, []).append(divergence)
@@ -152,28 +161,6 @@ def judge_all(
                 gap = judge(divergence.baseline_token, divergence.token, readings)
                 judged.append(asdict(divergence) | asdict(gap))
     return {"host": host_id(), "commands": commands, "divergences": judged}
-
-
-def _diverges(row: Mapping[str, Any], baseline: Mapping[str, Any]) -> bool:
-    if pd.isna(row["common_prefix"]):  # the tokens are unknown, or expected to differ
-        return False
-    return bool(row["common_prefix"] < min(len(row["tokens"]), len(baseline["tokens"])))
-
-
-def _divergence(row: Mapping[str, Any], baseline: Mapping[str, Any]) -> Divergence:
-    position = int(row["common_prefix"])
-    tokens, baseline_tokens = (list(map(int, of["tokens"])) for of in (row, baseline))
-    return Divergence(
-        run=row["run"],
-        baseline=row["baseline"],
-        baseline_block=baseline["block"],
-        prompt=row["prompt"],
-        gamma=int(row["gamma"]),
-        position=position,
-        token=tokens[position],
-        baseline_token=baseline_tokens[position],
-        prefix=tuple(tokens[:position]),
-    )
 
 
 def _gap(candidates: list[Candidate], ahead: int, behind: int) -> tuple[float, bool]:
@@ -198,9 +185,7 @@ def _readings(
         question = divergence.prompt, divergence.prefix, width
         if question not in known:
             sizes = batches(divergence.position, width)
-            after_each_batch = list(
-                read_in_batches(server, prompt, divergence.prefix, sizes, CANDIDATES_ASKED)
-            )
-            known[question] = after_each_batch[-1]
+            asked = (server, prompt, divergence.prefix, sizes, CANDIDATES_ASKED)
+            [*_, known[question]] = read_in_batches(*asked)  # after the last batch
         readings[width] = known[question]
     return readings

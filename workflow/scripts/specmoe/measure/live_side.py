@@ -6,24 +6,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, astuple
-from pathlib import Path
+from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 from specmoe.commentary import Rejected
-from specmoe.config.block import (
-    LONG_WARMUP_S,
-    Block,
-    History,
-    PromptSource,
-    Sending,
-    Side,
-    Stop,
-    Template,
-)
-from specmoe.config.methods import METHODS, history_needed, is_ngram
-from specmoe.config.prompt_lines import Content, read_content
-from specmoe.engine.counters import ACCEPTED, DRAFTED, stopped_by, tokens_per_second
+from specmoe.config.block import LONG_WARMUP_S, Block, History, Side, Stop
+from specmoe.config.methods import METHODS, is_ngram
+from specmoe.engine.answers import ACCEPTED, DRAFTED, tokens_per_second
+from specmoe.engine.energy import Meter
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import physical_cores
 from specmoe.engine.server import Server, Settings
@@ -36,6 +27,7 @@ from specmoe.engine.server_log import (
 from specmoe.engine.stream import Piece
 from specmoe.engine.taken_away import Rejection, Watch
 from specmoe.errors import MeasurementError
+from specmoe.measure.requests import generate
 
 CONTEXT_STEP = 256  # llama.cpp rounds the context up (src/llama-context.cpp)
 CACHE_TYPE = "f16"  # llama.cpp's default
@@ -62,11 +54,12 @@ class LiveSide:
         self.server: Server
         self.watch: Watch
         self.settings: Settings
+        self.prompts: Mapping[str, list[int]] = {}  # as token ids
+        self.meter: Meter | None = None  # of energy
         self.start_ms = 0.0  # of all its servers
         self.warm_ups: list[dict[str, float]] = []
         self.private_bytes: int | None = None
         self.processes = 0
-        self.requests = 0  # of the present server
         self.prompts_before: int | None = None  # that the present server has read; None: not kept
         self._job = job
         self._peaks: list[int] = []
@@ -94,7 +87,6 @@ class LiveSide:
         try:
             self.start_ms += (time.perf_counter() - clock) * 1000
             self.processes += 1
-            self.requests = 0
             self._sent.clear()
             self.prompts_before = 0 if self.side.history else None
             self.settings = self.server.settings()
@@ -104,7 +96,6 @@ class LiveSide:
                 job.backend,
                 block.environment.get("CUDA_VISIBLE_DEVICES", ""),
             )
-            _refuse_unlike_vocabularies(self)
             refuse_other_speculation(self.server, block, self.side)
             _refuse_other_settings(self)
         except BaseException:
@@ -117,7 +108,17 @@ class LiveSide:
         if self.server.peak_rss_bytes is not None:
             self._peaks.append(self.server.peak_rss_bytes)
         if self.side.speculates:
-            self._logged.append(_read_log(self))
+            self._logged.append(self._read_log())
+
+    def _read_log(self) -> dict[int, list[Request]]:
+        """Return what the server logged of its requests, by slot and in order."""
+        log = self.server.log_text()
+        of_slots = {0: read_requests(log)} if self.block.concurrency is None else read_slots(log)
+        for slot in range(self.block.slots):
+            logged, sent = len(of_slots.get(slot, [])), self._sent[slot]
+            if logged != sent:
+                raise self.server.fault(f"the log has {logged} of {sent} requests of slot {slot}")
+        return of_slots
 
     def generate(
         self,
@@ -129,19 +130,41 @@ class LiveSide:
         streamed: bool = False,
         slot: int = 0,
     ) -> dict[str, Any]:
-        """Return the answer to a prompt of the block, see `generate`."""
-        self.requests += 1
+        """Return the answer to token ids, see `requests.generate`."""
         self._sent[slot] += 1
         return generate(
             self.server,
-            self.block,
             ids,
-            n_predict,
-            seed,
-            until_end=until_end,
             streamed=streamed,
+            n_predict=n_predict,
+            temperature=self.block.temperature,
+            seed=seed,
+            until_end=until_end,
             slot=None if self.block.concurrency is None else slot,
         )
+
+    def measure(
+        self, prompt: str, seed: int, *, streamed: bool = False, slot: int = 0
+    ) -> dict[str, Any]:
+        """Return what a request of the block gave: its answer, its time and its place in logs."""
+        block, started_at = self.block, datetime.now(UTC)
+        request = self._sent[slot]  # of its server's slot, warm-ups and fillers included
+        clock = time.perf_counter()
+        answer = self.generate(
+            self.prompts[prompt],
+            block.n_predict,
+            seed,
+            until_end=block.stop == Stop.EOS,
+            streamed=streamed,
+            slot=slot,
+        )
+        return {
+            "process": self.processes - 1,
+            "request": request,
+            "started_at": started_at.isoformat(),
+            "wall_ms": (time.perf_counter() - clock) * 1000,
+            "answer": answer,
+        }
 
     def stream(
         self, ids: list[int], n_predict: int, seed: int, slot: int
@@ -152,35 +175,32 @@ class LiveSide:
             ids, n_predict=n_predict, temperature=self.block.temperature, seed=seed, slot=slot
         )
 
-    def sent_to(self, slot: int) -> int:
-        """Return how many requests a slot of the present server was sent; a slot has one client."""
-        return self._sent[slot]
-
-    def prepare(self, number: int, longest: list[int]) -> Watch:
+    def prepare(self, number: int) -> Watch:
         """Make the server ready for a run in pass `number`, and return what observes it.
 
         A method that remembers gets a new server for every run, or with `History.EARLIER` for every
-        pass through the prompts. `longest` is the prompt of warm-ups.
+        pass through the prompts.
         """
         fresh = self.prompts_before == 0
         same_pass = self.side.history != History.NONE and number == self._pass
         if self.prompts_before is not None and not (fresh or same_pass):
             self.stop()
             self.start()
-            self.warm_up(longest)
+            self.warm_up()
         self._pass = number
-        return self.watch
+        return self.watch._replace(meter=self.meter)
 
-    def warm_up(self, ids: list[int]) -> None:
+    def warm_up(self) -> None:
         """Send short requests until one is long, or no faster than the one before."""
+        longest = max(self.prompts.values(), key=len)
         if self.side.history:
             # One token after one token leaves nothing to look up.
             for _ in range(min(self.block.warmups, _TRACELESS)):
-                self._warm_up(ids[:1], 1)
+                self._warm_up(longest[:1], 1)
             return
         times: list[float] = []
         while len(times) < self.block.warmups and not _settled(times):
-            times.append(self._warm_up(ids[:WARM_UP_PROMPT], self.block.warmup_tokens))
+            times.append(self._warm_up(longest[:WARM_UP_PROMPT], self.block.warmup_tokens))
         self.private_bytes = self.server.private_bytes()
 
     def _warm_up(self, ids: list[int], n_predict: int) -> float:
@@ -197,9 +217,9 @@ class LiveSide:
         for run in runs:
             if run["side"] == self.side.name and self.side.speculates:
                 logged = self._logged[run["process"]][run.get("slot", 0)][run["request"]]
-                run["verifications"] = [astuple(one) for one in logged.verifications]
+                run["verifications"] = [tuple(one) for one in logged.verifications]
                 if self.block.concurrency is None:
-                    run["by_type"] = [asdict(one) for one in logged.counts]
+                    run["by_type"] = [one._asdict() for one in logged.counts]
                     run["draft_ms"] = sum(one.draft_ms for one in logged.counts)
 
     def record(self) -> dict[str, Any]:
@@ -218,22 +238,6 @@ class LiveSide:
             "private_bytes": self.private_bytes,
             "peak_rss_bytes": max(self._peaks, default=None),
         }
-
-
-def _read_log(one: LiveSide) -> dict[int, list[Request]]:
-    """Return what a server that has ended logged of its requests, by slot and in order."""
-    log = one.server.log_text()
-    if one.block.concurrency is None:
-        requests = read_requests(log)
-        if len(requests) != one.requests:
-            raise one.server.fault(f"the log has {len(requests)} of {one.requests} requests")
-        return {0: requests}
-    of_slots = read_slots(log)
-    for slot in range(one.block.slots):
-        logged, sent = len(of_slots.get(slot, [])), one.sent_to(slot)
-        if logged != sent:
-            raise one.server.fault(f"the log has {logged} of {sent} requests of slot {slot}")
-    return of_slots
 
 
 def _settled(times: Sequence[float]) -> bool:
@@ -255,90 +259,6 @@ def started(block: Block, side: Side, job: Job) -> Iterator[LiveSide]:
     one.stop()
 
 
-def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -> list[int]:
-    """Return the token ids of a prompt in the target's vocabulary, cut to the prompt's length.
-
-    Raises MeasurementError if the text is shorter than that, if the context is too small for the
-    prompt and what the block generates, or if these are too few tokens to look anything up in.
-    """
-    ids = server.tokenize(_text(server, source, block, root / source.file))
-    if source.length is not None:
-        if len(ids) < source.length:
-            raise MeasurementError(
-                f"{source.file} has {len(ids)} tokens in the vocabulary of {block.target}, fewer"
-                f" than the {source.length} of prompt {source.prompt}; give a longer passage"
-            )
-        ids = ids[: source.length]
-    gamma = max(side.longest for side in block.sides)
-    if len(ids) + block.n_predict + gamma > block.context:
-        raise MeasurementError(
-            f"prompt {source.prompt} has {len(ids)} tokens; with {block.n_predict} generated and"
-            f" {gamma} drafted they exceed measurement.context = {block.context}"
-        )
-    for side in block.sides:
-        needed = history_needed(block.methods, side.n_match or 0, side.longest)
-        if side.speculates and len(ids) + block.n_predict < needed:
-            raise MeasurementError(
-                f"prompt {source.prompt} has {len(ids)} tokens and {block.n_predict} are generated;"
-                f" {block.setting(side)} with γ {side.longest} never drafts before it has {needed}:"
-                " choose smaller lengths, or generate more"
-            )
-    return ids
-
-
-def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str:
-    """Return the text of a prompt as it is sent."""
-    sending = block.sendings.get(source.workload or "", Sending())
-    content: Content
-    if source.line is None:
-        content = file.read_text(encoding="utf-8").rstrip("\n")
-    else:
-        content = read_content(file, source.line, sending.prompt_key, sending.messages_key)
-    if sending.template == Template.CHAT:
-        messages = [{"role": "user", "content": content}] if isinstance(content, str) else content
-        return server.apply_template(messages, sending.thinking)
-    assert isinstance(content, str)  # see `config.expand_workloads`
-    return content
-
-
-def generate(
-    server: Server,
-    block: Block,
-    ids: list[int],
-    n_predict: int,
-    seed: int,
-    *,
-    until_end: bool = False,
-    streamed: bool = False,
-    slot: int | None = None,
-) -> dict[str, Any]:
-    """Return the server's answer to a prompt of a block, see `Server.complete`.
-
-    A `streamed` one has the time of each token, see `Server.complete_streamed`. Raises
-    MeasurementError unless it read the whole prompt and generated `n_predict` tokens, or with
-    `until_end` fewer because the target ended its text.
-    """
-    complete = server.complete_streamed if streamed else server.complete
-    pinned: dict[str, Any] = {} if slot is None else {"slot": slot}
-    answer = complete(
-        ids,
-        n_predict=n_predict,
-        temperature=block.temperature,
-        seed=seed,
-        until_end=until_end,
-        **pinned,
-    )
-    generated = len(answer["tokens"])
-    ended = until_end and stopped_by(answer) == Stop.EOS and 0 < generated < n_predict
-    if generated != n_predict and not ended:
-        raise server.fault(f"short output: {generated} tokens instead of {n_predict}")
-    if answer["timings"]["prompt_n"] != len(ids):
-        raise server.fault(
-            f"the server read {answer['timings']['prompt_n']} prompt tokens of {len(ids)}"
-        )
-    return answer
-
-
 def refuse_other_speculation(
     server: Server, block: Block, side: Side, cause: MeasurementError | None = None
 ) -> None:
@@ -346,20 +266,17 @@ def refuse_other_speculation(
 
     It may end then, or continue without speculation or with shorter drafts.
     """
-    reason = reason_not_to_speculate(server.log_text()) if side.speculates else None
-    if reason:
+    log = server.log_text() if side.speculates else ""
+    if VOCABULARY_FAULT in log:
+        # The server goes on without speculation then.
+        raise server.fault(
+            f"draft {block.draft} and target {block.target} have different vocabularies;"
+            " choose a draft of the target's family"
+        ) from cause
+    if reason := reason_not_to_speculate(log):
         raise server.fault(
             f"{block.draft} cannot draft for {block.target} with γ {side.longest}: {reason}"
         ) from cause
-
-
-def _refuse_unlike_vocabularies(one: LiveSide) -> None:
-    # llama-server logs this fault and continues without speculation.
-    if one.side.speculates and VOCABULARY_FAULT in one.server.log_text():
-        raise one.server.fault(
-            f"draft {one.block.draft} and target {one.block.target} have different vocabularies;"
-            " choose a draft of the target's family"
-        )
 
 
 def cache_types(block: Block, side: Side) -> tuple[str, ...]:
@@ -405,9 +322,13 @@ def log_rejection(block: Block, name: str) -> Callable[[Rejection], None]:
 
 def describe_run(block: Block, run: Mapping[str, Any]) -> str:
     """Return the line of the job's log on a run."""
-    metrics, rate = run.get("metrics", {}), tokens_per_second(run["answer"])
+    rate = tokens_per_second(run["answer"])
     line = f"run {run['order'] + 1} of {block.runs}: {run['run']}: {run['wall_ms'] / 1000:.2f} s,"
     line += f" {len(run['answer']['tokens'])} tokens" if rate is None else f" {rate:.1f} tok/s"
-    if drafted := metrics.get(DRAFTED):
-        line += f", acceptance {metrics.get(ACCEPTED, 0) / drafted:.1%}"
-    return line
+    return line + acceptance_words(run.get("metrics", {}))
+
+
+def acceptance_words(metrics: Mapping[str, float]) -> str:
+    """Return the end of a line of the job's log; empty if nothing was drafted."""
+    drafted = metrics.get(DRAFTED)
+    return f", acceptance {metrics.get(ACCEPTED, 0) / drafted:.1%}" if drafted else ""

@@ -1,34 +1,32 @@
 """A steady load: several clients keep one server busy, and some of their requests are measured.
 
 A load is one side of a block in one pass through its prompts. Each client has a slot of the server
-and sends its next request as soon as the last has ended. First comes a ramp of requests that do
-not count, *fillers*, of unlike lengths, so that the clients do not go in step. Once every client
-has had a token, the prompts of the block are sent, each once, by whichever client is free next.
-When none are left, clients go on with fillers until the last measured request has ended. So from
-the first measured request to the last one's end as many requests are served as there are clients.
-
-That time is the load's window, and its throughput is the tokens that all clients got in the window
-over its length. Fillers are streamed, so that those of their tokens that came in the window count.
+and sends its next request as soon as the last has ended: first a ramp of requests that do not
+count, *fillers*, of unlike lengths; once every client has had a token, the prompts of the block,
+each once; then fillers until the last measured request has ended. The load's throughput is the
+tokens that all clients got from the first measured request to the last one's end over that time.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from specmoe.commentary import Done
-from specmoe.config.block import Block, PromptSource, Side, Stop
+from specmoe.config.block import PromptSource
 from specmoe.config.gate import Gate
-from specmoe.engine.counters import ACCEPTED, DECODES, DRAFTED, PROCESSING
-from specmoe.engine.machine_id import load_average
+from specmoe.engine.answers import DECODES, DRAFTED, PROCESSING
 from specmoe.engine.taken_away import measure_undisturbed
-from specmoe.measure.live_side import LiveSide, describe_run, log_rejection
-from specmoe.measure.turns import LoadTurn
+from specmoe.measure.live_side import (
+    LiveSide,
+    acceptance_words,
+    describe_run,
+    log_rejection,
+)
+from specmoe.measure.turns import Turn, about_run
 
 # Fewest tokens of a filler: the second shows that its client generates.
 _SHORTEST_FILLER = 2
@@ -41,11 +39,11 @@ _logger = logging.getLogger(__name__)
 
 @dataclass
 class _Load:
-    """What the clients of a load share; `lock` guards all of it."""
+    """One attempt at a load; `lock` guards what its clients share."""
 
-    slots: int
+    side: LiveSide
+    turn: Turn
     waiting: list[PromptSource]  # what is still to be measured, in order
-    counters: Callable[[], dict[str, float]]  # of the server
     lock: threading.Lock = field(default_factory=threading.Lock)
     # The counters, read before the first measured request is sent, or passes would be missed.
     before: dict[str, float] = field(default_factory=dict)
@@ -62,7 +60,7 @@ class _Load:
     @property
     def steady(self) -> bool:
         """Whether the ramp is over."""
-        return len(self.generating) == self.slots
+        return len(self.generating) == self.side.block.slots
 
     def take(self) -> tuple[PromptSource, int] | None:
         """Return the next prompt to measure with its place in the load; None: send a filler."""
@@ -72,7 +70,7 @@ class _Load:
             place = len(self.measured)
             self.measured.append({})
             if self.began is None:
-                self.before = self.counters()
+                self.before = self.side.server.metrics()
                 self.began = time.perf_counter()
             return self.waiting.pop(0), place
 
@@ -83,72 +81,91 @@ class _Load:
             if not self.waiting and all(self.measured):
                 self.ended.set()
 
-    def fill(self, slot: int, tokens: int) -> None:
-        """Count tokens of a filler that have just come."""
+    def serve(self, slot: int) -> None:
+        """Be a client: send requests to a slot until the load is over; a fault ends it for all."""
+        try:
+            number = 0
+            while not self.closed.is_set():
+                if taken := self.take():
+                    source, place = taken
+                    run = self.side.measure(source.prompt, self.seed, slot=slot)
+                    self.keep(place, run | {"slot": slot})
+                else:
+                    self.fill(slot, number)
+                    number += 1
+        except BaseException:
+            self.closed.set()
+            self.ended.set()
+            raise
+
+    @property
+    def seed(self) -> int:
+        """The seed of all its requests."""
+        return self.side.block.run_seed(self.turn.number)
+
+    def fill(self, slot: int, number: int) -> None:
+        """Send a filler, and leave it once the load is over; it has had a token by then."""
+        block, sources = self.side.block, self.turn.sources
+        # Neighbours send unlike prompts, and in the ramp unlike lengths.
+        ids = self.side.prompts[sources[(slot + number) % len(sources)].prompt]
+        share = 1.0 if self.steady else (slot + 1) / block.slots
+        n_predict = max(_SHORTEST_FILLER, round(share * block.n_predict))
         with self.lock:
-            self.generating.add(slot)
-            self.filled.append((time.perf_counter(), tokens))
+            self.fillers += 1
+        so_far = 0
+        with closing(self.side.stream(ids, n_predict, self.seed, slot)) as pieces:
+            for piece in pieces:
+                with self.lock:
+                    self.generating.add(slot)
+                    self.filled.append((time.perf_counter(), piece.generated - so_far))
+                so_far = piece.generated
+                if self.closed.is_set():
+                    break
 
 
-def measure_load(
-    one: LiveSide, turn: LoadTurn, prompts: Mapping[str, list[int]], order: int
-) -> list[dict[str, Any]]:
+def measure_load(one: LiveSide, turn: Turn, order: int) -> list[dict[str, Any]]:
     """Return the runs of one load; `order` is the place of its first run in the block.
 
     A load during which the machine was taken away is measured again as a whole. Raises
     MeasurementError for a fault of any request.
     """
     block = one.block
-    longest = max(prompts.values(), key=len)
-    load_before = load_average()
+    about = [
+        about_run(block, turn, source, order + place) | {"seed": block.run_seed(turn.number)}
+        for place, source in enumerate(turn.sources)
+    ]
     name = f"{block.block}/{turn.side.name}/p{turn.number}"
     measured = measure_undisturbed(
-        lambda: _attempt(one, turn, prompts),
-        lambda: one.prepare(turn.number, longest),
+        lambda: _attempt(one, turn),
+        lambda: one.prepare(turn.number),
         Gate.model_validate(block.gate),
         log_rejection(block, name),
     )
     of_load, requests = measured.result
-    if one.must_draft and not of_load["load_metrics"].get(DRAFTED):
+    metrics = of_load["load_metrics"]
+    if one.must_draft and not metrics.get(DRAFTED):
         raise one.server.fault(f"load {name}: the server drafted nothing; its draft is not in use")
-    _logger.debug(_progress(name, block, of_load))
+    _logger.debug(
+        f"load {name}: {block.slots} at once for {of_load['load_s']:.2f} s,"
+        f" {of_load['load_tokens_per_second']:.1f} tok/s{acceptance_words(metrics)}"
+    )
     runs = [
-        {
-            "run": block.run_id(turn.side, source.prompt, turn.number),
-            "side": turn.side.name,
-            "prompt": source.prompt,
-            "workload": source.workload,
-            "category": source.category,
-            "pass": turn.number,
-            "order": order + place,
-            "seed": block.run_seed(turn.number),
-            "load_average": load_before,
-            **request,
-            **of_load,
-            "measured_again": measured.measured_again,
-            "taken_away": measured.taken_away,
-            **measured.observation._asdict(),
-        }
-        for place, (source, request) in enumerate(zip(turn.sources, requests, strict=True))
+        known | request | of_load | measured.columns
+        for known, request in zip(about, requests, strict=True)
     ]
     for run in runs:
         _logger.debug(describe_run(block, run), extra={"event": Done(run["order"] + 1)})
     return runs
 
 
-def _attempt(
-    one: LiveSide, turn: LoadTurn, prompts: Mapping[str, list[int]]
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+def _attempt(one: LiveSide, turn: Turn) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Return what one attempt at a load gave: of all of it, and of its requests in their order."""
     server, slots = one.server, one.block.slots
-    load = _Load(slots, list(turn.sources), server.metrics)
+    load = _Load(one, turn, list(turn.sources))
     all_before, failures = server.metrics(), server.decode_failures()
     ramp = time.perf_counter()
     with ThreadPoolExecutor(slots) as pool:
-        clients = [
-            pool.submit(_guarded, load, _serve, load, one, turn, prompts, slot)
-            for slot in range(slots)
-        ]
+        clients = [pool.submit(load.serve, slot) for slot in range(slots)]
         try:
             load.ended.wait()
             end = time.perf_counter()
@@ -178,73 +195,6 @@ def _attempt(
     return of_load, [{**run, "decode_failures": failed} for run in load.measured]
 
 
-def _guarded(load: _Load, work: Callable[..., None], *args: Any) -> None:
-    """Do the work of a client; a fault ends the load for all."""
-    try:
-        work(*args)
-    except BaseException:
-        load.closed.set()
-        load.ended.set()
-        raise
-
-
-def _serve(
-    load: _Load, one: LiveSide, turn: LoadTurn, prompts: Mapping[str, list[int]], slot: int
-) -> None:
-    """Send requests to a slot until the load is over."""
-    number = 0
-    while not load.closed.is_set():
-        taken = load.take()
-        if taken:
-            source, place = taken
-            load.keep(place, _measure(one, turn, prompts[source.prompt], slot))
-        else:
-            # Neighbours send unlike prompts, and in the ramp unlike lengths.
-            source = turn.sources[(slot + number) % len(turn.sources)]
-            share = 1.0 if load.steady else (slot + 1) / load.slots
-            _fill(load, one, turn, prompts[source.prompt], slot, share)
-            number += 1
-
-
-def _measure(one: LiveSide, turn: LoadTurn, ids: list[int], slot: int) -> dict[str, Any]:
-    """Return what one measured request gave."""
-    block = one.block
-    started_at = datetime.now(UTC)
-    clock = time.perf_counter()
-    request = one.sent_to(slot)
-    answer = one.generate(
-        ids,
-        block.n_predict,
-        block.run_seed(turn.number),
-        until_end=block.stop == Stop.EOS,
-        slot=slot,
-    )
-    return {
-        "process": one.processes - 1,
-        "slot": slot,
-        "request": request,  # of its server's slot, warm-ups and fillers included
-        "started_at": started_at.isoformat(),
-        "wall_ms": (time.perf_counter() - clock) * 1000,
-        "answer": answer,
-    }
-
-
-def _fill(
-    load: _Load, one: LiveSide, turn: LoadTurn, ids: list[int], slot: int, share: float
-) -> None:
-    """Send a filler, and leave it once the load is over; it has had a token by then."""
-    n_predict = max(_SHORTEST_FILLER, round(share * one.block.n_predict))
-    with load.lock:
-        load.fillers += 1
-    so_far = 0
-    with closing(one.stream(ids, n_predict, one.block.run_seed(turn.number), slot)) as pieces:
-        for piece in pieces:
-            load.fill(slot, piece.generated - so_far)
-            so_far = piece.generated
-            if load.closed.is_set():
-                break
-
-
 def _once_idle(one: LiveSide) -> dict[str, float]:
     """Return the server's counters once it has given up the fillers that were left."""
     deadline = time.monotonic() + _RELEASE_LIMIT_S
@@ -255,26 +205,3 @@ def _once_idle(one: LiveSide) -> dict[str, float]:
         if time.monotonic() > deadline:
             raise one.server.fault("the server goes on with requests that nobody waits for")
         time.sleep(_POLL_S)
-
-
-def _progress(name: str, block: Block, load: Mapping[str, Any]) -> str:
-    line = f"load {name}: {block.slots} at once for {load['load_s']:.2f} s,"
-    line += f" {load['load_tokens_per_second']:.1f} tok/s"
-    metrics = load["load_metrics"]
-    if drafted := metrics.get(DRAFTED):
-        line += f", acceptance {metrics.get(ACCEPTED, 0) / drafted:.1%}"
-    return line
-
-
-def measure_loads(
-    live: Mapping[Side, LiveSide],
-    turns: Sequence[LoadTurn],
-    prompts: Mapping[str, list[int]],
-) -> list[dict[str, Any]]:
-    """Return the runs of those loads whose side is live, in order."""
-    runs = []
-    for number, turn in enumerate(turns):
-        if turn.side in live:
-            order = number * len(turn.sources)
-            runs += measure_load(live[turn.side], turn, prompts, order)
-    return runs

@@ -25,17 +25,7 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     the program fails or hangs.
     """
     threads = passes.threads or physical_cores()
-    command = pass_bench_command(
-        program,
-        job.target,
-        job.root / passes.text,
-        widths=passes.widths,
-        outputs=passes.outputs,
-        samples=passes.samples,
-        depth=passes.depth,
-        threads=threads,
-        gpu_layers=passes.gpu_layers,
-    )
+    command = pass_bench_command(program, job.target, job.root, passes)
     environment = engine_environment(passes.environment, os.environ)
     limit_s = job.start_limit_s + job.run_limit_s
     gpus = passes.environment.get("CUDA_VISIBLE_DEVICES", "")

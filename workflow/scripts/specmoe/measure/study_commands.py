@@ -1,8 +1,7 @@
 """The published protocol: the study's own commands and the numbers it read from them.
 
-A baseline is one `llama-bench` run of an empty context. A speculative run is one
-`llama-speculative` run, whose printed speed and acceptance rate are taken. The record also keeps
-what the study did not report: the tool's counters and its number of failed decodes.
+A baseline is one `llama-bench` run of an empty context, a speculative run one `llama-speculative`
+run. What the study did not report is kept too: the tool's counters and its failed decodes.
 """
 
 import csv
@@ -21,7 +20,7 @@ from specmoe.commentary import Done
 from specmoe.config.block import Arrangement, Block, PromptSource, Side
 from specmoe.config.environment import engine_environment
 from specmoe.engine.job import Job
-from specmoe.engine.machine_id import host_id, load_average, physical_cores
+from specmoe.engine.machine_id import host_id, physical_cores
 from specmoe.engine.process import (
     count_decode_failures,
     peak_rss_bytes,
@@ -30,6 +29,7 @@ from specmoe.engine.process import (
 )
 from specmoe.errors import MeasurementError
 from specmoe.files import engine_path
+from specmoe.measure.turns import Turn, about_run
 
 BENCH = "llama-bench"
 SPECULATIVE = "llama-speculative"
@@ -194,10 +194,9 @@ def _measure_run(
     environment: Mapping[str, str],
     order: int,
 ) -> dict[str, Any]:
-    name, log = block.run_id(side, source.prompt, 0), job.server_log
+    about, log = about_run(block, Turn(side, (source,), 0), source, order), job.server_log
     for _ in range(ATTEMPTS):
         started_at = datetime.now(UTC)
-        load = load_average()
         clock = time.perf_counter()
         output = run_tool(command, log, job.run_limit_s, environment)
         wall_ms = (time.perf_counter() - clock) * 1000
@@ -205,15 +204,9 @@ def _measure_run(
         if reading is not None:
             break
     else:
-        raise with_end_of_log(f"run {name}: no result", output.log, log)
-    run = {
-        "run": name,
-        "side": side.name,
-        "prompt": source.prompt,
-        "pass": 0,
-        "order": order,
+        raise with_end_of_log(f"run {about['run']}: no result", output.log, log)
+    run = about | {
         "started_at": started_at.isoformat(),
-        "load_average": load,
         "wall_ms": wall_ms,
         "command": command,
         "decode_failures": count_decode_failures(output.log),

@@ -1,7 +1,6 @@
 """Decode one prompt with drafts and without on the real server, and record every round.
 
-The rounds come from the log of a server at the debug level. That level costs time, so the record
-holds no times; the generated tokens are the same at every level.
+The rounds come from a log at the debug level. That costs time, so the record holds no times.
 """
 
 import logging
@@ -12,12 +11,13 @@ from pathlib import Path
 from specmoe.config.block import Block, Side
 from specmoe.config.methods import METHODS, chain_name
 from specmoe.config.trace import Demonstration
-from specmoe.engine.counters import ACCEPTED, DRAFTED, ROUNDS
+from specmoe.engine.answers import ACCEPTED, DRAFTED, ROUNDS
 from specmoe.engine.debug_log import BATCHES, Round, check_counters, count, read_rounds
 from specmoe.engine.job import Job
-from specmoe.engine.server import Server
+from specmoe.engine.server import Asked, Server
 from specmoe.errors import MeasurementError
-from specmoe.measure.live_side import generate, prompt_ids, refuse_other_speculation
+from specmoe.measure.live_side import refuse_other_speculation
+from specmoe.measure.requests import generate, prompt_ids
 from specmoe.measure.trace_record import VERSION, Provenance, Recording
 
 _VERBOSITY = "--log-verbosity"
@@ -92,7 +92,8 @@ def _at_debug_level(command: list[str]) -> list[str]:
 
 
 def _tokens(server: Server, block: Block, prompt: list[int]) -> list[int]:
-    tokens: list[int] = generate(server, block, prompt, block.n_predict, block.seed)["tokens"]
+    asked = Asked(n_predict=block.n_predict, temperature=block.temperature, seed=block.seed)
+    tokens: list[int] = generate(server, prompt, **asked)["tokens"]
     if server.decode_failures():
         raise MeasurementError(f"the server failed to decode {server.decode_failures()} times")
     return tokens

@@ -1,82 +1,57 @@
-"""Who runs when: the order of a block's runs, which is seeded."""
+"""Who runs when: the order of a block's runs, which is seeded, and what a record says of it."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from specmoe.config.block import Block, PromptSource, Side
 from specmoe.config.shuffle import shuffle_key
+from specmoe.engine.machine_id import load_average
 
 T = TypeVar("T", Side, PromptSource)
 
 
 class Turn(NamedTuple):
-    """One run of a block."""
+    """A run of a block; or a load, see `measure.load`, which goes once through the prompts."""
 
     side: Side
-    source: PromptSource
+    sources: tuple[PromptSource, ...]  # one; those of a load in the order in which they are sent
     number: int  # of the pass through the prompts
-
-
-class LoadTurn(NamedTuple):
-    """One load of a block, see `measure.load`: a side that goes once through the prompts."""
-
-    side: Side
-    sources: tuple[PromptSource, ...]  # in the order in which they are sent
-    number: int  # of the pass through the prompts
-
-
-def loads_together(block: Block) -> list[LoadTurn]:
-    """Return a block's loads in order where all sides are live: in each pass in random order."""
-    return [
-        LoadTurn(side, _queue(block, number), number)
-        for number in range(block.passes)
-        for side in _shuffled(block, block.sides, f"p{number}")
-    ]
-
-
-def loads_in_turn(block: Block) -> list[LoadTurn]:
-    """Return a block's loads in order where sides follow one another, see `turns_in_turn`."""
-    return [
-        LoadTurn(side, _queue(block, number), number)
-        for side in _from_repeat(block)
-        for number in range(block.passes)
-    ]
-
-
-def _queue(block: Block, number: int) -> tuple[PromptSource, ...]:
-    """Return the prompts of a pass in random order, the same for all sides."""
-    return tuple(_shuffled(block, block.prompts, f"p{number}"))
-
-
-def _from_repeat(block: Block) -> Sequence[Side]:
-    return block.sides if block.repeat % 2 == 0 else block.sides[::-1]
 
 
 def turns_together(block: Block) -> list[Turn]:
-    """Return a block's runs in order where all sides are live.
+    """Return a block's turns in order where all sides are live.
 
     In each pass the prompts come in random order, and for each prompt the sides take turns in
     random order, so that a run and its baseline lie seconds apart.
     """
     return [
-        Turn(side, source, number)
+        Turn(side, sources, number)
         for number in range(block.passes)
-        for source in _shuffled(block, block.prompts, f"p{number}")
-        for side in _shuffled(block, block.sides, f"p{number}/{source.prompt}")
+        for where, sources in _queue(block, number)
+        for side in _shuffled(block, block.sides, where)
     ]
 
 
 def turns_in_turn(block: Block) -> list[Turn]:
-    """Return a block's runs in order where sides follow one another.
+    """Return a block's turns in order where sides follow one another.
 
     The sides' order turns round from repeat to repeat, so that what drifts steadily favours none.
     """
     return [
-        Turn(side, source, number)
-        for side in _from_repeat(block)
+        Turn(side, sources, number)
+        for side in (block.sides if block.repeat % 2 == 0 else block.sides[::-1])
         for number in range(block.passes)
-        for source in _shuffled(block, block.prompts, f"p{number}")
+        for _, sources in _queue(block, number)
     ]
+
+
+def _queue(block: Block, number: int) -> list[tuple[str, tuple[PromptSource, ...]]]:
+    """Return what is sent at once in a pass, with its place; prompts are in random order."""
+    place = f"p{number}"
+    sources = _shuffled(block, block.prompts, place)
+    if block.concurrency is not None:
+        return [(place, tuple(sources))]
+    return [(f"{place}/{source.prompt}", (source,)) for source in sources]
 
 
 def _shuffled(block: Block, members: Sequence[T], where: str) -> list[T]:
@@ -84,3 +59,17 @@ def _shuffled(block: Block, members: Sequence[T], where: str) -> list[T]:
         return shuffle_key(block.order_seed, f"{block.block}/{where}/{member}")
 
     return sorted(members, key=key)
+
+
+def about_run(block: Block, turn: Turn, source: PromptSource, order: int) -> dict[str, Any]:
+    """Return what is known of a run before it is measured; `order` is its place in the block."""
+    return {
+        "run": block.run_id(turn.side, source.prompt, turn.number),
+        "side": turn.side.name,
+        "prompt": source.prompt,
+        "workload": source.workload,
+        "category": source.category,
+        "pass": turn.number,
+        "order": order,
+        "load_average": load_average(),
+    }

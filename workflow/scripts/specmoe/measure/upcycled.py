@@ -1,8 +1,7 @@
 """Whether an upcycled model computes what its dense model does.
 
-Kernels of experts are others than those of a dense block, and with several experts a token the
-weighted sum rounds besides, so two tokens that are about equally likely may change places. The
-dense model writes a text, both read it token by token, and their probabilities are compared.
+Kernels of experts round otherwise, so two tokens that are about equally likely may change places.
+The dense model writes a text, both read it token by token, and their probabilities are compared.
 """
 
 import logging

@@ -14,7 +14,7 @@ from specmoe.config.matrix import blocks_in_order
 from specmoe.config.methods import NO_METHOD, Method, engine_types
 from specmoe.config.option_words import options_text, target_setting
 from specmoe.config.schema import Config
-from specmoe.engine.counters import (
+from specmoe.engine.answers import (
     ACCEPTED,
     ACCEPTED_AT,
     DECODES,
