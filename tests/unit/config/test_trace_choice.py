@@ -147,13 +147,13 @@ def test_a_campaign_without_draft_models_shows_its_first_method(methods, root):
     [
         (
             {"method": "ngram-mod", "p_min": 0.5},
-            "trace.p_min: ngram-mod ignores it; it heeds gamma, n_min, n_match",
+            "trace.p_min: ngram-mod ignores it; it heeds gamma, n_match, n_min",
         ),
         (
             {"method": "ngram-cache", "gamma": 4},
             "trace.gamma: ngram-cache ignores it; it heeds none",
         ),
-        ({"ngram_gamma": 4}, "trace.ngram_gamma: draft ignores it; it heeds gamma, p_min, n_min"),
+        ({"ngram_gamma": 4}, "trace.ngram_gamma: draft ignores it; it heeds gamma, n_min, p_min"),
         (
             {"target": "moe_q8", "method": "ngram-mod", "draft": "draft_q8"},
             "trace.draft: ngram-mod loads no file",

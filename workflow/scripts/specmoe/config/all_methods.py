@@ -64,6 +64,6 @@ def _spelled_out(suite: Suite, known: FilesSay) -> Suite:
         ways.append(Drafting(method=[Method.MTP], targets=with_block))
     longest = [max(suite.gammas)] if suite.gammas else []
     for method in filter(is_ngram, Method):
-        heeds_gamma = "gammas" in METHODS[method].parameters
+        heeds_gamma = "gamma" in METHODS[method].parameters
         ways.append(Drafting(method=[method], gammas=longest if heeds_gamma else []))
     return suite.model_copy(update={"drafts": simple, "methods": ways})

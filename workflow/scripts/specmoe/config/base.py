@@ -2,7 +2,7 @@
 
 import os.path
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -34,6 +34,18 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 # A file or folder of the user: `~` is the home folder, and relative paths start where snakemake is
 # called.
 UserPath = Annotated[str, AfterValidator(os.path.expanduser)]
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    if len(set(values)) < len(values):
+        raise ValueError("a value is named twice")
+    return values
+
+
+T = TypeVar("T")
+Distinct = Annotated[list[T], AfterValidator(_distinct)]
+"""A list whose values differ."""
+
 # The faults whose message, or lack of a value, makes what was given needless to repeat.
 _SAY_IT = ("value_error", "missing", "union_tag_invalid")
 

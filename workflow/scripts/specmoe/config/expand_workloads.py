@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from specmoe.config.block import Template
+from specmoe.config.block import Template, shuffle_key
 from specmoe.config.parse import first_fault
 from specmoe.config.prompt_lines import (
     JSON_SUFFIX,
@@ -17,7 +17,6 @@ from specmoe.config.prompt_lines import (
     numbered_lines,
 )
 from specmoe.config.schema import Config
-from specmoe.config.shuffle import shuffle_key
 from specmoe.config.workloads import (
     AnyWorkload,
     HubWorkload,

@@ -16,11 +16,11 @@ from pydantic import ValidationError
 from specmoe.config.all_methods import NOTHING_SAID, FilesSay, spell_out
 from specmoe.config.base import describe_fault
 from specmoe.config.block import ITSELF, NO_DRAFT, PASSAGE_PREFIX, Block, Protocol, Stop
-from specmoe.config.drafting import Drafting, heeded
+from specmoe.config.drafting import Drafting
 from specmoe.config.engines import PathEngine
 from specmoe.config.expand_workloads import expand_workloads
 from specmoe.config.matrix import comparison_of, left_out_blocks, list_blocks, suite_blocks
-from specmoe.config.methods import Method, is_ngram
+from specmoe.config.methods import Method, heeded, is_ngram
 from specmoe.config.models import AnyModel, ConvertModel, NgramCache, SyntheticDraft, SyntheticModel
 from specmoe.config.option_words import concerns_draft
 from specmoe.config.profiles import expand_profiles, fault_of_lengths
@@ -50,10 +50,6 @@ _LONGEST = 100_000
 _TAG_DEPTH = {"engines": 2, "model_sets": 3, "workloads": 2}
 # What it adds where a value may be of several types.
 _UNION_BRANCHES = ("list[", "literal[")
-
-# The lists of a suite whose product its blocks are.
-_LISTS = ["targets", "drafts", "gammas", "prompts", "workloads", "prompt_lengths"]
-_LISTS += ["temperatures", "imposed_acceptance", "concurrency"]
 
 
 def load(
@@ -158,8 +154,6 @@ def _check_names(config: Config) -> None:
         engine = config.suites[suite].engine
         if engine is not None:
             _require(engine, config.engines, f"suites.{suite}.engine", "engine")
-    if len(set(campaign.suites)) < len(campaign.suites):
-        _refuse("campaign.suites", "a suite is named twice")
     if len({campaign.name, *config.compare_with}) < 1 + len(config.compare_with):
         _refuse("compare_with", f"name each campaign once, and not this one, {campaign.name!r}")
 
@@ -237,10 +231,6 @@ def _check_synthetic_draft(
 
 def _check_suite(config: Config, name: str, suite: Suite) -> None:
     place = f"suites.{name}"
-    for field in _LISTS:
-        values = getattr(suite, field)
-        if len(set(values)) < len(values):
-            _refuse(f"{place}.{field}", "a value is named twice")
     _check_ways(config, name, suite)
     _check_options(config, name, suite)
     for prompt in suite.prompts:

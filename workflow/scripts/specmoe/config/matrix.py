@@ -13,6 +13,7 @@ from specmoe.config.block import (
     Protocol,
     Sending,
     Side,
+    shuffle_key,
 )
 from specmoe.config.drafting import Drafting
 from specmoe.config.engines import PathEngine
@@ -21,7 +22,6 @@ from specmoe.config.measurement import Order
 from specmoe.config.methods import Method
 from specmoe.config.option_words import target_setting
 from specmoe.config.schema import Config, Suite
-from specmoe.config.shuffle import shuffle_key
 from specmoe.config.timed_passes import DEPTH, Outputs, TimedPasses
 from specmoe.config.workloads import TextsWorkload, file_of
 

@@ -6,6 +6,7 @@ written for users. `specmoe.config.load` checks what relates one key to another.
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path, PurePath
 from typing import Annotated, Literal, Self
 
@@ -17,24 +18,22 @@ from specmoe.config.base import (
     COMMIT,
     AboveZero,
     Digest,
+    Distinct,
     DraftLength,
     Name,
     NotNegative,
     Positive,
-    Share,
     Strict,
     Times,
     UserPath,
 )
 from specmoe.config.block import ITSELF, NO_DRAFT, Block, Protocol, Side, Stop
-from specmoe.config.draft_labels import draft_label
-from specmoe.config.drafting import DEFAULT_MATCH, Chain, Drafting
+from specmoe.config.drafting import Drafting, TraceSettings
 from specmoe.config.engine_options import EngineOptions, Setting
 from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
-from specmoe.config.hosts import Hosts
 from specmoe.config.imposed import ImposedProfile
 from specmoe.config.measurement import Measurement
-from specmoe.config.methods import Method
+from specmoe.config.methods import Method, draft_label
 from specmoe.config.models import (
     AnyModel,
     Family,
@@ -51,6 +50,14 @@ from specmoe.config.models import (
 from specmoe.config.option_words import parts_of_setting
 from specmoe.config.workloads import Category, TextsWorkload, Workload
 from specmoe.files import named_if_damaged
+
+
+class Hosts(StrEnum):
+    """Which machines may measure the blocks of one campaign."""
+
+    ONE = "one"  # the machine of its first block
+    SAME = "same"  # machines of one kind, see `specmoe.engine.machine_id.kind_of`
+    ANY = "any"  # the machine is a factor: intervals are over machines
 
 
 class Campaign(Strict):
@@ -74,7 +81,7 @@ class Campaign(Strict):
         " every interval is over machines, and costs of passes are not fitted",
     )
     models: Name = Field(description="one of `model_sets`")
-    suites: list[Name] = Field(min_length=1, description="the experiments: names in `suites`")
+    suites: Distinct[Name] = Field(min_length=1, description="the experiments: names in `suites`")
     source: Literal["measured", "cached", "published"] = Field(
         default="measured",
         description="where the runs come from: measured here, read from"
@@ -134,8 +141,8 @@ class Suite(Strict):
     """One experiment: the product of its lists, times `measurement.repeats`."""
 
     title: str = Field(description="its name in tables")
-    targets: list[Name] = Field(min_length=1, description="models of the campaign's set")
-    drafts: list[Name] = Field(
+    targets: Distinct[Name] = Field(min_length=1, description="models of the campaign's set")
+    drafts: Distinct[Name] = Field(
         default=[],
         description="draft models of the set; `itself` lets each target draft for itself. Each is"
         " compared with the target alone, measured beside it. `none` as the only entry measures"
@@ -147,24 +154,24 @@ class Suite(Strict):
         " every method that the targets' and the drafts' files are made for at every γ of `gammas`,"
         " and n-grams at the longest alone",
     )
-    gammas: list[DraftLength] = Field(
+    gammas: Distinct[DraftLength] = Field(
         default=[], description="draft lengths γ: the most tokens drafted in a round"
     )
-    prompts: list[Name] = Field(default=[], description="names in `prompts.texts`, sent whole")
-    workloads: list[Name] = Field(
+    prompts: Distinct[Name] = Field(default=[], description="names in `prompts.texts`, sent whole")
+    workloads: Distinct[Name] = Field(
         default=[], description="names in `workloads`, every prompt of which is sent"
     )
-    prompt_lengths: list[Positive] = Field(
+    prompt_lengths: Distinct[Positive] = Field(
         default=[],
         description="prompts of so many tokens, cut from `prompts.passage`; protocol `published`"
         " counts words of the study's text",
     )
-    temperatures: list[NotNegative] = Field(
+    temperatures: Distinct[NotNegative] = Field(
         default=[],
         description="temperatures in place of `measurement.temperature`. Above 0 each repeat has"
         " its own seed, `seed` + repeat, and texts are compared as distributions",
     )
-    imposed_acceptance: list[Annotated[float, Field(ge=0, le=1)]] = Field(
+    imposed_acceptance: Distinct[Annotated[float, Field(ge=0, le=1)]] = Field(
         default=[],
         description="shares of drafted tokens that the engine accepts whatever they are. Such runs"
         " time drafting, verifying and replaying; no table of speedups has them",
@@ -180,7 +187,7 @@ class Suite(Strict):
         " `measurement`; `{}` is the campaign's own. Target alone and target with a draft have the"
         " same",
     )
-    concurrency: list[Annotated[int, Field(ge=1, le=64)]] = Field(
+    concurrency: Distinct[Annotated[int, Field(ge=1, le=64)]] = Field(
         default=[],
         description="requests at once: each number makes comparisons of its own, in which so many"
         " clients keep a server busy. Rows then have the load's throughput, and baselines are those"
@@ -230,47 +237,6 @@ class Published(Strict):
     file: UserPath | None = Field(
         default=None, description="path of a copy that you already have; nothing is downloaded then"
     )
-
-
-class TraceSettings(Strict):
-    """What the target `demo_trace` decodes, greedily; no measurement depends on it."""
-
-    target: Name | None = Field(
-        default=None,
-        description="the model that verifies. `target`, `method` and `draft` are those of the"
-        " campaign's first comparison that has the ones you name, with a draft model if there is"
-        " such a comparison",
-    )
-    method: Chain = Field(
-        default=[], description="a way of drafting or a chain, as in `suites.*.methods`"
-    )
-    draft: Name | None = Field(
-        default=None, description="the model that the method loads, if it loads one"
-    )
-    gamma: Positive = Field(default=4, description="the most tokens drafted in a round")
-    ngram_gamma: Positive | None = Field(
-        default=None, description="in a chain: the same of its n-gram methods, where not γ"
-    )
-    p_min: Share | None = Field(
-        default=None, description="probability below which a model stops drafting; 0 by default"
-    )
-    n_min: Annotated[int, Field(ge=0)] | None = Field(
-        default=None, description="fewest drafted tokens that are verified; 0 by default"
-    )
-    n_match: Positive | None = Field(
-        default=None,
-        description=f"tokens that an n-gram method looks up; {DEFAULT_MATCH} by default",
-    )
-    min_hits: Positive | None = Field(
-        default=None, description="times that an n-gram must have been seen; 1 by default"
-    )
-    prompt: Name | None = Field(
-        default=None,
-        description="name in `prompts.texts`; without it the first that the comparison's suite"
-        " sends",
-    )
-    # Fewer leave no room for a draft.
-    n_predict: int = Field(default=64, gt=2, description="tokens to generate")
 
 
 class Host(Strict):

@@ -5,8 +5,7 @@ from dataclasses import asdict, dataclass
 from pydantic import TypeAdapter
 
 from specmoe.config.block import Block, Side
-from specmoe.config.draft_labels import method_words, parameter_words
-from specmoe.config.methods import METHODS
+from specmoe.config.methods import METHODS, method_words, parameter_words
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from specmoe.config.block import Block, PromptSource, Side
-from specmoe.config.shuffle import shuffle_key
+from specmoe.config.block import Block, PromptSource, Side, shuffle_key
 
 T = TypeVar("T", Side, PromptSource)
 
