@@ -53,7 +53,7 @@ def test_measuring_runs_nothing_of_the_analysis_or_the_configuration(root):
         f"specmoe/config/{name}.py"
         for name in (
             *("backend", "base", "block", "environment", "gate", "methods", "option_words"),
-            *("parse", "prompt_lines", "shuffle"),
+            *("parse", "prompt_lines"),
         )
     }
 
