@@ -81,7 +81,7 @@ def test_an_id_names_the_number_last():
         ({"concurrency": [8]}, "8 clients need as many prompts at least"),
         (
             {"protocol": "published", "drafts": ["draft_0.8b"]},
-            "suites.U.concurrency: the commands of protocol published generate one text at a time",
+            "suites.U.concurrency: protocol published generates one text at a time",
         ),
         (
             {"methods": [{"method": "ngram-mod", "gammas": [8], "n_match": [3]}]},

@@ -12,7 +12,7 @@ from pydantic import (
     StringConstraints,
     model_validator,
 )
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from specmoe.errors import nearest, one_line
 
@@ -46,8 +46,9 @@ T = TypeVar("T")
 Distinct = Annotated[list[T], AfterValidator(_distinct)]
 """A list whose values differ."""
 
+UNKNOWN_KEY = "unknown_key"
 # The faults whose message, or lack of a value, makes what was given needless to repeat.
-_SAY_IT = ("value_error", "missing", "union_tag_invalid")
+_SAY_IT = ("value_error", "missing", "union_tag_invalid", UNKNOWN_KEY)
 
 
 class Strict(BaseModel):
@@ -62,7 +63,8 @@ class Strict(BaseModel):
             known = {field.alias or name for name, field in cls.model_fields.items()}
             for key in data:
                 if key not in known:
-                    raise ValueError(f"unknown key {key!r}; {nearest(str(key), known)}")
+                    said = {"key": str(key), "shown": repr(key), "hint": nearest(str(key), known)}
+                    raise PydanticCustomError(UNKNOWN_KEY, "unknown key {shown}; {hint}", said)
         return data
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from specmoe.config.imposed import ImposedProfile, JointRates
+from specmoe.config.imposed import JointRates
 from specmoe.config.parse import first_fault
 from specmoe.config.schema import Config, Suite
 from specmoe.errors import ConfigError, nearest
@@ -87,11 +87,3 @@ def read_rates(file: Path, setting: str, place: str) -> list[float]:
     if setting not in rates:
         raise ConfigError(f"{place}: {file} has no setting {setting!r}; {nearest(setting, rates)}")
     return rates[setting]
-
-
-def fault_of_lengths(profile: ImposedProfile, longest: int) -> str | None:
-    """Return why a profile cannot be imposed on drafts so long; None if it can."""
-    known = len(profile.rates)
-    if longest <= known:
-        return None
-    return f"profile {profile.name} has {known} positions, fewer than γ = {longest}"
