@@ -2,8 +2,8 @@
 
 import pytest
 
-from specmoe.config.all_methods import FilesSay
 from specmoe.config.block import Stop, Template
+from specmoe.config.expand import FilesSay
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.config.methods import Method

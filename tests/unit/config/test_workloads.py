@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specmoe.config.block import Sending, Stop, Template
-from specmoe.config.expand_workloads import sample
+from specmoe.config.expand import sample
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.config.parse import parse

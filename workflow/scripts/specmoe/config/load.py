@@ -12,14 +12,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from specmoe.config.all_methods import NOTHING_SAID, FilesSay, spell_out
 from specmoe.config.base import UNKNOWN_KEY, describe_fault
 from specmoe.config.block import ITSELF, NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.engines import PathEngine
-from specmoe.config.expand_workloads import expand_workloads
+from specmoe.config.expand import NOTHING_SAID, FilesSay, expand
 from specmoe.config.matrix import comparison_of, left_out_blocks, list_blocks
 from specmoe.config.models import AnyModel, ConvertModel, NgramCache, SyntheticDraft, SyntheticModel
-from specmoe.config.profiles import expand_profiles
 from specmoe.config.schema import Config
 from specmoe.config.suite_checks import LONGEST, check_suite, refuse, require
 from specmoe.config.synthetic_recipe import Recipe
@@ -60,9 +58,8 @@ def load(
     _check_names(config)
     _check_models(config)
     _check_models_of_suites(config)
-    config = spell_out(config, files_say(config))
     _check_workloads(config)
-    config = expand_profiles(expand_workloads(config, root))
+    config = expand(config, root, files_say(config))
     _check_length(config)
     for name in config.selected_suites:
         check_suite(config, name)

@@ -17,10 +17,10 @@ from specmoe.config.block import (
 )
 from specmoe.config.drafting import Drafting
 from specmoe.config.engines import PathEngine
-from specmoe.config.imposed import ImposedProfile
 from specmoe.config.measurement import Order
 from specmoe.config.methods import Method
 from specmoe.config.option_words import target_setting
+from specmoe.config.profiles import ImposedProfile
 from specmoe.config.schema import Config, Suite
 from specmoe.config.timed_passes import DEPTH, Outputs, TimedPasses
 from specmoe.config.workloads import TextsWorkload, file_of

@@ -31,7 +31,6 @@ from specmoe.config.block import ITSELF, NO_DRAFT, Block, Protocol, Side, Stop
 from specmoe.config.drafting import Drafting, TraceSettings
 from specmoe.config.engine_options import EngineOptions, Setting
 from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
-from specmoe.config.imposed import ImposedProfile
 from specmoe.config.measurement import Measurement
 from specmoe.config.methods import Method, draft_label
 from specmoe.config.models import (
@@ -48,6 +47,7 @@ from specmoe.config.models import (
     UpcycleModel,
 )
 from specmoe.config.option_words import parts_of_setting
+from specmoe.config.profiles import ImposedProfile
 from specmoe.config.workloads import Category, TextsWorkload, Workload
 from specmoe.files import named_if_damaged
 
@@ -217,7 +217,7 @@ class Suite(Strict):
         """All ways of drafting: the suite's draft models, then its further methods."""
         models = [draft for draft in self.drafts if draft != NO_DRAFT]
         simple = [Drafting(method=[Method.DRAFT], drafts=models)] if models else []
-        assert self.methods != ALL  # see `all_methods.spell_out`
+        assert self.methods != ALL  # see `expand.expand`
         return [*simple, *self.methods]
 
     @property
