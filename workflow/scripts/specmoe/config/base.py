@@ -23,6 +23,7 @@ Name = Annotated[str, StringConstraints(pattern=NAME)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 COMMIT = r"^[0-9a-f]{7,40}$"
 Positive = Annotated[int, Field(gt=0)]
+Count = Annotated[int, Field(ge=0)]
 LONGEST_DRAFT = 1024
 """The largest γ. Each position has a count in every row, so a wild one would fill the memory."""
 DraftLength = Annotated[int, Field(gt=0, le=LONGEST_DRAFT)]
