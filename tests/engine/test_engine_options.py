@@ -9,7 +9,6 @@ import pytest
 
 from specmoe.config.block import Block, Side
 from specmoe.config.engine_options import OPTION_NAMES, EngineOptions
-from specmoe.config.extra_args import fault_of_extra_args
 from specmoe.config.methods import Method
 from specmoe.config.option_words import concerns_draft
 from specmoe.engine.flags import speculation_flags
@@ -246,7 +245,7 @@ def test_what_the_engine_refuses_is_one_line_in_its_own_words(do, options, extra
 
 
 def test_a_word_without_a_meaning_is_not_ours_to_refuse():
-    assert fault_of_extra_args(["--frobnicate"], {}) is None
+    assert fault_of("--frobnicate") is None
 
 
 # Divergences.

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from specmoe.config.block import Block
 from specmoe.config.engine_options import OPTION_NAMES, EngineOptions
-from specmoe.config.extra_args import fault_of_extra_args
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks, list_timed_passes, suite_blocks
 from specmoe.config.option_words import options_id, options_text, parts_of_setting
@@ -203,7 +202,7 @@ def test_words_that_would_break_a_protocol_are_refused_with_the_reason(words, sa
      ["--split-mode", "row"], ["--tensor-split", "3,1"], ["--frobnicate"]],
 )  # fmt: skip
 def test_other_words_are_the_engines_to_judge(words):
-    assert fault_of_extra_args(words, {}) is None
+    assert EngineOptions(extra_args=words).extra_args == words
 
 
 # Suites.

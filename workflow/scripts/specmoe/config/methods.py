@@ -9,11 +9,9 @@ Sources: llama.cpp, common/speculative.cpp and common/ngram-map.cpp.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Annotated, Any, get_args
+from typing import Any, get_args
 
-from pydantic import Field
-
-from specmoe.config.base import DraftLength, Positive, Share
+from specmoe.config.base import Count, DraftLength, Positive, Share
 
 
 class Method(StrEnum):
@@ -89,7 +87,7 @@ PARAMETERS = {
         always_named=True,
     ),
     "n_min": Parameter(
-        Annotated[int, Field(ge=0)],
+        Count,
         "fewest drafted tokens that are verified",
         letter="l",
         words="at least {:g}",
