@@ -208,11 +208,6 @@ class Suite(Strict):
         return bool(self.imposed_acceptance or self.imposed_profiles)
 
     @property
-    def has_speculation(self) -> bool:
-        """Whether any run of the suite drafts."""
-        return bool(self.methods) or any(draft != NO_DRAFT for draft in self.drafts)
-
-    @property
     def ways(self) -> list[Drafting]:
         """All ways of drafting: the suite's draft models, then its further methods."""
         models = [draft for draft in self.drafts if draft != NO_DRAFT]
@@ -321,11 +316,7 @@ class Config(Strict):
     @property
     def needed_models(self) -> list[str]:
         """The ids of the measured models and of the models they are made from."""
-        needed = set(self.measured_models)
-        for name in self.measured_models:
-            while source := self.models[name].made_from:
-                name = source
-                needed.add(name)
+        needed = {name for model in self.measured_models for name in self.lineage(model)}
         return [name for name in self.models if name in needed]
 
     @property
@@ -391,46 +382,49 @@ class Config(Strict):
             }
         )
 
-    def family(self, model: str) -> Family | None:
-        """Return the family of a model; a quantized model has that of its source."""
-        entry = self.models[model]
-        if entry.family is None and isinstance(entry, QuantizeModel):
-            return self.family(entry.source)
-        return None if entry.family is None else self.families[entry.family]
+    def lineage(self, model: str) -> dict[str, AnyModel]:
+        """Return a model, the one that it is made from, and so on to the first."""
+        found = {model: self.models[model]}
+        while source := found[model].made_from:
+            model = source
+            found[model] = self.models[model]
+        return found
 
     def network(self, model: str) -> str:
-        """Return the id of a model's family, or without one of the model it is made from."""
-        entry = self.models[model]
-        if entry.family is None and isinstance(entry, QuantizeModel):
-            return self.network(entry.source)
-        return entry.family or model
+        """Return the id of a model's family, or without one of the model it is quantized from."""
+        source, entry = self._unquantized(model)
+        return entry.family or source
+
+    def family(self, model: str) -> Family | None:
+        """Return the family of a model; a quantized model has that of its source."""
+        _, entry = self._unquantized(model)
+        return None if entry.family is None else self.families[entry.family]
+
+    def _unquantized(self, model: str) -> tuple[str, AnyModel]:
+        for name, entry in self.lineage(model).items():
+            if entry.family is not None or not isinstance(entry, QuantizeModel):
+                break
+        return name, entry
 
     def origin(self, model: str) -> tuple[str, str] | None:
         """Return where a model's weights are from, and their licence; None if no package has them.
 
         Those of a model that is made from another one are that one's.
         """
-        root = model
-        while source := self.models[root].made_from:
-            root = source
-        entry = self.models[root]
+        *_, (root, entry) = self.lineage(model).items()
         if not isinstance(entry, PackageModel):
             return None
         return (entry.origin if root == model else f"made from {entry.origin}", entry.licence)
 
     def is_synthetic(self, model: str) -> bool:
         """Return whether a model's weights are random, or made from random ones."""
-        entry = self.models[model]
-        if entry.made_from is not None:
-            return self.is_synthetic(entry.made_from)
-        return isinstance(entry, SyntheticModel | SyntheticDraft)
+        *_, first = self.lineage(model).values()
+        return isinstance(first, SyntheticModel | SyntheticDraft)
 
     def is_constructed(self, model: str) -> bool:
         """Return whether what a model accepts was made so: random weights, or copied experts."""
-        entry = self.models[model]
-        if isinstance(entry, SyntheticModel | SyntheticDraft | UpcycleModel):
-            return True
-        return entry.made_from is not None and self.is_constructed(entry.made_from)
+        made = SyntheticModel | SyntheticDraft | UpcycleModel
+        return any(isinstance(entry, made) for entry in self.lineage(model).values())
 
     def prompt_label(self, prompt: str) -> str:
         """Return the label of a prompt, or its id if the configuration no longer has the text."""
