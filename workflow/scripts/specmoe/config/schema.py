@@ -401,10 +401,10 @@ class Config(Strict):
         return None if entry.family is None else self.families[entry.family]
 
     def _unquantized(self, model: str) -> tuple[str, AnyModel]:
-        for name, entry in self.lineage(model).items():
-            if entry.family is not None or not isinstance(entry, QuantizeModel):
-                break
-        return name, entry
+        entry = self.models[model]
+        if entry.family is None and isinstance(entry, QuantizeModel):
+            return self._unquantized(entry.source)
+        return model, entry
 
     def origin(self, model: str) -> tuple[str, str] | None:
         """Return where a model's weights are from, and their licence; None if no package has them.
