@@ -1,12 +1,12 @@
 """A block: one comparison in one repeat, as plain data that its job receives."""
 
 import hashlib
-import json
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
 from specmoe.config.methods import PARAMETERS, Method
 from specmoe.config.option_words import OptionValue, options_text, target_setting
+from specmoe.config.parse import JobData
 
 NO_DRAFT = "none"
 ITSELF = "itself"  # among a suite's drafts: every target drafts for itself
@@ -138,7 +138,7 @@ SIDE_COLUMNS = [one.name for one in fields(Side) if one.name in PARAMETERS]
 
 
 @dataclass(frozen=True)
-class Block:
+class Block(JobData):
     """One comparison in one repeat: a target, and a way of drafting with all its settings."""
 
     block: str
@@ -248,10 +248,6 @@ class Block:
     def run_seed(self, number: int) -> int:
         """Return the seed of sampling of the runs of a pass; greedy passes share one."""
         return self.seed + (SEED_STEP * number if self.temperature > 0 else 0)
-
-    def to_json(self) -> str:
-        """Return the block as JSON on one line."""
-        return json.dumps(asdict(self))
 
 
 def shuffle_key(seed: int, name: str) -> bytes:

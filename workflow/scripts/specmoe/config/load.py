@@ -170,7 +170,7 @@ def _check_made_from(config: Config, name: str) -> None:
     """Check that the models that one is made from exist, and that it is not among them."""
     seen = [name]
     while source := config.models[seen[-1]].made_from:
-        key = "tokenizer" if isinstance(config.models[seen[-1]], NgramCache) else "source"
+        key = config.models[seen[-1]].source_key
         place = f"model_sets.{config.campaign.models}.{seen[-1]}.{key}"
         require(source, config.models, place, "model")
         if source in seen:

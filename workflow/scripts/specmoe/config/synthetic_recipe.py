@@ -1,20 +1,19 @@
 """The recipe of a synthetic model, as the configuration gives it."""
 
-import json
-from dataclasses import asdict
 from typing import Literal
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from specmoe.config.base import Count, NotNegative, Positive
+from specmoe.config.parse import JobData
 
 ATTENTION_INTERVAL = 4
 """Every fourth layer has full attention, the others a Gated DeltaNet, as in Qwen3.5."""
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
-class Recipe:
+class Recipe(JobData):
     """The recipe of a synthetic model; sizes are counts of elements, not bytes.
 
     Members of one family differ only in `layers`, `experts`, `experts_used`, `expert_ffn`,
@@ -139,7 +138,3 @@ class Recipe:
         """The row sizes of all matrices."""
         width, value_width = self.heads * self.head_size, self.gdn_value_heads * self.gdn_head_size
         return self.hidden, self.ffn, self.expert_ffn, width, value_width
-
-    def to_json(self) -> str:
-        """Return the recipe as JSON on one line."""
-        return json.dumps(asdict(self))
