@@ -126,7 +126,6 @@ class Drafting(_Lists, _Way):  # type: ignore[misc, valid-type]
         return self
 
     def _refuse_ignored(self) -> None:
-        """Raise ValueError for a parameter that no method of the chain takes."""
         known = {list_key(name) for name in heeded(self.method)}
         for key in map(list_key, ("gamma", *PARAMETERS, "history")):
             if getattr(self, key) and key not in known:

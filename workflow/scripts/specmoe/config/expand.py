@@ -91,7 +91,6 @@ def _with_methods(suite: Suite, known: FilesSay) -> Suite:
 
 
 def _with_rates(name: str, suite: Suite) -> Suite:
-    """Return a suite whose profiles have the rates of their files."""
     filled = []
     for profile in suite.imposed_profiles:
         place = f"config: suites.{name}.imposed_profiles: {profile.name}"

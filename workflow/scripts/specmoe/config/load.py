@@ -137,7 +137,6 @@ def _check_length(config: Config) -> None:
 
 
 def _check_models(config: Config) -> None:
-    """Check that every model has a known family and source, and is not made from itself."""
     models, engine = config.models, config.engine
     converts = not isinstance(engine, PathEngine) or engine.converter is not None
     for name, model in models.items():
@@ -167,7 +166,6 @@ def _check_models_of_suites(config: Config) -> None:
 
 
 def _check_made_from(config: Config, name: str) -> None:
-    """Check that the models that one is made from exist, and that it is not among them."""
     seen = [name]
     while source := config.models[seen[-1]].made_from:
         key = config.models[seen[-1]].source_key
@@ -193,7 +191,6 @@ def _check_synthetic_draft(
 
 
 def _check_more_repeats(config: Config) -> None:
-    """Check that the comparisons with more repeats exist."""
     if not config.measurement.more_repeats:
         return
     known = {comparison_of(block.block) for block in list_blocks(config, gpu=False)}
@@ -222,7 +219,6 @@ def _check_left_out(config: Config) -> None:
 
 
 def _check_workloads(config: Config) -> None:
-    """Check that the suites' workloads exist, that their texts do, and that ids stay unique."""
     for suite_name, suite in config.selected_suites.items():
         for name in suite.workloads:
             require(name, config.workloads, f"suites.{suite_name}.workloads", "workload")
@@ -249,7 +245,6 @@ def _check_prompt_files(config: Config, root: Path) -> None:
 
 
 def _check_trace(config: Config) -> None:
-    """Check that the names in `trace` exist and that the campaign can decode them."""
     asked = config.trace
     for key, model in (("target", asked.target), ("draft", asked.draft)):
         if model is not None:

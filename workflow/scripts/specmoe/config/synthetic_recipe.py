@@ -135,6 +135,5 @@ class Recipe(JobData):
 
     @property
     def _rows(self) -> tuple[int, ...]:
-        """The row sizes of all matrices."""
         width, value_width = self.heads * self.head_size, self.gdn_value_heads * self.gdn_head_size
         return self.hidden, self.ffn, self.expert_ffn, width, value_width

@@ -31,8 +31,12 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
         return None
     target, methods, draft = _named(asked, like, blocks[0].target)
     way = _way(asked, methods, draft)
-    side = _side(asked, way)
-    name = asked.prompt or _first_prompt(config, like)
+    if fault := way.fault_of_lengths([asked.gamma]):
+        raise ConfigError(f"config: trace: {fault}")
+    side = Side(**next(way.settings([asked.gamma])))
+    # The first text of the suite that drafts alike, or else of the configuration.
+    sent = config.suites[like.suite].prompts if like else []
+    name = asked.prompt or next(iter(sent or config.prompts.texts))
     prompt = config.prompts.texts[name]
     drafter = way.drafter_id(draft)
     options = config.option_setting("")
@@ -115,7 +119,6 @@ def _named(
 
 
 def _way(asked: TraceSettings, methods: Sequence[Method], draft: str | None) -> Drafting:
-    """Return the way of drafting that `trace` asks for, with the parameters that it names."""
     known = heeded(methods) - {"history"}
     given = [name for name in ("gamma", *PARAMETERS) if name in asked.model_fields_set]
     for name in given:
@@ -133,16 +136,3 @@ def _way(asked: TraceSettings, methods: Sequence[Method], draft: str | None) -> 
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         raise ConfigError(f"config: {describe_fault(fault, ['trace.method'])}") from error
-
-
-def _side(asked: TraceSettings, way: Drafting) -> Side:
-    fault = way.fault_of_lengths([asked.gamma])
-    if fault:
-        raise ConfigError(f"config: trace: {fault}")
-    return Side(**next(way.settings([asked.gamma])))
-
-
-def _first_prompt(config: Config, like: Block | None) -> str:
-    """Return the first text of the suite that drafts alike, or else of the configuration."""
-    sent = config.suites[like.suite].prompts if like else []
-    return sent[0] if sent else next(iter(config.prompts.texts))
