@@ -75,37 +75,18 @@ PARAMETERS = {
     "ngram_gamma": Parameter(
         DraftLength,
         "in a chain: most tokens that its n-gram methods draft, where not γ",
-        letter="m",
-        words="n-grams to {:g}",
+        "m",
+        "n-grams to {:g}",
     ),
     "n_match": Parameter(
-        Positive,
-        "tokens that an n-gram method looks up",
-        letter="n",
-        words="n = {:g}",
-        default=3,
-        always_named=True,
+        Positive, "tokens that an n-gram method looks up", "n", "n = {:g}", 3, always_named=True
     ),
-    "n_min": Parameter(
-        Count,
-        "fewest drafted tokens that are verified",
-        letter="l",
-        words="at least {:g}",
-        default=0,
-    ),
+    "n_min": Parameter(Count, "fewest drafted tokens that are verified", "l", "at least {:g}", 0),
     "min_hits": Parameter(
-        Positive,
-        "times that an n-gram must have been seen",
-        letter="h",
-        words="{:g} hits",
-        default=1,
+        Positive, "times that an n-gram must have been seen", "h", "{:g} hits", 1
     ),
     "p_min": Parameter(
-        Share,
-        "probability below which a model stops drafting",
-        letter="p",
-        words="p ≥ {:g}",
-        default=0.0,
+        Share, "probability below which a model stops drafting", "p", "p ≥ {:g}", 0.0
     ),
 }
 

@@ -57,7 +57,7 @@ def _check_names(config: Config, suite: Suite, place: str) -> None:
 
 def _of_methods(config: Config, name: str, suite: Suite) -> Faults:
     if not suite.drafts and not suite.methods:
-        yield "", "name in `drafts` or `methods` what drafts; `drafts: [none]` if nothing does"
+        yield "", "name a draft or a method; `drafts: [none]` measures the targets alone"
     pairs = Counter(
         (target, way.drafter_id(draft or None))
         for way in suite.ways
