@@ -25,7 +25,7 @@ if workflow.cores == 0:
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 from specmoe.config.environment import refuse_exported
-from specmoe.config.hosts import Hosts
+from specmoe.config.schema import Hosts
 from specmoe.config.matrix import PUBLISHED_PASSAGE
 from specmoe.config.profiles import PROFILE
 from specmoe.dependencies import digest_of_modules

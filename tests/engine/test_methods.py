@@ -10,7 +10,7 @@ from specmoe.audit.finding import CheckVerdict
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import Block, PromptSource, Side
 from specmoe.config.drafting import Drafting
-from specmoe.config.imposed import ImposedProfile
+from specmoe.config.profiles import ImposedProfile
 from specmoe.errors import MeasurementError
 from specmoe.measure.paired import measure
 from specmoe.runs.collect import rows_of_record

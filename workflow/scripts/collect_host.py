@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from specmoe import errors
-from specmoe.config.hosts import Hosts
 from specmoe.config.matrix import blocks_in_order
-from specmoe.config.schema import read_config
+from specmoe.config.schema import Hosts, read_config
 from specmoe.files import named_if_damaged, read_record
 from specmoe.measure.again import second_of
 from specmoe.plan.machines import collect, collect_machines, refuse_other_kinds

@@ -4,8 +4,7 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.config.hosts import Hosts
-from specmoe.config.schema import read_config
+from specmoe.config.schema import Hosts, read_config
 from specmoe.runs.collect import collect_records, record_files, refuse_mixed_hosts
 from specmoe.runs.expected import refuse_other_runs
 from specmoe.runs.schema import write_table

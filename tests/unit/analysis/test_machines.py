@@ -10,8 +10,7 @@ from specmoe.analysis.intervals import interval_of_speedup
 from specmoe.analysis.machines import by_machine, cells_of_machines, machine_of, machine_varies
 from specmoe.analysis.summaries import summarise_cells, with_speedups
 from specmoe.config.backend import Backend
-from specmoe.config.hosts import Hosts
-from specmoe.config.schema import Statistics
+from specmoe.config.schema import Hosts, Statistics
 
 from ...planted_machines import CONFIDENCE, coverage, shared_runs
 from ..paper_analyses import full

@@ -10,7 +10,7 @@ from specmoe.config.environment import (
     steers,
 )
 from specmoe.config.load import load
-from specmoe.errors import ConfigError, MeasurementError
+from specmoe.errors import MeasurementError
 
 from ...conftest import ROOT
 from ...hostile import HOSTILE
@@ -59,13 +59,6 @@ def test_flags_of_the_server_may_not_be_variables():
         refuse_exported({}, {"LLAMA_ARG_SPEC_TYPE": "ngram-simple"})
     assert "measurement.environment" not in str(fault.value)
     assert "flags of llama-server follow from the configuration alone" in str(fault.value)
-
-
-@pytest.mark.parametrize("name", ["LLAMA_ARG_CTX_SIZE", "LLAMA_TRACE", "LD_PRELOAD", "PATH"])
-def test_the_configuration_refuses_variables_that_other_keys_decide(study, name):
-    study["measurement"]["environment"] = {name: "1"}
-    with pytest.raises(ConfigError, match=rf"config: measurement\.environment\..*{name!r} does"):
-        load(study, ROOT)
 
 
 def test_the_configuration_takes_variables_of_drivers(study):

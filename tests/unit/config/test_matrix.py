@@ -8,222 +8,212 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.config.block import Block, History, Side
+from specmoe.config.block import Block, History, Protocol, Side
 from specmoe.config.load import load
 from specmoe.config.matrix import (
     added_runs,
     comparison_of,
     left_out_blocks,
     list_blocks,
+    list_timed_passes,
     schedule,
 )
 from specmoe.config.measurement import Order
 from specmoe.config.parse import parse
+from specmoe.config.timed_passes import Outputs, TimedPasses
 
 from ...blocks import alone
+from ...conftest import ROOT
 
 
 @pytest.fixture
-def blocks(study, root):
-    return list_blocks(load(study, root), gpu=False)
+def blocks(study):
+    return blocks_of(study)
 
 
-def runs_of(blocks):
-    """Return side, prompt and pass of every run, with its block."""
-    return [
-        (block, side, source.prompt, number)
-        for block in blocks
-        for side in block.sides
-        for source in block.prompts
-        for number in range(block.passes)
-    ]
+def blocks_of(data):
+    return list_blocks(load(data, ROOT), gpu=False)
 
 
-def test_the_study_has_the_runs_of_the_papers_table_3_and_72_of_targets_alone(blocks, study, root):
-    counts = Counter(block.suite for block, *_ in runs_of(blocks))
+def only(suite, study, **changes):
+    """Return the blocks of a suite that is changed."""
+    study["suites"][suite] |= changes
+    return [block for block in blocks_of(study) if block.suite == suite]
+
+
+def test_the_study_has_the_runs_of_the_papers_table_3_and_72_of_targets_alone(blocks, study):
+    counts = Counter()
+    for block in blocks:
+        counts[block.suite] += block.runs
     # B and D name no draft `none`: the paper has 144 and 72 runs with a draft.
     assert counts == {"A": 18, "B": 144 + 48, "C": 36, "D": 72 + 24, "F": 36}
-    assert sum(block.runs for block in blocks) == sum(counts.values()) == 378
-    assert added_runs(blocks, load(study, root)) == 72
-    assert 378 - 72 == 306
+    assert sum(counts.values()) - added_runs(blocks, load(study, ROOT)) == 378 - 72 == 306
 
 
-def test_what_is_left_out_is_listed_by_itself(blocks, study, root):
+def test_what_is_left_out_is_listed_by_itself(blocks, study):
     study["campaign"]["left_out"] = ["B/moe_q8/draft_2b", "C/dense_9b/none/r1"]
-    config = load(study, root)
-    left_out = [block.block for block in left_out_blocks(config)]
+    left_out = [block.block for block in left_out_blocks(load(study, ROOT))]
     whole = [f"B/moe_q8/draft_2b/r{repeat}" for repeat in range(3)]
     assert left_out == [*whole, "C/dense_9b/none/r1"]
-    kept = {block.block for block in list_blocks(config, gpu=False)}
+    kept = {block.block for block in blocks_of(study)}
     assert kept == {block.block for block in blocks} - {*left_out}
 
 
 def test_every_run_and_block_has_an_id_of_its_own(blocks):
-    runs = {block.run_id(*run) for block, *run in runs_of(blocks)}
+    runs = {
+        block.run_id(side, source.prompt, number)
+        for block in blocks
+        for side in block.sides
+        for source in block.prompts
+        for number in range(block.passes)
+    }
     assert len(runs) == 378
     assert len({block.block for block in blocks}) == len(blocks) == 39
     assert "B/moe_q4/draft_0.8b/r0/g8/code/p0" in runs
 
 
-def test_every_run_with_a_draft_has_its_baseline_in_its_own_block(blocks):
+def test_a_block_has_its_baseline_and_survives_a_round_trip_as_json(blocks):
     for block in blocks:
         assert block.measures_alone
         assert block.sides[0] == Side()
         assert len(set(block.sides)) == len(block.sides)
-
-
-def test_a_comparison_has_the_target_alone_and_every_gamma(blocks):
-    [block] = [b for b in blocks if b.block == "D/dense_4b/draft_0.8b/r1"]
-    assert [side.name for side in block.sides] == ["alone", "g4", "g8", "g16"]
-    assert block.runs == 4 * 4
-
-
-def test_a_block_without_a_draft_has_method_none_and_the_target_alone(blocks):
-    for block in blocks:
         assert block.speculates == (block.draft != "none") == (block.draft_model is not None)
         assert block.speculates != (block.sides == (Side(),))
+        assert parse(Block, block.to_json()) == block
+        assert len(block.models) == 1 + block.speculates
+    found = {block.block: block for block in blocks}
+    sides = found["D/dense_4b/draft_0.8b/r1"].sides
+    assert [side.name for side in sides] == ["alone", "g4", "g8", "g16"]
+    lengths = [source.length for source in found["F/moe_q4/draft_0.8b/r0"].prompts]
+    assert lengths == [32, 64, 128, 256, 512, 1024]
 
 
 def test_no_draft_beside_others_adds_no_block_and_counts_these_runs_as_the_suites_own(
-    study, root, blocks
+    study, blocks
 ):
     assert {block.draft for block in blocks if block.suite == "F"} == {"draft_0.8b"}
     study["suites"]["D"]["drafts"] = ["none", "draft_0.8b"]
-    config = load(study, root)
-    assert list_blocks(config, gpu=False) == blocks
-    assert added_runs(blocks, config) == 48
+    assert blocks_of(study) == blocks
+    assert added_runs(blocks, load(study, ROOT)) == 48
 
 
-def test_the_studys_commands_measure_the_target_alone_only_where_a_suite_names_it(study, root):
+def test_the_studys_commands_measure_the_target_alone_only_where_a_suite_names_it(study):
     study["measurement"]["protocol"] = "published"
-    found = list_blocks(load(study, root), gpu=False)
+    found = blocks_of(study)
     sides = {block.suite: [side.name for side in block.sides] for block in found}
     assert sides["B"] == sides["D"] == ["g4", "g8", "g16"]
     assert sides["F"] == ["alone", "g8"]
     assert sides["A"] == ["alone"]
     assert sum(block.runs for block in found) == 306
-    assert added_runs(found, load(study, root)) == 0
+    assert added_runs(found, load(study, ROOT)) == 0
 
 
-def test_passes_multiply_the_runs_but_not_those_of_the_studys_commands(study, root):
-    study["measurement"]["passes"] = 2
+def test_passes_multiply_the_runs_but_not_those_of_the_studys_commands(study):
+    study["measurement"] |= {"passes": 2, "n_predict": 8}
     study["suites"]["F"] |= {"protocol": "published", "engine": "march"}
-    found = list_blocks(load(study, root), gpu=False)
+    found = blocks_of(study)
     assert {block.suite: block.passes for block in found} == dict.fromkeys("ABCD", 2) | {"F": 1}
     assert sum(block.runs for block in found) == 2 * (378 - 36) + 36
+    assert {block.warmup_tokens for block in found} == {8}  # no longer than a run
 
 
-def test_a_warm_up_is_no_longer_than_a_run(study, root):
-    study["measurement"] |= {"n_predict": 8, "warmup_tokens": 16}
-    assert {block.warmup_tokens for block in list_blocks(load(study, root), gpu=False)} == {8}
-
-
-def test_a_passage_prompt_states_its_exact_length(blocks):
-    [block] = [b for b in blocks if b.block == "F/moe_q4/draft_0.8b/r0"]
-    assert [source.length for source in block.prompts] == [32, 64, 128, 256, 512, 1024]
-
-
-def test_the_order_takes_repeat_after_repeat_and_mixes_suites_within_each(blocks):
-    ordered = schedule(blocks, seed=1)
-    assert [block.repeat for block in ordered] == sorted(block.repeat for block in blocks)
-    first = [block.suite for block in ordered if block.repeat == 0]
-    assert first != sorted(first)
-
-
-def test_by_target_each_is_measured_in_one_go_within_a_repeat(blocks):
-    ordered = schedule(blocks, 1, Order.BY_TARGET)
+@pytest.mark.parametrize("order", Order)
+def test_the_order_takes_repeat_after_repeat_and_mixes_suites_within_each(blocks, order):
+    ordered = schedule(blocks, 1, order)
     assert [block.repeat for block in ordered] == sorted(block.repeat for block in blocks)
     gone = [(block.repeat, block.target) for block in ordered]
     stretches = [here for here, _ in groupby(gone)]
-    assert len(stretches) == len(set(gone))
+    assert (len(stretches) == len(set(gone))) == (order == Order.BY_TARGET)
     suites = [
-        "".join(block.suite for block in ordered if (block.repeat, block.target) == (0, target))
+        [block.suite for block in ordered if (block.repeat, block.target) == (0, target)]
         for target in ("moe_q4", "moe_q8", "dense_4b", "dense_9b")
     ]
-    assert any(list(mixed) != sorted(mixed) for mixed in suites)
-
-
-def blocks_of(suite, study, root, **changes):
-    study["suites"][suite] |= changes
-    return [block for block in list_blocks(load(study, root), gpu=False) if block.suite == suite]
-
-
-def test_itself_stands_for_every_targets_own_name(study, root):
-    blocks = blocks_of("D", study, root, drafts=["itself"])
-    pairs = {(block.target, block.draft) for block in blocks}
-    assert pairs == {("dense_4b", "dense_4b"), ("dense_9b", "dense_9b")}
-
-
-def test_imposed_acceptance_multiplies_only_sides_with_a_draft(study, root):
-    blocks = blocks_of("F", study, root, imposed_acceptance=[0, 0.5, 1])
-    assert len(blocks) == 3
-    names = [side.name for side in blocks[0].sides]
-    assert names == ["alone", "g8-a0", "g8-a0.5", "g8-a1"]
-    assert [side.imposed_acceptance for side in blocks[0].sides] == [None, 0, 0.5, 1]
-
-
-def test_answers_are_streamed_where_asked_but_for_methods_that_remember(study, root):
-    [block, *_] = blocks_of("F", study, root)
-    assert not block.streams
-    streamed = replace(block, token_times=True)
-    assert streamed.streams
-    remembers = replace(Side(8), history=History.EARLIER)
-    assert not replace(streamed, sides=(*block.sides, remembers)).streams
-
-
-def test_every_temperature_is_a_comparison_with_its_own_baseline(study, root):
-    blocks = blocks_of("F", study, root, temperatures=[0, 0.7])
-    assert {comparison_of(block.block) for block in blocks} == {
-        "F/moe_q4/draft_0.8b/t0",
-        "F/moe_q4/draft_0.8b/t0.7",
-    }
-    assert all(block.measures_alone for block in blocks)
-
-
-def test_repeats_at_a_temperature_are_samples_and_greedy_ones_are_not(study, root):
-    blocks = blocks_of("F", study, root, drafts=["none"], temperatures=[0, 0.7])
-    seeds = {block.block: block.seed for block in blocks}
-    assert [seeds[f"F/moe_q4/none/t0/r{repeat}"] for repeat in range(3)] == [42, 42, 42]
-    assert [seeds[f"F/moe_q4/none/t0.7/r{repeat}"] for repeat in range(3)] == [42, 43, 44]
-
-
-def test_more_repeats_add_blocks_to_one_comparison_alone(study, root, blocks):
-    study["measurement"]["more_repeats"] = {"B/moe_q4/draft_2b": 5}
-    found = list_blocks(load(study, root), gpu=False)
-    added = {block.block for block in found} - {block.block for block in blocks}
-    assert added == {f"B/moe_q4/draft_2b/r{repeat}" for repeat in (3, 4)}
-
-
-def test_another_gamma_changes_the_blocks_of_its_suite_and_no_other(study, root):
-    before = {block.block: block for block in list_blocks(load(study, root), gpu=False)}
-    study["suites"]["D"]["gammas"] = [4, 8, 16, 32]
-    after = {block.block: block for block in list_blocks(load(study, root), gpu=False)}
-    assert after.keys() == before.keys()
-    changed = {name for name, block in after.items() if before[name] != block}
-    assert changed == {name for name in after if name.startswith("D/")}
+    assert any(mixed != sorted(mixed) for mixed in suites)
 
 
 @given(names=st.sets(st.text(min_size=1), min_size=2, max_size=30), seed=st.integers())
-def test_removing_blocks_keeps_the_order_of_the_others(names, seed):
-    blocks = [replace(alone(), block=name) for name in names]
+def test_the_order_of_two_blocks_depends_on_those_two_alone(names, seed):
+    blocks = [replace(alone(), block=name) for name in sorted(names)]
     kept = blocks[::2]
-    whole = [b.block for b in schedule(blocks, seed) if b in kept]
-    assert whole == [b.block for b in schedule(kept, seed)]
+    whole = schedule(blocks, seed)
+    assert [block for block in whole if block in kept] == schedule(kept, seed)
+    assert whole == schedule(reversed(blocks), seed)
 
 
-@given(names=st.permutations([f"block-{i}" for i in range(12)]))
-def test_the_order_does_not_depend_on_the_order_of_the_config(names):
-    blocks = [replace(alone(), block=name) for name in names]
-    assert [b.block for b in schedule(blocks, 1)] == [
-        b.block for b in schedule(sorted(blocks, key=lambda b: b.block), 1)
-    ]
+def test_itself_stands_for_every_targets_own_name(study):
+    pairs = {(block.target, block.draft) for block in only("D", study, drafts=["itself"])}
+    assert pairs == {("dense_4b", "dense_4b"), ("dense_9b", "dense_9b")}
 
 
-def test_only_a_gpu_backend_puts_layers_on_the_gpu(study, root):
-    config = load(study, root)
+def test_imposed_acceptance_multiplies_only_sides_with_a_draft(study):
+    [block, *others] = only("F", study, imposed_acceptance=[0, 0.5, 1])
+    assert len(others) == 2
+    assert [side.name for side in block.sides] == ["alone", "g8-a0", "g8-a0.5", "g8-a1"]
+    assert [side.imposed_acceptance for side in block.sides] == [None, 0, 0.5, 1]
+
+
+def test_answers_are_streamed_where_asked_but_for_methods_that_remember(study):
+    [block, *_] = only("F", study)
+    streamed = replace(block, token_times=True)
+    assert (block.streams, streamed.streams) == (False, True)
+    remembers = Side(8, history=History.EARLIER)
+    assert not replace(streamed, sides=(*block.sides, remembers)).streams
+
+
+def test_every_temperature_is_a_comparison_and_its_repeats_are_samples_above_0(study):
+    blocks = only("F", study, temperatures=[0, 0.7])
+    comparisons = [f"F/moe_q4/draft_0.8b/t{temperature}" for temperature in ("0", "0.7")]
+    assert {comparison_of(block.block) for block in blocks} == {*comparisons}
+    assert all(block.measures_alone for block in blocks)
+    seeds = {block.block: block.seed for block in blocks}
+    greedy, sampled = ([seeds[f"{one}/r{repeat}"] for repeat in range(3)] for one in comparisons)
+    assert (greedy, sampled) == ([42, 42, 42], [42, 43, 44])
+    assert [block.run_seed(1) - block.seed for block in blocks] == [0] * 3 + [1000] * 3
+
+
+def test_the_end_is_asked_once_of_texts_that_are_sent_whole_and_greedily(study):
+    asked = [len(block.ends_asked) for block in only("B", study, temperatures=[0, 0.7])]
+    assert asked[:6] == [4, 0, 0, 0, 0, 0]
+    assert not any(block.ends_asked for block in only("F", study))
+
+
+def test_more_repeats_add_blocks_to_one_comparison_alone(study, blocks):
+    study["measurement"]["more_repeats"] = {"B/moe_q4/draft_2b": 5}
+    added = {block.block for block in blocks_of(study)} - {block.block for block in blocks}
+    assert added == {f"B/moe_q4/draft_2b/r{repeat}" for repeat in (3, 4)}
+
+
+def test_another_gamma_changes_the_blocks_of_its_suite_and_no_other(study, blocks):
+    changed = {*only("D", study, gammas=[4, 8, 16, 32])}
+    assert {block for block in blocks_of(study) if block not in blocks} == changed
+
+
+def test_only_a_gpu_backend_puts_layers_on_the_gpu(study):
+    config = load(study, ROOT)
     assert {block.gpu_layers for block in list_blocks(config, gpu=True)} == {99}
     assert {block.gpu_layers for block in list_blocks(config, gpu=False)} == {0}
 
 
-def test_a_block_survives_a_round_trip_as_json(blocks):
-    assert all(parse(Block, block.to_json()) == block for block in blocks)
+def passes_of(data):
+    """Return the passes that are timed by themselves, by model."""
+    config = load(data, ROOT)
+    listed = list_timed_passes(config, list_blocks(config, gpu=False))
+    assert [parse(TimedPasses, one.to_json()) for one in listed] == listed
+    return {one.model: one for one in listed}
+
+
+def test_targets_verify_and_drafts_read_again_at_the_widths_of_their_rounds(synthetic):
+    passes = passes_of(synthetic)
+    gammas = {gamma for suite in "ABCDFK" for gamma in synthetic["suites"][suite].get("gammas", [])}
+    assert set(passes["draft_0.8b"].widths) == {1, 2, *(gamma + 1 for gamma in gammas)}
+    assert passes["draft_0.8b"].outputs == (Outputs.LAST,)
+    assert passes["dense_9b"].outputs == (Outputs.ALL,)
+    # It drafts for itself in the controls.
+    both = {model for model, one in passes.items() if len(one.outputs) == 2}
+    assert both == set(synthetic["suites"]["K"]["targets"])
+
+
+def test_models_that_never_speculate_by_the_server_are_not_timed(synthetic):
+    synthetic["measurement"]["protocol"] = Protocol.PUBLISHED
+    synthetic["campaign"]["suites"].remove("M")  # the study's commands know draft models alone
+    assert passes_of(synthetic) == {}

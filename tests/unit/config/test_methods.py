@@ -67,7 +67,7 @@ def test_sides_that_differ_have_names_that_differ():
         ({"method": ["draft", "mtp"], "drafts": ["x"]}, "at most one method beside n-grams"),
         ({"method": ["mtp", "ngram-mod"]}, "n-gram methods come first in a chain: put mtp last"),
         ({"method": ["ngram-mod", "ngram-mod"]}, "a chain names a method twice"),
-        ({"method": "mtp", "p_min": [0.5, 0.5]}, "p_min: a value is named twice"),
+        ({"method": "mtp", "p_min": [0.5, 0.5]}, "a value is named twice"),
     ],
 )
 def test_what_a_method_ignores_or_lacks_is_refused(given, line):

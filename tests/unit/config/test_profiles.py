@@ -5,8 +5,6 @@ import json
 import pytest
 
 from specmoe.config.block import Side
-from specmoe.config.load import load
-from specmoe.config.matrix import suite_blocks
 from specmoe.config.profiles import FORMAT
 from specmoe.errors import ConfigError
 
@@ -30,14 +28,12 @@ def profile(tmp_path):
 
 
 @pytest.fixture
-def sides(synthetic, root):
-    """Return the sides of the first block of a suite that imposes profiles."""
+def sides(first):
+    """Return the sides of a suite that imposes profiles."""
 
     def of(*profiles, **suite):
-        synthetic["suites"]["B"] |= {"gammas": [2, 4], "imposed_profiles": list(profiles)} | suite
-        synthetic["campaign"]["suites"] = ["B"]
-        synthetic["measurement"].pop("more_repeats", None)
-        return suite_blocks(load(synthetic, root), "B")[0].sides
+        [block] = first(gammas=[2, 4], imposed_profiles=[*profiles], **suite)
+        return block.sides
 
     return of
 
@@ -47,44 +43,16 @@ def test_each_profile_is_a_side_of_every_gamma_with_as_many_rates(sides):
     assert alone == Side()
     assert (short.imposed_rates, long.imposed_rates) == ((0.8, 0.5), tuple(RATES))
     assert (short.imposed_acceptance, long.imposed_acceptance) == (0.65, 0.475)
-    assert (short.name, long.name) == ("g2-a_mine", "g4-a_mine")
-
-
-def test_a_file_gives_the_rates_of_the_setting_that_is_named(sides, profile):
-    assert sides(profile())[2].imposed_rates == tuple(RATES)
-    assert sides(profile() | {"rates": RATES})[2].imposed_rates == tuple(RATES)
-
-
-def test_profiles_stand_beside_shares(sides):
     names = [side.name for side in sides(BY_HAND, imposed_acceptance=[0, 1])]
     shares = ["g2-a0", "g2-a1", "g4-a0", "g4-a1"]
     assert names == ["alone", *shares, "g2-a_mine", "g4-a_mine"]
 
 
-@pytest.mark.parametrize(
-    ("given", "fault"),
-    [
-        ({"name": "x"}, "profile x: give `file` and `setting`, or `rates`"),
-        ({"name": "x", "file": "a.json"}, "`file` and `setting` need each other"),
-        ({"name": "x", "file": "a.json", "setting": "s"}, "there is no a.json; write it from"),
-        (
-            BY_HAND | {"rates": [0.5, 0.6, 0, 0]},
-            "the rate at position 2 .* is above the one before",
-        ),
-        (BY_HAND | {"rates": [1.5, 0, 0, 0]}, "less than or equal to 1"),
-        (BY_HAND | {"rates": [0.5, -0.1, 0, 0]}, "greater than or equal to 0"),
-        (BY_HAND | {"rates": [0.5, 0.4]}, "profile mine has 2 positions, fewer than γ = 4"),
-        (BY_HAND | {"name": "a b"}, "String should match pattern"),
-    ],
-)
-def test_a_broken_profile_is_refused(sides, given, fault):
-    with pytest.raises(ConfigError, match=fault):
-        sides(given)
-
-
-def test_two_profiles_of_one_name_are_refused(sides):
-    with pytest.raises(ConfigError, match="2 profiles have the name 'mine'"):
-        sides(BY_HAND, BY_HAND)
+def test_a_file_gives_the_rates_of_the_setting_that_is_named(sides, profile):
+    assert sides(profile())[2].imposed_rates == tuple(RATES)
+    assert sides(profile() | {"rates": RATES})[2].imposed_rates == tuple(RATES)
+    with pytest.raises(ConfigError, match="its `rates` are not those of"):
+        sides(profile() | {"rates": [0.9, 0.5, 0.5, 0.1]})
 
 
 @pytest.mark.parametrize(
@@ -99,14 +67,3 @@ def test_two_profiles_of_one_name_are_refused(sides):
 def test_a_broken_file_is_refused(sides, profile, more, fault):
     with pytest.raises(ConfigError, match=fault):
         sides(profile(**more))
-
-
-def test_rates_beside_a_file_must_be_the_files(sides, profile):
-    with pytest.raises(ConfigError, match="its `rates` are not those of"):
-        sides(profile() | {"rates": [0.9, 0.5, 0.5, 0.1]})
-
-
-def test_text_of_a_profile_must_not_end_by_itself(sides, synthetic):
-    synthetic["measurement"]["stop"] = "eos"
-    with pytest.raises(ConfigError, match="imposed_profiles: text of imposed acceptance"):
-        sides(BY_HAND)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specmoe.config.block import Sending, Stop, Template
-from specmoe.config.expand_workloads import sample
+from specmoe.config.expand import sample
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.config.parse import parse
@@ -19,7 +19,9 @@ from specmoe.config.workloads import WorkloadPrompt
 from specmoe.errors import ConfigError
 
 from ...conftest import ROOT, merge
+from .test_refused import fault
 
+KEYS = ("prompt", "messages")
 CHAT = [{"role": "user", "content": "c"}]
 LINES = [
     {"prompt": "a", "category": "code"},
@@ -50,13 +52,6 @@ def blocks_of(data):
     return list_blocks(load(data, ROOT), gpu=False)
 
 
-def refused(data) -> str:
-    with pytest.raises(ConfigError) as caught:
-        load(data, ROOT)
-    assert "\n" not in str(caught.value)
-    return str(caught.value)
-
-
 def test_every_line_is_a_prompt_with_an_id_and_a_category(asked, tmp_path):
     block, *_ = blocks_of(asked())
     found = [(one.prompt, one.line, one.category, one.workload) for one in block.prompts]
@@ -67,30 +62,19 @@ def test_every_line_is_a_prompt_with_an_id_and_a_category(asked, tmp_path):
     ]
     assert {one.file for one in block.prompts} == {str(tmp_path / "asked.jsonl")}
     assert block.sendings == {"asked": Sending(Template.CHAT)}
+    assert block.sends_chats
     assert parse(type(block), block.to_json()) == block
-
-
-def test_a_job_reads_the_same_prompts_again(asked):
-    block, *_ = blocks_of(asked())
-    sending = block.sendings["asked"]
-    contents = [
-        read_content(Path(one.file), one.line, sending.prompt_key, sending.messages_key)
-        for one in block.prompts
-    ]
-    assert contents == ["a", "b", CHAT]
-
-
-def test_a_line_that_is_gone_is_named(tmp_path):
+    # A job reads the same prompts again.
     file = tmp_path / "asked.jsonl"
-    file.write_text('{"prompt": "a"}\n')
-    with pytest.raises(ConfigError, match=r"asked\.jsonl has no prompt in line 2; it was changed"):
-        read_content(file, 2, "prompt", "messages")
+    assert [read_content(file, line, *KEYS) for line in (1, 2, 3)] == ["a", "b", CHAT]
+    with pytest.raises(ConfigError, match=r"asked\.jsonl has no prompt in line 4; it was changed"):
+        read_content(file, 4, *KEYS)
 
 
 def test_a_text_file_has_a_prompt_a_line(asked):
     block, *_ = blocks_of(asked("first\n\n  second {x} \n", name="asked.txt", template="raw"))
     assert [one.prompt for one in block.prompts] == ["asked-1", "asked-3"]
-    assert read_content(Path(block.prompts[1].file), 3, "prompt", "messages") == "  second {x} "
+    assert read_content(Path(block.prompts[1].file), 3, *KEYS) == "  second {x} "
 
 
 def test_a_process_reads_a_file_of_prompts_once(tmp_path, monkeypatch):
@@ -100,7 +84,7 @@ def test_a_process_reads_a_file_of_prompts_once(tmp_path, monkeypatch):
     monkeypatch.setattr(
         Path, "read_text", lambda path, **options: opened.append(path) or read(path, **options)
     )
-    found = [read_content(file, line, "prompt", "messages") for line in (1, 3, 1)]
+    found = [read_content(file, line, *KEYS) for line in (1, 3, 1)]
     assert found == ["first", "third", "first"]
     assert opened == [file]
 
@@ -167,7 +151,7 @@ def test_a_recorded_configuration_has_its_prompts_without_the_file(asked, tmp_pa
     ],
 )
 def test_a_broken_file_is_refused_with_its_name_and_line(asked, lines, said):
-    message = refused(asked(lines))
+    message = fault(asked(lines))
     assert "asked.jsonl" in message
     assert said in message
 
@@ -188,24 +172,20 @@ def test_a_broken_file_is_refused_with_its_name_and_line(asked, lines, said):
     ],
 )
 def test_a_workload_that_cannot_be_sent_is_refused_with_its_place(asked, suite, workload, said):
-    assert said in refused(asked(suite=suite, **workload))
+    assert said in fault(asked(suite=suite, **workload))
 
 
 @pytest.mark.parametrize(("name", "said"), [("passage", "exact length"), ("code", "is a text")])
 def test_a_workload_takes_no_other_prompts_name(asked, name, said):
     data = asked()
     data["workloads"][name] = data["workloads"]["asked"]
-    assert said in refused(data)
+    assert said in fault(data)
 
 
-def test_more_prompts_than_a_command_line_holds_are_refused(asked):
-    many = [{"prompt": "a", "id": f"{number:080}"} for number in range(600)]
-    assert "600 prompts are more than a job can be given; sample fewer" in refused(asked(many))
-
-
-def test_two_hundred_prompts_fit(asked):
-    many = [{"prompt": "a", "id": f"{number:064}", "category": "c" * 30} for number in range(200)]
-    assert len(blocks_of(asked(many))[0].prompts) == 200
+def test_as_many_prompts_as_a_command_line_holds_are_measured(asked):
+    many = [{"prompt": "a", "id": f"{number:064}", "category": "c" * 30} for number in range(600)]
+    assert "600 prompts are more than a job can be given; sample fewer" in fault(asked(many))
+    assert len(blocks_of(asked(many[:200]))[0].prompts) == 200
 
 
 def drawn(counts, size, seed=0):
@@ -215,12 +195,6 @@ def drawn(counts, size, seed=0):
         for number in range(count)
     ]
     return prompts, [one.id for one in sample(prompts, size, seed)]
-
-
-def test_a_sample_has_of_each_category_its_share():
-    _, ids = drawn({"a": 60, "b": 30, "c": 10}, 10)
-    assert [sum(one.startswith(name) for one in ids) for name in "abc"] == [6, 3, 1]
-    assert drawn({"a": 60}, 10, seed=1)[1] != drawn({"a": 60}, 10)[1]
 
 
 @given(st.dictionaries(st.sampled_from("abcd"), st.integers(1, 20), min_size=1), st.data())
@@ -234,8 +208,9 @@ def test_a_sample_is_a_part_of_the_file_in_its_order(counts, data):
         assert abs(sum(one.startswith(name) for one in ids) - share) < 1
 
 
-def test_a_larger_sample_of_a_file_without_categories_has_the_smaller_one():
+def test_a_larger_sample_has_the_smaller_one_and_another_seed_draws_another():
     assert set(drawn({"a": 50}, 10)[1]) < set(drawn({"a": 50}, 20)[1])
+    assert drawn({"a": 60}, 10, seed=1)[1] != drawn({"a": 60}, 10)[1]
 
 
 def test_the_example_sends_its_fifty_prompts_to_end_and_to_a_stated_length(study):

@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from specmoe.config.expand_workloads import expand_workloads
+from specmoe.config.expand import NOTHING_SAID, expand
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError
 
@@ -50,7 +50,7 @@ def fetch(config, hub, tmp_path, root):
 
     def run(**entry):
         with pytest.raises(ConfigError, match=r"workloads\.asked: its file is not here") as refused:
-            expand_workloads(config(**entry), tmp_path)
+            expand(config(**entry), tmp_path, NOTHING_SAID)
         _, script, *options = shlex.split(str(refused.value).partition("it once: ")[2])
         scripts = root / "workflow/scripts"
         assert script == str(tmp_path / "workflow/scripts/fetch_workload.py")
@@ -78,7 +78,7 @@ def test_the_command_that_the_refusal_names_fetches_the_prompts(fetch, config, h
         ),
     }
     assert (tmp_path / "results/workloads/asked.jsonl").read_bytes() == LINES
-    [prompt] = expand_workloads(config(sha256=DIGEST), tmp_path).workloads["asked"].prompts
+    [prompt] = expand(config(sha256=DIGEST), tmp_path, NOTHING_SAID).workloads["asked"].prompts
     assert (prompt.id, prompt.category, prompt.line) == ("1", "code", 1)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from specmoe.config.all_methods import FilesSay
+from specmoe.config.expand import FilesSay
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.config.methods import Method

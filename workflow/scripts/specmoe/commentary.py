@@ -1,7 +1,7 @@
-"""What the console hears of a block while it is measured: a line a minute, and what disturbed it.
+"""What the console prints while a block is measured: a line a minute, and what disturbed it.
 
-Modules that measure log every run and every rejected attempt with an event for this module, which
-alone makes sentences of them. No result depends on it, so an edit here makes no block stale.
+Modules that measure log an event for every run and every rejected attempt; sentences are made here
+alone. No result depends on them, so an edit here makes no block stale.
 """
 
 import logging
@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self
+
+from specmoe.words import counted
 
 SILENCE_S = 60.0
 BUSY = "This machine is busy, which disturbs what is measured: stop other programs."
@@ -33,12 +35,12 @@ class Rejected(NamedTuple):
 
 
 class Commentary(logging.Handler):
-    """Says, while its context is open, how far a block is and what disturbs it.
+    """Prints, while its context is open, how far a block is and what disturbs it.
 
-    `left` says how far the campaign is, from the seconds that the block has taken and those that it
-    may take in all; failed attempts are a part of both. `plan` is `plan.json`, which the workflow
-    writes when it starts: the console is told once a start that the machine is busy.
-    `last_chance` is whether no other measurement of the block follows.
+    `left` puts the campaign's progress into words, given the seconds that the block has taken and
+    those that it may take in all; both include failed attempts. `plan` is `plan.json`, which the
+    workflow writes when it starts: that the machine is busy is printed once a start. `last_chance`
+    is whether no other measurement of the block follows.
     """
 
     def __init__(
@@ -51,7 +53,7 @@ class Commentary(logging.Handler):
         last_chance: bool,
         clock: Callable[[], float] = time.monotonic,
     ):
-        """Know the block; nothing is said of it yet."""
+        """Know the block; nothing is printed yet."""
         super().__init__(logging.DEBUG)
         self._block, self._runs, self._left = block, runs, left
         self._plan, self._last_chance, self._clock = plan, last_chance, clock
@@ -59,17 +61,17 @@ class Commentary(logging.Handler):
         self._done = self._rejected = 0
 
     def __enter__(self) -> Self:
-        """Begin to listen."""
+        """Receive the events of the room that measures."""
         self._began = self._spoke = self._clock()
         logging.getLogger("specmoe.measure").addHandler(self)
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Listen no more."""
+        """Receive no more."""
         logging.getLogger("specmoe.measure").removeHandler(self)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Hear of an event; a line of the log without one is nothing to the console."""
+        """Print what an event calls for; log lines without one are ignored."""
         event = getattr(record, "event", None)
         if isinstance(event, Done):
             self._done = event.runs
@@ -82,7 +84,7 @@ class Commentary(logging.Handler):
             self._say_now_and_then(self._done + 1, news, at_once=warned)
 
     def end(self, runs: Sequence[Mapping[str, Any]]) -> str:
-        """Say how many runs of the block were disturbed, and what follows; empty without any."""
+        """Return how many runs of the block were disturbed, and what follows; empty without any."""
         again = [run for run in runs if run.get("measured_again")]
         lost = [run["run"].removeprefix(f"{self._block}/") for run in runs if run.get("taken_away")]
         said = f"; {len(again)} of {len(runs)} runs measured again" if again else ""
@@ -100,14 +102,13 @@ class Commentary(logging.Handler):
         left = self._left(taken, taken * self._runs / max(self._done, 1))
         line = f"{left}: {self._block}: run {run} of {self._runs}"
         if self._rejected:
-            plural = "s" if self._rejected > 1 else ""
-            line += f", {self._rejected} attempt{plural} disturbed"
+            line += f", {counted(self._rejected, 'attempt')} disturbed"
         print(line + news, flush=True)
         self._spoke = now
 
 
 def _warns_first(plan: Path) -> bool:
-    """Say that the machine is busy, if that was not said since the workflow's start."""
+    """Print that the machine is busy unless that was printed since the workflow started."""
     said = plan.parent / "logs/busy"
     if said.exists() and (not plan.exists() or said.stat().st_mtime >= plan.stat().st_mtime):
         return False

@@ -92,7 +92,7 @@ def run(main: Callable[[], None]) -> None:
 def _say_interrupted(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Say of Ctrl-C while a script is importing what `run` says of it later: no traceback."""
+    """Print no traceback for Ctrl-C while a script imports, as `run` does later."""
     if issubclass(kind, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
     else:
@@ -103,7 +103,6 @@ sys.excepthook = _say_interrupted
 
 
 def _keep_traceback() -> Path:
-    """Write the traceback of the current exception to a new file, and return its path."""
     script = Path(sys.argv[0]).stem
     folder = FAULTS if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
     folder.mkdir(parents=True, exist_ok=True)

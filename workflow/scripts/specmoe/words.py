@@ -1,4 +1,4 @@
-"""How numbers are put into words, in every text for people. Imports no room."""
+"""How numbers are put into words, in every text for people."""
 
 
 def counted(count: int | str, noun: str, several: str | None = None) -> str:

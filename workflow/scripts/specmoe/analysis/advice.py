@@ -53,7 +53,14 @@ from specmoe.analysis.texts import TEXT_COLUMNS
 from specmoe.audit.checks import marked_runs
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.backend import Backend
-from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Protocol, Stop, Template
+from specmoe.config.block import (
+    NO_DRAFT,
+    PASSAGE_PREFIX,
+    SIDE_COLUMNS,
+    Protocol,
+    Stop,
+    Template,
+)
 from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard
@@ -121,7 +128,7 @@ _COUNTS = [
     "draft_bytes",
 ]
 # What starts llama-server as a setting was measured, beside its target and γ.
-_SIDE = [*("method", "draft_model", "ngram_gamma", "p_min", "n_min", "n_match", "min_hits")]
+_SIDE = ["method", "draft_model", *SIDE_COLUMNS]
 SETTING_COLUMNS = [
     *(*CELL, *_SIDE, "runs", "blocks", "tokens_per_second", "baseline_tokens_per_second"),
     *("acceptance_rate", *TEXT_COLUMNS, "speedup", "speedup_low", "speedup_high"),

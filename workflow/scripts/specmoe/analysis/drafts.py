@@ -5,11 +5,16 @@ from collections.abc import Callable
 import pandas as pd
 
 from specmoe.config.block import NO_DRAFT, History
-from specmoe.config.draft_labels import draft_label, method_words, setting_label
-from specmoe.config.methods import Method, methods_of
+from specmoe.config.methods import (
+    PARAMETERS,
+    Method,
+    draft_label,
+    method_words,
+    methods_of,
+    setting_label,
+)
 
 COLUMNS = ["draft", "label", "drafter", "words", "setting", "method", "draft_model"]
-_PARAMETERS = ["ngram_gamma", "p_min", "n_min", "n_match", "min_hits"]
 
 
 def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFrame:
@@ -31,7 +36,7 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
         methods, file = methods_of(row["method"]), row["draft_model"]
         named = isinstance(file, str) and (methods == (Method.DRAFT,) or most[row["method"]] > 1)
         file_label = label_of(file) if named else None
-        parameters = {key: row.get(key) for key in _PARAMETERS}
+        parameters = {key: row.get(key) for key in PARAMETERS}
         known = {key: value for key, value in parameters.items() if not pd.isna(value)}
         if row["draft"].endswith(f"-{History.EARLIER}"):  # rows have no column of it
             known["history"] = History.EARLIER

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.config.block import Side
-from specmoe.config.methods import methods_of
+from specmoe.config.methods import PARAMETERS, methods_of
 from specmoe.config.models import HubModel, PathModel
 from specmoe.config.option_words import parts_of_setting
 from specmoe.config.schema import Config
@@ -40,17 +40,10 @@ def launch_line(
 
 def _side(setting: Mapping[str, Any]) -> Side:
     """Return the side of a row that drafts."""
-
-    def count(key: str) -> int | None:
-        return None if pd.isna(setting[key]) else int(setting[key])
-
+    given = {name: setting[name] for name in PARAMETERS if not pd.isna(setting[name])}
     return Side(
         gamma=int(setting["gamma"]),
-        ngram_gamma=count("ngram_gamma"),
-        p_min=None if pd.isna(setting["p_min"]) else float(setting["p_min"]),
-        n_min=count("n_min"),
-        n_match=count("n_match"),
-        min_hits=count("min_hits"),
+        **{name: PARAMETERS[name].number(value) for name, value in given.items()},
     )
 
 

@@ -15,9 +15,8 @@ import pandas as pd
 from specmoe.analysis.summaries import CELL, summarise_cells
 from specmoe.config.backend import Backend
 from specmoe.config.block import WAY
-from specmoe.config.hosts import Hosts
 from specmoe.config.matrix import comparison_of
-from specmoe.config.schema import Config, Statistics
+from specmoe.config.schema import Config, Hosts, Statistics
 
 COLUMNS = [
     *(*WAY, *CELL, "host", "chip", "gpu", "machine", "runs", "blocks"),

@@ -52,6 +52,5 @@ def detect_backend(asked: Backend, devices: Path = Path("/sys/class/drm")) -> Ba
 
 
 def _has_gpu(devices: Path) -> bool:
-    """Return whether Linux knows a GPU that computes."""
     vendors = devices.glob("renderD*/device/vendor")
     return any(vendor.read_text().strip() in _GPU_VENDORS for vendor in vendors)

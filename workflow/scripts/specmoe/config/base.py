@@ -2,7 +2,7 @@
 
 import os.path
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -12,7 +12,7 @@ from pydantic import (
     StringConstraints,
     model_validator,
 )
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from specmoe.errors import nearest, one_line
 
@@ -23,6 +23,7 @@ Name = Annotated[str, StringConstraints(pattern=NAME)]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 COMMIT = r"^[0-9a-f]{7,40}$"
 Positive = Annotated[int, Field(gt=0)]
+Count = Annotated[int, Field(ge=0)]
 LONGEST_DRAFT = 1024
 """The largest γ. Each position has a count in every row, so a wild one would fill the memory."""
 DraftLength = Annotated[int, Field(gt=0, le=LONGEST_DRAFT)]
@@ -34,8 +35,21 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 # A file or folder of the user: `~` is the home folder, and relative paths start where snakemake is
 # called.
 UserPath = Annotated[str, AfterValidator(os.path.expanduser)]
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    if len(set(values)) < len(values):
+        raise ValueError("a value is named twice")
+    return values
+
+
+T = TypeVar("T")
+Distinct = Annotated[list[T], AfterValidator(_distinct)]
+"""A list whose values differ."""
+
+UNKNOWN_KEY = "unknown_key"
 # The faults whose message, or lack of a value, makes what was given needless to repeat.
-_SAY_IT = ("value_error", "missing", "union_tag_invalid")
+_SAY_IT = ("value_error", "missing", "union_tag_invalid", UNKNOWN_KEY)
 
 
 class Strict(BaseModel):
@@ -50,7 +64,8 @@ class Strict(BaseModel):
             known = {field.alias or name for name, field in cls.model_fields.items()}
             for key in data:
                 if key not in known:
-                    raise ValueError(f"unknown key {key!r}; {nearest(str(key), known)}")
+                    said = {"key": str(key), "shown": repr(key), "hint": nearest(str(key), known)}
+                    raise PydanticCustomError(UNKNOWN_KEY, "unknown key {shown}; {hint}", said)
         return data
 
 

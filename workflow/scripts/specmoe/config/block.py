@@ -1,11 +1,12 @@
 """A block: one comparison in one repeat, as plain data that its job receives."""
 
-import json
-from dataclasses import asdict, dataclass, field
+import hashlib
+from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
-from specmoe.config.methods import Method
+from specmoe.config.methods import PARAMETERS, Method
 from specmoe.config.option_words import OptionValue, options_text, target_setting
+from specmoe.config.parse import JobData
 
 NO_DRAFT = "none"
 ITSELF = "itself"  # among a suite's drafts: every target drafts for itself
@@ -90,7 +91,7 @@ class Side:
     gamma: int = 0  # most tokens drafted in a round; 0: the target alone
     # Share of the drafted tokens that the engine accepts unseen; None: it accepts those that match.
     imposed_acceptance: float | None = None
-    # See `config.drafting.Drafting`; None: the method does not heed it.
+    # See `methods.PARAMETERS`; None: the method does not take it.
     ngram_gamma: int | None = None  # the same as `gamma` for the n-gram methods of a chain
     p_min: float | None = None
     n_min: int | None = None
@@ -123,19 +124,21 @@ class Side:
     @property
     def variant(self) -> str:
         """The parameters besides γ that differ from what they are where nobody sets them."""
-        parts = {
-            "m": self.ngram_gamma,
-            "n": self.n_match,
-            "l": self.n_min or None,
-            "h": None if self.min_hits == 1 else self.min_hits,
-            "p": self.p_min or None,
-        }
-        words = [f"-{letter}{value:g}" for letter, value in parts.items() if value is not None]
+        given = {name: getattr(self, name) for name in PARAMETERS}
+        words = [
+            f"-{PARAMETERS[name].letter}{value:g}"
+            for name, value in given.items()
+            if PARAMETERS[name].named(value)
+        ]
         return "".join(words) + ("-earlier" if self.history == History.EARLIER else "")
 
 
+SIDE_COLUMNS = [one.name for one in fields(Side) if one.name in PARAMETERS]
+"""The parameters that rows have, in the order of their columns."""
+
+
 @dataclass(frozen=True)
-class Block:
+class Block(JobData):
     """One comparison in one repeat: a target, and a way of drafting with all its settings."""
 
     block: str
@@ -246,6 +249,10 @@ class Block:
         """Return the seed of sampling of the runs of a pass; greedy passes share one."""
         return self.seed + (SEED_STEP * number if self.temperature > 0 else 0)
 
-    def to_json(self) -> str:
-        """Return the block as JSON on one line."""
-        return json.dumps(asdict(self))
+
+def shuffle_key(seed: int, name: str) -> bytes:
+    """Return a key to sort a name by: an order that looks random and depends on a seed.
+
+    It does not change when members come or go.
+    """
+    return hashlib.sha256(f"{seed}/{name}".encode()).digest()

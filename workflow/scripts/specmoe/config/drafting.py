@@ -1,19 +1,24 @@
-"""A suite's ways of drafting: what the configuration gives, and the sides it multiplies to."""
+"""A suite's ways of drafting, and that of the demonstration: what the configuration gives."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import product
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, create_model, model_validator
 from pydantic.json_schema import JsonSchemaValue
 
-from specmoe.config.base import DraftLength, Name, Positive, Share, Strict
+from specmoe.config.base import Distinct, DraftLength, Name, Positive, Strict
 from specmoe.config.block import History
-from specmoe.config.methods import CACHE_GAMMA, METHODS, Loads, Method, chain_name, is_ngram
-
-DEFAULT_MATCH = 3
-# The parameters that are lists, whose product a method's settings are.
-_LISTS = ("gammas", "ngram_gammas", "p_min", "n_min", "n_match", "min_hits", "history")
+from specmoe.config.methods import (
+    CACHE_GAMMA,
+    METHODS,
+    PARAMETERS,
+    Loads,
+    Method,
+    chain_name,
+    heeded,
+    is_ngram,
+)
 
 _METHOD: JsonSchemaValue = {"enum": [method.value for method in Method]}
 # A single method may be written without a list.
@@ -24,55 +29,81 @@ Chain = Annotated[
 ]
 
 
-def heeded(methods: Sequence[Method]) -> frozenset[str]:
-    """Return the parameters that some method of a chain heeds, as `Drafting` names them."""
-    own = frozenset().union(*(METHODS[method].parameters for method in methods))
-    both_kinds = len({is_ngram(method) for method in methods}) > 1
-    return own | {"ngram_gammas"} if both_kinds else own
+def list_key(parameter: str) -> str:
+    """Return the key of a method's list of values of a parameter."""
+    return f"{parameter}s" if parameter.endswith("gamma") else parameter
 
 
-class Drafting(Strict):
-    """One way of drafting, or a chain of them; its lists multiply."""
-
+class _Way(Strict):
     method: Chain = Field(
         min_length=1,
         description="`draft` (a second model), `mtp`, `eagle3`, `dflash`, `dspark`, `ngram-simple`,"
         " `ngram-map-k`, `ngram-map-k4v`, `ngram-mod` or `ngram-cache`; or a list of n-gram methods"
         " with at most one other behind them: in each round the first that finds a draft drafts",
     )
-    targets: list[Name] = Field(
+    targets: Distinct[Name] = Field(
         default=[], description="those of the suite's targets that it drafts for; empty: all"
     )
-    drafts: list[Name] = Field(
+    drafts: Distinct[Name] = Field(
         default=[],
         description="models of the set that it loads: draft models, a file with an MTP block or a"
         " trained head, or for `ngram-cache` an n-gram cache made from a text",
     )
-    gammas: list[DraftLength] = Field(
+    gammas: Distinct[DraftLength] = Field(
         default=[], description="draft lengths γ in place of the suite's `gammas`"
     )
-    ngram_gammas: list[DraftLength] = Field(
-        default=[], description="in a chain: draft lengths of its n-gram methods, where not γ"
-    )
-    p_min: list[Share] = Field(
-        default=[], description="probabilities below which a model stops drafting; 0 by default"
-    )
-    n_min: list[Annotated[int, Field(ge=0)]] = Field(
-        default=[], description="fewest drafted tokens that are verified; 0 by default"
-    )
-    n_match: list[Positive] = Field(
-        default=[],
-        description=f"tokens that an n-gram method looks up; {DEFAULT_MATCH} by default",
-    )
-    min_hits: list[Positive] = Field(
-        default=[], description="times that an n-gram must have been seen; 1 by default"
-    )
-    history: list[History] = Field(
+    history: Distinct[History] = Field(
         default=[],
         description="what an n-gram method that keeps state (all but `ngram-simple`) may have seen:"
         " `none`, each run has a process of its own; `earlier`, the prompts before it in the same"
         " pass, in their seeded order. `none` by default",
     )
+
+
+class _Traced(Strict):
+    target: Name | None = Field(
+        default=None,
+        description="the model that verifies. `target`, `method` and `draft` are those of the"
+        " campaign's first comparison that has the ones you name, with a draft model if there is"
+        " such a comparison",
+    )
+    method: Chain = Field(
+        default=[], description="a way of drafting or a chain, as in `suites.*.methods`"
+    )
+    draft: Name | None = Field(
+        default=None, description="the model that the method loads, if it loads one"
+    )
+    prompt: Name | None = Field(
+        default=None,
+        description="name in `prompts.texts`; without it the first that the comparison's suite"
+        " sends",
+    )
+    # Fewer leave no room for a draft.
+    n_predict: int = Field(default=64, gt=2, description="tokens to generate")
+    gamma: Positive = Field(default=4, description="the most tokens drafted in a round")
+
+
+_LISTS: dict[str, Any] = {
+    list_key(name): (
+        Distinct[one.type],  # type: ignore[name-defined]
+        Field(default=[], description=one.description),
+    )
+    for name, one in PARAMETERS.items()
+}
+_SINGLE: dict[str, Any] = {
+    name: (one.type | None, Field(default=None, description=one.description))
+    for name, one in PARAMETERS.items()
+}
+_Lists = create_model("_Lists", __base__=_Way, **_LISTS)
+_Single = create_model("_Single", __base__=_Traced, **_SINGLE)
+
+
+class TraceSettings(_Single, _Traced):  # type: ignore[misc, valid-type]
+    """What the target `demo_trace` decodes, greedily; no measurement depends on it."""
+
+
+class Drafting(_Lists, _Way):  # type: ignore[misc, valid-type]
+    """One way of drafting, or a chain of them; its lists multiply."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -92,19 +123,14 @@ class Drafting(Strict):
             raise ValueError(f"{self.method[-1]} loads a file: name it in `drafts`")
         if needs == {Loads.NOTHING} and self.drafts:
             raise ValueError(f"{self.name} loads no file: leave out `drafts`")
-        for key in (*_LISTS, "drafts", "targets"):
-            values = getattr(self, key)
-            if len(set(values)) < len(values):
-                raise ValueError(f"{key}: a value is named twice")
         return self
 
     def _refuse_ignored(self) -> None:
-        """Raise ValueError for a parameter that no method of the chain heeds."""
-        known_keys = heeded(self.method)
-        for key in _LISTS:
-            if getattr(self, key) and key not in known_keys:
-                known = ", ".join(sorted(known_keys)) or "none"
-                raise ValueError(f"{self.name} ignores {key}; it heeds {known}")
+        known = {list_key(name) for name in heeded(self.method)}
+        for key in map(list_key, ("gamma", *PARAMETERS, "history")):
+            if getattr(self, key) and key not in known:
+                heeds = ", ".join(sorted(known)) or "none"
+                raise ValueError(f"{self.name} ignores {key}; it heeds {heeds}")
 
     @property
     def name(self) -> str:
@@ -114,7 +140,7 @@ class Drafting(Strict):
     @property
     def heeds_gamma(self) -> bool:
         """Whether its draft length can be chosen."""
-        return self._heeds("gammas")
+        return "gamma" in heeded(self.method)
 
     def drafter_id(self, draft: str | None) -> str:
         """Return the id of what drafts: a draft model's own, or the chain's and its file's."""
@@ -127,16 +153,14 @@ class Drafting(Strict):
 
         `gammas` are the suite's, which hold where the method names none.
         """
-        own = self.gammas or gammas
-        in_chain = [CACHE_GAMMA] if Method.NGRAM_CACHE in self.method else [None]
+        known = heeded(self.method)
+        of_cache = CACHE_GAMMA if Method.NGRAM_CACHE in self.method else None
+        defaults = {name: PARAMETERS[name].default for name in known & PARAMETERS.keys()}
+        defaults |= {"ngram_gamma": of_cache} if len(self.method) > 1 else {}
         choices: dict[str, list[Any]] = {
-            "gamma": own if self.heeds_gamma else [CACHE_GAMMA],
-            "ngram_gamma": self.ngram_gammas or (in_chain if len(self.method) > 1 else [None]),
-            "p_min": self.p_min or [0.0 if self._heeds("p_min") else None],
-            "n_min": self.n_min or [0 if self._heeds("n_min") else None],
-            "n_match": self.n_match or [DEFAULT_MATCH if self._heeds("n_match") else None],
-            "min_hits": self.min_hits or [1 if self._heeds("min_hits") else None],
-            "history": self.history or [History.NONE if self._heeds("history") else None],
+            "gamma": (self.gammas or gammas) if "gamma" in known else [CACHE_GAMMA],
+            **{name: getattr(self, list_key(name)) or [defaults.get(name)] for name in PARAMETERS},
+            "history": self.history or [History.NONE if "history" in known else None],
         }
         for values in product(*choices.values()):
             yield dict(zip(choices, values, strict=True))
@@ -146,7 +170,7 @@ class Drafting(Strict):
 
         Source: common/ngram-map.cpp, `common_ngram_simple_draft`.
         """
-        if Method.NGRAM_SIMPLE not in self.method or not self.heeds_gamma:
+        if Method.NGRAM_SIMPLE not in self.method:
             return None
         for setting in self.settings(gammas):
             length = setting["ngram_gamma"] or setting["gamma"]
@@ -156,7 +180,3 @@ class Drafting(Strict):
                     " drafts; γ must be n_match at least"
                 )
         return None
-
-    def _heeds(self, parameter: str) -> bool:
-        """Return whether a method of the chain heeds a parameter."""
-        return any(parameter in METHODS[method].parameters for method in self.method)

@@ -5,8 +5,10 @@ comparisons of its own. Types and ranges are those of llama.cpp's `common/arg.cp
 the names with what `llama-server --help` prints.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -19,8 +21,7 @@ from pydantic import (
     model_serializer,
 )
 
-from specmoe.config.base import Positive, Strict
-from specmoe.config.extra_args import fault_of_extra_args
+from specmoe.config.base import Count, Positive, Strict
 from specmoe.config.option_words import (
     OF_DRAFT,
     Options,
@@ -38,7 +39,6 @@ _Switch = Annotated[
     BeforeValidator(lambda value: {True: "on", False: "off"}.get(value, value)),
     WithJsonSchema({"anyOf": [{"enum": ["on", "off", "auto"]}, {"type": "boolean"}]}),
 ]
-_Layers = Annotated[int, Field(ge=0)]
 _Devices = Annotated[str, StringConstraints(pattern=r"^[\w:.-]+(,[\w:.-]+)*$")]
 # Patterns of tensors' names, each with the buffer type that these tensors go to.
 _Tensors = Annotated[str, StringConstraints(pattern=r"^[^=,\s]+=[^=,\s]+(,[^=,\s]+=[^=,\s]+)*$")]
@@ -49,12 +49,71 @@ _ALIASES = {
     **{"ncmoe": "n-cpu-moe", "ot": "override-tensor", "b": "batch-size", "ub": "ubatch-size"},
     **{"t": "threads", "tb": "threads-batch", "lm": "load-mode", "dev": "device"},
 }
+# What `extra_args` may not have: what a protocol relies on, what the configuration has a key for,
+# and files that nothing would record, under all names that the engine has. An engine refuses by
+# itself what it does not know.
+# Names of flags without their dashes, by the reason to refuse them; `*` is any text.
+_REFUSED: dict[str, str] = {
+    "the workflow reaches each server by a socket of its own": """
+        host port reuse-port path api-prefix cors-* no-cors-* ssl-* timeout to threads-http
+        sleep-idle-seconds sse-ping-interval ui* no-ui* webui* no-webui*
+    """,
+    "the workflow's requests have no key": "api-key*",
+    "a suite's concurrency says how many requests there are at once": "parallel np",
+    "each slot of a process has measurement.context": """
+        ctx-size c kv-unified* kvu no-kv-unified no-kvu cont-batching cb
+        no-cont-batching nocb context-shift no-context-shift fit-ctx fitc keep
+    """,
+    "a run must find nothing of an earlier one": """
+        cache-prompt no-cache-prompt cache-reuse cache-ram cram cache-idle-slots
+        no-cache-idle-slots ctx-checkpoints swa-checkpoints ctxcp checkpoint-* cms slot-* sps
+        lookup-cache-dynamic lcd
+    """,
+    "the workflow asks each server for its counters and slots": """
+        metrics slots no-slots props
+    """,
+    "the workflow reads what each server logs": """
+        log-* no-log-* verbose v verbosity lv perf no-perf
+    """,
+    "what drafts is set by the suite, in drafts, methods and engine_options": """
+        spec-* no-spec-* draft draft-* *-draft lookup-cache-static lcs
+        hfd hfrd md devd ngld otd cmoed ncmoed td tbd Cd Crd Cbd ctkd ctvd
+    """,
+    "models come from the model set, which checks and records their files": """
+        model model-* m mu models-* no-models-* hf-* hf hfr hff hfv hffv hft docker-repo dr lora*
+        control-vector* mmproj* no-mmproj* mm mmu mmdev override-kv alias a tags offline
+        fim-* gpt-oss-* embd-* vision-* media-path chat-template-file
+    """,
+    "each request says how to sample, and when to stop": """
+        samplers sampler-* sampling-* seed s ignore-eos temp temperature top-* min-p typical*
+        xtc-* repeat-* presence-penalty frequency-penalty dry-* adaptive-* dynatemp-* mirostat*
+        logit-bias l grammar* json-schema* j jf backend-sampling bs predict n-predict n
+        reverse-prompt r special sp
+    """,
+    "measurement.gpu_layers decides it": "gpu-layers n-gpu-layers ngl",
+    "a campaign is one machine": "rpc",
+    "the server would do something else than generate": """
+        help h usage version cache-list cl completion-* list-devices embedding* rerank* pooling
+        tools* mcp-* agent ag no-agent no-ag
+    """,
+}
+_FLAG = re.compile(r"-(?!\.?\d).*")
 
 
 def _accepted(words: list[str]) -> list[str]:
-    names = {name: name for name in OPTION_NAMES}
-    if fault := fault_of_extra_args(words, names | _ALIASES):
-        raise ValueError(fault)
+    if words and not _FLAG.fullmatch(words[0]):
+        raise ValueError(
+            f"{words[0]!r} is no flag; each flag, and each value of one, is a word of the list"
+        )
+    for word in filter(_FLAG.fullmatch, words):
+        # The engine reads `_` as `-`.
+        name = word.lstrip("-").partition("=")[0].replace("_", "-")
+        option = _ALIASES.get(name, name)
+        if option in OPTION_NAMES:
+            raise ValueError(f"{word} is refused: give it as {option!r} instead")
+        for reason, patterns in _REFUSED.items():
+            if any(fnmatchcase(name, pattern) for pattern in patterns.split()):
+                raise ValueError(f"{word} is refused: {reason}")
     return words
 
 
@@ -84,7 +143,7 @@ class EngineOptions(Strict):
     flash_attn: _Switch | None = Field(
         default=None, description="flash attention; `on` by default where a GPU computes"
     )
-    n_cpu_moe: _Layers | None = Field(
+    n_cpu_moe: Count | None = Field(
         default=None, description="layers, from the first, whose experts stay in the CPU's memory"
     )
     cpu_moe: bool | None = Field(default=None, description="the experts of all layers stay there")
@@ -119,9 +178,7 @@ class EngineOptions(Strict):
     cache_type_v_draft: _CacheType | None = Field(
         default=None, description="type of the draft's cached values"
     )
-    n_cpu_moe_draft: _Layers | None = Field(
-        default=None, description="`n-cpu-moe` of a draft model"
-    )
+    n_cpu_moe_draft: Count | None = Field(default=None, description="`n-cpu-moe` of a draft model")
     cpu_moe_draft: bool | None = Field(default=None, description="`cpu-moe` of a draft model")
     override_tensor_draft: _Tensors | None = Field(
         default=None, description="`override-tensor` of a draft model"
@@ -157,15 +214,15 @@ class EngineOptions(Strict):
     def overlaid(self, entry: Self) -> "Setting":
         """Return the options of the campaign with an entry of a suite laid over them."""
         of_campaign, of_entry = self.given(), entry.given()
+        both = of_campaign | of_entry
+        extra_args, own_words = both.pop(EXTRA_ARGS, []), of_entry.pop(EXTRA_ARGS, [])
         kept = {
             name: value
-            for name, value in sorted((of_campaign | of_entry).items())
-            if value is not None and value is not False and name != EXTRA_ARGS
+            for name, value in sorted(both.items())
+            if value is not None and value is not False
         }
-        extra_args = tuple((of_campaign | of_entry).get(EXTRA_ARGS, []))
-        own = {name: value for name, value in of_entry.items() if name != EXTRA_ARGS}
-        words = of_entry.get(EXTRA_ARGS, [])
-        return Setting(kept, extra_args, options_id(own, words), options_label(own, words))
+        identity = options_id(of_entry, own_words), options_label(of_entry, own_words)
+        return Setting(kept, tuple(extra_args), *identity)
 
 
 EXTRA_ARGS = "extra_args"

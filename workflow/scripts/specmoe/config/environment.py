@@ -1,8 +1,7 @@
 """The environment of the engine's processes, which do not inherit the user's.
 
 llama.cpp reads every flag from an environment variable too (`LLAMA_ARG_SPEC_TYPE` lets a baseline
-speculate), and its backends and OpenMP read more. A variable that a user exports for a server of
-their own must not reach a measurement.
+speculate), and its backends and OpenMP read more.
 """
 
 import re
@@ -65,17 +64,15 @@ def refuse_exported(given: Iterable[str], exported: Iterable[str]) -> None:
 
     They would not reach the engine, although their user expects it.
     """
-    known = set(given)
-    strange = sorted(name for name in exported if steers(name) and name not in known)
+    strange = sorted(filter(steers, set(exported) - set(given)))
     if not strange:
         return
     unset = " ".join(f"-u {name}" for name in strange)
-    message = (
+    own = any(map(may_be_given, strange))
+    flags = any(map(_REFUSED.fullmatch, strange))
+    raise MeasurementError(
         f"{', '.join(strange)} would set up the engine from outside the configuration; unset"
         f" {'it' if len(strange) == 1 else 'them'} (env {unset} snakemake ...)"
+        + (", or set what you need in measurement.environment" if own else "")
+        + ("; flags of llama-server follow from the configuration alone" if flags else "")
     )
-    if any(may_be_given(name) for name in strange):
-        message += ", or set what you need in measurement.environment"
-    if any(_REFUSED.fullmatch(name) for name in strange):
-        message += "; flags of llama-server follow from the configuration alone"
-    raise MeasurementError(message)

@@ -1,8 +1,7 @@
 """The blocks of a campaign and their order, from its configuration."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import product
-from typing import Any
 
 from specmoe.config.block import (
     ITSELF,
@@ -11,17 +10,15 @@ from specmoe.config.block import (
     Block,
     PromptSource,
     Protocol,
-    Sending,
     Side,
+    shuffle_key,
 )
 from specmoe.config.drafting import Drafting
 from specmoe.config.engines import PathEngine
-from specmoe.config.imposed import ImposedProfile
 from specmoe.config.measurement import Order
 from specmoe.config.methods import Method
 from specmoe.config.option_words import target_setting
 from specmoe.config.schema import Config, Suite
-from specmoe.config.shuffle import shuffle_key
 from specmoe.config.timed_passes import DEPTH, Outputs, TimedPasses
 from specmoe.config.workloads import TextsWorkload, file_of
 
@@ -38,8 +35,7 @@ def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
 def blocks_in_order(config: Config, *, gpu: bool) -> list[Block]:
     """Return every block in the order of measurement; `gpu`: the backend uses one."""
     measurement = config.measurement
-    blocks = list_blocks(config, gpu=gpu)
-    return schedule(blocks, measurement.order_seed, measurement.order)
+    return schedule(list_blocks(config, gpu=gpu), measurement.order_seed, measurement.order)
 
 
 def left_out_blocks(config: Config) -> list[Block]:
@@ -47,15 +43,13 @@ def left_out_blocks(config: Config) -> list[Block]:
     return [block for block in _all_blocks(config) if _is_left_out(config, block)]
 
 
-def _all_blocks(config: Config, *, gpu: bool = False) -> list[Block]:
-    return [
-        block for name in config.selected_suites for block in suite_blocks(config, name, gpu=gpu)
-    ]
+def _all_blocks(config: Config, *, gpu: bool = False) -> Iterator[Block]:
+    for name in config.selected_suites:
+        yield from suite_blocks(config, name, gpu=gpu)
 
 
 def _is_left_out(config: Config, block: Block) -> bool:
-    named = config.campaign.left_out
-    return block.block in named or comparison_of(block.block) in named
+    return not {block.block, comparison_of(block.block)}.isdisjoint(config.campaign.left_out)
 
 
 def comparison_of(block: str) -> str:
@@ -138,10 +132,10 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
     """Return the blocks of one suite, with those that the campaign leaves out."""
     suite, measurement = config.suites[name], config.measurement
     protocol = config.protocol_of(name)
+    prompts = tuple(_prompts(config, suite, protocol))
     blocks = []
-    temperatures = suite.temperatures or [measurement.temperature]
     for (target, way, file, temperature), setting in product(
-        _comparisons(suite, temperatures), config.option_settings(name)
+        _comparisons(suite, measurement.temperature), config.option_settings(name)
     ):
         [stop] = config.stops_of(name, target)
         draft = way.drafter_id(file) if way else NO_DRAFT
@@ -157,8 +151,8 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
                     draft=draft,
                     draft_model=file,
                     repeat=repeat,
-                    sides=_sides(suite, way, protocol),
-                    prompts=_prompts(config, suite, protocol),
+                    sides=tuple(_sides(suite, way, protocol)),
+                    prompts=prompts,
                     # The study goes through its prompts once.
                     passes=1 if protocol == Protocol.PUBLISHED else measurement.passes,
                     n_predict=measurement.n_predict,
@@ -176,7 +170,10 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
                     environment=measurement.environment,
                     gate=measurement.gate.model_dump(),
                     stop=stop,
-                    sendings=_sendings(config, suite, target),
+                    sendings={
+                        workload: config.workloads[workload].sending_to(target)
+                        for workload in suite.workloads
+                    },
                     engine_options=setting.options,
                     extra_args=setting.extra_args,
                     options_id=setting.id,
@@ -188,7 +185,7 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
 
 
 def _comparisons(
-    suite: Suite, temperatures: Sequence[float]
+    suite: Suite, usual: float
 ) -> Iterator[tuple[str, Drafting | None, str | None, float]]:
     """Yield what a suite compares: a target, a way of drafting, the file it loads, a temperature.
 
@@ -198,62 +195,49 @@ def _comparisons(
     for target, way in product(suite.targets, ways or [None]):
         if way and target not in (way.targets or suite.targets):
             continue
-        named: list[str | None] = [*way.drafts] if way and way.drafts else [None]
+        named: list[str | None] = [*(way.drafts if way else [])] or [None]
         files = [target if draft == ITSELF else draft for draft in named]
-        for file, temperature in product(files, temperatures):
+        for file, temperature in product(files, suite.temperatures or [usual]):
             yield target, way, file, temperature
 
 
-def _sides(suite: Suite, way: Drafting | None, protocol: Protocol) -> tuple[Side, ...]:
-    """Return the target alone, then each setting at each imposed acceptance.
+def _sides(suite: Suite, way: Drafting | None, protocol: Protocol) -> Iterator[Side]:
+    """Yield the target alone, then each setting at each imposed acceptance.
 
     The study's commands compare with baselines of other prompts unless a suite names its own.
     """
-    if way is None:
-        return (Side(),)
-    alone = [Side()] if protocol == Protocol.PAIRED or NO_DRAFT in suite.drafts else []
-    own: list[float | None] = [] if suite.imposes else [None]
-    drafting = product(way.settings(suite.gammas), [*own, *suite.imposed_acceptance])
-    sides = [Side(imposed_acceptance=share, **setting) for setting, share in drafting]
-    profiles = product(way.settings(suite.gammas), suite.imposed_profiles)
-    return (*alone, *sides, *(_imposing(profile, setting) for setting, profile in profiles))
+    if way is None or protocol == Protocol.PAIRED or NO_DRAFT in suite.drafts:
+        yield Side()
+    settings = [*way.settings(suite.gammas)] if way else []
+    shares: list[float | None] = [*([] if suite.imposes else [None]), *suite.imposed_acceptance]
+    for setting, share in product(settings, shares):
+        yield Side(imposed_acceptance=share, **setting)
+    for setting, profile in product(settings, suite.imposed_profiles):
+        gamma = setting["gamma"]
+        yield Side(
+            imposed_acceptance=profile.imposed_share(gamma),
+            imposed_profile=profile.name,
+            imposed_rates=tuple(profile.rates[:gamma]),
+            **setting,
+        )
 
 
-def _imposing(profile: ImposedProfile, setting: dict[str, Any]) -> Side:
-    """Return the side of a setting whose acceptance is a profile's."""
-    gamma = setting["gamma"]
-    return Side(
-        imposed_acceptance=profile.imposed_share(gamma),
-        imposed_profile=profile.name,
-        imposed_rates=tuple(profile.rates[:gamma]),
-        **setting,
-    )
-
-
-def _prompts(config: Config, suite: Suite, protocol: Protocol) -> tuple[PromptSource, ...]:
+def _prompts(config: Config, suite: Suite, protocol: Protocol) -> Iterator[PromptSource]:
+    texts = config.prompts.texts
     passage = PUBLISHED_PASSAGE if protocol == Protocol.PUBLISHED else config.prompts.passage
-    texts = (PromptSource(prompt, config.prompts.texts[prompt].file) for prompt in suite.prompts)
-    lengths = (
-        PromptSource(f"{PASSAGE_PREFIX}{length}", passage, length)
-        for length in suite.prompt_lengths
-    )
-    return (*texts, *lengths, *_workload_prompts(config, suite))
-
-
-def _workload_prompts(config: Config, suite: Suite) -> Iterator[PromptSource]:
+    for name in suite.prompts:
+        yield PromptSource(name, texts[name].file)
+    for length in suite.prompt_lengths:
+        yield PromptSource(f"{PASSAGE_PREFIX}{length}", passage, length)
     for name in suite.workloads:
         workload = config.workloads[name]
         for prompt in workload.prompts:
             yield PromptSource(
                 f"{name}-{prompt.id}",
-                config.prompts.texts[prompt.id].file
+                texts[prompt.id].file
                 if isinstance(workload, TextsWorkload)
                 else file_of(name, workload),
                 line=prompt.line,
                 workload=name,
                 category=prompt.category,
             )
-
-
-def _sendings(config: Config, suite: Suite, target: str) -> dict[str, Sending]:
-    return {name: config.workloads[name].sending_to(target) for name in suite.workloads}

@@ -1,11 +1,17 @@
-"""The ways of drafting: their names, what each needs, and what it can be told.
+"""The ways of drafting: their names, what each loads, the parameters it takes, and their labels.
+
+`PARAMETERS` is the one table of parameters: keys of suites and of `trace`, sides, ids, labels and
+columns of rows follow from it. A new one is an entry here and a field of `config.block.Side`.
 
 Sources: llama.cpp, common/speculative.cpp and common/ngram-map.cpp.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from typing import Any, get_args
+
+from specmoe.config.base import Count, DraftLength, Positive, Share
 
 
 class Method(StrEnum):
@@ -32,63 +38,123 @@ class Loads(StrEnum):
 
 
 @dataclass(frozen=True)
+class Parameter:
+    """A parameter that a method may take besides γ, named as in a `Side`."""
+
+    type: Any  # of its values in the configuration
+    meaning: str
+    letter: str  # in ids
+    words: str  # in labels
+    default: float | None = None  # of a method that takes it
+    always_named: bool = False  # whether ids and labels have it where it is the default
+
+    @property
+    def number(self) -> type[int] | type[float]:
+        """The type of its values without their bounds."""
+        kind: type[int] | type[float] = get_args(self.type)[0]
+        return kind
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """The bounds of its values by their kind: `ge`, `gt`, `le` and `lt`."""
+        [limits] = self.type.__metadata__
+        return {name: value for one in limits.metadata for name, value in asdict(one).items()}
+
+    @property
+    def description(self) -> str:
+        """What the configuration's documents say of it."""
+        return self.meaning + (f"; {self.default:g} by default" if self.default is not None else "")
+
+    def named(self, value: float | None) -> bool:
+        """Whether ids and labels have a value."""
+        return value is not None and (self.always_named or value != self.default)
+
+
+# In the order in which ids have them.
+PARAMETERS = {
+    "ngram_gamma": Parameter(
+        DraftLength,
+        "in a chain: most tokens that its n-gram methods draft, where not γ",
+        "m",
+        "n-grams to {:g}",
+    ),
+    "n_match": Parameter(
+        Positive, "tokens that an n-gram method looks up", "n", "n = {:g}", 3, always_named=True
+    ),
+    "n_min": Parameter(Count, "fewest drafted tokens that are verified", "l", "at least {:g}", 0),
+    "min_hits": Parameter(
+        Positive, "times that an n-gram must have been seen", "h", "{:g} hits", 1
+    ),
+    "p_min": Parameter(
+        Share, "probability below which a model stops drafting", "p", "p ≥ {:g}", 0.0
+    ),
+}
+
+
+@dataclass(frozen=True)
 class Facts:
     """What is known of a method before it runs."""
 
     engine: str  # llama-server's `--spec-type`
     words: str  # the literature's name
-    loads: Loads
-    # The parameters that it heeds, by the configuration's names; see `config.drafting.Drafting`. A
-    # method that heeds `history` keeps something of one request for the next.
-    parameters: frozenset[str]
+    loads: Loads = Loads.NOTHING
+    # The parameters that it takes with llama-server's flags, γ among them: in the order of the
+    # command line. Where γ is not, the engine fixes the draft length.
+    flags: Mapping[str, str] = field(default_factory=dict)
+    # Whether it keeps something of one request for the next.
+    remembers: bool = False
     # Whether it drafts in every round, as long as nothing makes it stop early.
     always_drafts: bool = True
     # Whether a hybrid target undoes its rejected tokens without a replay.
     rolls_back: bool = False
 
+    @property
+    def parameters(self) -> set[str]:
+        """The names of what the configuration may set."""
+        return {*self.flags, *(["history"] if self.remembers else [])}
 
-_OF_MODELS = frozenset({"gammas", "p_min", "n_min"})
-_OF_NGRAMS = frozenset({"gammas", "n_match"})
+
+_OF_MODELS = {
+    "gamma": "--spec-draft-n-max",
+    "n_min": "--spec-draft-n-min",
+    "p_min": "--spec-draft-p-min",
+}
+
+
+def _head(engine: str, words: str, loads: Loads = Loads.FILE) -> Facts:
+    """Return the facts of a network that reads the target's hidden states."""
+    return Facts(engine, words, loads, _OF_MODELS, rolls_back=True)
+
+
+def _lookup(kind: str, words: str, more: dict[str, str], *, remembers: bool) -> Facts:
+    """Return the facts of a method that looks up the last tokens; `more` are further flags."""
+    names = ("n-match", "n-max") if kind == "mod" else ("size-n", "size-m")
+    flags = dict(zip(("n_match", "gamma"), names, strict=True)) | more
+    return Facts(
+        f"ngram-{kind}",
+        words,
+        flags={name: f"--spec-ngram-{kind}-{flag}" for name, flag in flags.items()},
+        remembers=remembers,
+        always_drafts=False,
+    )
+
 
 METHODS: dict[Method, Facts] = {
     Method.DRAFT: Facts("draft-simple", "draft model", Loads.FILE, _OF_MODELS),
-    Method.MTP: Facts("draft-mtp", "MTP", Loads.OPTIONAL, _OF_MODELS, rolls_back=True),
-    Method.EAGLE3: Facts("draft-eagle3", "EAGLE-3", Loads.FILE, _OF_MODELS, rolls_back=True),
-    Method.DFLASH: Facts("draft-dflash", "DFlash", Loads.FILE, _OF_MODELS, rolls_back=True),
-    Method.DSPARK: Facts("draft-dspark", "DSpark", Loads.FILE, _OF_MODELS, rolls_back=True),
-    Method.NGRAM_SIMPLE: Facts(
-        "ngram-simple", "prompt lookup", Loads.NOTHING, _OF_NGRAMS, always_drafts=False
-    ),
+    Method.MTP: _head("draft-mtp", "MTP", Loads.OPTIONAL),
+    Method.EAGLE3: _head("draft-eagle3", "EAGLE-3"),
+    Method.DFLASH: _head("draft-dflash", "DFlash"),
+    Method.DSPARK: _head("draft-dspark", "DSpark"),
+    Method.NGRAM_SIMPLE: _lookup("simple", "prompt lookup", {}, remembers=False),
     # The keys of earlier requests stay in these maps: a prompt was drafted for otherwise after
     # other ones, and near ties then fell otherwise.
-    Method.NGRAM_MAP_K: Facts(
-        "ngram-map-k",
-        "n-gram map, by key",
-        Loads.NOTHING,
-        _OF_NGRAMS | {"history"},
-        always_drafts=False,
+    Method.NGRAM_MAP_K: _lookup("map-k", "n-gram map, by key", {}, remembers=True),
+    Method.NGRAM_MAP_K4V: _lookup(
+        "map-k4v", "n-gram map, by counts", {"min_hits": "min-hits"}, remembers=True
     ),
-    Method.NGRAM_MAP_K4V: Facts(
-        "ngram-map-k4v",
-        "n-gram map, by counts",
-        Loads.NOTHING,
-        _OF_NGRAMS | {"min_hits", "history"},
-        always_drafts=False,
-    ),
-    Method.NGRAM_MOD: Facts(
-        "ngram-mod",
-        "n-gram pool",
-        Loads.NOTHING,
-        _OF_NGRAMS | {"n_min", "history"},
-        always_drafts=False,
-    ),
-    # Its draft length is fixed in the engine.
+    Method.NGRAM_MOD: _lookup("mod", "n-gram pool", {"n_min": "n-min"}, remembers=True),
     Method.NGRAM_CACHE: Facts(
-        "ngram-cache",
-        "n-gram cache",
-        Loads.OPTIONAL,
-        frozenset({"history"}),
-        always_drafts=False,
+        "ngram-cache", "n-gram cache", Loads.OPTIONAL, remembers=True, always_drafts=False
     ),
 }
 
@@ -134,3 +200,50 @@ def history_needed(methods: Iterable[Method], n_match: int, gamma: int) -> int:
         Method.NGRAM_MOD: n_match + 1,
     }
     return min((needed.get(method, 0) for method in methods), default=0)
+
+
+def heeded(methods: Sequence[Method]) -> frozenset[str]:
+    """Return the parameters that some method of a chain takes, γ and `history` among them."""
+    own = frozenset[str]().union(*(METHODS[method].parameters for method in methods))
+    both_kinds = len({is_ngram(method) for method in methods}) > 1
+    return own | {"ngram_gamma"} if both_kinds else own
+
+
+def method_words(methods: Sequence[Method]) -> str:
+    """Return the literature's name of a chain of methods."""
+    return " + ".join(METHODS[method].words for method in methods)
+
+
+def draft_label(
+    methods: Sequence[Method], file_label: str | None, parameters: Mapping[str, Any]
+) -> str:
+    """Return the label of what drafts.
+
+    `file_label` is that of the file it loads, None if it loads none or needs no naming.
+    `parameters` are columns of a row; a missing one is null.
+    """
+    name = method_words(methods)
+    if file_label is not None and list(methods) == [Method.DRAFT]:
+        name = file_label
+    elif file_label not in (None, name):
+        name = f"{name} ({file_label})"
+    return ", ".join([name, *parameter_words(parameters)])
+
+
+def setting_label(
+    methods: Sequence[Method], file_label: str | None, parameters: Mapping[str, Any]
+) -> str | None:
+    """Return what `draft_label` says besides the method: the file and the parameters, or None."""
+    file = [file_label] if file_label and file_label != method_words(methods) else []
+    return ", ".join([*file, *parameter_words(parameters)]) or None
+
+
+def parameter_words(parameters: Mapping[str, Any]) -> list[str]:
+    """Return the words for the parameters, besides γ, that are not what they are by default."""
+    # What is looked up comes first.
+    words = [
+        PARAMETERS[name].words.format(parameters[name])
+        for name in sorted(PARAMETERS, key=lambda name: name != "n_match")
+        if PARAMETERS[name].named(parameters.get(name))
+    ]
+    return [*words, "after others"] if parameters.get("history") == "earlier" else words

@@ -54,6 +54,7 @@ class ModelBase(Strict):
     """The keys that all models have."""
 
     suffix: ClassVar[str] = ".gguf"
+    source_key: ClassVar[str] = ""  # names the model that it is made from
 
     label: str = Field(
         default="",
@@ -65,7 +66,7 @@ class ModelBase(Strict):
     @property
     def made_from(self) -> str | None:
         """The id of the model whose file this one's is made from; None if there is none."""
-        return None
+        return getattr(self, self.source_key) if self.source_key else None
 
 
 class ReadyModel(ModelBase):
@@ -132,6 +133,8 @@ class ConvertModel(ModelBase):
 class QuantizeModel(ModelBase):
     """A model that llama-quantize makes from another model of the set."""
 
+    source_key: ClassVar[str] = "source"
+
     kind: Literal["quantize"]
     source: Name = Field(description="id of the model to quantize")
     type: str = Field(
@@ -141,23 +144,15 @@ class QuantizeModel(ModelBase):
     )
     imatrix: UserPath | None = Field(default=None, description="path of an importance matrix")
 
-    @property
-    def made_from(self) -> str:
-        """The id of the model to quantize."""
-        return self.source
-
 
 class TruncateModel(ModelBase):
     """A draft cut from another model of the set: its first layers, with its norm and head."""
 
+    source_key: ClassVar[str] = "source"
+
     kind: Literal["truncate"]
     source: Name = Field(description="id of the model to cut")
     layers: Positive = Field(description="layers to keep, fewer than the model has")
-
-    @property
-    def made_from(self) -> str:
-        """The id of the model to cut."""
-        return self.source
 
 
 class UpcycleModel(ModelBase):
@@ -165,6 +160,8 @@ class UpcycleModel(ModelBase):
 
     It computes what the dense model computes, whichever experts the router chooses.
     """
+
+    source_key: ClassVar[str] = "source"
 
     kind: Literal["upcycle"]
     source: Name = Field(
@@ -182,11 +179,6 @@ class UpcycleModel(ModelBase):
         default=1, description="experts that one token visits; their weights sum to one"
     )
     seed: int = Field(default=0, ge=0, description="of the router's random directions")
-
-    @property
-    def made_from(self) -> str:
-        """The id of the dense model."""
-        return self.source
 
     @model_validator(mode="after")
     def _no_more_used_than_there_are(self) -> Self:
@@ -222,6 +214,7 @@ class NgramCache(ModelBase):
     """A file of n-grams that llama-lookup-create makes from a text; it drafts without a network."""
 
     suffix: ClassVar[str] = ".ngrams"
+    source_key: ClassVar[str] = "tokenizer"
 
     kind: Literal["ngram_cache"]
     tokenizer: Name = Field(
@@ -231,11 +224,6 @@ class NgramCache(ModelBase):
         description="path of the text, relative to the workflow's folder or absolute. Targets"
         " accept what it shares with their own text, so a synthetic model needs text of its own"
     )
-
-    @property
-    def made_from(self) -> str:
-        """The id of the model that tokenizes the text."""
-        return self.tokenizer
 
 
 class PackageModel(ModelBase):

@@ -25,7 +25,7 @@ _DEFAULT = "default"  # a value that an entry takes back from the campaign
 
 
 def concerns_draft(name: str) -> bool:
-    """Return whether an option is of what drafts, and so of no use to the target alone."""
+    """Return whether only a draft has use for an option."""
     return name.endswith(OF_DRAFT)
 
 
@@ -56,10 +56,8 @@ def target_setting(target: str, of_options: str) -> str:
     return f"{target}+{of_options}" if of_options else target
 
 
-def concurrent_setting(of_options: str, concurrency: int | None) -> str:
-    """Return the id of options with the number of requests at once, if a suite states one."""
-    if concurrency is None:
-        return of_options
+def concurrent_setting(of_options: str, concurrency: int) -> str:
+    """Return the id of options with the number of requests at once."""
     return "+".join([*filter(None, [of_options]), f"{CONCURRENCY}={concurrency}"])
 
 

@@ -3,7 +3,9 @@
 It imports nothing of the configuration: an edit there must not make measured blocks stale.
 """
 
+import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -11,6 +13,14 @@ from pydantic import TypeAdapter, ValidationError
 from specmoe.errors import ConfigError
 
 T = TypeVar("T")
+
+
+class JobData:
+    """A dataclass that a job receives as a word of its command line."""
+
+    def to_json(self) -> str:
+        """Return it as JSON on one line."""
+        return json.dumps(asdict(self))  # type: ignore[call-overload]
 
 
 def parse(kind: type[T], data: str | Mapping[str, Any]) -> T:

@@ -1,21 +1,67 @@
-"""Speculation profiles: files that say how far drafts held by position, measured elsewhere.
+"""Acceptance by position that a suite imposes: given by hand, or by a speculation profile.
 
 A profile is JSON: `{"format": "speculation_profile/1", "settings": [...]}`. Of a setting its id
 `setting` and its `joint` acceptance by position are read. `analysis.profile` writes more beside
 these, and a profile of another benchmark needs no more.
 """
 
+from itertools import pairwise
 from pathlib import Path
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from specmoe.config.imposed import ImposedProfile, JointRates
+from specmoe.config.base import Name, Strict, UserPath
 from specmoe.config.parse import first_fault
-from specmoe.config.schema import Config, Suite
 from specmoe.errors import ConfigError, nearest
 
 FORMAT = "speculation_profile/1"
 PROFILE = "speculation_profile.json"
+
+
+def _never_rising(rates: list[float]) -> list[float]:
+    for position, (before, after) in enumerate(pairwise(rates), 2):
+        if after > before:
+            raise ValueError(
+                f"the rate at position {position} ({after:g}) is above the one before"
+                f" ({before:g}); a token is accepted only where all before it are"
+            )
+    return rates
+
+
+JointRates = Annotated[list[Annotated[float, Field(ge=0, le=1)]], AfterValidator(_never_rising)]
+"""For each position of a draft the chance that it and all before it are accepted."""
+
+
+class ImposedProfile(Strict):
+    """Acceptance by position that the engine imposes, measured elsewhere."""
+
+    name: Name = Field(description="its name in rows and tables")
+    file: UserPath | None = Field(
+        default=None,
+        description="a speculation profile, as the target `export_profile` writes it; relative"
+        " paths start where snakemake is called",
+    )
+    setting: str | None = Field(
+        default=None, description="the id of one of the file's settings, its `setting`"
+    )
+    rates: JointRates = Field(
+        default=[],
+        description="in place of a file: the share of drafts of which the token at each position"
+        " and all before it are accepted; at least as many as the largest γ",
+    )
+
+    @model_validator(mode="after")
+    def _is_of_one_source(self) -> Self:
+        if (self.file is None) != (self.setting is None):
+            raise ValueError(f"profile {self.name}: `file` and `setting` need each other")
+        if self.file is None and not self.rates:
+            raise ValueError(f"profile {self.name}: give `file` and `setting`, or `rates`")
+        return self
+
+    def imposed_share(self, gamma: int) -> float:
+        """Return the share of the drafted tokens that is accepted in the mean."""
+        return round(sum(self.rates[:gamma]) / gamma, 6)
 
 
 class _Setting(BaseModel):
@@ -34,39 +80,6 @@ class _Profile(BaseModel):
     settings: list[_Setting]
 
 
-_PROFILE = TypeAdapter(_Profile)
-
-
-def expand_profiles(config: Config) -> Config:
-    """Return the configuration with the rates of each profile that the campaign imposes.
-
-    A campaign that is not measured here keeps the rates that its configuration has. Raises
-    ConfigError with the file and the first fault.
-    """
-    if config.campaign.source != "measured":
-        return config
-    suites = {
-        name: _expanded(name, suite) if name in config.campaign.suites else suite
-        for name, suite in config.suites.items()
-    }
-    return config.model_copy(update={"suites": suites})
-
-
-def _expanded(name: str, suite: Suite) -> Suite:
-    filled = []
-    for profile in suite.imposed_profiles:
-        place = f"config: suites.{name}.imposed_profiles: {profile.name}"
-        if profile.file is not None and profile.setting is not None:
-            rates = read_rates(Path(profile.file), profile.setting, place)
-            if profile.rates and profile.rates != rates:
-                raise ConfigError(
-                    f"{place}: its `rates` are not those of {profile.file}; leave one of them out"
-                )
-            profile = profile.model_copy(update={"rates": rates})
-        filled.append(profile)
-    return suite.model_copy(update={"imposed_profiles": filled})
-
-
 def read_rates(file: Path, setting: str, place: str) -> list[float]:
     """Return the joint acceptance by position of one of a profile's settings.
 
@@ -78,7 +91,7 @@ def read_rates(file: Path, setting: str, place: str) -> list[float]:
             " export_profile --configfile <the campaign's configuration>"
         )
     try:
-        profile = _PROFILE.validate_json(file.read_bytes())
+        profile = _Profile.model_validate_json(file.read_bytes())
     except ValidationError as error:
         raise ConfigError(f"{place}: {file}: {first_fault(error)}") from error
     if profile.format != FORMAT:
@@ -87,11 +100,3 @@ def read_rates(file: Path, setting: str, place: str) -> list[float]:
     if setting not in rates:
         raise ConfigError(f"{place}: {file} has no setting {setting!r}; {nearest(setting, rates)}")
     return rates[setting]
-
-
-def fault_of_lengths(profile: ImposedProfile, longest: int) -> str | None:
-    """Return why a profile cannot be imposed on drafts so long; None if it can."""
-    known = len(profile.rates)
-    if longest <= known:
-        return None
-    return f"profile {profile.name} has {known} positions, fewer than γ = {longest}"

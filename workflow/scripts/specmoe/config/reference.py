@@ -105,7 +105,6 @@ def _kinds(node: _Schema, defs: _Schema) -> _Kinds:
 
 
 def _options(node: _Schema) -> list[_Schema]:
-    """Return what a value may be, null left out."""
     options = node.get("anyOf", [node])
     return [option for option in options if option.get("type") != "null"]
 
@@ -115,7 +114,6 @@ def _resolved(node: _Schema, defs: _Schema) -> _Schema:
 
 
 def _table(heading: str, kinds: _Kinds, defs: _Schema) -> str:
-    """Return a section: its description, and one row per key with the kinds that have it."""
     rows: dict[tuple[str, ...], list[str]] = {}
     for kind, section in kinds:
         for key, node in section["properties"].items():

@@ -6,6 +6,7 @@ written for users. `specmoe.config.load` checks what relates one key to another.
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path, PurePath
 from typing import Annotated, Literal, Self
 
@@ -17,24 +18,21 @@ from specmoe.config.base import (
     COMMIT,
     AboveZero,
     Digest,
+    Distinct,
     DraftLength,
     Name,
     NotNegative,
     Positive,
-    Share,
     Strict,
     Times,
     UserPath,
 )
 from specmoe.config.block import ITSELF, NO_DRAFT, Block, Protocol, Side, Stop
-from specmoe.config.draft_labels import draft_label
-from specmoe.config.drafting import DEFAULT_MATCH, Chain, Drafting
+from specmoe.config.drafting import Drafting, TraceSettings
 from specmoe.config.engine_options import EngineOptions, Setting
 from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
-from specmoe.config.hosts import Hosts
-from specmoe.config.imposed import ImposedProfile
 from specmoe.config.measurement import Measurement
-from specmoe.config.methods import Method
+from specmoe.config.methods import Method, draft_label
 from specmoe.config.models import (
     AnyModel,
     Family,
@@ -49,8 +47,17 @@ from specmoe.config.models import (
     UpcycleModel,
 )
 from specmoe.config.option_words import parts_of_setting
+from specmoe.config.profiles import ImposedProfile
 from specmoe.config.workloads import Category, TextsWorkload, Workload
 from specmoe.files import named_if_damaged
+
+
+class Hosts(StrEnum):
+    """Which machines may measure the blocks of one campaign."""
+
+    ONE = "one"  # the machine of its first block
+    SAME = "same"  # machines of one kind, see `specmoe.engine.machine_id.kind_of`
+    ANY = "any"  # the machine is a factor: intervals are over machines
 
 
 class Campaign(Strict):
@@ -74,7 +81,7 @@ class Campaign(Strict):
         " every interval is over machines, and costs of passes are not fitted",
     )
     models: Name = Field(description="one of `model_sets`")
-    suites: list[Name] = Field(min_length=1, description="the experiments: names in `suites`")
+    suites: Distinct[Name] = Field(min_length=1, description="the experiments: names in `suites`")
     source: Literal["measured", "cached", "published"] = Field(
         default="measured",
         description="where the runs come from: measured here, read from"
@@ -134,8 +141,8 @@ class Suite(Strict):
     """One experiment: the product of its lists, times `measurement.repeats`."""
 
     title: str = Field(description="its name in tables")
-    targets: list[Name] = Field(min_length=1, description="models of the campaign's set")
-    drafts: list[Name] = Field(
+    targets: Distinct[Name] = Field(min_length=1, description="models of the campaign's set")
+    drafts: Distinct[Name] = Field(
         default=[],
         description="draft models of the set; `itself` lets each target draft for itself. Each is"
         " compared with the target alone, measured beside it. `none` as the only entry measures"
@@ -147,24 +154,24 @@ class Suite(Strict):
         " every method that the targets' and the drafts' files are made for at every γ of `gammas`,"
         " and n-grams at the longest alone",
     )
-    gammas: list[DraftLength] = Field(
+    gammas: Distinct[DraftLength] = Field(
         default=[], description="draft lengths γ: the most tokens drafted in a round"
     )
-    prompts: list[Name] = Field(default=[], description="names in `prompts.texts`, sent whole")
-    workloads: list[Name] = Field(
+    prompts: Distinct[Name] = Field(default=[], description="names in `prompts.texts`, sent whole")
+    workloads: Distinct[Name] = Field(
         default=[], description="names in `workloads`, every prompt of which is sent"
     )
-    prompt_lengths: list[Positive] = Field(
+    prompt_lengths: Distinct[Positive] = Field(
         default=[],
         description="prompts of so many tokens, cut from `prompts.passage`; protocol `published`"
         " counts words of the study's text",
     )
-    temperatures: list[NotNegative] = Field(
+    temperatures: Distinct[NotNegative] = Field(
         default=[],
         description="temperatures in place of `measurement.temperature`. Above 0 each repeat has"
         " its own seed, `seed` + repeat, and texts are compared as distributions",
     )
-    imposed_acceptance: list[Annotated[float, Field(ge=0, le=1)]] = Field(
+    imposed_acceptance: Distinct[Annotated[float, Field(ge=0, le=1)]] = Field(
         default=[],
         description="shares of drafted tokens that the engine accepts whatever they are. Such runs"
         " time drafting, verifying and replaying; no table of speedups has them",
@@ -180,7 +187,7 @@ class Suite(Strict):
         " `measurement`; `{}` is the campaign's own. Target alone and target with a draft have the"
         " same",
     )
-    concurrency: list[Annotated[int, Field(ge=1, le=64)]] = Field(
+    concurrency: Distinct[Annotated[int, Field(ge=1, le=64)]] = Field(
         default=[],
         description="requests at once: each number makes comparisons of its own, in which so many"
         " clients keep a server busy. Rows then have the load's throughput, and baselines are those"
@@ -201,16 +208,11 @@ class Suite(Strict):
         return bool(self.imposed_acceptance or self.imposed_profiles)
 
     @property
-    def has_speculation(self) -> bool:
-        """Whether any run of the suite drafts."""
-        return bool(self.methods) or any(draft != NO_DRAFT for draft in self.drafts)
-
-    @property
     def ways(self) -> list[Drafting]:
         """All ways of drafting: the suite's draft models, then its further methods."""
         models = [draft for draft in self.drafts if draft != NO_DRAFT]
         simple = [Drafting(method=[Method.DRAFT], drafts=models)] if models else []
-        assert self.methods != ALL  # see `all_methods.spell_out`
+        assert self.methods != ALL  # see `expand.expand`
         return [*simple, *self.methods]
 
     @property
@@ -230,47 +232,6 @@ class Published(Strict):
     file: UserPath | None = Field(
         default=None, description="path of a copy that you already have; nothing is downloaded then"
     )
-
-
-class TraceSettings(Strict):
-    """What the target `demo_trace` decodes, greedily; no measurement depends on it."""
-
-    target: Name | None = Field(
-        default=None,
-        description="the model that verifies. `target`, `method` and `draft` are those of the"
-        " campaign's first comparison that has the ones you name, with a draft model if there is"
-        " such a comparison",
-    )
-    method: Chain = Field(
-        default=[], description="a way of drafting or a chain, as in `suites.*.methods`"
-    )
-    draft: Name | None = Field(
-        default=None, description="the model that the method loads, if it loads one"
-    )
-    gamma: Positive = Field(default=4, description="the most tokens drafted in a round")
-    ngram_gamma: Positive | None = Field(
-        default=None, description="in a chain: the same of its n-gram methods, where not γ"
-    )
-    p_min: Share | None = Field(
-        default=None, description="probability below which a model stops drafting; 0 by default"
-    )
-    n_min: Annotated[int, Field(ge=0)] | None = Field(
-        default=None, description="fewest drafted tokens that are verified; 0 by default"
-    )
-    n_match: Positive | None = Field(
-        default=None,
-        description=f"tokens that an n-gram method looks up; {DEFAULT_MATCH} by default",
-    )
-    min_hits: Positive | None = Field(
-        default=None, description="times that an n-gram must have been seen; 1 by default"
-    )
-    prompt: Name | None = Field(
-        default=None,
-        description="name in `prompts.texts`; without it the first that the comparison's suite"
-        " sends",
-    )
-    # Fewer leave no room for a draft.
-    n_predict: int = Field(default=64, gt=2, description="tokens to generate")
 
 
 class Host(Strict):
@@ -355,11 +316,7 @@ class Config(Strict):
     @property
     def needed_models(self) -> list[str]:
         """The ids of the measured models and of the models they are made from."""
-        needed = set(self.measured_models)
-        for name in self.measured_models:
-            while source := self.models[name].made_from:
-                name = source
-                needed.add(name)
+        needed = {name for model in self.measured_models for name in self.lineage(model)}
         return [name for name in self.models if name in needed]
 
     @property
@@ -425,46 +382,49 @@ class Config(Strict):
             }
         )
 
-    def family(self, model: str) -> Family | None:
-        """Return the family of a model; a quantized model has that of its source."""
-        entry = self.models[model]
-        if entry.family is None and isinstance(entry, QuantizeModel):
-            return self.family(entry.source)
-        return None if entry.family is None else self.families[entry.family]
+    def lineage(self, model: str) -> dict[str, AnyModel]:
+        """Return a model, the one that it is made from, and so on to the first."""
+        found = {model: self.models[model]}
+        while source := found[model].made_from:
+            model = source
+            found[model] = self.models[model]
+        return found
 
     def network(self, model: str) -> str:
-        """Return the id of a model's family, or without one of the model it is made from."""
+        """Return the id of a model's family, or without one of the model it is quantized from."""
+        source, entry = self._unquantized(model)
+        return entry.family or source
+
+    def family(self, model: str) -> Family | None:
+        """Return the family of a model; a quantized model has that of its source."""
+        _, entry = self._unquantized(model)
+        return None if entry.family is None else self.families[entry.family]
+
+    def _unquantized(self, model: str) -> tuple[str, AnyModel]:
         entry = self.models[model]
         if entry.family is None and isinstance(entry, QuantizeModel):
-            return self.network(entry.source)
-        return entry.family or model
+            return self._unquantized(entry.source)
+        return model, entry
 
     def origin(self, model: str) -> tuple[str, str] | None:
         """Return where a model's weights are from, and their licence; None if no package has them.
 
         Those of a model that is made from another one are that one's.
         """
-        root = model
-        while source := self.models[root].made_from:
-            root = source
-        entry = self.models[root]
+        *_, (root, entry) = self.lineage(model).items()
         if not isinstance(entry, PackageModel):
             return None
         return (entry.origin if root == model else f"made from {entry.origin}", entry.licence)
 
     def is_synthetic(self, model: str) -> bool:
         """Return whether a model's weights are random, or made from random ones."""
-        entry = self.models[model]
-        if entry.made_from is not None:
-            return self.is_synthetic(entry.made_from)
-        return isinstance(entry, SyntheticModel | SyntheticDraft)
+        *_, first = self.lineage(model).values()
+        return isinstance(first, SyntheticModel | SyntheticDraft)
 
     def is_constructed(self, model: str) -> bool:
         """Return whether what a model accepts was made so: random weights, or copied experts."""
-        entry = self.models[model]
-        if isinstance(entry, SyntheticModel | SyntheticDraft | UpcycleModel):
-            return True
-        return entry.made_from is not None and self.is_constructed(entry.made_from)
+        made = SyntheticModel | SyntheticDraft | UpcycleModel
+        return any(isinstance(entry, made) for entry in self.lineage(model).values())
 
     def prompt_label(self, prompt: str) -> str:
         """Return the label of a prompt, or its id if the configuration no longer has the text."""

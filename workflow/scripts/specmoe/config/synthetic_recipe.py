@@ -1,19 +1,19 @@
 """The recipe of a synthetic model, as the configuration gives it."""
 
-import json
-from dataclasses import asdict, dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
 
-from specmoe.config.base import NotNegative, Positive
+from specmoe.config.base import Count, NotNegative, Positive
+from specmoe.config.parse import JobData
 
 ATTENTION_INTERVAL = 4
 """Every fourth layer has full attention, the others a Gated DeltaNet, as in Qwen3.5."""
 
 
-@dataclass(frozen=True)
-class Recipe:
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
+class Recipe(JobData):
     """The recipe of a synthetic model; sizes are counts of elements, not bytes.
 
     Members of one family differ only in `layers`, `experts`, `experts_used`, `expert_ffn`,
@@ -22,91 +22,68 @@ class Recipe:
     256.
     """
 
-    # pydantic reads this: for it the recipe is a section of the configuration.
-    __pydantic_config__: ClassVar[dict[str, str | bool]] = {
-        "extra": "forbid",
-        "allow_inf_nan": False,
-    }
-
-    layers: Annotated[
-        Positive, Field(description="layers; every fourth has full attention, and 4 are the least")
-    ]
-    hidden: Annotated[Positive, Field(description="width of the residual stream")]
-    heads: Annotated[Positive, Field(description="query heads of full attention")]
-    kv_heads: Annotated[
-        Positive, Field(description="key and value heads of full attention; divides `heads`")
-    ]
-    head_size: Annotated[Positive, Field(description="size of an attention head; a multiple of 4")]
-    ffn: Annotated[
-        Positive, Field(description="inner width of the dense FFN, or of an MoE's shared expert")
-    ]
-    gdn_value_heads: Annotated[Positive, Field(description="value heads of the Gated DeltaNet")]
-    gdn_key_heads: Annotated[
-        Positive,
-        Field(description="query and key heads of the DeltaNet; divides `gdn_value_heads`"),
-    ]
-    gdn_head_size: Annotated[
-        Positive, Field(description="size of a DeltaNet head; a head's state has its square")
-    ]
-    attention: Annotated[
-        Literal["hybrid", "full"],
-        Field(
-            description="`hybrid` is Qwen3.5: three Gated DeltaNets to a layer of full attention;"
-            " `full` is MiMo 2: full attention in every layer, and a dense FFN in the core's layers"
-            " even if the model is an MoE"
-        ),
-    ] = "hybrid"
-    experts: Annotated[int, Field(ge=0, description="routed experts of a layer; 0 if dense")] = 0
-    experts_used: Annotated[
-        int, Field(ge=0, description="routed experts that one token visits")
-    ] = 0
-    expert_ffn: Annotated[int, Field(ge=0, description="inner width of a routed expert")] = 0
-    core_first: Annotated[int, Field(description="first layer of the core, counted from 0")] = 0
-    core_layers: Annotated[
-        Positive, Field(description="layers of the core, which have full strength")
-    ] = 4
-    epsilon: Annotated[
-        NotNegative,
-        Field(
-            description="strength, relative to the core, of the layers before the core and of the"
-            " first one after it"
-        ),
-    ] = 0.15
-    routed_epsilon: Annotated[
-        NotNegative, Field(description="strength of the routed experts, in every layer")
-    ] = 0.1
-    mtp_blocks: Annotated[
-        Literal[0, 1],
-        Field(
-            description="blocks after the last layer that draft by multi-token prediction (MTP),"
-            " with the weights of the core's first layer of full attention. They accept most if"
-            " that layer alone is the core: `core_first: 3, core_layers: 1`"
-        ),
-    ] = 0
+    layers: Positive = Field(
+        description="layers; every fourth has full attention, and 4 are the least"
+    )
+    hidden: Positive = Field(description="width of the residual stream")
+    heads: Positive = Field(description="query heads of full attention")
+    kv_heads: Positive = Field(description="key and value heads of full attention; divides `heads`")
+    head_size: Positive = Field(description="size of an attention head; a multiple of 4")
+    ffn: Positive = Field(description="inner width of the dense FFN, or of an MoE's shared expert")
+    gdn_value_heads: Positive = Field(description="value heads of the Gated DeltaNet")
+    gdn_key_heads: Positive = Field(
+        description="query and key heads of the DeltaNet; divides `gdn_value_heads`"
+    )
+    gdn_head_size: Positive = Field(
+        description="size of a DeltaNet head; a head's state has its square"
+    )
+    attention: Literal["hybrid", "full"] = Field(
+        default="hybrid",
+        description="`hybrid` is Qwen3.5: three Gated DeltaNets to a layer of full attention;"
+        " `full` is MiMo 2: full attention in every layer, and a dense FFN in the core's layers"
+        " even if the model is an MoE",
+    )
+    experts: Count = Field(default=0, description="routed experts of a layer; 0 if dense")
+    experts_used: Count = Field(default=0, description="routed experts that one token visits")
+    expert_ffn: Count = Field(default=0, description="inner width of a routed expert")
+    core_first: int = Field(default=0, description="first layer of the core, counted from 0")
+    core_layers: Positive = Field(
+        default=4, description="layers of the core, which have full strength"
+    )
+    epsilon: NotNegative = Field(
+        default=0.15,
+        description="strength, relative to the core, of the layers before the core and of the"
+        " first one after it",
+    )
+    routed_epsilon: NotNegative = Field(
+        default=0.1, description="strength of the routed experts, in every layer"
+    )
+    mtp_blocks: Literal[0, 1] = Field(
+        default=0,
+        description="blocks after the last layer that draft by multi-token prediction (MTP),"
+        " with the weights of the core's first layer of full attention. They accept most if"
+        " that layer alone is the core: `core_first: 3, core_layers: 1`",
+    )
     # Byte-level BPE leaves the rest of a larger vocabulary unused.
-    vocabulary: Annotated[Positive, Field(description="tokens of the vocabulary")] = 384
-    context_length: Annotated[Positive, Field(description="longest context in tokens")] = 4096
-    seed: Annotated[int, Field(description="seed of the weights")] = 0
-    dtype: Annotated[
-        Literal["F16", "BF16", "Q8_0", "Q4_K"],
-        Field(
-            description="type of the matrices; vectors are F32. `Q4_K` is the type of routed"
-            " experts, embedding and output, and all else is Q8_0 then. Quantized weights are"
-            " written directly"
-        ),
-    ] = "F16"
-    tied: Annotated[bool, Field(description="the embedding is the output matrix too")] = False
-    end_gain: Annotated[
-        NotNegative,
-        Field(
-            description="strength of the token that ends a text, relative to the others; with 0"
-            " the model never ends, with 1.5 after some dozens of tokens. Members of one family"
-            " share it"
-        ),
-    ] = 0.0
-    chat_template: Annotated[
-        bool, Field(description="the file has a chat template, which writes chats as plain words")
-    ] = False
+    vocabulary: Positive = Field(default=384, description="tokens of the vocabulary")
+    context_length: Positive = Field(default=4096, description="longest context in tokens")
+    seed: int = Field(default=0, description="seed of the weights")
+    dtype: Literal["F16", "BF16", "Q8_0", "Q4_K"] = Field(
+        default="F16",
+        description="type of the matrices; vectors are F32. `Q4_K` is the type of routed"
+        " experts, embedding and output, and all else is Q8_0 then. Quantized weights are"
+        " written directly",
+    )
+    tied: bool = Field(default=False, description="the embedding is the output matrix too")
+    end_gain: NotNegative = Field(
+        default=0.0,
+        description="strength of the token that ends a text, relative to the others; with 0"
+        " the model never ends, with 1.5 after some dozens of tokens. Members of one family"
+        " share it",
+    )
+    chat_template: bool = Field(
+        default=False, description="the file has a chat template, which writes chats as plain words"
+    )
 
     def __post_init__(self) -> None:
         """Refuse shapes that llama.cpp would refuse later with a less clear message."""
@@ -158,10 +135,5 @@ class Recipe:
 
     @property
     def _rows(self) -> tuple[int, ...]:
-        """The row sizes of all matrices."""
         width, value_width = self.heads * self.head_size, self.gdn_value_heads * self.gdn_head_size
         return self.hidden, self.ffn, self.expert_ffn, width, value_width
-
-    def to_json(self) -> str:
-        """Return the recipe as JSON on one line."""
-        return json.dumps(asdict(self))

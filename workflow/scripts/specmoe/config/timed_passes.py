@@ -1,8 +1,9 @@
 """Which passes of which models are timed by themselves, as plain data that a job receives."""
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import StrEnum
+
+from specmoe.config.parse import JobData
 
 # Tokens before every timed pass, as in the middle of a run.
 DEPTH = 128
@@ -16,7 +17,7 @@ class Outputs(StrEnum):
 
 
 @dataclass(frozen=True)
-class TimedPasses:
+class TimedPasses(JobData):
     """The passes of one model that are timed by themselves in every repeat."""
 
     model: str
@@ -29,7 +30,3 @@ class TimedPasses:
     gpu_layers: int
     environment: dict[str, str]
     gate: dict[str, float]  # see `config.gate.Gate`
-
-    def to_json(self) -> str:
-        """Return the passes as JSON on one line."""
-        return json.dumps(asdict(self))

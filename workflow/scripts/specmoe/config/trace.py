@@ -2,15 +2,13 @@
 
 from dataclasses import asdict, dataclass
 
-from pydantic import TypeAdapter
-
 from specmoe.config.block import Block, Side
-from specmoe.config.draft_labels import method_words, parameter_words
-from specmoe.config.methods import METHODS
+from specmoe.config.methods import METHODS, method_words, parameter_words
+from specmoe.config.parse import JobData
 
 
 @dataclass(frozen=True)
-class Demonstration:
+class Demonstration(JobData):
     """A block of one prompt, and the labels under which readers see its parts."""
 
     block: Block
@@ -45,7 +43,3 @@ class Demonstration:
         """
         kept = any(METHODS[method].rolls_back for method in self.block.methods)
         return self.side.gamma if kept else 0
-
-    def to_json(self) -> str:
-        """Return the demonstration as JSON on one line."""
-        return TypeAdapter(type(self)).dump_json(self).decode()

@@ -7,22 +7,12 @@ from pydantic import ValidationError
 
 from specmoe.config.base import describe_fault
 from specmoe.config.block import Block, PromptSource, Protocol, Side, Stop
-from specmoe.config.drafting import Drafting, heeded
+from specmoe.config.drafting import Drafting, TraceSettings, list_key
 from specmoe.config.matrix import list_blocks
-from specmoe.config.methods import METHODS, Loads, Method, chain_name
-from specmoe.config.schema import Config, TraceSettings
+from specmoe.config.methods import METHODS, PARAMETERS, Loads, Method, chain_name, heeded
+from specmoe.config.schema import Config
 from specmoe.config.trace import Demonstration
 from specmoe.errors import ConfigError
-
-# The keys of `trace` that set how a method drafts, and their names in `Drafting`.
-_PARAMETERS = {
-    "gamma": "gammas",
-    "ngram_gamma": "ngram_gammas",
-    "p_min": "p_min",
-    "n_min": "n_min",
-    "n_match": "n_match",
-    "min_hits": "min_hits",
-}
 
 
 def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
@@ -41,8 +31,12 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
         return None
     target, methods, draft = _named(asked, like, blocks[0].target)
     way = _way(asked, methods, draft)
-    side = _side(asked, way)
-    name = asked.prompt or _first_prompt(config, like)
+    if fault := way.fault_of_lengths([asked.gamma]):
+        raise ConfigError(f"config: trace: {fault}")
+    side = Side(**next(way.settings([asked.gamma])))
+    # The first text of the suite that drafts alike, or else of the configuration.
+    sent = config.suites[like.suite].prompts if like else []
+    name = asked.prompt or next(iter(sent or config.prompts.texts))
     prompt = config.prompts.texts[name]
     drafter = way.drafter_id(draft)
     options = config.option_setting("")
@@ -125,33 +119,20 @@ def _named(
 
 
 def _way(asked: TraceSettings, methods: Sequence[Method], draft: str | None) -> Drafting:
-    """Return the way of drafting that `trace` asks for, with the parameters that it names."""
-    given = {key: getattr(asked, key) for key in _PARAMETERS if key in asked.model_fields_set}
-    known = heeded(methods)
-    for key in given:
-        if _PARAMETERS[key] not in known:
-            heeds = ", ".join(key for key, name in _PARAMETERS.items() if name in known)
+    known = heeded(methods) - {"history"}
+    given = [name for name in ("gamma", *PARAMETERS) if name in asked.model_fields_set]
+    for name in given:
+        if name not in known:
+            heeds = ", ".join(sorted(known)) or "none"
             raise ConfigError(
-                f"config: trace.{key}: {chain_name(methods)} ignores it; it heeds {heeds or 'none'}"
+                f"config: trace.{name}: {chain_name(methods)} ignores it; it heeds {heeds}"
             )
     if draft and all(METHODS[method].loads == Loads.NOTHING for method in methods):
         raise ConfigError(f"config: trace.draft: {chain_name(methods)} loads no file")
-    lists = {_PARAMETERS[key]: [value] for key, value in given.items() if value is not None}
+    values = {list_key(name): getattr(asked, name) for name in given}
+    lists = {key: [value] for key, value in values.items() if value is not None}
     try:
         return Drafting(method=list(methods), drafts=[draft] if draft else [], **lists)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         raise ConfigError(f"config: {describe_fault(fault, ['trace.method'])}") from error
-
-
-def _side(asked: TraceSettings, way: Drafting) -> Side:
-    fault = way.fault_of_lengths([asked.gamma])
-    if fault:
-        raise ConfigError(f"config: trace: {fault}")
-    return Side(**next(way.settings([asked.gamma])))
-
-
-def _first_prompt(config: Config, like: Block | None) -> str:
-    """Return the first text of the suite that drafts alike, or else of the configuration."""
-    sent = config.suites[like.suite].prompts if like else []
-    return sent[0] if sent else next(iter(config.prompts.texts))

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from specmoe.config.base import Digest, Name, Positive, Strict, UserPath
+from specmoe.config.base import Digest, Distinct, Name, Positive, Strict, UserPath
 from specmoe.config.block import Sending, Stop, Template
 from specmoe.config.models import UNVERIFIED, Repository, Revision
 
@@ -124,7 +124,7 @@ class TextsWorkload(WorkloadBase):
     """Texts of `prompts.texts`, sent by a template or until the model ends."""
 
     kind: Literal["texts"]
-    texts: list[Name] = Field(min_length=1, description="names in `prompts.texts`")
+    texts: Distinct[Name] = Field(min_length=1, description="names in `prompts.texts`")
 
 
 AnyWorkload = FileWorkload | HubWorkload | TextsWorkload

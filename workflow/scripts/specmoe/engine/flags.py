@@ -4,16 +4,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from specmoe.config.block import Side
-from specmoe.config.methods import Method, engine_types, is_ngram
+from specmoe.config.methods import METHODS, PARAMETERS, Method, engine_types, is_ngram
 from specmoe.config.option_words import OptionValue, concerns_draft
-
-# Flags of the n-gram methods: of the tokens they look up, and of the most they draft.
-_MATCH_AND_LENGTH = {
-    Method.NGRAM_SIMPLE: ("--spec-ngram-simple-size-n", "--spec-ngram-simple-size-m"),
-    Method.NGRAM_MAP_K: ("--spec-ngram-map-k-size-n", "--spec-ngram-map-k-size-m"),
-    Method.NGRAM_MAP_K4V: ("--spec-ngram-map-k4v-size-n", "--spec-ngram-map-k4v-size-m"),
-    Method.NGRAM_MOD: ("--spec-ngram-mod-n-match", "--spec-ngram-mod-n-max"),
-}
 
 
 def computing_flags(gpu_layers: int, options: Mapping[str, OptionValue]) -> list[str]:
@@ -55,14 +47,12 @@ def speculation_flags(
         if method == Method.NGRAM_CACHE:
             # A chain's model is the last of it.
             flags += ["--lookup-cache-static", str(file)] if file and is_ngram(methods[-1]) else []
-        elif is_ngram(method):
-            flags += _lookup_flags(method, side)
-        else:
+        elif not is_ngram(method):
             flags += ["--model-draft", str(file)] if file else []
-            flags += ["--spec-draft-n-max", str(side.gamma)]
-            flags += ["--spec-draft-n-min", str(side.n_min or 0)]
-            flags += ["--spec-draft-p-min", f"{side.p_min or 0:g}"]
-            flags += ["--gpu-layers-draft", str(gpu_layers)] if gpu_layers else []
+        for parameter, flag in METHODS[method].flags.items():
+            flags += [flag, _value(side, parameter, method)]
+        if gpu_layers and not is_ngram(method):
+            flags += ["--gpu-layers-draft", str(gpu_layers)]
     if side.imposed_rates is not None:
         flags += ["--spec-synth-rates", ",".join(f"{rate:g}" for rate in side.imposed_rates)]
     elif side.imposed_acceptance is not None:
@@ -71,11 +61,9 @@ def speculation_flags(
     return flags
 
 
-def _lookup_flags(method: Method, side: Side) -> list[str]:
-    match, length = _MATCH_AND_LENGTH[method]
-    flags = [match, str(side.n_match), length, str(side.ngram_gamma or side.gamma)]
-    if method == Method.NGRAM_MAP_K4V:
-        flags += ["--spec-ngram-map-k4v-min-hits", str(side.min_hits)]
-    if method == Method.NGRAM_MOD:
-        flags += ["--spec-ngram-mod-n-min", str(side.n_min or 0)]
-    return flags
+def _value(side: Side, parameter: str, method: Method) -> str:
+    """Return the value of a parameter of a method on a side, or its default."""
+    if parameter == "gamma":
+        return str(side.ngram_gamma or side.gamma if is_ngram(method) else side.gamma)
+    value = getattr(side, parameter)
+    return f"{PARAMETERS[parameter].default if value is None else value:g}"

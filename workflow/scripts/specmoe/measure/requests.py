@@ -53,7 +53,7 @@ def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str
     if sending.template == Template.CHAT:
         messages = [{"role": "user", "content": content}] if isinstance(content, str) else content
         return server.apply_template(messages, sending.thinking)
-    assert isinstance(content, str)  # see `config.expand_workloads`
+    assert isinstance(content, str)  # see `config.expand`
     return content
 
 

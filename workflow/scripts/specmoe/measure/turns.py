@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from specmoe.config.block import Block, PromptSource, Side
-from specmoe.config.shuffle import shuffle_key
+from specmoe.config.block import Block, PromptSource, Side, shuffle_key
 from specmoe.engine.machine_id import load_average
 
 T = TypeVar("T", Side, PromptSource)

@@ -35,8 +35,7 @@ from specmoe.analysis.labelled import (
 from specmoe.analysis.machines import machine_of
 from specmoe.analysis.number_text import fixed, interval, measured, percent, thousands
 from specmoe.audit.finding import Level
-from specmoe.config.draft_labels import method_words
-from specmoe.config.methods import METHODS, Method, methods_of
+from specmoe.config.methods import METHODS, Method, method_words, methods_of
 from specmoe.figures.style import PNG_DPI, WIDTH_IN, applied
 from specmoe.paper.macro_list import day, listed
 from specmoe.tables.columns import Kind, TableColumn

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from specmoe.config.all_methods import FilesSay
+from specmoe.config.expand import FilesSay
 from specmoe.config.methods import Method
 from specmoe.config.models import (
     NgramCache,

@@ -15,7 +15,8 @@ import pyarrow
 import pyarrow.parquet as pq
 
 from specmoe.config.base import LONGEST_DRAFT
-from specmoe.config.block import Stop
+from specmoe.config.block import SIDE_COLUMNS, Stop
+from specmoe.config.methods import PARAMETERS, Parameter
 from specmoe.errors import SchemaError, one_line
 
 SCHEMA_VERSION = "8"
@@ -39,6 +40,13 @@ class RunColumn(NamedTuple):
     checks: tuple[pa.Check, ...] = ()
 
 
+def _of_parameter(parameter: Parameter) -> RunColumn:
+    """Return the column of a parameter of methods; null where the row's method takes none."""
+    checks = [getattr(pa.Check, bound)(value) for bound, value in parameter.bounds.items()]
+    number = INTEGER if parameter.number is int else REAL
+    return RunColumn(number, nullable=True, checks=tuple(checks))
+
+
 _COUNT = (pa.Check.ge(0),)
 _POSITIVE = (pa.Check.gt(0),)
 
@@ -58,12 +66,7 @@ COLUMNS: dict[str, RunColumn] = {
     "draft": RunColumn(TEXT),
     "draft_model": RunColumn(TEXT, nullable=True),
     "gamma": RunColumn(INTEGER, checks=(pa.Check.in_range(0, LONGEST_DRAFT),)),
-    # See `config.drafting.Drafting`; null where the method does not heed it.
-    "ngram_gamma": RunColumn(INTEGER, nullable=True, checks=(pa.Check.in_range(1, LONGEST_DRAFT),)),
-    "p_min": RunColumn(REAL, nullable=True, checks=(pa.Check.in_range(0, 1),)),
-    "n_min": RunColumn(INTEGER, nullable=True, checks=_COUNT),
-    "n_match": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
-    "min_hits": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
+    **{name: _of_parameter(PARAMETERS[name]) for name in SIDE_COLUMNS},
     # Of a method that remembers: how many prompts its process had read before.
     "prompts_before": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     "prompt": RunColumn(TEXT),

@@ -1,0 +1,34 @@
+"""A configuration that measures one suite."""
+
+import pytest
+
+from specmoe.config.load import load
+from specmoe.config.matrix import suite_blocks
+from specmoe.config.schema import Config
+
+from ...conftest import ROOT, merge
+
+SUITE = {"title": "Own", "targets": ["moe_q4"], "drafts": ["draft_0.8b"], "gammas": [4]}
+SUITE |= {"prompts": ["code"]}
+
+
+@pytest.fixture
+def planned(study):
+    """Load the study with an overlay and a suite of its own, which alone is measured."""
+
+    def of(overlay=(), **suite) -> Config:
+        study["suites"]["own"] = SUITE | suite
+        return load(merge(study, {"campaign": {"suites": ["own"]}} | dict(overlay)), ROOT)
+
+    return of
+
+
+@pytest.fixture
+def first(planned):
+    """Return the blocks of the first repeat of such a suite."""
+
+    def of(overlay=(), **suite):
+        blocks = suite_blocks(planned(overlay, **suite), "own")
+        return [block for block in blocks if block.repeat == 0]
+
+    return of

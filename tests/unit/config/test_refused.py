@@ -1,0 +1,45 @@
+"""A wrong configuration ends in one line with the place, the name and the remedy."""
+
+import pytest
+import yaml
+
+from specmoe.config.load import load
+from specmoe.errors import ConfigError
+
+from ...conftest import ROOT, merge
+
+TABLE = yaml.safe_load((ROOT / "tests/unit/config/refused.yaml").read_text())
+
+
+def fault(data):
+    """Return the line that refuses a configuration."""
+    with pytest.raises(ConfigError) as caught:
+        load(data, ROOT)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("base", "overlay", "line"),
+    [
+        pytest.param(base, overlay, line, id=line)
+        for base, cases in TABLE["refused"].items()
+        for overlay, line in cases
+    ],
+)
+def test_a_fault_is_named_with_its_place(study, base, overlay, line):
+    of_base = dict(TABLE["bases"][base])
+    if file := of_base.pop("file", None):
+        merge(study, yaml.safe_load((ROOT / f"config/{file}.yaml").read_text()))
+    merge(merge(study, of_base), overlay)
+    assert fault(study).startswith(f"config: {line}")
+
+
+def test_a_campaign_s_part_of_the_configuration_fits_a_command_line(study):
+    study["suites"]["B"]["title"] = "x" * 200_000
+    assert "config: suites: most of the campaign's 2" in fault(study)
+
+
+def test_a_missing_key_of_a_model_is_named_without_the_kind_in_its_place(study):
+    del study["model_sets"]["study"]["moe_q4"]["file"]
+    assert fault(study) == "config: model_sets.study.moe_q4.file: Field required"

@@ -1,0 +1,212 @@
+"""What files say of a configuration: methods by name, prompts of workloads, imposed profiles."""
+
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from specmoe.config.block import ITSELF, NO_DRAFT, Template, shuffle_key
+from specmoe.config.drafting import Drafting
+from specmoe.config.methods import METHODS, Method, is_ngram
+from specmoe.config.parse import first_fault
+from specmoe.config.profiles import read_rates
+from specmoe.config.prompt_lines import (
+    JSON_SUFFIX,
+    content_of,
+    fault_of_line,
+    fields_of_line,
+    numbered_lines,
+)
+from specmoe.config.schema import ALL, Config, Suite
+from specmoe.config.workloads import (
+    AnyWorkload,
+    HubWorkload,
+    Sampled,
+    TextsWorkload,
+    WorkloadPrompt,
+    file_of,
+)
+from specmoe.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class FilesSay:
+    """What model files say of drafting, by the models' ids."""
+
+    has_block: Callable[[str], bool]  # whether a target has a block that predicts further tokens
+    method_of: Callable[[str], Method]  # how a draft's file drafts
+    has_template: Callable[[str], bool]  # whether a target's file has a chat template
+
+
+NOTHING_SAID = FilesSay(lambda _: False, lambda _: Method.DRAFT, lambda _: True)
+
+
+def expand(config: Config, root: Path, known: FilesSay) -> Config:
+    """Return the configuration with the methods, prompts and rates of its suites.
+
+    Files are relative to `root`. A campaign that is not measured here keeps the prompts and rates
+    that its configuration has. Raises ConfigError with the file and the line of the first fault.
+    """
+    suites = {
+        name: _with_methods(suite, known) if suite.methods == ALL else suite
+        for name, suite in config.selected_suites.items()
+    }
+    workloads: dict[str, AnyWorkload] = {}
+    if config.campaign.source == "measured":
+        suites = {name: _with_rates(name, suite) for name, suite in suites.items()}
+        sent = {name for suite in suites.values() for name in suite.workloads}
+        for name in filter(sent.__contains__, config.workloads):
+            workload = _with_targets(config, name, known)
+            prompts = _prompts(config, name, workload, root)
+            workloads[name] = workload.model_copy(update={"prompts": prompts})
+    return config.model_copy(
+        update={"suites": config.suites | suites, "workloads": config.workloads | workloads}
+    )
+
+
+def _with_methods(suite: Suite, known: FilesSay) -> Suite:
+    """Return a suite whose drafts draft as their files can, and whose targets by all else.
+
+    Targets with a block for it draft by MTP, and every target by n-grams, at the longest γ that
+    the suite names.
+    """
+    by_method: dict[Method, list[str]] = {}
+    for draft in suite.drafts:
+        plain = draft in (NO_DRAFT, ITSELF)
+        method = Method.DRAFT if plain else known.method_of(draft)
+        by_method.setdefault(method, []).append(draft)
+    simple = by_method.pop(Method.DRAFT, [])
+    ways = [Drafting(method=[method], drafts=drafts) for method, drafts in by_method.items()]
+    with_block = [target for target in suite.targets if known.has_block(target)]
+    if with_block and Method.MTP not in by_method:
+        ways.append(Drafting(method=[Method.MTP], targets=with_block))
+    longest = [max(suite.gammas)] if suite.gammas else []
+    for method in filter(is_ngram, Method):
+        gammas = longest if "gamma" in METHODS[method].flags else []
+        ways.append(Drafting(method=[method], gammas=gammas))
+    return suite.model_copy(update={"drafts": simple, "methods": ways})
+
+
+def _with_rates(name: str, suite: Suite) -> Suite:
+    filled = []
+    for profile in suite.imposed_profiles:
+        place = f"config: suites.{name}.imposed_profiles: {profile.name}"
+        if profile.file is not None and profile.setting is not None:
+            rates = read_rates(Path(profile.file), profile.setting, place)
+            if profile.rates and profile.rates != rates:
+                raise ConfigError(
+                    f"{place}: its `rates` are not those of {profile.file}; leave one of them out"
+                )
+            profile = profile.model_copy(update={"rates": rates})
+        filled.append(profile)
+    return suite.model_copy(update={"imposed_profiles": filled})
+
+
+def _with_targets(config: Config, name: str, known: FilesSay) -> AnyWorkload:
+    """Return a workload that knows which of its targets' files have no chat template."""
+    workload = config.workloads[name]
+    if workload.template != Template.AUTO:
+        return workload
+    suites = [one for one in config.selected_suites.values() if name in one.workloads]
+    targets = {target for suite in suites for target in suite.targets}
+    without = sorted(target for target in targets if not known.has_template(target))
+    return workload.model_copy(update={"untemplated": without})
+
+
+def sample(prompts: list[WorkloadPrompt], count: int, seed: int) -> list[WorkloadPrompt]:
+    """Return `count` of the prompts in their order, of each category its share.
+
+    Shares are rounded by largest remainders. Which prompts of a category are taken depends on their
+    ids and the seed alone.
+    """
+    by_category: dict[str, list[WorkloadPrompt]] = {}
+    for prompt in prompts:
+        by_category.setdefault(prompt.category or "", []).append(prompt)
+    exact = {name: count * len(its) / len(prompts) for name, its in by_category.items()}
+    taken = {name: int(share) for name, share in exact.items()}
+    largest = sorted(exact, key=lambda name: (taken[name] - exact[name], name))
+    for name in largest[: count - sum(taken.values())]:
+        taken[name] += 1
+    chosen = {
+        prompt.id
+        for name, its in by_category.items()
+        for prompt in sorted(its, key=lambda one: shuffle_key(seed, one.id))[: taken[name]]
+    }
+    return [prompt for prompt in prompts if prompt.id in chosen]
+
+
+def _prompts(config: Config, name: str, workload: AnyWorkload, root: Path) -> list[WorkloadPrompt]:
+    if isinstance(workload, TextsWorkload):
+        texts = config.prompts.texts
+        return [WorkloadPrompt(id=one, category=texts[one].category) for one in workload.texts]
+    file, place = root / file_of(name, workload), f"config: workloads.{name}"
+    if isinstance(workload, HubWorkload) and not file.exists():
+        entry = workload.model_dump_json(
+            include={"kind", "repository", "revision", "file", "sha256"}
+        )
+        command = ["python", str(root / "workflow/scripts/fetch_workload.py"), "--entry", entry]
+        raise ConfigError(
+            f"{place}: its file is not here; look at the data set's licence, and fetch it once:"
+            f" {shlex.join([*command, '--out', str(file)])}"
+        )
+    prompts = _read(workload, file)
+    if not prompts:
+        raise ConfigError(f"{place}: {file} has no prompt")
+    if workload.sample is None:
+        return prompts
+    if workload.sample > len(prompts):
+        raise ConfigError(
+            f"{place}.sample: {file} has {len(prompts)} prompts, fewer than {workload.sample}"
+        )
+    return sample(prompts, workload.sample, workload.seed)
+
+
+def _read(workload: Sampled, file: Path) -> list[WorkloadPrompt]:
+    """Return the prompts of a file; raises ConfigError if two have the same id."""
+    lines = numbered_lines(file)
+    if file.suffix != JSON_SUFFIX:
+        return [WorkloadPrompt(id=str(number), line=number) for number, _ in lines]
+    found: dict[str, WorkloadPrompt] = {}
+    for number, line in lines:
+        prompt = _prompt(workload, line, file, number)
+        twin = found.setdefault(prompt.id, prompt)
+        if twin is not prompt:
+            raise ConfigError(
+                f"{file}: lines {twin.line} and {number} have the same id {prompt.id!r}; a line"
+                " without an id has its number"
+            )
+    return list(found.values())
+
+
+def _prompt(workload: Sampled, line: str, file: Path, number: int) -> WorkloadPrompt:
+    fields, columns = fields_of_line(line, file, number), workload.columns
+    try:
+        content = content_of(fields, columns.prompt, columns.messages)
+        raw = workload.template == Template.RAW or workload.untemplated
+        if not isinstance(content, str) and raw:
+            raise ValueError(
+                f"{columns.messages!r} need the workload's key `template: chat`, and a target whose"
+                " file has a template; raw texts have no turns"
+            )
+        return WorkloadPrompt(
+            id=_word(fields, columns.id) or str(number),
+            category=_word(fields, columns.category),
+            line=number,
+        )
+    except ValidationError as error:
+        raise fault_of_line(file, number, first_fault(error)) from error
+    except ValueError as error:
+        raise fault_of_line(file, number, str(error)) from error
+
+
+def _word(fields: Mapping[str, Any], key: str) -> str | None:
+    """Return a field that is a text or a whole number; None without one."""
+    value = fields.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(f"{key!r} is no text")
+    return str(value).strip()

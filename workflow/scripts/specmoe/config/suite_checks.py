@@ -1,0 +1,188 @@
+"""What relates a suite's keys to each other and to the rest of the configuration."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain, product
+from typing import NoReturn
+
+from specmoe.config.block import ITSELF, NO_DRAFT, Protocol, Stop
+from specmoe.config.drafting import Drafting
+from specmoe.config.matrix import suite_blocks
+from specmoe.config.methods import Method, heeded, is_ngram
+from specmoe.config.option_words import concerns_draft
+from specmoe.config.schema import Config, Suite
+from specmoe.errors import ConfigError, nearest
+
+# Bytes of a block, and of the campaign's part of the configuration, which are words of command
+# lines: Linux takes 128 KiB. Shipped campaigns have 11 kB.
+LONGEST = 100_000
+
+Faults = Iterator[tuple[str, str]]
+"""Keys of a suite, empty for the suite as a whole, and what is wrong there."""
+
+
+def refuse(place: str, fault: str) -> NoReturn:
+    """Raise ConfigError with the place of a fault."""
+    raise ConfigError(f"config: {place}: {fault}")
+
+
+def require(name: str, known: Iterable[str], place: str, what: str) -> None:
+    """Refuse a name that is not among the known ones."""
+    known = list(known)
+    if name not in known:
+        refuse(place, f"unknown {what} {name!r}; {nearest(name, known)}")
+
+
+def check_suite(config: Config, name: str) -> None:
+    """Raise ConfigError for the first fault of a suite whose models and workloads exist."""
+    suite = config.suites[name]
+    _check_names(config, suite, f"suites.{name}")
+    checks = [_of_methods, _of_acceptance, _of_protocol, _of_options, _of_prompts, _of_blocks]
+    for key, fault in chain.from_iterable(check(config, name, suite) for check in checks):
+        refuse(f"suites.{name}.{key}".rstrip("."), fault)
+
+
+def _check_names(config: Config, suite: Suite, place: str) -> None:
+    for number, way in enumerate(suite.methods):
+        assert isinstance(way, Drafting)  # spelled out by now
+        here = f"{place}.methods.{number}"
+        for target in way.targets:
+            require(target, suite.targets, f"{here}.targets", "target of the suite")
+        itself = [ITSELF] if way.method == [Method.DRAFT] else []
+        for draft in way.drafts:
+            require(draft, [*itself, *config.models], f"{here}.drafts", "model")
+    for prompt in suite.prompts:
+        require(prompt, config.prompts.texts, f"{place}.prompts", "prompt")
+
+
+def _of_methods(config: Config, name: str, suite: Suite) -> Faults:
+    if not suite.drafts and not suite.methods:
+        yield "", "name a draft or a method; `drafts: [none]` measures the targets alone"
+    pairs = Counter(
+        (target, way.drafter_id(draft or None))
+        for way in suite.ways
+        for target, draft in product(way.targets or suite.targets, way.drafts or [""])
+    )
+    for (target, draft), times in pairs.items():
+        if times > 1:
+            yield "methods", f"{draft} drafts for {target} twice; put its parameters into one entry"
+    for way in suite.ways:
+        if way.heeds_gamma and not way.gammas and not suite.gammas:
+            yield "gammas", f"a suite that drafts needs at least one γ, for {way.name}"
+        if fault := way.fault_of_lengths(suite.gammas):
+            yield "", fault
+
+
+def _of_acceptance(config: Config, name: str, suite: Suite) -> Faults:
+    for shared, times in Counter(one.name for one in suite.imposed_profiles).items():
+        if times > 1:
+            yield "imposed_profiles", f"{times} profiles have the name {shared!r}"
+    for way in suite.ways if suite.imposes else []:
+        if is_ngram(way.method[0]):
+            yield (
+                "methods",
+                f"{way.name} drafts where text repeats, so acceptance that is imposed says nothing"
+                " of it; give it a suite of its own",
+            )
+        longest = max(setting["gamma"] for setting in way.settings(suite.gammas))
+        for profile in suite.imposed_profiles:
+            if (known := len(profile.rates)) < longest:
+                yield (
+                    "imposed_profiles",
+                    f"profile {profile.name} has {known} positions, fewer than γ = {longest}",
+                )
+
+
+def _of_protocol(config: Config, name: str, suite: Suite) -> Faults:
+    engine = config.engine_of(name)
+    if config.protocol_of(name) == Protocol.PAIRED:
+        # The audit asks the campaign's engine about runs that diverge from their baselines.
+        if engine != config.campaign.engine:
+            yield (
+                "engine",
+                f"{engine!r} measures by protocol published alone; for protocol paired give it a"
+                " campaign of its own",
+            )
+        return
+    options = any(one.text for one in config.option_settings(name))
+    baselines = suite.prompts and NO_DRAFT in suite.drafts
+    ends = suite.workloads or config.measurement.stop == Stop.EOS
+    for key, given, fault in [
+        ("methods", suite.methods, "knows draft models alone; name them in `drafts`"),
+        ("imposed_profiles", suite.imposed_profiles, "imposes nothing"),
+        ("engine_options", options, "takes no options of the engine"),
+        ("concurrency", suite.concurrency, "generates one text at a time"),
+        ("prompts", baselines, "has no baselines on texts; give prompt_lengths"),
+        ("", ends, "knows neither workloads nor `stop: eos`"),
+    ]:
+        if given:
+            yield key, f"protocol published {fault}"
+
+
+def _of_options(config: Config, name: str, suite: Suite) -> Faults:
+    settings = config.option_settings(name)
+    if len({(setting.text, setting.concurrency) for setting in settings}) < len(settings):
+        yield "engine_options", "two entries are the same"
+    of_draft = [
+        key for entry in suite.engine_options for key in entry.given() if concerns_draft(key)
+    ]
+    if of_draft and all(is_ngram(way.method[-1]) for way in suite.ways):
+        yield "engine_options", f"{of_draft[0]} is of a draft, and no model drafts in this suite"
+    for way in suite.ways if suite.concurrency else []:
+        if "history" in heeded(way.method):
+            yield (
+                "concurrency",
+                f"{way.name} keeps what it saw of one request for the others, so requests at once"
+                " would draft for each other; give it a suite of its own",
+            )
+
+
+def _of_prompts(config: Config, name: str, suite: Suite) -> Faults:
+    if not suite.prompts and not suite.prompt_lengths and not suite.workloads:
+        yield "", "name at least one of prompts, workloads and prompt_lengths"
+    stops = [config.stops_of(name, target) for target in suite.targets]
+    if any(len(of_target) > 1 for of_target in stops):
+        yield (
+            "",
+            "all prompts of a suite stop alike; give those of another `stop` a suite of its own",
+        )
+    if suite.imposes and {Stop.EOS} in stops:
+        yield (
+            "imposed_acceptance" if suite.imposed_acceptance else "imposed_profiles",
+            "text of imposed acceptance is not the target's and ends anywhere; use stop: length",
+        )
+
+
+def _of_blocks(config: Config, name: str, suite: Suite) -> Faults:
+    measurement, blocks = config.measurement, suite_blocks(config, name)
+    prompts = blocks[0].prompts
+    for prompt, times in Counter(source.prompt for source in prompts).items():
+        if times > 1:
+            yield "workloads", f"{times} prompts of this suite have the id {prompt!r}"
+    if len(blocks[0].to_json()) > LONGEST:
+        yield (
+            "workloads",
+            f"{len(prompts)} prompts are more than a job can be given; sample fewer, or divide them"
+            " among suites",
+        )
+    if len(prompts) < (clients := max(suite.concurrency, default=0)):
+        yield (
+            "concurrency",
+            f"{clients} clients need as many prompts at least, to be busy at once, and this suite"
+            f" has {len(prompts)}; several times as many make a steady load",
+        )
+    gamma = max(side.longest for block in blocks for side in block.sides)
+    generated = measurement.n_predict + gamma
+    if generated >= measurement.context:
+        yield (
+            "gammas",
+            f"γ = {gamma} and measurement.n_predict = {measurement.n_predict} do not fit"
+            f" measurement.context = {measurement.context}, whatever the prompt",
+        )
+    longest = max(suite.prompt_lengths, default=0)
+    if longest + generated >= measurement.context:
+        yield (
+            "prompt_lengths",
+            f"{longest} tokens and the generated ones do not fit measurement.context ="
+            f" {measurement.context}",
+        )
