@@ -10,7 +10,7 @@ import yaml
 
 from specmoe.analysis.build import Analysis, analyse
 from specmoe.analysis.summaries import with_speedups
-from specmoe.audit.bounds import Bandwidth
+from specmoe.audit.evidence import Bandwidth
 from specmoe.audit.tables import Audit
 from specmoe.config.load import load
 from specmoe.config.schema import Config
