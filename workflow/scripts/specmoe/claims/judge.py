@@ -31,35 +31,15 @@ def _name(predicate: type[Predicate]) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", predicate.__name__).lower()
 
 
+# All but those that others are made from.
 PREDICATES: dict[str, type[Predicate]] = {
-    _name(predicate): predicate
-    for predicate in (
-        speedup.Within,
-        speedup.ChangesWithGamma,
-        speedup.GainsBeyondGamma,
-        speedup.SmallestDraftAndLargestGammaAreBest,
-        speedup.SmallerDraftGainsMore,
-        speedup.LargerDraftIsAcceptedMore,
-        speedup.GainLiesBetween,
-        speedup.GainFollows,
-        speedup.LargerFileGainsMore,
-        speedup.LiesAboveTheDenseLine,
-        speedup.IsAcceptedLessThanDense,
-        speedup.FallsWithLength,
-        speedup.FallsWithReadingThePrompt,
-        speedup.VariesAtMost,
-        passes.GainsWithoutAcceptedTokens,
-        passes.RoundsCostLessThanTheirPositions,
-        passes.RoundsAreTokensOverGamma,
-        passes.LongerRoundsCost,
-        passes.TokensTake,
-        passes.RunsTimesAsFast,
-        passes.SlowerThanNextActive,
-        passes.FallsShortOfItsActiveParameters,
-        passes.ReadsItsFileForEachToken,
-        passes.BandwidthIsUsed,
-        passes.AuditPasses,
-    )
+    _name(kind): kind
+    for module in (speedup, passes)
+    for kind in vars(module).values()
+    if isinstance(kind, type)
+    and issubclass(kind, Predicate)
+    and kind.__module__ == module.__name__
+    and not kind.__subclasses__()
 }
 
 
