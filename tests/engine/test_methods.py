@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from specmoe.audit.checks import audit_runs, gather_evidence
+from specmoe.audit.checks import audit_runs
+from specmoe.audit.evidence import gather_evidence
 from specmoe.audit.finding import CheckVerdict
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import Block, PromptSource, Side

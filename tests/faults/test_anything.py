@@ -11,7 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from specmoe.audit.checks import audit_runs, gather_evidence, summarise_audit
+from specmoe.audit.checks import audit_runs, summarise_audit
+from specmoe.audit.evidence import gather_evidence
 from specmoe.audit.power import count_power
 from specmoe.audit.text import describe_audit
 from specmoe.config.audit import AuditSettings

@@ -10,7 +10,7 @@ import yaml
 
 from specmoe.analysis.build import Analysis, analyse
 from specmoe.analysis.summaries import with_speedups
-from specmoe.audit.bounds import Bandwidth
+from specmoe.audit.evidence import Bandwidth
 from specmoe.audit.tables import Audit
 from specmoe.config.load import load
 from specmoe.config.schema import Config
@@ -41,7 +41,7 @@ def config_of_study(study: dict[str, Any]) -> Config:
 
 def runs_of_study(config: Config, folder: Path) -> Any:
     """Return the rows as the analysis reads them, written to `folder` before."""
-    write_runs(rows_of_csv(CSV, config.published.sha256), folder / "runs.parquet")
+    write_runs(rows_of_csv(CSV), folder / "runs.parquet")
     return read_runs(folder / "runs.parquet")
 
 

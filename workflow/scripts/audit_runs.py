@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.audit.bounds import Bandwidth
+from specmoe.audit.evidence import Bandwidth
 from specmoe.audit.tables import Audit
 from specmoe.audit.text import describe_audit
 from specmoe.audit.ties import gaps_of

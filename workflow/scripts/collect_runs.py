@@ -3,11 +3,12 @@
 import argparse
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from specmoe import errors
 from specmoe.config.schema import Hosts, read_config
 from specmoe.runs.collect import collect_records, record_files, refuse_mixed_hosts
 from specmoe.runs.expected import refuse_other_runs
-from specmoe.runs.schema import write_table
 
 
 def main() -> None:
@@ -28,7 +29,7 @@ def main() -> None:
     if config.campaign.hosts == Hosts.ONE:
         refuse_mixed_hosts(rows)
     refuse_other_runs(rows, config, suites, "delete their blocks' records and run snakemake again")
-    write_table(table, args.out)
+    pq.write_table(table, args.out)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--runs", required=True, type=Path, help="runs.parquet, to write")
     args = parser.parse_args()
     config = read_config(args.config)
-    write_runs(rows_of_csv(args.csv, config.published.sha256), args.runs)
+    write_runs(rows_of_csv(args.csv), args.runs)
     cards = {model: card_of_entry(model, config) for model in config.measured_models}
     save_cards(cards, args.models)
     args.host.write_text(json.dumps(host_of_study(args.given), indent=1) + "\n")

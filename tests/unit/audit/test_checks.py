@@ -11,15 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specmoe.audit.bounds import Bandwidth, required_time
-from specmoe.audit.checks import (
-    CHECKS,
-    audit_runs,
-    count_marked,
-    gather_evidence,
-    summarise_audit,
-)
-from specmoe.audit.counters import check_controls
+from specmoe.audit.bounds import required_time
+from specmoe.audit.checks import CHECKS, audit_runs, count_marked, summarise_audit
+from specmoe.audit.evidence import Bandwidth, gather_evidence
 from specmoe.audit.finding import Run
 from specmoe.audit.power import count_power
 from specmoe.audit.text import describe_audit
@@ -395,7 +389,7 @@ def test_a_target_without_baseline_cannot_be_timed():
     runs = campaign(without=[f"P/target/none/r{repeat}" for repeat in range(3)])
     found = finding(audited(runs), "draft_time")
     assert found["why"] == "target has no run without a draft to be timed by"
-    assert required_time(runs, SIZES, SETTINGS).empty
+    assert required_time(gather_evidence(runs, SIZES, BANDWIDTH, SETTINGS)).empty
 
 
 def test_the_bandwidth_bound_counts_every_pass_over_target_and_draft():
@@ -590,12 +584,13 @@ def test_rounds_by_length_show_every_rejection(rejected):
 def test_how_often_a_target_that_drafts_for_itself_fails(agreement, low, high, gamma):
     """As llama-server draws 64 tokens, with and without the lengths of its rounds."""
     generator, times = np.random.default_rng(gamma), 2000
+    nothing = gather_evidence(campaign(), {}, None, AuditSettings())
     failed = {True: 0, False: 0}
     for _ in range(times):
         drafted, accepted = draws(generator, agreement, gamma)
         for known in failed:
             run = drawn_for_itself(drafted, accepted, gamma, lengths=known)
-            failed[known] += check_controls(run, None, AuditSettings()).verdict == "fail"
+            failed[known] += CHECKS["controls"].find(run, nothing).verdict == "fail"
     assert low <= failed[True] / times <= high
     assert failed[False] <= failed[True]  # what is not known is taken to speak for the engine
 
@@ -619,7 +614,9 @@ def drawn_for_itself(drafted, accepted, gamma, *, lengths):
         "accepted_lengths": tuple(accepted.count(length) for length in range(gamma + 1)),
     }
     unknown = dict.fromkeys(by_length)
-    row = speculative(draft="target", gamma=gamma, drafted=sum(drafted), accepted=sum(accepted))
+    row = speculative(
+        draft="target", gamma=gamma, baseline=None, drafted=sum(drafted), accepted=sum(accepted)
+    )
     return replace(Run.of(row), **(by_length if lengths else unknown))
 
 
@@ -719,7 +716,7 @@ def test_the_text_says_why_a_check_applies_to_no_row():
 
 
 def test_the_required_time_is_the_bound_without_its_tolerance():
-    frame = required_time(campaign(stranger()), SIZES, SETTINGS)
+    frame = required_time(gather_evidence(campaign(stranger()), SIZES, None, SETTINGS))
     assert frame["required_ms"].tolist() == pytest.approx([1068.0] * 3 + [63 * 30.0])
     assert frame["decode_ms"].tolist()[0] == 1602
     assert set(frame["family"]) == {"dense"}
@@ -732,7 +729,11 @@ def test_the_required_time_is_the_bound_without_its_tolerance():
 )
 def test_a_run_may_be_too_fast_even_if_drafting_were_free(decode_ms, too_fast, too_fast_alone):
     runs = campaign(speculative(1, decode_ms=decode_ms, tokens_per_second=63_000 / decode_ms))
-    row = required_time(runs, SIZES, SETTINGS).set_index("run").loc["B/target/draft/g4/r1"]
+    row = (
+        required_time(gather_evidence(runs, SIZES, BANDWIDTH, SETTINGS))
+        .set_index("run")
+        .loc["B/target/draft/g4/r1"]
+    )
     assert (row["too_fast"], row["too_fast_alone"]) == (too_fast, too_fast_alone)
 
 

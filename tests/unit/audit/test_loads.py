@@ -6,7 +6,8 @@ Two clients, each of whose answers has 64 tokens; the load has both, and as many
 import pandas as pd
 import pytest
 
-from specmoe.audit.checks import audit_runs, gather_evidence
+from specmoe.audit.checks import audit_runs
+from specmoe.audit.evidence import gather_evidence
 from specmoe.audit.ties import Gap
 
 from .test_checks import BANDWIDTH, SETTINGS, SIZES, TARGET_MS, TOKENS, plain, speculative

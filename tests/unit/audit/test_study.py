@@ -7,8 +7,9 @@ many as its tokens visit in expectation.
 
 import pytest
 
-from specmoe.audit.bounds import Bandwidth, required_time
-from specmoe.audit.checks import audit_runs, gather_evidence, summarise_audit
+from specmoe.audit.bounds import required_time
+from specmoe.audit.checks import audit_runs, summarise_audit
+from specmoe.audit.evidence import Bandwidth, gather_evidence
 from specmoe.audit.power import count_power
 from specmoe.audit.text import describe_audit
 from specmoe.config.audit import AuditSettings
@@ -119,7 +120,7 @@ def test_the_summary_and_the_text_have_the_campaigns_totals(runs, sizes, audit, 
 
 
 def test_the_figures_times_are_those_of_the_bound(runs, sizes, exact):
-    frame = required_time(runs, sizes, EXACT)
+    frame = required_time(gather_evidence(runs, sizes, BANDWIDTH, EXACT))
     bound = exact[(exact["check"] == "draft_time") & exact["ratio"].notna()]
     assert frame["run"].tolist() == bound["run"].tolist()
     assert frame["required_ms"].tolist() == pytest.approx(bound["bound"].tolist())

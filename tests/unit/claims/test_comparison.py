@@ -6,16 +6,15 @@ from math import isnan
 import pandas as pd
 import pytest
 
-from specmoe.analysis.build import Analysis, required_times
-from specmoe.claims.printed_numbers import compare, compare_printed, read_reported, recompute
+from specmoe.analysis.build import required_times
+from specmoe.claims.printed_numbers import compare_printed, read_reported, recompute
 from specmoe.config.load import check_compare_with, load
-from specmoe.errors import ConfigError, SchemaError
+from specmoe.errors import ConfigError
 from specmoe.figures.figures import FIGURES
-from specmoe.paper.macros import macros
 
-from ..paper_analyses import compared_with, full, named, single, without_drafts
-from ..published_study import ROOT, needs_csv
-from ..rendered_tables import page_tables, rows
+from ..paper_analyses import full, named, without_drafts
+from ..published_study import ROOT
+from ..rendered_tables import rows
 
 REPORTED = read_reported(ROOT / "resources/reported")
 CELL = "speedup moe_q4 draft_0.8b 4"
@@ -51,15 +50,6 @@ def test_the_comparison_has_every_cell_of_table_5_and_the_headline_numbers():
     headline = compared[compared["source"] != "Table 5"]
     assert "speedup of MoE, highest" in set(headline["what"])
     assert not headline["source"].str.startswith("Section").any()
-
-
-@needs_csv
-def test_recomputed_are_the_numbers_that_the_study_is_checked_by(published_analysis):
-    compared = compare_printed(REPORTED, published_analysis, [])
-    expected = compare(REPORTED, published_analysis).set_index(["source", "what"])["recomputed"]
-    keys = pd.MultiIndex.from_frame(compared[["source", "what"]])
-    assert compared["recomputed"].tolist() == expected.loc[keys].tolist()
-    assert compared["measured"].isna().all()
 
 
 def test_a_number_that_two_suites_give_is_none():
@@ -102,19 +92,6 @@ def test_a_bound_is_shown_with_the_digits_that_decide():
     assert bound[1:] == ["< 4", "–", "3.96"]
 
 
-def test_cells_without_measurements_are_left_out():
-    analysis = replace(full(), comparison=compare_printed(REPORTED, full(), []))
-    table = rows("comparison", analysis)
-    assert not any("moe" in row[0] for row in table)  # Q8 is not in this campaign
-    assert "MoE Q8" not in str(table)
-
-
-def test_a_campaign_of_other_models_has_no_cells_of_the_study():
-    nothing = compare_printed(REPORTED, without_drafts(), []).assign(measured=float("nan"))
-    tables = page_tables(replace(without_drafts(), comparison=nothing))
-    assert {"comparison", "headline"}.isdisjoint(tables)
-
-
 # The figure of required times.
 
 
@@ -131,18 +108,6 @@ def test_a_campaign_compared_with_brings_its_own_times_alone():
     other = named(full(), "other")
     other = replace(other, required_time=required_times([other, named(full(), "third")]))
     assert set(required_times([full(), other])["campaign"]) == {"by_hand", "other"}
-
-
-def test_campaigns_without_drafts_have_no_times():
-    assert required_times([without_drafts(), named(without_drafts(), "other")]).empty
-    assert len(required_times([without_drafts(), named(full(), "other")])) > 0
-
-
-def test_the_text_names_the_campaigns_compared():
-    text = macros(compared_with(full(), named(full(), "o_1"), named(without_drafts(), "o_2")))
-    assert r"\newcommand{\CampaignsCompared}{o\_1, o\_2}" in text
-    assert r"\CampaignComparedtrue" in text
-    assert r"\CampaignComparedfalse" in macros(full())
 
 
 # The configuration.
@@ -174,13 +139,6 @@ def test_a_campaign_is_compared_with_others_once(study, names):
 def test_a_key_of_an_earlier_release_is_refused_with_its_new_name(study):
     with pytest.raises(ConfigError, match=r"^config: beside: this key is now compare_with$"):
         load(study | {"beside": []}, ROOT)
-
-
-def test_an_analysis_that_lacks_a_table_is_refused_by_name(tmp_path):
-    single().write(tmp_path)
-    (tmp_path / "comparison.parquet").unlink()
-    with pytest.raises(SchemaError, match=r"comparison\.parquet is not there; render"):
-        Analysis.read(tmp_path)
 
 
 def test_a_sweep_of_lengths_at_another_gamma_is_not_the_studys():

@@ -162,8 +162,6 @@ PREDICATE_CASES = {
         # Nothing is claimed of a target with options of the engine.
         (SUPPORTED, [MOE, cell("moe_q4+poll=0", SMALL, 4, 50, 51)], {"of": "speedup", "low": 1.1}),
         (NOT_TESTABLE, [cell("moe_q4+poll=0", SMALL, 4, 50, 51)], {"of": "speedup", "low": 1.1}),
-        # One of several cells outside contradicts.
-        (CONTRADICTED, [MOE, cell("moe_q4", LARGE, 4, 50, 51)], {"of": "speedup", "low": 1.1}),
         # 1.196 to 1.198 rounds to the 1.20 that was printed.
         (SUPPORTED, [cell("moe_q4", SMALL, 4, 59.8, 59.9)],
          {"of": "speedup", "low": 1.2, "digits": 2}),
@@ -181,13 +179,12 @@ PREDICATE_CASES = {
         (NOT_TESTABLE, [MOE], {"of": "acceptance", "draft_family": "moe"}),
         (SUPPORTED, [cell("moe_q4", "draft_moe", 4, 60, 60)],
          {"of": "acceptance", "draft_family": "moe", "low": 40}),
-        # Lengths count, and texts do not.
-        (CONTRADICTED, [MOE, cell("moe_q4", SMALL, 8, 50, 51, prompt="passage-64", suite="F")],
-         {"of": "speedup", "cells": "lengths", "low": 1.1}),
-        (SUPPORTED, [MOE, cell("moe_q4", SMALL, 8, 50, 51, prompt="passage-64", suite="F")],
-         {"of": "speedup", "low": 1.1}),
-        (CONTRADICTED, [MOE, cell("moe_q4", SMALL, 8, 50, 51, prompt="passage-64", suite="F")],
-         {"of": "speedup", "cells": "all", "low": 1.1}),
+        # Lengths count where they are asked for, and not among texts.
+        *((verdict, [MOE, cell("moe_q4", SMALL, 8, 50, 51, prompt="passage-64", suite="F")],
+           {"of": "speedup", "cells": cells, "low": 1.1})
+          for cells, verdict in [
+              ("lengths", CONTRADICTED), ("texts", SUPPORTED), ("all", CONTRADICTED)
+          ]),
         # In a campaign without texts all cells count.
         (SUPPORTED, [cell("moe_q4", SMALL, 8, 60, 61, prompt="passage-64", suite="F")],
          {"of": "speedup", "low": 1.1}),
@@ -223,9 +220,8 @@ PREDICATE_CASES = {
         (INCONCLUSIVE, [MOE, cell("moe_q4", LARGE, 4, 61, 64)], {}),
         (NOT_TESTABLE, [MOE, cell("moe_q4", LARGE, 8, 50, 52)], {}),
         # The lead is 0.16 to 0.24.
-        (SUPPORTED, [MOE, cell("moe_q4", LARGE, 4, 50, 52)], {"low": 0.1, "high": 0.3}),
-        (CONTRADICTED, [MOE, cell("moe_q4", LARGE, 4, 50, 52)], {"low": 0.1, "high": 0.15}),
-        (INCONCLUSIVE, [MOE, cell("moe_q4", LARGE, 4, 50, 52)], {"low": 0.1, "high": 0.2}),
+        *((verdict, [MOE, cell("moe_q4", LARGE, 4, 50, 52)], {"low": 0.1, "high": high})
+          for high, verdict in [(0.3, SUPPORTED), (0.15, CONTRADICTED), (0.2, INCONCLUSIVE)]),
     ],
     "larger_draft_is_accepted_more": [
         (SUPPORTED, [cell("moe_q4", SMALL, 4, 60, accepted=9), cell("moe_q4", LARGE, 4, 60)], {}),
@@ -287,24 +283,19 @@ PREDICATE_CASES = {
         (NOT_TESTABLE, [MOE, cell("moe_q8", LARGE, 4, 63, 64)], {}),
         (NOT_TESTABLE, [MOE, cell("dense_4b", SMALL, 4, 50, 51)], {}),  # another network
     ],
-    "falls_with_length": [
-        (verdict,
-         [cell("moe_q4", SMALL, 4, 60, 62, prompt="passage-64"),
-          cell("moe_q4", SMALL, 4, *rates, prompt="passage-128")], {})
-        for verdict, rates in [
-            (SUPPORTED, (57, 58)), (CONTRADICTED, (65, 66)), (INCONCLUSIVE, (59, 63)),
+    **{
+        predicate: [
+            (verdict,
+             [cell("moe_q4", SMALL, 4, 60, 62, prompt="passage-64"),
+              cell("moe_q4", SMALL, 4, *rates, prompt="passage-128")], {})
+            for verdict, rates in [(falls, (57, 58)), (rises, (65, 66)), (INCONCLUSIVE, (59, 63))]
         ]
-    ]
-    + [(NOT_TESTABLE, [cell("moe_q4", SMALL, 4, 60, 62, prompt="passage-64")], {})],
-    "falls_with_reading_the_prompt": [
-        (verdict,
-         [cell("moe_q4", SMALL, 4, 60, 62, prompt="passage-64"),
-          cell("moe_q4", SMALL, 4, *rates, prompt="passage-128")], {})
-        for verdict, rates in [
-            (CONTRADICTED, (57, 58)), (SUPPORTED, (65, 66)), (INCONCLUSIVE, (59, 63)),
+        + [(NOT_TESTABLE, [cell("moe_q4", SMALL, 4, 60, 62, prompt="passage-64")], {})]
+        for predicate, falls, rises in [
+            ("falls_with_length", SUPPORTED, CONTRADICTED),
+            ("falls_with_reading_the_prompt", CONTRADICTED, SUPPORTED),
         ]
-    ]
-    + [(NOT_TESTABLE, [cell("moe_q4", SMALL, 4, 60, 62, prompt="passage-64")], {})],
+    },
     "varies_at_most": [
         (verdict, [MOE, cell("moe_q4", SMALL, 4, *rates, prompt="chinese")],
          {"cells": "prompts", "high": 0.15})
@@ -430,9 +421,8 @@ BANDWIDTH_CASES = [
 ]
 
 AUDIT_CASES = [
-    (SUPPORTED, {"losslessness_passed": 2}),
-    (CONTRADICTED, {"losslessness_passed": 1, "losslessness_failed": 1}),
     (SUPPORTED, {"losslessness_passed": 1, "losslessness_not_applicable": 1}),
+    (CONTRADICTED, {"losslessness_passed": 1, "losslessness_failed": 1}),
     (NOT_TESTABLE, {"losslessness_not_applicable": 2}),
 ]
 
@@ -456,9 +446,7 @@ def test_rates_are_compared_with_the_machines_bandwidth(predicate, verdict, giga
 def test_the_audit_judges_tokens(verdict, counts):
     analysis = campaign(MOE, audit=audited(**counts))
     assert judged(analysis, "audit_passes", check="losslessness")["verdict"] == verdict
-
-
-def test_runs_without_a_draft_count_where_a_check_applies_to_them():
+    # Runs without a draft count where a check applies to them.
     audit = audited(determinism_passed=2)
     audit.loc[0, "determinism_failed"] = 1
     row = judged(campaign(MOE, audit=audit), "audit_passes", check="determinism")
@@ -485,25 +473,13 @@ def test_every_predicate_is_tested_with_every_verdict_it_can_give():
     assert given == {name: everything - cannot.get(name, set()) for name in PREDICATES}
 
 
-def test_a_single_block_decides_nothing():
-    row = judged(campaign(cell("moe_q4", SMALL, 4, 60)), "within", of="speedup", low=1)
-    assert row["verdict"] == INCONCLUSIVE
-    assert "1.20 (one block, no interval)" in row["why"]
-
-
 def test_the_sentence_counts_what_holds_and_names_what_decides():
     analysis = campaign(MOE, cell("moe_q4", LARGE, 4, 50, 51), cell("moe_q4", LARGE, 8, 52, 53))
     row = judged(analysis, "within", of="speedup", low=1.1)
     assert row["why"] == "1 of 3 cells agree. MoE Q4, Draft 2B, γ = 4: 1.01 [1.00, 1.02]"
-
-
-def test_cells_whose_rounds_are_not_known_are_left_out():
-    unknown = campaign([run | {"accepted": None} for run in MOE])
-    row = judged(unknown, "gains_without_accepted_tokens")
-    assert (row["verdict"], row["why"]) == (
-        NOT_TESTABLE,
-        "no runs of any target with a draft whose rounds are known",
-    )
+    row = judged(campaign(cell("moe_q4", SMALL, 4, 60)), "within", of="speedup", low=1)
+    assert row["verdict"] == INCONCLUSIVE
+    assert "1.20 (one block, no interval)" in row["why"]
 
 
 def imposed_at(rate, *ends):
@@ -548,9 +524,6 @@ def test_passes_timed_by_themselves_decide_what_checking_costs(steps, verdict):
     assert f"a pass over 5 tokens takes the time of {steps:.2f}" in row["why"]
 
 
-BETWEEN = {"family": "moe", "above": "dense_4b", "below": "dense_9b", "at": "best"}
-
-
 @pytest.mark.parametrize(
     ("rows", "predicate", "parameters", "missing"),
     [
@@ -560,19 +533,16 @@ BETWEEN = {"family": "moe", "above": "dense_4b", "below": "dense_9b", "at": "bes
          "no runs of any target with a draft at two γ whose acceptance rate is known"),
         (MOE, "gains_beyond_gamma", {"beyond": 16},
          "no runs of any target with a draft both at γ = 16 and beyond"),
-        (MOE, "smallest_draft_and_largest_gamma_are_best", {},
-         "no runs of any target with a draft and a second one, both at two γ"),
-        (MOE, "smaller_draft_gains_more", {},
-         "no runs of any target with a draft and a second one at the same γ"),
-        (MOE, "larger_file_gains_more", {"targets": ["moe_q4"]},
-         "no runs of moe_q4 with a draft from two files of one network"),
         (MOE, "varies_at_most", {"cells": "lengths", "high": 0.1},
          "no runs of any target with a draft on prompts of exact length, two in a cell"),
-        ([*MOE, *DENSE], "gain_lies_between", BETWEEN, "no runs of dense_9b with a draft"),
-        (MOE, "slower_than_next_active", {"family": "dense"},
-         "no rates without a draft of a dense target and of a dense model with more active"
-         " parameters"),
+        ([*MOE, *DENSE], "gain_lies_between",
+         {"family": "moe", "above": "dense_4b", "below": "dense_9b", "at": "best"},
+         "no runs of dense_9b with a draft"),
+        (MOE, "runs_times_as_fast", {"targets": ["draft_2b"], "than": "dense_4b"},
+         "no rates without a draft of both draft_2b and dense_4b"),
         (MOE, "bandwidth_is_used", {"low": 0.5}, "the machine's memory bandwidth is not known"),
+        ([run | {"accepted": None} for run in MOE], "gains_without_accepted_tokens", {},
+         "no runs of any target with a draft whose rounds are known"),
     ],
 )  # fmt: skip
 def test_what_is_missing_is_named(rows, predicate, parameters, missing):
@@ -743,12 +713,6 @@ def test_every_predicate_is_used_and_every_claim_says_where_it_is_made(claims):
         assert claim.words.endswith(".")
 
 
-def test_the_claims_of_abstract_contributions_and_conclusion_are_all_there(claims):
-    places = " ".join(claim.place for claim in claims.values())
-    named = {*(f"Contribution {n}" for n in range(1, 5)), *(f"Conclusion {n}" for n in range(1, 5))}
-    assert all(place in places for place in named | {"Abstract", "Section 5.4"})
-
-
 @pytest.mark.parametrize("make", [full, single, without_drafts])
 def test_every_campaign_has_a_verdict_on_every_claim(claims, make):
     rows = verdicts_on(make)
@@ -766,11 +730,8 @@ FAULTS = {
                           r"unknown predicate 'whithin'; did you mean 'within'"),
     "unknown_parameter": ({"parameters": {"of": "speedup", "lov": 1}},
                           r"it\.parameters: unknown key 'lov'; did you mean 'low'"),
-    "wrong_type": ({"parameters": {"of": "speedup", "low": "much"}},
-                   r"it\.parameters\.low: .* \(got 'much'\)"),
     "missing_parameter": ({"parameters": {}}, r"it\.parameters\.of: Field required"),
     "unknown_key": ({"plaice": "Here"}, r"it: unknown key 'plaice'; did you mean 'place'"),
-    "missing_key": ({"words": None}, r"it\.words: "),
 }  # fmt: skip
 
 
@@ -785,7 +746,7 @@ def test_a_wrong_claim_is_refused_in_one_line_with_its_place(tmp_path, change, m
     assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["{", "- a list", "", "it: 1"])
+@pytest.mark.parametrize("text", ["{", "- a list"])
 def test_a_file_that_holds_no_claims_is_refused_in_one_line(tmp_path, text):
     path = tmp_path / "claims.yaml"
     path.write_text(text)
@@ -796,20 +757,6 @@ def test_a_file_that_holds_no_claims_is_refused_in_one_line(tmp_path, text):
 
 def claims_table(claims, analysis):
     return latex("claims", replace(analysis, claims=judge_claims(claims, analysis)))
-
-
-def test_the_table_has_a_row_for_each_claim_with_its_marks(claims):
-    marked = full().marked.assign(marked=full().marked["runs"])
-    text = claims_table(claims, replace(full(), marked=marked))
-    body = [line for line in text.splitlines() if re.search(r" / \d+ \\\\$", line)]
-    assert len(body) == len(claims)
-    assert all(line.count(" & ") == 3 for line in body)
-    assert body[0] == (
-        "With a draft, MoE targets run 1.18 to 1.30 times as fast. \\emph{Abstract; Introduction;"
-        " Contribution 2; Conclusion 1} & contradicted & 1 of 3 cells agree. MoE Q4, Draft 2B,"
-        " γ = 4: 1.00 & 6 / 6 \\\\"
-    )
-    assert "current-cpu" not in text
 
 
 def test_ways_have_their_own_heading(claims):
@@ -899,20 +846,8 @@ def test_the_published_rows_have_these_verdicts_and_marks(claims, published_anal
     ("claim", "numbers"),
     [
         ("moe_gain", "4 of 12 cells agree. MoE Q4, 2B, γ = 4: 1.03 [1.02, 1.03]"),
-        ("rises_with_gamma", "11 of 12 steps to a larger γ agree. Dense 4B, 0.8B, γ = 4:"
-         " 1.05 [1.05, 1.06], γ = 8: 0.98 [0.98, 0.98]"),
-        ("smaller_draft_leads_by", "6 of 6 pairs of drafts agree. MoE Q4, 0.8B, γ = 16:"
-         " 0.145 [0.138, 0.152] more than with 2B"),
-        ("lengths_stable", "1 of 1 cells agree. MoE Q4, 0.8B, γ = 8, length 32:"
-         " 0.066 [0.027, 0.107] more than with length 512"),
-        ("gain_without_acceptance", "10 of 18 cells agree. MoE Q4, 2B, γ = 4: 1.03 with 1.14 tokens"
-         " a round; with 1 it would be 0.90 [0.90, 0.90]"),
-        ("checking_is_sublinear", "18 of 18 cells agree. MoE Q4, 2B, γ = 4: a round of 5 positions"
-         " takes the time of 1.11 [1.11, 1.11] passes"),
         ("rounds_of_a_run", "0 of 2 cells agree. MoE Q4, 0.8B, γ = 16: 256 tokens take 247 rounds"
          " of 14.9 ms; the claim says 16"),
-        ("moe_slower_than_next_active", "2 of 2 targets agree. MoE Q4: 55.3 [55.2, 55.4] tok/s,"
-         " Dense 4B: 67.2 [67.1, 67.4]"),
         ("moe_reads_its_file", "0 of 2 targets could read so much. MoE Q8: 38.70 GB a token at"
          " 49.9 tok/s need 1 933 [1 926, 1 940] GB/s; memory delivers 800"),
     ],
@@ -928,14 +863,8 @@ def test_a_verdict_says_the_numbers_that_decide_it(claims, published_analysis, c
     [
         # The verdicts of the study follow from its numbers: change one, and its verdict changes.
         ("rises_with_gamma", ("dense_4b", SMALL, 8, 1.07), IMPOSSIBLE_ROWS),
-        ("rises_with_gamma_moe", ("moe_q8", SMALL, 16, 1.0), CONTRADICTED),
-        ("best_configuration", ("moe_q4", LARGE, 4, 2.0), CONTRADICTED),
-        ("smaller_draft_gains_more", ("moe_q4", LARGE, 8, 1.5), CONTRADICTED),
         ("between_at_best", ("dense_4b", SMALL, 16, 1.4), CONTRADICTED),
-        ("between_at_each_gamma", ("dense_9b", SMALL, 4, 1.2), IMPOSSIBLE_ROWS),
-        ("moe_always_gains", ("moe_q8", LARGE, 4, 0.9), CONTRADICTED),
         ("dense_9b_always_gains", ("dense_9b", SMALL, 4, 1.1), IMPOSSIBLE_ROWS),
-        ("larger_file_gains_more", ("moe_q4", SMALL, 16, 1.4), CONTRADICTED),
         ("gain_without_acceptance_moe", ("moe_q8", SMALL, 4, 1.0), CONTRADICTED),
     ],
 )

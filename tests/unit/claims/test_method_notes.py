@@ -1,12 +1,10 @@
 """Notes on a method, each with its numbers on rows of the study, of a campaign, and by hand."""
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 
 from specmoe.analysis.summaries import with_speedups
 from specmoe.claims.method_notes import (
@@ -20,15 +18,11 @@ from specmoe.claims.method_notes import (
     note_models,
 )
 from specmoe.claims.printed_numbers import Stated, read_stated
-from specmoe.config.load import load
 from specmoe.config.matrix import PUBLISHED_PASSAGE
-from specmoe.models.card import ModelCard, load_cards
+from specmoe.models.card import ModelCard
 from specmoe.models.expected_sizes import card_of_entry
-from specmoe.runs.disturbed import undisturbed
-from specmoe.runs.schema import read_runs
 from specmoe.runs.study_csv import host_of_study
 
-from ...conftest import merge
 from ..made_card import made_card
 from ..paper_analyses import MODELS, without_drafts
 from ..published_study import ROOT, analysis_of_runs, config_of_study, needs_csv, runs_of_study
@@ -47,28 +41,15 @@ NOTES = (
 )
 
 
-def notes_of(runs, config, cards, host, stated):
-    """Return the notes on a campaign, by their words."""
-    analysis = analysis_of_runs(runs, config, cards, host)
-    notes = method_notes(runs, with_speedups(undisturbed(runs)), analysis, cards, WORDS, stated)
-    return notes.set_index("note")
-
-
 @pytest.fixture(scope="module")
 def published(_study, tmp_path_factory):
     config = config_of_study(_study)
     runs = runs_of_study(config, tmp_path_factory.mktemp("notes"))
     cards = {model: card_of_entry(model, config) for model in config.measured_models}
-    return notes_of(runs, config, cards, host_of_study(config.host.given), read_stated(REPORTED))
-
-
-@pytest.fixture
-def synthetic(study):
-    folder = ROOT / "resources/campaigns/synthetic"
-    config = load(merge(study, yaml.safe_load((folder / "campaign.yaml").read_text())), ROOT)
-    cards = load_cards(folder / "models.json")
-    host = json.loads((folder / "host.json").read_text())
-    return notes_of(read_runs(folder / "runs.parquet"), config, cards, host, None)
+    analysis = analysis_of_runs(runs, config, cards, host_of_study(config.host.given))
+    stated = read_stated(REPORTED)
+    notes = method_notes(runs, with_speedups(runs), analysis, cards, WORDS, stated)
+    return notes.set_index("note")
 
 
 def run(**other: Any) -> dict[str, Any]:
@@ -139,28 +120,6 @@ def test_every_note_applies_to_the_published_study_with_its_numbers(published):
     )
 
 
-def test_no_note_applies_to_the_synthetic_campaign_and_each_has_its_numbers(synthetic):
-    assert not synthetic["applies"].any()
-    assert synthetic["finding"].to_dict() == {
-        NOTES[0]: "Suite F sends 32, 64, 128, 256, 512 and 1024 tokens, as it says.",
-        NOTES[1]: "The target accepts every drafted token in 0 of 144 runs of suite B, 0 of 72 runs"
-        " of suite D, 0 of 18 runs of suite F, 0 of 12 runs of suite K and 0 of 48 runs of"
-        " suite M.",
-        NOTES[2]: "0 of 324 runs with a draft have no baseline of their own prompt. Mean rates"
-        " without a draft in suites without drafts, then in all suites: Dense 4B 776.48 and 776.48;"
-        " Dense 9B 188.04 and 188.04; MoE Q4 390.98 and 404.65; MoE Q8 312.37 and 312.37.",
-        NOTES[3]: "0 of 18 runs with a draft and a prompt of stated length state it in words."
-        " n_prompt counts words in 0 of 336 runs with a draft.",
-        NOTES[4]: "Of 21 groups, acceptance rates differ most for Dense 4B with draft 0.8B at draft"
-        " length 16: 9 runs at 22.6 % give 314.0 tok/s, 3 at 63.1 % give 643.2. With 2.49 times the"
-        " tokens a round the rate is 2.05 times as high.",
-        NOTES[5]: "The study's text does not describe these models. Their files say: Dense 0.8B"
-        " F16; Dense 9B F16; Stranger F16; 0.8B Q8_0; 2B Q8_0; Dense 2B Q8_0; Dense 4B Q8_0; MoE Q4"
-        " Q4_K_M, 8 of 32 experts; MoE Q8 Q8_0, 8 of 32 experts.",
-        NOTES[6]: "0 of 582 rows have no commit of the engine.",
-    }
-
-
 # Lengths.
 
 
@@ -192,13 +151,21 @@ def test_suites_of_both_protocols_name_their_own_unit():
     )
 
 
-def test_texts_have_no_stated_length():
-    note = note_lengths(frame(run()), 8)
-    assert not note.applies
-    assert note.finding == "No run with a draft has a prompt of stated length."
-
-
 # Acceptance.
+
+
+def test_a_note_that_no_run_can_answer_says_so():
+    assert note_lengths(frame(run()), 8).finding.startswith("No run with a draft has a prompt")
+    nothing = with_speedups(frame(baseline()))
+    found = note_baselines(nothing, table_of_baselines(), LABELS)
+    assert found.finding == "No run is compared with a baseline."
+    for itself in ({"draft": "target"}, {"draft_sha256": "a"}):
+        found = note_full_acceptance(frame(run(accepted=40, **itself)), None)
+        assert found.finding == "No run has tokens that another model drafted."
+    # Runs of two engines are not compared.
+    rows = frame(run(accepted=0), run(accepted=40, engine="march"))
+    found = note_constant_rate(rows, LABELS)
+    assert found.finding == "No two runs differ in their acceptance rate alone."
 
 
 def test_one_rejected_token_keeps_a_suite_from_full_acceptance():
@@ -206,13 +173,6 @@ def test_one_rejected_token_keeps_a_suite_from_full_acceptance():
     assert note_full_acceptance(frame(whole, whole), None).applies
     assert not note_full_acceptance(frame(whole, less), None).applies
     assert note_full_acceptance(frame(whole, less | {"suite": "T"}), None).applies
-
-
-@pytest.mark.parametrize("itself", [{"draft": "target"}, {"draft_sha256": "a"}])
-def test_a_target_that_drafts_for_itself_may_accept_all(itself):
-    note = note_full_acceptance(frame(run(accepted=40, **itself)), None)
-    assert not note.applies
-    assert note.finding == "No run has tokens that another model drafted."
 
 
 # Baselines.
@@ -247,11 +207,6 @@ def test_two_baselines_of_a_target_are_both_given():
     assert note.finding.endswith("then in all suites: Big 50 and 45.")
 
 
-def test_nothing_compared_says_so():
-    note = note_baselines(with_speedups(frame(baseline())), table_of_baselines(), LABELS)
-    assert note.finding == "No run is compared with a baseline."
-
-
 # What lengths count.
 
 
@@ -276,20 +231,8 @@ def test_a_rate_that_stays_where_acceptance_changes_is_noted():
     # 1 and 5 tokens a round; half of that, as factors go, is the square root of 5, 2.24.
     assert note_constant_rate(parts(60 * 2.2, 40), LABELS).applies
     assert not note_constant_rate(parts(60 * 2.3, 40), LABELS).applies
-
-
-def test_a_small_change_of_acceptance_decides_nothing():
-    # 1 and 1.4 tokens a round.
-    note = note_constant_rate(parts(60, 4), LABELS)
-    assert not note.applies
-    assert note.finding.endswith("times as high, too little to tell.")
-
-
-def test_runs_of_two_engines_are_not_compared():
-    rows = [run(accepted=0), run(accepted=40, engine="march")]
-    assert note_constant_rate(frame(*rows), LABELS).finding == (
-        "No two runs differ in their acceptance rate alone."
-    )
+    # 1 and 1.4 tokens a round decide nothing.
+    assert note_constant_rate(parts(60, 4), LABELS).finding.endswith(", too little to tell.")
 
 
 # Models.

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from specmoe.audit.bounds import required_time
+from specmoe.audit.evidence import gather_evidence
 from specmoe.figures import style
 from specmoe.figures.figures import FIGURES
 
@@ -17,7 +18,7 @@ from .test_figures import assert_fits, legend, luminance
 
 @pytest.fixture
 def frames():
-    frame = required_time(campaign(stranger()), SIZES, SETTINGS)
+    frame = required_time(gather_evidence(campaign(stranger()), SIZES, None, SETTINGS))
     moe = frame.assign(family=["moe", "moe", "dense", "dense"])
     return {"published": moe, "synthetic": moe.assign(decode_ms=moe["decode_ms"] / 5)}
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.errors import DamagedFileError
+from specmoe.errors import DamagedFileError, MeasurementError
 from specmoe.measure.common_prefix import common_prefix
 from specmoe.runs.collect import collect_records, link_baselines, rows_of_both, rows_of_record
 from specmoe.runs.schema import COLUMNS
@@ -92,12 +92,9 @@ def test_a_row_has_exactly_the_columns_of_the_schema():
     assert [set(row) for row in rows()] == [set(COLUMNS)] * 2
 
 
-def test_a_row_says_how_the_sides_shared_the_machine_and_which_pass_it_is_of():
+def test_a_row_has_what_happened_to_its_run_and_to_its_process():
     first, second = rows(run_of(3), run_of(3, number=1))
     assert (first["arrangement"], first["pass"], second["pass"]) == ("together", 0, 1)
-
-
-def test_a_row_has_what_happened_to_its_run_and_to_its_process():
     seen = {"measured_again": 2, "taken_away": "why", "steal_share": 0.25, "gpu_throttled": None}
     made = record(run_of(3) | seen, gammas=(3,))
     made["sides"][0] |= {"start_ms": 900.0, "warm_up_ms": 30.0}
@@ -125,21 +122,6 @@ def test_a_comparison_that_was_disturbed_has_the_rows_of_its_second_measurement(
     assert found["p", 3]["baseline"] == f"{BLOCK}/alone/p/p0"
 
 
-def test_a_second_record_that_is_damaged_is_named(tmp_path):
-    file, second = tmp_path / "r0.json", tmp_path / f"again/{BLOCK}.json"
-    file.write_text(json.dumps(record()))
-    second.parent.mkdir(parents=True)
-    second.write_text("{}")
-    with pytest.raises(DamagedFileError, match=rf"again/{BLOCK}\.json is damaged"):
-        collect_records([file], "c", {file: second})
-
-
-def test_the_rate_leaves_out_the_first_token_which_the_prompt_gives():
-    [row, _] = rows()
-    assert row["generated"] == 4
-    assert row["tokens_per_second"] == pytest.approx(3 / 0.030)
-
-
 def test_a_run_of_the_target_alone_has_no_draft_and_nulls_rather_than_zeros():
     [alone, _] = rows()
     assert (alone["draft"], alone["method"], alone["gamma"]) == ("none", "none", 0)
@@ -149,7 +131,9 @@ def test_a_run_of_the_target_alone_has_no_draft_and_nulls_rather_than_zeros():
 
 
 def test_a_row_has_the_counters_of_its_own_run_and_the_facts_of_its_side():
-    [_, speculative] = rows()
+    [alone, speculative] = rows()
+    # The rate leaves out the first token, which the prompt gives.
+    assert (alone["generated"], alone["tokens_per_second"]) == (4, pytest.approx(3 / 0.030))
     assert (speculative["draft"], speculative["gamma"]) == ("d", 3)
     assert speculative["rounds"] == 1
     assert speculative["drafted"] == speculative["accepted"] == speculative["decodes"] == 2
@@ -158,13 +142,6 @@ def test_a_row_has_the_counters_of_its_own_run_and_the_facts_of_its_side():
     assert speculative["replays_rejected"] == 1
     assert speculative["draft_ms"] == 12.5
     assert [row["peak_rss_bytes"] for row in rows()] == [10, 13]
-
-
-def test_a_counter_that_is_no_whole_number_is_refused():
-    broken = record()
-    broken["runs"][0]["metrics"]["n_decode_total"] = 1.5
-    with pytest.raises(ValueError, match="n_decode_total"):
-        rows_of_record(broken, "c")
 
 
 def test_the_baseline_of_a_row_is_of_its_block_prompt_and_pass():
@@ -179,24 +156,36 @@ def test_the_baseline_of_a_row_is_of_its_block_prompt_and_pass():
     assert [row["baseline"] for row in found[1:]] == [None] * 3
 
 
-def test_rows_of_another_block_are_no_baselines():
-    [alone, speculative] = rows()
-    speculative |= {"block": "B/t/d/r1", "baseline": None, "common_prefix": None}
-    link_baselines([alone, speculative])
-    assert speculative["baseline"] is speculative["common_prefix"] is None
-
-
-def test_sampled_texts_have_a_baseline_and_no_common_prefix():
-    [_, speculative] = rows(temperature=0.7)
-    assert speculative["baseline"] == f"{BLOCK}/alone/p/p0"
-    assert speculative["common_prefix"] is None
+@pytest.mark.parametrize(
+    ("options", "name", "text"),
+    [
+        ({}, "t", ""),  # as in records of earlier releases
+        (
+            {
+                "engine_options": {"poll": 0, "n-cpu-moe": 2},
+                "extra_args": ["--no-repack"],
+                "options_id": "n-cpu-moe=2",
+            },
+            "t+n-cpu-moe=2",
+            "n-cpu-moe=2 poll=0 -- --no-repack",
+        ),
+    ],
+)
+def test_a_row_has_the_options_of_its_block_and_a_target_of_its_own(options, name, text):
+    [row] = rows(run_of(0), **options)
+    assert (row["target"], row["target_model"], row["engine_options"]) == (name, "t", text)
 
 
 @pytest.mark.parametrize(
     ("place", "change"),
-    [(1, {"imposed_acceptance": 0.5}), (1, {"tokens": None}), (0, {"tokens": None})],
+    [
+        (1, {"imposed_acceptance": 0.5}),
+        (1, {"tokens": None}),
+        (0, {"tokens": None}),
+        (1, {"temperature": 0.7}),
+    ],
 )
-def test_rows_of_imposed_acceptance_or_unknown_tokens_are_linked_without_a_prefix(place, change):
+def test_texts_that_need_not_be_equal_are_linked_without_a_prefix(place, change):
     found = rows()
     for row in found:
         row |= {"baseline": None, "common_prefix": None}
@@ -206,48 +195,67 @@ def test_rows_of_imposed_acceptance_or_unknown_tokens_are_linked_without_a_prefi
     assert found[1]["common_prefix"] is None
 
 
-def test_a_block_without_the_target_alone_stays_unlinked():
-    [row] = rows(gammas=(3,))
-    assert row["baseline"] is row["common_prefix"] is None
+def test_a_row_of_another_block_or_one_without_the_target_alone_has_no_baseline():
+    [alone, speculative] = rows()
+    other = speculative | {"block": "B/t/d/r1", "baseline": None, "common_prefix": None}
+    link_baselines([alone, other])
+    for row in (other, *rows(gammas=(3,))):
+        assert row["baseline"] is row["common_prefix"] is None
 
 
-@given(shared=st.lists(st.integers()), rest=st.lists(st.integers()))
-def test_a_list_shares_all_of_itself_with_its_extensions(shared, rest):
-    assert common_prefix(shared, shared + rest) == len(shared)
-    assert common_prefix(shared + rest, shared) == len(shared)
-
-
-@given(shared=st.lists(st.integers()), one=st.integers(), other=st.integers())
+@given(shared=st.lists(st.integers()), one=st.lists(st.integers()), other=st.lists(st.integers()))
 def test_the_common_prefix_ends_at_the_first_difference(shared, one, other):
-    expected = len(shared) + (one == other)
-    assert common_prefix([*shared, one], [*shared, other]) == expected
+    length = common_prefix(first := shared + one, second := shared + other)
+    assert length >= len(shared)
+    assert first[:length] == second[:length]
+    assert first[length : length + 1] != second[length : length + 1] or first == second
 
 
-def test_a_row_has_the_options_of_its_block_and_a_target_of_its_own():
-    options = {"engine_options": {"poll": 0, "n-cpu-moe": 2}, "extra_args": ["--no-repack"]}
-    found = rows_of_record(record(run_of(0), **options, options_id="n-cpu-moe=2"), "c")
-    assert [row["engine_options"] for row in found] == ["n-cpu-moe=2 poll=0 -- --no-repack"]
-    assert [(row["target"], row["target_model"]) for row in found] == [("t+n-cpu-moe=2", "t")]
+def endless(key):
+    """Return a change that makes drafts of a record as long as no memory holds."""
+    return lambda record: record["sides"][1].update({key: 2**31})
 
 
-def test_a_record_of_an_earlier_release_had_no_options():
-    [row] = rows_of_record(record(run_of(0)), "c")
-    assert (row["engine_options"], row["target"], row["target_model"]) == ("", "t", "t")
+@pytest.mark.parametrize(
+    ("break_it", "fault"),
+    [
+        (lambda record: record["block"].update(suite=[]), ""),
+        (lambda record: record["block"].update(target=[]), ""),
+        (endless("gamma"), "drafts of 2147483648 tokens"),
+        (endless("ngram_gamma"), "drafts of 2147483648 tokens"),
+        (lambda record: record["runs"][0]["metrics"].update(n_decode_total=1.5), "n_decode_total"),
+    ],
+)
+def test_a_broken_record_is_named(tmp_path, break_it, fault):
+    broken = record()
+    break_it(broken)
+    (tmp_path / "r0.json").write_text(json.dumps(broken))
+    with pytest.raises(DamagedFileError, match=rf"r0\.json is damaged.*{fault}"):
+        collect_records([tmp_path / "r0.json"], "c", {})
 
 
-@pytest.mark.parametrize("key", ["suite", "target"])
-def test_a_record_with_a_list_for_a_name_is_damaged(tmp_path, key):
+def test_a_second_record_that_is_damaged_is_named(tmp_path):
+    file, second = tmp_path / "r0.json", tmp_path / "again.json"
+    file.write_text(json.dumps(record()))
+    second.write_text("{}")
+    with pytest.raises(DamagedFileError, match=r"again\.json is damaged"):
+        collect_records([file], "c", {file: second})
+
+
+@pytest.mark.parametrize(("stopped_by", "past"), [("eos", 2), ("length", 1)])
+def test_tokens_past_the_end_of_the_targets_own_text_are_counted(tmp_path, stopped_by, past):
+    # The token that ends the text is none of it.
+    made = record(run_of(0, tokens=[5, 6, 2, 8]), run_of(3, tokens=[5, 9, 9, 9]))
+    made["ends"] = {"p": {"tokens": [5, 6, 2], "stopped_by": stopped_by}}
     file = tmp_path / "r0.json"
-    file.write_text(json.dumps(record(run_of(0), **{key: []})))
-    with pytest.raises(DamagedFileError, match=r"r0\.json is damaged"):
-        collect_records([file], "c", {})
+    file.write_text(json.dumps(made))
+    found, _ = collect_records([file], "c", {})
+    assert [row["past_end"] for row in found] == [past, None]
 
 
-@pytest.mark.parametrize("key", ["gamma", "ngram_gamma"])
-def test_a_record_of_an_endless_draft_is_damaged_and_fills_no_memory(tmp_path, key):
-    endless = record(run_of(0), run_of(3))
-    endless["sides"][1][key] = 2**31
-    file = tmp_path / "r0.json"
-    file.write_text(json.dumps(endless))
-    with pytest.raises(DamagedFileError, match=r"r0\.json is damaged.*drafts of 2147483648 tokens"):
-        collect_records([file], "c", {})
+def test_the_same_runs_in_two_records_are_refused(tmp_path):
+    files = [tmp_path / "one.json", tmp_path / "two.json"]
+    for file in files:
+        file.write_text(json.dumps(record()))
+    with pytest.raises(MeasurementError, match=r"one\.json and .*two\.json hold the same runs"):
+        collect_records(files, "c", {})

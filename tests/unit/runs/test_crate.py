@@ -8,7 +8,6 @@ import tomllib
 import pytest
 from rocrate.rocrate import ROCrate
 
-from specmoe.files import sha256_of
 from specmoe.runs.crate import NAME, seal
 from specmoe.runs.manifest import NAME as MANIFEST
 from specmoe.runs.manifest import check_manifest
@@ -40,44 +39,6 @@ def test_a_shipped_campaign_is_described_and_sealed(folder, tmp_path):
     seal(copy, PROJECT | {"version": software["version"]})
     assert (copy / NAME).read_text() == (folder / NAME).read_text(), f"run: {AGAIN} {folder}"
     assert (copy / MANIFEST).read_text() == (folder / MANIFEST).read_text()
-
-
-def test_the_root_says_what_the_campaign_is(packed):
-    root = ROCrate(packed).root_dataset
-    assert root["name"] == "Campaign synthetic of specmoe"
-    assert root["description"].startswith("582 runs of llama.cpp on AMD EPYC. Suites: A: ")
-    assert root["license"].id == f"https://spdx.org/licenses/{PROJECT['license']}"
-    # The end of the last run, not the day of packing.
-    assert root["datePublished"] == "2026-11-23"
-
-
-def test_every_file_has_its_format_size_and_digest(packed):
-    crate = ROCrate(packed)
-    files = {path.relative_to(packed).as_posix() for path in packed.rglob("*") if path.is_file()}
-    described = {part.id for part in crate.root_dataset["hasPart"]}
-    assert described == files - {NAME}
-    for name in described:
-        entity = crate.dereference(name)
-        assert entity["encodingFormat"].startswith("application/")
-        assert entity["description"]
-        if name != MANIFEST:
-            assert entity["sha256"] == sha256_of(packed / name)
-            assert entity["contentSize"] == str((packed / name).stat().st_size)
-
-
-def test_the_software_the_models_and_the_machine_are_named(packed):
-    crate = ROCrate(packed)
-    action = crate.root_dataset["mentions"]
-    [specmoe, llama_cpp, machine] = action["instrument"]
-    assert (specmoe["name"], specmoe["version"]) == ("specmoe", PROJECT["version"])
-    assert (llama_cpp["name"], llama_cpp["version"]) == ("llama.cpp", "0c1e57098")
-    assert machine["name"] == "AMD EPYC"
-    cards = json.loads((packed / "models.json").read_text()).values()
-    assert {model["identifier"] for model in action["object"]} == {
-        f"sha256:{card['sha256']}" for card in cards
-    }
-    assert action["startTime"] < action["endTime"]
-    assert action["result"].id == "runs.parquet"
 
 
 def test_a_model_of_a_package_has_its_origin_and_licence(packed):

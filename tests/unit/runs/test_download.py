@@ -36,22 +36,16 @@ def web():
     server.server_close()
 
 
-@pytest.mark.parametrize("path", ["/rows", "/moved"])
-def test_a_download_with_the_right_digest_is_written(web, tmp_path, path):
-    download(web + path, DIGEST, tmp_path / "out")
-    assert (tmp_path / "out").read_bytes() == CONTENT
-
-
-def test_a_local_file_is_copied(tmp_path):
+def test_a_file_with_the_right_digest_is_written_and_another_refused(web, tmp_path):
     (tmp_path / "mine").write_bytes(CONTENT)
-    download(str(tmp_path / "mine"), DIGEST, tmp_path / "out")
-    assert (tmp_path / "out").read_bytes() == CONTENT
-
-
-def test_a_file_with_another_digest_is_refused(web, tmp_path):
-    with pytest.raises(DownloadError, match=f"SHA-256 {DIGEST}, the config says 0000"):
-        download(f"{web}/rows", "0" * 64, tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+    for source in (f"{web}/rows", f"{web}/moved", str(tmp_path / "mine")):
+        out = tmp_path / "out"
+        download(source, DIGEST, out)
+        assert out.read_bytes() == CONTENT
+        out.unlink()
+        with pytest.raises(DownloadError, match=f"SHA-256 {DIGEST}, the config says 0000"):
+            download(source, "0" * 64, out)
+        assert not out.exists()
 
 
 @pytest.mark.parametrize("source", ["{web}/absent", "http://127.0.0.1:9/rows", "absent.csv"])

@@ -9,13 +9,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from specmoe.analysis.summaries import summarise_cells, with_speedups
 from specmoe.errors import SchemaError
 from specmoe.figures.figures import figures_of, save
-from specmoe.paper.macros import macros
 from specmoe.paper.tables import NOT_MEASURED, render_table
 from specmoe.runs.schema import COLUMNS, read_runs
-from specmoe.runs.study_csv import HALF_ACCEPTANCE, Counters, recover, rows_of, rows_of_csv
+from specmoe.runs.study_csv import HALF_ACCEPTANCE, Counters, recover, rows_of
 from specmoe.tables.tables import ROWS
 
 from ..published_study import (
@@ -69,12 +67,11 @@ def bench_line(**changes):
     return line(**plain | changes)
 
 
-def test_a_row_has_exactly_the_columns_of_the_schema():
-    assert [set(row) for row in rows_of([line(), bench_line()])] == [set(COLUMNS)] * 2
-
-
 def test_the_counters_of_a_run_with_a_draft_are_recovered_and_named():
     [row] = rows_of([line()])
+    assert set(row) == set(COLUMNS)
+    unknown = ["tokens", "decode_failures", "target_sha256", "draft_sha256", "seed", "load_average"]
+    assert [row[column] for column in unknown] == [None] * len(unknown)
     assert row["run"] == "B/moe_q4/draft_2b/g8/r1/g8/code"
     assert (row["suite"], row["method"], row["prompt"]) == ("B", "draft-simple", "code")
     assert (row["generated"], row["rounds"], row["drafted"], row["accepted"]) == (257, 250, 2000, 6)
@@ -89,12 +86,6 @@ def test_a_run_of_llama_bench_has_its_time_from_its_time_per_token():
     assert (row["generated"], row["decode_ms"], row["prompt_ms"]) == (256, 5120.0, 340.5)
     assert row["rounds"] is row["drafted"] is row["accepted"] is None
     assert row["recovered"] == ["generated", "decode_ms"]
-
-
-def test_values_that_were_not_recorded_are_null():
-    [row] = rows_of([line()])
-    unknown = ["tokens", "decode_failures", "target_sha256", "draft_sha256", "seed", "load_average"]
-    assert [row[column] for column in unknown] == [None] * len(unknown)
 
 
 def test_a_run_of_suite_f_is_linked_to_the_one_without_a_draft_of_its_length_and_repeat():
@@ -120,15 +111,11 @@ def test_runs_of_a_block_are_numbered_in_time_order():
     ("changes", "message"),
     [
         ({"tokens_per_sec": "fast"}, "job 'B_.*': tokens_per_sec"),
-        *(({"tokens_per_sec": value}, "tokens_per_sec") for value in ("inf", "nan", None)),
-        ({"eval_ms_per_token": "-1"}, "eval_ms_per_token"),
+        ({"tokens_per_sec": "inf"}, "tokens_per_sec"),
         ({"draft_acceptance_rate": "1.5"}, "draft_acceptance_rate"),
         ({"draft_acceptance_rate": ""}, "needs its draft_len and draft_acceptance_rate"),
         ({"draft_len": "0"}, "needs its draft_len and draft_acceptance_rate"),
-        ({"prompt_key": "poem"}, "prompt_key"),
         ({"job_id": "Z_1"}, "job 'Z_1': job_id"),
-        ({"status": "failed"}, "status"),
-        ({"timestamp": "yesterday"}, "timestamp"),
         ({"colour": "blue"}, "unknown key 'colour'"),
         ({None: ["too", "many"]}, "line: unknown key None"),
     ],
@@ -195,13 +182,6 @@ def test_counters_are_recovered_from_the_printed_numbers(gamma, rounds, share, o
         assert abs(counters.accepted / drafted - accepted / (gamma * rounds)) < 2 * HALF_ACCEPTANCE
 
 
-def test_a_file_with_another_digest_is_refused(tmp_path):
-    other = tmp_path / "runs.csv"
-    other.write_text("job_id\n")
-    with pytest.raises(SchemaError, match=r"runs\.csv is not the published runs\.csv: its SHA-256"):
-        rows_of_csv(other, "0" * 64)
-
-
 @pytest.fixture(scope="module")
 def runs(_study, tmp_path_factory):
     return runs_of_study(config_of_study(_study), tmp_path_factory.mktemp("runs"))
@@ -213,13 +193,10 @@ def analysis(_study, tmp_path_factory):
 
 
 @needs_csv
-def test_all_306_rows_are_imported_and_pass_the_schema(runs):
+def test_the_counters_of_all_234_runs_with_a_draft_are_consistent(runs, analysis):
     assert runs["suite"].value_counts().to_dict() == {"A": 18, "B": 144, "C": 36, "D": 72, "F": 36}
-    assert runs["run"].is_unique
-
-
-@needs_csv
-def test_the_counters_of_all_234_runs_with_a_draft_are_consistent(runs):
+    paired = analysis.cells.groupby("suite")["paired"].all()
+    assert paired.to_dict() == {"B": False, "D": False, "F": True}
     drafted = runs[runs["draft"] != "none"]
     assert len(drafted) == 234
     assert (drafted["generated"] == drafted["accepted"] + drafted["rounds"] + 1).all()
@@ -241,47 +218,12 @@ def test_acceptance_is_complete_in_suite_f_and_beyond_four_percent_in_21_other_r
 
 
 @needs_csv
-def test_every_side_of_a_block_has_every_prompt_once_in_time_order(runs):
-    for _, block in runs.groupby("block"):
-        by_time = block.sort_values("started_at")
-        assert by_time["order"].tolist() == list(range(len(block)))
-        assert not block.duplicated(["gamma", "prompt"]).any()
-
-
-@needs_csv
-def test_only_suite_f_has_baselines_of_its_own(analysis):
-    assert analysis.cells.groupby("suite")["paired"].all().to_dict() == {
-        "B": False,
-        "D": False,
-        "F": True,
-    }
-
-
-@needs_csv
-def test_linking_the_baselines_of_suite_f_does_not_change_the_papers_numbers(study, runs, analysis):
-    settings = config_of_study(study).statistics
-    unlinked = with_speedups(runs.assign(baseline=None))
-    cells = summarise_cells(unlinked, settings)
-    assert not cells["paired"].any()
-    for column in ("speedup_unpaired", "tokens_per_second", "acceptance_rate_mean"):
-        assert cells[column].tolist() == analysis.cells[column].tolist()
-
-
-@needs_csv
 @pytest.mark.parametrize("name", ROWS)
 def test_every_table_renders_with_a_dash_for_unknown_values(name, analysis):
     text = render_table(name, analysis, ROOT / "paper/tables.yaml")
     assert not re.search(r"\b(nan|None|NaT|NA)\b|<NA>", text)
     if name == "identity":
         assert text == NOT_MEASURED
-
-
-@needs_csv
-def test_the_macros_render(analysis):
-    text = macros(analysis)
-    assert r"\newcommand{\CampaignLoad}{--}" in text
-    assert r"\newcommand{\SpeedupMaxMoe}{1.30}" in text
-    assert not re.search(r"\{(nan|None|NaT|NA)\}|<NA>", text)
 
 
 @needs_csv

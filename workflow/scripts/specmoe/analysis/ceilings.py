@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.summaries import CELL, geometric_mean
-from specmoe.audit.bounds import draft_time, single_token_ms
+from specmoe.audit.bounds import draft_time
+from specmoe.audit.evidence import single_token_ms
 from specmoe.audit.finding import Run
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import WAY

@@ -27,15 +27,47 @@ class Interval(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A value with its interval."""
+    """A value with its interval; both ends are NaN where it has none."""
 
     value: float
-    low: float
-    high: float
+    low: float = math.nan
+    high: float = math.nan
+
+    @classmethod
+    def exact(cls, value: float) -> Self:
+        """Return a number that is known without error."""
+        return cls(value, value, value)
 
     def inverse(self) -> Self:
         """Return the estimate of a ratio's inverse."""
         return type(self)(1 / self.value, 1 / self.high, 1 / self.low)
+
+    def minus(self, other: Self) -> Self:
+        """Return the difference, whose interval reaches as far as those of both together."""
+        return type(self)(self.value - other.value, self.low - other.high, self.high - other.low)
+
+    def times(self, factor: float) -> Self:
+        """Return a multiple."""
+        low, high = sorted((self.low * factor, self.high * factor))
+        return type(self)(self.value * factor, low, high)
+
+    def over(self, other: Self) -> Self:
+        """Return the ratio of two positive numbers, whose interval reaches as far as both."""
+        return type(self)(self.value / other.value, self.low / other.high, self.high / other.low)
+
+    def within(self, low: float, high: float) -> Self:
+        """Return the distance to the nearer end of a range; negative outside of it."""
+        value, least, most = self
+        return type(self)(
+            min(value - low, high - value),
+            min(least - low, high - most),
+            min(most - low, high - least),
+        )
+
+    def widened(self, factor: float) -> Self:
+        """Return the same number with each end so many times as far from it."""
+        low, high = (self.value + factor * (end - self.value) for end in (self.low, self.high))
+        return type(self)(self.value, low, high)
 
 
 NO_INTERVAL = Interval(math.nan, math.nan)

@@ -1,73 +1,36 @@
-"""The two bounds of every way of decoding: the time of its passes, and memory bandwidth.
+"""The checks of time and memory bandwidth: what no true run breaks, and what is usual.
 
-Both favour the run. The time counts rounds alone, each as one token of the fastest run without a
-draft; the bytes are those of the weights that any single token needs.
+Both bounds favour the run. The time counts rounds alone, each as one token of the fastest run
+without a draft; the bytes are those of the weights that any single token needs. The checks of what
+is usual leave less out and find more, but rest on expectations: that a run meets the machine that
+its own baseline met, and that its tokens choose their experts as those of other text do, or evenly.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import pandas as pd
 
-from specmoe.audit.finding import Finding, Run, at_least, at_most, combined, not_applicable
+from specmoe.audit.evidence import Evidence, check
+from specmoe.audit.finding import Finding, Level, Run, at_least, at_most, combined, not_applicable
+from specmoe.audit.output import SHORTEST_TEXT
 from specmoe.config.audit import AuditSettings
-from specmoe.config.block import NO_DRAFT, WAY
+from specmoe.config.block import Protocol, Stop
 from specmoe.config.methods import Method
-from specmoe.config.option_words import without_concurrency
 from specmoe.models.sizes import Size
-from specmoe.runs.disturbed import undisturbed
+from specmoe.runs.disturbed import DISTURBED
 from specmoe.words import counted
 
-REQUIRED_TIME = [
-    *("run", "suite", "target", "draft", "gamma"),
-    *("family", "decode_ms", "required_ms", "too_fast", "too_fast_alone"),
-]
+_IDENTITY = ["run", "suite", "target", "draft", "gamma"]
+_COUNTS = "rounds drafted decode_ms"
+_ALL_COUNTS = f"{_COUNTS} generated accepted"
 
 
-@dataclass(frozen=True)
-class Bandwidth:
-    """How fast a machine's memory can be read, in bytes a second."""
-
-    bytes_per_second: float
-    stated: bool  # by the maker or the config, as a peak that nothing exceeds; else probed
-
-    @classmethod
-    def of(cls, machine: Mapping[str, Any]) -> "Bandwidth | None":
-        """Return that of a description of a machine; None if it is not known."""
-        rate = machine["memory_bandwidth_bytes_per_second"]
-        probed = str(machine["memory_bandwidth_source"]).startswith("probe")
-        return None if rate is None else cls(float(rate), stated=not probed)
-
-    def most(self, settings: AuditSettings) -> float:
-        """Return the highest rate that a true run can reach."""
-        tolerance = 0.0 if self.stated else settings.bandwidth_tolerance
-        return self.bytes_per_second * (1 + tolerance)
-
-
-@dataclass(frozen=True)
-class TokenTime:
+class TokenTime(NamedTuple):
     """The least time a model takes for one token, and where that comes from."""
 
     ms: float
     basis: str
-
-
-def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, str, str], dict[str, float]]:
-    """Return each model's time for a token in its fastest run alone, by `Run.timed_with`.
-
-    A mean would be no bound: other work on the machine slows runs, so a run can be faster than the
-    mean. Runs among several at once share their passes and time none; those of a load of a single
-    client count for their target like any other. Runs that the machine disturbed count for nothing.
-    """
-    plain = undisturbed(runs[(runs["draft"] == NO_DRAFT) & (runs["concurrency"] == 1)])
-    plain = plain.assign(target=plain["target"].map(without_concurrency))
-    found: dict[tuple[str, str, str], dict[str, float]] = {}
-    for (host, protocol, engine), members in plain.groupby(["host", *WAY]):
-        times = (1000 / members["tokens_per_second"]).groupby(members["target"]).min().dropna()
-        own = {str(model): float(ms) for model, ms in times.items()}
-        found[str(host), str(protocol), str(engine)] = own
-    return found
 
 
 def draft_time(
@@ -99,84 +62,163 @@ def draft_time(
     return TokenTime(times[stand_in] * share, f"{draft}, timed by {stand_in}{scaled}")
 
 
-def check_draft_time(
-    run: Run, times: Mapping[str, float], sizes: Mapping[str, Size], settings: AuditSettings
-) -> Finding:
+@check(
+    "draft-time bound",
+    Level.IMPOSSIBLE,
+    "Take less time than its own passes and drafted tokens need at the speeds measured without a"
+    " draft.",
+    _COUNTS,
+    of_time=True,
+)
+def check_draft_time(run: Run, given: Evidence) -> Finding:
     """Check that decoding took at least the time of its drafted tokens and rounds one by one.
 
     Requests at once share passes. But no pass over tokens of many is faster than one over a single
     token, so the bound holds for each of them, and for all passes of their load together.
     """
-    target = run.timed_as
+    target, times = run.timed_as, given.times_of(run)
     if target not in times:
         return not_applicable(f"{target} has no run without a draft to be timed by")
-    parts = [*_own_time(run, times, sizes, settings), *_load_time(run, times, settings)]
+    parts = [*_own_time(run, times[target], given), *_load_time(run, times[target], given)]
     if parts:
-        return combined(parts, "; ".join(part.why for part in parts))
+        return combined(parts)
     known = "time, rounds or drafted tokens are not known"
     return not_applicable(known if run.speculative else "nothing was drafted")
 
 
-def _own_time(
-    run: Run, times: Mapping[str, float], sizes: Mapping[str, Size], settings: AuditSettings
-) -> Iterator[Finding]:
-    draft = draft_time(run, times, sizes, settings)
-    needed = _needed_ms(run, times[run.timed_as], draft.ms)
+def _own_time(run: Run, token_ms: float, given: Evidence) -> Iterator[Finding]:
+    draft = draft_time(run, given.times_of(run), given.sizes, given.settings)
+    needed = _needed_ms(run, token_ms, draft.ms)
     if not run.speculative or needed is None or run.decode_ms is None:
         return
-    rounds = counted(run.rounds or 0, "round")
     why = (
-        f"{rounds} at {times[run.timed_as]:.2f} ms ({run.timed_as} alone) and"
+        f"{counted(run.rounds or 0, 'round')} at {token_ms:.2f} ms ({run.timed_as} alone) and"
         f" {counted(run.drafted or 0, 'drafted token')} at {draft.ms:.2f} ms ({draft.basis}) need"
         f" {needed:.0f} ms; decoding took {run.decode_ms:.0f} ms"
     )
-    yield at_least(run.decode_ms, needed * (1 - settings.time_tolerance), why)
+    yield at_least(run.decode_ms, needed * (1 - given.settings.time_tolerance), why)
 
 
-def _load_time(run: Run, times: Mapping[str, float], settings: AuditSettings) -> Iterator[Finding]:
+def _load_time(run: Run, token_ms: float, given: Evidence) -> Iterator[Finding]:
     if run.load_s is None or run.load_decodes is None:
         return
-    needed = run.load_decodes * times[run.timed_as]
+    needed = run.load_decodes * token_ms
     why = (
-        f"{counted(run.load_decodes, 'pass', 'passes')} of its load at {times[run.timed_as]:.2f} ms"
+        f"{counted(run.load_decodes, 'pass', 'passes')} of its load at {token_ms:.2f} ms"
         f" ({run.timed_as} alone, a single token) need {needed:.0f} ms; the load took"
         f" {1000 * run.load_s:.0f} ms"
     )
-    yield at_least(1000 * run.load_s, needed * (1 - settings.time_tolerance), why)
+    yield at_least(1000 * run.load_s, needed * (1 - given.settings.time_tolerance), why)
 
 
-def check_bandwidth(
-    run: Run, sizes: Mapping[str, Size], bandwidth: Bandwidth | None, settings: AuditSettings
-) -> Finding:
+def _needed_ms(run: Run, target_ms: float, draft_ms: float) -> float | None:
+    if run.rounds is None or run.drafted is None:
+        return None
+    return run.rounds * target_ms + run.drafted * draft_ms
+
+
+@check(
+    "memory-bandwidth bound",
+    Level.IMPOSSIBLE,
+    "Read its weights faster than the machine's memory delivers them.",
+    _ALL_COUNTS,
+    of_time=True,
+)
+def check_bandwidth(run: Run, given: Evidence) -> Finding:
     """Check that memory can deliver what every pass reads at least: the weights for one token.
 
     Of the experts of a mixture those are the ones that a single token visits.
     """
-    return check_read_rate(run, sizes, bandwidth, settings, lambda size, _: size.pass_bytes(1))
+    return _read_rate(run, given, lambda size, _: size.pass_bytes(1))
 
 
-def check_read_rate(
-    run: Run,
-    sizes: Mapping[str, Size],
-    bandwidth: Bandwidth | None,
-    settings: AuditSettings,
-    round_bytes: Callable[[Size, float], float],
-) -> Finding:
+@check(
+    "baseline time",
+    Level.IMPLAUSIBLE,
+    "Take less time than all its passes at the speed of its own baseline and its own logged"
+    " drafting.",
+    f"{_ALL_COUNTS} replays draft_ms",
+    of_time=True,
+)
+def check_baseline_time(run: Run, given: Evidence) -> Finding:
+    """Check that decoding took the time of all its passes at the speed of its own baseline.
+
+    Rounds, replays and passes without a draft count as one token each, drafting by its own logged
+    time. The draft reads every batch of a round or replay again (`common_speculative_process` in
+    llama.cpp), which counts as one drafted token.
+    """
+    baseline = given.baseline(run)
+    if not run.speculative:
+        return not_applicable("nothing was drafted")
+    if run.protocol != Protocol.PAIRED or baseline is None:
+        return not_applicable("it has no baseline of the same program and prompt")
+    if baseline.disturbed:
+        return not_applicable(f"{DISTURBED} during its baseline")
+    if run.load is not None:
+        return not_applicable("its passes and its drafting were shared with other requests")
+    passes, took = run.passes_after_prompt, baseline.decode_ms
+    if not passes or not took or not baseline.timed_tokens or run.decode_ms is None:
+        return not_applicable("time or number of passes is not known")
+    if run.rounds is None or run.draft_ms is None:
+        return not_applicable("its rounds or its time for drafting were not counted")
+    fewest = min(run.timed_tokens or 0, baseline.timed_tokens)
+    if run.stopped_by == Stop.EOS and fewest < SHORTEST_TEXT:
+        return not_applicable(f"its text ended after fewer than {SHORTEST_TEXT} tokens")
+    step = took / baseline.timed_tokens
+    each = run.draft_ms / run.drafted if run.drafted else 0.0
+    again = run.rounds + (run.replays or 0)
+    needed = passes * step + run.draft_ms + again * each
+    why = (
+        f"{counted(passes, 'pass', 'passes')} at {step:.2f} ms ({baseline.run}),"
+        f" {run.draft_ms:.0f} ms of drafting and {counted(again, 'batch', 'batches')} that the"
+        f" draft reads again, at {each:.2f} ms, need {needed:.0f} ms; decoding took"
+        f" {run.decode_ms:.0f} ms"
+    )
+    return at_least(run.decode_ms, needed * (1 - given.settings.time_tolerance), why)
+
+
+@check(
+    "expected experts",
+    Level.IMPLAUSIBLE,
+    "Read the experts that its tokens are expected to visit faster than the machine's memory"
+    " delivers them.",
+    _ALL_COUNTS,
+    of_time=True,
+)
+def check_expected_experts(run: Run, given: Evidence) -> Finding:
+    """Check that memory can deliver the experts that a round's tokens are expected to visit.
+
+    Where the target's passes were timed, passes of that width were seen to visit so many. Elsewhere
+    tokens are taken to choose independently and evenly, which visits the most: trained routers are
+    uneven, and neighbouring tokens alike.
+    """
+    if run.target_model in given.sizes and not given.sizes[run.target_model].experts:
+        return not_applicable(f"{run.target_model} has no experts")
+    if not run.speculative:
+        return not_applicable("nothing was drafted, so every pass has one token")
+    return _read_rate(run, given, Size.pass_bytes)
+
+
+def _read_rate(run: Run, given: Evidence, round_bytes: Callable[[Size, float], float]) -> Finding:
     """Check that the passes read their weights no faster than memory delivers them.
 
     `round_bytes` returns what a round's pass of a mean width in tokens reads. Replays and passes
     without a draft count as those of a single token. The passes of one request are read within its
     own time, whoever shares them.
     """
+    bandwidth, settings = given.bandwidth_of(run), given.settings
     if bandwidth is None:
         return not_applicable("the machine's memory bandwidth is not known")
-    if run.target_model not in sizes:
+    if run.target_model not in given.sizes:
         return not_applicable(f"the size of {run.target_model} is not known")
-    target = sizes[run.target_model]
+    target = given.sizes[run.target_model]
     if target.file_bytes <= settings.cache_bytes:
+        size, cache = (
+            f"{count / 1e6:.0f} MB" for count in (target.file_bytes, settings.cache_bytes)
+        )
         return not_applicable(
-            f"{run.target_model} has {_megabytes(target.file_bytes)} and may be read from a cache"
-            f" of {_megabytes(settings.cache_bytes)} instead of memory"
+            f"{run.target_model} has {size} and may be read from a cache of {cache} instead of"
+            " memory"
         )
     passes = run.passes_after_prompt if run.speculative else run.timed_tokens
     if not passes or not run.decode_ms:
@@ -185,7 +227,7 @@ def check_read_rate(
     # A pass has tokens of all requests at once.
     width = run.concurrency * (1 + drafted / rounds if rounds else 1.0)
     read = rounds * round_bytes(target, width) + max(passes - rounds, 0) * target.pass_bytes(1)
-    of_draft, and_draft = _draft_bytes(run, target, sizes, settings)
+    of_draft, and_draft = _draft_bytes(run, given)
     rate = (read + of_draft) / run.decode_ms * 1000
     at_once = f" of {run.concurrency} requests" if run.concurrency > 1 else ""
     why = (
@@ -197,9 +239,26 @@ def check_read_rate(
     return at_most(rate, bandwidth.most(settings), why)
 
 
-def required_time(
-    runs: pd.DataFrame, sizes: Mapping[str, Size], settings: AuditSettings
-) -> pd.DataFrame:
+def _draft_bytes(run: Run, given: Evidence) -> tuple[float, str]:
+    """Return the bytes that drafting reads, and what to say of them.
+
+    They are not known of heads, which draft several tokens in one pass, and of n-grams.
+    """
+    if not run.speculative or run.drafted is None:
+        return 0.0, ""
+    target, draft = given.sizes[run.target_model], given.sizes.get(run.draft_model or "")
+    if run.by_model and draft is not None:
+        each, whole = draft.pass_bytes(1), float(draft.file_bytes)
+    elif run.methods == (Method.MTP,) and run.draft_model is None and target.mtp_bytes is not None:
+        each = whole = target.mtp_bytes
+    else:
+        return 0.0, f", {run.draft} of unknown size left out,"
+    if whole <= given.settings.cache_bytes:
+        return 0.0, f", {run.draft} left out as it fits in the cache,"
+    return run.drafted * each, f" and {run.drafted} of {each / 1e9:.2f} GB ({run.draft})"
+
+
+def required_time(given: Evidence) -> pd.DataFrame:
     """Return, for each row with a draft, its decode time and the time its own passes need.
 
     Columns: run, suite, target, draft, gamma, family (`moe` or `dense`; unknown counts as dense),
@@ -207,64 +266,19 @@ def required_time(
     too_fast: whether it took less than that by more than the tolerance; too_fast_alone: whether it
     did even if drafting took no time.
     """
-    times_of = single_token_ms(runs)
+    tolerated = 1 - given.settings.time_tolerance
     rows = []
-    for run in map(Run.of, runs.to_dict("records")):
-        times = times_of.get(run.timed_with, {})
-        if not run.speculative or run.timed_as not in times:
+    for run in given.runs.values():
+        token_ms = given.times_of(run).get(run.timed_as)
+        if not run.speculative or token_ms is None or run.decode_ms is None:
             continue
-        draft = draft_time(run, times, sizes, settings)
-        needed = _needed_ms(run, times[run.timed_as], draft.ms)
-        moe = run.target_model in sizes and sizes[run.target_model].experts > 0
-        identity = (run.run, run.suite, run.target, run.draft, run.gamma)
-        alone = _needed_ms(run, times[run.timed_as], 0.0)
-        too_fast = [
-            run.decode_ms is not None
-            and ms is not None
-            and run.decode_ms < ms * (1 - settings.time_tolerance)
-            for ms in (needed, alone)
-        ]
+        draft = draft_time(run, given.times_of(run), given.sizes, given.settings)
+        needed, alone = (_needed_ms(run, token_ms, ms) for ms in (draft.ms, 0.0))
+        if needed is None or alone is None:
+            continue
+        moe = run.target_model in given.sizes and given.sizes[run.target_model].experts > 0
+        too_fast = run.decode_ms < needed * tolerated, run.decode_ms < alone * tolerated
+        identity = (getattr(run, column) for column in _IDENTITY)
         rows.append((*identity, "moe" if moe else "dense", run.decode_ms, needed, *too_fast))
-    times_known = ["decode_ms", "required_ms"]
-    return pd.DataFrame(rows, columns=REQUIRED_TIME).dropna(subset=times_known, ignore_index=True)
-
-
-def _needed_ms(run: Run, target_ms: float, draft_ms: float) -> float | None:
-    if run.rounds is None or run.drafted is None:
-        return None
-    return run.rounds * target_ms + run.drafted * draft_ms
-
-
-def _draft_bytes(
-    run: Run, target: Size, sizes: Mapping[str, Size], settings: AuditSettings
-) -> tuple[float, str]:
-    """Return the bytes that drafting reads, and what to say of them."""
-    if not run.speculative or run.drafted is None:
-        return 0.0, ""
-    known = _bytes_of_drafted_token(run, target, sizes)
-    if known is None:
-        return 0.0, f", {run.draft} of unknown size left out,"
-    each, whole = known
-    if whole <= settings.cache_bytes:
-        return 0.0, f", {run.draft} left out as it fits in the cache,"
-    return run.drafted * each, f" and {run.drafted} of {each / 1e9:.2f} GB ({run.draft})"
-
-
-def _bytes_of_drafted_token(
-    run: Run, target: Size, sizes: Mapping[str, Size]
-) -> tuple[float, float] | None:
-    """Return the bytes that a drafted token reads, and those that a cache would have to hold.
-
-    None where they are not known: of heads, which draft several tokens in one pass, and of n-grams.
-    """
-    if run.by_model and run.draft_model is not None and run.draft_model in sizes:
-        draft = sizes[run.draft_model]
-        return draft.pass_bytes(1), draft.file_bytes
-    by_own_block = run.methods == (Method.MTP,) and run.draft_model is None
-    if by_own_block and target.mtp_bytes is not None:
-        return target.mtp_bytes, target.mtp_bytes
-    return None
-
-
-def _megabytes(count: float) -> str:
-    return f"{count / 1e6:.0f} MB"
+    found = ["family", "decode_ms", "required_ms", "too_fast", "too_fast_alone"]
+    return pd.DataFrame(rows, columns=[*_IDENTITY, *found])

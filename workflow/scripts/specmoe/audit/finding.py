@@ -211,11 +211,11 @@ def at_least(measured: float, bound: float, why: str) -> Finding:
     return Finding(why, measured, bound, _over(bound, measured))
 
 
-def equal(measured: float, expected: float, why: str) -> Finding:
-    """Check measured == expected; the ratio is that of the larger to the smaller."""
+def equal(measured: float, expected: float, why: str, tolerance: float = 0.0) -> Finding:
+    """Check measured == expected, or nearly; the ratio is that of the larger to the smaller."""
     low, high = sorted([measured, expected])
     ratio = 1.0 if low == high else high / low if low > 0 else inf
-    return Finding(why, measured, expected, ratio)
+    return Finding(why, measured, expected, ratio / (1 + tolerance))
 
 
 def not_applicable(why: str) -> Finding:
@@ -223,14 +223,16 @@ def not_applicable(why: str) -> Finding:
     return Finding(why)
 
 
-def combined(parts: Iterable[Finding], when_good: str) -> Finding:
-    """Return the worst of several findings of one check, with the sentences of all that fail."""
+def combined(parts: Iterable[Finding], when_good: str = "") -> Finding:
+    """Return the worst of several findings of one check, with the sentences of all that fail.
+
+    If none fails, the sentence is `when_good`, or all of theirs.
+    """
     listed = list(parts)
-    if not listed:
-        return not_applicable("no counter that could be checked is known")
     worst = max(listed, key=lambda part: part.ratio or 0)
     failed = [part.why for part in listed if part.verdict == CheckVerdict.FAIL]
-    return Finding("; ".join(failed) or when_good, worst.measured, worst.bound, worst.ratio)
+    why = "; ".join(failed) or when_good or "; ".join(part.why for part in listed)
+    return Finding(why, worst.measured, worst.bound, worst.ratio)
 
 
 def _over(value: float, bound: float) -> float:

@@ -14,13 +14,15 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.audit.checks import CHECKS, Evidence
+from specmoe.audit.checks import CHECKS
+from specmoe.audit.evidence import Evidence
 from specmoe.audit.finding import CheckVerdict, Level, Run
 
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # the first is the true rows
+_OF_TIME = [check for check in CHECKS.values() if check.of_time]
+_BOUNDS = [check for check in _OF_TIME if check.level == Level.IMPOSSIBLE]
 # Accounting is none of time, but finds counters that do not add up.
-_LOOKED_AT = ("accounting", "draft_time", "bandwidth", "baseline_time", "expected_experts")
-_BOUNDS = ("draft_time", "bandwidth")
+_LOOKED_AT = [CHECKS["accounting"], *_OF_TIME]
 
 
 class Forged(StrEnum):
@@ -39,7 +41,9 @@ def count_power(evidence: Evidence) -> pd.DataFrame:
     (those of the others that fail one of the second).
     """
     timed = [run for run in evidence.runs.values() if run.speculative and run.decode_ms]
-    unbounded = sum(not _applicable(run, evidence) for run in timed)
+    unbounded = sum(
+        all(check.find(run, evidence).ratio is None for check in _BOUNDS) for run in timed
+    )
     as_they_are = _marked(timed, evidence)
     rows = []
     for forged, factor in product(Forged, FACTORS):
@@ -49,24 +53,17 @@ def count_power(evidence: Evidence) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _applicable(run: Run, evidence: Evidence) -> bool:
-    found = (CHECKS[name].find(run, evidence) for name in _BOUNDS)
-    return any(finding.verdict != CheckVerdict.NOT_APPLICABLE for finding in found)
-
-
 def _marked(runs: Iterable[Run], evidence: Evidence) -> dict[str, Any]:
-    failed = [_failed(run, evidence) for run in runs]
+    failed = [
+        {
+            check.level
+            for check in _LOOKED_AT
+            if check.find(run, evidence).verdict == CheckVerdict.FAIL
+        }
+        for run in runs
+    ]
     impossible = sum(Level.IMPOSSIBLE in levels for levels in failed)
     return {"impossible": impossible, "implausible": sum(map(bool, failed)) - impossible}
-
-
-def _failed(run: Run, evidence: Evidence) -> set[Level]:
-    """Return the levels of the checks that a run fails."""
-    return {
-        CHECKS[name].level
-        for name in _LOOKED_AT
-        if CHECKS[name].find(run, evidence).verdict == CheckVerdict.FAIL
-    }
 
 
 def _decoding(run: Run, factor: float) -> Run:

@@ -7,8 +7,9 @@ from typing import Self
 
 import pandas as pd
 
-from specmoe.audit.bounds import Bandwidth, required_time
-from specmoe.audit.checks import audit_runs, gather_evidence, summarise_audit
+from specmoe.audit.bounds import required_time
+from specmoe.audit.checks import audit_runs, summarise_audit
+from specmoe.audit.evidence import Bandwidth, gather_evidence
 from specmoe.audit.power import count_power
 from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
@@ -61,12 +62,12 @@ class Audit(TableFolder):
         divergences: Mapping[str, Gap],
         of_machines: Mapping[str, Bandwidth | None] | None = None,
     ) -> Self:
-        """Audit the runs of a campaign; see `checks.gather_evidence` for the parameters."""
+        """Audit the runs of a campaign; see `gather_evidence` for the parameters."""
         evidence = gather_evidence(runs, sizes, bandwidth, settings, divergences, of_machines)
         audit = audit_runs(evidence)
         return cls(
             audit,
             summarise_audit(audit),
             count_power(evidence),
-            required_time(runs, sizes, settings),
+            required_time(evidence),
         )

@@ -6,7 +6,7 @@ from textwrap import wrap
 
 import pandas as pd
 
-from specmoe.audit.checks import CHECKS, marked_runs
+from specmoe.audit.checks import CHECKS, summarise_audit
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.block import NO_DRAFT, Block
 from specmoe.runs.disturbed import DISTURBED, excluded
@@ -27,32 +27,26 @@ def describe_audit(
     `audit` is the frame of `audit_runs` for `runs`, `power` that of `count_power`, `left_out` are
     the blocks that were not measured on purpose.
     """
-    parts = [_head(audit, runs, left_out), ""]
+    whole = summarise_audit(audit).iloc[-1]
+    parts = [*_head(audit, whole, runs, left_out), ""]
     for level in Level:
-        parts += [f"{level.capitalize()} if it fails:", *_checks(audit, level), ""]
+        parts += [f"{level.capitalize()} if it fails:", *_checks(audit, whole, level), ""]
     return "\n".join([*parts, *_power(power)]) + "\n"
 
 
-def _checks(audit: pd.DataFrame, level: Level) -> list[str]:
-    lines = []
-    for name, check in CHECKS.items():
-        if check.level == level:
-            members = audit[audit["check"] == name]
-            ties = _ties(members) if name == "losslessness" else ""
-            line = f"{check.words + ':':<{INDENT}}{_outcome(members)}{ties}"
-            lines += [*wrap(line, WIDTH, subsequent_indent=" " * INDENT), *_worst(members)]
-    return lines
-
-
-def _head(audit: pd.DataFrame, runs: pd.DataFrame, left_out: Sequence[Block]) -> str:
+def _head(
+    audit: pd.DataFrame, whole: pd.Series, runs: pd.DataFrame, left_out: Sequence[Block]
+) -> list[str]:
     campaigns = ", ".join(runs["campaign"].unique())
     drafted = int((runs["draft"] != NO_DRAFT).sum())
-    marked, impossible = marked_runs(audit), marked_runs(audit, Level.IMPOSSIBLE)
-    recovered = audit.loc[audit["recovered"], "run"].nunique()
     lines = [
         f"Audit of campaign {campaigns}: {counted(len(runs), 'row')}, {drafted} of them with a"
         " draft",
-        f"{_rows(len(impossible))} impossible, {_rows(len(marked - impossible))} implausible",
+        ", ".join(
+            f"{counted(count, 'row') if count else 'no row'} {verb(max(count, 1))} {level}"
+            for level in Level
+            for count in [whole[level]]
+        ),
     ]
     if left_out:
         named = ", ".join(block.block for block in left_out)
@@ -61,10 +55,17 @@ def _head(audit: pd.DataFrame, runs: pd.DataFrame, left_out: Sequence[Block]) ->
             f"{counted(count, 'row')} {verb(count)} not there, left out on purpose: {named}"
         )
     lines += _disturbed(runs)
-    if recovered:
+    if recovered := audit.loc[audit["recovered"], "run"].nunique():
         lines.append(f"{counted(recovered, 'row')} with values recovered by arithmetic")
-    lines.append(_controls(audit[audit["check"] == "controls"]))
-    return "\n".join(lines)
+    failed, passed = whole["controls_failed"], whole["controls_passed"]
+    rows = counted(failed + passed, "row")
+    if not failed + passed:
+        controls = "not measured; no pair of models has a known outcome"
+    elif failed:
+        controls = f"FAILED, {failed} of {rows}; do not trust the others"
+    else:
+        controls = f"passed, {rows}"
+    return [*lines, f"Controls: {controls}"]
 
 
 def _disturbed(runs: pd.DataFrame) -> list[str]:
@@ -80,8 +81,40 @@ def _disturbed(runs: pd.DataFrame) -> list[str]:
     return wrap(line, WIDTH, subsequent_indent="  ")
 
 
-def _rows(count: int) -> str:
-    return f"{counted(count, 'row') if count else 'no row'} {verb(max(count, 1))}"
+def _checks(audit: pd.DataFrame, whole: pd.Series, level: Level) -> list[str]:
+    lines = []
+    for name, check in CHECKS.items():
+        if check.level != level:
+            continue
+        members = audit[audit["check"] == name]
+        outcome = _outcome(members, *(whole[f"{name}_{key}"] for key in ("passed", "failed")))
+        # Identical runs have no gap to measure.
+        ties = (members["verdict"] == CheckVerdict.PASS) & members["measured"].notna()
+        if name == "losslessness" and ties.any():
+            outcome += f"; {ties.sum()} diverge at a near tie"
+        line = f"{check.words + ':':<{INDENT}}{outcome}"
+        lines += wrap(line, WIDTH, subsequent_indent=" " * INDENT)
+        failed = members[members["verdict"] == CheckVerdict.FAIL]
+        worst = failed.sort_values("ratio", ascending=False, kind="stable").head(NAMED)
+        for run, why in worst[["run", "why"]].itertuples(index=False):
+            lines += wrap(f"{run}: {why}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+    return lines
+
+
+def _outcome(members: pd.DataFrame, passed: int, failed: int) -> str:
+    applicable = passed + failed
+    if not applicable:
+        reasons = members["why"].value_counts()
+        most = ", for most rows" if len(reasons) > 1 else ""
+        return f"not applicable{most}: {reasons.index[0]}"
+    rest = f"; {len(members) - applicable} not applicable" if applicable < len(members) else ""
+    worst, rows = members["ratio"].max(), counted(applicable, "row")
+    if failed:
+        over = f", the worst by a factor of {worst:.1f}" if isfinite(worst) else ""
+        return f"{failed} of {rows} {verb(failed, 'fails', 'fail')} it{over}{rest}"
+    # A check of equality has no distance to its bound; a value of zero has none either.
+    nearest = f", the nearest at {worst:.2f} of the bound" if 0 < worst < 1 else ""
+    return f"{applicable} of {rows} {verb(applicable, 'passes', 'pass')}{nearest}{rest}"
 
 
 def _power(power: pd.DataFrame) -> list[str]:
@@ -102,47 +135,4 @@ def _power(power: pd.DataFrame) -> list[str]:
         found = zip(rows["impossible"] / runs, marked / runs, strict=True)
         shares = [f"{impossible:.0%} ({whole:.0%})" for impossible, whole in found]
         lines.append(f"  {forged:<14}" + "".join(share.ljust(14) for share in shares).rstrip())
-    return lines
-
-
-def _controls(members: pd.DataFrame) -> str:
-    failed = int((members["verdict"] == CheckVerdict.FAIL).sum())
-    passed = int((members["verdict"] == CheckVerdict.PASS).sum())
-    if not failed + passed:
-        return "Controls: not measured; no pair of models has a known outcome"
-    if failed:
-        rows = counted(failed + passed, "row")
-        return f"Controls: FAILED, {failed} of {rows}; do not trust the others"
-    return f"Controls: passed, {counted(passed, 'row')}"
-
-
-def _outcome(members: pd.DataFrame) -> str:
-    failed = int((members["verdict"] == CheckVerdict.FAIL).sum())
-    applicable = int((members["verdict"] != CheckVerdict.NOT_APPLICABLE).sum())
-    if not applicable:
-        reasons = members["why"].value_counts()
-        most = ", for most rows" if len(reasons) > 1 else ""
-        return f"not applicable{most}: {reasons.index[0]}"
-    rest = f"; {len(members) - applicable} not applicable" if applicable < len(members) else ""
-    worst, rows = members["ratio"].max(), counted(applicable, "row")
-    if failed:
-        over = f", the worst by a factor of {worst:.1f}" if isfinite(worst) else ""
-        return f"{failed} of {rows} {verb(failed, 'fails', 'fail')} it{over}{rest}"
-    # A check of equality has no distance to its bound; a value of zero has none either.
-    nearest = f", the nearest at {worst:.2f} of the bound" if 0 < worst < 1 else ""
-    return f"{applicable} of {rows} {verb(applicable, 'passes', 'pass')}{nearest}{rest}"
-
-
-def _ties(members: pd.DataFrame) -> str:
-    # Identical runs have no gap to measure.
-    ties = int(((members["verdict"] == CheckVerdict.PASS) & members["measured"].notna()).sum())
-    return f"; {ties} diverge at a near tie" if ties else ""
-
-
-def _worst(members: pd.DataFrame) -> list[str]:
-    failed = members[members["verdict"] == CheckVerdict.FAIL]
-    worst = failed.sort_values("ratio", ascending=False, kind="stable").head(NAMED)
-    lines = []
-    for run, why in worst[["run", "why"]].itertuples(index=False):
-        lines += wrap(f"{run}: {why}", WIDTH, initial_indent="  ", subsequent_indent="    ")
     return lines

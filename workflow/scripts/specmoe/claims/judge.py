@@ -5,9 +5,9 @@ it. Module `verdicts` explains the verdicts.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import fields, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,7 +19,7 @@ from specmoe.analysis.labelled import table
 from specmoe.claims import passes, speedup
 from specmoe.claims.entries import fault_of, read_entries
 from specmoe.claims.selection import CELL_KEYS, Predicate
-from specmoe.claims.verdicts import ClaimResult, TableRow, Verdict
+from specmoe.claims.verdicts import ClaimResult, Verdict
 from specmoe.config.base import Strict
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, WAY
 from specmoe.config.methods import METHODS, Method
@@ -31,35 +31,15 @@ def _name(predicate: type[Predicate]) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", predicate.__name__).lower()
 
 
+# All but those that others are made from.
 PREDICATES: dict[str, type[Predicate]] = {
-    _name(predicate): predicate
-    for predicate in (
-        speedup.Within,
-        speedup.ChangesWithGamma,
-        speedup.GainsBeyondGamma,
-        speedup.SmallestDraftAndLargestGammaAreBest,
-        speedup.SmallerDraftGainsMore,
-        speedup.LargerDraftIsAcceptedMore,
-        speedup.GainLiesBetween,
-        speedup.GainFollows,
-        speedup.LargerFileGainsMore,
-        speedup.LiesAboveTheDenseLine,
-        speedup.IsAcceptedLessThanDense,
-        speedup.FallsWithLength,
-        speedup.FallsWithReadingThePrompt,
-        speedup.VariesAtMost,
-        passes.GainsWithoutAcceptedTokens,
-        passes.RoundsCostLessThanTheirPositions,
-        passes.RoundsAreTokensOverGamma,
-        passes.LongerRoundsCost,
-        passes.TokensTake,
-        passes.RunsTimesAsFast,
-        passes.SlowerThanNextActive,
-        passes.FallsShortOfItsActiveParameters,
-        passes.ReadsItsFileForEachToken,
-        passes.BandwidthIsUsed,
-        passes.AuditPasses,
-    )
+    _name(kind): kind
+    for module in (speedup, passes)
+    for kind in vars(module).values()
+    if isinstance(kind, type)
+    and issubclass(kind, Predicate)
+    and kind.__module__ == module.__name__
+    and not kind.__subclasses__()
 }
 
 
@@ -80,11 +60,6 @@ class Claim(Strict):
                 f"unknown predicate {self.predicate!r}; {nearest(self.predicate, PREDICATES)}"
             )
         return self
-
-    def is_about(self, analysis: Analysis) -> bool:
-        """Return whether a campaign's machine is the one that the claim names, if it names one."""
-        chip = analysis.campaign.iloc[0].get("host_chip")
-        return not self.machine or self.machine == chip
 
     @property
     def test(self) -> Predicate:
@@ -120,11 +95,16 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
     prompts whose spread could change the verdict).
     """
     rows = []
+    chip = analysis.campaign.iloc[0].get("host_chip")
     for protocol, engine in _ways(analysis):
         part = _of_way(analysis, protocol, engine)
         for name, claim in claims.items():
             test = claim.test
-            result = test.judge(part) if claim.is_about(part) else _elsewhere(claim)
+            if claim.machine in ("", chip):
+                result = test.judge(part)
+            else:
+                elsewhere = f"its numbers are those of an {claim.machine}"
+                result = ClaimResult(Verdict.NOT_TESTABLE, elsewhere)
             rows.append(
                 {
                     "claim": name,
@@ -141,10 +121,6 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
                 }
             )
     return pd.DataFrame(rows)
-
-
-def _elsewhere(claim: Claim) -> ClaimResult:
-    return ClaimResult(Verdict.NOT_TESTABLE, f"its numbers are those of an {claim.machine}")
 
 
 def _ways(analysis: Analysis) -> list[tuple[str, str]]:
@@ -173,26 +149,17 @@ def _of_way(analysis: Analysis, protocol: str, engine: str) -> Analysis:
 
 def _support(result: ClaimResult, analysis: Analysis) -> dict[str, int]:
     """Return how many runs a result rests on, and how many of them are marked."""
+    cells: dict[tuple[str, ...], set[tuple[Any, ...]]] = defaultdict(set)
+    for row in result.rows:
+        keys = tuple(key for key in CELL_KEYS if key in row)
+        cells[keys].add(tuple(row[key] for key in keys))
     marked = table(analysis, "marked")
-    used = pd.Series(False, index=marked.index)
-    for keys, rows in groupby(sorted(result.rows, key=_keys_of), key=_keys_of):
-        used |= _runs_of(keys, rows, marked)
-    return {count: int(marked.loc[used, count].sum()) for count in ("runs", "marked")}
-
-
-def _keys_of(row: TableRow) -> tuple[str, ...]:
-    return tuple(key for key in CELL_KEYS if key in row)
-
-
-def _runs_of(
-    keys: tuple[str, ...], rows: Iterable[TableRow], marked: pd.DataFrame
-) -> "pd.Series[bool]":
-    wanted = {tuple(row[key] for key in keys) for row in rows}
-    named = marked[list(keys)].itertuples(index=False, name=None)
-    own = pd.Series([values in wanted for values in named], index=marked.index, dtype=bool)
-    if "draft" in keys:
-        return own
     # A rate without a draft is made of these runs, see `summarise_baselines`.
     speculative = marked.loc[marked["draft"] != NO_DRAFT, "suite"]
-    of_length = marked["prompt"].str.startswith(PASSAGE_PREFIX)
-    return own & ~marked["suite"].isin(speculative) & of_length
+    alone = ~marked["suite"].isin(speculative) & marked["prompt"].str.startswith(PASSAGE_PREFIX)
+    used = pd.Series(False, index=marked.index)
+    for keys, wanted in cells.items():
+        named = marked[list(keys)].itertuples(index=False, name=None)
+        own = pd.Series([cell in wanted for cell in named], index=marked.index, dtype=bool)
+        used |= own if "draft" in keys else own & alone
+    return {count: int(marked.loc[used, count].sum()) for count in ("runs", "marked")}

@@ -4,7 +4,6 @@ Each note is a question about any campaign, such as whether its speedups are aga
 their own prompts. The note applies or not; its finding has the numbers either way.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import sqrt
 from typing import NamedTuple
@@ -23,9 +22,8 @@ MIN_CONTRAST = 1.5
 
 
 class Note(NamedTuple):
-    """A note: its words, whether it applies, a sentence with the numbers, and their basis."""
+    """Whether a note applies, a sentence with the numbers, and their basis."""
 
-    note: str
     applies: bool
     finding: str
     basis: str
@@ -39,7 +37,7 @@ def method_notes(
     passage_words: int,
     stated: Stated | None,
 ) -> pd.DataFrame:
-    """Return every note on a campaign, one a row, with `Note`'s columns.
+    """Return every note on a campaign, one a row: its words (column `note`), `Note`'s columns.
 
     `runs` is `schema.read_runs`'s frame, `compared` is `with_speedups(runs)`, `analysis` has the
     baselines and models, `cards` are the models' by id, `passage_words` is the number of words in
@@ -48,17 +46,21 @@ def method_notes(
     """
     drafted = runs[runs["draft"] != NO_DRAFT]
     labels = dict(zip(analysis.models["model"], analysis.models["label"], strict=True))
-    models = analysis.models["of_model"].drop_duplicates()
-    notes = [
-        note_lengths(drafted, passage_words),
-        note_full_acceptance(drafted, stated),
-        note_baselines(compared, analysis.baselines, labels),
-        note_length_unit(drafted, recorded=stated is not None),
-        note_constant_rate(drafted, labels),
-        note_models({name: cards[name] for name in models}, labels, stated),
-        note_builds(runs),
-    ]
-    return pd.DataFrame(notes, columns=list(Note._fields))
+    cards = {name: cards[name] for name in analysis.models["of_model"].drop_duplicates()}
+    own = stated is not None
+    notes = {
+        "Prompts are shorter than their length says": note_lengths(drafted, passage_words),
+        "Every drafted token of a suite is accepted": note_full_acceptance(drafted, stated),
+        "Speedups divide by baselines of other prompts": note_baselines(
+            compared, analysis.baselines, labels
+        ),
+        "Prompt lengths count words instead of tokens": note_length_unit(drafted, recorded=own),
+        "The rate does not depend on the acceptance rate": note_constant_rate(drafted, labels),
+        "Models are not what the text says": note_models(cards, labels, stated),
+        "Rows do not say which build made them": note_builds(runs),
+    }
+    rows = [(words, *note) for words, note in notes.items()]
+    return pd.DataFrame(rows, columns=["note", *Note._fields])
 
 
 def note_lengths(drafted: pd.DataFrame, passage_words: int) -> Note:
@@ -67,11 +69,10 @@ def note_lengths(drafted: pd.DataFrame, passage_words: int) -> Note:
     Protocol `published` sends the first words of one text, and all of it if it has fewer; under
     `paired` the engine counts the tokens it reads. `drafted` are the runs with a draft.
     """
-    note = "Prompts are shorter than their length says"
     basis = "lengths and n_prompt of the rows"
     passages = _passages(drafted)
     if passages.empty:
-        return Note(note, False, "No run with a draft has a prompt of stated length.", basis)
+        return Note(False, "No run with a draft has a prompt of stated length.", basis)
     in_words = passages["protocol"] == Protocol.PUBLISHED
     if in_words.any():
         basis += f"; the study's text has {passage_words} words"
@@ -79,24 +80,36 @@ def note_lengths(drafted: pd.DataFrame, passage_words: int) -> Note:
     passages["sent"] = cut.where(in_words, passages["n_prompt"].astype(int))
     short = passages["sent"] < passages["length"]
     sentences = [_lengths_of_suite(str(suite), rows) for suite, rows in passages.groupby("suite")]
-    return Note(note, bool(short.any()), " ".join(sentences), basis)
+    return Note(bool(short.any()), " ".join(sentences), basis)
+
+
+def _lengths_of_suite(suite: str, rows: pd.DataFrame) -> str:
+    unit = "words" if (rows["protocol"] == Protocol.PUBLISHED).all() else "tokens"
+    short = rows[rows["sent"] < rows["length"]]
+    if short.empty:
+        return f"Suite {suite} sends {_listed(sorted(set(rows['sent'])))} {unit}, as it says."
+    lengths, sent = sorted(set(short["length"])), sorted(set(short["sent"]))
+    same = ", so they are the same text" if len(sent) == 1 < len(lengths) else ""
+    return (
+        f"In suite {suite}, prompts of {_listed(lengths)} {unit} have only {_listed(sent)} in"
+        f" {len(short)} of {len(rows)} runs with a draft{same}."
+    )
 
 
 def note_full_acceptance(drafted: pd.DataFrame, stated: Stated | None) -> Note:
     """Say whether some suite accepts everything that another model drafted."""
-    note = "Every drafted token of a suite is accepted"
     basis = "drafted and accepted tokens of the rows"
     same_file = (drafted["target_sha256"] == drafted["draft_sha256"]).fillna(False).astype(bool)
     drafts_for_itself = (drafted["draft"] == drafted["target"]) | same_file
     counted = drafted[drafted["drafted"].gt(0).fillna(False) & ~drafts_for_itself]
     if counted.empty:
-        return Note(note, False, "No run has tokens that another model drafted.", basis)
+        return Note(False, "No run has tokens that another model drafted.", basis)
     full = (counted["accepted"] == counted["drafted"]).groupby(counted["suite"])
     shares = [f"{members.sum()} of {len(members)} runs of suite {suite}" for suite, members in full]
     finding = f"The target accepts every drafted token in {_listed(shares)}"
     if stated is not None:
         finding += f"; the text says below {stated.acceptance_below} % everywhere"
-    return Note(note, bool(full.all().any()), f"{finding}.", basis)
+    return Note(bool(full.all().any()), f"{finding}.", basis)
 
 
 def note_baselines(
@@ -107,26 +120,39 @@ def note_baselines(
     A baseline of protocol `published` never has the run's prompt: llama-bench generates from an
     empty context. `compared` is `with_speedups`'s frame, `baselines` is `summarise_baselines`'s.
     """
-    note = "Speedups divide by baselines of other prompts"
     basis = "the rows' baselines and their protocol; rates in tok/s"
     if compared.empty:
-        return Note(note, False, "No run is compared with a baseline.", basis)
+        return Note(False, "No run is compared with a baseline.", basis)
     linked = compared["paired"]
+    of_bench = linked & (compared["protocol"] == Protocol.PUBLISHED)
     counts = {
         "their target's mean rate over prompts of stated length": int((~linked).sum()),
-        "llama-bench's rate for an empty context": int(
-            (linked & (compared["protocol"] == Protocol.PUBLISHED)).sum()
-        ),
+        "llama-bench's rate for an empty context": int(of_bench.sum()),
     }
     without = sum(counts.values())
     finding = f"{without} of {len(compared)} runs with a draft have no baseline of their own prompt"
     parts = [f"{count} divide by {words}" for words, count in counts.items() if count]
     finding += f": {_listed(parts)}." if parts else "."
-    means = _two_means(baselines, compared, labels)
-    if means:
+    if means := _two_means(baselines, compared, labels):
         finding += " Mean rates without a draft in suites without drafts, then in all suites:"
         finding += f" {'; '.join(means)}."
-    return Note(note, without > 0, finding, basis)
+    return Note(without > 0, finding, basis)
+
+
+def _two_means(
+    baselines: pd.DataFrame, compared: pd.DataFrame, labels: Mapping[str, str]
+) -> list[str]:
+    """Return, for each target with a draft, its mean over suites without any and over all."""
+    keys = [*WAY, "target"]
+    alone = baselines.set_index(keys)["tokens_per_second"]
+    everywhere = compared.groupby(keys)["mean_baseline_tokens_per_second"].first()
+    several = len(compared[WAY].drop_duplicates()) > 1
+    found = []
+    for protocol, engine, target in sorted(set(everywhere.index) & set(alone.index)):
+        way = f" ({protocol}, {without_digits(engine)})" if several else ""
+        rates = [f"{means[protocol, engine, target]:.5g}" for means in (alone, everywhere)]
+        found.append(f"{labels.get(target, target)}{way} {_listed(rates)}")
+    return found
 
 
 def note_length_unit(drafted: pd.DataFrame, *, recorded: bool) -> Note:
@@ -135,7 +161,6 @@ def note_length_unit(drafted: pd.DataFrame, *, recorded: bool) -> Note:
     Under protocol `published` a stated length is one of words. `recorded`: so is `n_prompt`, as in
     the study's own rows; in rows measured here the engine counts it in tokens.
     """
-    note = "Prompt lengths count words instead of tokens"
     passages = _passages(drafted)
     in_words = int((passages["protocol"] == Protocol.PUBLISHED).sum())
     counting = drafted[(drafted["protocol"] == Protocol.PUBLISHED) & recorded]
@@ -147,7 +172,7 @@ def note_length_unit(drafted: pd.DataFrame, *, recorded: bool) -> Note:
         least = counting.sort_values("n_prompt").iloc[0]
         finding += f"; its lowest value is {least['n_prompt']}, of prompt {least['prompt']}"
     applies = in_words + len(counting) > 0
-    return Note(note, applies, f"{finding}.", "protocol and method of the rows")
+    return Note(applies, f"{finding}.", "protocol and method of the rows")
 
 
 def note_constant_rate(drafted: pd.DataFrame, labels: Mapping[str, str]) -> Note:
@@ -158,11 +183,10 @@ def note_constant_rate(drafted: pd.DataFrame, labels: Mapping[str, str]) -> Note
     of their acceptance rates. For the two parts whose tokens per round differ most, the rates must
     differ by at least the square root of that factor, halfway between all of it and nothing.
     """
-    note = "The rate does not depend on the acceptance rate"
     basis = "rows of the same target, draft and draft length; rate against tokens per round"
     contrasts = _contrasts(drafted)
     if contrasts.empty:
-        return Note(note, False, "No two runs differ in their acceptance rate alone.", basis)
+        return Note(False, "No two runs differ in their acceptance rate alone.", basis)
     [most] = records(contrasts.nlargest(1, "tokens_ratio"))
     target, draft = (labels.get(most[model], most[model]) for model in ("target", "draft"))
     finding = (
@@ -173,55 +197,8 @@ def note_constant_rate(drafted: pd.DataFrame, labels: Mapping[str, str]) -> Note
         f" the rate is {most['rate_ratio']:.2f} times as high"
     )
     if most["tokens_ratio"] < MIN_CONTRAST:
-        return Note(note, False, f"{finding}, too little to tell.", basis)
-    constant = most["rate_ratio"] < sqrt(most["tokens_ratio"])
-    return Note(note, constant, f"{finding}.", basis)
-
-
-def note_models(
-    cards: Mapping[str, ModelCard], labels: Mapping[str, str], stated: Stated | None
-) -> Note:
-    """Say whether the models are what the text says of them.
-
-    Where the study has no text about these models, the finding is what the cards say.
-    """
-    note = "Models are not what the text says"
-    # A card without a digest was made without a file.
-    files = any(card.sha256 for card in cards.values())
-    basis = "the models' files" if files else "the files' names and families in the configuration"
-    if stated is None:
-        facts = []
-        for name, card in cards.items():
-            experts = f", {card.experts_used} of {card.experts} experts" if card.experts else ""
-            facts.append(f"{labels.get(name, name)} {card.type}{experts}")
-        finding = "The study's text does not describe these models. Their files say: "
-        return Note(note, False, f"{finding}{'; '.join(facts)}.", basis)
-    known = stated.models[stated.models["model"].isin(list(cards))]
-    differences: dict[str, list[str]] = {}
-    otherwise: Counter[str] = Counter()
-    for model, quantity, printed, _, against in known.itertuples(index=False):
-        held = getattr(cards[model], quantity)
-        if str(held) != printed:
-            fact = quantity.replace("experts_used", "experts a token")
-            differences.setdefault(model, []).append(f"{fact} {held}, not {printed}")
-            otherwise[against] += 1
-    count = otherwise.total()
-    finding = f"The models differ from the text in {count} of {len(known)} facts"
-    by = [f"{number} by {against}" for against, number in otherwise.items()]
-    listed = [f"{labels.get(name, name)}: {_listed(words)}" for name, words in differences.items()]
-    finding += f", {_listed(by)}. {'; '.join(listed)}." if listed else "."
-    places = _listed(known["source"].unique())
-    return Note(note, count > 0, finding, f"{places} of the study, against {basis}")
-
-
-def note_builds(runs: pd.DataFrame) -> Note:
-    """Say whether rows do not say which build of the engine made them."""
-    note = "Rows do not say which build made them"
-    unknown = runs[runs["engine_commit"] == "unknown"]
-    finding = f"{len(unknown)} of {len(runs)} rows have no commit of the engine"
-    if not unknown.empty:
-        finding += f"; it is {_listed(unknown['engine'].unique())}"
-    return Note(note, not unknown.empty, f"{finding}.", "engine and engine_commit of the rows")
+        return Note(False, f"{finding}, too little to tell.", basis)
+    return Note(most["rate_ratio"] < sqrt(most["tokens_ratio"]), f"{finding}.", basis)
 
 
 def _contrasts(drafted: pd.DataFrame) -> pd.DataFrame:
@@ -256,39 +233,55 @@ def _means(runs: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     return means.drop(columns=["accepted", "rounds"]).assign(tokens=tokens)
 
 
+def note_models(
+    cards: Mapping[str, ModelCard], labels: Mapping[str, str], stated: Stated | None
+) -> Note:
+    """Say whether the models are what the text says of them.
+
+    Where the study has no text about these models, the finding is what the cards say.
+    """
+    # A card without a digest was made without a file.
+    files = any(card.sha256 for card in cards.values())
+    basis = "the models' files" if files else "the files' names and families in the configuration"
+    if stated is None:
+        facts = []
+        for name, card in cards.items():
+            experts = f", {card.experts_used} of {card.experts} experts" if card.experts else ""
+            facts.append(f"{labels.get(name, name)} {card.type}{experts}")
+        finding = "The study's text does not describe these models. Their files say: "
+        return Note(False, f"{finding}{'; '.join(facts)}.", basis)
+    known = stated.models[stated.models["model"].isin(list(cards))]
+    held = [
+        str(getattr(cards[model], of))
+        for model, of in zip(known["model"], known["quantity"], strict=True)
+    ]
+    other = known.assign(held=held)[known["printed"] != held]
+    finding = f"The models differ from the text in {len(other)} of {len(known)} facts"
+    if not other.empty:
+        sources = other.groupby("against", sort=False).size()
+        finding += f", {_listed(f'{count} by {of}' for of, count in sources.items())}"
+        named = other["quantity"].replace("experts_used", "experts a token")
+        differences = named + " " + other["held"] + ", not " + other["printed"]
+        models = differences.groupby(other["model"], sort=False)
+        listed = [f"{labels.get(str(name), name)}: {_listed(words)}" for name, words in models]
+        finding += f". {'; '.join(listed)}"
+    places = _listed(known["source"].unique())
+    return Note(not other.empty, f"{finding}.", f"{places} of the study, against {basis}")
+
+
+def note_builds(runs: pd.DataFrame) -> Note:
+    """Say whether rows do not say which build of the engine made them."""
+    unknown = runs[runs["engine_commit"] == "unknown"]
+    finding = f"{len(unknown)} of {len(runs)} rows have no commit of the engine"
+    if not unknown.empty:
+        finding += f"; it is {_listed(unknown['engine'].unique())}"
+    return Note(not unknown.empty, f"{finding}.", "engine and engine_commit of the rows")
+
+
 def _passages(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the runs of prompts of stated length, with that `length`."""
     passages = runs[runs["prompt"].str.startswith(PASSAGE_PREFIX)]
     return passages.assign(length=passages["prompt"].str.removeprefix(PASSAGE_PREFIX).astype(int))
-
-
-def _lengths_of_suite(suite: str, rows: pd.DataFrame) -> str:
-    unit = "words" if (rows["protocol"] == Protocol.PUBLISHED).all() else "tokens"
-    short = rows[rows["sent"] < rows["length"]]
-    if short.empty:
-        return f"Suite {suite} sends {_listed(sorted(set(rows['sent'])))} {unit}, as it says."
-    lengths, sent = sorted(set(short["length"])), sorted(set(short["sent"]))
-    same = ", so they are the same text" if len(sent) == 1 < len(lengths) else ""
-    return (
-        f"In suite {suite}, prompts of {_listed(lengths)} {unit} have only {_listed(sent)} in"
-        f" {len(short)} of {len(rows)} runs with a draft{same}."
-    )
-
-
-def _two_means(
-    baselines: pd.DataFrame, compared: pd.DataFrame, labels: Mapping[str, str]
-) -> list[str]:
-    """Return, for each target with a draft, its mean over suites without any and over all."""
-    keys = [*WAY, "target"]
-    alone = baselines.set_index(keys)["tokens_per_second"]
-    everywhere = compared.groupby(keys)["mean_baseline_tokens_per_second"].first()
-    several = len(compared[WAY].drop_duplicates()) > 1
-    found = []
-    for protocol, engine, target in sorted(set(everywhere.index) & set(alone.index)):
-        way = f" ({protocol}, {without_digits(engine)})" if several else ""
-        rates = [f"{means[protocol, engine, target]:.5g}" for means in (alone, everywhere)]
-        found.append(f"{labels.get(target, target)}{way} {_listed(rates)}")
-    return found
 
 
 def _listed(words: Iterable[object]) -> str:

@@ -1,12 +1,12 @@
 """Claims about what a pass over the target costs and reads, and about the audit of tokens."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple
 from itertools import chain, product
 from math import inf
 from typing import ClassVar, Literal, NamedTuple
 
 from specmoe.analysis.build import Analysis
+from specmoe.analysis.intervals import Estimate
 from specmoe.analysis.labelled import ordered_baselines, table
 from specmoe.analysis.labelled_costs import predicted_cells, timed_passes
 from specmoe.audit.checks import ALL
@@ -16,10 +16,9 @@ from specmoe.claims.selection import (
     OfWholeCells,
     Predicate,
     cell_words,
-    rate,
-    speedup,
+    estimate,
 )
-from specmoe.claims.verdicts import ClaimResult, Comparison, Estimate, TableRow, Verdict
+from specmoe.claims.verdicts import ClaimResult, Comparison, TableRow, Verdict, number_words
 from specmoe.config.base import Name, Positive
 from specmoe.config.block import NO_DRAFT
 from specmoe.words import counted, verb
@@ -56,28 +55,24 @@ class GainsWithoutAcceptedTokens(OfRounds):
     at_most: float = 0.0
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        yield from (self._imposed(row) for row in self._imposed_rows(analysis))
+        one = Estimate.exact(1)
+        imposed = predicted_cells(analysis)
+        imposed = imposed[imposed["imposed_acceptance"].notna()]
+        imposed = imposed[imposed["acceptance_rate"] <= self.at_most]
+        rows: Sequence[TableRow] = self._narrow(imposed, analysis).to_dict("records")
+        for row in rows:
+            found = estimate(row, "speedup")
+            made = f"made to accept {100 * row['acceptance_rate']:.1f} %"
+            words = f"{cell_words(row)}, {made}: {number_words(found)}"
+            yield Comparison(found.minus(one), words, (row,))
         for row in self.rows(analysis):
             tokens, passes = row["tokens_per_round"], 1 + row["replays_per_round"]
-            alone = speedup(row).times(passes / tokens)
+            alone = estimate(row, "speedup").times(passes / tokens)
             words = (
                 f"{cell_words(row)}: {row['speedup']:.2f} with {tokens:.2f} tokens a round; with"
-                f" {passes:.3g} it would be {alone.words()}"
+                f" {passes:.3g} it would be {number_words(alone)}"
             )
-            yield Comparison(alone.minus(Estimate.exact(1)), words, (row,))
-
-    def _imposed_rows(self, analysis: Analysis) -> Sequence[TableRow]:
-        cells = predicted_cells(analysis)
-        cells = cells[cells["imposed_acceptance"].notna()]
-        cells = cells[cells["acceptance_rate"] <= self.at_most]
-        return self._narrow(cells, analysis).to_dict("records")
-
-    def _imposed(self, row: TableRow) -> Comparison:
-        words = (
-            f"{cell_words(row)}, made to accept {100 * row['acceptance_rate']:.1f} %:"
-            f" {speedup(row).words()}"
-        )
-        return Comparison(speedup(row).minus(Estimate.exact(1)), words, (row,))
+            yield Comparison(alone.minus(one), words, (row,))
 
 
 class OfCosts(OfRounds):
@@ -123,8 +118,9 @@ class LongerRoundsCost(OfCosts, Between):
             if len(curve) > 1:
                 less, more = curve[0], curve[-1]
                 ratio = more.passes.over(less.passes)
-                words = f"{less.words}; one of {more.positions} {ratio.words()} times as much"
-                yield Comparison(self._inside(ratio), words, (*less.rows, *more.rows))
+                times = f"one of {more.positions} {number_words(ratio)} times as much"
+                rows = (*less.rows, *more.rows)
+                yield Comparison(self._inside(ratio), f"{less.words}; {times}", rows)
 
 
 class RoundsAreTokensOverGamma(OfRounds):
@@ -152,17 +148,25 @@ class RoundsAreTokensOverGamma(OfRounds):
 
 
 def _cost_of_round(row: TableRow) -> Cost:
-    ends = ("speedup", "speedup_high", "speedup_low")
-    passes = Estimate(*(row["tokens_per_round"] / row[end] for end in ends))
+    passes = estimate(row, "speedup").inverse().times(row["tokens_per_round"])
     positions = row["gamma"] + 1
     words = f"{cell_words(row)}: a round of {positions} positions takes the time of"
-    return Cost(positions, passes, f"{words} {passes.words()} passes", (row,))
+    return Cost(positions, passes, f"{words} {number_words(passes)} passes", (row,))
 
 
 def _cost_of_pass(row: TableRow) -> Cost:
-    passes = Estimate(row["steps"], row["steps_low"], row["steps_high"])
+    passes = estimate(row, "steps")
     words = f"{row['target_label']}: a pass over {row['width']} tokens takes the time of"
-    return Cost(row["width"], passes, f"{words} {passes.words()} of one token", ())
+    return Cost(row["width"], passes, f"{words} {number_words(passes)} of one token", ())
+
+
+def _rate(row: TableRow) -> Estimate:
+    """Return a baseline's rate, in tokens a second."""
+    return estimate(row, "tokens_per_second")
+
+
+def _rate_words(row: TableRow, unit: str = "") -> str:
+    return f"{row['label']}: {number_words(_rate(row), 1)}{unit}"
 
 
 class TokensTake(Between):
@@ -172,14 +176,11 @@ class TokensTake(Between):
     agree: ClassVar[str] = "models agree"
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        take = f"{counted(self.tokens, 'token')} {verb(self.tokens, 'takes', 'take')}"
         for row in self.baselines(analysis):
-            ms = Estimate.exact(1000 * self.tokens).over(rate(row))
-            take = f"{counted(self.tokens, 'token')} {verb(self.tokens, 'takes', 'take')}"
-            words = f"{row['label']}: {take} {ms.words(1)} ms"
+            ms = Estimate.exact(1000 * self.tokens).over(_rate(row))
+            words = f"{row['label']}: {take} {number_words(ms, 1)} ms"
             yield Comparison(self._inside(ms), words, (row,))
-
-    def _missing(self, analysis: Analysis) -> str:
-        return f"no rates without a draft of {self._of_models()}"
 
 
 class RunsTimesAsFast(Between):
@@ -187,19 +188,15 @@ class RunsTimesAsFast(Between):
 
     than: Name
     agree: ClassVar[str] = "models agree"
+    missing: ClassVar[str] = "no rates without a draft of both {models} and {than}"
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         others = self.model_copy(update={"family": None, "targets": [self.than]})
         for row, other in product(self.baselines(analysis), others.baselines(analysis)):
-            ratio = rate(row).over(rate(other))
-            words = (
-                f"{row['label']}: {rate(row).words(1)} tok/s, {other['label']}:"
-                f" {rate(other).words(1)}; {ratio.words()} times as fast"
-            )
+            ratio = _rate(row).over(_rate(other))
+            rates = f"{_rate_words(row, ' tok/s')}, {_rate_words(other)}"
+            words = f"{rates}; {number_words(ratio)} times as fast"
             yield Comparison(self._inside(ratio), words, (row, other))
-
-    def _missing(self, analysis: Analysis) -> str:
-        return f"no rates without a draft of both {self._of_models()} and {self.than}"
 
 
 class OfMemory(OfModels):
@@ -212,32 +209,23 @@ class OfMemory(OfModels):
     def _missing(self, analysis: Analysis) -> str:
         if super().baselines(analysis) and not self.baselines(analysis):
             return IN_CACHE
-        return self._missing_rates()
-
-    def _missing_rates(self) -> str:
-        raise NotImplementedError
+        return super()._missing(analysis)
 
 
 class SlowerThanNextActive(OfMemory):
     """Without a draft, these targets are slower than the dense model next above in active size."""
 
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        models = ordered_baselines(analysis)
-        dense = models[models["family"] == "dense"].sort_values("parameters_active", kind="stable")
-        for row in self.baselines(analysis):
-            larger = dense[dense["parameters_active"] > row["parameters_active"]]
-            for above in larger.head(1).to_dict("records"):
-                words = (
-                    f"{row['label']}: {rate(row).words(1)} tok/s, {above['label']}:"
-                    f" {rate(above).words(1)}"
-                )
-                yield Comparison(rate(above).minus(rate(row)), words, (row, above))
+    missing: ClassVar[str] = (
+        "no rates without a draft of {models} and of a dense model with more active parameters"
+    )
 
-    def _missing_rates(self) -> str:
-        return (
-            f"no rates without a draft of {self._of_models()} and of a dense model with more active"
-            " parameters"
-        )
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
+        dense = _dense_by_active(analysis)
+        for row in self.baselines(analysis):
+            larger = (one for one in dense if one["parameters_active"] > row["parameters_active"])
+            if above := next(larger, None):
+                words = f"{_rate_words(row, ' tok/s')}, {_rate_words(above)}"
+                yield Comparison(_rate(above).minus(_rate(row)), words, (row, above))
 
 
 class FallsShortOfItsActiveParameters(OfMemory):
@@ -250,59 +238,60 @@ class FallsShortOfItsActiveParameters(OfMemory):
     low: float
     high: float = inf
     of: Literal["ratio", "rate"] = "ratio"
+    missing: ClassVar[str] = (
+        "no rates without a draft of {models} and of dense models with fewer and with more active"
+        " parameters"
+    )
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        models = ordered_baselines(analysis)
-        dense = models[(models["family"] == "dense") & ~models["in_cache"].astype(bool)]
-        dense = dense.sort_values("parameters_active", kind="stable")
+        dense = [row for row in _dense_by_active(analysis) if not row["in_cache"]]
         for row in self.baselines(analysis):
             active = row["parameters_active"]
-            below = dense[dense["parameters_active"] <= active].tail(1).to_dict("records")
-            above = dense[dense["parameters_active"] > active].head(1).to_dict("records")
+            below = [one for one in dense if one["parameters_active"] <= active][-1:]
+            above = [one for one in dense if one["parameters_active"] > active][:1]
             for less, more in zip(below, above, strict=False):
                 reach = more["parameters_active"] - less["parameters_active"]
                 part = (active - less["parameters_active"]) / reach
-                ends = zip(astuple(rate(less)), astuple(rate(more)), strict=True)
+                ends = zip(_rate(less), _rate(more), strict=True)
                 expected = Estimate(*(1 / ((1 - part) / one + part / two) for one, two in ends))
-                ratio = expected.over(rate(row))
+                ratio = expected.over(_rate(row))
                 found = expected if self.of == "rate" else ratio
                 words = (
-                    f"{row['label']}: {rate(row).words(1)} tok/s; between {less['label']} and"
-                    f" {more['label']} its active parameters stand for {expected.words(1)},"
-                    f" {ratio.words()} times"
+                    f"{_rate_words(row, ' tok/s')}; between {less['label']} and {more['label']} its"
+                    f" active parameters stand for {number_words(expected, 1)},"
+                    f" {number_words(ratio)} times"
                 )
                 yield Comparison(found.within(self.low, self.high), words, (row, less, more))
 
-    def _missing_rates(self) -> str:
-        return (
-            f"no rates without a draft of {self._of_models()} and of dense models with fewer and"
-            " with more active parameters"
-        )
+
+def _dense_by_active(analysis: Analysis) -> Sequence[TableRow]:
+    models = ordered_baselines(analysis)
+    dense = models[models["family"] == "dense"]
+    return dense.sort_values("parameters_active", kind="stable").to_dict("records")
 
 
 class OfBandwidth(OfMemory):
     """A claim about rates without a draft and the machine's memory bandwidth."""
 
+    missing: ClassVar[str] = "no rates without a draft of {models} on prompts of exact length"
+
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        bandwidth = self._bandwidth(analysis)
-        if bandwidth is not None:
+        if bandwidth := _bandwidth(analysis):
             yield from (self._use(row, bandwidth) for row in self.baselines(analysis))
 
     def _use(self, row: TableRow, bandwidth: float) -> Comparison:
         raise NotImplementedError
 
-    def _bandwidth(self, analysis: Analysis) -> float | None:
-        """Return the machine's, in bytes a second, if it is known."""
-        known = analysis.campaign.iloc[0].get("host_memory_bandwidth_bytes_per_second")
-        return float(known) if known is not None and known > 0 else None
-
     def _missing(self, analysis: Analysis) -> str:
-        if self._bandwidth(analysis) is None:
+        if _bandwidth(analysis) is None:
             return "the machine's memory bandwidth is not known"
         return super()._missing(analysis)
 
-    def _missing_rates(self) -> str:
-        return f"no rates without a draft of {self._of_models()} on prompts of exact length"
+
+def _bandwidth(analysis: Analysis) -> float | None:
+    """Return the machine's, in bytes a second, if it is known."""
+    known = analysis.campaign.iloc[0].get("host_memory_bandwidth_bytes_per_second")
+    return float(known) if known is not None and known > 0 else None
 
 
 class ReadsItsFileForEachToken(OfBandwidth):
@@ -317,15 +306,14 @@ class ReadsItsFileForEachToken(OfBandwidth):
     agree: ClassVar[str] = "targets could read so much"
 
     def _use(self, row: TableRow, bandwidth: float) -> Comparison:
-        needed = rate(row).times(row["size_bytes"] / _GIGA)
+        needed = _rate(row).times(row["size_bytes"] / _GIGA)
         words = (
             f"{row['label']}: {row['size_bytes'] / _GIGA:.2f} GB a token at"
-            f" {row['tokens_per_second']:.1f} tok/s need {needed.words(0)} GB/s; memory delivers"
-            f" {bandwidth / _GIGA:.0f}"
+            f" {row['tokens_per_second']:.1f} tok/s need {number_words(needed, 0)} GB/s; memory"
+            f" delivers {bandwidth / _GIGA:.0f}"
         )
         most = Estimate.exact(bandwidth / _GIGA * (1 + self.tolerance))
-        room = most.minus(needed)
-        return Comparison(Estimate(room.value, -inf, room.high), words, (row,))
+        return Comparison(most.minus(needed)._replace(low=-inf), words, (row,))
 
 
 class BandwidthIsUsed(OfBandwidth):
@@ -340,10 +328,10 @@ class BandwidthIsUsed(OfBandwidth):
 
     def _use(self, row: TableRow, bandwidth: float) -> Comparison:
         read = row["size_bytes"] * row["parameters_active"] / row["parameters_total"]
-        share = rate(row).times(read / bandwidth)
+        share = _rate(row).times(read / bandwidth)
         words = (
-            f"{row['label']}: {read / _GIGA:.2f} GB a token use {share.words(ratio=False)} of"
-            f" {bandwidth / _GIGA:.0f} GB/s"
+            f"{row['label']}: {read / _GIGA:.2f} GB a token use {number_words(share, ratio=False)}"
+            f" of {bandwidth / _GIGA:.0f} GB/s"
         )
         return Comparison(share.within(self.low, self.high), words, (row,))
 
@@ -364,10 +352,8 @@ class AuditPasses(Predicate):
         audit = audit[audit["target"] != ALL]
         audit = audit[(audit["draft"] != NO_DRAFT) | (audit[counts[:2]].sum(axis=1) > 0)]
         passed, failed, unknown = (int(audit[count].sum()) for count in counts)
-        rows = tuple(audit.to_dict("records"))
         if not passed + failed:
             return ClaimResult(Verdict.NOT_TESTABLE, "no runs whose tokens are known")
+        verdict = Verdict.CONTRADICTED if failed else Verdict.SUPPORTED
         why = f"{passed} runs pass, {failed} fail, it does not apply to {unknown}"
-        if failed:
-            return ClaimResult(Verdict.CONTRADICTED, why, rows)
-        return ClaimResult(Verdict.SUPPORTED, why, rows)
+        return ClaimResult(verdict, why, tuple(audit.to_dict("records")))

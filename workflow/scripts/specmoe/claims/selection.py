@@ -10,6 +10,7 @@ import pandas as pd
 from pydantic import Field
 
 from specmoe.analysis.build import Analysis
+from specmoe.analysis.intervals import Estimate
 from specmoe.analysis.labelled import (
     length_cells,
     ordered_baselines,
@@ -22,11 +23,11 @@ from specmoe.analysis.labelled import (
 from specmoe.claims.verdicts import (
     ClaimResult,
     Comparison,
-    Estimate,
     Level,
     Share,
     TableRow,
     conclude,
+    number_words,
 )
 from specmoe.config.base import Name, Positive, Strict
 from specmoe.config.block import NO_DRAFT
@@ -34,6 +35,7 @@ from specmoe.config.option_words import parts_of_setting
 
 FamilyName = Literal["moe", "dense"]
 _ARTICLES = {"moe": "an MoE", "dense": "a dense"}
+ACCEPTANCE = "acceptance_rate_mean"
 CONSTRUCTED = "acceptance was constructed: the targets have random weights or copied experts"
 CELL_KEYS = ("suite", "target", "draft", "gamma", "prompt")
 
@@ -54,13 +56,14 @@ class Predicate(Strict):
 class OfModels(Predicate):
     """A claim that comparisons decide, about the models of a family, some targets, or all.
 
-    A subclass yields its comparisons in `_compare`, and says in `_missing` what a campaign without
-    any lacks. `agree` follows the count of the comparisons that hold.
+    A subclass yields its comparisons in `_compare`. `agree` follows the count of those that hold,
+    `missing` says what a campaign without any lacks, with the parameters' values.
     """
 
     family: FamilyName | None = None
     targets: list[Name] = Field(default=[])
     agree: ClassVar[str] = "targets agree"
+    missing: ClassVar[str] = "no rates without a draft of {models}"
 
     @property
     def share(self) -> Share:
@@ -84,8 +87,8 @@ class OfModels(Predicate):
     def _compare(self, analysis: Analysis) -> Iterable[Comparison]:
         raise NotImplementedError
 
-    def _missing(self, analysis: Analysis) -> str:
-        raise NotImplementedError
+    def _missing(self, _: Analysis) -> str:
+        return self.missing.format(models=self._of_models(), **dict(self))
 
     def _of_models(self) -> str:
         named = " and ".join(self.targets)
@@ -119,7 +122,8 @@ class OfCells(OfModels):
     draft_family: FamilyName | None = None
     gammas: list[Positive] = Field(default=[])
     agree: ClassVar[str] = "cells agree"
-    several: ClassVar[str] = ""  # follows "a draft" in `_missing`
+    several: ClassVar[str] = ""  # follows "a draft" where something is missing
+    besides: ClassVar[str] = ""  # the end of that sentence, with the parameters' values
 
     @property
     def needed(self) -> str:
@@ -134,13 +138,44 @@ class OfCells(OfModels):
     @property
     def about_acceptance(self) -> bool:
         """Whether it says what targets accept, which those that were made for it cannot show."""
-        return self.needed == "acceptance_rate_mean"
+        return self.needed == ACCEPTANCE
 
-    def select(self, analysis: Analysis) -> pd.DataFrame:
+    def rows(self, analysis: Analysis) -> Sequence[TableRow]:
         """Return the cells, as `labelled.describe_cells` has them, with their drafts' columns.
 
         Added: draft_parameters, draft_family.
         """
+        return self._select(analysis).to_dict("records")
+
+    def groups(self, analysis: Analysis, *keys: str) -> list[Sequence[TableRow]]:
+        """Return the cells in groups of equal values of `keys`, each in order of γ."""
+        cells = self._select(analysis).sort_values("gamma", kind="stable")
+        return [members.to_dict("records") for _, members in cells.groupby(list(keys), sort=False)]
+
+    def number(self, row: TableRow) -> Estimate:
+        """Return a cell's speedup, or its acceptance rate in percent.
+
+        The rate is the study's, the mean over the cell's runs.
+        """
+        if self.needed == ACCEPTANCE:
+            return Estimate.exact(100 * row[ACCEPTANCE])
+        return estimate(row, "speedup")
+
+    def shown(self, row: TableRow) -> str:
+        """Return that number in words."""
+        percent = self.needed == ACCEPTANCE
+        return number_words(self.number(row), ratio=not percent) + (" %" if percent else "")
+
+    def versus(
+        self, one: TableRow, other: TableRow, name: str = "", *, higher: bool = True
+    ) -> Comparison:
+        """Compare the numbers of two cells: the first should be higher, or lower."""
+        first, second = self.number(one), self.number(other)
+        margin = first.minus(second) if higher else second.minus(first)
+        words = f"{cell_words(one)}: {self.shown(one)}, {name or cell_words(other)}:"
+        return Comparison(margin, f"{words} {self.shown(other)}", (one, other))
+
+    def _select(self, analysis: Analysis) -> pd.DataFrame:
         cells = self._known(analysis)
         if self.about_acceptance:
             cells = cells[~cells["constructed"].astype(bool)]
@@ -155,23 +190,13 @@ class OfCells(OfModels):
         models.columns = pd.Index(["draft_model", "draft_parameters", "draft_family"])
         drafts = table(analysis, "drafts")[["draft", "draft_model"]].merge(models, on="draft_model")
         drafts = drafts.drop(columns="draft_model")
-        cells = cells.merge(drafts, how="left", on="draft", validate="m:1")
-        cells = self._among(cells)
+        cells = self._among(cells.merge(drafts, how="left", on="draft", validate="m:1"))
         if self.draft_family:
             cells = cells[cells["draft_family"] == self.draft_family]
         if self.draft:
             least = cells.groupby("series")["draft_parameters"].transform("min")
             cells = cells[cells["draft_parameters"] == least]
         return cells[cells["gamma"].isin(self.gammas)] if self.gammas else cells
-
-    def rows(self, analysis: Analysis) -> Sequence[TableRow]:
-        """Return the cells as rows."""
-        return records(self.select(analysis))
-
-    def groups(self, analysis: Analysis, *keys: str) -> list[Sequence[TableRow]]:
-        """Return the cells in groups of equal values of `keys`, each in order of γ."""
-        cells = self.select(analysis).sort_values("gamma", kind="stable")
-        return [records(members) for _, members in cells.groupby(list(keys), sort=False)]
 
     def _missing(self, analysis: Analysis) -> str:
         known = self._narrow(self._known(analysis), analysis)
@@ -180,7 +205,8 @@ class OfCells(OfModels):
         draft = f"{_ARTICLES[self.draft_family]} draft" if self.draft_family else "a draft"
         gamma = f" at γ = {' or '.join(map(str, self.gammas))}" if self.gammas else ""
         what = f"{self._of_models()} with {draft}{gamma}{self.several}"
-        return f"no runs of {what}{_PROMPTS.get(self.cells, '')}{_KNOWN[self.needed]}"
+        where = f"{_PROMPTS.get(self.cells, '')}{_KNOWN[self.needed]}"
+        return f"no runs of {what}{where}{self.besides.format(**dict(self))}"
 
 
 class OfWholeCells(OfCells):
@@ -229,7 +255,7 @@ _TABLES: dict[str, Callable[[Analysis], pd.DataFrame]] = {
 _PROMPTS = {"lengths": " on prompts of exact length", "prompts": " on texts"}
 _KNOWN = {
     "speedup": "",
-    "acceptance_rate_mean": " whose acceptance rate is known",
+    ACCEPTANCE: " whose acceptance rate is known",
     "tokens_per_round": " whose rounds are known",
 }
 
@@ -250,19 +276,9 @@ def _is_among(row: TableRow, cells: Iterable[TableRow]) -> bool:
     return any(all(own[key] == cell[key] for key in CELL_KEYS if key in own) for cell in cells)
 
 
-def speedup(row: TableRow) -> Estimate:
-    """Return a cell's speedup."""
-    return Estimate(row["speedup"], row["speedup_low"], row["speedup_high"])
-
-
-def acceptance(row: TableRow) -> Estimate:
-    """Return a cell's acceptance rate in percent as the study has it, the mean over its runs."""
-    return Estimate.exact(100 * row["acceptance_rate_mean"])
-
-
-def rate(row: TableRow) -> Estimate:
-    """Return a baseline's rate, in tokens a second."""
-    return Estimate(*(row[f"tokens_per_second{end}"] for end in ("", "_low", "_high")))
+def estimate(row: TableRow, column: str) -> Estimate:
+    """Return a number of a row with its interval."""
+    return Estimate(*(row[f"{column}{end}"] for end in ("", "_low", "_high")))
 
 
 def cell_words(row: TableRow) -> str:

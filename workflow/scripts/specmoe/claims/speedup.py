@@ -6,20 +6,21 @@ from math import inf
 from typing import ClassVar, Literal
 
 from specmoe.analysis.build import Analysis
+from specmoe.analysis.intervals import Estimate
 from specmoe.analysis.labelled import records, table
 from specmoe.analysis.labelled_twins import told_twins
 from specmoe.claims.selection import (
+    ACCEPTANCE,
     Bounded,
     OfCells,
     OfWholeCells,
     WithinTargets,
-    acceptance,
     best_of,
     cell_words,
+    estimate,
     prompt_words,
-    speedup,
 )
-from specmoe.claims.verdicts import Comparison, Estimate, Share, TableRow
+from specmoe.claims.verdicts import Comparison, Share, TableRow, number_words
 from specmoe.config.base import Name, Positive
 
 
@@ -31,15 +32,7 @@ class OfNumber(OfCells):
     @property
     def needed(self) -> str:
         """The number's column."""
-        return "speedup" if self.of == "speedup" else "acceptance_rate_mean"
-
-    def _number(self, row: TableRow) -> Estimate:
-        return speedup(row) if self.of == "speedup" else acceptance(row)
-
-    def _shown(self, row: TableRow) -> str:
-        if self.of == "speedup":
-            return self._number(row).words()
-        return f"{self._number(row).words(ratio=False)} %"
+        return "speedup" if self.of == "speedup" else ACCEPTANCE
 
 
 class Within(OfNumber, Bounded):
@@ -47,8 +40,8 @@ class Within(OfNumber, Bounded):
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for row in self.rows(analysis):
-            words = f"{cell_words(row)}: {self._shown(row)}"
-            yield Comparison(self._inside(self._number(row)), words, (row,))
+            words = f"{cell_words(row)}: {self.shown(row)}"
+            yield Comparison(self._inside(self.number(row)), words, (row,))
 
 
 class ChangesWithGamma(OfNumber, WithinTargets):
@@ -61,10 +54,7 @@ class ChangesWithGamma(OfNumber, WithinTargets):
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for curve in self.groups(analysis, "series", "draft"):
             for before, after in pairwise(curve):
-                first, then = self._number(before), self._number(after)
-                margin = then.minus(first) if self.rises else first.minus(then)
-                words = f"{cell_words(before)}: {self._shown(before)}, γ = {after['gamma']}:"
-                yield Comparison(margin, f"{words} {self._shown(after)}", (before, after))
+                yield self.versus(before, after, f"γ = {after['gamma']}", higher=not self.rises)
 
 
 class GainsBeyondGamma(WithinTargets):
@@ -72,16 +62,14 @@ class GainsBeyondGamma(WithinTargets):
 
     beyond: Positive
     agree: ClassVar[str] = "curves agree"
+    besides: ClassVar[str] = " both at γ = {beyond} and beyond"
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for curve in self.groups(analysis, "series", "draft"):
             larger = [row for row in curve if row["gamma"] > self.beyond]
             for row in curve:
                 if row["gamma"] == self.beyond and larger:
-                    yield _more(best_of(larger), row)
-
-    def _missing(self, analysis: Analysis) -> str:
-        return f"{super()._missing(analysis)} both at γ = {self.beyond} and beyond"
+                    yield self.versus(best_of(larger), row)
 
 
 class SmallestDraftAndLargestGammaAreBest(WithinTargets):
@@ -97,7 +85,7 @@ class SmallestDraftAndLargestGammaAreBest(WithinTargets):
         for cells in self.groups(analysis, "series"):
             if min(len({row[key] for row in cells}) for key in ("draft", "gamma")) > 1:
                 corner = min(cells, key=lambda row: (row["draft_parameters"], -row["gamma"]))
-                yield from (_more(corner, row) for row in cells if row is not corner)
+                yield from (self.versus(corner, row) for row in cells if row is not corner)
 
 
 class OfDraftPairs(OfWholeCells):
@@ -118,8 +106,8 @@ class SmallerDraftGainsMore(OfDraftPairs, Bounded):
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for smaller, larger in self._pairs(analysis):
-            lead = speedup(smaller).minus(speedup(larger))
-            more = lead.words(3, ratio=False)
+            lead = self.number(smaller).minus(self.number(larger))
+            more = number_words(lead, 3, ratio=False)
             words = f"{cell_words(smaller)}: {more} more than with {larger['draft_label']}"
             yield Comparison(self._inside(lead), words, (smaller, larger))
 
@@ -127,15 +115,12 @@ class SmallerDraftGainsMore(OfDraftPairs, Bounded):
 class LargerDraftIsAcceptedMore(OfDraftPairs):
     """Of two drafts of a target at the same γ, mostly the larger one is accepted more."""
 
-    needed: ClassVar[str] = "acceptance_rate_mean"
+    needed: ClassVar[str] = ACCEPTANCE
     share: ClassVar[Share] = Share.MOST
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for smaller, larger in self._pairs(analysis):
-            less, more = acceptance(smaller), acceptance(larger)
-            shares = less.words(ratio=False), more.words(ratio=False)
-            words = f"{cell_words(smaller)}: {shares[0]} %, {larger['draft_label']}: {shares[1]} %"
-            yield Comparison(more.minus(less), words, (smaller, larger))
+            yield self.versus(smaller, larger, larger["draft_label"], higher=False)
 
 
 class GainLiesBetween(OfWholeCells):
@@ -157,7 +142,8 @@ class GainLiesBetween(OfWholeCells):
             return
         for row, end in product(own, ends):
             if self.at == "best" or all(row[key] == end[key] for key in ("draft", "gamma")):
-                yield _more(row, end) if end["target"] == self.above else _more(end, row)
+                pair = (row, end) if end["target"] == self.above else (end, row)
+                yield self.versus(*pair)
 
     def _missing(self, analysis: Analysis) -> str:
         measured = {row["target"] for row in self._ends().rows(analysis)}
@@ -200,26 +186,26 @@ class GainFollows(OfWholeCells):
             best = [row for row in best if not row["in_cache"]]
         for less, more in _ordered_pairs(best, self.column):
             if less["family"] != more["family"]:
-                yield _more(more, less) if self.follows else _more(less, more)
+                yield self.versus(more, less) if self.follows else self.versus(less, more)
 
     def _of_twins(self, analysis: Analysis) -> Iterator[Comparison]:
         cached = table(analysis, "models").set_index("model")["in_cache"]
         where = f"(the experts are equal; backend {analysis.campaign['backend'].iloc[0]})"
         for row in records(told_twins(analysis)):
-            ratio = Estimate(*(row[f"ratio{end}"] for end in ("", "_low", "_high")))
+            if self.column == "size_bytes" and cached[row["dense"]]:
+                continue
+            ratio = estimate(row, "ratio")
             more = ratio.minus(Estimate.exact(1))
             if not self.follows:
                 nearest = max(more.low, -more.high)
                 more = Estimate(abs(more.value), nearest, max(-more.low, more.high))
-            if self.column != "size_bytes" or not cached[row["dense"]]:
-                words = (
-                    f"{row['target_label']}, {row['setting']}: {ratio.words()} times the speedup of"
-                )
-                # Over all γ, so a γ is no key of its rows.
-                keys = {key: row[key] for key in ("suite", "target", "draft")}
-                yield Comparison(more, f"{words} {row['dense_label']} {where}", (keys,))
+            times = f"{number_words(ratio)} times the speedup of {row['dense_label']}"
+            words = f"{row['target_label']}, {row['setting']}: {times} {where}"
+            # Over all γ, so a γ is no key of its rows.
+            keys = {key: row[key] for key in ("suite", "target", "draft")}
+            yield Comparison(more, words, (keys,))
 
-    def _missing(self, analysis: Analysis) -> str:
+    def _missing(self, _: Analysis) -> str:
         cached = ", both larger than a cache" if self.column == "size_bytes" else ""
         return f"no runs of both an MoE and a dense target with a draft{cached}"
 
@@ -232,7 +218,8 @@ class LargerFileGainsMore(OfWholeCells):
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for cells in self.groups(analysis, "family", "parameters_total", "draft", "gamma"):
-            yield from (_more(large, small) for small, large in _ordered_pairs(cells, "size_bytes"))
+            for small, large in _ordered_pairs(cells, "size_bytes"):
+                yield self.versus(large, small)
 
 
 class LiesAboveTheDenseLine(OfWholeCells):
@@ -252,31 +239,29 @@ class LiesAboveTheDenseLine(OfWholeCells):
             start, end = (row["parameters_active"] for row in ends)
             for row in _of_family(cells, "moe"):
                 part = (row["parameters_active"] - start) / (end - start)
-                line = speedup(ends[0]).times(1 - part).minus(speedup(ends[1]).times(-part))
+                first, last = map(self.number, ends)
+                line = first.times(1 - part).minus(last.times(-part))
                 words = (
-                    f"{cell_words(row)}: {speedup(row).words()}; the line through"
-                    f" {ends[0]['label']} and {ends[1]['label']} has {line.words()} there"
+                    f"{cell_words(row)}: {self.shown(row)}; the line through {ends[0]['label']} and"
+                    f" {ends[1]['label']} has {number_words(line)} there"
                 )
-                yield Comparison(speedup(row).minus(line), words, (row, *ends))
+                yield Comparison(self.number(row).minus(line), words, (row, *ends))
 
-    def _missing(self, analysis: Analysis) -> str:
+    def _missing(self, _: Analysis) -> str:
         return "no runs of an MoE and of two dense targets with the same draft and γ"
 
 
 class IsAcceptedLessThanDense(OfWholeCells):
     """Of the same draft at the same γ, each MoE accepts less than each dense target."""
 
-    needed: ClassVar[str] = "acceptance_rate_mean"
+    needed: ClassVar[str] = ACCEPTANCE
     agree: ClassVar[str] = "pairs of an MoE and a dense target agree"
     several: ClassVar[str] = ", an MoE and a dense one,"
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for cells in self.groups(analysis, "draft", "gamma"):
             for moe, dense in product(_of_family(cells, "moe"), _of_family(cells, "dense")):
-                less, more = acceptance(moe), acceptance(dense)
-                shares = less.words(ratio=False), more.words(ratio=False)
-                words = f"{cell_words(moe)}: {shares[0]} %, {dense['label']}: {shares[1]} %"
-                yield Comparison(more.minus(less), words, (moe, dense))
+                yield self.versus(moe, dense, dense["label"], higher=False)
 
 
 class OfPromptLengths(OfCells):
@@ -284,19 +269,20 @@ class OfPromptLengths(OfCells):
 
     cells: Literal["lengths"] = "lengths"
     several: ClassVar[str] = " at two lengths"
+    falls: ClassVar[bool]
 
-    def _ends(self, analysis: Analysis) -> Iterator[tuple[TableRow, TableRow]]:
+    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for prompts in self.groups(analysis, "series", "draft", "gamma"):
             if len(prompts) > 1:
-                by_length = sorted(prompts, key=lambda row: int(row["n_prompt"]))
-                yield by_length[0], by_length[-1]
+                shortest, *_, longest = sorted(prompts, key=lambda row: int(row["n_prompt"]))
+                pair = (shortest, longest) if self.falls else (longest, shortest)
+                yield self.versus(*pair)
 
 
 class FallsWithLength(OfPromptLengths):
     """The speedup at the shortest prompt is above that at the longest."""
 
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        yield from (_more(shortest, longest) for shortest, longest in self._ends(analysis))
+    falls: ClassVar[bool] = True
 
 
 class FallsWithReadingThePrompt(OfPromptLengths):
@@ -306,8 +292,7 @@ class FallsWithReadingThePrompt(OfPromptLengths):
     prompt is not below that at the shortest.
     """
 
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        yield from (_more(longest, shortest) for shortest, longest in self._ends(analysis))
+    falls: ClassVar[bool] = False
 
 
 class VariesAtMost(Bounded):
@@ -320,19 +305,19 @@ class VariesAtMost(Bounded):
 
     high: float
     from_length: int = 0
+    besides: ClassVar[str] = ", two in a cell"
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
         for cell in self.groups(analysis, "series", "draft", "gamma"):
             prompts = [row for row in cell if row.get("n_prompt", inf) >= self.from_length]
             if len(prompts) > 1:
                 top, bottom = best_of(prompts), min(prompts, key=lambda row: float(row["speedup"]))
-                spread = speedup(top).minus(speedup(bottom)).at_least(0)
-                words = f"{cell_words(top)}: {spread.words(3, ratio=False)} more than with"
-                words = f"{words} {prompt_words(bottom)}"
+                spread = self.number(top).minus(self.number(bottom))
+                # It cannot be below 0.
+                spread = Estimate(*(max(end, 0) for end in spread))
+                more = number_words(spread, 3, ratio=False)
+                words = f"{cell_words(top)}: {more} more than with {prompt_words(bottom)}"
                 yield Comparison(self._inside(spread), words, tuple(prompts))
-
-    def _missing(self, analysis: Analysis) -> str:
-        return f"{super()._missing(analysis)}, two in a cell"
 
 
 def _of_family(rows: Iterable[TableRow], family: str) -> list[TableRow]:
@@ -345,10 +330,3 @@ def _ordered_pairs(rows: Iterable[TableRow], key: str) -> Iterator[tuple[TableRo
         less, more = sorted(pair, key=lambda row: row[key])
         if less[key] < more[key]:
             yield less, more
-
-
-def _more(gains: TableRow, than: TableRow) -> Comparison:
-    """Compare two cells' speedups: the first should be higher."""
-    one, other = speedup(gains), speedup(than)
-    words = f"{cell_words(gains)}: {one.words()}, {cell_words(than)}: {other.words()}"
-    return Comparison(one.minus(other), words, (gains, than))

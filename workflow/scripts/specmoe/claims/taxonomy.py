@@ -12,16 +12,10 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 import pandas as pd
-from pydantic import (
-    AfterValidator,
-    Field,
-    StringConstraints,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from specmoe.analysis.controls import Control, with_controls
-from specmoe.claims.entries import read_entries
-from specmoe.claims.references import read_references
+from specmoe.claims.entries import read_entries, read_references
 from specmoe.config.base import Strict
 from specmoe.config.methods import METHODS, NO_METHOD, Method, engine_types, methods_of
 from specmoe.config.schema import Config
@@ -60,14 +54,6 @@ class Hybrids(StrEnum):
     UNTRIED = "not tried"
 
 
-class Status(StrEnum):
-    """What the workflow can do with a system."""
-
-    MEASURED = "measured"
-    RUNNABLE = "runnable"
-    ABSENT = "absent"
-
-
 class Seen(StrEnum):
     """What a campaign's runs say of a method."""
 
@@ -77,6 +63,9 @@ class Seen(StrEnum):
 
 OF_STUDY = "in the study's rows"
 """What the table says of a method where the campaign is the published study's own rows."""
+
+ABSENT = "absent"
+"""What it says of a system that the engine does not have."""
 
 
 def _known_method(method: str) -> str:
@@ -103,30 +92,20 @@ class System(Strict):
     needs: Words
     hybrids: Hybrids
     hybrids_why: str = ""
-    status: Status
     config: str = ""
-    campaigns: tuple[str, ...] = ()
+    campaigns: tuple[str, ...] | None = None
     remark: str = ""
     unverified: tuple[Literal["paper", "verification"], ...] = ()
 
     @model_validator(mode="after")
-    def _says_what_its_status_needs(self) -> Self:
-        absent = self.status == Status.ABSENT
+    def _is_whole(self) -> Self:
+        failing = self.hybrids in (Hybrids.FAILS, Hybrids.UNTRIED)
         for wrong, message in (
-            (absent and self.methods, "`methods` run, so status cannot be `absent`"),
-            (not absent and not self.methods, f"status `{self.status}` needs `methods`"),
-            (absent and self.config, "`config` would run it, so status cannot be `absent`"),
-            (not absent and not self.config, f"status `{self.status}` needs `config`"),
-            (absent and not self.remark, "status `absent` needs a `remark` that says why"),
-            (
-                self.nearest and not self.remark,
-                "`nearest` needs a `remark` that says how it differs",
-            ),
+            (bool(self.methods) != bool(self.config), "`methods` and `config` need each other"),
+            (not (self.methods or self.remark), "without `methods`, `remark` has to say why"),
+            (self.nearest and not self.remark, "`nearest` needs a `remark` on how it differs"),
             (self.nearest and not self.in_engine, "`nearest` needs `methods` or `programs`"),
-            (
-                self.hybrids in (Hybrids.FAILS, Hybrids.UNTRIED) and not self.hybrids_why,
-                f"hybrids `{self.hybrids}` needs `hybrids_why`",
-            ),
+            (failing and not self.hybrids_why, f"hybrids `{self.hybrids}` needs `hybrids_why`"),
         ):
             if wrong:
                 raise ValueError(message)
@@ -202,7 +181,7 @@ def classify(
     verification_unverified.
     """
     kinds = list(DraftKind)
-    ordered = sorted(literature.systems, key=lambda it: kinds.index(literature.systems[it].draft))
+    ordered = sorted(literature.systems.items(), key=lambda item: kinds.index(item[1].draft))
     return pd.DataFrame(
         [
             {
@@ -219,8 +198,7 @@ def classify(
                 "measured": measured_here(system, seen, source, campaign),
                 **{f"{of}_unverified": of in system.unverified for of in ("paper", "verification")},
             }
-            for name in ordered
-            for system in [literature.systems[name]]
+            for name, system in ordered
         ]
     )
 
@@ -233,23 +211,18 @@ def measured_here(
     Of several methods, the one that was measured least decides. A system that names `campaigns` was
     measured in these alone: its draft is what makes it.
     """
-    if system.status == Status.ABSENT:
-        return Status.ABSENT.value
-    words = f"{Status.RUNNABLE} ({system.config})"
-    found = [seen.get(_chain(method)) for method in system.methods]
-    if system.campaigns and campaign not in system.campaigns:
-        found = [None]
-    if system.status == Status.MEASURED and None not in found:
+    if not system.methods:
+        return ABSENT
+    found = {seen.get(frozenset(map(Method, name.split("+")))) for name in system.methods}
+    if None in found or (system.campaigns is not None and campaign not in system.campaigns):
+        words = f"runnable ({system.config})"
+    elif source == "published":
+        words = OF_STUDY
+    else:
         words = (Seen.IMPOSED if Seen.IMPOSED in found else Seen.OWN).value
-        if source == "published":
-            words = OF_STUDY
     return f"relative: {words}" if system.nearest else words
 
 
 def _types(name: str) -> str:
     """Return the engine's types in a method or chain."""
     return engine_types([Method(part) for part in name.split("+")])
-
-
-def _chain(name: str) -> frozenset[Method]:
-    return frozenset(map(Method, name.split("+")))

@@ -1,9 +1,9 @@
 """How comparisons decide a claim, and what each verdict means.
 
-A claim consists of comparisons (this cell gains more than that one, that rate is below 4 %). It
+A claim consists of comparisons (this cell gains more than that one, that rate is below 4 %), and
 says that all of them hold, or most, or some. A comparison holds surely if its whole interval is on
-the claimed side, fails surely if its whole interval is on the other side, and is open otherwise.
-Without an interval (a single block) it is open. The verdicts are:
+the claimed side, fails surely if its whole interval is on the other side, and is open otherwise, as
+without an interval (a single block). The verdicts are:
 
 - supported: enough comparisons hold surely;
 - rests on impossible rows: enough hold surely, but too few of them are of cells without a run that
@@ -20,26 +20,24 @@ comparisons depend on each other.
 
 Limits of a verdict:
 
-- Intervals of speedups and rates are Student's t over blocks. They say how far a number moves when
-  the same blocks are measured again on this machine with these prompts. They say nothing about
-  other prompts, models or machines. With three blocks intervals are wide, and many verdicts are
-  inconclusive.
+- Intervals of speedups and rates are Student's t over blocks: about the same blocks measured again
+  on this machine with these prompts, and about no other prompts, models or machines.
 - Two cells count as different if their intervals do not overlap. That is stricter than an interval
   of their difference, and stricter still where both share their baselines.
 - The interval of a cell that is not paired leaves out the spread of its baseline. Between cells of
   one target that baseline cancels; against a bound or another target the interval is too narrow.
 - Counts of tokens have no interval: greedy runs repeat them exactly.
-- A contradiction takes the rows as they are: impossible rows can contradict what was said of them.
-  So every verdict comes with the number of its rows that the audit marked.
+- Impossible rows can contradict what was said of them, so every verdict comes with the number of
+  its rows that the audit marked.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import isnan, nan
-from typing import Any, Self
+from math import isnan
+from typing import Any, NamedTuple
 
-from specmoe.analysis.intervals import student_quantile
+from specmoe.analysis.intervals import Estimate, student_quantile
 from specmoe.analysis.number_text import fixed, interval
 
 TableRow = Mapping[Any, Any]
@@ -64,8 +62,7 @@ class Share(StrEnum):
     SOME = "some"
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(NamedTuple):
     """The confidence of the intervals, and their degrees of freedom."""
 
     confidence: float
@@ -78,61 +75,17 @@ class Level:
         return student_quantile(self.degrees, each) / one
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A number and its interval; both ends are NaN where it has none."""
-
-    value: float
-    low: float = nan
-    high: float = nan
-
-    @classmethod
-    def exact(cls, value: float) -> Self:
-        """Return a number that is known without error."""
-        return cls(value, value, value)
-
-    def minus(self, other: Self) -> Self:
-        """Return the difference, whose interval reaches as far as those of both together."""
-        return type(self)(self.value - other.value, self.low - other.high, self.high - other.low)
-
-    def times(self, factor: float) -> Self:
-        """Return a multiple."""
-        low, high = sorted((self.low * factor, self.high * factor))
-        return type(self)(self.value * factor, low, high)
-
-    def over(self, other: Self) -> Self:
-        """Return the ratio of two positive numbers, whose interval reaches as far as both."""
-        return type(self)(self.value / other.value, self.low / other.high, self.high / other.low)
-
-    def within(self, low: float, high: float) -> Self:
-        """Return the distance to the nearer end of a range; negative outside of it."""
-        return type(self)(
-            min(self.value - low, high - self.value),
-            min(self.low - low, high - self.high),
-            min(self.high - low, high - self.low),
-        )
-
-    def at_least(self, bound: float) -> Self:
-        """Return the same number, raised to a bound that it cannot be below."""
-        return type(self)(*(max(end, bound) for end in (self.value, self.low, self.high)))
-
-    def widened(self, factor: float) -> Self:
-        """Return the same number with each end so many times as far from it."""
-        low, high = (self.value + factor * (end - self.value) for end in (self.low, self.high))
-        return type(self)(self.value, low, high)
-
-    def words(self, digits: int = 2, *, ratio: bool = True) -> str:
-        """Return the number and, if it has one, its interval; `ratio` as in `interval`."""
-        text = fixed(self.value, digits)
-        if isnan(self.low):
-            return f"{text} (one block, no interval)"
-        if self.low == self.high:
-            return text
-        return f"{text} {interval(self.low, self.high, digits, ratio=ratio)}"
+def number_words(number: Estimate, digits: int = 2, *, ratio: bool = True) -> str:
+    """Return a number and, if it has one, its interval; `ratio` as in `interval`."""
+    text = fixed(number.value, digits)
+    if isnan(number.low):
+        return f"{text} (one block, no interval)"
+    if number.low == number.high:
+        return text
+    return f"{text} {interval(number.low, number.high, digits, ratio=ratio)}"
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """One comparison of a claim: its margin on the claimed side, its words, and its rows."""
 
     margin: Estimate

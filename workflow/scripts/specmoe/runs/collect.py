@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow
 
@@ -38,15 +38,8 @@ from specmoe.measure.common_prefix import common_prefix
 from specmoe.runs.schema import COLUMNS, check_rows
 
 RunRow = dict[str, Any]
-Asked = tuple[str, str, str]
-"""Whose end was asked for: a suite, a target and a prompt."""
-
-
-class End(NamedTuple):
-    """What the target alone generates until it ends its text."""
-
-    tokens: list[int]
-    stopped_by: Stop
+Ends = dict[tuple[str, str, str], list[int]]
+"""By suite, target and prompt, what the target alone writes until it ends its text."""
 
 
 def rows_of_record(record: Mapping[str, Any], campaign: str) -> list[RunRow]:
@@ -83,7 +76,7 @@ def collect_records(
     record without proper rows, MeasurementError for runs that are in several records.
     """
     by_record: dict[Path, list[RunRow]] = {}
-    ends: dict[Asked, End] = {}
+    ends: Ends = {}
     for record in records:
         with named_if_damaged(record):
             read = read_record(record)
@@ -154,17 +147,20 @@ def link_baselines(rows: Iterable[RunRow]) -> None:
                 row["common_prefix"] = common_prefix(row["tokens"], baseline["tokens"])
 
 
-def _ends_of_record(record: Mapping[str, Any]) -> dict[Asked, End]:
-    """Return where a block's target alone ended its texts, if it was asked."""
+def _ends_of_record(record: Mapping[str, Any]) -> Ends:
+    """Return what a block's target alone wrote until its end, if it was asked."""
     block = record["block"]
     target = _verifying(block)["target"]
     return {
-        (block["suite"], target, prompt): End(list(end["tokens"]), Stop(end["stopped_by"]))
+        # The last token may be the one that ends the text.
+        (block["suite"], target, prompt): end["tokens"][
+            : -1 if Stop(end["stopped_by"]) == Stop.EOS else None
+        ]
         for prompt, end in record.get("ends", {}).items()
     }
 
 
-def mark_past_end(rows: Iterable[RunRow], ends: Mapping[Asked, End]) -> None:
+def mark_past_end(rows: Iterable[RunRow], ends: Ends) -> None:
     """Give the rows that were made to go on past the target's end the tokens that are past it.
 
     Until its end a run must have generated what the target alone did. The others stay null, as
@@ -173,10 +169,9 @@ def mark_past_end(rows: Iterable[RunRow], ends: Mapping[Asked, End]) -> None:
     for row in rows:
         if row["stop"] == Stop.EOS:
             row["past_end"] = 0
-        end = ends.get((row["suite"], row["target"], row["prompt"]))
-        if end is None or row["stop"] != Stop.LENGTH or row["tokens"] is None:
+        text = ends.get((row["suite"], row["target"], row["prompt"]))
+        if text is None or row["stop"] != Stop.LENGTH or row["tokens"] is None:
             continue
-        text = end.tokens[:-1] if end.stopped_by == Stop.EOS else end.tokens
         if row["tokens"][: len(text)] == text:
             row["past_end"] = len(row["tokens"]) - len(text)
 
@@ -260,13 +255,10 @@ def _read_from_server(
 
 def _of_server(metrics: Mapping[str, float], longest: int) -> RunRow:
     """Return what a server's counters say of the only request that it served."""
-    return {
-        "rounds": _count(metrics, ROUNDS),
-        "drafted": _count(metrics, DRAFTED),
-        "accepted": _count(metrics, ACCEPTED),
-        "accepted_per_position": [
-            _count(metrics, ACCEPTED_AT.format(position=position)) for position in range(longest)
-        ],
+    names = {"rounds": ROUNDS, "drafted": DRAFTED, "accepted": ACCEPTED}
+    positions = [ACCEPTED_AT.format(position=position) for position in range(longest)]
+    return {key: _count(metrics, name) for key, name in names.items()} | {
+        "accepted_per_position": [_count(metrics, name) for name in positions]
     }
 
 

@@ -88,18 +88,10 @@ def describe(folder: Path, project: Mapping[str, str]) -> ROCrate:
         if file.name != NAME:
             crate.add_file(file, file.relative_to(folder), properties=_file(file, folder))
     # It has the digest of this description, so its own is not here.
-    crate.add_file(
-        None,
-        manifest.NAME,
-        properties={
-            "name": manifest.NAME,
-            "description": _CONTENTS[manifest.NAME],
-            "encodingFormat": _FORMATS[".json"],
-        },
-    )
+    own = {"description": _CONTENTS[manifest.NAME], "encodingFormat": _FORMATS[".json"]}
+    crate.add_file(None, manifest.NAME, properties={"name": manifest.NAME, **own})
     for entity in (terms, specmoe, *engines, *machines, *models, measuring):
-        properties = {key: value for key, value in entity.items() if key != "@id"}
-        crate.add(ContextEntity(crate, entity["@id"], properties))
+        crate.add(ContextEntity(crate, entity.pop("@id"), entity))
     return crate
 
 

@@ -15,23 +15,19 @@ def download(source: str, sha256: str, out: Path) -> None:
 
     Raises DownloadError, and writes nothing, if the file cannot be read or is another one.
     """
-    content = _content(source)
-    digest = hashlib.sha256(content).hexdigest()
-    if digest != sha256:
-        raise DownloadError(f"{source}: SHA-256 {digest}, the config says {sha256}; not used")
-    out.write_bytes(content)
-
-
-def _content(source: str) -> bytes:
     try:
-        if not source.startswith(("http://", "https://")):
-            return Path(source).read_bytes()
-        answer = httpx.get(source, follow_redirects=True, timeout=LIMIT_S)
-        answer.raise_for_status()
-        return answer.content
+        if source.startswith(("http://", "https://")):
+            answer = httpx.get(source, follow_redirects=True, timeout=LIMIT_S)
+            content = answer.raise_for_status().content
+        else:
+            content = Path(source).read_bytes()
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DownloadError(
             f"{source}: cannot be read ({reason}); check the network, or set published.file to the"
             " path of a copy"
         ) from error
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != sha256:
+        raise DownloadError(f"{source}: SHA-256 {digest}, the config says {sha256}; not used")
+    out.write_bytes(content)

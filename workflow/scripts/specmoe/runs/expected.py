@@ -104,31 +104,24 @@ def _untimed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
             yield str(row["run"])
 
 
-def _wrong_baselines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def _wrong_baselines(rows: list[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the runs whose baseline is not the run without a draft of their block and prompt."""
-    rows = list(rows)
     by_run = {row["run"]: row for row in rows}
     for row in rows:
-        named = row["baseline"]
-        if not isinstance(named, str):
-            continue
-        baseline = by_run.get(named, {})
-        keys = ("block", "prompt", "pass")
-        same = all(baseline.get(key) == row[key] for key in keys)
-        if not same or baseline.get("draft") != NO_DRAFT:
-            yield str(row["run"])
+        if isinstance(row["baseline"], str):
+            baseline = by_run.get(row["baseline"], {})
+            same = all(baseline.get(key) == row[key] for key in ("block", "prompt", "pass"))
+            if not same or baseline.get("draft") != NO_DRAFT:
+                yield str(row["run"])
 
 
 def _refuse_mixed_weights(rows: Iterable[Mapping[str, Any]], remedy: str) -> None:
     """Refuse models whose rows name several digests; raises MeasurementError."""
     digests: dict[str, dict[str, str]] = {}
     for row in rows:
-        for model, digest in (
-            (row["target_model"], "target_sha256"),
-            (row["draft"], "draft_sha256"),
-        ):
+        for model, digest in (("target_model", "target_sha256"), ("draft", "draft_sha256")):
             if isinstance(row[digest], str):
-                digests.setdefault(model, {}).setdefault(row[digest], row["block"])
+                digests.setdefault(row[model], {}).setdefault(row[digest], row["block"])
     for model, blocks in digests.items():
         if len(blocks) > 1:
             named = ", ".join(f"{digest[:12]} in {block}" for digest, block in blocks.items())

@@ -49,14 +49,18 @@ def _of_parameter(parameter: Parameter) -> RunColumn:
 
 _COUNT = (pa.Check.ge(0),)
 _POSITIVE = (pa.Check.gt(0),)
+_SHARE = (pa.Check.in_range(0, 1),)
+
+
+def _each(names: str, *of: Any) -> dict[str, RunColumn]:
+    return dict.fromkeys(names.split(), RunColumn(*of))
+
 
 COLUMNS: dict[str, RunColumn] = {
     # Identity.
     "campaign": RunColumn(TEXT),
     "protocol": RunColumn(TEXT, checks=(pa.Check.isin(["paired", "published"]),)),
-    "suite": RunColumn(TEXT),
-    "block": RunColumn(TEXT),
-    "run": RunColumn(TEXT),
+    **_each("suite block run", TEXT),
     # What verifies, with the options that its suite gives the engine (`Block.target_setting`).
     "target": RunColumn(TEXT),
     # The engine's types of drafting, in the order in which a chain asks them; what drafts, with the
@@ -72,11 +76,10 @@ COLUMNS: dict[str, RunColumn] = {
     "prompt": RunColumn(TEXT),
     # Tokens of the prompt as the engine read it; words of it in the published study's own rows
     # with a draft.
-    "n_prompt": RunColumn(INTEGER, checks=_POSITIVE),
-    "n_predict": RunColumn(INTEGER, checks=_POSITIVE),
+    **_each("n_prompt n_predict", INTEGER, False, _POSITIVE),
     "temperature": RunColumn(REAL, checks=_COUNT),
     # Share of the drafted tokens that the server was made to accept; the text is then no model's.
-    "imposed_acceptance": RunColumn(REAL, nullable=True, checks=(pa.Check.in_range(0, 1),)),
+    "imposed_acceptance": RunColumn(REAL, nullable=True, checks=_SHARE),
     # Of a profile that was imposed by position: its name, and the chance of each position that it
     # and all before it are accepted, whose mean is `imposed_acceptance`.
     "imposed_profile": RunColumn(TEXT, nullable=True),
@@ -84,8 +87,7 @@ COLUMNS: dict[str, RunColumn] = {
     "seed": RunColumn(INTEGER, nullable=True),
     "repeat": RunColumn(INTEGER, checks=_COUNT),
     # The time through the prompts of the block, and the position within the block.
-    "pass": RunColumn(INTEGER, checks=_COUNT),
-    "order": RunColumn(INTEGER, checks=_COUNT),
+    **_each("pass order", INTEGER, False, _COUNT),
     # Whether the block's processes were all live and took turns, or followed one another.
     "arrangement": RunColumn(TEXT, checks=(pa.Check.isin(["together", "in_turn"]),)),
     # Measured. Under protocol `paired`, `decode_ms` starts after the first token, which the
@@ -94,9 +96,7 @@ COLUMNS: dict[str, RunColumn] = {
     # llama-speculative its "decoded N tokens in T seconds", all N counted; of llama-bench its rate
     # of a generation from an empty context. There `generated` can exceed `n_predict`, as the last
     # round is not cut.
-    "prompt_ms": RunColumn(REAL, nullable=True, checks=_POSITIVE),
-    "decode_ms": RunColumn(REAL, nullable=True, checks=_POSITIVE),
-    "tokens_per_second": RunColumn(REAL, nullable=True, checks=_POSITIVE),
+    **_each("prompt_ms decode_ms tokens_per_second", REAL, True, _POSITIVE),
     # The part of `decode_ms` in which the draft drafted.
     "draft_ms": RunColumn(REAL, nullable=True, checks=_COUNT),
     "generated": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
@@ -108,24 +108,15 @@ COLUMNS: dict[str, RunColumn] = {
     # repeated a verification, and how many of those gave no token (see `trace`); calls of the
     # target's decode (the prompt's included) and how many of those failed. Under protocol `paired`
     # always decodes - calls for the prompt = n_predict - 1 - accepted + replays_rejected.
-    "rounds": RunColumn(INTEGER, nullable=True, checks=_COUNT),
-    "drafted": RunColumn(INTEGER, nullable=True, checks=_COUNT),
-    "accepted": RunColumn(INTEGER, nullable=True, checks=_COUNT),
+    **_each("rounds drafted accepted", INTEGER, True, _COUNT),
     "accepted_per_position": RunColumn(INTEGERS, nullable=True),
     # Rounds that drafted a token at each position and accepted all before it; rounds that accepted,
     # and that drafted, 0, 1, 2, ... tokens.
-    "tried_per_position": RunColumn(INTEGERS, nullable=True),
-    "accepted_lengths": RunColumn(INTEGERS, nullable=True),
-    "drafted_lengths": RunColumn(INTEGERS, nullable=True),
+    **_each("tried_per_position accepted_lengths drafted_lengths", INTEGERS, True),
     # Of a chain, by the types in `method`: rounds in which each drafted, tokens drafted, and tokens
     # accepted (null where replays hide whose they were).
-    "drafts_by_type": RunColumn(INTEGERS, nullable=True),
-    "drafted_by_type": RunColumn(INTEGERS, nullable=True),
-    "accepted_by_type": RunColumn(INTEGERS, nullable=True),
-    "replays": RunColumn(INTEGER, nullable=True, checks=_COUNT),
-    "replays_rejected": RunColumn(INTEGER, nullable=True, checks=_COUNT),
-    "decodes": RunColumn(INTEGER, nullable=True, checks=_COUNT),
-    "decode_failures": RunColumn(INTEGER, nullable=True, checks=_COUNT),
+    **_each("drafts_by_type drafted_by_type accepted_by_type", INTEGERS, True),
+    **_each("replays replays_rejected decodes decode_failures", INTEGER, True, _COUNT),
     # The ids of the generated tokens, and how many of them from the start equal the baseline's.
     "tokens": RunColumn(INTEGERS, nullable=True),
     "baseline": RunColumn(TEXT, nullable=True),
@@ -135,42 +126,32 @@ COLUMNS: dict[str, RunColumn] = {
     # is n_predict, `eos` the target's own end, whose token is the last of `tokens`. Tokens that it
     # was made to generate from where the target alone ends its text on; null where that is not
     # known, and in a run whose tokens leave those of the target before.
-    "workload": RunColumn(TEXT, nullable=True),
-    "category": RunColumn(TEXT, nullable=True),
-    "stop": RunColumn(TEXT, nullable=True, checks=(pa.Check.isin(list(Stop)),)),
-    "stopped_by": RunColumn(TEXT, nullable=True, checks=(pa.Check.isin(list(Stop)),)),
+    **_each("workload category", TEXT, True),
+    **_each("stop stopped_by", TEXT, True, (pa.Check.isin(list(Stop)),)),
     "past_end": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     # The columns above whose values were not recorded but follow from others by arithmetic.
     "recovered": RunColumn(TEXTS),
     # Of the run's side: until the models of its processes were loaded, and all their warm-ups.
-    "start_ms": RunColumn(REAL, nullable=True, checks=_COUNT),
-    "warm_up_ms": RunColumn(REAL, nullable=True, checks=_COUNT),
+    **_each("start_ms warm_up_ms", REAL, True, _COUNT),
     "peak_rss_bytes": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
     "load_average": RunColumn(REAL, nullable=True, checks=_COUNT),
     # How often the run was measured again because the machine was taken away, why the last attempt
     # would have been too, and what was seen of it: see `engine.taken_away.Observation`.
     "measured_again": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     "taken_away": RunColumn(TEXT, nullable=True),
-    "steal_share": RunColumn(REAL, nullable=True, checks=_COUNT),
-    "wait_share": RunColumn(REAL, nullable=True, checks=_COUNT),
-    "others_share": RunColumn(REAL, nullable=True, checks=_COUNT),
+    **_each("steal_share wait_share others_share", REAL, True, _COUNT),
     "involuntary_switches": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     "cpu_share": RunColumn(REAL, nullable=True, checks=_COUNT),
     "gpu_clock_mhz": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     "gpu_throttled": RunColumn(BOOLEAN, nullable=True),
     "thermal_pressure": RunColumn(TEXT, nullable=True),
     # From the first token of the prompt to the last generated one: see `engine.energy`.
-    "energy_j": RunColumn(REAL, nullable=True, checks=_COUNT),
-    "idle_w": RunColumn(REAL, nullable=True, checks=_COUNT),
+    **_each("energy_j idle_w", REAL, True, _COUNT),
     "energy_source": RunColumn(TEXT, nullable=True),
     "started_at": RunColumn(TIME),
     # Provenance.
-    "engine": RunColumn(TEXT),
-    "engine_commit": RunColumn(TEXT),
-    "backend": RunColumn(TEXT),
-    "host": RunColumn(TEXT),
-    "target_sha256": RunColumn(TEXT, nullable=True),
-    "draft_sha256": RunColumn(TEXT, nullable=True),
+    **_each("engine engine_commit backend host", TEXT),
+    **_each("target_sha256 draft_sha256", TEXT, True),
     # Requests at once, and the steady load that the run was a part of (`measure.load`): the time
     # from its first measured request to the last one's end, the tokens of all clients in that time,
     # their rate, and the target's passes in it. All but the first are null in a run without a load,
@@ -181,8 +162,7 @@ COLUMNS: dict[str, RunColumn] = {
     "load_tokens_per_second": RunColumn(REAL, nullable=True, checks=_POSITIVE),
     "load_decodes": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
     # The model of `target`, and all of the engine's options (`Block.options_text`).
-    "target_model": RunColumn(TEXT),
-    "engine_options": RunColumn(TEXT),
+    **_each("target_model engine_options", TEXT),
 }
 
 _ARROW_SCHEMA = pyarrow.schema(
@@ -202,15 +182,9 @@ _CHECKS = pa.DataFrameSchema(
 def write_runs(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
     """Check rows against the schema and write them; raises SchemaError naming the first fault."""
     try:
-        table = check_rows(rows)
+        pq.write_table(check_rows(rows), path)
     except ValueError as error:
         raise SchemaError(f"{path}: {error}") from error
-    write_table(table, path)
-
-
-def write_table(table: pyarrow.Table, path: Path) -> None:
-    """Write the table that `check_rows` returns."""
-    pq.write_table(table, path)
 
 
 def check_rows(rows: Iterable[Mapping[str, Any]]) -> pyarrow.Table:
@@ -259,16 +233,14 @@ def read_runs(path: Path) -> pd.DataFrame:
 
 def _check_columns(schema: pyarrow.Schema) -> None:
     """Raise ValueError for a column that is missing, unknown, or of another type."""
-    for name in COLUMNS:
-        if name not in schema.names:
-            raise ValueError(f"it has no column {name!r}")
-    for field in schema:
-        if field.name not in COLUMNS:
-            raise ValueError(f"its column {field.name!r} is not in the schema")
-        if not field.type.equals(COLUMNS[field.name].type):
-            raise ValueError(
-                f"column {field.name!r} is {field.type}, not {COLUMNS[field.name].type}"
-            )
+    found = dict(zip(schema.names, schema.types, strict=True))
+    if lacking := [name for name in COLUMNS if name not in found]:
+        raise ValueError(f"it has no column {lacking[0]!r}")
+    for name, kind in found.items():
+        if name not in COLUMNS:
+            raise ValueError(f"its column {name!r} is not in the schema")
+        if kind != COLUMNS[name].type:
+            raise ValueError(f"column {name!r} is {kind}, not {COLUMNS[name].type}")
 
 
 def _to_frame(table: pyarrow.Table) -> pd.DataFrame:

@@ -19,7 +19,6 @@ from specmoe.config.base import Positive, Strict
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arrangement, Side
 from specmoe.config.methods import METHODS, NO_METHOD, Method
 from specmoe.errors import SchemaError
-from specmoe.files import sha256_of
 from specmoe.runs.collect import RunRow, link_baselines
 from specmoe.runs.schema import COLUMNS
 
@@ -73,7 +72,7 @@ class Recorded(Strict):
 
     @property
     def suite(self) -> str:
-        """The suite, which is the first letter of the job's name."""
+        """The suite, the first letter of the job's name."""
         return self.job_id[0]
 
     @property
@@ -101,16 +100,8 @@ class Counters(NamedTuple):
     decode_ms: int
 
 
-def rows_of_csv(path: Path, sha256: str) -> list[RunRow]:
-    """Return the rows of the authors' `runs.csv`; see `rows_of`.
-
-    Raises SchemaError when the file's SHA-256 is not `sha256`.
-    """
-    found = sha256_of(path)
-    if found != sha256:
-        raise SchemaError(
-            f"{path} is not the published runs.csv: its SHA-256 is {found}, not {sha256}"
-        )
+def rows_of_csv(path: Path) -> list[RunRow]:
+    """Return the rows of the authors' `runs.csv`; see `rows_of`."""
     with path.open(encoding="utf-8", newline="") as file:
         return rows_of(csv.DictReader(file))
 
@@ -133,19 +124,17 @@ def rows_of(lines: Iterable[Mapping[str, Any]]) -> list[RunRow]:
     whose numbers do not fit exactly one set of counters.
     """
     recorded = [_recorded(line) for line in lines]
-    orders = _orders(recorded)
+    blocks = defaultdict(list)
+    for record in sorted(recorded, key=lambda record: record.timestamp):
+        blocks[record.block].append(record.job_id)
+    orders = {job: order for jobs in blocks.values() for order, job in enumerate(jobs)}
     rows = [_row(record, orders[record.job_id]) for record in recorded]
     link_baselines(rows)
     return rows
 
 
 def recover(
-    *,
-    rate: float,
-    ms_per_token: float,
-    acceptance_rate: float,
-    gamma: int,
-    n_predict: int,
+    *, rate: float, ms_per_token: float, acceptance_rate: float, gamma: int, n_predict: int
 ) -> list[Counters]:
     """Return all counters that a run of llama-speculative can have had: one, but for chance.
 
@@ -163,14 +152,16 @@ def recover(
     found = []
     for generated in range(n_predict + 1, n_predict + gamma + 2):
         decode_ms = round(ms_per_token * generated)
-        # A = acceptance_rate · γ · V with V = N - 1 - A.
+        # A = acceptance_rate · γ · V with V = N - 1 - A. The rate is of the time before rounding.
         share = acceptance_rate * gamma
         accepted = round(share * (generated - 1) / (1 + share))
         rounds = generated - 1 - accepted
+        slowest = generated / (decode_ms + 0.5) * 1000 - HALF_RATE
+        fastest = generated / (decode_ms - 0.5) * 1000 + HALF_RATE
         if (
             rounds > 0
             and math.isclose(ms_per_token * generated, decode_ms, rel_tol=1e-12)
-            and _rate_fits(rate, generated, decode_ms)
+            and slowest <= rate <= fastest
             and abs(accepted / (gamma * rounds) - acceptance_rate) <= HALF_ACCEPTANCE
         ):
             found.append(Counters(generated, rounds, accepted, decode_ms))
@@ -179,14 +170,15 @@ def recover(
 
 def host_of_study(given: Mapping[str, str | float]) -> dict[str, Any]:
     """Return `host.json` of the study's machine, from what the configuration states of it."""
-    gib, gb = 2**30, 10**9
     memory, bandwidth = given.get("memory_gb"), given.get("memory_bandwidth_gb_s")
     return {
         "id": PUBLISHED,
         "chip": given.get("chip"),
         "gpu": given.get("gpu"),
-        "memory_bytes": None if memory is None else round(float(memory) * gib),
-        "memory_bandwidth_bytes_per_second": None if bandwidth is None else float(bandwidth) * gb,
+        "memory_bytes": None if memory is None else round(float(memory) * 2**30),
+        "memory_bandwidth_bytes_per_second": None
+        if bandwidth is None
+        else float(bandwidth) * 10**9,
         "memory_bandwidth_source": None if bandwidth is None else "config",
         "given": ", ".join(sorted(given)),
     }
@@ -202,14 +194,6 @@ def _recorded(line: Mapping[str, Any]) -> Recorded:
         raise SchemaError(
             f"published runs: job {line.get('job_id')!r}: {place}: {message}"
         ) from error
-
-
-def _orders(recorded: Iterable[Recorded]) -> dict[str, int]:
-    """Return each job's position in its block, by time."""
-    blocks = defaultdict(list)
-    for record in sorted(recorded, key=lambda record: record.timestamp):
-        blocks[record.block].append(record.job_id)
-    return {job: order for jobs in blocks.values() for order, job in enumerate(jobs)}
 
 
 def _row(record: Recorded, order: int) -> RunRow:
@@ -285,10 +269,3 @@ def _with_draft(record: Recorded) -> RunRow:
         "accepted": counters.accepted,
         "recovered": ["generated", "decode_ms", "rounds", "drafted", "accepted"],
     }
-
-
-def _rate_fits(rate: float, generated: int, decode_ms: int) -> bool:
-    """Return whether the rate, computed before the time was rounded, fits this time."""
-    slowest = generated / (decode_ms + 0.5) * 1000 - HALF_RATE
-    fastest = generated / (decode_ms - 0.5) * 1000 + HALF_RATE
-    return slowest <= rate <= fastest

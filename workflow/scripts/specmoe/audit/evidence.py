@@ -1,0 +1,187 @@
+"""The form of a check, and what it checks a run against: baseline, repeats, times, sizes."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from specmoe.audit.finding import Finding, Level, Run
+from specmoe.audit.repetition import most_of_one
+from specmoe.audit.ties import Gap
+from specmoe.config.audit import AuditSettings
+from specmoe.config.block import NO_DRAFT, WAY
+from specmoe.config.option_words import without_concurrency
+from specmoe.models.sizes import Size
+from specmoe.runs.disturbed import undisturbed
+
+
+@dataclass(frozen=True)
+class Bandwidth:
+    """How fast a machine's memory can be read, in bytes a second."""
+
+    bytes_per_second: float
+    stated: bool  # by the maker or the config, as a peak that nothing exceeds; else probed
+
+    @classmethod
+    def of(cls, machine: Mapping[str, Any]) -> "Bandwidth | None":
+        """Return that of a description of a machine; None if it is not known."""
+        rate = machine["memory_bandwidth_bytes_per_second"]
+        probed = str(machine["memory_bandwidth_source"]).startswith("probe")
+        return None if rate is None else cls(float(rate), stated=not probed)
+
+    def most(self, settings: AuditSettings) -> float:
+        """Return the highest rate that a true run can reach."""
+        tolerance = 0.0 if self.stated else settings.bandwidth_tolerance
+        return self.bytes_per_second * (1 + tolerance)
+
+
+class Answers(NamedTuple):
+    """How many prompts a target answered with the same settings, and by which texts.
+
+    `commonest` is the least share of a text that its commonest token has.
+    """
+
+    prompts: int
+    texts: int
+    commonest: float
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the runs of a campaign are checked against."""
+
+    runs: Mapping[str, Run]
+    repeats: Mapping[tuple[Any, ...], list[Run]]  # those with tokens, in order
+    answers: Mapping[tuple[Any, ...], Answers]
+    loads: Mapping[str, int]  # tokens of the measured runs of each load
+    divergences: Mapping[str, Gap]
+    times: Mapping[tuple[str, str, str], Mapping[str, float]]
+    sizes: Mapping[str, Size]
+    bandwidth: Bandwidth | None
+    of_machines: Mapping[str, Bandwidth | None]
+    settings: AuditSettings
+
+    def bandwidth_of(self, run: Run) -> Bandwidth | None:
+        """Return how fast the memory of a run's machine can be read."""
+        return self.of_machines.get(run.host, self.bandwidth)
+
+    def times_of(self, run: Run) -> Mapping[str, float]:
+        """Return the milliseconds a token of each model that was timed as the run was."""
+        return self.times.get(run.timed_with, {})
+
+    def baseline(self, run: Run) -> Run | None:
+        """Return a run's baseline, None without one."""
+        return None if run.baseline is None else self.runs.get(run.baseline)
+
+    def repeats_of(self, run: Run) -> list[Run]:
+        """Return the repeats of a run whose tokens are known, itself among them."""
+        return self.repeats.get(_repeated(run), [])
+
+    def answers_of(self, run: Run) -> Answers | None:
+        """Return what the target answered to all prompts with a run's settings."""
+        return self.answers.get(_asked(run))
+
+
+class Check(NamedTuple):
+    """A check: its name, its level, what a run that fails it does, the columns it uses.
+
+    A check of `level` implausible says what no true run should do, the others what none can. One
+    `of_time` fails where a run took less time than it needs.
+    """
+
+    words: str
+    level: Level
+    meaning: str
+    columns: frozenset[str]
+    of_time: bool
+    find: Callable[[Run, Evidence], Finding]
+
+
+def check(
+    words: str, level: Level, meaning: str, columns: str, *, of_time: bool = False
+) -> Callable[[Callable[[Run, Evidence], Finding]], Check]:
+    """Make a check of a function; `columns` are separated by spaces."""
+    return lambda find: Check(words, level, meaning, frozenset(columns.split()), of_time, find)
+
+
+def gather_evidence(
+    runs: pd.DataFrame,
+    sizes: Mapping[str, Size],
+    bandwidth: Bandwidth | None,
+    settings: AuditSettings,
+    divergences: Mapping[str, Gap] | None = None,
+    of_machines: Mapping[str, Bandwidth | None] | None = None,
+) -> Evidence:
+    """Return what the runs of a campaign are checked against.
+
+    `runs` is `schema.read_runs`'s frame, `sizes` are those of its models, `bandwidth` is that of
+    the machine's memory, or of the machines that `of_machines` lacks, which has it by host.
+    `divergences` holds, by run, the target's gap at the token where the run left its baseline.
+    """
+    listed = [Run.of(row) for row in runs.to_dict("records")]
+    repeats = defaultdict(list)
+    for run in sorted(listed, key=lambda run: run.repeat):
+        if run.tokens is not None:
+            repeats[_repeated(run)].append(run)
+    loads: Counter[str] = Counter()
+    for run in listed:
+        if run.load is not None:
+            loads[run.load] += run.generated or 0
+    return Evidence(
+        {run.run: run for run in listed},
+        repeats,
+        _answers(listed),
+        loads,
+        divergences or {},
+        single_token_ms(runs),
+        sizes,
+        bandwidth,
+        of_machines or {},
+        settings,
+    )
+
+
+def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, str, str], dict[str, float]]:
+    """Return each model's time for a token in its fastest run alone, by `Run.timed_with`.
+
+    A mean would be no bound: other work on the machine slows runs, so a run can be faster than the
+    mean. Runs among several at once share their passes and time none; those of a load of a single
+    client count for their target like any other. Runs that the machine disturbed count for nothing.
+    """
+    plain = undisturbed(runs[(runs["draft"] == NO_DRAFT) & (runs["concurrency"] == 1)])
+    plain = plain.assign(target=plain["target"].map(without_concurrency))
+    found: dict[tuple[str, str, str], dict[str, float]] = {}
+    for (host, protocol, engine), members in plain.groupby(["host", *WAY]):
+        times = (1000 / members["tokens_per_second"]).groupby(members["target"]).min().dropna()
+        own = {str(model): float(ms) for model, ms in times.items()}
+        found[str(host), str(protocol), str(engine)] = own
+    return found
+
+
+def _repeated(run: Run) -> tuple[Any, ...]:
+    asked = run.imposed_acceptance, run.temperature, run.seed
+    remembers = bool(run.prompts_before)
+    # Machines round differently, so a repeat on another one may write other tokens.
+    return run.host, run.suite, run.target, run.draft, run.gamma, run.prompt, remembers, *asked
+
+
+def _asked(run: Run) -> tuple[Any, ...]:
+    return run.way, run.target, run.draft, run.gamma, run.n_predict, run.temperature
+
+
+def _answers(runs: list[Run]) -> dict[tuple[Any, ...], Answers]:
+    prompts, texts = defaultdict(set), defaultdict(set)
+    for run in runs:
+        if run.tokens and run.imposed_acceptance is None:
+            prompts[_asked(run)].add(run.prompt)
+            texts[_asked(run)].add(run.tokens)
+    return {
+        asked: Answers(
+            len(prompts[asked]),
+            len(its),
+            min(most_of_one(text) / len(text) for text in its),
+        )
+        for asked, its in texts.items()
+    }

@@ -1,0 +1,255 @@
+"""The checks of what a run wrote: failed decodes, other runs' tokens, collapse, and controls."""
+
+from collections import Counter
+from collections.abc import Iterator
+from math import ceil
+
+from specmoe.audit.evidence import Evidence, check
+from specmoe.audit.finding import (
+    Finding,
+    Level,
+    Run,
+    at_least,
+    at_most,
+    combined,
+    equal,
+    not_applicable,
+)
+from specmoe.audit.repetition import longest_loop, looping, most_of_one
+from specmoe.audit.ties import Gap
+from specmoe.config.audit import AuditSettings
+from specmoe.measure.common_prefix import common_prefix
+from specmoe.words import counted
+
+# Fewer tokens may be the same by chance, or by the habit of a trained model.
+SHORTEST_TEXT = 16
+_IMPOSED = "its acceptance was imposed, so its text is not the target's"
+
+
+@check(
+    "failed decodes",
+    Level.IMPOSSIBLE,
+    "Count as a measurement although the engine reported decodes that failed.",
+    "decode_failures",
+)
+def check_failed_decodes(run: Run, _: Evidence) -> Finding:
+    """Check that the engine reported no decode as failed."""
+    if run.decode_failures is None:
+        return not_applicable("failed decodes were not counted")
+    return at_most(run.decode_failures, 0, f"{counted(run.decode_failures, 'decode')} failed")
+
+
+@check(
+    "losslessness",
+    Level.IMPOSSIBLE,
+    "Leave the text that the target writes alone, where the target's own probabilities are not a"
+    " near tie.",
+    "tokens",
+)
+def check_losslessness(run: Run, given: Evidence) -> Finding:
+    """Check that greedy speculation gives the baseline's tokens, near ties excepted."""
+    baseline, divergence = given.baseline(run), given.divergences.get(run.run)
+    if not run.speculative or run.temperature > 0:
+        return not_applicable("only greedy runs with a draft must equal their baseline")
+    if run.imposed_acceptance is not None:
+        return not_applicable(_IMPOSED)
+    if baseline is None or run.tokens is None or baseline.tokens is None:
+        return not_applicable("tokens of the run or of its baseline are not known")
+    if run.tokens == baseline.tokens:
+        return Finding(f"all {len(run.tokens)} tokens are the baseline's", ratio=0.0)
+    prefix = common_prefix(run.tokens, baseline.tokens)
+    leaves = f"leaves {baseline.run} after {prefix} of {len(baseline.tokens)} tokens"
+    if divergence is None:
+        return not_applicable(f"{leaves}; the baseline's probabilities there are not known")
+    if divergence.position != prefix:
+        known = divergence.position
+        return not_applicable(f"{leaves}; the baseline's probabilities are known for {known} only")
+    # Requests at once read a baseline's text in batches too, so its token may be the one behind.
+    gap = abs(divergence.gap_nats)
+    allowed = _widest_tie(run, divergence, given.settings)
+    cause = _cause(run, divergence, allowed)
+    side = "below" if divergence.gap_nats >= 0 else "above"
+    return at_most(gap, allowed, f"{leaves}, for one {gap:.3g} nats {side} the baseline's: {cause}")
+
+
+def _widest_tie(run: Run, divergence: Gap, settings: AuditSettings) -> float:
+    """Return how wide a gap rounding may have closed, in nats.
+
+    Rows of other requests move gaps in ways that reading one text in batches does not show: a dense
+    target in Q8_0, whose batches of one text move none at all, left its baseline at 0.006 nats with
+    four requests at once. So the cap alone holds there.
+    """
+    if run.concurrency > 1:
+        return settings.tie_cap_nats
+    return settings.widest_tie(divergence.moved_nats)
+
+
+def _cause(run: Run, divergence: Gap, allowed: float) -> str:
+    seen = f"batches were seen to move gaps of {run.target} by {divergence.moved_nats:.3g}"
+    if run.concurrency > 1:
+        word = "a" if abs(divergence.gap_nats) <= allowed else "no"
+        return f"{word} tie, as beside other requests a tie has {allowed:.3g} at most"
+    if abs(divergence.gap_nats) > allowed:
+        return f"no tie, as {seen} at most and a tie has {allowed:.3g} at most"
+    if divergence.closed_by is not None:
+        return f"a tie, as without a draft batches of {divergence.closed_by} close that gap"
+    return f"a tie, as {seen}"
+
+
+@check(
+    "batch noise",
+    Level.IMPLAUSIBLE,
+    "Come from an engine whose probabilities move with the size of a batch by more than rounding"
+    " explains.",
+    "tokens",
+)
+def check_batch_noise(run: Run, given: Evidence) -> Finding:
+    """Check that the size of a batch alone moves the target's gaps no more than rounding does."""
+    divergence = given.divergences.get(run.run)
+    if divergence is None:
+        return not_applicable("the target was not asked for its probabilities in batches")
+    moved = divergence.moved_nats
+    why = f"without a draft, batches alone move gaps of this target by {moved:.3g} nats"
+    return at_most(moved, given.settings.tie_cap_nats, why)
+
+
+@check(
+    "determinism",
+    Level.IMPOSSIBLE,
+    "Write other tokens than its repeats, although nothing is left to chance.",
+    "tokens",
+)
+def check_determinism(run: Run, given: Evidence) -> Finding:
+    """Check that a run has the tokens that most repeats of it have; among equals, the earliest."""
+    repeats = given.repeats_of(run)
+    if run.tokens is None:
+        return not_applicable("tokens are not known")
+    if len(repeats) < 2:
+        return not_applicable("there is one repeat")
+    if run.concurrency > 1:
+        return not_applicable("its batches had tokens of other requests, others in every repeat")
+    if run.prompts_before:
+        return not_applicable("it had seen other prompts, in another order in every repeat")
+    # Among equally common texts, `most_common` returns the first one seen.
+    [(tokens, _)] = Counter(repeat.tokens or () for repeat in repeats).most_common(1)
+    reference = next(repeat for repeat in repeats if repeat.tokens == tokens)
+    length = max(len(run.tokens), len(tokens))
+    if run.tokens == tokens:
+        return equal(length, length, f"{counted(length, 'token')} as in repeat {reference.repeat}")
+    prefix = common_prefix(run.tokens, tokens)
+    why = f"leaves repeat {reference.repeat} after {prefix} of {length} tokens"
+    return equal(prefix, length, why)
+
+
+@check(
+    "collapsed output",
+    Level.IMPLAUSIBLE,
+    "Write one token again and again, or the same text, whatever the prompt, as broken weights or"
+    " kernels do; or loop where the target alone does not.",
+    "tokens",
+)
+def check_collapsed_output(run: Run, given: Evidence) -> Finding:
+    """Check that a run's text does not show a fault of weights, kernels or drafting.
+
+    Weights or kernels that make NaN write one token again and again whatever the prompt, or one
+    text for every prompt, and lose nothing to speculation. A run that loops where its baseline does
+    not has a fault of its own. A loop that the baseline writes too, or a target alone, is how the
+    model writes: it is named, and breaks nothing.
+    """
+    answers = given.answers_of(run)
+    if run.imposed_acceptance is not None:
+        return not_applicable(_IMPOSED)
+    if run.tokens is None or answers is None or len(run.tokens) < SHORTEST_TEXT:
+        return not_applicable(f"fewer than {SHORTEST_TEXT} tokens are known")
+    why = f"its commonest token is {most_of_one(run.tokens)} of {len(run.tokens)}"
+    parts = [at_most(answers.commonest, given.settings.commonest_token, why)]
+    if answers.prompts > 1:
+        why = f"{counted(answers.texts, 'different text')} for {answers.prompts} prompts"
+        parts.append(at_least(answers.texts, 2, why))
+    return combined([*parts, *_loops(run, run.tokens, given)])
+
+
+def _loops(run: Run, tokens: tuple[int, ...], given: Evidence) -> Iterator[Finding]:
+    """Check that a run loops no more than its baseline; where neither has a fault, name the loop.
+
+    Yields nothing for a text without a loop.
+    """
+    loop, baseline = longest_loop(tokens), given.baseline(run)
+    if loop is None:
+        return
+    why = (
+        f"{loop.length} of {len(tokens)} tokens, from token {loop.start + 1} on, repeat a"
+        f" sequence of {loop.period}"
+    )
+    if not run.speculative:
+        yield not_applicable(f"{why}: the model writes so by itself")
+    elif baseline is None or baseline.tokens is None:
+        yield not_applicable(f"{why}; whether its baseline loops is not known")
+    else:
+        others = looping(baseline.tokens)
+        excess, allowed = looping(tokens) - others, given.settings.looping_excess
+        cause = f"in {run.baseline}, {others:.0%} of the text loops"
+        own = "" if excess > allowed else ", so the model writes so by itself"
+        yield at_most(excess, allowed, f"{why}; {cause}{own}")
+
+
+@check(
+    "controls",
+    Level.IMPOSSIBLE,
+    "Reject its own tokens when a target drafts for itself, or accept, or gain by, those of an"
+    " unrelated draft.",
+    "drafted accepted",
+)
+def check_controls(run: Run, given: Evidence) -> Finding:
+    """Check runs whose outcome is known beforehand: a draft that knows all, one that knows nothing.
+
+    A target must accept nearly all that it drafted itself and came to judge. Of an unrelated draft
+    it must accept nearly nothing, and the run must be slower than its baseline, unless the machine
+    was disturbed during either.
+    """
+    settings = given.settings
+    same_file = run.target_sha256 is not None and run.target_sha256 == run.draft_sha256
+    itself = run.by_model and (run.draft_model == run.target_model or same_file)
+    unrelated = run.by_model and run.draft_model in settings.unrelated_drafts
+    if run.imposed_acceptance is not None or not (itself or unrelated):
+        return not_applicable("no control")
+    if not run.drafted or run.accepted is None:
+        return not_applicable("drafted or accepted tokens are not known")
+    acceptance = run.accepted / run.drafted
+    of_drafted = f"{run.accepted} of {run.drafted} drafted tokens accepted ({acceptance:.1%})"
+    if itself:
+        share, rejected = settings.self_acceptance, _fewest_rejections(run)
+        why = (
+            f"{of_drafted}, {rejected} at least rejected; the target drafts for itself, so it"
+            f" accepts {share:.0%} at least of what it judges"
+        )
+        judged = run.accepted + rejected
+        return at_least(run.accepted / judged if judged else 1.0, share, why)
+    share = settings.unrelated_acceptance
+    why = f"{of_drafted}; the draft knows nothing of the target, so {share:.0%} at most are due"
+    return combined([at_most(acceptance, share, why), *_slower(run, given.baseline(run))])
+
+
+def _slower(run: Run, baseline: Run | None) -> Iterator[Finding]:
+    if baseline is None or baseline.tokens_per_second is None or run.tokens_per_second is None:
+        return
+    if baseline.disturbed or run.disturbed:
+        return
+    why = f"{run.tokens_per_second:.2f} tok/s, {baseline.tokens_per_second:.2f} without a draft"
+    yield at_most(run.tokens_per_second, baseline.tokens_per_second, why)
+
+
+def _fewest_rejections(run: Run) -> int:
+    """Return the fewest rounds whose draft can have had a token rejected.
+
+    A round ends at its first rejected token, and the target judges none after it. So one near tie
+    early in a long draft leaves many drafted tokens unused, and is one disagreement all the same.
+    """
+    assert run.drafted is not None
+    assert run.accepted is not None
+    fewest = ceil((run.drafted - run.accepted) / max(run.longest, 1))
+    drafted, accepted = run.drafted_lengths, run.accepted_lengths
+    if drafted is None or accepted is None:
+        return fewest
+    whole = sum(map(min, zip(drafted, accepted, strict=False)))
+    return max(fewest, sum(drafted) - whole)
