@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from specmoe.dependencies import _imported, digest_of_modules, files_of
+from specmoe.dependencies import _read, digest_of_modules, files_of
 
 
 def names(root, script):
@@ -42,7 +42,7 @@ def test_what_the_pattern_finds_is_what_python_imports(root):
             elif isinstance(node, ast.Import):
                 assert not any(alias.name.startswith("specmoe") for alias in node.names)
         there = {path.with_suffix(".py") for path in meant}
-        assert set(_imported(file, scripts)) == {path for path in there if path.is_file()}, file
+        assert set(_read(file, scripts)[1]) == {path for path in there if path.is_file()}, file
 
 
 @pytest.mark.parametrize("clone", ["specmoe", "elsewhere"])
@@ -111,7 +111,7 @@ def modules(tmp_path):
 
     def digest():
         files_of.cache_clear()
-        _imported.cache_clear()
+        _read.cache_clear()
         digest_of_modules.cache_clear()
         return digest_of_modules(tmp_path / "go.py", without=(package / "errors.py",))
 

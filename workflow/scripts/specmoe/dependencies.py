@@ -9,11 +9,10 @@ import re
 from functools import cache
 from pathlib import Path
 
-from specmoe.files import sha256_of
-
 PACKAGE = "specmoe"
-# Read by a pattern, as a parser takes a quarter of the time in which snakemake starts.
-_IMPORT = re.compile(rf"^ *from ({PACKAGE}[.\w]*) import (\([^)]*\)|.*)", re.MULTILINE)
+# `from specmoe.a import b` imports a name from module `a`, or module `b` from room `a`. Parsing the
+# modules would take most of the time of a dry run.
+_IMPORT = re.compile(rf"^ *from ({PACKAGE}[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
 
 
 @cache
@@ -35,7 +34,7 @@ def files_of(script: Path) -> tuple[Path, ...]:
         file = pending.pop()
         if file not in found:
             found.add(file)
-            pending += _imported(file, root)
+            pending += _read(file, root)[1]
     return tuple(sorted(found))
 
 
@@ -50,18 +49,17 @@ def digest_of_modules(script: Path, without: tuple[Path, ...]) -> str:
     for file in files_of(script):
         if file not in (script, *without):
             name = file.relative_to(script.parent).as_posix()
-            digest.update(f"{name} {sha256_of(file)}\n".encode())
+            digest.update(f"{name} {_read(file, script.parent)[0]}\n".encode())
     return digest.hexdigest()
 
 
 @cache
-def _imported(file: Path, root: Path) -> tuple[Path, ...]:
-    """Return the files below `root`, the package's parent, that imports of the package mean.
-
-    `from specmoe.a import b` imports a name from module `a`, or module `b` from room `a`.
-    """
-    names = []
-    for module, imported in _IMPORT.findall(file.read_text(encoding="utf-8")):
-        folder = module.replace(".", "/")
-        names += [f"{folder}.py", *(f"{folder}/{name}.py" for name in re.findall(r"\w+", imported))]
-    return tuple(path for name in names if (path := root / name).is_file())
+def _read(file: Path, root: Path) -> tuple[str, tuple[Path, ...]]:
+    """Return a file's digest, and the files of the package in `root` that its imports may mean."""
+    text = file.read_bytes()
+    found = []
+    for module, names in _IMPORT.findall(text.decode()):
+        folder = root / module.replace(".", "/")
+        found += [folder.with_suffix(".py")]
+        found += [folder / f"{name}.py" for name in re.findall(r"\w+", names)]
+    return hashlib.sha256(text).hexdigest(), tuple(filter(Path.is_file, found))
