@@ -18,6 +18,7 @@ import psutil
 import pytest
 import yaml
 
+from specmoe.paper.latex import command_name
 from specmoe.runs.schema import read_runs
 
 from ..conftest import linked, merge
@@ -73,9 +74,11 @@ def test_a_campaign_makes_rows_tables_figures_and_numbers(finished, root):
     assert (speculative["replays"] > 0).any()
     paper = finished / "paper"
     tables = yaml.safe_load((root / "paper/tables.yaml").read_text())["tables"]
-    assert {path.stem for path in (paper / "tables").iterdir()} == set(tables)
-    captions = {path.stem for path in (root / "paper/captions").glob("*.rst")}
-    assert {path.stem for path in (paper / "figures").glob("*.p*")} == captions
+    assert {path.stem for path in (paper / "tables").glob("*.tex")} == set(tables)
+    shown = re.findall(r"\\(Figure\w+)true$", (paper / "figures/switches.tex").read_text(), re.M)
+    for end in ("pdf", "png"):
+        figures = {command_name("figure", path.stem) for path in paper.glob(f"figures/*.{end}")}
+        assert figures == set(shown) != set()
     assert "\\newcommand" in (paper / "macros.tex").read_text()
 
 
