@@ -9,6 +9,7 @@ import pytest
 
 from specmoe.config.block import Block, Side
 from specmoe.config.engine_options import OPTION_NAMES, EngineOptions
+from specmoe.config.extra_args import fault_of_extra_args
 from specmoe.config.methods import Method
 from specmoe.config.option_words import concerns_draft
 from specmoe.engine.flags import speculation_flags
@@ -242,6 +243,10 @@ def test_what_the_engine_refuses_is_one_line_in_its_own_words(do, options, extra
     first, *_ = str(caught.value).splitlines()
     assert first.startswith("llama-server ended while loading (exit code 1): ")
     assert says in first
+
+
+def test_a_word_without_a_meaning_is_not_ours_to_refuse():
+    assert fault_of_extra_args(["--frobnicate"], {}) is None
 
 
 # Divergences.

@@ -1,6 +1,7 @@
 """Counters of energy: recorded trees of files, and stand-ins of NVML and of a Mac's library."""
 
 import shutil
+import subprocess
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -142,39 +143,38 @@ def test_idle_power_is_what_the_counters_rise_by_in_a_second(monkeypatch):
     assert slept == [energy.SETTLE_S, energy.IDLE_S]
 
 
-class Nvml:
-    """NVML's functions: GPUs 0 and 1 count their energy, GPU 2 does not."""
+NVML_SOURCE = """
+#include <string.h>
+typedef void *device;
+static int gpus[3] = {10, 11, 12};
+int nvmlInit_v2(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = 2; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, device *found) {
+    if (index > 2) return 2;
+    *found = &gpus[index];
+    return 0;
+}
+int nvmlDeviceGetHandleByUUID(const char *id, device *found) {
+    if (strcmp(id, "GPU-abc")) return 6;
+    *found = &gpus[1];
+    return 0;
+}
+int nvmlDeviceGetTotalEnergyConsumption(device gpu, unsigned long long *millijoules) {
+    if (gpu == &gpus[2]) return 3;
+    *millijoules = 5000000000000ULL + 1000ULL * *(int *)gpu;
+    return 0;
+}
+"""
 
-    def nvmlInit_v2(self):  # noqa: N802
-        return 0
 
-    def nvmlDeviceGetCount_v2(self, count):  # noqa: N802
-        count._obj.value = 2
-        return 0
-
-    def nvmlDeviceGetHandleByIndex_v2(self, index, device):  # noqa: N802
-        device._obj.value = 10 + index.value
-        return 0
-
-    def nvmlDeviceGetHandleByUUID(self, name, device):  # noqa: N802
-        device._obj.value = 11
-        return 0 if name.value == b"GPU-abc" else 6
-
-    def nvmlDeviceGetTotalEnergyConsumption(self, device, millijoules):  # noqa: N802
-        millijoules._obj.value = 5_000_000_000_000 + 1000 * device.value
-        return 3 if device.value == 12 else 0
-
-
-@pytest.fixture
-def nvml(monkeypatch):
-    """A driver with a library in which NVML's functions are."""
-
-    def load(name):
-        if name == "libnvidia-ml.so.1":
-            return Nvml()
-        raise OSError(name)
-
-    monkeypatch.setattr(energy.ctypes, "CDLL", load)
+@pytest.fixture(scope="module")
+def nvml(tmp_path_factory):
+    """A library with NVML's functions: GPUs 0 and 1 count their energy, GPU 2 does not."""
+    folder = tmp_path_factory.mktemp("nvml")
+    (folder / "nvml.c").write_text(NVML_SOURCE)
+    library = folder / "libnvidia-ml.so.1"
+    subprocess.run(["cc", "-shared", "-fPIC", folder / "nvml.c", "-o", library], check=True)
+    return str(library)
 
 
 @pytest.mark.parametrize(
@@ -186,19 +186,19 @@ def nvml(monkeypatch):
     ],
 )
 def test_the_engines_gpus_are_counted_in_joules(nvml, tmp_path, gpus, counted):
-    found = find_meter(Backend.CUDA, gpus, tmp_path)
+    found = find_meter(Backend.CUDA, gpus, tmp_path, nvml)
     assert found.meter.source == "NVML"
     assert found.meter.read().joules == counted
     assert "without the processors: this machine has no" in found.words
 
 
 def test_processors_count_beside_gpus_where_both_can_be_read(nvml, powercap):
-    found = find_meter(Backend.CUDA, "0", powercap)
+    found = find_meter(Backend.CUDA, "0", powercap, nvml)
     assert found.words == "NVML and RAPL (0, intel-rapl:0, intel-rapl:1)"
 
 
 def test_gpus_that_do_not_count_are_not_replaced_by_processors(nvml, powercap):
-    refused = find_meter(Backend.CUDA, "0,2", powercap)
+    refused = find_meter(Backend.CUDA, "0,2", powercap, nvml)
     assert refused.meter is None
     assert "refuses nvmlDeviceGetTotalEnergyConsumption (code 3)" in refused.words
     absent = find_meter(Backend.CUDA, "", powercap, "libnvidia-ml-of-no-driver.so.1")

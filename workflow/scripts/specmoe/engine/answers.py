@@ -127,10 +127,10 @@ def read_answer(answer: bytes | Mapping[str, Any], kind: TypeAdapter[T]) -> T:
 def refuse_impossible_times(answer: Completion | Event, wall_ms: float) -> None:
     """Raise ValueError if a request took the server longer than it took us to be answered."""
     times = answer["timings"]
-    told = times["prompt_ms"] + times["predicted_ms"]
-    if told > wall_ms + _ROUNDING_MS:
+    both = times["prompt_ms"] + times["predicted_ms"]
+    if both > wall_ms + _ROUNDING_MS:
         raise ValueError(
-            f"prompt_ms + predicted_ms are {told:.1f}, and the whole request took {wall_ms:.1f} ms"
+            f"prompt_ms + predicted_ms are {both:.1f}, and the whole request took {wall_ms:.1f} ms"
         )
 
 

@@ -131,7 +131,7 @@ def _fact(description: Path, key: str) -> Any:
 
 
 def refuse_without_template(card: Path, model: str) -> None:
-    """Raise ModelError for a model whose card says of no chat template.
+    """Raise ModelError for a model without a chat template on its card.
 
     llama-server would write chats in a format of its own choice instead, and say nothing.
     """

@@ -35,9 +35,8 @@ def bytes_together(
     """Return the bytes that a block's processes need while all are live.
 
     `sides` counts all processes, `speculating` those with a draft; each needs `working` beside its
-    weights. `COPYING` backends copy the
-    weights of each process. Elsewhere files are mapped, and processes share them; what the CPU
-    backend repacks is not shared, and is found by measuring (`measure.paired`).
+    weights. `COPYING` backends copy the weights of each process. Elsewhere files are mapped and
+    shared; what the CPU backend repacks is not, and is found by measuring (`measure.paired`).
     """
     if backend in COPYING:
         weights = sides * target_bytes + speculating * draft_bytes

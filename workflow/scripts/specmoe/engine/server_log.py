@@ -26,7 +26,7 @@ _SLOT = re.compile(r"\bid +(\d+) \| task ")
 
 # A line of an error, after its time, or of a command line that is refused.
 _FIRST_ERROR = re.compile(r"^(?:\d[\d.]* E +|(?=error))(.+)$", re.MULTILINE)
-# Why a server speculates otherwise than it was told; it says so in its log alone.
+# Why a server speculates otherwise than asked; only its log says so.
 _REASONS = re.compile(
     r"failed to initialize speculative decoding context: .*"
     r"|speculative decoding not supported by this context"
@@ -62,7 +62,7 @@ class Request:
 
 
 def read_requests(log: str) -> list[Request]:
-    """Return what the log of a server that speculates says of each request, in order."""
+    """Return what a speculating server logged of each request, in order."""
     since_start: dict[str, tuple[Any, ...]] = {}
     requests = [Request()]
     for line in log.splitlines():
@@ -84,7 +84,7 @@ def read_requests(log: str) -> list[Request]:
 
 
 def read_slots(log: str) -> dict[int, list[Request]]:
-    """Return what the log says of each request, by the slot that served it and in its order.
+    """Return what a server logged of each request, by the slot that served it and in its order.
 
     Requests that are served at once have their verifications alone: the counts of types are those
     of the whole server.
@@ -101,7 +101,7 @@ def read_slots(log: str) -> dict[int, list[Request]]:
 
 
 def read_verification(line: str) -> Verification | None:
-    """Return the verification that a line of the log tells of, None if it tells of none."""
+    """Return the verification that a line of the log reports; None if it reports none."""
     found = _LINE.search(line)
     if found is None:
         return None
@@ -119,7 +119,7 @@ def first_error(log: str) -> str | None:
 
 
 def reason_not_to_speculate(log: str) -> str | None:
-    """Return why a server speculates otherwise than it was told, in its words; None if not said."""
+    """Return why a server speculates otherwise than asked, in its words, if it says so."""
     found = _REASONS.search(log)
     return found.group().strip() if found else None
 

@@ -62,7 +62,7 @@ def whole_answer(pieces: Sequence[Piece]) -> dict[str, Any]:
     the prompt, by the server's clock; and `arrived_ms` since the request was sent, by the client's.
     Tokens of one pass share a time; one that has no event came with the next.
 
-    Raises WithheldError if the stream lacks ids, and ValueError if the answer is none.
+    Raises WithheldError if the stream lacks ids, and ValueError if the last event lacks times.
     """
     last = pieces[-1].last
     assert last is not None

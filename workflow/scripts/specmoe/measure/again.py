@@ -42,7 +42,7 @@ def better_in_second(first: Record, second: Record) -> frozenset[Neighbours]:
 
 
 def block_to_measure_again(record: Record) -> Block | None:
-    """Return the block that a second measurement goes through; None if there is none.
+    """Return the block that a second measurement goes through; None if there is nothing to repeat.
 
     It has the prompts of the disturbed runs, with all sides and passes. All prompts are needed
     where a run depends on the others: under a load, with a method that remembers earlier prompts,

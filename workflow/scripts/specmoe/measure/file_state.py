@@ -1,7 +1,7 @@
 """Whether a model's files are still those that its card describes.
 
 Hashing weights takes a minute, so files are hashed only when their state is not the last known one,
-which lies beside the card, in a file that no rule has as its input.
+which is kept beside the card, in a file that no rule has as its input.
 """
 
 from collections.abc import Iterator, Mapping

@@ -103,7 +103,7 @@ class LiveSide:
             raise
 
     def stop(self) -> None:
-        """End the server, and read from its log what it says of each request."""
+        """End the server, and read from its log what became of each request."""
         self.server.stop()
         if self.server.peak_rss_bytes is not None:
             self._peaks.append(self.server.peak_rss_bytes)
@@ -213,7 +213,7 @@ class LiveSide:
         return float(timings["predicted_ms"])
 
     def add_traces(self, runs: Iterable[dict[str, Any]]) -> None:
-        """Add to the side's runs what the logs of its ended servers say of them."""
+        """Add to the side's runs what the logs of its ended servers hold about them."""
         for run in runs:
             if run["side"] == self.side.name and self.side.speculates:
                 logged = self._logged[run["process"]][run.get("slot", 0)][run["request"]]
@@ -262,7 +262,7 @@ def started(block: Block, side: Side, job: Job) -> Iterator[LiveSide]:
 def refuse_other_speculation(
     server: Server, block: Block, side: Side, cause: MeasurementError | None = None
 ) -> None:
-    """Raise MeasurementError if a server's log says that it drafts otherwise than told.
+    """Raise MeasurementError if a server's log says that it drafts otherwise than asked.
 
     It may end then, or continue without speculation or with shorter drafts.
     """

@@ -1,7 +1,7 @@
 """The paired protocol: a llama-server process for each side of a block, on the same prompts.
 
 Speculation flags are the only difference of a run and its baseline. Where memory holds them, all
-servers are live and take turns, so that the two lie seconds apart.
+servers are live and take turns, so that the two are seconds apart.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Who runs when: the order of a block's runs, which is seeded, and what a record says of it."""
+"""Who runs when: the order of a block's runs, seeded, and the start of their records."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -21,7 +21,7 @@ def turns_together(block: Block) -> list[Turn]:
     """Return a block's turns in order where all sides are live.
 
     In each pass the prompts come in random order, and for each prompt the sides take turns in
-    random order, so that a run and its baseline lie seconds apart.
+    random order, so that a run and its baseline are seconds apart.
     """
     return [
         Turn(side, sources, number)
