@@ -10,7 +10,7 @@ import yaml
 
 from specmoe.analysis.build import Analysis, analyse
 from specmoe.analysis.summaries import with_speedups
-from specmoe.audit.evidence import Bandwidth
+from specmoe.audit.evidence import Bandwidth, gather_evidence
 from specmoe.audit.tables import Audit
 from specmoe.config.load import load
 from specmoe.config.schema import Config
@@ -58,5 +58,6 @@ def analysis_of_runs(
     runs: Any, config: Config, cards: Mapping[str, ModelCard], host: Mapping[str, Any]
 ) -> Analysis:
     """Return the analysis of runs, audited without judged divergences."""
-    audit = Audit.of(runs, sizes_of_cards(cards, {}), Bandwidth.of(host), config.audit, {})
+    sizes = sizes_of_cards(cards, {})
+    audit = Audit.of(gather_evidence(runs, sizes, Bandwidth.of(host), config.audit))
     return analyse(runs, with_speedups(runs), config, cards, host, audit, no_pass_times())

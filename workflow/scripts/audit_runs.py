@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.audit.evidence import Bandwidth
+from specmoe.audit.evidence import Bandwidth, gather_evidence
 from specmoe.audit.tables import Audit
 from specmoe.audit.text import describe_audit
 from specmoe.audit.ties import gaps_of
@@ -34,7 +34,6 @@ def main() -> None:
     if args.manifest:
         check_manifest(args.manifest)
     config = read_config(args.config)
-    settings = config.audit
     sizes = sizes_of_cards(load_cards(args.models), seen_experts(read_pass_times(args.pass_times)))
     with named_if_damaged(args.host):
         host = read_record(args.host)
@@ -49,7 +48,8 @@ def main() -> None:
         suites = config.campaign.suites
         remedy = f"{args.runs} is not the whole campaign: get it, or measure it, again"
         refuse_other_runs(runs.to_dict("records"), config, suites, remedy)
-    found = Audit.of(runs, sizes, bandwidth, settings, divergences, of_machines)
+    evidence = gather_evidence(runs, sizes, bandwidth, config.audit, divergences, of_machines)
+    found = Audit.of(evidence)
     found.write(args.out)
     text = describe_audit(found.audit, runs, found.power, left_out_blocks(config))
     (args.out / "audit.txt").write_text(text, encoding="utf-8")

@@ -1,6 +1,5 @@
 """Repeated 4-grams and loops: by hand, planted, and in texts that repeat themselves on purpose."""
 
-import random
 import re
 
 import numpy as np
@@ -25,18 +24,9 @@ LIMIT = AuditSettings().looping_share
 LENGTHS = (64, 128, 256, 512)
 
 
-def planted(length, start, period, noise=0.0, seed=0):
-    """Return tokens that differ up to a start, then a sequence again and again, with noise in it.
-
-    A token of noise stands in the place of one of the loop.
-    """
-    chance = random.Random(seed)
-    text = list(range(1000, 1000 + start))
-    text += [2000 + place % period for place in range(length - start)]
-    return [
-        9000 + place if place >= start and chance.random() < noise else token
-        for place, token in enumerate(text)
-    ]
+def planted(length, start, period):
+    """Return tokens that differ up to a start, then a sequence again and again."""
+    return [*range(1000, 1000 + start), *(2000 + at % period for at in range(length - start))]
 
 
 def words_of(text):
@@ -62,12 +52,6 @@ def test_repetition_by_hand():
     assert repetition([1, 2, 3, 4, 1, 2, 3, 4]) == pytest.approx(1 / 5)
 
 
-@given(st.lists(st.integers(0, 3), max_size=60))
-def test_repetition_is_a_share_and_doubling_a_text_never_lowers_it(tokens):
-    assert 0 <= repetition(tokens) < 1
-    assert repetition(tokens * 2) >= repetition(tokens) or len(tokens) < 4
-
-
 def test_loops_by_hand():
     assert longest_loop([7] * 16) == Loop(0, 16, 1)
     assert longest_loop([7] * 15) is None  # too short
@@ -77,12 +61,9 @@ def test_loops_by_hand():
     assert longest_loop([]) is None
     assert (looping([]), looping([1]), most_of_one([])) == (0, 0, 0)
     assert most_of_one([1, 2, 1, 3]) == 2
-
-
-def test_two_loops_are_one_share_and_the_longest_is_named():
+    # Two loops are one share, and the longest is named.
     text = [*[1] * 20, *range(10, 20), *[3, 4] * 15, *range(20, 40)]
-    assert longest_loop(text) == Loop(30, 30, 2)
-    assert looping(text) == 50 / 80
+    assert (longest_loop(text), looping(text)) == (Loop(30, 30, 2), 50 / 80)
 
 
 @given(st.lists(st.integers(0, 2), max_size=120))
@@ -104,24 +85,11 @@ def test_the_longest_loop_is_a_loop_and_no_token_before_or_after_belongs_to_it(t
 @pytest.mark.parametrize("share", [0, 0.25, 0.5, 0.75])
 def test_a_planted_loop_is_found_wherever_three_turns_of_it_fit(length, share):
     start = round(share * length)
-    for period in range(1, LONGEST_PERIOD + 1):
+    for period in range(1, LONGEST_PERIOD + 2):
         rest = length - start
         loop = longest_loop(planted(length, start, period))
-        fits = rest >= max(16, 3 * period)
+        fits = rest >= max(16, 3 * period) and period <= LONGEST_PERIOD
         assert loop == (Loop(start, rest, period) if fits else None)
-
-
-def test_a_longer_period_is_no_loop():
-    assert looping(planted(512, 0, LONGEST_PERIOD + 1)) == 0
-
-
-@pytest.mark.parametrize(
-    ("period", "noise", "least"),
-    [(1, 0.02, 0.9), (4, 0.02, 0.85), (16, 0.01, 0.6), (32, 0.01, 0.2)],
-)
-def test_noise_in_a_loop_hides_less_of_it_the_shorter_its_period(period, noise, least):
-    found = [looping(planted(512, 0, period, noise, seed)) for seed in range(20)]
-    assert np.mean(found) > least
 
 
 def test_texts_with_refrains_do_not_loop_but_for_the_rules_of_two_tables():
@@ -133,9 +101,3 @@ def test_texts_with_refrains_do_not_loop_but_for_the_rules_of_two_tables():
         "table, results": pytest.approx(16 / 131),  # |------|---|---|---|
     }
     assert np.mean([*found.values()]) < LIMIT / 5
-
-
-def test_texts_with_refrains_do_repeat_their_4_grams():
-    shares = {name: repetition(words_of(text)) for name, text in refrains().items()}
-    assert shares["poem, counting_song"] > 0.5
-    assert max(shares.values()) > 0.7

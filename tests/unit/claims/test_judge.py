@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 import yaml
 
-from specmoe.analysis.intervals import student_quantile
+from specmoe.analysis.intervals import Estimate, student_quantile
 from specmoe.claims.judge import PREDICATES, Claim, judge_claims, read_claims
-from specmoe.claims.selection import CONSTRUCTED
-from specmoe.claims.verdicts import Comparison, Estimate, Level, Share, conclude
+from specmoe.claims.predicates import CONSTRUCTED
+from specmoe.claims.verdicts import Comparison, Level, Share, conclude
 from specmoe.errors import ConfigError
 from specmoe.paper.macros import macros
 

@@ -1,6 +1,5 @@
 """The audit of a campaign as tables, and the folder of tables that a step writes."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Self
@@ -9,12 +8,9 @@ import pandas as pd
 
 from specmoe.audit.bounds import required_time
 from specmoe.audit.checks import audit_runs, summarise_audit
-from specmoe.audit.evidence import Bandwidth, gather_evidence
+from specmoe.audit.evidence import Evidence
 from specmoe.audit.power import count_power
-from specmoe.audit.ties import Gap
-from specmoe.config.audit import AuditSettings
 from specmoe.errors import SchemaError
-from specmoe.models.sizes import Size
 
 # Arrow's strings suit long columns; on tables as short as these they take more time.
 pd.set_option("mode.string_storage", "python")
@@ -53,21 +49,8 @@ class Audit(TableFolder):
     required_time: pd.DataFrame
 
     @classmethod
-    def of(
-        cls,
-        runs: pd.DataFrame,
-        sizes: Mapping[str, Size],
-        bandwidth: Bandwidth | None,
-        settings: AuditSettings,
-        divergences: Mapping[str, Gap],
-        of_machines: Mapping[str, Bandwidth | None] | None = None,
-    ) -> Self:
-        """Audit the runs of a campaign; see `gather_evidence` for the parameters."""
-        evidence = gather_evidence(runs, sizes, bandwidth, settings, divergences, of_machines)
+    def of(cls, evidence: Evidence) -> Self:
+        """Audit the runs of a campaign."""
         audit = audit_runs(evidence)
-        return cls(
-            audit,
-            summarise_audit(audit),
-            count_power(evidence),
-            required_time(evidence),
-        )
+        summary, power = summarise_audit(audit), count_power(evidence)
+        return cls(audit, summary, power, required_time(evidence))

@@ -4,7 +4,6 @@
 it. Module `verdicts` explains the verdicts.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -16,31 +15,14 @@ from pydantic import Field, ValidationError, model_validator
 
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.labelled import table
-from specmoe.claims import passes, speedup
+from specmoe.claims import passes, speedup  # noqa: F401 (their predicates enter themselves)
 from specmoe.claims.entries import fault_of, read_entries
-from specmoe.claims.selection import CELL_KEYS, Predicate
+from specmoe.claims.predicates import CELL_KEYS, PREDICATES
 from specmoe.claims.verdicts import ClaimResult, Verdict
 from specmoe.config.base import Strict
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, WAY
 from specmoe.config.methods import METHODS, Method
 from specmoe.errors import ConfigError, nearest
-
-
-def _name(predicate: type[Predicate]) -> str:
-    """Return a predicate's name in the config: `GainFollows` is `gain_follows`."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", predicate.__name__).lower()
-
-
-# All but those that others are made from.
-PREDICATES: dict[str, type[Predicate]] = {
-    _name(kind): kind
-    for module in (speedup, passes)
-    for kind in vars(module).values()
-    if isinstance(kind, type)
-    and issubclass(kind, Predicate)
-    and kind.__module__ == module.__name__
-    and not kind.__subclasses__()
-}
 
 
 class Claim(Strict):
@@ -62,9 +44,9 @@ class Claim(Strict):
         return self
 
     @property
-    def test(self) -> Predicate:
-        """The predicate with its parameters; raises ValidationError for wrong ones."""
-        return PREDICATES[self.predicate].model_validate(self.parameters)
+    def given(self) -> Strict:
+        """The parameters with their types; raises ValidationError for wrong ones."""
+        return PREDICATES[self.predicate].parameters.model_validate(self.parameters)
 
 
 def read_claims(path: Path) -> dict[str, Claim]:
@@ -75,7 +57,7 @@ def read_claims(path: Path) -> dict[str, Claim]:
     claims = read_entries(path, Claim)
     for name, claim in claims.items():
         try:
-            claim.test  # noqa: B018 (it is the check)
+            claim.given  # noqa: B018 (it is the check)
         except ValidationError as error:
             fault = fault_of(error, name, "parameters")
             raise ConfigError(f"{path}: {fault}") from error
@@ -99,9 +81,9 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
     for protocol, engine in _ways(analysis):
         part = _of_way(analysis, protocol, engine)
         for name, claim in claims.items():
-            test = claim.test
+            predicate, given = PREDICATES[claim.predicate], claim.given
             if claim.machine in ("", chip):
-                result = test.judge(part)
+                result = predicate.judge(given, part)
             else:
                 elsewhere = f"its numbers are those of an {claim.machine}"
                 result = ClaimResult(Verdict.NOT_TESTABLE, elsewhere)
@@ -116,7 +98,7 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
                     "why": result.why,
                     "comparisons": result.comparisons,
                     **_support(result, part),
-                    "unpaired": test.leans_on_baselines
+                    "unpaired": predicate.leans_on_baselines(given)
                     and not all(row.get("paired", True) for row in result.rows),
                 }
             )

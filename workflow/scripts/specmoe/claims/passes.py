@@ -1,24 +1,33 @@
 """Claims about what a pass over the target costs and reads, and about the audit of tokens."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import chain, product
 from math import inf
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.intervals import Estimate
 from specmoe.analysis.labelled import ordered_baselines, table
 from specmoe.analysis.labelled_costs import predicted_cells, timed_passes
 from specmoe.audit.checks import ALL
-from specmoe.claims.selection import (
-    Between,
-    OfModels,
-    OfWholeCells,
+from specmoe.claims.predicates import (
+    Bounds,
+    Cells,
+    Comparisons,
+    Missing,
+    Models,
     Predicate,
+    among,
+)
+from specmoe.claims.verdicts import (
+    ClaimResult,
+    Comparison,
+    TableRow,
+    Verdict,
     cell_words,
     estimate,
+    number_words,
 )
-from specmoe.claims.verdicts import ClaimResult, Comparison, TableRow, Verdict, number_words
 from specmoe.config.base import Name, Positive
 from specmoe.config.block import NO_DRAFT
 from specmoe.words import counted, verb
@@ -36,14 +45,8 @@ class Cost(NamedTuple):
     rows: tuple[TableRow, ...]
 
 
-class OfRounds(OfWholeCells):
-    """A claim about the speedups of cells and the tokens a round."""
-
-    needed: ClassVar[str] = "tokens_per_round"
-    leans_on_baselines: ClassVar[bool] = True
-
-
-class GainsWithoutAcceptedTokens(OfRounds):
+@Predicate("tokens_per_round", leans=True)
+def gains_without_accepted_tokens(claim: Cells, at_most: float = 0.0) -> Comparisons:
     """Every cell would gain even if no drafted token had been accepted.
 
     A round and its replay yield L tokens, the target's own included. Without the accepted ones they
@@ -51,100 +54,69 @@ class GainsWithoutAcceptedTokens(OfRounds):
     As a pass takes one step at least, no true row can have S p > L. Where the engine was made to
     accept `at_most` of the drafted tokens or less, the measured speedup decides as it is.
     """
-
-    at_most: float = 0.0
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        one = Estimate.exact(1)
-        imposed = predicted_cells(analysis)
-        imposed = imposed[imposed["imposed_acceptance"].notna()]
-        imposed = imposed[imposed["acceptance_rate"] <= self.at_most]
-        rows: Sequence[TableRow] = self._narrow(imposed, analysis).to_dict("records")
-        for row in rows:
-            found = estimate(row, "speedup")
-            made = f"made to accept {100 * row['acceptance_rate']:.1f} %"
-            words = f"{cell_words(row)}, {made}: {number_words(found)}"
-            yield Comparison(found.minus(one), words, (row,))
-        for row in self.rows(analysis):
-            tokens, passes = row["tokens_per_round"], 1 + row["replays_per_round"]
-            alone = estimate(row, "speedup").times(passes / tokens)
-            words = (
-                f"{cell_words(row)}: {row['speedup']:.2f} with {tokens:.2f} tokens a round; with"
-                f" {passes:.3g} it would be {number_words(alone)}"
-            )
-            yield Comparison(alone.minus(one), words, (row,))
+    one = Estimate.exact(1)
+    imposed = predicted_cells(claim.analysis)
+    imposed = imposed[imposed["imposed_acceptance"].notna()]
+    imposed = imposed[imposed["acceptance_rate"] <= at_most]
+    for row in claim.narrow(imposed).to_dict("records"):
+        found = estimate(row, "speedup")
+        made = f"made to accept {100 * row['acceptance_rate']:.1f} %"
+        words = f"{cell_words(row)}, {made}: {number_words(found)}"
+        yield Comparison(found.minus(one), words, (row,))
+    for cell in claim.rows():
+        tokens, passes = cell["tokens_per_round"], 1 + cell["replays_per_round"]
+        alone = estimate(cell, "speedup").times(passes / tokens)
+        words = (
+            f"{cell_words(cell)}: {cell['speedup']:.2f} with {tokens:.2f} tokens a round; with"
+            f" {passes:.3g} it would be {number_words(alone)}"
+        )
+        yield Comparison(alone.minus(one), words, (cell,))
 
 
-class OfCosts(OfRounds):
-    """A claim about what a verification costs, in passes over a single token.
-
-    Where passes were timed by themselves, their times decide. Elsewhere a round of L tokens at
-    speedup S takes the time of L / S single passes, drafting included. If the claim holds for the
-    round, it holds for the verification alone; if it fails, drafting may be the cause.
-    """
-
-    def _curves(self, analysis: Analysis) -> list[list[Cost]]:
-        """Return the costs by target, and by draft where rounds give them, in order of γ."""
-        passes = self._among(timed_passes(analysis))
-        passes = passes[passes["width"] > 1]
-        if passes.empty:
-            curves = self.groups(analysis, "series", "draft")
-            return [[_cost_of_round(row) for row in curve] for curve in curves]
-        if self.gammas:
-            passes = passes[(passes["width"] - 1).isin(self.gammas)]
-        rows = passes.sort_values("width").groupby("target", sort=False)
-        return [[_cost_of_pass(row) for row in own.to_dict("records")] for _, own in rows]
+@Predicate("tokens_per_round", leans=True)
+def rounds_cost_less_than_their_positions(
+    claim: Cells, passes: Positive | None = None
+) -> Comparisons:
+    """Each verification costs less than a pass for each position of γ + 1, or than `passes`."""
+    for cost in chain.from_iterable(_curves(claim)):
+        most = Estimate.exact(passes or cost.positions)
+        yield Comparison(most.minus(cost.passes), cost.words, cost.rows)
 
 
-class RoundsCostLessThanTheirPositions(OfCosts):
-    """A verification costs less than single passes over its γ + 1 positions, or than `passes`."""
-
-    passes: Positive | None = None
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        for cost in chain.from_iterable(self._curves(analysis)):
-            most = Estimate.exact(self.passes or cost.positions)
-            yield Comparison(most.minus(cost.passes), cost.words, cost.rows)
-
-
-class LongerRoundsCost(OfCosts, Between):
+@Predicate(
+    "tokens_per_round",
+    agree="curves agree",
+    several=" at each of them",
+    leans=True,
+    takes=[Bounds],
+)
+def longer_rounds_cost(claim: Cells) -> Comparisons:
     """At the larger of two γ, a verification costs `low` to `high` times as much."""
-
-    agree: ClassVar[str] = "curves agree"
-    several: ClassVar[str] = " at each of them"
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        for curve in self._curves(analysis):
-            if len(curve) > 1:
-                less, more = curve[0], curve[-1]
-                ratio = more.passes.over(less.passes)
-                times = f"one of {more.positions} {number_words(ratio)} times as much"
-                rows = (*less.rows, *more.rows)
-                yield Comparison(self._inside(ratio), f"{less.words}; {times}", rows)
+    for curve in _curves(claim):
+        if len(curve) > 1:
+            less, more = curve[0], curve[-1]
+            ratio = more.passes.over(less.passes)
+            times = f"one of {more.positions} {number_words(ratio)} times as much"
+            rows = (*less.rows, *more.rows)
+            yield Comparison(claim.inside(ratio), f"{less.words}; {times}", rows)
 
 
-class RoundsAreTokensOverGamma(OfRounds):
-    """A run takes about as many rounds as it has tokens for every γ of them.
+def _curves(claim: Cells) -> list[list[Cost]]:
+    """Return what verifications cost, in passes over a single token, in order of γ.
 
-    `tolerance` is what "about" allows, as a share.
+    Where passes were timed by themselves, their times decide, by target. Elsewhere, by target and
+    draft, a round of L tokens at speedup S takes the time of L / S single passes, drafting
+    included. If a claim holds for the round, it holds for the verification alone; if it fails,
+    drafting may be the cause.
     """
-
-    tolerance: float
-    leans_on_baselines: ClassVar[bool] = False
-    about_acceptance: ClassVar[bool] = True
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        tokens = float(analysis.campaign["n_predict"].iloc[0])
-        for row in self.rows(analysis):
-            rounds = row["rounds_per_run"]
-            claimed = tokens / row["gamma"]
-            words = (
-                f"{cell_words(row)}: {tokens:.0f} tokens take {rounds:.0f} rounds of"
-                f" {row['round_ms']:.1f} ms; the claim says {claimed:.0f}"
-            )
-            allowed = self.tolerance * claimed
-            margin = Estimate.exact(rounds).within(claimed - allowed, claimed + allowed)
-            yield Comparison(margin, words, (row,))
+    passes = among(timed_passes(claim.analysis), claim.given)
+    passes = passes[passes["width"] > 1]
+    if passes.empty:
+        return [[_cost_of_round(row) for row in curve] for curve in claim.groups("series", "draft")]
+    if gammas := claim.given.gammas:
+        passes = passes[(passes["width"] - 1).isin(gammas)]
+    rows = passes.sort_values("width").groupby("target", sort=False)
+    return [[_cost_of_pass(row) for row in own.to_dict("records")] for _, own in rows]
 
 
 def _cost_of_round(row: TableRow) -> Cost:
@@ -160,6 +132,156 @@ def _cost_of_pass(row: TableRow) -> Cost:
     return Cost(row["width"], passes, f"{words} {number_words(passes)} of one token", ())
 
 
+@Predicate("tokens_per_round", leans=False, accepted=True)
+def rounds_are_tokens_over_gamma(claim: Cells, tolerance: float) -> Comparisons:
+    """Each run takes about as many rounds as it has tokens for every γ of them.
+
+    `tolerance` is what "about" allows, as a share.
+    """
+    tokens = float(claim.analysis.campaign["n_predict"].iloc[0])
+    for row in claim.rows():
+        rounds = row["rounds_per_run"]
+        claimed = tokens / row["gamma"]
+        words = (
+            f"{cell_words(row)}: {tokens:.0f} tokens take {rounds:.0f} rounds of"
+            f" {row['round_ms']:.1f} ms; the claim says {claimed:.0f}"
+        )
+        allowed = tolerance * claimed
+        margin = Estimate.exact(rounds).within(claimed - allowed, claimed + allowed)
+        yield Comparison(margin, words, (row,))
+
+
+@Predicate(agree="models agree", takes=[Bounds])
+def tokens_take(claim: Models, tokens: Positive) -> Comparisons:
+    """Without a draft, so many tokens take `low` to `high` milliseconds."""
+    take = f"{counted(tokens, 'token')} {verb(tokens, 'takes', 'take')}"
+    for row in claim.rates():
+        ms = Estimate.exact(1000 * tokens).over(_rate(row))
+        words = f"{row['label']}: {take} {number_words(ms, 1)} ms"
+        yield Comparison(claim.inside(ms), words, (row,))
+
+
+@Predicate(
+    agree="models agree",
+    missing="no rates without a draft of both {models} and {than}",
+    takes=[Bounds],
+)
+def runs_times_as_fast(claim: Models, than: Name) -> Comparisons:
+    """Without a draft, these models run `low` to `high` times as fast as another one."""
+    for row, other in product(claim.rates(), claim.of_targets(than).rates()):
+        ratio = _rate(row).over(_rate(other))
+        rates = f"{_rate_words(row, ' tok/s')}, {_rate_words(other)}"
+        words = f"{rates}; {number_words(ratio)} times as fast"
+        yield Comparison(claim.inside(ratio), words, (row, other))
+
+
+@Predicate(
+    agree="targets agree",
+    missing="no rates without a draft of {models} and of a dense model with more active parameters",
+)
+def slower_than_next_active(claim: Models) -> Comparisons:
+    """Without a draft, these targets are slower than the dense model next above in active size."""
+    dense = _dense_by_active(claim.analysis)
+    for row in _from_memory(claim):
+        larger = (one for one in dense if one["parameters_active"] > row["parameters_active"])
+        if above := next(larger, None):
+            words = f"{_rate_words(row, ' tok/s')}, {_rate_words(above)}"
+            yield Comparison(_rate(above).minus(_rate(row)), words, (row, above))
+
+
+@Predicate(
+    agree="targets agree",
+    missing="no rates without a draft of {models} and of dense models with fewer and with more"
+    " active parameters",
+)
+def falls_short_of_its_active_parameters(
+    claim: Models, low: float, high: float = inf, of: Literal["ratio", "rate"] = "ratio"
+) -> Comparisons:
+    """Without a draft, dense models of as many active parameters would be `low` to `high` as fast.
+
+    With `of: rate` the bounds are those of the dense models' rate itself, in tokens a second. Their
+    time a token is interpolated between those of the dense models next below and above.
+    """
+    dense = [row for row in _dense_by_active(claim.analysis) if not row["in_cache"]]
+    for row in _from_memory(claim):
+        active = row["parameters_active"]
+        below = [one for one in dense if one["parameters_active"] <= active][-1:]
+        above = [one for one in dense if one["parameters_active"] > active][:1]
+        for less, more in zip(below, above, strict=False):
+            reach = more["parameters_active"] - less["parameters_active"]
+            part = (active - less["parameters_active"]) / reach
+            ends = zip(_rate(less), _rate(more), strict=True)
+            expected = Estimate(*(1 / ((1 - part) / one + part / two) for one, two in ends))
+            ratio = expected.over(_rate(row))
+            found = expected if of == "rate" else ratio
+            words = (
+                f"{_rate_words(row, ' tok/s')}; between {less['label']} and {more['label']} its"
+                f" active parameters stand for {number_words(expected, 1)},"
+                f" {number_words(ratio)} times"
+            )
+            yield Comparison(found.within(low, high), words, (row, less, more))
+
+
+_EXACT = "no rates without a draft of {models} on prompts of exact length"
+
+
+@Predicate(agree="targets could read so much", missing=_EXACT)
+def reads_its_file_for_each_token(claim: Models, tolerance: float) -> Comparisons:
+    """Without a draft, every token takes a pass that reads the whole file from memory.
+
+    Rates can refute this but never prove it. If file size times rate exceeds the bandwidth, the
+    claim is false; otherwise it may be true or false. `tolerance` is the share by which a probed
+    bandwidth may be too low.
+    """
+    bandwidth = _bandwidth(claim.analysis)
+    for row in _from_memory(claim):
+        needed = _rate(row).times(row["size_bytes"] / _GIGA)
+        words = (
+            f"{row['label']}: {row['size_bytes'] / _GIGA:.2f} GB a token at"
+            f" {row['tokens_per_second']:.1f} tok/s need {number_words(needed, 0)} GB/s; memory"
+            f" delivers {bandwidth / _GIGA:.0f}"
+        )
+        most = Estimate.exact(bandwidth / _GIGA * (1 + tolerance))
+        yield Comparison(most.minus(needed)._replace(low=-inf), words, (row,))
+
+
+@Predicate(agree="targets agree", missing=_EXACT)
+def bandwidth_is_used(claim: Models, low: float = 0.0, high: float = inf) -> Comparisons:
+    """Without a draft, tokens read between `low` and `high` of the memory bandwidth, as shares.
+
+    A token reads the weights it is multiplied with: the active share of the file, as if all weights
+    had the same number of bits.
+    """
+    bandwidth = _bandwidth(claim.analysis)
+    for row in _from_memory(claim):
+        read = row["size_bytes"] * row["parameters_active"] / row["parameters_total"]
+        share = _rate(row).times(read / bandwidth)
+        words = (
+            f"{row['label']}: {read / _GIGA:.2f} GB a token use {number_words(share, ratio=False)}"
+            f" of {bandwidth / _GIGA:.0f} GB/s"
+        )
+        yield Comparison(share.within(low, high), words, (row,))
+
+
+@Predicate()
+def audit_passes(claim: Models, check: Literal["losslessness", "determinism"]) -> ClaimResult:
+    """No run fails a check of the audit.
+
+    Runs that the check does not apply to count neither way, such as those whose acceptance was
+    imposed. Runs without a draft count where it applies to some of them.
+    """
+    counts = [f"{check}_{word}" for word in ("passed", "failed", "not_applicable")]
+    audit = table(claim.analysis, "audit").reindex(columns=["target", "draft", "gamma", *counts])
+    audit = audit[audit["target"] != ALL]
+    audit = audit[(audit["draft"] != NO_DRAFT) | (audit[counts[:2]].sum(axis=1) > 0)]
+    passed, failed, unknown = (int(audit[count].sum()) for count in counts)
+    if not passed + failed:
+        raise Missing("no runs whose tokens are known")
+    verdict = Verdict.CONTRADICTED if failed else Verdict.SUPPORTED
+    why = f"{passed} runs pass, {failed} fail, it does not apply to {unknown}"
+    return ClaimResult(verdict, why, tuple(audit.to_dict("records")))
+
+
 def _rate(row: TableRow) -> Estimate:
     """Return a baseline's rate, in tokens a second."""
     return estimate(row, "tokens_per_second")
@@ -169,99 +291,13 @@ def _rate_words(row: TableRow, unit: str = "") -> str:
     return f"{row['label']}: {number_words(_rate(row), 1)}{unit}"
 
 
-class TokensTake(Between):
-    """Without a draft, so many tokens take `low` to `high` milliseconds."""
-
-    tokens: Positive
-    agree: ClassVar[str] = "models agree"
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        take = f"{counted(self.tokens, 'token')} {verb(self.tokens, 'takes', 'take')}"
-        for row in self.baselines(analysis):
-            ms = Estimate.exact(1000 * self.tokens).over(_rate(row))
-            words = f"{row['label']}: {take} {number_words(ms, 1)} ms"
-            yield Comparison(self._inside(ms), words, (row,))
-
-
-class RunsTimesAsFast(Between):
-    """Without a draft, these models run `low` to `high` times as fast as another one."""
-
-    than: Name
-    agree: ClassVar[str] = "models agree"
-    missing: ClassVar[str] = "no rates without a draft of both {models} and {than}"
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        others = self.model_copy(update={"family": None, "targets": [self.than]})
-        for row, other in product(self.baselines(analysis), others.baselines(analysis)):
-            ratio = _rate(row).over(_rate(other))
-            rates = f"{_rate_words(row, ' tok/s')}, {_rate_words(other)}"
-            words = f"{rates}; {number_words(ratio)} times as fast"
-            yield Comparison(self._inside(ratio), words, (row, other))
-
-
-class OfMemory(OfModels):
-    """A claim about weights that come from memory: targets that a cache may hold are left out."""
-
-    def baselines(self, analysis: Analysis) -> Sequence[TableRow]:
-        """Return the rates without a draft of those of these models that no cache holds."""
-        return [row for row in super().baselines(analysis) if not row["in_cache"]]
-
-    def _missing(self, analysis: Analysis) -> str:
-        if super().baselines(analysis) and not self.baselines(analysis):
-            return IN_CACHE
-        return super()._missing(analysis)
-
-
-class SlowerThanNextActive(OfMemory):
-    """Without a draft, these targets are slower than the dense model next above in active size."""
-
-    missing: ClassVar[str] = (
-        "no rates without a draft of {models} and of a dense model with more active parameters"
-    )
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        dense = _dense_by_active(analysis)
-        for row in self.baselines(analysis):
-            larger = (one for one in dense if one["parameters_active"] > row["parameters_active"])
-            if above := next(larger, None):
-                words = f"{_rate_words(row, ' tok/s')}, {_rate_words(above)}"
-                yield Comparison(_rate(above).minus(_rate(row)), words, (row, above))
-
-
-class FallsShortOfItsActiveParameters(OfMemory):
-    """Without a draft, dense models of as many active parameters would be `low` to `high` as fast.
-
-    With `of: rate` the bounds are those of the dense models' rate itself, in tokens a second. Their
-    time a token is interpolated between those of the dense models next below and above.
-    """
-
-    low: float
-    high: float = inf
-    of: Literal["ratio", "rate"] = "ratio"
-    missing: ClassVar[str] = (
-        "no rates without a draft of {models} and of dense models with fewer and with more active"
-        " parameters"
-    )
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        dense = [row for row in _dense_by_active(analysis) if not row["in_cache"]]
-        for row in self.baselines(analysis):
-            active = row["parameters_active"]
-            below = [one for one in dense if one["parameters_active"] <= active][-1:]
-            above = [one for one in dense if one["parameters_active"] > active][:1]
-            for less, more in zip(below, above, strict=False):
-                reach = more["parameters_active"] - less["parameters_active"]
-                part = (active - less["parameters_active"]) / reach
-                ends = zip(_rate(less), _rate(more), strict=True)
-                expected = Estimate(*(1 / ((1 - part) / one + part / two) for one, two in ends))
-                ratio = expected.over(_rate(row))
-                found = expected if self.of == "rate" else ratio
-                words = (
-                    f"{_rate_words(row, ' tok/s')}; between {less['label']} and {more['label']} its"
-                    f" active parameters stand for {number_words(expected, 1)},"
-                    f" {number_words(ratio)} times"
-                )
-                yield Comparison(found.within(self.low, self.high), words, (row, less, more))
+def _from_memory(claim: Models) -> Sequence[TableRow]:
+    """Return the rates of those of the models that no cache holds; raises Missing without any."""
+    rates = claim.rates()
+    found = [row for row in rates if not row["in_cache"]]
+    if rates and not found:
+        raise Missing(IN_CACHE)
+    return found
 
 
 def _dense_by_active(analysis: Analysis) -> Sequence[TableRow]:
@@ -270,90 +306,9 @@ def _dense_by_active(analysis: Analysis) -> Sequence[TableRow]:
     return dense.sort_values("parameters_active", kind="stable").to_dict("records")
 
 
-class OfBandwidth(OfMemory):
-    """A claim about rates without a draft and the machine's memory bandwidth."""
-
-    missing: ClassVar[str] = "no rates without a draft of {models} on prompts of exact length"
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        if bandwidth := _bandwidth(analysis):
-            yield from (self._use(row, bandwidth) for row in self.baselines(analysis))
-
-    def _use(self, row: TableRow, bandwidth: float) -> Comparison:
-        raise NotImplementedError
-
-    def _missing(self, analysis: Analysis) -> str:
-        if _bandwidth(analysis) is None:
-            return "the machine's memory bandwidth is not known"
-        return super()._missing(analysis)
-
-
-def _bandwidth(analysis: Analysis) -> float | None:
-    """Return the machine's, in bytes a second, if it is known."""
+def _bandwidth(analysis: Analysis) -> float:
+    """Return the machine's, in bytes a second; raises Missing if it is not known."""
     known = analysis.campaign.iloc[0].get("host_memory_bandwidth_bytes_per_second")
-    return float(known) if known is not None and known > 0 else None
-
-
-class ReadsItsFileForEachToken(OfBandwidth):
-    """Without a draft, every token takes a pass that reads the whole file from memory.
-
-    Rates can refute this but never prove it. If file size times rate exceeds the bandwidth, the
-    claim is false; otherwise it may be true or false. `tolerance` is the share by which a probed
-    bandwidth may be too low.
-    """
-
-    tolerance: float
-    agree: ClassVar[str] = "targets could read so much"
-
-    def _use(self, row: TableRow, bandwidth: float) -> Comparison:
-        needed = _rate(row).times(row["size_bytes"] / _GIGA)
-        words = (
-            f"{row['label']}: {row['size_bytes'] / _GIGA:.2f} GB a token at"
-            f" {row['tokens_per_second']:.1f} tok/s need {number_words(needed, 0)} GB/s; memory"
-            f" delivers {bandwidth / _GIGA:.0f}"
-        )
-        most = Estimate.exact(bandwidth / _GIGA * (1 + self.tolerance))
-        return Comparison(most.minus(needed)._replace(low=-inf), words, (row,))
-
-
-class BandwidthIsUsed(OfBandwidth):
-    """Without a draft, tokens read between `low` and `high` of the memory bandwidth, as shares.
-
-    A token reads the weights it is multiplied with: the active share of the file, as if all weights
-    had the same number of bits.
-    """
-
-    low: float = 0.0
-    high: float = inf
-
-    def _use(self, row: TableRow, bandwidth: float) -> Comparison:
-        read = row["size_bytes"] * row["parameters_active"] / row["parameters_total"]
-        share = _rate(row).times(read / bandwidth)
-        words = (
-            f"{row['label']}: {read / _GIGA:.2f} GB a token use {number_words(share, ratio=False)}"
-            f" of {bandwidth / _GIGA:.0f} GB/s"
-        )
-        return Comparison(share.within(self.low, self.high), words, (row,))
-
-
-class AuditPasses(Predicate):
-    """No run fails a check of the audit.
-
-    Runs that the check does not apply to count neither way, such as those whose acceptance was
-    imposed. Runs without a draft count where it applies to some of them.
-    """
-
-    check: Literal["losslessness", "determinism"]
-
-    def judge(self, analysis: Analysis) -> ClaimResult:
-        """Count the runs that pass and fail."""
-        counts = [f"{self.check}_{word}" for word in ("passed", "failed", "not_applicable")]
-        audit = table(analysis, "audit").reindex(columns=["target", "draft", "gamma", *counts])
-        audit = audit[audit["target"] != ALL]
-        audit = audit[(audit["draft"] != NO_DRAFT) | (audit[counts[:2]].sum(axis=1) > 0)]
-        passed, failed, unknown = (int(audit[count].sum()) for count in counts)
-        if not passed + failed:
-            return ClaimResult(Verdict.NOT_TESTABLE, "no runs whose tokens are known")
-        verdict = Verdict.CONTRADICTED if failed else Verdict.SUPPORTED
-        why = f"{passed} runs pass, {failed} fail, it does not apply to {unknown}"
-        return ClaimResult(verdict, why, tuple(audit.to_dict("records")))
+    if known is None or not known > 0:
+        raise Missing("the machine's memory bandwidth is not known")
+    return float(known)

@@ -3,330 +3,274 @@
 from collections.abc import Iterable, Iterator
 from itertools import combinations, pairwise, product
 from math import inf
-from typing import ClassVar, Literal
+from typing import Literal
 
 from specmoe.analysis.build import Analysis
 from specmoe.analysis.intervals import Estimate
 from specmoe.analysis.labelled import records, table
 from specmoe.analysis.labelled_twins import told_twins
-from specmoe.claims.selection import (
+from specmoe.claims.predicates import (
     ACCEPTANCE,
-    Bounded,
-    OfCells,
-    OfWholeCells,
-    WithinTargets,
+    Bounds,
+    Cells,
+    Comparisons,
+    Missing,
+    OfNumber,
+    OfPrompts,
+    Predicate,
+)
+from specmoe.claims.verdicts import (
+    Comparison,
+    Share,
+    TableRow,
     best_of,
     cell_words,
     estimate,
+    number_words,
     prompt_words,
 )
-from specmoe.claims.verdicts import Comparison, Share, TableRow, number_words
 from specmoe.config.base import Name, Positive
 
 
-class OfNumber(OfCells):
-    """A claim about one number of cells: `speedup`, or `acceptance` in percent."""
-
-    of: Literal["speedup", "acceptance"]
-
-    @property
-    def needed(self) -> str:
-        """The number's column."""
-        return "speedup" if self.of == "speedup" else ACCEPTANCE
+@Predicate(takes=[OfNumber, Bounds, OfPrompts])
+def within(claim: Cells) -> Comparisons:
+    """Every cell has its number within the bounds."""
+    for row in claim.rows():
+        words = f"{cell_words(row)}: {claim.shown(row)}"
+        yield Comparison(claim.inside(claim.number(row)), words, (row,))
 
 
-class Within(OfNumber, Bounded):
-    """The number of every cell is within the bounds."""
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        for row in self.rows(analysis):
-            words = f"{cell_words(row)}: {self.shown(row)}"
-            yield Comparison(self._inside(self.number(row)), words, (row,))
-
-
-class ChangesWithGamma(OfNumber, WithinTargets):
+# Between cells of one target a common baseline cancels, so these do not lean on it.
+@Predicate(agree="steps to a larger γ agree", several=" at two γ", leans=False, takes=[OfNumber])
+def changes_with_gamma(claim: Cells, rises: bool) -> Comparisons:
     """Along every curve of a target and a draft, each step to a larger γ changes it one way."""
-
-    rises: bool
-    agree: ClassVar[str] = "steps to a larger γ agree"
-    several: ClassVar[str] = " at two γ"
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        for curve in self.groups(analysis, "series", "draft"):
-            for before, after in pairwise(curve):
-                yield self.versus(before, after, f"γ = {after['gamma']}", higher=not self.rises)
+    for curve in claim.groups("series", "draft"):
+        for before, after in pairwise(curve):
+            yield claim.versus(before, after, f"γ = {after['gamma']}", higher=not rises)
 
 
-class GainsBeyondGamma(WithinTargets):
+@Predicate(agree="curves agree", besides=" both at γ = {beyond} and beyond", leans=False)
+def gains_beyond_gamma(claim: Cells, beyond: Positive) -> Comparisons:
     """On every curve that extends beyond γ = `beyond`, some larger γ gains more."""
-
-    beyond: Positive
-    agree: ClassVar[str] = "curves agree"
-    besides: ClassVar[str] = " both at γ = {beyond} and beyond"
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        for curve in self.groups(analysis, "series", "draft"):
-            larger = [row for row in curve if row["gamma"] > self.beyond]
-            for row in curve:
-                if row["gamma"] == self.beyond and larger:
-                    yield self.versus(best_of(larger), row)
+    for curve in claim.groups("series", "draft"):
+        larger = [row for row in curve if row["gamma"] > beyond]
+        for row in curve:
+            if row["gamma"] == beyond and larger:
+                yield claim.versus(best_of(larger), row)
 
 
-class SmallestDraftAndLargestGammaAreBest(WithinTargets):
+@Predicate(agree="other cells gain less", several=" and a second one, both at two γ", leans=False)
+def smallest_draft_and_largest_gamma_are_best(claim: Cells) -> Comparisons:
     """No cell of a target gains more than its smallest draft at its largest γ.
 
     Only targets that were measured with several drafts and several γ count.
     """
-
-    agree: ClassVar[str] = "other cells gain less"
-    several: ClassVar[str] = " and a second one, both at two γ"
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        for cells in self.groups(analysis, "series"):
-            if min(len({row[key] for row in cells}) for key in ("draft", "gamma")) > 1:
-                corner = min(cells, key=lambda row: (row["draft_parameters"], -row["gamma"]))
-                yield from (self.versus(corner, row) for row in cells if row is not corner)
+    for rows in claim.groups("series"):
+        if min(len({row[key] for row in rows}) for key in ("draft", "gamma")) > 1:
+            corner = min(rows, key=lambda row: (row["draft_parameters"], -row["gamma"]))
+            yield from (claim.versus(corner, row) for row in rows if row is not corner)
 
 
-class OfDraftPairs(OfWholeCells):
-    """A claim that compares two drafts of a target at the same γ."""
-
-    agree: ClassVar[str] = "pairs of drafts agree"
-    several: ClassVar[str] = " and a second one at the same γ"
-
-    def _pairs(self, analysis: Analysis) -> Iterator[tuple[TableRow, TableRow]]:
-        for cells in self.groups(analysis, "series", "gamma"):
-            yield from _ordered_pairs(cells, "draft_parameters")
-
-
-class SmallerDraftGainsMore(OfDraftPairs, Bounded):
+@Predicate(agree="pairs of drafts agree", several=" and a second one at the same γ", takes=[Bounds])
+def smaller_draft_gains_more(claim: Cells, low: float = 0.0) -> Comparisons:
     """Of two drafts of a target at the same γ, the smaller one gains more, by `low` to `high`."""
-
-    low: float = 0.0
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        for smaller, larger in self._pairs(analysis):
-            lead = self.number(smaller).minus(self.number(larger))
-            more = number_words(lead, 3, ratio=False)
-            words = f"{cell_words(smaller)}: {more} more than with {larger['draft_label']}"
-            yield Comparison(self._inside(lead), words, (smaller, larger))
+    for smaller, larger in _pairs(claim, "draft_parameters", "series", "gamma"):
+        lead = claim.number(smaller).minus(claim.number(larger))
+        more = number_words(lead, 3, ratio=False)
+        words = f"{cell_words(smaller)}: {more} more than with {larger['draft_label']}"
+        yield Comparison(claim.inside(lead), words, (smaller, larger))
 
 
-class LargerDraftIsAcceptedMore(OfDraftPairs):
+@Predicate(
+    ACCEPTANCE,
+    agree="pairs of drafts agree",
+    several=" and a second one at the same γ",
+    share=lambda _: Share.MOST,
+)
+def larger_draft_is_accepted_more(claim: Cells) -> Comparisons:
     """Of two drafts of a target at the same γ, mostly the larger one is accepted more."""
-
-    needed: ClassVar[str] = ACCEPTANCE
-    share: ClassVar[Share] = Share.MOST
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        for smaller, larger in self._pairs(analysis):
-            yield self.versus(smaller, larger, larger["draft_label"], higher=False)
+    for smaller, larger in _pairs(claim, "draft_parameters", "series", "gamma"):
+        yield claim.versus(smaller, larger, larger["draft_label"], higher=False)
 
 
-class GainLiesBetween(OfWholeCells):
+@Predicate(agree="comparisons agree")
+def gain_lies_between(
+    claim: Cells, above: Name, at: Literal["best", "each"], below: Name | None = None
+) -> Comparisons:
     """Targets gain more than target `above` and less than target `below`, if that is given.
 
     `at`: `best` compares the best cells of the targets, `each` all with the same draft and γ.
     """
-
-    above: Name
-    below: Name | None = None
-    at: Literal["best", "each"]
-    agree: ClassVar[str] = "comparisons agree"
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        keys = ["series"] if self.at == "best" else ["series", "draft", "gamma"]
-        own = [best_of(cells) for cells in self.groups(analysis, *keys)]
-        ends = [best_of(cells) for cells in self._ends().groups(analysis, *keys)]
-        if {end["target"] for end in ends} != set(self._named()):
-            return
-        for row, end in product(own, ends):
-            if self.at == "best" or all(row[key] == end[key] for key in ("draft", "gamma")):
-                pair = (row, end) if end["target"] == self.above else (end, row)
-                yield self.versus(*pair)
-
-    def _missing(self, analysis: Analysis) -> str:
-        measured = {row["target"] for row in self._ends().rows(analysis)}
-        lacking = [name for name in self._named() if name not in measured]
-        if lacking:
-            return f"no runs of {' or of '.join(lacking)} with a draft"
-        return super()._missing(analysis)
-
-    def _ends(self) -> OfWholeCells:
-        return self.model_copy(update={"family": None, "targets": self._named()})
-
-    def _named(self) -> list[Name]:
-        return [self.above, self.below] if self.below else [self.above]
+    keys = ["series"] if at == "best" else ["series", "draft", "gamma"]
+    named = [above, below] if below else [above]
+    own = [best_of(rows) for rows in claim.groups(*keys)]
+    ends = [best_of(rows) for rows in claim.of_targets(*named).groups(*keys)]
+    measured = {end["target"] for end in ends}
+    if lacking := [name for name in named if name not in measured]:
+        raise Missing(f"no runs of {' or of '.join(lacking)} with a draft")
+    for row, end in product(own, ends):
+        if at == "best" or all(row[key] == end[key] for key in ("draft", "gamma")):
+            pair = (row, end) if end["target"] == above else (end, row)
+            yield claim.versus(*pair)
 
 
-class GainFollows(OfWholeCells):
+@Predicate(
+    agree="pairs of an MoE and a dense target agree",
+    share=lambda given: Share.EVERY if given.follows else Share.SOME,
+)
+def gain_follows(
+    claim: Cells,
+    column: Literal["parameters_total", "parameters_active", "size_bytes"],
+    follows: bool = True,
+) -> Comparisons:
     """Of an MoE and a dense target, the one with more of something gains more at its best.
 
-    `column`: `parameters_total`, `parameters_active` or `size_bytes`, which is a claim about
-    memory: targets that a cache may hold are left out. With `follows: false` the claim is that some
-    pair does not. A campaign of twins compares these alone: an MoE has more of everything than its
-    dense twin but active parameters, so a gain that follows those is the same.
+    A claim about `size_bytes` is one about memory: targets that a cache may hold are left out. With
+    `follows: false` the claim is that some pair does not. A campaign of twins compares these alone:
+    an MoE has more of everything than its dense twin but active parameters, so a gain that follows
+    those is the same.
     """
-
-    column: Literal["parameters_total", "parameters_active", "size_bytes"]
-    follows: bool = True
-    agree: ClassVar[str] = "pairs of an MoE and a dense target agree"
-
-    @property
-    def share(self) -> Share:
-        """One pair out of order is enough."""
-        return Share.EVERY if self.follows else Share.SOME
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        if not table(analysis, "twins").empty:
-            yield from self._of_twins(analysis)
-            return
-        best = [best_of(cells) for cells in self.groups(analysis, "series")]
-        if self.column == "size_bytes":
-            best = [row for row in best if not row["in_cache"]]
-        for less, more in _ordered_pairs(best, self.column):
-            if less["family"] != more["family"]:
-                yield self.versus(more, less) if self.follows else self.versus(less, more)
-
-    def _of_twins(self, analysis: Analysis) -> Iterator[Comparison]:
-        cached = table(analysis, "models").set_index("model")["in_cache"]
-        where = f"(the experts are equal; backend {analysis.campaign['backend'].iloc[0]})"
-        for row in records(told_twins(analysis)):
-            if self.column == "size_bytes" and cached[row["dense"]]:
-                continue
-            ratio = estimate(row, "ratio")
-            more = ratio.minus(Estimate.exact(1))
-            if not self.follows:
-                nearest = max(more.low, -more.high)
-                more = Estimate(abs(more.value), nearest, max(-more.low, more.high))
-            times = f"{number_words(ratio)} times the speedup of {row['dense_label']}"
-            words = f"{row['target_label']}, {row['setting']}: {times} {where}"
-            # Over all γ, so a γ is no key of its rows.
-            keys = {key: row[key] for key in ("suite", "target", "draft")}
-            yield Comparison(more, words, (keys,))
-
-    def _missing(self, _: Analysis) -> str:
-        cached = ", both larger than a cache" if self.column == "size_bytes" else ""
-        return f"no runs of both an MoE and a dense target with a draft{cached}"
+    of_memory = column == "size_bytes"
+    if not table(claim.analysis, "twins").empty:
+        found = list(_of_twins(claim.analysis, uncached=of_memory, follows=follows))
+    else:
+        best = [best_of(rows) for rows in claim.groups("series")]
+        pairs = _ordered([row for row in best if not (of_memory and row["in_cache"])], column)
+        found = [
+            claim.versus(more, less) if follows else claim.versus(less, more)
+            for less, more in pairs
+            if less["family"] != more["family"]
+        ]
+    if not found:
+        cached = ", both larger than a cache" if of_memory else ""
+        raise Missing(f"no runs of both an MoE and a dense target with a draft{cached}")
+    yield from found
 
 
-class LargerFileGainsMore(OfWholeCells):
+def _of_twins(analysis: Analysis, *, uncached: bool, follows: bool) -> Comparisons:
+    cached = table(analysis, "models").set_index("model")["in_cache"]
+    where = f"(the experts are equal; backend {analysis.campaign['backend'].iloc[0]})"
+    for row in records(told_twins(analysis)):
+        if uncached and cached[row["dense"]]:
+            continue
+        ratio = estimate(row, "ratio")
+        more = ratio.minus(Estimate.exact(1))
+        if not follows:
+            nearest = max(more.low, -more.high)
+            more = Estimate(abs(more.value), nearest, max(-more.low, more.high))
+        times = f"{number_words(ratio)} times the speedup of {row['dense_label']}"
+        words = f"{row['target_label']}, {row['setting']}: {times} {where}"
+        # Over all γ, so a γ is no key of its rows.
+        keys = {key: row[key] for key in ("suite", "target", "draft")}
+        yield Comparison(more, words, (keys,))
+
+
+@Predicate(agree="pairs of files agree", several=" from two files of one network")
+def larger_file_gains_more(claim: Cells) -> Comparisons:
     """Of two files of one network, with the same draft and γ, the larger one gains more."""
-
-    agree: ClassVar[str] = "pairs of files agree"
-    several: ClassVar[str] = " from two files of one network"
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        for cells in self.groups(analysis, "family", "parameters_total", "draft", "gamma"):
-            for small, large in _ordered_pairs(cells, "size_bytes"):
-                yield self.versus(large, small)
+    network = ("family", "parameters_total", "draft", "gamma")
+    for small, large in _pairs(claim, "size_bytes", *network):
+        yield claim.versus(large, small)
 
 
-class LiesAboveTheDenseLine(OfWholeCells):
+@Predicate(
+    agree="points agree",
+    missing="no runs of an MoE and of two dense targets with the same draft and γ",
+)
+def lies_above_the_dense_line(claim: Cells) -> Comparisons:
     """Each MoE gains more than a line through dense targets has at its active parameters.
 
     The line joins the dense targets of fewest and of most active parameters, and goes on beyond.
     """
-
-    agree: ClassVar[str] = "points agree"
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        for cells in self.groups(analysis, "draft", "gamma"):
-            dense = sorted(_of_family(cells, "dense"), key=lambda row: row["parameters_active"])
-            if len({row["parameters_active"] for row in dense}) < 2:
-                continue
-            ends = dense[0], dense[-1]
-            start, end = (row["parameters_active"] for row in ends)
-            for row in _of_family(cells, "moe"):
-                part = (row["parameters_active"] - start) / (end - start)
-                first, last = map(self.number, ends)
-                line = first.times(1 - part).minus(last.times(-part))
-                words = (
-                    f"{cell_words(row)}: {self.shown(row)}; the line through {ends[0]['label']} and"
-                    f" {ends[1]['label']} has {number_words(line)} there"
-                )
-                yield Comparison(self.number(row).minus(line), words, (row, *ends))
-
-    def _missing(self, _: Analysis) -> str:
-        return "no runs of an MoE and of two dense targets with the same draft and γ"
+    for rows in claim.groups("draft", "gamma"):
+        dense = sorted(_of_family(rows, "dense"), key=lambda row: row["parameters_active"])
+        if len({row["parameters_active"] for row in dense}) < 2:
+            continue
+        ends = dense[0], dense[-1]
+        start, end = (row["parameters_active"] for row in ends)
+        for row in _of_family(rows, "moe"):
+            part = (row["parameters_active"] - start) / (end - start)
+            first, last = map(claim.number, ends)
+            line = first.times(1 - part).minus(last.times(-part))
+            words = (
+                f"{cell_words(row)}: {claim.shown(row)}; the line through {ends[0]['label']} and"
+                f" {ends[1]['label']} has {number_words(line)} there"
+            )
+            yield Comparison(claim.number(row).minus(line), words, (row, *ends))
 
 
-class IsAcceptedLessThanDense(OfWholeCells):
+@Predicate(
+    ACCEPTANCE,
+    agree="pairs of an MoE and a dense target agree",
+    several=", an MoE and a dense one,",
+)
+def is_accepted_less_than_dense(claim: Cells) -> Comparisons:
     """Of the same draft at the same γ, each MoE accepts less than each dense target."""
-
-    needed: ClassVar[str] = ACCEPTANCE
-    agree: ClassVar[str] = "pairs of an MoE and a dense target agree"
-    several: ClassVar[str] = ", an MoE and a dense one,"
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        for cells in self.groups(analysis, "draft", "gamma"):
-            for moe, dense in product(_of_family(cells, "moe"), _of_family(cells, "dense")):
-                yield self.versus(moe, dense, dense["label"], higher=False)
+    for rows in claim.groups("draft", "gamma"):
+        for moe, dense in product(_of_family(rows, "moe"), _of_family(rows, "dense")):
+            yield claim.versus(moe, dense, dense["label"], higher=False)
 
 
-class OfPromptLengths(OfCells):
-    """A claim that compares the shortest with the longest prompt of each cell."""
-
-    cells: Literal["lengths"] = "lengths"
-    several: ClassVar[str] = " at two lengths"
-    falls: ClassVar[bool]
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        for prompts in self.groups(analysis, "series", "draft", "gamma"):
-            if len(prompts) > 1:
-                shortest, *_, longest = sorted(prompts, key=lambda row: int(row["n_prompt"]))
-                pair = (shortest, longest) if self.falls else (longest, shortest)
-                yield self.versus(*pair)
+@Predicate(several=" at two lengths")
+def falls_with_length(claim: Cells, cells: Literal["lengths"] = "lengths") -> Comparisons:
+    """At its shortest prompt, each cell has a higher speedup than at its longest."""
+    for shortest, longest in _ends(claim):
+        yield claim.versus(shortest, longest)
 
 
-class FallsWithLength(OfPromptLengths):
-    """The speedup at the shortest prompt is above that at the longest."""
-
-    falls: ClassVar[bool] = True
-
-
-class FallsWithReadingThePrompt(OfPromptLengths):
-    """The speedup falls with the prompt's length because reading the prompt takes its share.
+@Predicate(several=" at two lengths")
+def falls_with_reading_the_prompt(
+    claim: Cells, cells: Literal["lengths"] = "lengths"
+) -> Comparisons:
+    """With the prompt's length the speedup falls, because reading the prompt takes its share.
 
     Decode rates leave that out, so they must not fall: the speedup of decoding at the longest
     prompt is not below that at the shortest.
     """
+    for shortest, longest in _ends(claim):
+        yield claim.versus(longest, shortest)
 
-    falls: ClassVar[bool] = False
 
-
-class VariesAtMost(Bounded):
+@Predicate(besides=", two in a cell", takes=[Bounds, OfPrompts])
+def varies_at_most(claim: Cells, high: float, from_length: int = 0) -> Comparisons:
     """Over the prompts of a cell, the highest speedup is at most `high` above the lowest.
 
     With `from_length`, over those of that many tokens or more (words in the study). The difference
     of extremes grows with the spread and the number of prompts, so it overstates how much the
     prompts alone make.
     """
-
-    high: float
-    from_length: int = 0
-    besides: ClassVar[str] = ", two in a cell"
-
-    def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        for cell in self.groups(analysis, "series", "draft", "gamma"):
-            prompts = [row for row in cell if row.get("n_prompt", inf) >= self.from_length]
-            if len(prompts) > 1:
-                top, bottom = best_of(prompts), min(prompts, key=lambda row: float(row["speedup"]))
-                spread = self.number(top).minus(self.number(bottom))
-                # It cannot be below 0.
-                spread = Estimate(*(max(end, 0) for end in spread))
-                more = number_words(spread, 3, ratio=False)
-                words = f"{cell_words(top)}: {more} more than with {prompt_words(bottom)}"
-                yield Comparison(self._inside(spread), words, tuple(prompts))
+    for cell in claim.groups("series", "draft", "gamma"):
+        prompts = [row for row in cell if row.get("n_prompt", inf) >= from_length]
+        if len(prompts) > 1:
+            top, bottom = best_of(prompts), min(prompts, key=lambda row: float(row["speedup"]))
+            spread = claim.number(top).minus(claim.number(bottom))
+            # It cannot be below 0.
+            spread = Estimate(*(max(end, 0) for end in spread))
+            more = number_words(spread, 3, ratio=False)
+            words = f"{cell_words(top)}: {more} more than with {prompt_words(bottom)}"
+            yield Comparison(claim.inside(spread), words, tuple(prompts))
 
 
-def _of_family(rows: Iterable[TableRow], family: str) -> list[TableRow]:
-    return [row for row in rows if row["family"] == family]
+def _ends(claim: Cells) -> Iterator[tuple[TableRow, TableRow]]:
+    """Return the cells of each setting at its shortest and at its longest prompt."""
+    for prompts in claim.groups("series", "draft", "gamma"):
+        if len(prompts) > 1:
+            shortest, *_, longest = sorted(prompts, key=lambda row: int(row["n_prompt"]))
+            yield shortest, longest
 
 
-def _ordered_pairs(rows: Iterable[TableRow], key: str) -> Iterator[tuple[TableRow, TableRow]]:
-    """Return the pairs of rows that differ in `key`, the smaller first."""
+def _pairs(claim: Cells, key: str, *alike: str) -> Iterator[tuple[TableRow, TableRow]]:
+    """Return the pairs of cells that differ in `key`, the smaller first, and are else alike."""
+    for rows in claim.groups(*alike):
+        yield from _ordered(rows, key)
+
+
+def _ordered(rows: Iterable[TableRow], key: str) -> Iterator[tuple[TableRow, TableRow]]:
     for pair in combinations(rows, 2):
         less, more = sorted(pair, key=lambda row: row[key])
         if less[key] < more[key]:
             yield less, more
+
+
+def _of_family(rows: Iterable[TableRow], family: str) -> list[TableRow]:
+    return [row for row in rows if row["family"] == family]

@@ -31,12 +31,13 @@ Limits of a verdict:
   its rows that the audit marked.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import isnan
 from typing import Any, NamedTuple
 
+from specmoe.analysis.build import Analysis
 from specmoe.analysis.intervals import Estimate, student_quantile
 from specmoe.analysis.number_text import fixed, interval
 
@@ -83,6 +84,16 @@ def number_words(number: Estimate, digits: int = 2, *, ratio: bool = True) -> st
     if number.low == number.high:
         return text
     return f"{text} {interval(number.low, number.high, digits, ratio=ratio)}"
+
+
+def level_of(analysis: Analysis) -> Level:
+    """Return the confidence of a campaign's intervals, and how many blocks make them.
+
+    Cells that were repeated more often have narrower intervals than this allows for.
+    """
+    campaign = analysis.campaign.iloc[0]
+    blocks = campaign["machines"] if campaign["machine_varies"] else campaign["repeats"]
+    return Level(float(campaign["confidence"]), max(1, int(blocks) - 1))
 
 
 class Comparison(NamedTuple):
@@ -140,3 +151,27 @@ def conclude(
     held = sum(each.margin.value > 0 for each in comparisons)
     rows = tuple(row for each in comparisons for row in each.rows)
     return ClaimResult(verdict, f"{held} of {count} {agree}. {deciding.words}", rows, count)
+
+
+def estimate(row: TableRow, column: str) -> Estimate:
+    """Return a number of a row with its interval."""
+    return Estimate(*(row[f"{column}{end}"] for end in ("", "_low", "_high")))
+
+
+def cell_words(row: TableRow) -> str:
+    """Return a cell's name."""
+    where = f", {prompt_words(row)}" if "prompt" in row else ""
+    return f"{row['label']}, {row['draft_label']}, γ = {row['gamma']}{where}"
+
+
+def prompt_words(row: TableRow) -> str:
+    """Return the name of the prompt of a cell that has a single one."""
+    return f"length {row['n_prompt']}" if "n_prompt" in row else str(row["prompt"])
+
+
+def best_of(rows: Iterable[TableRow]) -> TableRow:
+    """Return the cell of highest speedup.
+
+    The best of several is partly the luckiest, and its interval does not allow for the choice.
+    """
+    return max(rows, key=lambda row: float(row["speedup"]))
