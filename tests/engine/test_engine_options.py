@@ -9,7 +9,6 @@ import pytest
 
 from specmoe.config.block import Block, Side
 from specmoe.config.engine_options import OPTION_NAMES, EngineOptions
-from specmoe.config.extra_args import fault_of_extra_args
 from specmoe.config.methods import Method
 from specmoe.config.option_words import concerns_draft
 from specmoe.engine.flags import speculation_flags
