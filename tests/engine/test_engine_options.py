@@ -245,7 +245,7 @@ def test_what_the_engine_refuses_is_one_line_in_its_own_words(do, options, extra
 
 
 def test_a_word_without_a_meaning_is_not_ours_to_refuse():
-    assert fault_of_extra_args(["--frobnicate"], {}) is None
+    assert fault_of("--frobnicate") is None
 
 
 # Divergences.
