@@ -80,27 +80,23 @@ class LiveSide:
         block, job = self.block, self._job
         self.server = job.server(job.command(block, self.side), block, job.log_of(self.side))
         try:
-            self.server.__enter__()
-        except MeasurementError as error:
-            refuse_other_speculation(self.server, block, self.side, error)
-            raise
-        try:
-            self.start_ms += (time.perf_counter() - clock) * 1000
-            self.processes += 1
-            self._sent.clear()
-            self.prompts_before = 0 if self.side.history else None
-            self.settings = self.server.settings()
+            with drafting_as_asked(self.server, block, self.side):
+                self.server.__enter__()
+                self.start_ms += (time.perf_counter() - clock) * 1000
+                self.settings = self.server.settings()
+            _refuse_other_settings(self)
             self.watch = Watch(
                 self.server.pid,
                 block.threads or physical_cores(),
                 job.backend,
                 block.environment.get("CUDA_VISIBLE_DEVICES", ""),
             )
-            refuse_other_speculation(self.server, block, self.side)
-            _refuse_other_settings(self)
         except BaseException:
             self.server.stop()
             raise
+        self.processes += 1
+        self._sent.clear()
+        self.prompts_before = 0 if self.side.history else None
 
     def stop(self) -> None:
         """End the server, and read from its log what became of each request."""
@@ -259,13 +255,23 @@ def started(block: Block, side: Side, job: Job) -> Iterator[LiveSide]:
     one.stop()
 
 
-def refuse_other_speculation(
-    server: Server, block: Block, side: Side, cause: MeasurementError | None = None
-) -> None:
+@contextmanager
+def drafting_as_asked(server: Server, block: Block, side: Side) -> Iterator[None]:
     """Raise MeasurementError if a server's log says that it drafts otherwise than asked.
 
     It may end then, or continue without speculation or with shorter drafts.
     """
+    try:
+        yield
+    except MeasurementError as error:
+        _refuse_other_drafting(server, block, side, error)
+        raise
+    _refuse_other_drafting(server, block, side)
+
+
+def _refuse_other_drafting(
+    server: Server, block: Block, side: Side, cause: MeasurementError | None = None
+) -> None:
     log = server.log_text() if side.speculates else ""
     if VOCABULARY_FAULT in log:
         # The server goes on without speculation then.

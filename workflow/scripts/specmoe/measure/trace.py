@@ -16,7 +16,7 @@ from specmoe.engine.debug_log import BATCHES, Round, check_counters, count, read
 from specmoe.engine.job import Job
 from specmoe.engine.server import Asked, Server
 from specmoe.errors import MeasurementError
-from specmoe.measure.live_side import refuse_other_speculation
+from specmoe.measure.live_side import drafting_as_asked
 from specmoe.measure.requests import generate, prompt_ids
 from specmoe.measure.trace_record import VERSION, Provenance, Recording
 
@@ -42,16 +42,11 @@ def record(
     logging_batches = replace(block, environment={**block.environment, **BATCHES})
     _logger.info("decoding %d tokens after %s with %s", block.n_predict, source.prompt, block.draft)
     server = job.server(command, logging_batches, job.server_log)
-    try:
-        with server:
-            prompt = prompt_ids(server, source, block, job.root)
-            tokens = _tokens(server, block, prompt)
-            counters = server.metrics()
-            prompt_text, text = server.detokenize(prompt), server.detokenize(tokens)
-    except MeasurementError as error:
-        refuse_other_speculation(server, block, side, error)
-        raise
-    refuse_other_speculation(server, block, side)
+    with drafting_as_asked(server, block, side), server:
+        prompt = prompt_ids(server, source, block, job.root)
+        tokens = _tokens(server, block, prompt)
+        counters = server.metrics()
+        prompt_text, text = server.detokenize(prompt), server.detokenize(tokens)
     rounds = _rounds(server, block, side, tokens, counters)
     _logger.info("decoding the same without a draft")
     with job.server(job.command(block, Side()), block, plain_log) as server:
