@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specmoe.audit.checks import CHECKS, summarise_audit
+from specmoe.audit.checks import CHECKS
 
 from .test_checks import DRAFT_MS, TARGET_MS, audited, campaign, failures, finding, speculative
 
@@ -126,22 +126,3 @@ def test_the_order_of_rows_does_not_matter(order, failures_of_decode):
     shuffled = audited(runs.iloc[list(order)]).sort_values(keys, ignore_index=True)
     expected = audited(runs).sort_values(keys, ignore_index=True)
     pd.testing.assert_frame_equal(shuffled, expected, rtol=1e-12)
-
-
-@few
-@given(st.lists(st.sampled_from([714.0, 1428.0, 60.0]), min_size=3, max_size=3))
-def test_the_summary_adds_up(times):
-    rows = [
-        speculative(repeat, decode_ms=ms, tokens_per_second=63000 / ms)
-        for repeat, ms in enumerate(times)
-    ]
-    audit = audited(campaign(*rows))
-    summary = summarise_audit(audit)
-    cells, whole = summary.iloc[:-1], summary.iloc[-1]
-    for check in CHECKS:
-        columns = [f"{check}_{word}" for word in ("passed", "failed", "not_applicable")]
-        assert (summary[columns].sum(axis=1) == summary["runs"]).all()
-        assert (cells[columns].sum() == whole[columns]).all()
-        assert cells[f"{check}_worst"].max() == whole[f"{check}_worst"] or pd.isna(
-            whole[f"{check}_worst"]
-        )

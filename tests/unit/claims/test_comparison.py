@@ -10,7 +10,6 @@ from specmoe.analysis.build import required_times
 from specmoe.claims.printed_numbers import compare_printed, read_reported, recompute
 from specmoe.config.load import check_compare_with, load
 from specmoe.errors import ConfigError
-from specmoe.figures.figures import FIGURES
 
 from ..paper_analyses import full, named, without_drafts
 from ..published_study import ROOT
@@ -42,14 +41,6 @@ def test_recomputed_is_of_the_studys_rows_and_measured_of_another_campaign():
     assert numbers(study) == [1.15, None]
     assert numbers(full(), other, study) == [1.15, 1.2]
     assert numbers(study, other) == [1.15, None]
-
-
-def test_the_comparison_has_every_cell_of_table_5_and_the_headline_numbers():
-    compared = compare_printed(REPORTED, full(), [])
-    assert (compared["source"] == "Table 5").sum() == 18 * 3
-    headline = compared[compared["source"] != "Table 5"]
-    assert "speedup of MoE, highest" in set(headline["what"])
-    assert not headline["source"].str.startswith("Section").any()
 
 
 def test_a_number_that_two_suites_give_is_none():
@@ -95,15 +86,6 @@ def test_a_bound_is_shown_with_the_digits_that_decide():
 # The figure of required times.
 
 
-def test_times_of_all_campaigns_are_one_table_and_one_figure():
-    other = named(full(), "other")
-    times = required_times([full(), other])
-    assert times["campaign"].drop_duplicates().tolist() == ["by_hand", "other"]
-    [legend] = FIGURES["required_time"](replace(full(), required_time=times)).legends
-    names = [text.get_text().partition(",")[0] for text in legend.get_texts()]
-    assert names == ["by_hand", "by_hand", "other", "other"]
-
-
 def test_a_campaign_compared_with_brings_its_own_times_alone():
     other = named(full(), "other")
     other = replace(other, required_time=required_times([other, named(full(), "third")]))
@@ -134,16 +116,3 @@ def test_a_campaign_that_was_not_rendered_is_refused_with_the_command(study, tmp
 def test_a_campaign_is_compared_with_others_once(study, names):
     with pytest.raises(ConfigError, match=r"config: compare_with: name each campaign once"):
         load(study | {"compare_with": names}, ROOT)
-
-
-def test_a_key_of_an_earlier_release_is_refused_with_its_new_name(study):
-    with pytest.raises(ConfigError, match=r"^config: beside: this key is now compare_with$"):
-        load(study | {"beside": []}, ROOT)
-
-
-def test_a_sweep_of_lengths_at_another_gamma_is_not_the_studys():
-    both = full().sweep
-    lengths = recompute(replace(full(), sweep=pd.concat([both, both.assign(suite="L", gamma=4)])))
-    assert lengths["speedup by prompt length 64"] == pytest.approx(1.1)
-    alone = recompute(replace(full(), sweep=both.assign(suite="L", gamma=4)))
-    assert "speedup by prompt length 64" not in alone

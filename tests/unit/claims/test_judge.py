@@ -30,7 +30,6 @@ from ..paper_analyses import (
 )
 from ..planted_twins import with_twins
 from ..published_study import ROOT, needs_csv
-from ..rendered_tables import latex
 
 CLAIMS = ROOT / "config/claims.yaml"
 SUPPORTED, CONTRADICTED = "supported", "contradicted"
@@ -753,18 +752,6 @@ def test_a_file_that_holds_no_claims_is_refused_in_one_line(tmp_path, text):
     with pytest.raises(ConfigError, match=re.escape(str(path))) as caught:
         read_claims(path)
     assert "\n" not in str(caught.value)
-
-
-def claims_table(claims, analysis):
-    return latex("claims", replace(analysis, claims=judge_claims(claims, analysis)))
-
-
-def test_ways_have_their_own_heading(claims):
-    text = claims_table(claims, several_ways())
-    assert re.findall(r"\\groupheading{\\emph{(.*?)}}", text) == [
-        "llama-server, current-cpu",
-        "the study's commands, march-cpu",
-    ]
 
 
 def test_verdicts_can_be_cited(claims):

@@ -140,17 +140,6 @@ def test_a_paired_prompt_of_fewer_tokens_than_it_says_is_short():
     assert note_lengths(frame(run(prompt="passage-64", n_prompt=63)), 8).applies
 
 
-def test_suites_of_both_protocols_name_their_own_unit():
-    rows = [
-        run(prompt="passage-9", n_prompt=9),
-        run(suite="T", prompt="passage-9", n_prompt=14, protocol="published"),
-    ]
-    assert note_lengths(frame(*rows), 8).finding == (
-        "Suite S sends 9 tokens, as it says. In suite T, prompts of 9 words have only 8 in 1 of 1"
-        " runs with a draft."
-    )
-
-
 # Acceptance.
 
 
@@ -195,16 +184,6 @@ def test_a_baseline_is_of_the_own_prompt_if_it_is_linked_and_paired(link, protoc
     note = note_baselines(with_speedups(frame(*rows)), table_of_baselines(), LABELS)
     assert note.applies == applies
     assert words in note.finding
-
-
-def test_two_baselines_of_a_target_are_both_given():
-    rows = [
-        run(),
-        baseline(run="N/0/passage-8", prompt="passage-8"),
-        baseline(suite="S", run="S/1/passage-8", prompt="passage-8", tokens_per_second=40.0),
-    ]
-    note = note_baselines(with_speedups(frame(*rows)), table_of_baselines(), LABELS)
-    assert note.finding.endswith("then in all suites: Big 50 and 45.")
 
 
 # What lengths count.

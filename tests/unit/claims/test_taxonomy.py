@@ -24,7 +24,7 @@ from specmoe.errors import ConfigError
 
 from ..paper_analyses import full
 from ..published_study import ROOT
-from ..rendered_tables import latex, rows
+from ..rendered_tables import rows
 
 TAXONOMY = ROOT / "resources/methods/taxonomy.yaml"
 REFERENCES = ROOT / "paper/references.bib"
@@ -119,7 +119,9 @@ def test_verification_that_the_tutorial_classifies_is_the_tutorials(
         assert "verification" not in system.unverified
 
 
-def test_every_type_of_the_engine_has_a_row(literature):
+def test_every_type_of_the_engine_has_a_row_and_every_configuration_ships(literature):
+    named = {system.config for system in literature.systems.values() if system.config}
+    assert all((ROOT / file).is_file() for file in named)
     methods = {
         part
         for system in literature.systems.values()
@@ -127,11 +129,6 @@ def test_every_type_of_the_engine_has_a_row(literature):
         for part in method.split("+")
     }
     assert methods == set(METHODS)
-
-
-def test_every_configuration_that_a_row_names_ships(literature):
-    named = {system.config for system in literature.systems.values() if system.config}
-    assert all((ROOT / file).is_file() for file in named)
 
 
 @pytest.mark.parametrize(
@@ -264,11 +261,3 @@ def test_the_page_shows_what_the_engine_has_and_what_was_measured(literature):
     assert shown["Medusa"][-2] == "relative: runnable (config/methods.yaml)"
     assert shown["LLMCad"][3] == "–"
     assert shown["Lookahead decoding"][-3:-1] == ["no: the program aborts", "absent"]
-
-
-def test_the_paper_cites_the_work_of_every_row_and_escapes_its_words(literature):
-    text = latex("taxonomy", classified(literature, {}))
-    assert text.count(r"\citep{") == len(literature.systems)
-    assert r"Draft \& Verify \citep{zhang2024draft}" in text
-    assert r"EAGLE-3 \citep{li2025eagle3}$^*$" in text
-    assert r"runnable (config/\allowbreak{}methods.\allowbreak{}yaml)" in text

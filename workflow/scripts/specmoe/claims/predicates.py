@@ -112,7 +112,7 @@ class Predicate:
     - leans: whether the spread of baselines could change the verdict; as a rule where the speedup
       decides.
     - accepted: whether it says what targets accept, which those that were made for it cannot show.
-    - takes: parameters besides the function's own.
+    - takes: parameters besides the function's own, which may narrow their types and defaults.
     """
 
     column: str = "speedup"
