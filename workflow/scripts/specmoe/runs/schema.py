@@ -64,9 +64,10 @@ COLUMNS: dict[str, RunColumn] = {
     "gamma": RunColumn(INTEGER, checks=(pa.Check.in_range(0, LONGEST_DRAFT),)),
     # See `config.drafting.Drafting`; null where the method does not heed it.
     "ngram_gamma": RunColumn(INTEGER, nullable=True, checks=(pa.Check.in_range(1, LONGEST_DRAFT),)),
-    "p_min": RunColumn(REAL, nullable=True, checks=_SHARE),
+    "p_min": RunColumn(REAL, nullable=True, checks=(pa.Check.in_range(0, 1),)),
     "n_min": RunColumn(INTEGER, nullable=True, checks=_COUNT),
-    **_each("n_match min_hits", INTEGER, True, _POSITIVE),
+    "n_match": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
+    "min_hits": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
     # Of a method that remembers: how many prompts its process had read before.
     "prompts_before": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     "prompt": RunColumn(TEXT),
