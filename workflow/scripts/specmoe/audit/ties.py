@@ -28,24 +28,18 @@ def gaps_of(judged: Mapping[str, Any]) -> dict[str, Gap]:
     asked = [one for one in judged["divergences"] if "gap_nats_by_width" in one]
     moved: dict[str, float] = {}
     for one in asked:
-        setting = _setting(one)
-        moved[setting] = max(_moved(one), moved.get(setting, 0.0))
-    return {
-        one["run"]: Gap(one["position"], one["gap_nats"], moved[_setting(one)], _closed_by(one))
-        for one in asked
-    }
+        gaps = one["gap_nats_by_width"].values()
+        widest = max((abs(gap - one["gap_nats"]) for gap in gaps), default=0.0)
+        moved[_setting(one)] = max(widest, moved.get(_setting(one), 0.0))
+    found = {}
+    for one in asked:
+        closing = [int(width) for width, gap in one["gap_nats_by_width"].items() if gap <= 0]
+        closed_by = min(closing, default=None)
+        gap = Gap(one["position"], one["gap_nats"], moved[_setting(one)], closed_by)
+        found[one["run"]] = gap
+    return found
 
 
 def _setting(one: Mapping[str, Any]) -> str:
     """Return the target with its options, as the id of the baseline's block has it."""
     return str(one["baseline_block"].split("/")[1])
-
-
-def _moved(one: Mapping[str, Any]) -> float:
-    moved = [abs(gap - one["gap_nats"]) for gap in one["gap_nats_by_width"].values()]
-    return max(moved, default=0.0)
-
-
-def _closed_by(one: Mapping[str, Any]) -> int | None:
-    closed = [int(width) for width, gap in one["gap_nats_by_width"].items() if gap <= 0]
-    return min(closed, default=None)

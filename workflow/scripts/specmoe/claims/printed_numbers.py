@@ -93,7 +93,8 @@ def compare_printed(
     """
     headline = reported["source"].str.contains("|".join(_HEADLINE))
     chosen = reported[(reported["source"] == CELLS) | headline].reset_index(drop=True)
-    study = next((one for one in [own, *others] if _is_study(one)), None)
+    of_study = (one for one in [own, *others] if one.campaign["source"].iloc[0] == "published")
+    study = next(of_study, None)
     return _with_digits(
         chosen.assign(
             recomputed=_numbers(chosen, study),
@@ -111,10 +112,6 @@ def _numbers(reported: pd.DataFrame, analysis: Analysis | None) -> "pd.Series[fl
     """Return an analysis's numbers for printed ones; NaN where it has none, or for no analysis."""
     values = recompute(analysis) if analysis else {}
     return reported["what"].map(values).astype(float)
-
-
-def _is_study(analysis: Analysis) -> bool:
-    return bool(analysis.campaign["source"].iloc[0] == "published")
 
 
 def recompute(analysis: Analysis) -> dict[str, float]:
