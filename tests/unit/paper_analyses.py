@@ -12,7 +12,6 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis import cost_tables
-from specmoe.analysis.build import Analysis
 from specmoe.analysis.categories import (
     compare_categories,
     gaps_between_categories,
@@ -25,6 +24,7 @@ from specmoe.analysis.imposed_profiles import gains_by_profile
 from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
 from specmoe.analysis.methods import compare_methods
 from specmoe.analysis.positions import acceptance_by_position
+from specmoe.analysis.registry import Analysis
 from specmoe.analysis.rounds import accepted_lengths, chain_counts
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.analysis.summaries import (

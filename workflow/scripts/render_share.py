@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from specmoe.analysis.build import Analysis
+from specmoe.analysis.registry import Analysis
 from specmoe.errors import run
 from specmoe.files import replace_text
 from specmoe.page.data import write_tables

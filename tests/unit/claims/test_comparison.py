@@ -6,7 +6,8 @@ from math import isnan
 import pandas as pd
 import pytest
 
-from specmoe.analysis.build import Analysis, required_times
+from specmoe.analysis.build import required_times
+from specmoe.analysis.registry import Analysis
 from specmoe.claims.printed_numbers import compare, compare_printed, read_reported, recompute
 from specmoe.config.load import check_compare_with, load
 from specmoe.errors import ConfigError, SchemaError

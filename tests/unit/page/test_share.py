@@ -7,7 +7,7 @@ from io import BytesIO
 import pandas as pd
 import pytest
 
-from specmoe.analysis.advice import ADVICE_COLUMNS
+from specmoe.analysis.registry import TABLES
 from specmoe.page import share
 from specmoe.page.share import caption, escape, fenced, picture
 
@@ -32,7 +32,7 @@ def drawn(analysis):
 
 def advised(analysis, **columns):
     """Return the analysis with an answer for its MoE."""
-    row = dict.fromkeys(ADVICE_COLUMNS) | {
+    row = dict.fromkeys(TABLES["advice"].columns) | {
         "target": "moe_q4",
         "answer": "switch on",
         "reason": "the interval of the best setting is above 1 for other prompts too",

@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.controls import Control
-from specmoe.analysis.labelled import ordered_audit
 from specmoe.audit.checks import CHECKS
 from specmoe.errors import SchemaError
 
@@ -266,7 +265,7 @@ def test_the_audit_lists_a_target_alone_before_its_drafts_and_the_campaign_last(
         impossible=0,
         implausible=0,
     )
-    ordered = ordered_audit(replace(full(), audit=audit))
+    ordered = replace(full(), audit=audit).audit
     assert list(ordered[["target", "draft"]].itertuples(index=False, name=None)) == [
         ("moe_q4", "none"), ("moe_q4", "draft_0.8b"), ("dense_4b", "draft_2b"), ("all", "all")
     ]  # fmt: skip

@@ -46,10 +46,10 @@ from specmoe.analysis.intervals import (
     ratio_of_means,
 )
 from specmoe.analysis.launch import launch_line
+from specmoe.analysis.registry import TABLES
 from specmoe.analysis.sound_prompts import on_sound_prompts
 from specmoe.analysis.spread import cell_id
 from specmoe.analysis.summaries import CELL, drafted_nothing
-from specmoe.analysis.texts import TEXT_COLUMNS
 from specmoe.audit.checks import marked_runs
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.backend import Backend
@@ -122,22 +122,7 @@ _COUNTS = [
 ]
 # What starts llama-server as a setting was measured, beside its target and γ.
 _SIDE = [*("method", "draft_model", "ngram_gamma", "p_min", "n_min", "n_match", "min_hits")]
-SETTING_COLUMNS = [
-    *(*CELL, *_SIDE, "runs", "blocks", "tokens_per_second", "baseline_tokens_per_second"),
-    *("acceptance_rate", *TEXT_COLUMNS, "speedup", "speedup_low", "speedup_high"),
-    *("first_token_ratio", "first_token_ratio_low", "first_token_ratio_high"),
-    *("end_to_end", "end_to_end_low", "end_to_end_high", "joint_low", "joint_high"),
-    *("prompt_set", "prompts", "sent", "other_prompts_low", "other_prompts_high"),
-    *("alone_low", "alone_high", "whole_high", "second_look"),
-    *("block_sd", "repeats_needed", "marked", "impossible", "excluded", "pairs"),
-    *("marked_prompts", "odd_prompts"),
-    *("draft_bytes", "added_rss_bytes", "standing"),
-]
-ADVICE_COLUMNS = [
-    *("target", "answer", "reason", "controls", "settings", "set_aside", "equal", "elsewhere"),
-    *("idle", "none_left", "second_look_repeats", "second_look_width", "command"),
-    *[column for column in SETTING_COLUMNS if column not in ("target", "standing")],
-]
+_SETTING_COLUMNS = TABLES["advice_settings"].columns
 
 
 @dataclass(frozen=True)
@@ -219,8 +204,10 @@ def advise(measured: Measured, config: Config, cards: Mapping[str, ModelCard]) -
     # Frames without rows would turn the columns of the others into objects.
     known = [own for own in ranked.values() if len(own)] or [settings]
     return Advice(
-        pd.DataFrame(answers, columns=ADVICE_COLUMNS).astype(dict.fromkeys(_COUNTS, "Int64")),
-        pd.concat(known, ignore_index=True)[SETTING_COLUMNS],
+        pd.DataFrame(answers, columns=TABLES["advice"].columns).astype(
+            dict.fromkeys(_COUNTS, "Int64")
+        ),
+        pd.concat(known, ignore_index=True)[_SETTING_COLUMNS],
     )
 
 
@@ -274,7 +261,7 @@ def _settings(
 ) -> pd.DataFrame:
     """Return the settings as measured, each by itself."""
     if candidates.empty:
-        return pd.DataFrame(columns=SETTING_COLUMNS)
+        return pd.DataFrame(columns=_SETTING_COLUMNS)
     spread = spread.set_index("cell")
     more = []
     for cell in candidates[CELL].itertuples(index=False, name=None):

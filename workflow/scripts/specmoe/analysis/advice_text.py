@@ -7,7 +7,6 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis.advice import Answer, Standing
-from specmoe.analysis.build import Analysis
 from specmoe.analysis.category_text import describe_categories
 from specmoe.analysis.compared_prompts import (
     excluded_share,
@@ -16,11 +15,10 @@ from specmoe.analysis.compared_prompts import (
     prompt_words,
 )
 from specmoe.analysis.concurrency_text import describe_concurrency
-from specmoe.analysis.labelled import Record, advised_targets, draft_labels, records, table
-from specmoe.analysis.labelled_loads import change_cells
-from specmoe.analysis.labelled_workloads import category_cells, gap_cells
+from specmoe.analysis.filters import advised_targets
 from specmoe.analysis.machines import machine_of
 from specmoe.analysis.number_text import TOO_FEW_PROMPTS, interval, measured
+from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.analysis.spread_text import precise
 from specmoe.config.methods import is_ngram, methods_of
 from specmoe.files import gigabytes
@@ -46,8 +44,7 @@ _CONTROLS = {
 def describe_advice(analysis: Analysis) -> str:
     """Return what to switch on, target by target, with the measurements behind it."""
     campaign = records(analysis.campaign)[0]
-    settings = table(analysis, "advice_settings")
-    settings = settings.assign(draft_label=settings["draft"].map(draft_labels(analysis)))
+    settings = analysis.advice_settings
     lines = [
         f"Should speculative decoding be switched on? Campaign {campaign['campaign']},"
         f" {machine_of(campaign)}, backend {campaign['backend']}",
@@ -63,7 +60,7 @@ def describe_advice(analysis: Analysis) -> str:
             "",
         )
     advised = advised_targets(analysis)
-    categories, gaps = category_cells(analysis), gap_cells(analysis)
+    categories, gaps = analysis.categories, analysis.category_gaps
     elsewhere = on_other_prompts(analysis)
     for row in records(advised):
         own = records(settings[settings["target"] == row["target"]])
@@ -72,7 +69,7 @@ def describe_advice(analysis: Analysis) -> str:
             *describe_categories(row, categories, gaps),
         ]
         lines += ["", *_target(row, own, campaign, more)]
-    every = table(analysis, "advice")["target"]
+    every = analysis.advice["target"]
     if alone := ", ".join(every[~every.isin(advised["target"])]):
         lines += ["", *_wrapped(f"No runs with a draft and their own baselines: {alone}", "")]
     if loads := describe_concurrency(analysis):
@@ -83,10 +80,10 @@ def describe_advice(analysis: Analysis) -> str:
 
 def advice_values(analysis: Analysis) -> dict[str, Any]:
     """Return the advice as plain values; an unknown value is null."""
-    settings = records(table(analysis, "advice_settings"))
-    categories = records(table(analysis, "categories"))
+    settings = records(analysis.advice_settings)
+    categories = records(analysis.categories)
     targets = []
-    for row in records(table(analysis, "advice")):
+    for row in records(analysis.advice):
         own, by_category = (
             [_plain(one) for one in rows if one["target"] == row["target"]]
             for rows in (settings, categories)
@@ -94,7 +91,7 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
         more = {"by_category": by_category} if by_category else {}
         targets.append(_plain(row) | {"measured": own} | more)
     confidence = float(analysis.campaign["confidence"].iloc[0])
-    loads = [_plain(row) for row in records(change_cells(analysis))]
+    loads = [_plain(row) for row in records(analysis.concurrency_changes)]
     more = {"requests_at_once": loads} if loads else {}
     return {"campaign": analysis.name, "confidence": confidence, "targets": targets} | more
 

@@ -1,7 +1,6 @@
 """The tables of the analysis, from which the paper and the page are rendered."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pandas as pd
@@ -24,6 +23,7 @@ from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
 from specmoe.analysis.machines import by_machine, cells_of_machines, machine_varies
 from specmoe.analysis.methods import compare_methods
 from specmoe.analysis.positions import acceptance_by_position
+from specmoe.analysis.registry import Analysis
 from specmoe.analysis.rounds import accepted_lengths, chain_counts
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import (
@@ -37,7 +37,7 @@ from specmoe.analysis.temperature import compare_temperatures
 from specmoe.analysis.texts import with_texts
 from specmoe.analysis.twins import compare_twins, dense_twins, twin_passes
 from specmoe.audit.checks import count_marked
-from specmoe.audit.tables import Audit, TableFolder
+from specmoe.audit.tables import Audit
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.matrix import left_out_blocks
 from specmoe.config.option_words import parts_of_setting
@@ -61,116 +61,6 @@ CARD_COLUMNS = (
     "experts_used",
     "sha256",
 )
-
-
-@dataclass(frozen=True)
-class Analysis(TableFolder):
-    """The tables of one campaign; later rooms compute no numbers of their own."""
-
-    # One row per target without a draft, see `summarise_baselines`.
-    baselines: pd.DataFrame
-    # One row per (suite, target, draft, gamma), see `summarise_cells`, with a column `control`, see
-    # `controls.with_controls`, and those of `with_texts`. Runs with imposed acceptance, suites of
-    # several temperatures and those at another than the campaign's have tables of their own.
-    cells: pd.DataFrame
-    # The same per prompt of exact length, with prompt and n_prompt.
-    sweep: pd.DataFrame
-    # One row per model that was measured: model, label, family (`moe` or `dense`), CARD_COLUMNS,
-    # of_model (equal to model). Targets with options of the engine of their own have a row each:
-    # model is then what column `target` of runs has, of_model the model; constructed: whether it
-    # has random weights or copied experts, so that what it accepts was made so.
-    models: pd.DataFrame
-    # One row per setting of what drafts, see `list_drafts`.
-    drafts: pd.DataFrame
-    # One row per suite: suite, title, runs, blocks, measured (equal to runs).
-    suites: pd.DataFrame
-    # One row of plain values that describe the campaign.
-    campaign: pd.DataFrame
-    # The cells per text, with prompt and prompt_label; all prompts of a workload are one text here.
-    by_prompt: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The cells per workload and category, the categories whose speedups differ, and how texts end:
-    # see `compare_categories`, `gaps_between_categories` and `how_texts_end`. Without rows where no
-    # suite sends a workload.
-    categories: pd.DataFrame = field(default_factory=pd.DataFrame)
-    category_gaps: pd.DataFrame = field(default_factory=pd.DataFrame)
-    endings: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The cells per temperature, see `compare_temperatures`.
-    temperatures: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The cells of one network in files of several types, see `compare_types`.
-    types: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The cells of targets that a suite measured with several methods, see `compare_methods`.
-    methods: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The cells of loads, and how their gains change with requests at once, see `compare_loads` and
-    # `changes_with_concurrency`, with of_label (the label of of_target). All other tables leave
-    # runs in loads out, but for models, drafts, suites, campaign and those of the audit.
-    concurrency: pd.DataFrame = field(default_factory=pd.DataFrame)
-    concurrency_changes: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The cells of each machine of several, see `cells_of_machines`.
-    machines: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The cells with their energy, see `energy_of_cells`. Without rows where none was measured.
-    energy: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # How long one waits for a token and for the answer, see `latency_of_cells` and
-    # `curves_between_tokens`. Without rows where observations are few.
-    latency: pd.DataFrame = field(default_factory=pd.DataFrame)
-    token_gaps: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # How far the drafts of the cells but for controls held, and what the types of chains did: see
-    # `acceptance_by_position`, `accepted_lengths` and `chain_counts`. Without rows where rounds
-    # were not logged.
-    positions: pd.DataFrame = field(default_factory=pd.DataFrame)
-    accepted_lengths: pd.DataFrame = field(default_factory=pd.DataFrame)
-    chains: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # One row per cell, including those of imposed acceptance and of other temperatures, see
-    # `spread_of_cells`.
-    spread: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # What to switch on, and the settings to choose from, see `Advice`.
-    advice: pd.DataFrame = field(default_factory=pd.DataFrame)
-    advice_settings: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # What a round costs, and what follows: see the functions of `cost_tables` with these names.
-    # Without rows where no runs of imposed acceptance were measured.
-    verification: pd.DataFrame = field(default_factory=pd.DataFrame)
-    round_costs: pd.DataFrame = field(default_factory=pd.DataFrame)
-    predictions: pd.DataFrame = field(default_factory=pd.DataFrame)
-    prediction_errors: pd.DataFrame = field(default_factory=pd.DataFrame)
-    break_even: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # What pairs gain with profiles measured elsewhere, see `gains_by_profile`.
-    profiles: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # What MoEs gain, and what their passes cost, beside the dense models they were upcycled from,
-    # see `compare_twins` and `twin_passes`. Without rows in a campaign without such twins.
-    twins: pd.DataFrame = field(default_factory=pd.DataFrame)
-    twin_passes: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The most that each cell's speedup could have been, see `ceilings`.
-    ceilings: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # See `summarise_audit`, `count_marked`, `count_power`, `bounds.required_time`. The last has a
-    # column `campaign`, as it also has the rows of the campaigns it is compared with.
-    audit: pd.DataFrame = field(default_factory=pd.DataFrame)
-    marked: pd.DataFrame = field(default_factory=pd.DataFrame)
-    power: pd.DataFrame = field(default_factory=pd.DataFrame)
-    required_time: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # About the published study, and without rows for campaigns that are not: see
-    # `method_notes.method_notes`, `printed_numbers.compare` (for the study's own rows alone),
-    # `printed_numbers.compare_printed`, and below `judge.judge_claims`.
-    method_notes: pd.DataFrame = field(default_factory=pd.DataFrame)
-    reported: pd.DataFrame = field(default_factory=pd.DataFrame)
-    comparison: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # What this campaign and others measured of the same settings, and what each ran on, see module
-    # `side_by_side`. Without rows where the configuration names no campaign to compare with.
-    side_by_side: pd.DataFrame = field(default_factory=pd.DataFrame)
-    compared_campaigns: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The same where they differ in nothing but their machine, see `merged.merged`.
-    merged: pd.DataFrame = field(default_factory=pd.DataFrame)
-    claims: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # Published ways of drafting and what this campaign has of each, see `taxonomy.classify`.
-    taxonomy: pd.DataFrame = field(default_factory=pd.DataFrame)
-
-    @property
-    def name(self) -> str:
-        """The campaign's name."""
-        return str(self.campaign["campaign"].iloc[0])
-
-    @property
-    def of_study(self) -> bool:
-        """Whether the campaign is about the published study, see `study.is_of_study`."""
-        return bool(self.campaign["of_study"].iloc[0])
 
 
 def analyse(
@@ -333,6 +223,8 @@ def _drafted(
 
 
 def _labelled(of_loads: pd.DataFrame, config: Config) -> pd.DataFrame:
+    if of_loads.empty:
+        return of_loads
     return of_loads.assign(of_label=of_loads["of_target"].map(config.target_label))
 
 

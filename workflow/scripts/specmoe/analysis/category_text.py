@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from specmoe.analysis.labelled import Record, records
 from specmoe.analysis.number_text import measured
+from specmoe.analysis.registry import Record, records
 from specmoe.analysis.summaries import CELL
 from specmoe.words import counted
 
@@ -15,7 +15,7 @@ _NAMED_GAPS = 3
 def describe_categories(row: Record, categories: pd.DataFrame, gaps: pd.DataFrame) -> list[str]:
     """Return sentences on the best setting of a target by category; none without categories.
 
-    `row` is one of `advised_targets`, the frames are those of `labelled_workloads`.
+    `row` is one of `advised_targets`, the frames are those of the analysis.
     """
     own, shown = records(_of_setting(categories, row)), records(_of_setting(gaps, row))
     if not own:

@@ -2,10 +2,8 @@
 
 from math import isnan
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import Record, records
-from specmoe.analysis.labelled_loads import change_cells
 from specmoe.analysis.number_text import measured
+from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.words import counted
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
@@ -18,7 +16,7 @@ def describe_concurrency(analysis: Analysis) -> list[str]:
     A setting is named as falling or rising only if its interval says so; those of all settings hold
     at once.
     """
-    rows = records(change_cells(analysis))
+    rows = records(analysis.concurrency_changes)
     lines = []
     for found in ("falls", "rises"):
         own = [row for row in rows if row["found"] == found]

@@ -8,7 +8,6 @@ from specmoe.config.block import NO_DRAFT, History
 from specmoe.config.draft_labels import draft_label, method_words, setting_label
 from specmoe.config.methods import Method, methods_of
 
-COLUMNS = ["draft", "label", "drafter", "words", "setting", "method", "draft_model"]
 _PARAMETERS = ["ngram_gamma", "p_min", "n_min", "n_match", "min_hits"]
 
 
@@ -46,4 +45,4 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
                 "draft_model": file,
             }
         )
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows)

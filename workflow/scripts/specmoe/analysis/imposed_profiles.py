@@ -2,17 +2,11 @@
 
 import pandas as pd
 
+from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import CELL, summarise_cells
-from specmoe.config.block import WAY
 from specmoe.config.schema import Statistics
 
 _PAIR = ["target", "draft", "gamma"]
-COLUMNS = [
-    *(*CELL, *WAY, "profile", "runs", "blocks", "imposed_acceptance", "acceptance_rate"),
-    *("tokens_per_round", "speedup", "speedup_low", "speedup_high", "predicted"),
-    *("own_suite", "own_acceptance", "own_speedup", "own_speedup_low", "own_speedup_high"),
-    "ratio",
-]
 
 
 def gains_by_profile(
@@ -31,7 +25,7 @@ def gains_by_profile(
     """
     members = compared[compared["imposed_profile"].notna()]
     if members.empty:
-        return pd.DataFrame(columns=COLUMNS)
+        return pd.DataFrame()
     keys = [*CELL, "imposed_profile", "imposed_acceptance"]
     found = summarise_cells(members, settings, keys).rename(columns={"imposed_profile": "profile"})
     if predicted.empty:
@@ -52,4 +46,4 @@ def gains_by_profile(
         measured = cells[[*_PAIR, *own]].rename(columns=own).drop_duplicates(_PAIR)
         found = found.merge(measured, how="left", on=_PAIR)
     ratio = found["speedup"] / found["own_speedup"].astype(float)
-    return found.assign(ratio=ratio)[COLUMNS]
+    return found.assign(ratio=ratio)[TABLES["profiles"].columns]

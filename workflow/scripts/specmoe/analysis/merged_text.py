@@ -2,15 +2,14 @@
 
 import pandas as pd
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import merged_cells
 from specmoe.analysis.number_text import measured
+from specmoe.analysis.registry import Analysis
 from specmoe.words import counted
 
 
 def describe_merged(analysis: Analysis) -> str:
     """Return one line per setting and machine of a campaign that was merged with others."""
-    cells = merged_cells(analysis)
+    cells = analysis.merged
     interval = [
         measured(one, low, high)
         for one, low, high in cells[["speedup", "speedup_low", "speedup_high"]].to_numpy(float)

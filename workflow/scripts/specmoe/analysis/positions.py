@@ -5,10 +5,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pandas as pd
 
+from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import CELL
 from specmoe.config.block import NO_DRAFT, WAY
-
-COLUMNS = [*CELL, *WAY, "position", "tried", "accepted", "conditional", "joint"]
 
 
 def acceptance_by_position(runs: pd.DataFrame) -> pd.DataFrame:
@@ -40,7 +39,7 @@ def acceptance_by_position(runs: pd.DataFrame) -> pd.DataFrame:
                     "joint": joint,
                 }
             )
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=TABLES["positions"].columns)
 
 
 def sum_lists(lists: Iterable[Sequence[int]]) -> np.ndarray:

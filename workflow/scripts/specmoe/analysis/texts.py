@@ -12,11 +12,9 @@ import pandas as pd
 from specmoe.analysis.summaries import CELL
 from specmoe.audit.repetition import looping, repetition
 
-TEXT_COLUMNS = ["repetition", "looping", "past_end"]
-
 
 def text_shares(runs: pd.DataFrame) -> dict[str, float]:
-    """Return TEXT_COLUMNS of the texts of runs.
+    """Return repetition, looping and past_end of the texts of runs.
 
     - repetition, looping: mean of the runs' `repetition.repetition` and `repetition.looping`; null
       where no tokens are known.
@@ -33,7 +31,7 @@ def text_shares(runs: pd.DataFrame) -> dict[str, float]:
 
 
 def with_texts(cells: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells of `summarise_cells` with TEXT_COLUMNS of their runs.
+    """Return the cells of `summarise_cells` with `text_shares` of their runs.
 
     `compared` is the frame that the cells are of; cells without rows stay as they are.
     """

@@ -2,9 +2,8 @@
 
 from math import isnan
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import Record, records
-from specmoe.analysis.labelled_twins import told_twins
+from specmoe.analysis.filters import told_twins
+from specmoe.analysis.registry import Analysis, Record, records
 
 
 def describe_twins(analysis: Analysis) -> list[str]:

@@ -6,7 +6,7 @@ it. Module `verdicts` explains the verdicts.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Self
@@ -14,8 +14,7 @@ from typing import Any, Self
 import pandas as pd
 from pydantic import Field, ValidationError, model_validator
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import table
+from specmoe.analysis.registry import TABLES, Analysis
 from specmoe.claims import passes, speedup
 from specmoe.claims.entries import fault_of, read_entries
 from specmoe.claims.selection import CELL_KEYS, Predicate
@@ -149,7 +148,7 @@ def _elsewhere(claim: Claim) -> ClaimResult:
 
 def _ways(analysis: Analysis) -> list[tuple[str, str]]:
     """Return the ways that speculation was measured in; without any, those of the rates."""
-    frames = [table(analysis, name) for name in ("cells", "baselines")]
+    frames = (analysis.cells, analysis.baselines)
     frame = next((frame for frame in frames if not frame.empty), analysis.campaign)
     return list(frame[WAY].drop_duplicates().itertuples(index=False, name=None))
 
@@ -160,20 +159,20 @@ def _of_way(analysis: Analysis, protocol: str, engine: str) -> Analysis:
     Where a table names the method, it keeps what draft models drafted.
     """
     parts = {}
-    for field in fields(analysis):
-        frame = getattr(analysis, field.name)
-        if field.name == "campaign" or not set(WAY) <= set(frame.columns):
+    for name in TABLES:
+        frame = getattr(analysis, name)
+        if name == "campaign" or not set(WAY) <= set(frame.columns):
             continue
         own = (frame["protocol"] == protocol) & (frame["engine"] == engine)
         if "method" in frame.columns:
             own &= frame["method"] == METHODS[Method.DRAFT].engine
-        parts[field.name] = frame[own]
+        parts[name] = frame[own]
     return replace(analysis, **parts)
 
 
 def _support(result: ClaimResult, analysis: Analysis) -> dict[str, int]:
     """Return how many runs a result rests on, and how many of them are marked."""
-    marked = table(analysis, "marked")
+    marked = analysis.marked
     used = pd.Series(False, index=marked.index)
     for keys, rows in groupby(sorted(result.rows, key=_keys_of), key=_keys_of):
         used |= _runs_of(keys, rows, marked)

@@ -6,9 +6,8 @@ from itertools import chain, product
 from math import inf
 from typing import ClassVar, Literal, NamedTuple
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import ordered_baselines, table
-from specmoe.analysis.labelled_costs import predicted_cells, timed_passes
+from specmoe.analysis.filters import timed_passes
+from specmoe.analysis.registry import Analysis
 from specmoe.audit.checks import ALL
 from specmoe.claims.selection import (
     Between,
@@ -67,7 +66,7 @@ class GainsWithoutAcceptedTokens(OfRounds):
             yield Comparison(alone.minus(Estimate.exact(1)), words, (row,))
 
     def _imposed_rows(self, analysis: Analysis) -> Sequence[TableRow]:
-        cells = predicted_cells(analysis)
+        cells = analysis.predictions
         cells = cells[cells["imposed_acceptance"].notna()]
         cells = cells[cells["acceptance_rate"] <= self.at_most]
         return self._narrow(cells, analysis).to_dict("records")
@@ -222,7 +221,7 @@ class SlowerThanNextActive(OfMemory):
     """Without a draft, these targets are slower than the dense model next above in active size."""
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        models = ordered_baselines(analysis)
+        models = analysis.baselines
         dense = models[models["family"] == "dense"].sort_values("parameters_active", kind="stable")
         for row in self.baselines(analysis):
             larger = dense[dense["parameters_active"] > row["parameters_active"]]
@@ -252,7 +251,7 @@ class FallsShortOfItsActiveParameters(OfMemory):
     of: Literal["ratio", "rate"] = "ratio"
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        models = ordered_baselines(analysis)
+        models = analysis.baselines
         dense = models[(models["family"] == "dense") & ~models["in_cache"].astype(bool)]
         dense = dense.sort_values("parameters_active", kind="stable")
         for row in self.baselines(analysis):
@@ -360,7 +359,7 @@ class AuditPasses(Predicate):
     def judge(self, analysis: Analysis) -> ClaimResult:
         """Count the runs that pass and fail."""
         counts = [f"{self.check}_{word}" for word in ("passed", "failed", "not_applicable")]
-        audit = table(analysis, "audit").reindex(columns=["target", "draft", "gamma", *counts])
+        audit = analysis.audit.reindex(columns=["target", "draft", "gamma", *counts])
         audit = audit[audit["target"] != ALL]
         audit = audit[(audit["draft"] != NO_DRAFT) | (audit[counts[:2]].sum(axis=1) > 0)]
         passed, failed, unknown = (int(audit[count].sum()) for count in counts)

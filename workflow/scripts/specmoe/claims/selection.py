@@ -9,15 +9,8 @@ import numpy as np
 import pandas as pd
 from pydantic import Field
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import (
-    length_cells,
-    ordered_baselines,
-    prompt_cells,
-    table,
-    text_cells,
-    usual_cells,
-)
+from specmoe.analysis.filters import length_cells, prompt_cells, text_cells, usual_cells
+from specmoe.analysis.registry import Analysis
 from specmoe.claims.verdicts import (
     ClaimResult,
     Comparison,
@@ -68,7 +61,7 @@ class OfModels(Predicate):
 
     def judge(self, analysis: Analysis) -> ClaimResult:
         """Return what its comparisons say."""
-        marked = table(analysis, "marked")
+        marked = analysis.marked
         impossible = marked[marked["impossible"] > 0].to_dict("records")
         return conclude(
             list(self._compare(analysis)),
@@ -99,7 +92,7 @@ class OfModels(Predicate):
 
     def baselines(self, analysis: Analysis) -> Sequence[TableRow]:
         """Return the rates without a draft of these models, with the models' columns."""
-        return self._among(ordered_baselines(analysis)).to_dict("records")
+        return self._among(analysis.baselines).to_dict("records")
 
 
 class OfCells(OfModels):
@@ -135,7 +128,7 @@ class OfCells(OfModels):
         return self.needed == "acceptance_rate_mean"
 
     def select(self, analysis: Analysis) -> pd.DataFrame:
-        """Return the cells, as `labelled.describe_cells` has them, with their drafts' columns.
+        """Return the cells, as module `filters` has them, with their drafts' columns.
 
         Added: draft_parameters, draft_family.
         """
@@ -149,9 +142,9 @@ class OfCells(OfModels):
         return cells[cells[self.needed].notna()]
 
     def _narrow(self, cells: pd.DataFrame, analysis: Analysis) -> pd.DataFrame:
-        models = table(analysis, "models")[["model", "parameters_total", "family"]]
+        models = analysis.models[["model", "parameters_total", "family"]]
         models.columns = pd.Index(["draft_model", "draft_parameters", "draft_family"])
-        drafts = table(analysis, "drafts")[["draft", "draft_model"]].merge(models, on="draft_model")
+        drafts = analysis.drafts[["draft", "draft_model"]].merge(models, on="draft_model")
         drafts = drafts.drop(columns="draft_model")
         cells = cells.merge(drafts, how="left", on="draft", validate="m:1")
         cells = self._among(cells)

@@ -5,9 +5,8 @@ from itertools import combinations, pairwise, product
 from math import inf
 from typing import ClassVar, Literal
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import records, table
-from specmoe.analysis.labelled_twins import told_twins
+from specmoe.analysis.filters import told_twins
+from specmoe.analysis.registry import Analysis, records
 from specmoe.claims.selection import (
     Bounded,
     OfCells,
@@ -192,7 +191,7 @@ class GainFollows(OfWholeCells):
         return Share.EVERY if self.follows else Share.SOME
 
     def _compare(self, analysis: Analysis) -> Iterator[Comparison]:
-        if not table(analysis, "twins").empty:
+        if not analysis.twins.empty:
             yield from self._of_twins(analysis)
             return
         best = [best_of(cells) for cells in self.groups(analysis, "series")]
@@ -203,7 +202,7 @@ class GainFollows(OfWholeCells):
                 yield _more(more, less) if self.follows else _more(less, more)
 
     def _of_twins(self, analysis: Analysis) -> Iterator[Comparison]:
-        cached = table(analysis, "models").set_index("model")["in_cache"]
+        cached = analysis.models.set_index("model")["in_cache"]
         where = f"(the experts are equal; backend {analysis.campaign['backend'].iloc[0]})"
         for row in records(told_twins(analysis)):
             ratio = Estimate(*(row[f"ratio{end}"] for end in ("", "_low", "_high")))
