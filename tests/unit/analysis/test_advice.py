@@ -14,11 +14,11 @@ from specmoe.analysis import advice
 from specmoe.analysis.advice import Answer, Controls, Measured, Standing, advise
 from specmoe.analysis.advice_text import advice_values, describe_advice
 from specmoe.analysis.build import usual_runs
+from specmoe.analysis.categories import text_shares
 from specmoe.analysis.controls import with_controls
 from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import named_prompts, summarise_cells, with_speedups
-from specmoe.analysis.texts import with_texts
 from specmoe.audit.checks import CHECKS
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.load import load
@@ -88,7 +88,7 @@ def audit(runs, *, failed=(), check="draft_time", controls=()):
 def advised(runs, config, audited, cards=CARDS):
     """Return the advice for runs, all of them usual."""
     compared = with_speedups(undisturbed(runs))
-    cells = with_texts(summarise_cells(compared, config.statistics), compared)
+    cells = summarise_cells(compared, config.statistics, more=text_shares)
     cells = with_controls(cells, config.audit.unrelated_drafts, cards)
     cells = cells.assign(prompt_set=named_prompts(cells, runs))
     spread = spread_of_cells(compared, config.statistics)

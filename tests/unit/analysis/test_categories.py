@@ -13,9 +13,9 @@ from specmoe.analysis.categories import (
     gaps_between_categories,
     how_texts_end,
 )
-from specmoe.analysis.category_text import describe_categories
 from specmoe.analysis.intervals import interval_over_prompts, ratio_of_prompts
 from specmoe.analysis.registry import TABLES
+from specmoe.analysis.sentences import describe_categories
 from specmoe.analysis.summaries import with_speedups
 from specmoe.config.schema import Statistics
 

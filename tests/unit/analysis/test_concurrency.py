@@ -8,7 +8,7 @@ import pytest
 
 from specmoe.analysis.advice_text import advice_values, describe_advice
 from specmoe.analysis.concurrency import compare_loads, of_loads, one_by_one
-from specmoe.analysis.concurrency_text import describe_concurrency
+from specmoe.analysis.sentences import describe_concurrency
 from specmoe.analysis.summaries import with_speedups
 from specmoe.config.schema import Statistics
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specmoe.analysis.file_types import compare_types
+from specmoe.analysis.compared_cells import compare_types
 from specmoe.analysis.summaries import summarise_cells, with_speedups
 from specmoe.config.schema import Statistics
 

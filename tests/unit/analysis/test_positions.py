@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from specmoe.analysis.positions import acceptance_by_position
+from specmoe.analysis.rounds import acceptance_by_position
 from specmoe.engine.server_log import Verification, accepted_lengths, tried_per_position
 
 

@@ -6,7 +6,7 @@ import math
 import pandas as pd
 import pytest
 
-from specmoe.analysis.imposed_profiles import gains_by_profile
+from specmoe.analysis.compared_cells import gains_by_profile
 from specmoe.analysis.profile import speculation_profile
 from specmoe.analysis.summaries import summarise_cells, with_speedups
 from specmoe.config.profiles import FORMAT, read_rates

@@ -13,7 +13,7 @@ from specmoe.analysis.spread import (
     repeats_to_measure,
     spread_of_cells,
 )
-from specmoe.analysis.spread_text import describe_repeats
+from specmoe.analysis.terminal import describe_repeats
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.config.schema import Statistics

@@ -7,19 +7,18 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis.advice import Answer, Standing
-from specmoe.analysis.category_text import describe_categories
 from specmoe.analysis.compared_prompts import (
     excluded_share,
     odd_share,
     on_other_prompts,
     prompt_words,
 )
-from specmoe.analysis.concurrency_text import describe_concurrency
 from specmoe.analysis.filters import advised_targets
 from specmoe.analysis.machines import machine_of
-from specmoe.analysis.number_text import TOO_FEW_PROMPTS, interval, measured
-from specmoe.analysis.registry import Analysis, Record, records
-from specmoe.analysis.spread_text import precise
+from specmoe.analysis.number_text import TOO_FEW_PROMPTS, interval, measured, measured_in
+from specmoe.analysis.registry import TABLES, Analysis, Record, records
+from specmoe.analysis.sentences import describe_categories, describe_concurrency
+from specmoe.analysis.terminal import precise
 from specmoe.config.methods import is_ngram, methods_of
 from specmoe.files import gigabytes
 from specmoe.runs.disturbed import DISTURBED
@@ -80,10 +79,12 @@ def describe_advice(analysis: Analysis) -> str:
 
 def advice_values(analysis: Analysis) -> dict[str, Any]:
     """Return the advice as plain values; an unknown value is null."""
-    settings = records(analysis.advice_settings)
-    categories = records(analysis.categories)
+    advice, settings, categories = (
+        records(getattr(analysis, name)[TABLES[name].columns])
+        for name in ("advice", "advice_settings", "categories")
+    )
     targets = []
-    for row in records(analysis.advice):
+    for row in advice:
         own, by_category = (
             [_plain(one) for one in rows if one["target"] == row["target"]]
             for rows in (settings, categories)
@@ -136,19 +137,17 @@ def _compared(row: Record, elsewhere: list[Record]) -> list[str]:
     """Return what the answer compares, what not, and what is fastest on other prompts."""
     if not row["settings"]:
         return []
-    compared = _count(row["settings"], "setting")
+    compared = counted(row["settings"], "setting")
     lines = [
         f"Compared: {compared} on the same prompts ({prompt_words(row['prompt_set'])}). On others:"
         f" {'; '.join(map(_elsewhere, elsewhere)) or 'none'}."
     ]
-    if row["idle"]:
-        lines.append(f"Not compared, as nothing was drafted: {_count(row['idle'], 'setting')}.")
-    if row["none_left"]:
-        lines.append(
-            f"Not compared, as {DISTURBED} during every pair:"
-            f" {_count(row['none_left'], 'setting')}."
-        )
-    return lines
+    why = {"idle": "nothing was drafted", "none_left": f"{DISTURBED} during every pair"}
+    return lines + [
+        f"Not compared, as {words}: {counted(row[name], 'setting')}."
+        for name, words in why.items()
+        if row[name]
+    ]
 
 
 def _elsewhere(row: Record) -> str:
@@ -156,10 +155,6 @@ def _elsewhere(row: Record) -> str:
     if row["settings"] > 1:
         fastest = f"the fastest of {row['settings']} is {fastest}"
     return f"{fastest} ({prompt_words(row['prompt_set'])})"
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def _speedup(row: Record) -> str:
@@ -190,7 +185,7 @@ def _equals(row: Record, settings: list[Record]) -> str:
 def _with_prompt(row: Record) -> str:
     """Return what is left of the speedup if the time to read the prompt counts."""
     prompt = "the prompt, which the draft reads too" if drafts_with_model(row) else "the prompt"
-    whole = f"With {prompt}: speedup {_measured(row, 'end_to_end')} of the whole answer"
+    whole = f"With {prompt}: speedup {measured_in(row, 'end_to_end')} of the whole answer"
     if math.isnan(row["first_token_ratio"]):
         return whole
     low, high = row["first_token_ratio_low"], row["first_token_ratio_high"]
@@ -220,10 +215,6 @@ def _about_text(row: Record) -> str:
 def drafts_with_model(row: Record) -> bool:
     """Return whether a model drafts in a row, or a part of the target, and not n-grams alone."""
     return not all(map(is_ngram, methods_of(row["method"])))
-
-
-def _measured(row: Record, name: str) -> str:
-    return measured(row[name], row[f"{name}_low"], row[f"{name}_high"])
 
 
 def _outlook(row: Record, campaign: Record) -> str:

@@ -11,20 +11,18 @@ from specmoe.analysis.categories import (
     compare_categories,
     gaps_between_categories,
     how_texts_end,
+    text_shares,
 )
 from specmoe.analysis.ceilings import ceilings
+from specmoe.analysis.compared_cells import compare_methods, compare_types, gains_by_profile
 from specmoe.analysis.concurrency import changes_with_concurrency, compare_loads, one_by_one
 from specmoe.analysis.controls import Control, with_controls
 from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.energy import energy_of_cells
-from specmoe.analysis.file_types import compare_types
-from specmoe.analysis.imposed_profiles import gains_by_profile
 from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
 from specmoe.analysis.machines import by_machine, cells_of_machines, machine_varies
-from specmoe.analysis.methods import compare_methods
-from specmoe.analysis.positions import acceptance_by_position
 from specmoe.analysis.registry import Analysis
-from specmoe.analysis.rounds import accepted_lengths, chain_counts
+from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths, chain_counts
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import (
     CELL,
@@ -34,7 +32,6 @@ from specmoe.analysis.summaries import (
     with_rates_alone,
 )
 from specmoe.analysis.temperature import compare_temperatures
-from specmoe.analysis.texts import with_texts
 from specmoe.analysis.twins import compare_twins, dense_twins, twin_passes
 from specmoe.audit.checks import count_marked
 from specmoe.audit.tables import Audit
@@ -95,13 +92,15 @@ def analyse(
     of_length = usually_compared["prompt"].str.startswith(PASSAGE_PREFIX).astype(bool)
     of_draft = _without_controls(with_controls(usually_compared, unrelated, cards))
 
-    def summarise(members: pd.DataFrame, lost: pd.DataFrame, *more: str) -> pd.DataFrame:
-        keys = [*CELL, *more]
-        summarised = with_controls(summarise_cells(members, statistics, keys), unrelated, cards)
-        return count_excluded(summarised, lost, keys)
+    def summarise(members: pd.DataFrame, lost: pd.DataFrame, *by: str, **more: Any) -> pd.DataFrame:
+        keys = [*CELL, *by]
+        summarised = summarise_cells(members, statistics, keys, **more)
+        return count_excluded(with_controls(summarised, unrelated, cards), lost, keys)
 
-    cells = with_rates_alone(summarise(usually_compared, left_out), usually_compared)
-    cells = with_texts(cells, usually_compared).assign(prompt_set=named_prompts(cells, usually_run))
+    cells = with_rates_alone(
+        summarise(usually_compared, left_out, more=text_shares), usually_compared
+    )
+    cells = cells.assign(prompt_set=named_prompts(cells, usually_run))
     drafts = list_drafts(every, config.label)
     drafting = _without_controls(with_controls(usual[usual["draft"] != NO_DRAFT], unrelated, cards))
     waited = pd.concat([usual[usual["draft"] == NO_DRAFT], drafting])

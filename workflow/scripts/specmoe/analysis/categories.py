@@ -6,13 +6,15 @@ A question about other prompts of a category has its prompts as what varies, see
 
 import math
 from itertools import combinations
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from specmoe.analysis.intervals import interval_over_prompts, ratio_of_prompts
 from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import CELL, summarise_cells
-from specmoe.analysis.texts import text_shares
+from specmoe.audit.repetition import looping, repetition
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Stop
 from specmoe.config.schema import Statistics
 
@@ -31,19 +33,17 @@ def compare_categories(compared: pd.DataFrame, settings: Statistics) -> pd.DataF
     members = compared[compared["category"].notna()]
     if members.empty:
         return pd.DataFrame()
-    keys = [*WORKLOAD, "category"]
-    cells = summarise_cells(members, settings, keys)
-    groups = {key: its for key, its in members.groupby(keys)}
-    own = [groups[key] for key in cells[keys].itertuples(index=False, name=None)]
-    ends = [interval_over_prompts(its, settings.confidence) for its in own]
+
+    def of_prompts(its: pd.DataFrame) -> dict[str, Any]:
+        low, high = interval_over_prompts(its, settings.confidence)
+        return {"prompts": its["prompt"].nunique(), "speedup_low": low, "speedup_high": high}
+
+    cells = summarise_cells(members, settings, [*WORKLOAD, "category"], of_prompts)
     several = cells.groupby("suite")["workload"].transform("nunique") > 1
     return cells.assign(
         category_label=cells["category"].where(
             ~several, cells["category"] + " (" + cells["workload"] + ")"
-        ),
-        prompts=[its["prompt"].nunique() for its in own],
-        speedup_low=[end.low for end in ends],
-        speedup_high=[end.high for end in ends],
+        )
     )
 
 
@@ -126,3 +126,20 @@ def how_texts_end(runs: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def text_shares(runs: pd.DataFrame) -> dict[str, float]:
+    """Return repetition, looping and past_end of the texts of runs.
+
+    - repetition, looping: mean of the runs' `repetition.repetition` and `repetition.looping`; null
+      where no tokens are known.
+    - past_end: share of the generated tokens that are past the target's own end, over the runs of
+      which that is known; null where it is known of none.
+    """
+    texts = [tuple(tokens) for tokens in runs["tokens"] if tokens is not None]
+    known = runs[runs["past_end"].notna()]
+    return {
+        "repetition": float(np.mean([repetition(text) for text in texts])) if texts else math.nan,
+        "looping": float(np.mean([looping(text) for text in texts])) if texts else math.nan,
+        "past_end": known["past_end"].sum() / known["generated"].sum() if len(known) else math.nan,
+    }

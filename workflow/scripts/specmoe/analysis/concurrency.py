@@ -5,6 +5,8 @@ compared with that of the load without a draft in the same block and pass, at th
 requests at once. The speed of a user is a run's own rate, as everywhere.
 """
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -42,19 +44,22 @@ def compare_loads(compared: pd.DataFrame, runs: pd.DataFrame, settings: Statisti
     members = _with_ratios(of_loads(compared), runs)
     if members.empty:
         return pd.DataFrame()
-    cells = summarise_cells(members, settings, _LOAD)
-    own = [its for _, its in members.groupby(_LOAD)]
-    ratios = pd.DataFrame([mean_ratio("throughput_ratio", its, settings) for its in own])
+
+    def of_load(its: pd.DataFrame) -> dict[str, Any]:
+        means = ("baseline_throughput", "tokens_per_pass", "baseline_tokens_per_pass")
+        return {
+            "concurrency": int(its["concurrency"].iloc[0]),
+            "loads": len(its.drop_duplicates(["block", "pass"])),
+            "throughput": its["load_tokens_per_second"].mean(),
+            **{name: its[name].mean() for name in means},
+            **mean_ratio("throughput_ratio", its, settings),
+        }
+
+    cells = summarise_cells(members, settings, _LOAD, of_load)
     imposed = cells["imposed_acceptance"]
-    return pd.concat([cells, ratios], axis="columns").assign(
+    return cells.assign(
         of_target=cells["target"].map(without_concurrency),
         imposed_acceptance=imposed.where(imposed != _OWN),
-        concurrency=[int(its["concurrency"].iloc[0]) for its in own],
-        loads=[len(its.drop_duplicates(["block", "pass"])) for its in own],
-        throughput=[its["load_tokens_per_second"].mean() for its in own],
-        baseline_throughput=[its["baseline_throughput"].mean() for its in own],
-        tokens_per_pass=[its["tokens_per_pass"].mean() for its in own],
-        baseline_tokens_per_pass=[its["baseline_tokens_per_pass"].mean() for its in own],
     )
 
 

@@ -83,7 +83,10 @@ def in_series(
 
 
 def networks(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `sized_cells` does; `series` has one suite, network, draft and γ, and `label` names it."""
+    """Add what `sized_cells` does; `series` has one suite, network, draft and γ.
+
+    `label` names the suite and network.
+    """
     frame = sized_cells(frame, analysis)
     several = frame["suite"].nunique() > 1
     label = frame["network"] + (" (suite " + frame["suite"] + ")" if several else "")

@@ -60,7 +60,7 @@ _SUMMARISED = f"""
     {_CELL} method draft_model runs paired {_RATES} tokens_per_second_sd
     acceptance_rate acceptance_rate_mean mean_accepted_length replays_per_round
     tokens_per_round rounds_per_run round_ms {_ends("speedup", "first_token_ratio", "end_to_end")}
-    speedup_unpaired common_prefix_min identical decode_failures
+    speedup_unpaired common_prefix_min identical decode_failures block_sd
 """  # see `summaries.summarise_cells`
 _SETTING = f"""
     draft gamma suite method draft_model ngram_gamma p_min n_min n_match min_hits runs blocks

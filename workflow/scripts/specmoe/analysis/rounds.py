@@ -1,15 +1,14 @@
 """What rounds of speculation were like: how often there was one, how far it got, who drafted it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.positions import sum_lists
 from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import CELL
-from specmoe.config.block import WAY
+from specmoe.config.block import NO_DRAFT, WAY
 from specmoe.config.methods import METHODS, methods_of
 
 # The numbers of accepted tokens that are counted together, by their least: long drafts are rare.
@@ -32,6 +31,32 @@ def drafting_share(runs: pd.DataFrame) -> "pd.Series[float]":
     cells = runs.assign(steps=steps).astype({"steps": float, "rounds": float}).groupby(CELL)
     share: pd.Series[float] = cells["rounds"].sum(min_count=1) / cells["steps"].sum(min_count=1)
     return share
+
+
+def acceptance_by_position(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per cell and position, from runs that accept what matches.
+
+    `runs` are `schema.read_runs`'s. Columns: those of the cell, protocol, engine; position (from
+    1); tried (rounds that drafted a token there and accepted all before it); accepted (those
+    that accepted it too); conditional (accepted / tried: the chance of a token whose predecessors
+    were accepted); joint (the product up to the position: the chance that a draft so long is
+    accepted as a whole). Positions that were never tried are left out.
+    """
+    counted = runs[(runs["draft"] != NO_DRAFT) & runs["tried_per_position"].notna()]
+    rows = []
+    for about, members in _cells(counted):
+        tried = sum_lists(members["tried_per_position"])
+        accepted = sum_lists(members["accepted_per_position"])
+        conditional = accepted[tried > 0] / tried[tried > 0]
+        for position, (chance, joint) in enumerate(
+            zip(conditional, np.cumprod(conditional), strict=True)
+        ):
+            rows.append(
+                about
+                | {"position": position + 1, "tried": int(tried[position])}
+                | {"accepted": int(accepted[position]), "conditional": chance, "joint": joint}
+            )
+    return pd.DataFrame(rows, columns=TABLES["positions"].columns)
 
 
 def accepted_lengths(runs: pd.DataFrame) -> pd.DataFrame:
@@ -99,6 +124,12 @@ def chain_counts(runs: pd.DataFrame) -> pd.DataFrame:
                 | {"acceptance_rate": accepted[place] / own if own else np.nan}
             )
     return pd.DataFrame(rows, columns=_CHAIN_COLUMNS).astype({"accepted": "Int64"})
+
+
+def sum_lists(lists: Iterable[Sequence[int]]) -> np.ndarray:
+    """Return the sums by position of lists of the same length."""
+    total: np.ndarray = np.sum([np.asarray(one, dtype=int) for one in lists], axis=0)
+    return total
 
 
 def _cells(runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from specmoe.analysis.advice import Answer
-from specmoe.analysis.concurrency_text import describe_concurrency
 from specmoe.analysis.cost_tables import PAIR, WHOLE
 from specmoe.analysis.filters import (
     advised_targets,
@@ -17,7 +16,7 @@ from specmoe.analysis.filters import (
 )
 from specmoe.analysis.number_text import DASH, fixed, memory, percent, thousands
 from specmoe.analysis.registry import Analysis, Record, records
-from specmoe.analysis.twins_text import describe_twins
+from specmoe.analysis.sentences import describe_concurrency, describe_twins
 from specmoe.audit.finding import Level
 from specmoe.audit.power import Forged
 from specmoe.claims.verdicts import Verdict
