@@ -19,7 +19,7 @@ from specmoe.analysis.categories import (
     text_shares,
 )
 from specmoe.analysis.compared_cells import compare_methods, compare_types, gains_by_profile
-from specmoe.analysis.controls import with_controls
+from specmoe.analysis.controls import with_controls, without_controls
 from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
 from specmoe.analysis.registry import Analysis
@@ -187,12 +187,12 @@ def analysis_of(rows: list[dict]) -> Analysis:
     """Return the analysis of runs, summarised as a campaign's are."""
     runs = pd.DataFrame(rows)
     settings = Statistics()
-    compared = with_speedups(runs)
+    compared = with_controls(with_speedups(runs), [UNRELATED], {})
     of_length = compared["prompt"].str.startswith("passage-").astype(bool)
 
     def summarise(members: pd.DataFrame, *by: str, **more: Any) -> pd.DataFrame:
         keys = [*CELL, *by]
-        cells = with_controls(summarise_cells(members, settings, keys, **more), [UNRELATED], {})
+        cells = summarise_cells(members, settings, keys, **more)
         return count_excluded(cells, excluded(runs), keys)
 
     sweep = summarise(compared[of_length], "prompt", "n_prompt")
@@ -205,8 +205,7 @@ def analysis_of(rows: list[dict]) -> Analysis:
         by_prompt["prompt_label"] = by_prompt["prompt"].str.capitalize()
     cells = with_rates_alone(summarise(compared, more=text_shares), compared)
     cells = cells.assign(prompt_set=named_prompts(cells, runs))
-    own = compared[~compared["draft"].isin([*compared["target"], UNRELATED])]
-    usual = cells[cells["control"] == ""] if len(cells) else cells
+    own = without_controls(compared)
     drafts = list_drafts(runs, lambda model: LABELS.get(model, model))
     return Analysis(
         baselines=summarise_baselines(runs, settings),
@@ -214,7 +213,7 @@ def analysis_of(rows: list[dict]) -> Analysis:
         sweep=sweep,
         models=MODELS,
         drafts=drafts,
-        methods=compare_methods(usual, own, drafts),
+        methods=compare_methods(without_controls(cells), own, drafts),
         positions=acceptance_by_position(own),
         accepted_lengths=accepted_lengths(own),
         chains=chain_counts(own),

@@ -88,8 +88,8 @@ def audit(runs, *, failed=(), check="draft_time", controls=()):
 def advised(runs, config, audited, cards=CARDS):
     """Return the advice for runs, all of them usual."""
     compared = with_speedups(undisturbed(runs))
+    compared = with_controls(compared, config.audit.unrelated_drafts, cards)
     cells = summarise_cells(compared, config.statistics, more=text_shares)
-    cells = with_controls(cells, config.audit.unrelated_drafts, cards)
     cells = cells.assign(prompt_set=named_prompts(cells, runs))
     spread = spread_of_cells(compared, config.statistics)
     return advise(Measured(runs, compared, cells, spread, audited), config, cards)

@@ -30,7 +30,7 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.controls import Control, with_controls
+from specmoe.analysis.controls import with_controls, without_controls
 from specmoe.analysis.deciding import (
     is_second_look,
     look_confidence,
@@ -219,16 +219,14 @@ def _candidates(cells: pd.DataFrame) -> pd.DataFrame:
     """
     if cells.empty:
         return cells
-    own = cells["paired"] & (cells["protocol"] == Protocol.PAIRED)
-    return cells[own & (cells["control"] == Control.NONE)]
+    return without_controls(cells[cells["paired"] & (cells["protocol"] == Protocol.PAIRED)])
 
 
 def _lost(runs: pd.DataFrame, cards: Mapping[str, ModelCard], config: Config) -> pd.DataFrame:
     """Return the runs of settings that do not count, because the machine was disturbed."""
     lost = excluded(runs)
     lost = lost[(lost["draft"] != NO_DRAFT) & (lost["protocol"] == Protocol.PAIRED)]
-    lost = with_controls(lost, config.audit.unrelated_drafts, cards)
-    return lost if lost.empty else lost[lost["control"] == Control.NONE]
+    return without_controls(with_controls(lost, config.audit.unrelated_drafts, cards))
 
 
 def _compared(measured: Measured) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from specmoe.analysis.categories import (
 from specmoe.analysis.ceilings import ceilings
 from specmoe.analysis.compared_cells import compare_methods, compare_types, gains_by_profile
 from specmoe.analysis.concurrency import changes_with_concurrency, compare_loads, one_by_one
-from specmoe.analysis.controls import Control, with_controls
+from specmoe.analysis.controls import is_no_control, with_controls, without_controls
 from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.energy import energy_of_cells
 from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
@@ -77,42 +77,49 @@ def analyse(
     the audit of `runs`, `pass_times` the table of `runs.pass_times`. Where the machine varies,
     intervals are over machines, and costs of passes, which are a machine's own, are not fitted.
     """
-    statistics, unrelated = config.statistics, config.audit.unrelated_drafts
-    as_measured, of_blocks = runs, compared
-    varies = machine_varies(runs, config)
+    statistics = config.statistics
+    as_measured, varies = runs, machine_varies(runs, config)
+    runs, compared = (
+        with_controls(frame, config.audit.unrelated_drafts, cards) for frame in (runs, compared)
+    )
+    of_blocks = compared
     if varies:
         runs, compared = by_machine(runs), by_machine(compared)
     every, all_runs, all_compared = runs, undisturbed(runs), compared
     runs, compared = one_by_one(all_runs), one_by_one(compared)
     usually_run = usual_runs(one_by_one(every), config)
-    usual = usually_run[usually_run["run"].isin(runs["run"])]
-    left_out = usually_run[~usually_run["run"].isin(runs["run"])]
+    counts = usually_run["run"].isin(runs["run"])
+    usual, left_out = usually_run[counts], usually_run[~counts]
     left_out = left_out[left_out["draft"] != NO_DRAFT]
     usually_compared = compared[compared["run"].isin(usual["run"])]
+    of_blocks = of_blocks[of_blocks["run"].isin(usually_compared["run"])]
     of_length = usually_compared["prompt"].str.startswith(PASSAGE_PREFIX).astype(bool)
-    of_draft = _without_controls(with_controls(usually_compared, unrelated, cards))
 
     def summarise(members: pd.DataFrame, lost: pd.DataFrame, *by: str, **more: Any) -> pd.DataFrame:
         keys = [*CELL, *by]
-        summarised = summarise_cells(members, statistics, keys, **more)
-        return count_excluded(with_controls(summarised, unrelated, cards), lost, keys)
+        return count_excluded(summarise_cells(members, statistics, keys, **more), lost, keys)
 
-    cells = with_rates_alone(
-        summarise(usually_compared, left_out, more=text_shares), usually_compared
-    )
+    cells = summarise(usually_compared, left_out, more=text_shares)
+    cells = with_rates_alone(cells, usually_compared)
     cells = cells.assign(prompt_set=named_prompts(cells, usually_run))
+    own_cells = without_controls(cells)
     drafts = list_drafts(every, config.label)
-    drafting = _without_controls(with_controls(usual[usual["draft"] != NO_DRAFT], unrelated, cards))
-    waited = pd.concat([usual[usual["draft"] == NO_DRAFT], drafting])
+    waited = without_controls(usual)
+    drafting = waited[waited["draft"] != NO_DRAFT]
+    of_draft = without_controls(usually_compared)
+    tokens = runs.set_index("run")["tokens"]
     spread = spread_of_cells(compared, statistics)
     sizes = sizes_of_cards(cards, by_setting(seen_experts(pass_times), every))
     pass_times = undisturbed_passes(pass_times)
-    measured = Measured(usually_run, usually_compared, cells, spread, audit.audit)
-    advice = advise(measured, config, cards)
-    timed = compared.head(0) if varies else compared
-    fitted, predicted = _costs(runs, timed, pass_times, config, cards)
-    of_blocks = of_blocks[of_blocks["run"].isin(usually_compared["run"])]
+    advice = advise(
+        Measured(usually_run, usually_compared, cells, spread, audit.audit), config, cards
+    )
+    at_usual = compared[compared["temperature"] == config.measurement.temperature]
+    # All but controls of accepted drafts.
+    drafted = at_usual[at_usual["imposed_acceptance"].notna() | is_no_control(at_usual)]
     dense_of = dense_twins(config, runs["target"].unique())
+    fitted = [] if varies else cost_tables.fit_pairs(at_usual, runs, pass_times, statistics)
+    predicted = cost_tables.predictions(fitted, drafted, statistics)
     return Analysis(
         baselines=summarise_baselines(usual, statistics),
         cells=cells,
@@ -125,22 +132,18 @@ def analyse(
         endings=how_texts_end(usual),
         spread=spread,
         temperatures=compare_temperatures(
-            compared[compared["imposed_acceptance"].isna()],
-            runs.set_index("run")["tokens"],
-            statistics,
+            compared[compared["imposed_acceptance"].isna()], tokens, statistics
         ),
-        types=_types(_without_controls(cells), usually_compared, config, sizes),
+        types=_types(own_cells, usually_compared, config, sizes),
         concurrency=_labelled(compare_loads(all_compared, all_runs, statistics), config),
         concurrency_changes=_labelled(
             changes_with_concurrency(all_compared, all_runs, statistics), config
         ),
-        machines=cells_of_machines(
-            _without_controls(with_controls(of_blocks, unrelated, cards)), cells, host, statistics
-        ),
+        machines=cells_of_machines(without_controls(of_blocks), cells, host, statistics),
         energy=energy_of_cells(cells, usual, statistics),
         latency=latency_of_cells(waited, statistics),
         token_gaps=curves_between_tokens(waited),
-        methods=compare_methods(_without_controls(cells), drafting, drafts),
+        methods=compare_methods(own_cells, drafting, drafts),
         positions=acceptance_by_position(drafting),
         accepted_lengths=accepted_lengths(drafting),
         chains=chain_counts(drafting),
@@ -154,13 +157,7 @@ def analyse(
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
         profiles=gains_by_profile(compared, cells, predicted, statistics),
-        twins=compare_twins(
-            _drafted(compared, config, cards),
-            runs.set_index("run")["tokens"],
-            dense_of,
-            statistics,
-            "host" if varies else "repeat",
-        ),
+        twins=compare_twins(drafted, tokens, dense_of, statistics, "host" if varies else "repeat"),
         twin_passes=twin_passes(
             pass_times.head(0) if varies else pass_times, dense_of, sizes, statistics
         ),
@@ -190,35 +187,6 @@ def _by_text(runs: pd.DataFrame) -> pd.DataFrame:
     """Return runs in which all prompts of a workload are one."""
     workload = runs["workload"]
     return runs.assign(prompt=workload.where(workload.notna(), runs["prompt"]))
-
-
-def _without_controls(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return cells, or runs, with their `control` but for controls; one without rows has none."""
-    return cells if cells.empty else cells[cells["control"] == Control.NONE]
-
-
-def _costs(
-    runs: pd.DataFrame,
-    compared: pd.DataFrame,
-    pass_times: pd.DataFrame,
-    config: Config,
-    cards: Mapping[str, ModelCard],
-) -> tuple[list[cost_tables.Fitted], pd.DataFrame]:
-    """Fit the cost model, and predict with it all cells but controls of accepted drafts."""
-    at_usual = compared[compared["temperature"] == config.measurement.temperature]
-    fitted = cost_tables.fit_pairs(at_usual, runs, pass_times, config.statistics)
-    no_controls = _drafted(compared, config, cards)
-    return fitted, cost_tables.predictions(fitted, no_controls, config.statistics)
-
-
-def _drafted(
-    compared: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]
-) -> pd.DataFrame:
-    """Return the runs at the campaign's temperature but for controls of accepted drafts."""
-    at_usual = compared[compared["temperature"] == config.measurement.temperature]
-    kinds = with_controls(at_usual, config.audit.unrelated_drafts, cards)
-    imposed = kinds[kinds["imposed_acceptance"].notna()].index
-    return kinds.loc[imposed.union(_without_controls(kinds).index)]
 
 
 def _labelled(of_loads: pd.DataFrame, config: Config) -> pd.DataFrame:

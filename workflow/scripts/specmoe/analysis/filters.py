@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.controls import Control
+from specmoe.analysis.controls import Control, without_controls
 from specmoe.analysis.labels import in_series, way_words
 from specmoe.analysis.registry import Analysis, records
 from specmoe.audit.checks import ALL
@@ -22,7 +22,7 @@ def files(analysis: Analysis) -> pd.DataFrame:
 
 def usual_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells but for controls."""
-    return in_series(_usual(analysis.cells))
+    return in_series(without_controls(analysis.cells))
 
 
 def text_cells(analysis: Analysis) -> pd.DataFrame:
@@ -48,7 +48,7 @@ def rates_by_draft(analysis: Analysis) -> pd.DataFrame:
 
 def prompt_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells by text but for controls."""
-    return in_series(_usual(analysis.by_prompt))
+    return in_series(without_controls(analysis.by_prompt))
 
 
 def length_cells(analysis: Analysis) -> pd.DataFrame:
@@ -57,12 +57,12 @@ def length_cells(analysis: Analysis) -> pd.DataFrame:
     Every suite has baselines of its own, so a target of several suites has a series for each,
     whatever its drafts and γ.
     """
-    return in_series(_usual(analysis.sweep), once=["target"])
+    return in_series(without_controls(analysis.sweep), once=["target"])
 
 
 def energy_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells with their energy, but for controls."""
-    return in_series(_usual(analysis.energy))
+    return in_series(without_controls(analysis.energy))
 
 
 def control_cells(analysis: Analysis) -> pd.DataFrame:
@@ -178,12 +178,8 @@ def count_check(counts: Mapping[str, Any], check: str) -> dict[str, Any]:
     }
 
 
-def _usual(cells: pd.DataFrame) -> pd.DataFrame:
-    return cells[cells["control"] == Control.NONE]
-
-
 def _of_texts(analysis: Analysis) -> pd.DataFrame:
-    cells = _usual(analysis.cells)
+    cells = without_controls(analysis.cells)
     return cells[~cells["suite"].isin(analysis.sweep["suite"])]
 
 

@@ -41,8 +41,20 @@ class Table:
         return frame.sort_values(by, ascending=rising, ignore_index=True)
 
 
+_WAY = "protocol engine"
+_CELL = f"{_WAY} suite target draft gamma"
+_PAIR = f"{_WAY} target draft"
+_IN_ORDER = "target_rank suite draft_rank gamma"
+_PAIRS_IN_ORDER = "target_rank draft_rank gamma suite"
+
+
 def _table(about: str, columns: str, order: str = "", label: Label | None = None) -> Table:
     return Table(about, columns.split(), order.split(), label)
+
+
+def _cells(about: str, columns: str, by: str = "", label: Label | None = labels.series) -> Table:
+    """Return a table of cells, ordered by cell and then by some columns of its own."""
+    return _table(about, f"{_CELL} {columns}", f"{_IN_ORDER} {by}", label)
 
 
 def _ends(*names: str) -> str:
@@ -50,30 +62,24 @@ def _ends(*names: str) -> str:
     return " ".join(f"{name}{end}" for name in names for end in ("", "_low", "_high"))
 
 
-_WAY = "protocol engine"
-_CELL = f"{_WAY} suite target draft gamma"
-_PAIR = f"{_WAY} target draft"
 _RATES = "tokens_per_second baseline_tokens_per_second"
+_RATIOS = _ends("speedup", "first_token_ratio", "end_to_end")
 _EXCLUDED = "excluded pairs"  # see `runs.disturbed.count_excluded`
-_TEXTS = "repetition looping past_end"  # see `texts.text_shares`
+_TEXTS = "repetition looping past_end"  # see `categories.text_shares`
 _SUMMARISED = f"""
-    {_CELL} method draft_model runs paired {_RATES} tokens_per_second_sd
-    acceptance_rate acceptance_rate_mean mean_accepted_length replays_per_round
-    tokens_per_round rounds_per_run round_ms {_ends("speedup", "first_token_ratio", "end_to_end")}
-    speedup_unpaired common_prefix_min identical decode_failures block_sd
+    method draft_model runs paired {_RATES} tokens_per_second_sd block_sd acceptance_rate
+    acceptance_rate_mean mean_accepted_length replays_per_round tokens_per_round rounds_per_run
+    round_ms {_RATIOS} speedup_unpaired common_prefix_min identical decode_failures
 """  # see `summaries.summarise_cells`
 _SETTING = f"""
     draft gamma suite method draft_model ngram_gamma p_min n_min n_match min_hits runs blocks
-    {_RATES} acceptance_rate {_TEXTS} {_ends("speedup", "first_token_ratio", "end_to_end")}
-    joint_low joint_high prompt_set prompts sent other_prompts_low other_prompts_high
-    alone_low alone_high whole_high second_look block_sd repeats_needed marked impossible
-    {_EXCLUDED} marked_prompts odd_prompts draft_bytes added_rss_bytes
-"""
-_LOAD_SETTING = "suite of_target draft gamma imposed_acceptance"
-_CAMPAIGN_FACTS = "synthetic n_predict temperature repeats engine_options"
-_IN_ORDER = "target_rank suite draft_rank gamma"
-_PAIRS_IN_ORDER = "target_rank draft_rank gamma suite"
+    {_RATES} acceptance_rate {_TEXTS} {_RATIOS} joint_low joint_high prompt_set prompts sent
+    other_prompts_low other_prompts_high alone_low alone_high whole_high second_look block_sd
+    repeats_needed marked impossible {_EXCLUDED} marked_prompts odd_prompts draft_bytes
+    added_rss_bytes
+"""  # see `advice.Advice`
 
+# The meaning of a row follows the name; functions in backquotes explain the columns.
 TABLES = {
     "baselines": _table(
         "a target without a draft, see `summarise_baselines`",
@@ -81,31 +87,28 @@ TABLES = {
         "target_rank",
         labels.targets,
     ),
-    "cells": _table(
-        "a suite, target, draft and γ, but for imposed acceptance and other temperatures than the"
-        " campaign's",
-        f"{_SUMMARISED} control blocks prompt_set alone_tokens_per_second"
-        f" alone_tokens_per_second_sd {_TEXTS} {_EXCLUDED}",
-        _IN_ORDER,
-        labels.sized_cells,
+    "cells": _cells(
+        "a suite, target, draft and γ, at its own acceptance and the campaign's temperature",
+        f"{_SUMMARISED} control blocks prompt_set {_TEXTS} {_EXCLUDED}"
+        " alone_tokens_per_second alone_tokens_per_second_sd",
+        label=labels.sized_cells,
     ),
-    "sweep": _table(
+    "sweep": _cells(
         "a cell's prompt of exact length",
         f"{_SUMMARISED} control prompt n_prompt {_EXCLUDED}",
-        f"{_IN_ORDER} n_prompt",
+        "n_prompt",
         labels.sized_cells,
     ),
-    "by_prompt": _table(
+    "by_prompt": _cells(
         "a cell's text; all prompts of a workload are one",
         f"{_SUMMARISED} control prompt prompt_label {_EXCLUDED}",
-        f"{_IN_ORDER} prompt",
+        "prompt",
         labels.sized_cells,
     ),
-    "categories": _table(
+    "categories": _cells(
         "a cell, workload and category, see `compare_categories`",
         f"{_SUMMARISED} workload category category_label prompts blocks",
-        f"{_IN_ORDER} workload category",
-        labels.series,
+        "workload category",
     ),
     "category_gaps": _table(
         "two categories of a cell whose speedups differ, see `gaps_between_categories`",
@@ -114,107 +117,100 @@ TABLES = {
         labels.series,
     ),
     "endings": _table(
-        "how the texts of a cell end, see `how_texts_end`; with what it gains on the workload",
+        "how the texts of a cell end, see `how_texts_end`",
         "suite target draft gamma workload stop prompts runs generated shortest longest ended"
-        " at_once past_end past_end_runs repetition looping same_length",
+        f" at_once past_end_runs same_length {_TEXTS}",
         f"{_IN_ORDER} workload",
         labels.endings,
     ),
-    "temperatures": _table(
+    "temperatures": _cells(
         "a cell at a temperature, see `compare_temperatures`",
         f"{_SUMMARISED} temperature pairs distance distance_expected p_value p_adjusted detectable",
-        f"{_IN_ORDER} temperature",
-        labels.series,
+        "temperature",
     ),
     "types": _table(
         "a cell of a network that is measured in files of several types, see `compare_types`",
-        f"{_SUMMARISED} control network pass_bytes {_ends('gain_ratio')}",
+        f"{_CELL} {_SUMMARISED} control network pass_bytes {_ends('gain_ratio')}",
         "network suite draft_rank gamma pass_bytes target_rank",
         labels.networks,
     ),
-    "methods": _table(
+    "methods": _cells(
         "a cell of a target that a suite measured with several methods, see `compare_methods`",
         f"{_SUMMARISED} control words setting drafting_share best engine_types {_EXCLUDED}",
-        _IN_ORDER,
-        labels.methods,
+        label=labels.methods,
     ),
-    "concurrency": _table(
-        "a cell of loads, see `compare_loads`; all other tables leave runs in loads out, but for"
-        " models, drafts, suites, campaign and those of the audit",
-        f"{_CELL} imposed_acceptance of_target of_label concurrency method draft_model runs blocks"
-        f" loads throughput baseline_throughput {_ends('throughput_ratio')} {_RATES}"
-        f" {_ends('speedup', 'first_token_ratio')} acceptance_rate tokens_per_pass"
-        " baseline_tokens_per_pass",
-        f"{_IN_ORDER} imposed_acceptance concurrency",
+    # All other tables leave runs in loads out, but for models, drafts, suites, campaign and those
+    # of the audit.
+    "concurrency": _cells(
+        "a cell of loads, see `compare_loads`",
+        "imposed_acceptance of_target of_label concurrency method draft_model runs blocks loads"
+        f" throughput baseline_throughput {_ends('throughput_ratio', 'speedup')} {_RATES}"
+        f" {_ends('first_token_ratio')} acceptance_rate tokens_per_pass baseline_tokens_per_pass",
+        "imposed_acceptance concurrency",
         labels.loads,
     ),
     "concurrency_changes": _table(
         "how a setting's gain changes with requests at once, see `changes_with_concurrency`",
-        f"{_LOAD_SETTING} of_label settings least most least_cell most_cell target found"
-        f" {_ends('at_least', 'at_most', 'change')}",
+        "suite of_target draft gamma imposed_acceptance of_label settings least most least_cell"
+        f" most_cell target found {_ends('at_least', 'at_most', 'change')}",
         f"{_IN_ORDER} imposed_acceptance",
         labels.loads,
     ),
-    "machines": _table(
+    "machines": _cells(
         "a cell on one machine of several, see `cells_of_machines`",
-        f"{_CELL} host chip gpu machine runs blocks {_RATES} acceptance_rate"
-        f" {_ends('speedup', 'of_all')}",
-        f"{_IN_ORDER} machine",
+        f"host chip gpu machine runs blocks {_RATES} acceptance_rate {_ends('speedup', 'of_all')}",
+        "machine",
         labels.machines,
     ),
-    "merged": _table(
+    "merged": _cells(
         "a cell of one of several campaigns that differ in their machine alone, see `merged`",
-        f"{_CELL} campaign machine runs blocks acceptance_rate {_RATES}"
-        f" {_ends('speedup', 'break_even')} joules_per_token",
-        f"{_IN_ORDER} machine",
+        "campaign machine runs blocks"
+        f" acceptance_rate {_RATES} {_ends('speedup', 'break_even')} joules_per_token",
+        "machine",
         labels.machines,
     ),
-    "energy": _table(
+    "energy": _cells(
         "a cell whose energy was measured, see `energy_of_cells`",
-        f"{_CELL} control energy_source runs blocks joules_per_token baseline_joules_per_token"
+        "control energy_source runs blocks joules_per_token baseline_joules_per_token"
         f" {_ends('energy_ratio')} idle_w idle_share",
-        _IN_ORDER,
-        labels.cells,
+        label=labels.cells,
     ),
-    "latency": _table(
+    "latency": _cells(
         "a time that one waits in a cell, see `latency_of_cells`; none where observations are few",
-        f"{_CELL} time time_rank observations runs blocks {_ends('p50', 'p90', 'p99')}"
+        f"time time_rank observations runs blocks {_ends('p50', 'p90', 'p99')}"
         f" {_ends('baseline_p50', 'baseline_p90', 'baseline_p99')}",
-        f"{_IN_ORDER} time_rank",
-        labels.series,
+        "time_rank",
     ),
-    "token_gaps": _table(
+    "token_gaps": _cells(
         "a point of the distribution of the time between tokens, see `curves_between_tokens`",
-        f"{_CELL} share ms",
-        f"{_IN_ORDER} share",
-        labels.series,
+        "share ms",
+        "share",
     ),
-    "positions": _table(
+    # The next three have no rows where rounds were not logged.
+    "positions": _cells(
         "a cell and position of its drafts, see `acceptance_by_position`",
-        f"{_CELL} position tried accepted conditional joint",
-        f"{_IN_ORDER} position",
+        "position tried accepted conditional joint",
+        "position",
         labels.positions,
     ),
-    "accepted_lengths": _table(
+    "accepted_lengths": _cells(
         "a cell and a number of accepted tokens, see `accepted_lengths`",
-        f"{_CELL} rounds least most lengths counted share",
-        f"{_IN_ORDER} least",
-        labels.series,
+        "rounds least most lengths counted share",
+        "least",
     ),
-    "chains": _table(
+    "chains": _cells(
         "a type of a chain of methods, see `chain_counts`",
-        f"{_CELL} place words engine_type rounds drafts share drafted accepted acceptance_rate",
-        f"{_IN_ORDER} place",
-        labels.series,
+        "place words engine_type rounds drafts share drafted accepted acceptance_rate",
+        "place",
     ),
+    # A target with options of the engine has a row too, in which `model` is the target and
+    # `of_model` the model. What `constructed` models accept was made so: they have random weights
+    # or copied experts.
     "models": _table(
-        "a model that was measured; targets with options of the engine have rows of their own, in"
-        " which `model` is the target and `of_model` the model; `constructed`: random weights or"
-        " copied experts, so that what it accepts was made so",
+        "a model that was measured",
         "model label of_model family parameters_total parameters_active size_bytes type experts"
         " experts_used sha256 in_cache constructed",
-        # "moe" is after "dense" in the alphabet
-        "-family parameters_total size_bytes model",
+        "-family parameters_total size_bytes model",  # "moe" is after "dense" in the alphabet
     ),
     "drafts": _table(
         "a setting of what drafts, see `list_drafts`",
@@ -241,9 +237,9 @@ TABLES = {
         f"target standing {_SETTING}",
         label=labels.draft_labels,
     ),
+    # The next five have no rows where no runs of imposed acceptance were measured.
     "verification": _table(
-        "a pass of a pair's target, by its width, see `cost_tables.verification`; with what a round"
-        " of that width costs",
+        "a pass of a pair's target, by its width, see `cost_tables.verification`",
         f"{_PAIR} width timed {_ends('steps', 'ms')} target_efficiency experts experts_even"
         " experts_seen read_bytes bound_ms bound_share in_cache",
         "target_rank draft_rank width",
@@ -274,17 +270,16 @@ TABLES = {
         _PAIRS_IN_ORDER,
         labels.pairs,
     ),
-    "profiles": _table(
+    "profiles": _cells(
         "a pair with a profile that was measured elsewhere, see `gains_by_profile`",
-        f"{_CELL} profile runs blocks imposed_acceptance acceptance_rate tokens_per_round"
+        "profile runs blocks imposed_acceptance acceptance_rate tokens_per_round"
         f" {_ends('speedup')} predicted own_suite own_acceptance {_ends('own_speedup')} ratio",
-        f"{_IN_ORDER} profile",
-        labels.series,
+        "profile",
     ),
     "twins": _table(
         "an MoE beside the dense model that it was upcycled from, see `compare_twins`",
-        f"{_WAY} dense suite target draft gamma gammas method draft_model imposed_acceptance"
-        " prompts pairs repeats acceptance_rate dense_acceptance acceptance_difference same_tokens"
+        f"{_CELL} dense gammas method draft_model imposed_acceptance prompts pairs repeats"
+        " acceptance_rate dense_acceptance acceptance_difference same_tokens"
         f" {_ends('speedup', 'dense_speedup', 'ratio')}",
         "dense_rank target_rank suite draft_rank imposed_acceptance gamma",
         labels.twins,
@@ -308,8 +303,7 @@ TABLES = {
         labels.audited,
     ),
     "marked": _table(
-        "a cell's prompt, see `checks.count_marked`",
-        f"{_CELL} prompt runs marked impossible",
+        "a cell's prompt, see `checks.count_marked`", f"{_CELL} prompt runs marked impossible"
     ),
     "power": _table(
         "a factor by which runs were made too fast, see `power.count_power`",
@@ -337,6 +331,7 @@ TABLES = {
         f"words place {_WAY} verdict why comparisons runs marked unpaired",
         label=labels.ways,
     ),
+    # The next two have no rows where the configuration names no campaign to compare with.
     "side_by_side": _table(
         "a setting of one of several campaigns, see `side_by_side`",
         f"heading campaign {_WAY} target_label draft_label gamma prompts suite campaigns"
@@ -344,8 +339,8 @@ TABLES = {
     ),
     "compared_campaigns": _table(
         "what one of these campaigns ran on, see `compared_campaigns`",
-        f"heading campaign {_WAY} engine_commit backend host_chip host_gpu settings"
-        f" {_CAMPAIGN_FACTS}",
+        f"heading campaign {_WAY} engine_commit backend host_chip host_gpu synthetic n_predict"
+        " temperature repeats settings engine_options",
         label=labels.ways,
     ),
     "taxonomy": _table(

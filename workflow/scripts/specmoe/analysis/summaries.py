@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from specmoe.analysis.controls import Control
 from specmoe.analysis.intervals import (
     Estimate,
     estimate_of_ratio,
@@ -115,7 +116,7 @@ def summarise_cells(
     `compared` is `with_speedups`'s frame, `keys` are the columns that make a cell, `more` returns
     further columns of the runs of one. Columns added:
 
-    - protocol, engine, method, draft_model: those of its runs; runs, blocks: how many.
+    - protocol, engine, method, draft_model, control: those of its runs; runs, blocks: how many.
     - paired: whether every run is compared with a baseline of its own.
     - tokens_per_second, tokens_per_second_sd: over runs; block_sd: of the blocks' means.
     - baseline_tokens_per_second: mean over the runs' baselines.
@@ -150,6 +151,7 @@ def summarise_cells(
             dict(zip(keys, cell, strict=True))
             | {
                 **first[[*WAY, "method", "draft_model"]],
+                "control": first.get("control", Control.NONE.value),
                 "runs": len(members),
                 "blocks": members["block"].nunique(),
                 "paired": bool(members["paired"].all()),
