@@ -47,16 +47,15 @@ def method_notes(
     """
     drafted = runs[runs["draft"] != NO_DRAFT]
     labels = dict(zip(analysis.models["model"], analysis.models["label"], strict=True))
-    measured = set(analysis.models["of_model"])
+    named = set(analysis.models["of_model"])
+    measured = {name: card for name, card in cards.items() if name in named}
     notes = [
         note_lengths(drafted, passage_words),
         note_full_acceptance(drafted, stated),
         note_baselines(compared, analysis.baselines, labels),
         note_length_unit(drafted, recorded=stated is not None),
         note_constant_rate(drafted, labels),
-        note_models(
-            {name: card for name, card in cards.items() if name in measured}, labels, stated
-        ),
+        note_models(measured, labels, stated),
         note_builds(runs),
     ]
     return pd.DataFrame(notes, columns=list(Note._fields))
