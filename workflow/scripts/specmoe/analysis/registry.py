@@ -99,6 +99,22 @@ TABLES = {
         "n_prompt",
         labels.sized_cells,
     ),
+    # A target with options of the engine has a row too, in which `model` is the target and
+    # `of_model` the model. What `constructed` models accept was made so: they have random weights
+    # or copied experts.
+    "models": _table(
+        "a model that was measured",
+        "model label of_model family parameters_total parameters_active size_bytes type experts"
+        " experts_used sha256 in_cache constructed",
+        "-family parameters_total size_bytes model",  # "moe" is after "dense" in the alphabet
+    ),
+    "drafts": _table(
+        "a setting of what drafts, see `list_drafts`",
+        "draft label drafter words setting method draft_model",
+        label=labels.drafts,
+    ),
+    "suites": _table("a suite", "suite title runs blocks measured"),
+    "campaign": _table("the campaign, in plain values", "campaign of_study source"),
     "by_prompt": _cells(
         "a cell's text; all prompts of a workload are one",
         f"{_SUMMARISED} control prompt prompt_label {_EXCLUDED}",
@@ -162,13 +178,6 @@ TABLES = {
         "machine",
         labels.machines,
     ),
-    "merged": _cells(
-        "a cell of one of several campaigns that differ in their machine alone, see `merged`",
-        "campaign machine runs blocks"
-        f" acceptance_rate {_RATES} {_ends('speedup', 'break_even')} joules_per_token",
-        "machine",
-        labels.machines,
-    ),
     "energy": _cells(
         "a cell whose energy was measured, see `energy_of_cells`",
         "control energy_source runs blocks joules_per_token baseline_joules_per_token"
@@ -203,22 +212,6 @@ TABLES = {
         "place words engine_type rounds drafts share drafted accepted acceptance_rate",
         "place",
     ),
-    # A target with options of the engine has a row too, in which `model` is the target and
-    # `of_model` the model. What `constructed` models accept was made so: they have random weights
-    # or copied experts.
-    "models": _table(
-        "a model that was measured",
-        "model label of_model family parameters_total parameters_active size_bytes type experts"
-        " experts_used sha256 in_cache constructed",
-        "-family parameters_total size_bytes model",  # "moe" is after "dense" in the alphabet
-    ),
-    "drafts": _table(
-        "a setting of what drafts, see `list_drafts`",
-        "draft label drafter words setting method draft_model",
-        label=labels.drafts,
-    ),
-    "suites": _table("a suite", "suite title runs blocks measured"),
-    "campaign": _table("the campaign, in plain values", "campaign of_study source"),
     "spread": _table(
         "a cell of any acceptance and temperature, see `spread_of_cells`",
         "cell at comparison suite target draft gamma acceptance_rate runs blocks block_sd"
@@ -313,7 +306,7 @@ TABLES = {
         "a run with a draft, also of campaigns to compare with, see `bounds.required_time`",
         "campaign family decode_ms required_ms too_fast too_fast_alone",
     ),
-    # The next four are about the published study, and without rows for campaigns that are not.
+    # Without rows for campaigns that are not about the published study.
     "method_notes": _table(
         "a note on the study's method, see `method_notes.method_notes`",
         "note applies finding basis",
@@ -326,12 +319,7 @@ TABLES = {
         "a printed number and what was measured, see `printed_numbers.compare_printed`",
         "what source relation printed digits recomputed measured",
     ),
-    "claims": _table(
-        "a claim of the study and its verdict, see `judge.judge_claims`",
-        f"words place {_WAY} verdict why comparisons runs marked unpaired",
-        label=labels.ways,
-    ),
-    # The next two have no rows where the configuration names no campaign to compare with.
+    # The next three have no rows where the configuration names no campaign to compare with.
     "side_by_side": _table(
         "a setting of one of several campaigns, see `side_by_side`",
         f"heading campaign {_WAY} target_label draft_label gamma prompts suite campaigns"
@@ -341,6 +329,18 @@ TABLES = {
         "what one of these campaigns ran on, see `compared_campaigns`",
         f"heading campaign {_WAY} engine_commit backend host_chip host_gpu synthetic n_predict"
         " temperature repeats settings engine_options",
+        label=labels.ways,
+    ),
+    "merged": _cells(
+        "a cell of one of several campaigns that differ in their machine alone, see `merged`",
+        "campaign machine runs blocks"
+        f" acceptance_rate {_RATES} {_ends('speedup', 'break_even')} joules_per_token",
+        "machine",
+        labels.machines,
+    ),
+    "claims": _table(
+        "a claim of the study and its verdict, see `judge.judge_claims`",
+        f"words place {_WAY} verdict why comparisons runs marked unpaired",
         label=labels.ways,
     ),
     "taxonomy": _table(
