@@ -106,22 +106,11 @@ _HARMLESS = frozenset({"determinism", "controls"})
 
 # Integer columns that are null where a target has no setting.
 _COUNTS = [
-    "second_look_repeats",
-    "gamma",
-    "runs",
-    "blocks",
-    "prompts",
-    "repeats_needed",
-    "marked",
-    "impossible",
-    "excluded",
-    "pairs",
-    "none_left",
-    "idle",
-    "draft_bytes",
+    *("second_look_repeats", "gamma", "runs", "blocks", "prompts", "repeats_needed", "marked"),
+    *("impossible", "excluded", "pairs", "none_left", "idle", "draft_bytes"),
 ]
 # What starts llama-server as a setting was measured, beside its target and γ.
-_SIDE = [*("method", "draft_model", "ngram_gamma", "p_min", "n_min", "n_match", "min_hits")]
+_SIDE = ["method", "draft_model", "ngram_gamma", "p_min", "n_min", "n_match", "min_hits"]
 _SETTING_COLUMNS = TABLES["advice_settings"].columns
 
 
@@ -192,14 +181,7 @@ def advise(measured: Measured, config: Config, cards: Mapping[str, ModelCard]) -
     for target, own in ranked.items():
         own_lost = lost[lost["target"] == target]
         answer = _answer(target, own, own_lost, _controls(audit, target), config)
-        if answer["answer"] == Answer.UNDECIDED:
-            rivals = own[own["prompt_set"] == answer["prompt_set"]]
-            sides = pd.concat(
-                [members[cell] for cell in rivals[CELL].itertuples(index=False, name=None)]
-            )
-            command = _measuring_command(answer, sides, config)
-        else:
-            command = _starting_command(answer, config, gpu=gpu)
+        command = _command(answer, own, members, config, gpu=gpu)
         answers.append(answer | {"command": command})
     # Frames without rows would turn the columns of the others into objects.
     known = [own for own in ranked.values() if len(own)] or [settings]
@@ -262,9 +244,10 @@ def _settings(
         return pd.DataFrame(columns=_SETTING_COLUMNS)
     spread = spread.set_index("cell")
     more = []
-    for cell in candidates[CELL].itertuples(index=False, name=None):
+    for cell in _keys(candidates):
         own = members[cell]
         first = own.iloc[0]
+        draft = cards.get(first["draft_model"])
         more.append(
             {
                 **first[_SIDE],
@@ -273,7 +256,8 @@ def _settings(
                 "sent": _sent(own, config),
                 "block_sd": log_means(own).std(),
                 "repeats_needed": spread.loc[cell_id(*cell), "repeats_needed"],
-                "draft_bytes": _file_bytes(first["draft_model"], cards),
+                # Null without a file, and for a cache of n-grams.
+                "draft_bytes": draft.size_bytes if draft else None,
                 "added_rss_bytes": own["peak_rss_bytes"].max() - own["baseline_rss_bytes"].max(),
             }
         )
@@ -301,11 +285,6 @@ def _sent(own: pd.DataFrame, config: Config) -> Sent:
     return Sent.UNTEMPLATED if untemplated else Sent.TEXTS
 
 
-def _file_bytes(model: str | None, cards: Mapping[str, ModelCard]) -> int | None:
-    """Return the size of the file that drafts; None without one, and for a cache of n-grams."""
-    return cards[model].size_bytes if model is not None and model in cards else None
-
-
 def _ranked(own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], config: Config) -> pd.DataFrame:
     """Return a target's settings with joint intervals and standings, in order."""
     if own.empty:
@@ -328,7 +307,7 @@ def _ranked_rivals(
 ) -> pd.DataFrame:
     """Return settings on the same prompts with joint intervals and standings, the best first."""
     own = own.sort_values(["speedup", *CELL], ascending=[False, *[True] * len(CELL)])
-    keys = list(own[CELL].itertuples(index=False, name=None))
+    keys = _keys(own)
     own["idle"] = [drafted_nothing(members[key]) for key in keys]
     counts = ~(own["aside"] | own["idle"])
     sound = {key: members[key] for key, one in zip(keys, counts, strict=True) if one}
@@ -412,9 +391,7 @@ def _answer(
     own = ranked[ranked["prompt_set"] == ranked["prompt_set"].iloc[0]] if len(ranked) else ranked
     aside, idle = ((own["standing"] == kind).sum() for kind in (Standing.MARKED, Standing.IDLE))
     sound = own[~own["standing"].isin([Standing.MARKED, Standing.IDLE])]
-    none_left = set(lost[CELL].itertuples(index=False, name=None)) - set(
-        ranked[CELL].itertuples(index=False, name=None)
-    )
+    none_left = set(_keys(lost)) - set(_keys(ranked))
     unknown = _unknown(own, sound, controls, disturbed=bool(none_left))
     answer, reason = (
         (Answer.UNKNOWN, unknown) if unknown else judge(sound, config.audit.looping_share)
@@ -443,28 +420,33 @@ def _answer(
     }
 
 
-def _starting_command(answer: Mapping[str, Any], config: Config, *, gpu: bool) -> str | None:
-    """Return the line that starts llama-server as a target's row advises; None without advice.
+def _command(
+    answer: Mapping[str, Any],
+    ranked: pd.DataFrame,
+    members: Mapping[Any, pd.DataFrame],
+    config: Config,
+    *,
+    gpu: bool,
+) -> str | None:
+    """Return the line that starts llama-server as advised, or that of a second look; None if none.
 
     What pays on looping text is no advice for other text.
     """
+    if answer["answer"] == Answer.UNDECIDED:
+        repeats = answer["second_look_repeats"]
+        if repeats is None or config.campaign.source != "measured":
+            return None
+        rivals = ranked[ranked["prompt_set"] == answer["prompt_set"]]
+        blocks = pd.concat([members[cell]["block"] for cell in _keys(rivals)])
+        return measuring_line(map(comparison_of, blocks), repeats)
     if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING):
         return None
     on = answer["answer"] in (Answer.ON, Answer.HERE)
     return launch_line(config, answer["target"], answer if on else None, gpu=gpu)
 
 
-def _measuring_command(
-    answer: Mapping[str, Any], compared: pd.DataFrame, config: Config
-) -> str | None:
-    """Return the line of a second look; None without one, or if no more can be measured.
-
-    `compared` are the runs of the settings to decide among.
-    """
-    repeats = answer["second_look_repeats"]
-    if repeats is None or config.campaign.source != "measured":
-        return None
-    return measuring_line(map(comparison_of, compared["block"]), repeats)
+def _keys(cells: pd.DataFrame) -> list[tuple[Any, ...]]:
+    return list(cells[CELL].itertuples(index=False, name=None))
 
 
 def _unknown(

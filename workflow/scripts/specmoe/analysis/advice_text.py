@@ -99,30 +99,25 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
 
 def _target(row: Record, settings: list[Record], campaign: Record, more: list[str]) -> list[str]:
     answer = Answer(row["answer"])
-    lines = [f"{row['label']} ({row['target']}): {HEADS[answer]}"]
     if answer in (Answer.ON, Answer.HERE, Answer.LOOPING):
-        lines += _wrapped(_gain(row))
-        lines += _wrapped(_equals(row, settings))
-        lines += _wrapped(_costs(row))
+        texts = [_gain(row), _equals(row, settings), _costs(row)]
     else:
         fastest = "only setting" if row["settings"] == 1 else f"fastest of {row['settings']}"
-        best = f"; the {fastest} is {_setting(row)}: {_speedup(row)}"
-        known = best if row["settings"] else ""
-        lines += _wrapped(f"{_sentence(row['reason'])}{known}")
+        best = f"; the {fastest} is {_setting(row)}: {_speedup(row)}" if row["settings"] else ""
+        texts = [f"{_sentence(row['reason'])}{best}"]
     if pd.notna(row["end_to_end"]):
-        lines += _wrapped(_with_prompt(row))
-    lines += _wrapped(_about_text(row))
-    for text in more:
-        lines += _wrapped(text)
+        texts.append(_with_prompt(row))
+    texts += [_about_text(row), *more]
     if row["settings"]:
-        lines += _wrapped(_sureness(row, campaign))
+        texts.append(_sureness(row, campaign))
     if row["set_aside"]:
-        lines += _wrapped(_set_aside(settings))
+        texts.append(_set_aside(settings))
     if answer is Answer.UNDECIDED:
-        lines += _wrapped(_outlook(row, campaign))
-    if isinstance(row["command"], str):
-        lines.append(f"  {row['command']}")  # whole, to be pasted into a shell
-    return lines
+        texts.append(_outlook(row, campaign))
+    # Whole, to be pasted into a shell.
+    command = [f"  {row['command']}"] if isinstance(row["command"], str) else []
+    head = f"{row['label']} ({row['target']}): {HEADS[answer]}"
+    return [head, *(line for text in texts for line in _wrapped(text)), *command]
 
 
 def _sentence(words: str) -> str:
