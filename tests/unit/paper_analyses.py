@@ -12,20 +12,18 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis import cost_tables
-from specmoe.analysis.build import Analysis
 from specmoe.analysis.categories import (
     compare_categories,
     gaps_between_categories,
     how_texts_end,
+    text_shares,
 )
-from specmoe.analysis.controls import with_controls
+from specmoe.analysis.compared_cells import compare_methods, compare_types, gains_by_profile
+from specmoe.analysis.controls import with_controls, without_controls
 from specmoe.analysis.drafts import list_drafts
-from specmoe.analysis.file_types import compare_types
-from specmoe.analysis.imposed_profiles import gains_by_profile
 from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
-from specmoe.analysis.methods import compare_methods
-from specmoe.analysis.positions import acceptance_by_position
-from specmoe.analysis.rounds import accepted_lengths, chain_counts
+from specmoe.analysis.registry import Analysis
+from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths, chain_counts
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.analysis.summaries import (
     CELL,
@@ -37,7 +35,6 @@ from specmoe.analysis.summaries import (
     with_speedups,
 )
 from specmoe.analysis.temperature import compare_temperatures
-from specmoe.analysis.texts import with_texts
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.config.schema import Statistics
 from specmoe.models.sizes import Size
@@ -190,14 +187,12 @@ def analysis_of(rows: list[dict]) -> Analysis:
     """Return the analysis of runs, summarised as a campaign's are."""
     runs = pd.DataFrame(rows)
     settings = Statistics()
-    compared = with_speedups(runs)
+    compared = with_controls(with_speedups(runs), [UNRELATED], {})
     core = _cells_of(runs, compared)
-    own = compared[~compared["draft"].isin([*compared["target"], UNRELATED])]
-    cells = core.cells
-    usual = cells[cells["control"] == ""] if len(cells) else cells
+    own, cells, drafts = without_controls(compared), core.tables["cells"], core.tables["drafts"]
     return replace(
         core,
-        methods=compare_methods(usual, own, core.drafts),
+        methods=compare_methods(without_controls(cells), own, drafts),
         positions=acceptance_by_position(own),
         accepted_lengths=accepted_lengths(own),
         chains=chain_counts(own),
@@ -214,16 +209,16 @@ def analysis_of(rows: list[dict]) -> Analysis:
 def cells_of(rows: list[dict]) -> Analysis:
     """Return the analysis of runs with no more than what claims are judged by: half the time."""
     runs = pd.DataFrame(rows)
-    return _cells_of(runs, with_speedups(runs))
+    return _cells_of(runs, with_controls(with_speedups(runs), [UNRELATED], {}))
 
 
 def _cells_of(runs: pd.DataFrame, compared: pd.DataFrame) -> Analysis:
     settings = Statistics()
     of_length = compared["prompt"].str.startswith("passage-").astype(bool)
 
-    def summarise(members: pd.DataFrame, *more: str) -> pd.DataFrame:
-        keys = [*CELL, *more]
-        cells = with_controls(summarise_cells(members, settings, keys), [UNRELATED], {})
+    def summarise(members: pd.DataFrame, *by: str, **more: Any) -> pd.DataFrame:
+        keys = [*CELL, *by]
+        cells = summarise_cells(members, settings, keys, **more)
         return count_excluded(cells, excluded(runs), keys)
 
     sweep = summarise(compared[of_length], "prompt", "n_prompt")
@@ -234,7 +229,7 @@ def _cells_of(runs: pd.DataFrame, compared: pd.DataFrame) -> Analysis:
     by_prompt = summarise(texts[~of_length], "prompt")
     if not by_prompt.empty:
         by_prompt["prompt_label"] = by_prompt["prompt"].str.capitalize()
-    cells = with_rates_alone(with_texts(summarise(compared), compared), compared)
+    cells = with_rates_alone(summarise(compared, more=text_shares), compared)
     cells = cells.assign(prompt_set=named_prompts(cells, runs))
     return Analysis(
         baselines=summarise_baselines(runs, settings),

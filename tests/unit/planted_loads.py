@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.build import Analysis
 from specmoe.analysis.concurrency import changes_with_concurrency, compare_loads
+from specmoe.analysis.registry import Analysis
 from specmoe.analysis.summaries import with_speedups
 from specmoe.config.schema import Statistics
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.build import Analysis
+from specmoe.analysis.registry import Analysis
 from specmoe.analysis.summaries import with_speedups
 from specmoe.analysis.twins import compare_twins, twin_passes
 from specmoe.config.schema import Statistics

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from specmoe.analysis.build import Analysis, analyse
+from specmoe.analysis.build import analyse
+from specmoe.analysis.registry import Analysis
 from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.evidence import Bandwidth, gather_evidence
 from specmoe.audit.tables import Audit

@@ -6,9 +6,9 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.build import Analysis
 from specmoe.analysis.machines import cells_of_machines
 from specmoe.analysis.merged import merged
+from specmoe.analysis.registry import Analysis
 from specmoe.analysis.summaries import summarise_cells, with_speedups
 from specmoe.config.schema import Statistics
 

@@ -6,7 +6,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from specmoe.analysis.build import Analysis
+from specmoe.analysis.registry import Analysis
 
 from ..unit.rendered_tables import page_tables
 

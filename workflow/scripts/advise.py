@@ -6,7 +6,7 @@ from pathlib import Path
 
 from specmoe import errors
 from specmoe.analysis.advice_text import advice_values, describe_advice
-from specmoe.analysis.build import Analysis
+from specmoe.analysis.registry import Analysis
 from specmoe.files import replace_text
 
 

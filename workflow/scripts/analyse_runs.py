@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.analysis.build import Analysis
+from specmoe.analysis.registry import Analysis
 from specmoe.audit.tables import Audit
 from specmoe.claims.build import PublishedStudy, build_analysis
 from specmoe.claims.taxonomy import Literature

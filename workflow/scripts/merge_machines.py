@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.analysis.build import Analysis
 from specmoe.analysis.merged import refuse_unlike
-from specmoe.analysis.merged_text import describe_merged
+from specmoe.analysis.registry import Analysis
+from specmoe.analysis.terminal import describe_merged
 
 
 def main() -> None:

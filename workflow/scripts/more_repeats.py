@@ -9,8 +9,8 @@ from specmoe import errors
 from specmoe.analysis.machines import machine_varies
 from specmoe.analysis.passes import passes_that_pay
 from specmoe.analysis.spread import repeats_to_measure, spread_of_cells
-from specmoe.analysis.spread_text import describe_passes, describe_repeats
 from specmoe.analysis.summaries import with_speedups
+from specmoe.analysis.terminal import describe_passes, describe_repeats
 from specmoe.config.schema import read_config
 from specmoe.errors import MeasurementError
 from specmoe.files import replace_text

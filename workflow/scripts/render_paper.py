@@ -4,7 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
-from specmoe.analysis.build import Analysis
+from specmoe.analysis.registry import Analysis
 from specmoe.errors import run
 from specmoe.figures.figures import FIGURES, figures_of, save
 from specmoe.page.data import write_tables

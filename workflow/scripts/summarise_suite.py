@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.analysis.suite_text import summarise_suite
+from specmoe.analysis.terminal import summarise_suite
 from specmoe.config.schema import read_config
 from specmoe.runs.schema import read_runs
 

@@ -7,16 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specmoe.analysis.advice import ADVICE_COLUMNS
 from specmoe.analysis.advice_text import advice_values, describe_advice
 from specmoe.analysis.categories import (
     compare_categories,
     gaps_between_categories,
     how_texts_end,
 )
-from specmoe.analysis.category_text import describe_categories
 from specmoe.analysis.intervals import interval_over_prompts, ratio_of_prompts
-from specmoe.analysis.labelled_workloads import category_cells, ending_cells, gap_cells
+from specmoe.analysis.registry import TABLES
+from specmoe.analysis.sentences import describe_categories
 from specmoe.analysis.summaries import with_speedups
 from specmoe.config.schema import Statistics
 
@@ -152,7 +151,7 @@ def test_texts_that_end_are_counted_with_those_that_end_at_once():
 def test_endings_of_texts_of_no_workload_have_no_speedup_of_their_own():
     analysis = with_categories()
     texts = analysis.endings.assign(workload=np.nan)
-    assert ending_cells(replace(analysis, endings=texts))["speedup"].isna().all()
+    assert replace(analysis, endings=texts).endings["speedup"].isna().all()
 
 
 def test_texts_of_no_workload_are_counted_where_their_end_is_known():
@@ -173,7 +172,7 @@ def test_a_run_without_a_rate_has_no_speedup_and_spoils_none():
 def test_the_advice_names_the_categories_that_gain_and_lose():
     analysis = with_categories()
     row = {"suite": "W", "target": "moe_q4", "draft": "draft_0.8b", "gamma": 4}
-    said = describe_categories(row, category_cells(analysis), gap_cells(analysis))
+    said = describe_categories(row, analysis.categories, analysis.category_gaps)
     assert said[0].startswith("By category, with intervals for other prompts of each: code 1.5")
     assert said[1:3] == [
         "Faster than the target alone: code.",
@@ -181,28 +180,29 @@ def test_the_advice_names_the_categories_that_gain_and_lose():
     ]
     assert said[3].startswith("Categories differ: code gains 1.8")
     assert (
-        describe_categories(row | {"gamma": 8}, category_cells(analysis), gap_cells(analysis)) == []
+        describe_categories(row | {"gamma": 8}, analysis.categories, analysis.category_gaps) == []
     )
 
 
 def test_the_advice_in_json_has_the_categories_of_each_target():
     analysis = replace(
         with_categories(),
-        advice=pd.DataFrame([{"target": "moe_q4"}]).reindex(columns=ADVICE_COLUMNS),
+        advice=pd.DataFrame([{"target": "moe_q4"}]).reindex(columns=TABLES["advice"].columns),
     )
     [target] = advice_values(analysis)["targets"]
     assert [one["category"] for one in target["by_category"]] == ["code", "poems"]
 
 
 def test_a_campaign_without_workloads_says_nothing_of_categories():
-    assert category_cells(full()).empty
-    assert ending_cells(full()).empty
+    assert full().categories.empty
+    assert full().endings.empty
     assert "categor" not in describe_advice(full())
 
 
 def test_the_table_of_endings_has_the_speedup_beside_what_was_forced():
-    alone, drafted = ending_cells(with_categories()).to_dict("records")
-    assert (alone["draft_label"], drafted["draft_label"]) == (None, "Draft 0.8B")
+    alone, drafted = with_categories().endings.to_dict("records")
+    assert pd.isna(alone["draft_label"])
+    assert drafted["draft_label"] == "Draft 0.8B"
     assert drafted["past_end"] == 0.5
     assert drafted["speedup"] == pytest.approx(np.sqrt(1.5 * 0.8), rel=0.05)
     assert drafted["repetition"] == pytest.approx(46 / 97)  # of its last 50 tokens, all alike

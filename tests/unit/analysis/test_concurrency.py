@@ -8,8 +8,7 @@ import pytest
 
 from specmoe.analysis.advice_text import advice_values, describe_advice
 from specmoe.analysis.concurrency import compare_loads, of_loads, one_by_one
-from specmoe.analysis.concurrency_text import describe_concurrency
-from specmoe.analysis.labelled_loads import change_cells
+from specmoe.analysis.sentences import describe_concurrency
 from specmoe.analysis.summaries import with_speedups
 from specmoe.config.schema import Statistics
 
@@ -62,12 +61,12 @@ def test_runs_without_a_load_have_no_part_in_it():
 
 
 def test_a_gain_that_falls_is_found_and_one_that_does_not_is_undecided():
-    found = change_cells(with_loads()).set_index("gamma")
+    found = with_loads().concurrency_changes.set_index("gamma")
     assert found["found"].to_dict() == {2: "undecided", 4: "falls"}
     assert found.loc[4, ["at_least", "at_most"]].tolist() == pytest.approx([1.3, 0.9], rel=0.03)
     rows = loads({1: 0.8, 4: 1.2}, noise=0.01)
     rising = replace(with_loads(), concurrency_changes=_labelled(rows))
-    assert change_cells(rising)["found"].tolist() == ["rises"]
+    assert rising.concurrency_changes["found"].tolist() == ["rises"]
 
 
 def test_the_sentence_names_the_setting_its_numbers_and_what_stays_open():

@@ -29,7 +29,3 @@ def test_only_a_whole_draft_model_is_a_control():
 
 def test_models_of_unknown_digest_are_no_copies():
     assert kinds({"t": None, "copy": None}) == ["itself", "", "unrelated", ""]
-
-
-def test_a_frame_without_rows_stays_as_it_is():
-    assert with_controls(pd.DataFrame(), [], {}).empty

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.merged import merged, refuse_unlike
-from specmoe.analysis.merged_text import describe_merged
+from specmoe.analysis.terminal import describe_merged
 from specmoe.errors import ConfigError
 
 from ..paper_analyses import costed, full, single

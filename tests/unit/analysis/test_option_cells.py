@@ -6,9 +6,10 @@ from functools import cache
 import pandas as pd
 import pytest
 
-from specmoe.analysis.build import Analysis, by_setting
-from specmoe.analysis.labelled import ordered_files, ordered_models, text_cells
+from specmoe.analysis.build import by_setting
+from specmoe.analysis.filters import files, text_cells
 from specmoe.analysis.launch import launch_line
+from specmoe.analysis.registry import Analysis
 from specmoe.config.load import load
 from specmoe.engine.flags import computing_flags, drafting_options
 
@@ -62,7 +63,7 @@ def test_the_table_of_models_has_a_file_once_whatever_its_options():
     listed = [(row[0], row[-1]) for row in rows("models", with_options())]
     assert [label for label, _ in listed] == ["MoE Q4", "Draft 0.8B", "Draft 2B", "Dense 4B"]
     assert listed[0][1] == "target"
-    assert len(ordered_models(with_options())) == len(ordered_files(with_options())) + 1
+    assert len(with_options().models) == len(files(with_options())) + 1
 
 
 def test_a_target_that_ran_with_options_alone_is_a_target_in_the_table_of_models():

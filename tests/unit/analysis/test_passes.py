@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.passes import MOST_PASSES, cheapest_passes, passes_that_pay
-from specmoe.analysis.spread_text import describe_passes
 from specmoe.analysis.summaries import with_speedups
+from specmoe.analysis.terminal import describe_passes
 
 
 def campaign(between, run, *, seed, blocks=40, prompts=4, passes=2):

@@ -1,16 +1,12 @@
-"""A campaign's speculation profile, and what pairs gain with profiles of others, by hand."""
+"""A campaign's speculation profile."""
 
 import json
-import math
 
 import pandas as pd
 import pytest
 
-from specmoe.analysis.imposed_profiles import gains_by_profile
 from specmoe.analysis.profile import speculation_profile
-from specmoe.analysis.summaries import summarise_cells, with_speedups
 from specmoe.config.profiles import FORMAT, read_rates
-from specmoe.config.schema import Statistics
 
 from .test_summaries import run
 
@@ -70,47 +66,3 @@ def test_what_is_written_can_be_read_and_imposed(tmp_path):
     file = tmp_path / "speculation_profile.json"
     file.write_text(json.dumps(profile_of(logged("one"))))
     assert read_rates(file, "B/t/d/g4", "here") == [0.8, 0.5, 0.2, 0.2]
-
-
-def imposed(*speedups, own):
-    """Return what a pair gains with a profile, by block, and with its own drafts."""
-    rows = []
-    for repeat, speedup in enumerate(speedups):
-        for suite, gain, more in (
-            ("I", speedup, {"imposed_profile": "theirs", "imposed_acceptance": 0.475}),
-            ("B", own, {"imposed_profile": None, "imposed_acceptance": None}),
-        ):
-            common = {"suite": suite, "repeat": repeat, "block": f"{suite}{repeat}"}
-            alone = f"{suite}a{repeat}"
-            drafted = {"draft": "d", "gamma": 4, "baseline": alone}
-            rows += [
-                run(alone, 10.0, **common) | {"imposed_profile": None},
-                run(f"{suite}s{repeat}", 10.0 * gain, **common, **drafted) | more,
-            ]
-    compared = with_speedups(pd.DataFrame(rows))
-    cells = summarise_cells(compared[compared["suite"] == "B"], Statistics())
-    return compared, cells
-
-
-def test_the_speedup_under_a_profile_stands_beside_the_models_and_the_pairs_own():
-    compared, cells = imposed(1.2, 1.2, own=1.5)
-    predicted = cells[["suite", "target", "draft", "gamma"]].assign(
-        suite="I", imposed_acceptance=0.475, predicted=1.25
-    )
-    [row] = gains_by_profile(compared, cells, predicted, Statistics()).to_dict("records")
-    assert (row["profile"], row["suite"], row["own_suite"]) == ("theirs", "I", "B")
-    assert (row["runs"], row["blocks"]) == (2, 2)
-    assert row["speedup"] == pytest.approx(1.2)
-    assert row["predicted"] == 1.25
-    assert row["own_speedup"] == pytest.approx(1.5)
-    assert row["ratio"] == pytest.approx(0.8)
-
-
-def test_without_a_model_or_drafts_of_its_own_those_are_null():
-    compared, cells = imposed(1.2, own=1.5)
-    empty = cells.iloc[:0]
-    [row] = gains_by_profile(compared, empty, pd.DataFrame(), Statistics()).to_dict("records")
-    assert math.isnan(row["predicted"])
-    assert math.isnan(row["ratio"])
-    none = compared[compared["imposed_profile"].isna()]
-    assert gains_by_profile(none, cells, pd.DataFrame(), Statistics()).empty

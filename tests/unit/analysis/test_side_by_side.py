@@ -1,17 +1,14 @@
 """Campaigns side by side: every number a campaign's own, in rows that can be compared."""
 
-import re
 from dataclasses import replace
 
 import pandas as pd
 import pytest
 
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
-from specmoe.errors import SchemaError
 from specmoe.figures import style
 from specmoe.figures.figures import FIGURES
 from specmoe.paper.macros import macros
-from specmoe.tables.tables import ROWS
 
 from ..figures.test_figures import drawn, legend, lines
 from ..page.test_page import page_of
@@ -30,7 +27,6 @@ from ..paper_analyses import (
     speculative_runs,
     without_drafts,
 )
-from ..published_study import ROOT
 from ..rendered_tables import latex, page_tables, shown
 
 
@@ -168,13 +164,6 @@ def test_campaigns_that_drafted_nothing_are_named_and_have_no_setting():
     assert frame["heading"].tolist() == ["other"]
 
 
-def test_a_table_of_an_older_release_is_refused_with_the_campaign():
-    older = replace(single(), cells=single().cells.drop(columns="acceptance_rate"))
-    message = r"table 'cells' of campaign 'older' has no column 'acceptance_rate'; render that"
-    with pytest.raises(SchemaError, match=message):
-        side_by_side([full(), named(older, "older")])
-
-
 # What is shown.
 
 
@@ -184,15 +173,6 @@ def test_the_papers_table_has_a_column_for_each_campaign_and_a_dash_for_missing_
     assert r"Draft & $\gamma$ & by\_hand & other \\" in text
     assert r"Draft 0.8B & 4 & 0.90 [0.90, 0.90] & 1.20 \\" in text
     assert r"Draft 0.8B & 8 & 0.80 [0.80, 0.80] & -- \\" in text
-
-
-def test_the_pages_table_says_the_same_in_whole_rows():
-    table = page_tables(compared())["side_by_side"]
-    assert [column.of for column in table.columns] == ["", "", "", "", "", "by_hand", "other"]
-    assert shown(table)[:2] == [
-        ["Dense 4B", "Draft 0.8B", "4", "B", "code", "0.90 [0.90, 0.90]", "1.20"],
-        ["Dense 4B", "Draft 0.8B", "8", "B", "code", "0.80 [0.80, 0.80]", "–"],
-    ]
 
 
 def test_marks_say_which_files_differ_and_which_cells_have_marked_runs():
@@ -286,12 +266,3 @@ def test_a_campaign_compared_with_nothing_shows_no_comparison(root):
     assert "side_by_side" not in page
     assert "Side by side" not in page
     assert r"\CampaignComparedfalse" in macros(analysis)
-
-
-def test_the_supplement_leaves_the_section_out_where_nothing_is_compared():
-    text = (ROOT / "paper/supplement.tex").read_text()
-    section = re.search(r"\\ifTableComparedCampaigns\n.*?\n\\fi\n\n\\end", text, re.DOTALL)[0]
-    for name in ("compared_campaigns", "side_by_side"):
-        assert name in ROWS
-        assert f"{{{name}}}" in section
-        assert f"{{{name}}}" not in text.replace(section, "")

@@ -13,11 +13,10 @@ from specmoe.analysis.spread import (
     repeats_to_measure,
     spread_of_cells,
 )
-from specmoe.analysis.spread_text import describe_repeats
+from specmoe.analysis.terminal import describe_repeats
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.config.schema import Statistics
-from specmoe.errors import ConfigError
 
 SETTINGS = Statistics()
 
@@ -166,34 +165,7 @@ def test_stopping_by_width_leaves_speedups_unbiased_and_intervals_honest():
     assert np.mean(covered) > 0.93
 
 
-def test_more_repeats_of_a_comparison_add_blocks_and_change_none(study, root):
-    before = list_blocks(load(study, root), gpu=False)
-    study["measurement"]["more_repeats"] = {"C/dense_4b/none": 5, "D/dense_4b/draft_0.8b": 5}
-    after = list_blocks(load(study, root), gpu=False)
-    assert set(before) <= set(after)
-    assert sorted(block.block for block in set(after) - set(before)) == [
-        f"{name}/r{repeat}"
-        for name in ("C/dense_4b/none", "D/dense_4b/draft_0.8b")
-        for repeat in (3, 4)
-    ]
-
-
-def test_raising_the_repeats_of_all_adds_blocks_and_changes_none(study, root):
-    before = list_blocks(load(study, root), gpu=False)
-    study["measurement"]["repeats"] = 4
-    after = list_blocks(load(study, root), gpu=False)
-    assert set(before) <= set(after)
-    assert {block.repeat for block in set(after) - set(before)} == {3}
-
-
 def test_fewer_than_the_usual_repeats_change_nothing(study, root):
     before = list_blocks(load(study, root), gpu=False)
     study["measurement"]["more_repeats"] = {"D/dense_4b/draft_0.8b": 1}
     assert list_blocks(load(study, root), gpu=False) == before
-
-
-def test_repeats_of_an_unknown_comparison_are_refused(study, root):
-    study["measurement"]["more_repeats"] = {"D/dense_4b/draft_0.8b/g4": 5}
-    message = "more_repeats: unknown comparison 'D/dense_4b/draft_0.8b/g4'; did you mean"
-    with pytest.raises(ConfigError, match=message):
-        load(study, root)

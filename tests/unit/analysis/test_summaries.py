@@ -206,17 +206,6 @@ def test_a_method_that_never_drafts_has_a_speedup_and_null_counts_by_round(runs)
     assert cell["speedup"] > 0
 
 
-def test_one_block_has_no_interval():
-    pairs = pd.DataFrame({"speedup": [1.0, 2.0], "block": ["b", "b"], "prompt": "p"})
-    assert np.isnan(interval_of_speedup(pairs, 0.95)).all()
-
-
-def test_runs_of_one_block_do_not_narrow_the_interval():
-    spread = pd.DataFrame({"speedup": [1.0, 2.0, 1.5], "block": ["a", "b", "c"], "prompt": "p"})
-    repeated = pd.concat([spread] * 20)
-    assert interval_of_speedup(repeated, 0.95) == pytest.approx(interval_of_speedup(spread, 0.95))
-
-
 def test_the_interval_of_a_rate_without_a_draft_is_over_its_blocks(runs):
     runs = pd.concat([runs, pd.DataFrame([run("o", 5.0) | {"target": "once"}])])
     rows = summarise_baselines(runs, SETTINGS).set_index("target")
@@ -241,9 +230,3 @@ def test_an_interval_has_the_blocks_mean_in_its_middle_and_scales(speedups, fact
     assert np.sqrt(low * high) == pytest.approx(mean)
     scaled = pairs.assign(speedup=pairs["speedup"] * factor)
     assert interval_of_speedup(scaled, 0.95) == pytest.approx((low * factor, high * factor))
-
-
-@given(values=ratios)
-def test_the_geometric_mean_of_inverses_is_the_inverse(values):
-    array = np.array(values)
-    assert geometric_mean(1 / array) == pytest.approx(1 / geometric_mean(array))

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 import yaml
 
+from specmoe.analysis.sentences import describe_twins
 from specmoe.analysis.twins import dense_twins, twin_passes
-from specmoe.analysis.twins_text import describe_twins
 from specmoe.config.load import load
 from specmoe.config.schema import Statistics
 

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import with_speedups
 from specmoe.claims.method_notes import (
     method_notes,
@@ -79,7 +80,8 @@ def baseline(**other: Any) -> dict[str, Any]:
 
 def table_of_baselines() -> pd.DataFrame:
     """Return the table of baselines of a campaign whose target runs at 50 tok/s alone."""
-    row = {"protocol": "paired", "engine": "built", "target": "target", "tokens_per_second": 50.0}
+    row = dict.fromkeys(TABLES["baselines"].columns)
+    row |= {"protocol": "paired", "engine": "built", "target": "target", "tokens_per_second": 50.0}
     return pd.DataFrame([row])
 
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from specmoe.analysis.labelled_costs import pass_costs, predicted_cells
 from specmoe.figures.figures import FIGURES
 
 from ..paper_analyses import costed, costed_with_timed_passes
@@ -60,14 +59,14 @@ def test_every_cell_is_a_dot_in_each_panel_and_hollow_beyond_the_measured_widths
 def test_break_even_has_a_panel_per_target_with_the_measured_rates():
     moe, dense = FIGURES["break_even"](ANALYSIS).axes
     assert [axes.get_title() for axes in (moe, dense)] == ["MoE Q4", "Dense 4B"]
-    cells = predicted_cells(ANALYSIS)
+    cells = ANALYSIS.predictions
     measured = cells.loc[cells["target"] == "moe_q4", "acceptance_rate"].tolist()
     assert lines(moe)[-1] == pytest.approx(measured)
 
 
 def test_the_roofline_shows_time_bound_and_share():
     times, share = FIGURES["roofline"](ANALYSIS).axes
-    dense = pass_costs(ANALYSIS).set_index("target").loc["dense_4b"]
+    dense = ANALYSIS.verification.set_index("target").loc["dense_4b"]
     assert lines(times)[-1] == pytest.approx([4.4e9 / 400e9 * 1000] * len(dense))
     assert lines(share)[-1] == pytest.approx((11 / dense["ms"]).tolist())
 

@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 from numpy import isfinite
 
-from specmoe.analysis.labelled import text_cells
+from specmoe.analysis.filters import text_cells
 from specmoe.figures import style
 from specmoe.figures.figures import FIGURES, save
 

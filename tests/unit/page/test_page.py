@@ -428,9 +428,10 @@ def test_the_record_of_the_demonstration_is_beside_the_page(tmp_path):
 
 
 def test_negative_numbers_are_no_formulas(tmp_path):
-    analysis = replace(full(), ceilings=pd.DataFrame({"value": [-1.5], "words": ["-1+2"]}))
-    write_data(analysis, None, tmp_path)
-    assert (tmp_path / "ceilings.csv").read_text() == "value,words\n-1.5,'-1+2\n"
+    number = {"what": "-1+2", "source": "text", "relation": "<", "printed": "1", "digits": 1}
+    comparison = pd.DataFrame([number | {"recomputed": -1.5, "measured": None}])
+    write_data(replace(full(), comparison=comparison), None, tmp_path)
+    assert (tmp_path / "comparison.csv").read_text().endswith("\n'-1+2,text,<,1,1,-1.5,\n")
 
 
 def test_a_long_table_shows_its_first_rows_and_says_so(root, monkeypatch, plain):

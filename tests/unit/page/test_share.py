@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from matplotlib.image import imread
 
-from specmoe.analysis.advice import ADVICE_COLUMNS
+from specmoe.analysis.registry import TABLES
 from specmoe.figures.figures import figures_of, save
 from specmoe.page import share
 from specmoe.page.share import caption, escape, fenced, save_picture
@@ -33,7 +33,7 @@ def drawn(analysis, folder):
 
 def advised(analysis, **columns):
     """Return the analysis with an answer for its MoE."""
-    row = dict.fromkeys(ADVICE_COLUMNS) | {
+    row = dict.fromkeys(TABLES["advice"].columns) | {
         "target": "moe_q4",
         "answer": "switch on",
         "reason": "the interval of the best setting is above 1 for other prompts too",

@@ -30,7 +30,7 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.controls import Control, with_controls
+from specmoe.analysis.controls import with_controls, without_controls
 from specmoe.analysis.deciding import (
     is_second_look,
     look_confidence,
@@ -46,10 +46,10 @@ from specmoe.analysis.intervals import (
     ratio_of_means,
 )
 from specmoe.analysis.launch import launch_line
+from specmoe.analysis.registry import TABLES
 from specmoe.analysis.sound_prompts import on_sound_prompts
 from specmoe.analysis.spread import cell_id
 from specmoe.analysis.summaries import CELL, drafted_nothing
-from specmoe.analysis.texts import TEXT_COLUMNS
 from specmoe.audit.checks import marked_runs
 from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.backend import Backend
@@ -113,38 +113,12 @@ _HARMLESS = frozenset({"determinism", "controls"})
 
 # Integer columns that are null where a target has no setting.
 _COUNTS = [
-    "second_look_repeats",
-    "gamma",
-    "runs",
-    "blocks",
-    "prompts",
-    "repeats_needed",
-    "marked",
-    "impossible",
-    "excluded",
-    "pairs",
-    "none_left",
-    "idle",
-    "draft_bytes",
+    *("second_look_repeats", "gamma", "runs", "blocks", "prompts", "repeats_needed", "marked"),
+    *("impossible", "excluded", "pairs", "none_left", "idle", "draft_bytes"),
 ]
 # What starts llama-server as a setting was measured, beside its target and γ.
 _SIDE = ["method", "draft_model", *SIDE_COLUMNS]
-SETTING_COLUMNS = [
-    *(*CELL, *_SIDE, "runs", "blocks", "tokens_per_second", "baseline_tokens_per_second"),
-    *("acceptance_rate", *TEXT_COLUMNS, "speedup", "speedup_low", "speedup_high"),
-    *("first_token_ratio", "first_token_ratio_low", "first_token_ratio_high"),
-    *("end_to_end", "end_to_end_low", "end_to_end_high", "joint_low", "joint_high"),
-    *("prompt_set", "prompts", "sent", "other_prompts_low", "other_prompts_high"),
-    *("alone_low", "alone_high", "whole_high", "second_look"),
-    *("block_sd", "repeats_needed", "marked", "impossible", "excluded", "pairs"),
-    *("marked_prompts", "odd_prompts"),
-    *("draft_bytes", "added_rss_bytes", "standing"),
-]
-ADVICE_COLUMNS = [
-    *("target", "answer", "reason", "controls", "settings", "set_aside", "equal", "elsewhere"),
-    *("idle", "none_left", "second_look_repeats", "second_look_width", "command"),
-    *[column for column in SETTING_COLUMNS if column not in ("target", "standing")],
-]
+_SETTING_COLUMNS = TABLES["advice_settings"].columns
 
 
 @dataclass(frozen=True)
@@ -214,20 +188,15 @@ def advise(measured: Measured, config: Config, cards: Mapping[str, ModelCard]) -
     for target, own in ranked.items():
         own_lost = lost[lost["target"] == target]
         answer = _answer(target, own, own_lost, _controls(audit, target), config)
-        if answer["answer"] == Answer.UNDECIDED:
-            rivals = own[own["prompt_set"] == answer["prompt_set"]]
-            sides = pd.concat(
-                [members[cell] for cell in rivals[CELL].itertuples(index=False, name=None)]
-            )
-            command = _measuring_command(answer, sides, config)
-        else:
-            command = _starting_command(answer, config, gpu=gpu)
+        command = _command(answer, own, members, config, gpu=gpu)
         answers.append(answer | {"command": command})
     # Frames without rows would turn the columns of the others into objects.
     known = [own for own in ranked.values() if len(own)] or [settings]
     return Advice(
-        pd.DataFrame(answers, columns=ADVICE_COLUMNS).astype(dict.fromkeys(_COUNTS, "Int64")),
-        pd.concat(known, ignore_index=True)[SETTING_COLUMNS],
+        pd.DataFrame(answers, columns=TABLES["advice"].columns).astype(
+            dict.fromkeys(_COUNTS, "Int64")
+        ),
+        pd.concat(known, ignore_index=True)[_SETTING_COLUMNS],
     )
 
 
@@ -239,16 +208,14 @@ def _candidates(cells: pd.DataFrame) -> pd.DataFrame:
     """
     if cells.empty:
         return cells
-    own = cells["paired"] & (cells["protocol"] == Protocol.PAIRED)
-    return cells[own & (cells["control"] == Control.NONE)]
+    return without_controls(cells[cells["paired"] & (cells["protocol"] == Protocol.PAIRED)])
 
 
 def _lost(runs: pd.DataFrame, cards: Mapping[str, ModelCard], config: Config) -> pd.DataFrame:
     """Return the runs of settings that do not count, because the machine was disturbed."""
     lost = excluded(runs)
     lost = lost[(lost["draft"] != NO_DRAFT) & (lost["protocol"] == Protocol.PAIRED)]
-    lost = with_controls(lost, config.audit.unrelated_drafts, cards)
-    return lost if lost.empty else lost[lost["control"] == Control.NONE]
+    return without_controls(with_controls(lost, config.audit.unrelated_drafts, cards))
 
 
 def _compared(measured: Measured) -> pd.DataFrame:
@@ -281,12 +248,13 @@ def _settings(
 ) -> pd.DataFrame:
     """Return the settings as measured, each by itself."""
     if candidates.empty:
-        return pd.DataFrame(columns=SETTING_COLUMNS)
+        return pd.DataFrame(columns=_SETTING_COLUMNS)
     spread = spread.set_index("cell")
     more = []
-    for cell in candidates[CELL].itertuples(index=False, name=None):
+    for cell in _keys(candidates):
         own = members[cell]
         first = own.iloc[0]
+        draft = cards.get(first["draft_model"])
         more.append(
             {
                 **first[_SIDE],
@@ -295,7 +263,8 @@ def _settings(
                 "sent": _sent(own, config),
                 "block_sd": log_means(own).std(),
                 "repeats_needed": spread.loc[cell_id(*cell), "repeats_needed"],
-                "draft_bytes": _file_bytes(first["draft_model"], cards),
+                # Null without a file, and for a cache of n-grams.
+                "draft_bytes": draft.size_bytes if draft else None,
                 "added_rss_bytes": own["peak_rss_bytes"].max() - own["baseline_rss_bytes"].max(),
             }
         )
@@ -323,11 +292,6 @@ def _sent(own: pd.DataFrame, config: Config) -> Sent:
     return Sent.UNTEMPLATED if untemplated else Sent.TEXTS
 
 
-def _file_bytes(model: str | None, cards: Mapping[str, ModelCard]) -> int | None:
-    """Return the size of the file that drafts; None without one, and for a cache of n-grams."""
-    return cards[model].size_bytes if model is not None and model in cards else None
-
-
 def _ranked(own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], config: Config) -> pd.DataFrame:
     """Return a target's settings with joint intervals and standings, in order."""
     if own.empty:
@@ -350,7 +314,7 @@ def _ranked_rivals(
 ) -> pd.DataFrame:
     """Return settings on the same prompts with joint intervals and standings, the best first."""
     own = own.sort_values(["speedup", *CELL], ascending=[False, *[True] * len(CELL)])
-    keys = list(own[CELL].itertuples(index=False, name=None))
+    keys = _keys(own)
     own["idle"] = [drafted_nothing(members[key]) for key in keys]
     counts = ~(own["aside"] | own["idle"])
     sound = {key: members[key] for key, one in zip(keys, counts, strict=True) if one}
@@ -434,9 +398,7 @@ def _answer(
     own = ranked[ranked["prompt_set"] == ranked["prompt_set"].iloc[0]] if len(ranked) else ranked
     aside, idle = ((own["standing"] == kind).sum() for kind in (Standing.MARKED, Standing.IDLE))
     sound = own[~own["standing"].isin([Standing.MARKED, Standing.IDLE])]
-    none_left = set(lost[CELL].itertuples(index=False, name=None)) - set(
-        ranked[CELL].itertuples(index=False, name=None)
-    )
+    none_left = set(_keys(lost)) - set(_keys(ranked))
     unknown = _unknown(own, sound, controls, disturbed=bool(none_left))
     answer, reason = (
         (Answer.UNKNOWN, unknown) if unknown else judge(sound, config.audit.looping_share)
@@ -465,28 +427,33 @@ def _answer(
     }
 
 
-def _starting_command(answer: Mapping[str, Any], config: Config, *, gpu: bool) -> str | None:
-    """Return the line that starts llama-server as a target's row advises; None without advice.
+def _command(
+    answer: Mapping[str, Any],
+    ranked: pd.DataFrame,
+    members: Mapping[Any, pd.DataFrame],
+    config: Config,
+    *,
+    gpu: bool,
+) -> str | None:
+    """Return the line that starts llama-server as advised, or that of a second look; None if none.
 
     What pays on looping text is no advice for other text.
     """
+    if answer["answer"] == Answer.UNDECIDED:
+        repeats = answer["second_look_repeats"]
+        if repeats is None or config.campaign.source != "measured":
+            return None
+        rivals = ranked[ranked["prompt_set"] == answer["prompt_set"]]
+        blocks = pd.concat([members[cell]["block"] for cell in _keys(rivals)])
+        return measuring_line(map(comparison_of, blocks), repeats)
     if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING):
         return None
     on = answer["answer"] in (Answer.ON, Answer.HERE)
     return launch_line(config, answer["target"], answer if on else None, gpu=gpu)
 
 
-def _measuring_command(
-    answer: Mapping[str, Any], compared: pd.DataFrame, config: Config
-) -> str | None:
-    """Return the line of a second look; None without one, or if no more can be measured.
-
-    `compared` are the runs of the settings to decide among.
-    """
-    repeats = answer["second_look_repeats"]
-    if repeats is None or config.campaign.source != "measured":
-        return None
-    return measuring_line(map(comparison_of, compared["block"]), repeats)
+def _keys(cells: pd.DataFrame) -> list[tuple[Any, ...]]:
+    return list(cells[CELL].itertuples(index=False, name=None))
 
 
 def _unknown(

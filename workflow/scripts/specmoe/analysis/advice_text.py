@@ -7,21 +7,18 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis.advice import Answer, Standing
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.category_text import describe_categories
 from specmoe.analysis.compared_prompts import (
     excluded_share,
     odd_share,
     on_other_prompts,
     prompt_words,
 )
-from specmoe.analysis.concurrency_text import describe_concurrency
-from specmoe.analysis.labelled import Record, advised_targets, draft_labels, records, table
-from specmoe.analysis.labelled_loads import change_cells
-from specmoe.analysis.labelled_workloads import category_cells, gap_cells
+from specmoe.analysis.filters import advised_targets
 from specmoe.analysis.machines import machine_of
-from specmoe.analysis.number_text import TOO_FEW_PROMPTS, interval, measured
-from specmoe.analysis.spread_text import precise
+from specmoe.analysis.number_text import TOO_FEW_PROMPTS, interval, measured, measured_in
+from specmoe.analysis.registry import TABLES, Analysis, Record, records
+from specmoe.analysis.sentences import describe_categories, describe_concurrency
+from specmoe.analysis.terminal import precise
 from specmoe.config.methods import is_ngram, methods_of
 from specmoe.files import gigabytes
 from specmoe.runs.disturbed import DISTURBED
@@ -46,8 +43,7 @@ _CONTROLS = {
 def describe_advice(analysis: Analysis) -> str:
     """Return what to switch on, target by target, with the measurements behind it."""
     campaign = records(analysis.campaign)[0]
-    settings = table(analysis, "advice_settings")
-    settings = settings.assign(draft_label=settings["draft"].map(draft_labels(analysis)))
+    settings = analysis.advice_settings
     lines = [
         f"Should speculative decoding be switched on? Campaign {campaign['campaign']},"
         f" {machine_of(campaign)}, backend {campaign['backend']}",
@@ -63,7 +59,7 @@ def describe_advice(analysis: Analysis) -> str:
             "",
         )
     advised = advised_targets(analysis)
-    categories, gaps = category_cells(analysis), gap_cells(analysis)
+    categories, gaps = analysis.categories, analysis.category_gaps
     elsewhere = on_other_prompts(analysis)
     for row in records(advised):
         own = records(settings[settings["target"] == row["target"]])
@@ -72,7 +68,7 @@ def describe_advice(analysis: Analysis) -> str:
             *describe_categories(row, categories, gaps),
         ]
         lines += ["", *_target(row, own, campaign, more)]
-    every = table(analysis, "advice")["target"]
+    every = analysis.advice["target"]
     if alone := ", ".join(every[~every.isin(advised["target"])]):
         lines += ["", *_wrapped(f"No runs with a draft and their own baselines: {alone}", "")]
     if loads := describe_concurrency(analysis):
@@ -83,10 +79,12 @@ def describe_advice(analysis: Analysis) -> str:
 
 def advice_values(analysis: Analysis) -> dict[str, Any]:
     """Return the advice as plain values; an unknown value is null."""
-    settings = records(table(analysis, "advice_settings"))
-    categories = records(table(analysis, "categories"))
+    advice, settings, categories = (
+        records(getattr(analysis, name)[TABLES[name].columns])
+        for name in ("advice", "advice_settings", "categories")
+    )
     targets = []
-    for row in records(table(analysis, "advice")):
+    for row in advice:
         own, by_category = (
             [_plain(one) for one in rows if one["target"] == row["target"]]
             for rows in (settings, categories)
@@ -94,37 +92,32 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
         more = {"by_category": by_category} if by_category else {}
         targets.append(_plain(row) | {"measured": own} | more)
     confidence = float(analysis.campaign["confidence"].iloc[0])
-    loads = [_plain(row) for row in records(change_cells(analysis))]
+    loads = [_plain(row) for row in records(analysis.concurrency_changes)]
     more = {"requests_at_once": loads} if loads else {}
     return {"campaign": analysis.name, "confidence": confidence, "targets": targets} | more
 
 
 def _target(row: Record, settings: list[Record], campaign: Record, more: list[str]) -> list[str]:
     answer = Answer(row["answer"])
-    lines = [f"{row['label']} ({row['target']}): {HEADS[answer]}"]
     if answer in (Answer.ON, Answer.HERE, Answer.LOOPING):
-        lines += _wrapped(_gain(row))
-        lines += _wrapped(_equals(row, settings))
-        lines += _wrapped(_costs(row))
+        texts = [_gain(row), _equals(row, settings), _costs(row)]
     else:
         fastest = "only setting" if row["settings"] == 1 else f"fastest of {row['settings']}"
-        best = f"; the {fastest} is {_setting(row)}: {_speedup(row)}"
-        known = best if row["settings"] else ""
-        lines += _wrapped(f"{_sentence(row['reason'])}{known}")
+        best = f"; the {fastest} is {_setting(row)}: {_speedup(row)}" if row["settings"] else ""
+        texts = [f"{_sentence(row['reason'])}{best}"]
     if pd.notna(row["end_to_end"]):
-        lines += _wrapped(_with_prompt(row))
-    lines += _wrapped(_about_text(row))
-    for text in more:
-        lines += _wrapped(text)
+        texts.append(_with_prompt(row))
+    texts += [_about_text(row), *more]
     if row["settings"]:
-        lines += _wrapped(_sureness(row, campaign))
+        texts.append(_sureness(row, campaign))
     if row["set_aside"]:
-        lines += _wrapped(_set_aside(settings))
+        texts.append(_set_aside(settings))
     if answer is Answer.UNDECIDED:
-        lines += _wrapped(_outlook(row, campaign))
-    if isinstance(row["command"], str):
-        lines.append(f"  {row['command']}")  # whole, to be pasted into a shell
-    return lines
+        texts.append(_outlook(row, campaign))
+    # Whole, to be pasted into a shell.
+    command = [f"  {row['command']}"] if isinstance(row["command"], str) else []
+    head = f"{row['label']} ({row['target']}): {HEADS[answer]}"
+    return [head, *(line for text in texts for line in _wrapped(text)), *command]
 
 
 def _sentence(words: str) -> str:
@@ -139,19 +132,17 @@ def _compared(row: Record, elsewhere: list[Record]) -> list[str]:
     """Return what the answer compares, what not, and what is fastest on other prompts."""
     if not row["settings"]:
         return []
-    compared = _count(row["settings"], "setting")
+    compared = counted(row["settings"], "setting")
     lines = [
         f"Compared: {compared} on the same prompts ({prompt_words(row['prompt_set'])}). On others:"
         f" {'; '.join(map(_elsewhere, elsewhere)) or 'none'}."
     ]
-    if row["idle"]:
-        lines.append(f"Not compared, as nothing was drafted: {_count(row['idle'], 'setting')}.")
-    if row["none_left"]:
-        lines.append(
-            f"Not compared, as {DISTURBED} during every pair:"
-            f" {_count(row['none_left'], 'setting')}."
-        )
-    return lines
+    why = {"idle": "nothing was drafted", "none_left": f"{DISTURBED} during every pair"}
+    return lines + [
+        f"Not compared, as {words}: {counted(row[name], 'setting')}."
+        for name, words in why.items()
+        if row[name]
+    ]
 
 
 def _elsewhere(row: Record) -> str:
@@ -159,10 +150,6 @@ def _elsewhere(row: Record) -> str:
     if row["settings"] > 1:
         fastest = f"the fastest of {row['settings']} is {fastest}"
     return f"{fastest} ({prompt_words(row['prompt_set'])})"
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 def _speedup(row: Record) -> str:
@@ -193,7 +180,7 @@ def _equals(row: Record, settings: list[Record]) -> str:
 def _with_prompt(row: Record) -> str:
     """Return what is left of the speedup if the time to read the prompt counts."""
     prompt = "the prompt, which the draft reads too" if drafts_with_model(row) else "the prompt"
-    whole = f"With {prompt}: speedup {_measured(row, 'end_to_end')} of the whole answer"
+    whole = f"With {prompt}: speedup {measured_in(row, 'end_to_end')} of the whole answer"
     if math.isnan(row["first_token_ratio"]):
         return whole
     low, high = row["first_token_ratio_low"], row["first_token_ratio_high"]
@@ -223,10 +210,6 @@ def _about_text(row: Record) -> str:
 def drafts_with_model(row: Record) -> bool:
     """Return whether a model drafts in a row, or a part of the target, and not n-grams alone."""
     return not all(map(is_ngram, methods_of(row["method"])))
-
-
-def _measured(row: Record, name: str) -> str:
-    return measured(row[name], row[f"{name}_low"], row[f"{name}_high"])
 
 
 def _outlook(row: Record, campaign: Record) -> str:

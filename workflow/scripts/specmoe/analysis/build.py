@@ -1,7 +1,6 @@
 """The tables of the analysis, from which the paper and the page are rendered."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import pandas as pd
@@ -12,19 +11,18 @@ from specmoe.analysis.categories import (
     compare_categories,
     gaps_between_categories,
     how_texts_end,
+    text_shares,
 )
 from specmoe.analysis.ceilings import ceilings
+from specmoe.analysis.compared_cells import compare_methods, compare_types, gains_by_profile
 from specmoe.analysis.concurrency import changes_with_concurrency, compare_loads, one_by_one
-from specmoe.analysis.controls import Control, with_controls
+from specmoe.analysis.controls import is_no_control, with_controls, without_controls
 from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.energy import energy_of_cells
-from specmoe.analysis.file_types import compare_types
-from specmoe.analysis.imposed_profiles import gains_by_profile
 from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
 from specmoe.analysis.machines import by_machine, cells_of_machines, machine_varies
-from specmoe.analysis.methods import compare_methods
-from specmoe.analysis.positions import acceptance_by_position
-from specmoe.analysis.rounds import accepted_lengths, chain_counts
+from specmoe.analysis.registry import Analysis
+from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths, chain_counts
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import (
     CELL,
@@ -34,10 +32,9 @@ from specmoe.analysis.summaries import (
     with_rates_alone,
 )
 from specmoe.analysis.temperature import compare_temperatures
-from specmoe.analysis.texts import with_texts
 from specmoe.analysis.twins import compare_twins, dense_twins, twin_passes
 from specmoe.audit.checks import count_marked
-from specmoe.audit.tables import Audit, TableFolder
+from specmoe.audit.tables import Audit
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.matrix import left_out_blocks
 from specmoe.config.option_words import parts_of_setting
@@ -63,116 +60,6 @@ CARD_COLUMNS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Analysis(TableFolder):
-    """The tables of one campaign; later rooms compute no numbers of their own."""
-
-    # One row per target without a draft, see `summarise_baselines`.
-    baselines: pd.DataFrame
-    # One row per (suite, target, draft, gamma), see `summarise_cells`, with a column `control`, see
-    # `controls.with_controls`, and those of `with_texts`. Runs with imposed acceptance, suites of
-    # several temperatures and those at another than the campaign's have tables of their own.
-    cells: pd.DataFrame
-    # The same per prompt of exact length, with prompt and n_prompt.
-    sweep: pd.DataFrame
-    # One row per model that was measured: model, label, family (`moe` or `dense`), CARD_COLUMNS,
-    # of_model (equal to model). Targets with options of the engine of their own have a row each:
-    # model is then what column `target` of runs has, of_model the model; constructed: whether it
-    # has random weights or copied experts, so that what it accepts was made so.
-    models: pd.DataFrame
-    # One row per setting of what drafts, see `list_drafts`.
-    drafts: pd.DataFrame
-    # One row per suite: suite, title, runs, blocks, measured (equal to runs).
-    suites: pd.DataFrame
-    # One row of plain values that describe the campaign.
-    campaign: pd.DataFrame
-    # The cells per text, with prompt and prompt_label; all prompts of a workload are one text here.
-    by_prompt: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The cells per workload and category, the categories whose speedups differ, and how texts end:
-    # see `compare_categories`, `gaps_between_categories` and `how_texts_end`. Without rows where no
-    # suite sends a workload.
-    categories: pd.DataFrame = field(default_factory=pd.DataFrame)
-    category_gaps: pd.DataFrame = field(default_factory=pd.DataFrame)
-    endings: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The cells per temperature, see `compare_temperatures`.
-    temperatures: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The cells of one network in files of several types, see `compare_types`.
-    types: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The cells of targets that a suite measured with several methods, see `compare_methods`.
-    methods: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The cells of loads, and how their gains change with requests at once, see `compare_loads` and
-    # `changes_with_concurrency`, with of_label (the label of of_target). All other tables leave
-    # runs in loads out, but for models, drafts, suites, campaign and those of the audit.
-    concurrency: pd.DataFrame = field(default_factory=pd.DataFrame)
-    concurrency_changes: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The cells of each machine of several, see `cells_of_machines`.
-    machines: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The cells with their energy, see `energy_of_cells`. Without rows where none was measured.
-    energy: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # How long one waits for a token and for the answer, see `latency_of_cells` and
-    # `curves_between_tokens`. Without rows where observations are few.
-    latency: pd.DataFrame = field(default_factory=pd.DataFrame)
-    token_gaps: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # How far the drafts of the cells but for controls held, and what the types of chains did: see
-    # `acceptance_by_position`, `accepted_lengths` and `chain_counts`. Without rows where rounds
-    # were not logged.
-    positions: pd.DataFrame = field(default_factory=pd.DataFrame)
-    accepted_lengths: pd.DataFrame = field(default_factory=pd.DataFrame)
-    chains: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # One row per cell, including those of imposed acceptance and of other temperatures, see
-    # `spread_of_cells`.
-    spread: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # What to switch on, and the settings to choose from, see `Advice`.
-    advice: pd.DataFrame = field(default_factory=pd.DataFrame)
-    advice_settings: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # What a round costs, and what follows: see the functions of `cost_tables` with these names.
-    # Without rows where no runs of imposed acceptance were measured.
-    verification: pd.DataFrame = field(default_factory=pd.DataFrame)
-    round_costs: pd.DataFrame = field(default_factory=pd.DataFrame)
-    predictions: pd.DataFrame = field(default_factory=pd.DataFrame)
-    prediction_errors: pd.DataFrame = field(default_factory=pd.DataFrame)
-    break_even: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # What pairs gain with profiles measured elsewhere, see `gains_by_profile`.
-    profiles: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # What MoEs gain, and what their passes cost, beside the dense models they were upcycled from,
-    # see `compare_twins` and `twin_passes`. Without rows in a campaign without such twins.
-    twins: pd.DataFrame = field(default_factory=pd.DataFrame)
-    twin_passes: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The most that each cell's speedup could have been, see `ceilings`.
-    ceilings: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # See `summarise_audit`, `count_marked`, `count_power`, `bounds.required_time`. The last has a
-    # column `campaign`, as it also has the rows of the campaigns it is compared with.
-    audit: pd.DataFrame = field(default_factory=pd.DataFrame)
-    marked: pd.DataFrame = field(default_factory=pd.DataFrame)
-    power: pd.DataFrame = field(default_factory=pd.DataFrame)
-    required_time: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # About the published study, and without rows for campaigns that are not: see
-    # `method_notes.method_notes`, `printed_numbers.compare` (for the study's own rows alone),
-    # `printed_numbers.compare_printed`, and below `judge.judge_claims`.
-    method_notes: pd.DataFrame = field(default_factory=pd.DataFrame)
-    reported: pd.DataFrame = field(default_factory=pd.DataFrame)
-    comparison: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # What this campaign and others measured of the same settings, and what each ran on, see module
-    # `side_by_side`. Without rows where the configuration names no campaign to compare with.
-    side_by_side: pd.DataFrame = field(default_factory=pd.DataFrame)
-    compared_campaigns: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # The same where they differ in nothing but their machine, see `merged.merged`.
-    merged: pd.DataFrame = field(default_factory=pd.DataFrame)
-    claims: pd.DataFrame = field(default_factory=pd.DataFrame)
-    # Published ways of drafting and what this campaign has of each, see `taxonomy.classify`.
-    taxonomy: pd.DataFrame = field(default_factory=pd.DataFrame)
-
-    @property
-    def name(self) -> str:
-        """The campaign's name."""
-        return str(self.campaign["campaign"].iloc[0])
-
-    @property
-    def of_study(self) -> bool:
-        """Whether the campaign is about the published study, see `study.is_of_study`."""
-        return bool(self.campaign["of_study"].iloc[0])
-
-
 def analyse(
     runs: pd.DataFrame,
     compared: pd.DataFrame,
@@ -190,40 +77,49 @@ def analyse(
     the audit of `runs`, `pass_times` the table of `runs.pass_times`. Where the machine varies,
     intervals are over machines, and costs of passes, which are a machine's own, are not fitted.
     """
-    statistics, unrelated = config.statistics, config.audit.unrelated_drafts
-    as_measured, of_blocks = runs, compared
-    varies = machine_varies(runs, config)
+    statistics = config.statistics
+    as_measured, varies = runs, machine_varies(runs, config)
+    runs, compared = (
+        with_controls(frame, config.audit.unrelated_drafts, cards) for frame in (runs, compared)
+    )
+    of_blocks = compared
     if varies:
         runs, compared = by_machine(runs), by_machine(compared)
     every, all_runs, all_compared = runs, undisturbed(runs), compared
     runs, compared = one_by_one(all_runs), one_by_one(compared)
     usually_run = usual_runs(one_by_one(every), config)
-    usual = usually_run[usually_run["run"].isin(runs["run"])]
-    left_out = usually_run[~usually_run["run"].isin(runs["run"])]
+    counts = usually_run["run"].isin(runs["run"])
+    usual, left_out = usually_run[counts], usually_run[~counts]
     left_out = left_out[left_out["draft"] != NO_DRAFT]
     usually_compared = compared[compared["run"].isin(usual["run"])]
+    of_blocks = of_blocks[of_blocks["run"].isin(usually_compared["run"])]
     of_length = usually_compared["prompt"].str.startswith(PASSAGE_PREFIX).astype(bool)
-    of_draft = _without_controls(with_controls(usually_compared, unrelated, cards))
 
-    def summarise(members: pd.DataFrame, lost: pd.DataFrame, *more: str) -> pd.DataFrame:
-        keys = [*CELL, *more]
-        summarised = with_controls(summarise_cells(members, statistics, keys), unrelated, cards)
-        return count_excluded(summarised, lost, keys)
+    def summarise(members: pd.DataFrame, lost: pd.DataFrame, *by: str, **more: Any) -> pd.DataFrame:
+        keys = [*CELL, *by]
+        return count_excluded(summarise_cells(members, statistics, keys, **more), lost, keys)
 
-    cells = with_rates_alone(summarise(usually_compared, left_out), usually_compared)
-    cells = with_texts(cells, usually_compared).assign(prompt_set=named_prompts(cells, usually_run))
+    cells = summarise(usually_compared, left_out, more=text_shares)
+    cells = with_rates_alone(cells, usually_compared)
+    cells = cells.assign(prompt_set=named_prompts(cells, usually_run))
+    own_cells = without_controls(cells)
     drafts = list_drafts(every, config.label)
-    drafting = _without_controls(with_controls(usual[usual["draft"] != NO_DRAFT], unrelated, cards))
-    waited = pd.concat([usual[usual["draft"] == NO_DRAFT], drafting])
+    waited = without_controls(usual)
+    drafting = waited[waited["draft"] != NO_DRAFT]
+    of_draft = without_controls(usually_compared)
+    tokens = runs.set_index("run")["tokens"]
     spread = spread_of_cells(compared, statistics)
     sizes = sizes_of_cards(cards, by_setting(seen_experts(pass_times), every))
     pass_times = undisturbed_passes(pass_times)
-    measured = Measured(usually_run, usually_compared, cells, spread, audit.audit)
-    advice = advise(measured, config, cards)
-    timed = compared.head(0) if varies else compared
-    fitted, predicted = _costs(runs, timed, pass_times, config, cards)
-    of_blocks = of_blocks[of_blocks["run"].isin(usually_compared["run"])]
+    advice = advise(
+        Measured(usually_run, usually_compared, cells, spread, audit.audit), config, cards
+    )
+    at_usual = compared[compared["temperature"] == config.measurement.temperature]
+    # All but controls of accepted drafts.
+    drafted = at_usual[at_usual["imposed_acceptance"].notna() | is_no_control(at_usual)]
     dense_of = dense_twins(config, runs["target"].unique())
+    fitted = [] if varies else cost_tables.fit_pairs(at_usual, runs, pass_times, statistics)
+    predicted = cost_tables.predictions(fitted, drafted, statistics)
     return Analysis(
         baselines=summarise_baselines(usual, statistics),
         cells=cells,
@@ -236,22 +132,18 @@ def analyse(
         endings=how_texts_end(usual),
         spread=spread,
         temperatures=compare_temperatures(
-            compared[compared["imposed_acceptance"].isna()],
-            runs.set_index("run")["tokens"],
-            statistics,
+            compared[compared["imposed_acceptance"].isna()], tokens, statistics
         ),
-        types=_types(_without_controls(cells), usually_compared, config, sizes),
+        types=_types(own_cells, usually_compared, config, sizes),
         concurrency=_labelled(compare_loads(all_compared, all_runs, statistics), config),
         concurrency_changes=_labelled(
             changes_with_concurrency(all_compared, all_runs, statistics), config
         ),
-        machines=cells_of_machines(
-            _without_controls(with_controls(of_blocks, unrelated, cards)), cells, host, statistics
-        ),
+        machines=cells_of_machines(without_controls(of_blocks), cells, host, statistics),
         energy=energy_of_cells(cells, usual, statistics),
         latency=latency_of_cells(waited, statistics),
         token_gaps=curves_between_tokens(waited),
-        methods=compare_methods(_without_controls(cells), drafting, drafts),
+        methods=compare_methods(own_cells, drafting, drafts),
         positions=acceptance_by_position(drafting),
         accepted_lengths=accepted_lengths(drafting),
         chains=chain_counts(drafting),
@@ -265,13 +157,7 @@ def analyse(
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
         profiles=gains_by_profile(compared, cells, predicted, statistics),
-        twins=compare_twins(
-            _drafted(compared, config, cards),
-            runs.set_index("run")["tokens"],
-            dense_of,
-            statistics,
-            "host" if varies else "repeat",
-        ),
+        twins=compare_twins(drafted, tokens, dense_of, statistics, "host" if varies else "repeat"),
         twin_passes=twin_passes(
             pass_times.head(0) if varies else pass_times, dense_of, sizes, statistics
         ),
@@ -303,36 +189,9 @@ def _by_text(runs: pd.DataFrame) -> pd.DataFrame:
     return runs.assign(prompt=workload.where(workload.notna(), runs["prompt"]))
 
 
-def _without_controls(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return cells, or runs, with their `control` but for controls; one without rows has none."""
-    return cells if cells.empty else cells[cells["control"] == Control.NONE]
-
-
-def _costs(
-    runs: pd.DataFrame,
-    compared: pd.DataFrame,
-    pass_times: pd.DataFrame,
-    config: Config,
-    cards: Mapping[str, ModelCard],
-) -> tuple[list[cost_tables.Fitted], pd.DataFrame]:
-    """Fit the cost model, and predict with it all cells but controls of accepted drafts."""
-    at_usual = compared[compared["temperature"] == config.measurement.temperature]
-    fitted = cost_tables.fit_pairs(at_usual, runs, pass_times, config.statistics)
-    no_controls = _drafted(compared, config, cards)
-    return fitted, cost_tables.predictions(fitted, no_controls, config.statistics)
-
-
-def _drafted(
-    compared: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]
-) -> pd.DataFrame:
-    """Return the runs at the campaign's temperature but for controls of accepted drafts."""
-    at_usual = compared[compared["temperature"] == config.measurement.temperature]
-    kinds = with_controls(at_usual, config.audit.unrelated_drafts, cards)
-    imposed = kinds[kinds["imposed_acceptance"].notna()].index
-    return kinds.loc[imposed.union(_without_controls(kinds).index)]
-
-
 def _labelled(of_loads: pd.DataFrame, config: Config) -> pd.DataFrame:
+    if of_loads.empty:
+        return of_loads
     return of_loads.assign(of_label=of_loads["of_target"].map(config.target_label))
 
 

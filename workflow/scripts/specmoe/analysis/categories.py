@@ -6,22 +6,20 @@ A question about other prompts of a category has its prompts as what varies, see
 
 import math
 from itertools import combinations
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from specmoe.analysis.intervals import interval_over_prompts, ratio_of_prompts
+from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import CELL, summarise_cells
-from specmoe.analysis.texts import text_shares
+from specmoe.audit.repetition import looping, repetition
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Stop
 from specmoe.config.schema import Statistics
 
 WORKLOAD = [*CELL, "workload"]
-
-GAP_COLUMNS = [*WORKLOAD, "higher", "lower", "ratio", "ratio_low", "ratio_high", "pairs"]
-ENDING_COLUMNS = [
-    *(*WORKLOAD, "stop", "prompts", "runs", "generated", "shortest", "longest"),
-    *("ended", "at_once", "past_end", "past_end_runs", "repetition", "looping", "same_length"),
-]
+_GAP_COLUMNS = TABLES["category_gaps"].columns
 
 
 def compare_categories(compared: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
@@ -29,27 +27,30 @@ def compare_categories(compared: pd.DataFrame, settings: Statistics) -> pd.DataF
 
     `compared` is `with_speedups`'s frame. speedup_low and speedup_high are those of the interval
     for other prompts of the category; null with a single block or a single prompt. prompts counts
-    those with a speedup. Without rows where no prompt has a category.
+    those with a speedup; category_label names the workload too where a suite sends several. Without
+    rows where no prompt has a category.
     """
     members = compared[compared["category"].notna()]
     if members.empty:
         return pd.DataFrame()
-    keys = [*WORKLOAD, "category"]
-    cells = summarise_cells(members, settings, keys)
-    groups = {key: its for key, its in members.groupby(keys)}
-    own = [groups[key] for key in cells[keys].itertuples(index=False, name=None)]
-    ends = [interval_over_prompts(its, settings.confidence) for its in own]
+
+    def of_prompts(its: pd.DataFrame) -> dict[str, Any]:
+        low, high = interval_over_prompts(its, settings.confidence)
+        return {"prompts": its["prompt"].nunique(), "speedup_low": low, "speedup_high": high}
+
+    cells = summarise_cells(members, settings, [*WORKLOAD, "category"], of_prompts)
+    several = cells.groupby("suite")["workload"].transform("nunique") > 1
     return cells.assign(
-        prompts=[its["prompt"].nunique() for its in own],
-        speedup_low=[end.low for end in ends],
-        speedup_high=[end.high for end in ends],
+        category_label=cells["category"].where(
+            ~several, cells["category"] + " (" + cells["workload"] + ")"
+        )
     )
 
 
 def gaps_between_categories(compared: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
     """Return the pairs of categories whose speedups are shown to differ, the widest gap first.
 
-    Columns: GAP_COLUMNS. ratio is the higher speedup over the lower, with the interval of
+    Columns: those of TABLES. ratio is the higher speedup over the lower, with the interval of
     `ratio_of_prompts`; Bonferroni's share of the level makes the intervals of all `pairs` of a
     cell's categories hold at once. Categories of a single prompt have no pair. A cell with several
     categories and no shown gap has one row, whose ratio is null.
@@ -63,7 +64,7 @@ def gaps_between_categories(compared: pd.DataFrame, settings: Statistics) -> pd.
         about = dict(zip(WORKLOAD, cell, strict=True))
         if len(of_category) > 1:
             rows += [about | gap for gap in _gaps(of_category, settings.confidence)]
-    return pd.DataFrame(rows, columns=GAP_COLUMNS)
+    return pd.DataFrame(rows, columns=_GAP_COLUMNS)
 
 
 def _gaps(of_category: dict[str, pd.DataFrame], confidence: float) -> list[dict[str, object]]:
@@ -89,7 +90,7 @@ def how_texts_end(runs: pd.DataFrame) -> pd.DataFrame:
 
     `runs` are those of `build.usual_runs`, targets alone among them. Prompts cut to a length
     are left out, and texts of no workload if their target was not asked where it ends them.
-    Columns: ENDING_COLUMNS:
+    Columns:
 
     - prompts, runs: how many; generated: mean tokens; shortest, longest: of any run.
     - ended: share of runs that the target ended; at_once: runs whose first token ended them, which
@@ -124,4 +125,21 @@ def how_texts_end(runs: pd.DataFrame) -> pd.DataFrame:
                 else (baselines == generated).mean(),
             }
         )
-    return pd.DataFrame(rows, columns=ENDING_COLUMNS)
+    return pd.DataFrame(rows)
+
+
+def text_shares(runs: pd.DataFrame) -> dict[str, float]:
+    """Return repetition, looping and past_end of the texts of runs.
+
+    - repetition, looping: mean of the runs' `repetition.repetition` and `repetition.looping`; null
+      where no tokens are known.
+    - past_end: share of the generated tokens that are past the target's own end, over the runs of
+      which that is known; null where it is known of none.
+    """
+    texts = [tuple(tokens) for tokens in runs["tokens"] if tokens is not None]
+    known = runs[runs["past_end"].notna()]
+    return {
+        "repetition": float(np.mean([repetition(text) for text in texts])) if texts else math.nan,
+        "looping": float(np.mean([looping(text) for text in texts])) if texts else math.nan,
+        "past_end": known["past_end"].sum() / known["generated"].sum() if len(known) else math.nan,
+    }

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import CELL, geometric_mean
 from specmoe.audit.bounds import draft_time
 from specmoe.audit.evidence import single_token_ms
@@ -12,11 +13,6 @@ from specmoe.audit.finding import Run
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import WAY
 from specmoe.models.sizes import Size
-
-CEILINGS = [
-    *(*WAY, *CELL, "runs", "acceptance_rate", "tokens_per_step"),
-    *("speedup", "ceiling", "above", "draft_basis"),
-]
 
 
 def ceilings(
@@ -35,8 +31,8 @@ def ceilings(
 
         tokens / (S + D * t_draft / t_target).
 
-    Columns: CEILINGS. tokens_per_step counts accepted tokens and replays, and is the ceiling of a
-    draft at no cost. acceptance_rate is null where nothing was drafted. Speedup and ceiling are
+    tokens_per_step counts accepted tokens and replays, and is the ceiling of a draft at no cost.
+    acceptance_rate is null where nothing was drafted. Speedup and ceiling are
     geometric means over runs. draft_basis says how the draft's time is known.
 
     above counts the runs that took less time than S passes and D drafted tokens at their models'
@@ -83,4 +79,4 @@ def _by_cell(rows: pd.DataFrame) -> pd.DataFrame:
                 members["draft_basis"].iloc[0],
             )
         )
-    return pd.DataFrame(cells, columns=CEILINGS)
+    return pd.DataFrame(cells, columns=TABLES["ceilings"].columns)

@@ -10,8 +10,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis.advice import Standing
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import Record, draft_labels, records, table
+from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.runs.disturbed import DISTURBED
 
 _NAMED = 8
@@ -26,11 +25,10 @@ def prompt_words(prompts: str) -> str:
 def on_other_prompts(analysis: Analysis) -> dict[str, list[Record]]:
     """Return, by target, the fastest setting on each set of prompts that does not answer.
 
-    Added to the columns of `advice_settings`: draft_label, and settings, how many are compared.
+    Added to the columns of `advice_settings`: settings, how many are compared.
     """
-    settings = table(analysis, "advice_settings")
-    settings = settings.assign(draft_label=settings["draft"].map(draft_labels(analysis)))
-    answering = table(analysis, "advice").set_index("target")["prompt_set"].to_dict()
+    settings = analysis.advice_settings
+    answering = analysis.advice.set_index("target")["prompt_set"].to_dict()
     found: dict[str, list[Record]] = {}
     for (target, prompts), own in settings.groupby(["target", "prompt_set"], sort=False):
         counted = own[~own["standing"].isin([Standing.MARKED, Standing.IDLE])]

@@ -5,11 +5,13 @@ compared with that of the load without a draft in the same block and pass, at th
 requests at once. The speed of a user is a run's own rate, as everywhere.
 """
 
+from typing import Any
+
+import numpy as np
 import pandas as pd
 
 from specmoe.analysis.intervals import ratio_of_speedups
 from specmoe.analysis.summaries import CELL, mean_ratio, summarise_cells
-from specmoe.config.block import WAY
 from specmoe.config.option_words import without_concurrency
 from specmoe.config.schema import Statistics
 
@@ -17,21 +19,6 @@ from specmoe.config.schema import Statistics
 SETTING = ["suite", "of_target", "draft", "gamma", "imposed_acceptance"]
 _LOAD = [*CELL, "imposed_acceptance"]
 _OWN = -1.0  # stands for acceptance that is the draft's own, as groups leave out null
-
-COLUMNS = [
-    *(*WAY, *_LOAD, "of_target", "concurrency", "method", "draft_model", "runs", "blocks", "loads"),
-    *("throughput", "baseline_throughput"),
-    *("throughput_ratio", "throughput_ratio_low", "throughput_ratio_high"),
-    *("tokens_per_second", "baseline_tokens_per_second"),
-    *("speedup", "speedup_low", "speedup_high"),
-    *("first_token_ratio", "first_token_ratio_low", "first_token_ratio_high"),
-    *("acceptance_rate", "tokens_per_pass", "baseline_tokens_per_pass"),
-]
-CHANGE_COLUMNS = [
-    *(*SETTING, "settings", "least", "most", "least_cell", "most_cell"),
-    *("at_least", "at_least_low", "at_least_high", "at_most", "at_most_low", "at_most_high"),
-    *("change", "change_low", "change_high"),
-]
 
 
 def of_loads(runs: pd.DataFrame) -> pd.DataFrame:
@@ -47,7 +34,7 @@ def one_by_one(runs: pd.DataFrame) -> pd.DataFrame:
 def compare_loads(compared: pd.DataFrame, runs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
     """Return one row per cell and imposed acceptance of runs in loads; without rows if none was.
 
-    `compared` is `with_speedups` of `runs`. Columns: COLUMNS; of_target is the target without the
+    `compared` is `with_speedups` of `runs`. of_target is the target without the
     number of requests at once; loads counts those with the draft; throughput and
     baseline_throughput are their means in tokens a second; throughput_ratio is the geometric mean
     over blocks, with its interval, null with a single block, and so are speedup, of the users' own
@@ -56,21 +43,24 @@ def compare_loads(compared: pd.DataFrame, runs: pd.DataFrame, settings: Statisti
     """
     members = _with_ratios(of_loads(compared), runs)
     if members.empty:
-        return pd.DataFrame(columns=COLUMNS)
-    cells = summarise_cells(members, settings, _LOAD)
-    own = [its for _, its in members.groupby(_LOAD)]
-    ratios = pd.DataFrame([mean_ratio("throughput_ratio", its, settings) for its in own])
+        return pd.DataFrame()
+
+    def of_load(its: pd.DataFrame) -> dict[str, Any]:
+        means = ("baseline_throughput", "tokens_per_pass", "baseline_tokens_per_pass")
+        return {
+            "concurrency": int(its["concurrency"].iloc[0]),
+            "loads": len(its.drop_duplicates(["block", "pass"])),
+            "throughput": its["load_tokens_per_second"].mean(),
+            **{name: its[name].mean() for name in means},
+            **mean_ratio("throughput_ratio", its, settings),
+        }
+
+    cells = summarise_cells(members, settings, _LOAD, of_load)
     imposed = cells["imposed_acceptance"]
-    return pd.concat([cells, ratios], axis="columns").assign(
+    return cells.assign(
         of_target=cells["target"].map(without_concurrency),
         imposed_acceptance=imposed.where(imposed != _OWN),
-        concurrency=[int(its["concurrency"].iloc[0]) for its in own],
-        loads=[len(its.drop_duplicates(["block", "pass"])) for its in own],
-        throughput=[its["load_tokens_per_second"].mean() for its in own],
-        baseline_throughput=[its["baseline_throughput"].mean() for its in own],
-        tokens_per_pass=[its["tokens_per_pass"].mean() for its in own],
-        baseline_tokens_per_pass=[its["baseline_tokens_per_pass"].mean() for its in own],
-    )[COLUMNS]
+    )
 
 
 def changes_with_concurrency(
@@ -78,8 +68,9 @@ def changes_with_concurrency(
 ) -> pd.DataFrame:
     """Return how each setting's gain in throughput changes from the fewest requests to the most.
 
-    Columns: CHANGE_COLUMNS. least and most are these numbers of requests at once, with the
-    throughput ratio at each and its own interval, least_cell and most_cell the targets there.
+    Columns: those of TABLES. least and most are these numbers of requests at once, with the
+    throughput ratio at each and its own interval, least_cell (also as target) and most_cell the
+    targets there; found is what the interval says: `falls`, `rises` or `undecided`.
     change is the ratio at most over that at least, with an interval by Welch's t, as these are
     different blocks. Bonferroni's share of the level makes the intervals of all `settings` hold at
     once. Without rows where no setting has loads at several numbers.
@@ -106,9 +97,16 @@ def changes_with_concurrency(
             | _end("most", most, settings)
             | dict(zip(("change", "change_low", "change_high"), change, strict=True))
         )
-    changes = pd.DataFrame(rows, columns=CHANGE_COLUMNS)
+    changes = pd.DataFrame(rows)
+    if changes.empty:
+        return changes
     imposed = changes["imposed_acceptance"]
-    return changes.assign(imposed_acceptance=imposed.where(imposed != _OWN))
+    found = np.where(changes["change_low"] > 1, "rises", "undecided")
+    return changes.assign(
+        imposed_acceptance=imposed.where(imposed != _OWN),
+        target=changes["least_cell"],
+        found=np.where(changes["change_high"] < 1, "falls", found),
+    )
 
 
 def _end(name: str, members: pd.DataFrame, settings: Statistics) -> dict[str, object]:

@@ -25,13 +25,11 @@ class Control(StrEnum):
 def with_controls(
     cells: pd.DataFrame, unrelated: Collection[str], cards: Mapping[str, ModelCard]
 ) -> pd.DataFrame:
-    """Return cells (columns target, method and draft_model) with `control`, a `Control`'s value.
+    """Return cells, or runs, with `control`, a `Control`'s value.
 
-    `unrelated` are the drafts that know nothing of any target, `cards` the models' by id: a file
-    under another name is the same model. A frame without rows stays as it is.
+    They have the columns target, method and draft_model. `unrelated` are the drafts that know
+    nothing of any target, `cards` the models' by id: a file under another name is the same model.
     """
-    if cells.empty:
-        return cells
     kinds = [
         _kind(target, draft, unrelated, cards) if method == _BY_MODEL else Control.NONE
         for target, method, draft in cells[["target", "method", "draft_model"]].itertuples(
@@ -39,6 +37,16 @@ def with_controls(
         )
     ]
     return cells.assign(control=[kind.value for kind in kinds])
+
+
+def is_no_control(cells: pd.DataFrame) -> "pd.Series[bool]":
+    """Return whether each of `with_controls`'s rows is none."""
+    return cells["control"] == Control.NONE
+
+
+def without_controls(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `with_controls` but for controls; a frame without rows as it is."""
+    return cells if cells.empty else cells[is_no_control(cells)]
 
 
 def _kind(

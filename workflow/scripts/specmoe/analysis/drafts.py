@@ -14,8 +14,6 @@ from specmoe.config.methods import (
     setting_label,
 )
 
-COLUMNS = ["draft", "label", "drafter", "words", "setting", "method", "draft_model"]
-
 
 def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFrame:
     """Return one row per setting of what drafts, in the order of the runs.
@@ -51,4 +49,4 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
                 "draft_model": file,
             }
         )
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows)

@@ -7,13 +7,6 @@ from specmoe.analysis.summaries import CELL, mean_ratio
 from specmoe.config.block import WAY
 from specmoe.config.schema import Statistics
 
-COLUMNS = [
-    *(*CELL, *WAY, "control", "energy_source", "runs", "blocks"),
-    *("joules_per_token", "baseline_joules_per_token"),
-    *("energy_ratio", "energy_ratio_low", "energy_ratio_high"),
-    *("idle_w", "idle_share"),
-]
-
 
 def energy_of_cells(cells: pd.DataFrame, runs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
     """Return the cells whose runs and baselines all have their energy; without rows if none has.
@@ -27,7 +20,7 @@ def energy_of_cells(cells: pd.DataFrame, runs: pd.DataFrame, settings: Statistic
     (of the energy: what the idle machine would have used in the same time), null if unknown.
     """
     if cells.empty:
-        return pd.DataFrame(columns=COLUMNS)
+        return pd.DataFrame()
     by_run = runs.set_index("run")
     energy = by_run["energy_j"].astype(float) / by_run["generated"].astype(float)
     compared = runs.assign(
@@ -55,4 +48,4 @@ def energy_of_cells(cells: pd.DataFrame, runs: pd.DataFrame, settings: Statistic
                 "idle_share": members["idle_j"].sum(skipna=False) / members["energy_j"].sum(),
             }
         )
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows)

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.intervals import Interval, student_quantile
+from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import CELL
 from specmoe.config.block import NO_DRAFT, WAY
 from specmoe.config.schema import Statistics
@@ -36,16 +37,6 @@ class Time(StrEnum):
 
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 _SHARES = np.arange(1, 100) / 100  # of the curves
-COLUMNS = [
-    *(*CELL, *WAY, "time", "observations", "runs", "blocks"),
-    *(
-        f"{of}{name}{end}"
-        for name in QUANTILES
-        for of in ("baseline_", "")
-        for end in ("", "_low", "_high")
-    ),
-]
-CURVE_COLUMNS = [*CELL, *WAY, "share", "ms"]
 
 
 def latency_of_cells(runs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
@@ -53,24 +44,24 @@ def latency_of_cells(runs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
 
     `runs` are those of `build.usual_runs` but for controls, targets alone among them. A cell has a
     row for each time of which p90 is known with and without a draft, so 100 runs at least, or 100
-    tokens of streamed runs. Columns: those of the cell, protocol, engine; time (see `Time`);
-    observations, runs, blocks (with a draft); p50, p90, p99 in ms and the same with `baseline_`
-    before, each with its interval, see `quantile` and `interval_of_quantile`.
+    tokens of streamed runs. Columns: those of the cell, protocol, engine; time (see `Time`),
+    time_rank, observations, runs, blocks (with a draft); p50, p90, p99 in ms and the same with
+    `baseline_` before, each with its interval, see `quantile` and `interval_of_quantile`.
     """
     rows = []
     for about, members, baselines in _cells(runs):
-        for time in Time:
+        for rank, time in enumerate(Time):
             with_draft, alone = observe(members, time), observe(baselines, time)
             if min(len(with_draft), len(alone)) < _needed(QUANTILES["p90"]):
                 continue
             rows.append(
                 about
-                | {"time": time.value, "observations": len(with_draft)}
+                | {"time": time.value, "time_rank": rank, "observations": len(with_draft)}
                 | {"runs": len(members), "blocks": members["block"].nunique()}
                 | _quantiles("", with_draft, settings.confidence)
                 | _quantiles("baseline_", alone, settings.confidence)
             )
-    return pd.DataFrame(rows, columns=COLUMNS)
+    return pd.DataFrame(rows, columns=TABLES["latency"].columns)
 
 
 def curves_between_tokens(runs: pd.DataFrame) -> pd.DataFrame:
@@ -95,7 +86,7 @@ def curves_between_tokens(runs: pd.DataFrame) -> pd.DataFrame:
                 named | {"share": share, "ms": end}
                 for share, end in zip(_SHARES, ends, strict=True)
             ]
-    return pd.DataFrame(rows, columns=CURVE_COLUMNS)
+    return pd.DataFrame(rows)
 
 
 def observe(runs: pd.DataFrame, time: Time) -> pd.DataFrame:

@@ -12,18 +12,11 @@ from typing import Any
 
 import pandas as pd
 
+from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import CELL, summarise_cells
 from specmoe.config.backend import Backend
-from specmoe.config.block import WAY
 from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Config, Hosts, Statistics
-
-COLUMNS = [
-    *(*WAY, *CELL, "host", "chip", "gpu", "machine", "runs", "blocks"),
-    *("tokens_per_second", "baseline_tokens_per_second", "acceptance_rate"),
-    *("speedup", "speedup_low", "speedup_high"),
-    *("of_all", "of_all_low", "of_all_high"),
-]
 
 
 def machine_varies(runs: pd.DataFrame, config: Config) -> bool:
@@ -61,12 +54,12 @@ def cells_of_machines(
     """Return one row per cell and machine; without rows where one machine measured all.
 
     `compared` is `with_speedups`'s frame as measured, `cells` is `summarise_cells` of all machines,
-    `host` is `host.json`. Columns: COLUMNS; machine is `computing_chip`, with the id where several
+    `host` is `host.json`. machine is `computing_chip`, with the id where several
     machines have it; speedup has an interval over the machine's own blocks, null with a single one;
     of_all is that of all machines.
     """
     if compared.empty or compared["host"].nunique() < 2:
-        return pd.DataFrame(columns=COLUMNS)
+        return pd.DataFrame(columns=TABLES["machines"].columns)
     frame = summarise_cells(compared, settings, [*CELL, "host"])
     of_all = cells.set_index(CELL)[["speedup", "speedup_low", "speedup_high"]]
     whole = of_all.reindex(pd.MultiIndex.from_frame(frame[CELL])).to_numpy(float)
@@ -83,4 +76,4 @@ def cells_of_machines(
         of_all=whole[:, 0],
         of_all_low=whole[:, 1],
         of_all_high=whole[:, 2],
-    )[COLUMNS]
+    )[TABLES["machines"].columns]

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import MERGED, records, table, usual_cells
+from specmoe.analysis.filters import usual_cells
 from specmoe.analysis.machines import machine_of
+from specmoe.analysis.registry import TABLES, Analysis, records
 from specmoe.analysis.summaries import CELL
 from specmoe.config.block import WAY
 from specmoe.errors import ConfigError
@@ -50,21 +50,21 @@ def difference(analyses: Sequence[Analysis]) -> str:
 def merged(analyses: Sequence[Analysis]) -> pd.DataFrame:
     """Return one row per cell and campaign; without rows unless only the machine differs.
 
-    Columns: MERGED; machine is the chip, or the GPU where it computes, and the campaign's name;
+    machine is the chip, or the GPU where it computes, and the campaign's name;
     break_even is the acceptance rate from which the pair gains, joules_per_token that with the
     draft; each is null where its campaign has no such measurement.
     """
     if len(analyses) < 2 or difference(analyses):
-        return pd.DataFrame(columns=MERGED)
-    return pd.concat(map(_cells, analyses), ignore_index=True)[MERGED]
+        return pd.DataFrame()
+    return pd.concat(map(_cells, analyses), ignore_index=True)[TABLES["merged"].columns]
 
 
 def _cells(analysis: Analysis) -> pd.DataFrame:
     machine = machine_of(records(analysis.campaign)[0])
     keys = [*WAY, "target", "draft", "gamma"]
-    pays = table(analysis, "break_even").drop_duplicates(keys)
+    pays = analysis.break_even.drop_duplicates(keys)
     values = ["break_even", "break_even_low", "break_even_high"]
-    joules = table(analysis, "energy")
+    joules = analysis.energy
     return (
         usual_cells(analysis)
         .merge(pays[[*keys, *values]], how="left", on=keys)
@@ -75,7 +75,7 @@ def _cells(analysis: Analysis) -> pd.DataFrame:
 
 def _files(analysis: Analysis) -> set[tuple[str, str]]:
     """Return the models of a campaign, each with its digest."""
-    models = table(analysis, "models")
+    models = analysis.models
     return set(zip(models["of_model"], models["sha256"], strict=True))
 
 

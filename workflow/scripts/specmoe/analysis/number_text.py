@@ -1,5 +1,6 @@
 """Numbers as text with the signs of print, neither LaTeX nor HTML: `−1.3`, `±`, `[0.50, 1.50]`."""
 
+from collections.abc import Mapping
 from math import inf
 from typing import Any
 
@@ -107,6 +108,11 @@ def measured(
 ) -> str:
     """Return a number with its interval, if it has one."""
     return f"{fixed(value, digits)} {interval(low, high, digits, ratio=ratio)}".rstrip()
+
+
+def measured_in(row: Mapping[str, Any], name: str, *, ratio: bool = True) -> str:
+    """Return the number in a row's column, with its interval in `<name>_low` and `<name>_high`."""
+    return measured(row[name], row[f"{name}_low"], row[f"{name}_high"], ratio=ratio)
 
 
 def _at_least(count: int | None, bound: float) -> bool:

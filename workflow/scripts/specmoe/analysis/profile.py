@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.positions import sum_lists
+from specmoe.analysis.rounds import sum_lists
 from specmoe.analysis.spread import cell_id
 from specmoe.analysis.summaries import CELL
 from specmoe.config.block import NO_DRAFT

@@ -1,24 +1,21 @@
 """What rounds of speculation were like: how often there was one, how far it got, who drafted it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.positions import sum_lists
+from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import CELL
-from specmoe.config.block import WAY
+from specmoe.config.block import NO_DRAFT, WAY
 from specmoe.config.methods import METHODS, methods_of
 
 # The numbers of accepted tokens that are counted together, by their least: long drafts are rare.
 _LEAST = (0, 1, 2, 3, 4, 5, 9, 17)
 
-LENGTH_COLUMNS = [*CELL, *WAY, "rounds", "least", "most", "counted", "share"]
-CHAIN_COLUMNS = [
-    *(*CELL, *WAY, "place", "words", "engine_type", "rounds", "drafts", "share"),
-    *("drafted", "accepted", "acceptance_rate"),
-]
+_LENGTH_COLUMNS = TABLES["accepted_lengths"].columns
+_CHAIN_COLUMNS = TABLES["chains"].columns
 
 
 def drafting_share(runs: pd.DataFrame) -> "pd.Series[float]":
@@ -36,13 +33,39 @@ def drafting_share(runs: pd.DataFrame) -> "pd.Series[float]":
     return share
 
 
+def acceptance_by_position(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per cell and position, from runs that accept what matches.
+
+    `runs` are `schema.read_runs`'s. Columns: those of the cell, protocol, engine; position (from
+    1); tried (rounds that drafted a token there and accepted all before it); accepted (those
+    that accepted it too); conditional (accepted / tried: the chance of a token whose predecessors
+    were accepted); joint (the product up to the position: the chance that a draft so long is
+    accepted as a whole). Positions that were never tried are left out.
+    """
+    counted = runs[(runs["draft"] != NO_DRAFT) & runs["tried_per_position"].notna()]
+    rows = []
+    for about, members in _cells(counted):
+        tried = sum_lists(members["tried_per_position"])
+        accepted = sum_lists(members["accepted_per_position"])
+        conditional = accepted[tried > 0] / tried[tried > 0]
+        for position, (chance, joint) in enumerate(
+            zip(conditional, np.cumprod(conditional), strict=True)
+        ):
+            rows.append(
+                about
+                | {"position": position + 1, "tried": int(tried[position])}
+                | {"accepted": int(accepted[position]), "conditional": chance, "joint": joint}
+            )
+    return pd.DataFrame(rows, columns=TABLES["positions"].columns)
+
+
 def accepted_lengths(runs: pd.DataFrame) -> pd.DataFrame:
     """Return how many of the rounds of each cell accepted how many tokens.
 
     `runs` are runs with a draft. One row per cell and number of tokens, or range of numbers.
     Columns: those of the cell, protocol, engine; rounds (all of the cell); least, most (the range;
-    most is null in the last, which is open); counted (rounds in it); share (of the rounds). Cells
-    whose rounds were not logged, or that had none, are left out.
+    most is null in the last, which is open), lengths (words for it); counted (rounds in it); share
+    (of the rounds). Cells whose rounds were not logged, or that had none, are left out.
     """
     rows: list[dict[str, Any]] = []
     for about, members in _cells(runs[runs["accepted_lengths"].notna()]):
@@ -53,12 +76,20 @@ def accepted_lengths(runs: pd.DataFrame) -> pd.DataFrame:
         for least, beyond in zip(_LEAST, (*_LEAST[1:], None), strict=True):
             counted = int(lengths[least:beyond].sum())
             if least < len(lengths):
+                most = beyond and beyond - 1
                 rows.append(
                     about
-                    | {"rounds": rounds, "least": least, "most": beyond and beyond - 1}
+                    | {"rounds": rounds, "least": least, "most": most}
+                    | {"lengths": _range(least, most)}
                     | {"counted": counted, "share": counted / rounds}
                 )
-    return pd.DataFrame(rows, columns=LENGTH_COLUMNS).astype({"most": "Int64"})
+    return pd.DataFrame(rows, columns=_LENGTH_COLUMNS).astype({"most": "Int64"})
+
+
+def _range(least: int, most: int | None) -> str:
+    if most is None:
+        return f"{least}+"
+    return str(least) if least == most else f"{least}–{most}"
 
 
 def chain_counts(runs: pd.DataFrame) -> pd.DataFrame:
@@ -92,7 +123,13 @@ def chain_counts(runs: pd.DataFrame) -> pd.DataFrame:
                 | {"drafted": own, "accepted": accepted[place] if known else None}
                 | {"acceptance_rate": accepted[place] / own if own else np.nan}
             )
-    return pd.DataFrame(rows, columns=CHAIN_COLUMNS).astype({"accepted": "Int64"})
+    return pd.DataFrame(rows, columns=_CHAIN_COLUMNS).astype({"accepted": "Int64"})
+
+
+def sum_lists(lists: Iterable[Sequence[int]]) -> np.ndarray:
+    """Return the sums by position of lists of the same length."""
+    total: np.ndarray = np.sum([np.asarray(one, dtype=int) for one in lists], axis=0)
+    return total
 
 
 def _cells(runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:

@@ -9,15 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import (
-    COMPARED_CAMPAIGNS,
-    SIDE_BY_SIDE,
-    ordered_models,
-    table,
-    usual_cells,
-    way_words,
-)
+from specmoe.analysis.filters import usual_cells
+from specmoe.analysis.labels import way_words
+from specmoe.analysis.registry import TABLES, Analysis
 from specmoe.analysis.summaries import CELL
 from specmoe.config.block import PASSAGE_PREFIX, WAY
 
@@ -59,25 +53,27 @@ def side_by_side(analyses: Sequence[Analysis]) -> pd.DataFrame:
     cells["campaigns"] = setting["campaign"].transform("nunique")
     same = setting["files"].transform(_all_equal).astype(object)
     cells["same_files"] = same.where(cells["campaigns"] > 1, None)
-    return _ordered(cells, analyses)[SIDE_BY_SIDE]
+    return _ordered(cells, analyses)[TABLES["side_by_side"].columns]
 
 
 def compared_campaigns(analyses: Sequence[Analysis]) -> pd.DataFrame:
     """Return one row per heading of `side_by_side`: what its campaign ran on, and how.
 
-    Columns: COMPARED_CAMPAIGNS; settings counts its own. Without rows for a single analysis.
+    Columns: those of TABLES; settings counts its own. Without rows for a single analysis.
     """
     if len(analyses) < 2:
         return pd.DataFrame()
-    return pd.concat(map(_headings, analyses), ignore_index=True)[COMPARED_CAMPAIGNS]
+    return pd.concat(map(_headings, analyses), ignore_index=True)[
+        TABLES["compared_campaigns"].columns
+    ]
 
 
 def _cells(analysis: Analysis) -> pd.DataFrame:
     """Return a campaign's cells with the columns that settings of several campaigns have."""
     cells = usual_cells(analysis)
     labels = _labels(analysis)
-    digests = table(analysis, "models").set_index("model")["sha256"]
-    marked = table(analysis, "marked").groupby(CELL)["marked"].sum().rename("marked")
+    digests = analysis.models.set_index("model")["sha256"]
+    marked = analysis.marked.groupby(CELL)["marked"].sum().rename("marked")
     return (
         cells.merge(_prompts(analysis), how="left", left_on=CELL, right_index=True)
         .merge(marked, how="left", left_on=CELL, right_index=True)
@@ -116,7 +112,7 @@ def _headings(analysis: Analysis) -> pd.DataFrame:
 
 def _labels(analysis: Analysis) -> "pd.Series[str]":
     """Return the models' labels by id; labels that several models share have the id added."""
-    models = ordered_models(analysis)
+    models = analysis.models
     shared = models["label"].duplicated(keep=False)
     words = models["label"].where(~shared, models["label"] + " (" + models["model"] + ")")
     return words.set_axis(models["model"])
@@ -125,7 +121,7 @@ def _labels(analysis: Analysis) -> "pd.Series[str]":
 def _prompts(analysis: Analysis) -> "pd.Series[str]":
     """Return words for the prompts of each cell: texts by name, starts of the passage by length."""
     unit = str(analysis.campaign["length_unit"].iloc[0])
-    parts = (table(analysis, name)[[*CELL, "prompt"]] for name in ("by_prompt", "sweep"))
+    parts = (frame[[*CELL, "prompt"]] for frame in (analysis.by_prompt, analysis.sweep))
 
     def words(prompts: "pd.Series[str]") -> str:
         of_length = prompts.str.startswith(PASSAGE_PREFIX)

@@ -33,7 +33,8 @@ def spread_of_cells(compared: pd.DataFrame, settings: Statistics) -> pd.DataFram
     deviations of the logarithm of speedup, which for small ones are relative: 0.02 is 2 %.
 
     Columns: cell (its id: suite/target/draft/g<gamma>, with /a<acceptance> where it was imposed and
-    /t<temperature> where the suite has several), comparison (the id of its blocks without their
+    /t<temperature> where the suite has several), at (words for these two parts, acceptance as
+    realised), comparison (the id of its blocks without their
     repeat, by which more repeats are asked for), suite, target, draft, gamma, imposed_acceptance,
     acceptance_rate (as realised), temperature, runs, blocks, and
 
@@ -134,15 +135,17 @@ def _row(key: Mapping[str, Any], members: pd.DataFrame, *, at_several: bool) -> 
     within = logs.groupby(block).var()
     counts = members[["accepted", "drafted"]].astype(float).sum(min_count=1)
     imposed = math.nan if pd.isna(key["imposed_acceptance"]) else float(key["imposed_acceptance"])
+    rate = counts["accepted"] / counts["drafted"] if counts["drafted"] else math.nan
     at = f"t{key['temperature']:g}" if at_several else ""
+    words = [] if math.isnan(imposed) else [f"{100 * rate:.0f} %"]
+    words += [f"T = {key['temperature']:g}"] if at_several else []
     return {
         "cell": cell_id(key["suite"], key["target"], key["draft"], key["gamma"], imposed, at),
+        "at": ", ".join(words),
         "comparison": comparison_of(str(block.iloc[0])),
         **key,
         "imposed_acceptance": imposed,
-        "acceptance_rate": counts["accepted"] / counts["drafted"]
-        if counts["drafted"]
-        else math.nan,
+        "acceptance_rate": rate,
         "runs": len(members),
         "blocks": block.nunique(),
         "block_sd": log_means(members).std(),

@@ -4,11 +4,13 @@ All functions take and return frames. The block is the unit of repetition: runs 
 an engine process, so only the spread between blocks says how well a number would repeat.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from specmoe.analysis.controls import Control
 from specmoe.analysis.intervals import (
     Estimate,
     estimate_of_ratio,
@@ -104,13 +106,17 @@ def _passage_baselines(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def summarise_cells(
-    compared: pd.DataFrame, settings: Statistics, keys: Sequence[str] = CELL
+    compared: pd.DataFrame,
+    settings: Statistics,
+    keys: Sequence[str] = CELL,
+    more: Callable[[pd.DataFrame], Mapping[str, Any]] = lambda members: {},
 ) -> pd.DataFrame:
     """Return one row per cell, sorted: rate, acceptance, speedup with its interval over blocks.
 
-    `compared` is `with_speedups`'s frame, `keys` are the columns that make a cell. Columns added:
+    `compared` is `with_speedups`'s frame, `keys` are the columns that make a cell, `more` returns
+    further columns of the runs of one. Columns added:
 
-    - protocol, engine, method, draft_model: those of its runs; runs, blocks: how many.
+    - protocol, engine, method, draft_model, control: those of its runs; runs, blocks: how many.
     - paired: whether every run is compared with a baseline of its own.
     - tokens_per_second, tokens_per_second_sd: over runs; block_sd: of the blocks' means.
     - baseline_tokens_per_second: mean over the runs' baselines.
@@ -145,6 +151,7 @@ def summarise_cells(
             dict(zip(keys, cell, strict=True))
             | {
                 **first[[*WAY, "method", "draft_model"]],
+                "control": first.get("control", Control.NONE.value),
                 "runs": len(members),
                 "blocks": members["block"].nunique(),
                 "paired": bool(members["paired"].all()),
@@ -168,6 +175,7 @@ def summarise_cells(
                 "identical": (known["common_prefix"] == known["generated"]).mean()
                 if len(known)
                 else np.nan,
+                **more(members),
             }
         )
     return pd.DataFrame(rows)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.summaries import CELL, mean_ratio
+from specmoe.analysis.summaries import mean_ratio
 from specmoe.config.block import WAY
 from specmoe.config.models import UpcycleModel
 from specmoe.config.option_words import parts_of_setting, target_setting
@@ -19,21 +19,6 @@ from specmoe.models.sizes import Size
 
 _SHARED = [*WAY, "suite", "draft", "gamma", "imposed_acceptance", "prompt", "repeat", "pass"]
 _COUNTED = ("drafted", "accepted", "speedup", "tokens")
-COLUMNS = [
-    *(*WAY, "dense", *CELL, "gammas", "method", "draft_model", "imposed_acceptance"),
-    *("prompts", "pairs", "repeats"),
-    *("acceptance_rate", "dense_acceptance", "acceptance_difference", "same_tokens"),
-    *(
-        f"{name}{end}"
-        for name in ("speedup", "dense_speedup", "ratio")
-        for end in ("", "_low", "_high")
-    ),
-]
-PASS_COLUMNS = [
-    *("engine", "dense", "model", "width", "repeats"),
-    *(f"{name}{end}" for name in ("steps", "ratio") for end in ("", "_low", "_high")),
-    *("experts", "experts_even"),
-]
 
 
 def dense_twins(config: Config, targets: Iterable[str]) -> dict[str, str]:
@@ -74,7 +59,7 @@ def compare_twins(
     """
     pairs = _pairs(compared, tokens, dense_of, unit)
     if pairs.empty:
-        return pd.DataFrame(columns=COLUMNS)
+        return pd.DataFrame()
     setting = [*WAY, "suite", "dense", "target", "draft", "imposed_acceptance"]
     rows = []
     for of_draft, members in pairs.groupby(setting, dropna=False):
@@ -83,7 +68,7 @@ def compare_twins(
         for gamma, its in [*by_gamma.items(), *every.items()]:
             named = dict(zip(setting, of_draft, strict=True)) | {"gamma": gamma}
             rows.append(named | _compared(its, settings))
-    return pd.DataFrame(rows)[COLUMNS].astype({"gamma": "Int64"})
+    return pd.DataFrame(rows).astype({"gamma": "Int64"})
 
 
 def _pairs(
@@ -177,7 +162,7 @@ def twin_passes(
         }
         for key, members in pairs.groupby(["engine", "dense", "model", "width"])
     ]
-    return pd.DataFrame(rows, columns=PASS_COLUMNS)
+    return pd.DataFrame(rows)
 
 
 def _evenly(size: Size | None, width: int) -> float:

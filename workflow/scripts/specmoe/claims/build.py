@@ -1,15 +1,16 @@
 """The whole analysis of a campaign, with other campaigns beside it and the study's claims."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
 
-from specmoe.analysis.build import Analysis, analyse, by_setting, required_times
+from specmoe.analysis.build import analyse, by_setting, required_times
 from specmoe.analysis.concurrency import one_by_one
 from specmoe.analysis.merged import merged
+from specmoe.analysis.registry import Analysis
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.tables import Audit
@@ -97,4 +98,4 @@ def build_analysis(
     elif not own.twins.empty:
         of_twins = {name: claim for name, claim in study.claims.items() if claim.twins}
         tables["claims"] = judge_claims(of_twins, own)
-    return replace(own, **tables)
+    return Analysis(own.tables, **tables)

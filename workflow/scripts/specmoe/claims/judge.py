@@ -6,15 +6,14 @@ it. Module `verdicts` explains the verdicts.
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
 from pydantic import Field, ValidationError, model_validator
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import table
+from specmoe.analysis.registry import TABLES, Analysis
 from specmoe.claims import passes, speedup  # noqa: F401 (their predicates enter themselves)
 from specmoe.claims.entries import fault_of, read_entries
 from specmoe.claims.predicates import CELL_KEYS, PREDICATES
@@ -107,7 +106,7 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
 
 def _ways(analysis: Analysis) -> list[tuple[str, str]]:
     """Return the ways that speculation was measured in; without any, those of the rates."""
-    frames = [table(analysis, name) for name in ("cells", "baselines")]
+    frames = (analysis.cells, analysis.baselines)
     frame = next((frame for frame in frames if not frame.empty), analysis.campaign)
     return list(frame[WAY].drop_duplicates().itertuples(index=False, name=None))
 
@@ -118,14 +117,14 @@ def _of_way(analysis: Analysis, protocol: str, engine: str) -> Analysis:
     Where a table names the method, it keeps what draft models drafted.
     """
     parts = {}
-    for field in fields(analysis):
-        frame = getattr(analysis, field.name)
-        if field.name == "campaign" or not set(WAY) <= set(frame.columns):
+    for name in TABLES:
+        frame = getattr(analysis, name)
+        if name == "campaign" or not set(WAY) <= set(frame.columns):
             continue
         own = (frame["protocol"] == protocol) & (frame["engine"] == engine)
         if "method" in frame.columns:
             own &= frame["method"] == METHODS[Method.DRAFT].engine
-        parts[field.name] = frame[own]
+        parts[name] = frame[own]
     return replace(analysis, **parts)
 
 
@@ -135,7 +134,7 @@ def _support(result: ClaimResult, analysis: Analysis) -> dict[str, int]:
     for row in result.rows:
         keys = tuple(key for key in CELL_KEYS if key in row)
         cells[keys].add(tuple(row[key] for key in keys))
-    marked = table(analysis, "marked")
+    marked = analysis.marked
     # A rate without a draft is made of these runs, see `summarise_baselines`.
     speculative = marked.loc[marked["draft"] != NO_DRAFT, "suite"]
     alone = ~marked["suite"].isin(speculative) & marked["prompt"].str.startswith(PASSAGE_PREFIX)

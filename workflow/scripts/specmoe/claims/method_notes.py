@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import records
+from specmoe.analysis.registry import Analysis, records
 from specmoe.claims.printed_numbers import Stated
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, WAY, Protocol
 from specmoe.config.engines import without_digits

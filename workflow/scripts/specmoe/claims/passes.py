@@ -5,10 +5,9 @@ from itertools import chain, product
 from math import inf
 from typing import Literal, NamedTuple
 
-from specmoe.analysis.build import Analysis
+from specmoe.analysis.filters import timed_passes
 from specmoe.analysis.intervals import Estimate
-from specmoe.analysis.labelled import ordered_baselines, table
-from specmoe.analysis.labelled_costs import predicted_cells, timed_passes
+from specmoe.analysis.registry import Analysis
 from specmoe.audit.checks import ALL
 from specmoe.claims.predicates import (
     Bounds,
@@ -55,7 +54,7 @@ def gains_without_accepted_tokens(claim: Cells, at_most: float = 0.0) -> Compari
     accept `at_most` of the drafted tokens or less, the measured speedup decides as it is.
     """
     one = Estimate.exact(1)
-    imposed = predicted_cells(claim.analysis)
+    imposed = claim.analysis.predictions
     imposed = imposed[imposed["imposed_acceptance"].notna()]
     imposed = imposed[imposed["acceptance_rate"] <= at_most]
     for row in claim.narrow(imposed).to_dict("records"):
@@ -271,7 +270,7 @@ def audit_passes(claim: Models, check: Literal["losslessness", "determinism"]) -
     imposed. Runs without a draft count where it applies to some of them.
     """
     counts = [f"{check}_{word}" for word in ("passed", "failed", "not_applicable")]
-    audit = table(claim.analysis, "audit").reindex(columns=["target", "draft", "gamma", *counts])
+    audit = claim.analysis.audit.reindex(columns=["target", "draft", "gamma", *counts])
     audit = audit[audit["target"] != ALL]
     audit = audit[(audit["draft"] != NO_DRAFT) | (audit[counts[:2]].sum(axis=1) > 0)]
     passed, failed, unknown = (int(audit[count].sum()) for count in counts)
@@ -301,7 +300,7 @@ def _from_memory(claim: Models) -> Sequence[TableRow]:
 
 
 def _dense_by_active(analysis: Analysis) -> Sequence[TableRow]:
-    models = ordered_baselines(analysis)
+    models = analysis.baselines
     dense = models[models["family"] == "dense"]
     return dense.sort_values("parameters_active", kind="stable").to_dict("records")
 

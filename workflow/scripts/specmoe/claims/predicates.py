@@ -15,16 +15,9 @@ import numpy as np
 import pandas as pd
 from pydantic import Field, create_model
 
-from specmoe.analysis.build import Analysis
+from specmoe.analysis.filters import length_cells, prompt_cells, text_cells, usual_cells
 from specmoe.analysis.intervals import Estimate
-from specmoe.analysis.labelled import (
-    length_cells,
-    ordered_baselines,
-    prompt_cells,
-    table,
-    text_cells,
-    usual_cells,
-)
+from specmoe.analysis.registry import Analysis
 from specmoe.claims.verdicts import (
     ClaimResult,
     Comparison,
@@ -141,7 +134,7 @@ class Predicate:
     def judge(self, given: Any, analysis: Analysis) -> ClaimResult:
         """Return what an analysis, all measured in one way, says of a claim with parameters."""
         about = self.about(self, given, analysis)
-        marked = table(analysis, "marked")
+        marked = analysis.marked
         impossible = marked[marked["impossible"] > 0].to_dict("records")
         try:
             found = self.compare(about, **{name: getattr(given, name) for name in self.own})
@@ -188,7 +181,7 @@ class Models:
 
     def rates(self) -> Sequence[TableRow]:
         """Return the rates of these models, with the models' columns."""
-        return among(ordered_baselines(self.analysis), self.given).to_dict("records")
+        return among(self.analysis.baselines, self.given).to_dict("records")
 
     def inside(self, found: Estimate) -> Estimate:
         """Return how far a number is inside the bounds of the claim."""
@@ -211,7 +204,7 @@ class Models:
 
 
 class Cells(Models):
-    """The cells that a claim is about, as `labelled.describe_cells` has them.
+    """The cells that a claim is about, as module `filters` has them.
 
     Added to their columns: draft_parameters, draft_family.
     """
@@ -255,9 +248,9 @@ class Cells(Models):
 
     def narrow(self, cells: pd.DataFrame) -> pd.DataFrame:
         """Return those of some cells that the claim is about."""
-        models = table(self.analysis, "models")[["model", "parameters_total", "family"]]
+        models = self.analysis.models[["model", "parameters_total", "family"]]
         models.columns = pd.Index(["draft_model", "draft_parameters", "draft_family"])
-        drafts = table(self.analysis, "drafts")[["draft", "draft_model"]]
+        drafts = self.analysis.drafts[["draft", "draft_model"]]
         drafts = drafts.merge(models, on="draft_model").drop(columns="draft_model")
         given = self.given
         cells = among(cells.merge(drafts, how="left", on="draft", validate="m:1"), given)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import length_cells, records, table, text_cells, usual_cells
+from specmoe.analysis.filters import length_cells, text_cells, usual_cells
+from specmoe.analysis.registry import Analysis, records
 from specmoe.config.study import CELLS
 from specmoe.errors import SchemaError
 
@@ -159,13 +159,13 @@ def _cells_of_table(path: Path, title: str) -> pd.DataFrame:
 
 
 def _runs(analysis: Analysis) -> dict[str, float]:
-    runs = table(analysis, "suites").set_index("suite")["runs"]
+    runs = analysis.suites.set_index("suite")["runs"]
     return {"runs total": float(runs.sum())} | {f"runs {suite}": n for suite, n in runs.items()}
 
 
 def _baselines(analysis: Analysis) -> dict[str, float]:
-    rates = table(analysis, "baselines").drop_duplicates("target", keep=False).set_index("target")
-    models = table(analysis, "models").set_index("model")
+    rates = analysis.baselines.drop_duplicates("target", keep=False).set_index("target")
+    models = analysis.models.set_index("model")
     values = {}
     for target in rates.index:
         for quantity in ("tokens_per_second", "tokens_per_second_sd"):
@@ -239,7 +239,7 @@ def _range(name: str, values: "pd.Series[float]") -> dict[str, float]:
 
 def _estimates(values: Mapping[str, float], analysis: Analysis) -> dict[str, float]:
     """Return what the study estimates from rates, rounds and sizes, and how long it took."""
-    sizes = table(analysis, "models").set_index("model")["size_bytes"]
+    sizes = analysis.models.set_index("model")["size_bytes"]
     campaign = analysis.campaign.iloc[0]
     bandwidth = campaign.get("host_memory_bandwidth_bytes_per_second") or nan
     to_read = 1000 * sizes.reindex(_LARGE).astype(float) / bandwidth

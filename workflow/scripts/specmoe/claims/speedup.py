@@ -5,10 +5,9 @@ from itertools import combinations, pairwise, product
 from math import inf
 from typing import Literal
 
-from specmoe.analysis.build import Analysis
+from specmoe.analysis.filters import told_twins
 from specmoe.analysis.intervals import Estimate
-from specmoe.analysis.labelled import records, table
-from specmoe.analysis.labelled_twins import told_twins
+from specmoe.analysis.registry import Analysis, records
 from specmoe.claims.predicates import (
     ACCEPTANCE,
     Bounds,
@@ -131,7 +130,7 @@ def gain_follows(
     those is the same.
     """
     of_memory = column == "size_bytes"
-    if not table(claim.analysis, "twins").empty:
+    if not claim.analysis.twins.empty:
         found = list(_of_twins(claim.analysis, uncached=of_memory, follows=follows))
     else:
         best = [best_of(rows) for rows in claim.groups("series")]
@@ -148,7 +147,7 @@ def gain_follows(
 
 
 def _of_twins(analysis: Analysis, *, uncached: bool, follows: bool) -> Comparisons:
-    cached = table(analysis, "models").set_index("model")["in_cache"]
+    cached = analysis.models.set_index("model")["in_cache"]
     where = f"(the experts are equal; backend {analysis.campaign['backend'].iloc[0]})"
     for row in records(told_twins(analysis)):
         if uncached and cached[row["dense"]]:

@@ -37,9 +37,9 @@ from enum import StrEnum
 from math import isnan
 from typing import Any, NamedTuple
 
-from specmoe.analysis.build import Analysis
 from specmoe.analysis.intervals import Estimate, student_quantile
 from specmoe.analysis.number_text import fixed, interval
+from specmoe.analysis.registry import Analysis
 
 TableRow = Mapping[Any, Any]
 """A row of a table of the analysis."""

@@ -6,8 +6,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import cells_by_draft
+from specmoe.analysis.filters import cells_by_draft
+from specmoe.analysis.registry import Analysis
 from specmoe.figures.panels import (
     ACCEPTANCE,
     GAMMA_WORDS,

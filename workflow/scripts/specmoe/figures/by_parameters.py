@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import cells_by_draft
+from specmoe.analysis.filters import cells_by_draft
+from specmoe.analysis.registry import Analysis
 from specmoe.figures.panels import (
     SPEEDUP,
     add_legend,

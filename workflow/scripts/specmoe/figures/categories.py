@@ -2,8 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled_workloads import category_cells
+from specmoe.analysis.registry import Analysis
 from specmoe.figures.speedup_rows import MOST_MARKS, draw_rows
 from specmoe.figures.style import short
 
@@ -14,7 +13,7 @@ def plot_categories(analysis: Analysis) -> Figure | None:
     A line for each category; the marks of the settings stand below each other. Where these would
     be too many, each target keeps its fastest ones.
     """
-    cells = category_cells(analysis)
+    cells = analysis.categories
     if cells.empty:
         return None
     cells["setting"] = cells["draft_label"].map(short) + ", γ = " + cells["gamma"].astype(str)

@@ -2,9 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import records
-from specmoe.analysis.labelled_loads import load_cells
+from specmoe.analysis.registry import Analysis, records
 from specmoe.figures.panels import (
     PlottedColumn,
     add_legend,
@@ -29,7 +27,7 @@ def plot_concurrency(analysis: Analysis) -> Figure | None:
 
     A panel for each target and suite, a line for each setting.
     """
-    cells = load_cells(analysis)
+    cells = analysis.concurrency
     if cells.empty:
         return None
     looks = way_looks(cells["setting"].unique())

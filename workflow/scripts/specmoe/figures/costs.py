@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullLocator, PercentFormatter
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled_costs import break_even_cells, pass_costs, predicted_cells
+from specmoe.analysis.registry import Analysis
 from specmoe.figures.panels import (
     ACCEPTANCE,
     GAMMA_WORDS,
@@ -61,7 +60,7 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     Hollow marks show whole rounds where passes were timed by themselves. Beside them are the
     experts that an MoE visits, and hollow those of even routing where the former were seen.
     """
-    passes = pass_costs(analysis)
+    passes = analysis.verification
     if passes.empty:
         return None
     rounds = passes.iloc[:0]
@@ -108,7 +107,7 @@ def plot_predicted_speedup(analysis: Analysis) -> Figure | None:
     A panel for the cost model and for each of the study's two equations. Hollow dots used passes
     wider than any that was measured.
     """
-    cells = predicted_cells(analysis)
+    cells = analysis.predictions
     if cells.empty:
         return None
     looks = {series: replace(look, line="none") for series, look in target_looks(cells).items()}
@@ -135,7 +134,7 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
 
     A panel for each target and draft. None if no pass was measured.
     """
-    cells = break_even_cells(analysis)
+    cells = analysis.break_even
     if cells.empty:
         return None
     looks = target_looks(cells)
@@ -173,7 +172,7 @@ def plot_roofline(analysis: Analysis) -> Figure | None:
 
     None if no pass was measured, or the machine's bandwidth is unknown.
     """
-    passes = pass_costs(analysis)
+    passes = analysis.verification
     passes = passes[passes["bound_ms"].notna()]
     if passes.empty:
         return None

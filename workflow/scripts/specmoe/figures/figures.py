@@ -6,7 +6,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from specmoe.analysis.build import Analysis
+from specmoe.analysis.registry import Analysis
 from specmoe.figures import (
     by_gamma,
     by_parameters,

@@ -4,8 +4,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import token_gap_curves
+from specmoe.analysis.registry import Analysis
 from specmoe.config.block import NO_DRAFT
 from specmoe.figures.panels import REFERENCE_LINE, add_legend, panel_for_each
 from specmoe.figures.style import short, way_looks
@@ -19,7 +18,7 @@ def plot_token_gaps(analysis: Analysis) -> Figure | None:
 
     A line for each setting, and for the target alone.
     """
-    curves = token_gap_curves(analysis)
+    curves = analysis.token_gaps
     if curves.empty:
         return None
     alone = curves["draft"] == NO_DRAFT

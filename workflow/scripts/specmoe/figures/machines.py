@@ -3,20 +3,19 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import machine_cells, merged_cells
+from specmoe.analysis.registry import Analysis
 from specmoe.figures.speedup_rows import MOST_MARKS, draw_rows
 from specmoe.figures.style import short
 
 
 def plot_machines(analysis: Analysis) -> Figure | None:
     """Show the speedup of settings on each machine, or None if one machine measured all."""
-    return _by_machine(machine_cells(analysis))
+    return _by_machine(analysis.machines)
 
 
 def plot_merged(analysis: Analysis) -> Figure | None:
     """Show the speedup of settings in each of the campaigns that are merged, or None."""
-    return _by_machine(merged_cells(analysis))
+    return _by_machine(analysis.merged)
 
 
 def _by_machine(cells: pd.DataFrame) -> Figure | None:

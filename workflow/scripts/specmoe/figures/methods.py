@@ -2,8 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled_methods import cells_by_method
+from specmoe.analysis.registry import Analysis
 from specmoe.figures.speedup_rows import draw_rows
 
 
@@ -12,7 +11,7 @@ def plot_methods(analysis: Analysis) -> Figure | None:
 
     A line for each setting of what drafts; the marks of its draft lengths stand below each other.
     """
-    cells = cells_by_method(analysis)
+    cells = analysis.methods
     if cells.empty:
         return None
     return draw_rows(cells, "draft_label", "gamma", "draft_rank", lambda gamma: f"γ = {gamma}")

@@ -4,8 +4,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled_methods import positions_of_cells
+from specmoe.analysis.registry import Analysis
 from specmoe.figures.panels import (
     PlottedColumn,
     add_legend,
@@ -27,7 +26,7 @@ def plot_positions(analysis: Analysis) -> Figure | None:
     A line for each method and the file that it loads: its longest drafts, in the first setting that
     has them.
     """
-    cells = _longest(positions_of_cells(analysis))
+    cells = _longest(analysis.positions)
     if cells.empty:
         return None
     ordered = cells.sort_values("draft_rank", kind="stable")

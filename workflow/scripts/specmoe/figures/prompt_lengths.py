@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import length_cells, records
+from specmoe.analysis.filters import length_cells
+from specmoe.analysis.registry import Analysis, records
 from specmoe.figures.panels import (
     SPEEDUP,
     PlottedColumn,

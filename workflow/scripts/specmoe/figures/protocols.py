@@ -5,8 +5,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import cells_by_way
+from specmoe.analysis.filters import cells_by_way
+from specmoe.analysis.registry import Analysis
 from specmoe.figures.panels import (
     ACCEPTANCE,
     GAMMA_WORDS,

@@ -6,8 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import table
+from specmoe.analysis.registry import Analysis
 from specmoe.figures.panels import REFERENCE_WORDS, add_legend, alike_logarithms, handle, scatter
 from specmoe.figures.style import WIDTH_IN, short, target_looks
 
@@ -21,7 +20,7 @@ def plot_required_time(analysis: Analysis) -> Figure | None:
 
     No run can be below the diagonal.
     """
-    rows = _rows(table(analysis, "required_time"))
+    rows = _rows(analysis.required_time)
     if rows.empty:
         return None
     figure = Figure(figsize=(0.75 * WIDTH_IN, HEIGHT_IN))

@@ -7,8 +7,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import drawn_side_by_side, table
+from specmoe.analysis.filters import drawn_side_by_side
+from specmoe.analysis.registry import Analysis
 from specmoe.figures.panels import (
     GAMMA_WORDS,
     SPEEDUP,
@@ -33,7 +33,7 @@ def plot_side_by_side(analysis: Analysis) -> Figure | None:
     cells = drawn_side_by_side(analysis)
     if cells.empty:
         return None
-    listed = table(analysis, "compared_campaigns")["heading"]
+    listed = analysis.compared_campaigns["heading"]
     headings = listed[listed.isin(cells["heading"])].tolist()
     drafts = cells["draft_label"].drop_duplicates().tolist()
     pairs = compared_looks(headings, drafts)

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from specmoe.analysis.labelled import Record, records
+from specmoe.analysis.registry import Record, records
 from specmoe.figures.panels import (
     FURTHEST,
     REFERENCE_LINE,

@@ -3,8 +3,7 @@
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import records, temperature_cells
+from specmoe.analysis.registry import Analysis, records
 from specmoe.figures.panels import (
     ACCEPTANCE,
     SPEEDUP,
@@ -23,7 +22,7 @@ def plot_temperatures(analysis: Analysis) -> Figure | None:
 
     A line for each target, draft and γ.
     """
-    cells = temperature_cells(analysis)
+    cells = analysis.temperatures
     if cells.empty:
         return None
     cells["series"] = cells["series"] + " " + cells["draft"] + " " + cells["gamma"].astype(str)

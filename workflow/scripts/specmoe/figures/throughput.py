@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import ordered_baselines, rates_by_draft
+from specmoe.analysis.filters import rates_by_draft
+from specmoe.analysis.registry import Analysis
 from specmoe.config.block import NO_DRAFT, WAY
 from specmoe.figures.panels import (
     GAMMA_WORDS,
@@ -72,7 +72,7 @@ def plot_throughput(analysis: Analysis) -> Figure | None:
 
 
 def _baselines(analysis: Analysis) -> pd.DataFrame:
-    baselines = ordered_baselines(analysis)
+    baselines = analysis.baselines
     return baselines.assign(gamma=ALONE, draft=NO_DRAFT, series=baselines["target"])
 
 

@@ -8,8 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled_twins import twin_cells, twin_pass_rows
+from specmoe.analysis.registry import Analysis
 from specmoe.figures.costs import EVEN, EXPERTS, STEPS, WIDTH_WORDS, draw_beside
 from specmoe.figures.panels import (
     SPEEDUP,
@@ -35,9 +34,9 @@ def plot_twins(analysis: Analysis) -> Figure | None:
     visits against its width, hollow if routing is even; right the speedup against the acceptance
     that was imposed, at the middle γ. What was not measured of any is left out; None without all.
     """
-    passes = twin_pass_rows(analysis)
+    passes = analysis.twin_passes
     passes = passes.assign(series=passes["model"])
-    speedups = _at_imposed(twin_cells(analysis))
+    speedups = _at_imposed(analysis.twins)
     shown: list[tuple[pd.DataFrame, Callable[[Axes, pd.DataFrame, Looks], None]]] = [
         (passes, _draw_steps),
         (passes[passes["experts"].notna()], _draw_experts),

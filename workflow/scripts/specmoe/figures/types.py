@@ -2,8 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import cells_by_type, records
+from specmoe.analysis.registry import Analysis, records
 from specmoe.figures.panels import (
     SPEEDUP,
     add_legend,
@@ -22,7 +21,7 @@ def plot_types(analysis: Analysis) -> Figure | None:
 
     A panel for each draft, a line for each network and γ.
     """
-    cells = cells_by_type(analysis)
+    cells = analysis.types
     if cells.empty:
         return None
     divisor, unit = (1e9, "GB") if cells["pass_bytes"].max() >= 1e9 else (1e6, "MB")

@@ -2,13 +2,12 @@
 
 import csv
 import re
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.build import Analysis
+from specmoe.analysis.registry import TABLES, Analysis
 from specmoe.measure.trace_record import Recording
 from specmoe.tables.tables import page_tables
 
@@ -44,7 +43,7 @@ def write_tables(analysis: Analysis, specifications: Path, folder: Path) -> None
 
 def data_names(analysis: Analysis) -> list[str]:
     """Return the tables of the analysis that have rows."""
-    return [table.name for table in fields(analysis) if len(getattr(analysis, table.name))]
+    return [name for name in TABLES if len(getattr(analysis, name))]
 
 
 def _harmless(value: Any) -> Any:

@@ -12,19 +12,10 @@ from typing import Any
 import yaml
 from markupsafe import Markup, escape
 
-from specmoe.analysis.build import Analysis
 from specmoe.analysis.compared_prompts import on_other_prompts
-from specmoe.analysis.labelled import (
-    advised_targets,
-    ordered_files,
-    prompt_sets,
-    records,
-    whole_audit,
-)
-from specmoe.analysis.labelled_loads import change_cells
-from specmoe.analysis.labelled_methods import cells_by_method
-from specmoe.analysis.labelled_twins import told_twins
+from specmoe.analysis.filters import advised_targets, files, prompt_sets, told_twins, whole_audit
 from specmoe.analysis.number_text import shown
+from specmoe.analysis.registry import Analysis, records
 from specmoe.measure.trace_record import Recording
 from specmoe.page.data import data_names
 from specmoe.page.templates import environment
@@ -70,11 +61,11 @@ def render_page(
             counts=whole_audit(analysis),
             advised=records(advised_targets(analysis)),
             elsewhere=defaultdict(list, on_other_prompts(analysis)),
-            changes=records(change_cells(analysis)),
-            settings_of_ways=records(cells_by_method(analysis)),
+            changes=records(analysis.concurrency_changes),
+            settings_of_ways=records(analysis.methods),
             prompt_sets=prompt_sets(analysis),
             of_twins=records(told_twins(analysis)),
-            mixtures=records(of_family(ordered_files(analysis), "moe")),
+            mixtures=records(of_family(files(analysis), "moe")),
             printed=printed_by_study(analysis),
             wording=_read(sources / "figures.yaml"),
             captions={

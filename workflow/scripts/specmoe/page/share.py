@@ -16,24 +16,16 @@ from matplotlib.image import imread
 
 from specmoe.analysis.advice import Answer, Controls
 from specmoe.analysis.advice_text import HEADS, about_loops, drafts_with_model
-from specmoe.analysis.build import Analysis
 from specmoe.analysis.compared_prompts import (
     excluded_share,
     odd_share,
     on_other_prompts,
     prompt_words,
 )
-from specmoe.analysis.labelled import (
-    Record,
-    advised_targets,
-    count_check,
-    ordered_models,
-    records,
-    usual_cells,
-    whole_audit,
-)
+from specmoe.analysis.filters import advised_targets, count_check, usual_cells, whole_audit
 from specmoe.analysis.machines import machine_of
 from specmoe.analysis.number_text import fixed, interval, measured, percent, thousands
+from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.audit.finding import Level
 from specmoe.config.methods import METHODS, Method, method_words, methods_of
 from specmoe.figures.style import PNG_DPI, WIDTH_IN, applied
@@ -132,7 +124,7 @@ def fenced(code: str) -> list[str]:
 
 def _models(analysis: Analysis) -> str:
     """Return words for the targets and drafts that were measured."""
-    cells, models = usual_cells(analysis), ordered_models(analysis)
+    cells, models = usual_cells(analysis), analysis.models
     if cells.empty:
         return listed(models["label"])
     targets = models.loc[models["model"].isin(cells["target"]), "label"]

@@ -6,23 +6,17 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from specmoe.analysis.advice import Answer
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.concurrency_text import describe_concurrency
 from specmoe.analysis.cost_tables import PAIR, WHOLE
-from specmoe.analysis.labelled import (
-    Record,
+from specmoe.analysis.filters import (
     advised_targets,
     count_check,
     prompt_sets,
-    records,
-    table,
     text_cells,
     whole_audit,
 )
-from specmoe.analysis.labelled_costs import pass_costs
-from specmoe.analysis.labelled_methods import cells_by_method
 from specmoe.analysis.number_text import DASH, fixed, memory, percent, thousands
-from specmoe.analysis.twins_text import describe_twins
+from specmoe.analysis.registry import Analysis, Record, records
+from specmoe.analysis.sentences import describe_concurrency, describe_twins
 from specmoe.audit.finding import Level
 from specmoe.audit.power import Forged
 from specmoe.claims.verdicts import Verdict
@@ -61,7 +55,7 @@ class Macro(NamedTuple):
 
 def compared(analysis: Analysis) -> list[str]:
     """Return the names of the campaigns that this one is compared with."""
-    named = table(analysis, "compared_campaigns")["campaign"].unique()
+    named = analysis.compared_campaigns["campaign"].unique()
     return [name for name in named if name != analysis.name]
 
 
@@ -128,7 +122,7 @@ def _conditions(campaign: Record) -> Iterator[Macro]:
 
 
 def _counts(analysis: Analysis) -> Iterator[Macro]:
-    suites = table(analysis, "suites")
+    suites = analysis.suites
     blocks, runs, measured = (int(suites[key].sum()) for key in ("blocks", "runs", "measured"))
     yield Macro("CampaignSuites", len(suites), "suites")
     yield Macro("CampaignModels", analysis.models["of_model"].nunique(), "models")
@@ -147,7 +141,7 @@ def _audit(analysis: Analysis) -> Iterator[Macro]:
     failed, runs = thousands(decodes["failed"]), thousands(decodes["runs"])
     yield Macro("AuditFailedDecodesFailed", failed, "runs with failed decodes")
     yield Macro("AuditFailedDecodesRuns", runs, "runs whose failed decodes are counted")
-    times = table(analysis, "required_time")
+    times = analysis.required_time
     own = times[times["campaign"] == analysis.name]
     short, alone = (int(own[name].astype(bool).sum()) for name in ("too_fast", "too_fast_alone"))
     yield Macro("TooFastRuns", thousands(short), "runs faster than their rounds and drafts allow")
@@ -161,7 +155,7 @@ def _audit(analysis: Analysis) -> Iterator[Macro]:
 
 
 def _power(analysis: Analysis) -> Iterator[Macro]:
-    power = table(analysis, "power")
+    power = analysis.power
     runs, unbounded = (power[name].max() if len(power) else 0 for name in ("runs", "unbounded"))
     yield Macro("PowerRuns", thousands(runs), "runs with a draft, made too fast on purpose")
     yield Macro("PowerUnbounded", thousands(unbounded), "of them, without a bound of time")
@@ -174,7 +168,7 @@ def _power(analysis: Analysis) -> Iterator[Macro]:
 
 def printed_by_study(analysis: Analysis) -> dict[str, str]:
     """Return the study's numbers as printed, by their words in `resources/reported/`."""
-    comparison = table(analysis, "comparison")
+    comparison = analysis.comparison
     return dict(zip(comparison["what"], comparison["printed"], strict=True))
 
 
@@ -183,7 +177,7 @@ def _reported(analysis: Analysis) -> Iterator[Macro]:
     for what in _CITED:
         name = command_name("reported", what)
         yield Macro(name, printed.get(what), f"printed by the study: {what}")
-    recomputed = table(analysis, "reported")
+    recomputed = analysis.reported
     yield Macro("ReportedNumbers", len(recomputed), "printed numbers that were recomputed")
     yield Macro("ReportedEqual", int(recomputed["equal"].sum()), "of them, as printed")
     others = recomputed[~recomputed["equal"].astype(bool)]
@@ -193,7 +187,7 @@ def _reported(analysis: Analysis) -> Iterator[Macro]:
 
 
 def _answers(analysis: Analysis) -> Iterator[Macro]:
-    answers = table(analysis, "advice")["answer"]
+    answers = analysis.advice["answer"]
     advised = advised_targets(analysis)
     yield Macro("AdviceSummary", answer_counts(answers), "how many targets get which answer")
     for answer in Answer:
@@ -231,7 +225,7 @@ def _prompts(analysis: Analysis) -> str | None:
 
 
 def _verdicts(analysis: Analysis) -> Iterator[Macro]:
-    judged = table(analysis, "claims")
+    judged = analysis.claims
     for verdict in Verdict:
         name = command_name("claims", verdict)
         found = judged[judged["verdict"] == verdict]
@@ -250,7 +244,7 @@ def _verdicts(analysis: Analysis) -> Iterator[Macro]:
 
 def _of_commands(analysis: Analysis) -> Iterator[Macro]:
     """Yield what the study's commands report at their shortest and longest draft."""
-    cells = table(analysis, "cells")
+    cells = analysis.cells
     cells = cells[cells["protocol"] == Protocol.PUBLISHED]
     for end, gamma in [("Short", cells["gamma"].min()), ("Long", cells["gamma"].max())]:
         at = cells[cells["gamma"] == gamma]
@@ -283,11 +277,11 @@ def _rounds(analysis: Analysis) -> Iterator[Macro]:
 
 
 def _costs(analysis: Analysis) -> Iterator[Macro]:
-    bounded = table(analysis, "ceilings")
+    bounded = analysis.ceilings
     above, runs = int(bounded["above"].sum()), int(bounded["runs"].sum())
     yield Macro("CeilingRunsAbove", thousands(above), "runs faster than their ceilings allow")
     yield Macro("CeilingRuns", thousands(runs), "of these runs")
-    settings = table(analysis, "break_even").drop_duplicates([*PAIR, "gamma"])
+    settings = analysis.break_even.drop_duplicates([*PAIR, "gamma"])
     never = int(settings["break_even"].isna().sum())
     yield Macro("BreakEvenSettings", len(settings), "pairs and draft lengths")
     yield Macro("BreakEvenNever", never, "of them, those that no acceptance rate pays for")
@@ -302,7 +296,7 @@ def _costs(analysis: Analysis) -> Iterator[Macro]:
 
 def _methods(analysis: Analysis) -> Iterator[Macro]:
     """Yield what ways of drafting were measured side by side, and what they gained."""
-    cells = cells_by_method(analysis)
+    cells = analysis.methods
     targets = listed(cells["target_label"].drop_duplicates())
     gain, loss = (cells["speedup_low"] > 1).sum(), (cells["speedup_high"] < 1).sum()
     best = [
@@ -319,7 +313,7 @@ def _methods(analysis: Analysis) -> Iterator[Macro]:
 
 def widest_passes(analysis: Analysis) -> pd.DataFrame:
     """Return the costs of passes at the largest width that was measured of every target."""
-    passes = pass_costs(analysis)
+    passes = analysis.verification
     widths = passes.groupby("series")["width"].max()
     widest: pd.DataFrame = passes[passes["width"] == widths.min()]
     return widest
@@ -337,7 +331,7 @@ def _widest(analysis: Analysis) -> Iterator[Macro]:
 
 def imposed_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells whose acceptance was imposed at a share that no cost was fitted on."""
-    cells = table(analysis, "predictions")
+    cells = analysis.predictions
     return cells[cells["imposed_acceptance"].notna()]
 
 
@@ -358,7 +352,7 @@ def _imposed(analysis: Analysis) -> Iterator[Macro]:
 
 def predicted(analysis: Analysis) -> pd.DataFrame:
     """Return the errors over all cells of real acceptance: one row, or none."""
-    errors = table(analysis, "prediction_errors")
+    errors = analysis.prediction_errors
     return errors[errors["suite"] == WHOLE]
 
 

@@ -6,16 +6,14 @@ A comment in `paper/macros.tex` explains each. A value that was not measured is 
 from collections.abc import Mapping
 
 from specmoe.analysis.advice import Answer
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import (
+from specmoe.analysis.filters import (
     advised_targets,
     control_cells,
     count_check,
-    records,
-    table,
     text_cells,
     whole_audit,
 )
+from specmoe.analysis.registry import Analysis, records
 from specmoe.config.block import Protocol, Stop
 from specmoe.paper.latex import command_name, to_latex
 from specmoe.paper.macro_list import (
@@ -57,20 +55,20 @@ def switches(analysis: Analysis) -> dict[str, bool]:
     widest, imposed = widest_passes(analysis), imposed_cells(analysis)
     lengths = {name: len(found.rows) for name, found in rows_of(analysis).items()}
     answers, protocols = set(advised_targets(analysis)["answer"]), campaign["protocol"].split(", ")
-    repeats = table(analysis, "spread")["blocks"].max()
-    passes = table(analysis, "verification")
+    repeats = analysis.spread["blocks"].max()
+    passes = analysis.verification
     return {
         "CampaignOfStudy": analysis.of_study,
         "CampaignSynthetic": bool(campaign["synthetic"]),
         "CampaignOtherModels": bool(campaign["other_models"]),
         "CampaignTrueShape": bool(campaign["true_shape"]),
         "CampaignPublished": campaign["source"] == "published",
-        "CampaignPaired": bool(table(analysis, "cells")["paired"].all()),
+        "CampaignPaired": bool(analysis.cells["paired"].all()),
         "SidesInTurn": "one after the other" in str(campaign.get("arrangement")),
         "RunsShort": bool(campaign["n_predict"] < SHORT_RUN),
         "BackendCpu": campaign["backend"] == "cpu",
         "CampaignMoreRepeats": bool(repeats > campaign["repeats"]),
-        "StopsAtEnd": bool((table(analysis, "endings")["stop"] == Stop.EOS).any()),
+        "StopsAtEnd": bool((analysis.endings["stop"] == Stop.EOS).any()),
         "MachineVaries": bool(campaign["machine_varies"]),
         "SettingsSeveral": len(cells) > 1,
         "CampaignLeavesOut": bool(campaign["left_out"]),

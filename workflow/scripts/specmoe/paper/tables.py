@@ -5,9 +5,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import Record, records
 from specmoe.analysis.number_text import percent, thousands
+from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.paper.latex import to_latex
 from specmoe.tables.columns import Cell, Kind, TableColumn
 from specmoe.tables.tables import Table, read_tables, rows_of, table_of

@@ -11,8 +11,8 @@ import pandas as pd
 from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 
 from specmoe.analysis import number_text
-from specmoe.analysis.labelled import Record
 from specmoe.analysis.number_text import DASH
+from specmoe.analysis.registry import Record
 
 
 class Words(NamedTuple):

@@ -10,55 +10,25 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis.advice import Answer
-from specmoe.analysis.build import Analysis
 from specmoe.analysis.compared_prompts import prompt_words
 from specmoe.analysis.controls import Control
 from specmoe.analysis.cost_tables import WHOLE
-from specmoe.analysis.labelled import (
-    Record,
+from specmoe.analysis.filters import (
     advised_targets,
     cells_by_draft,
-    cells_by_type,
     cells_by_way,
     control_cells,
     count_check,
-    describe_cells,
-    draft_labels,
     energy_cells,
-    latency_cells,
+    files,
     length_cells,
-    machine_cells,
-    merged_cells,
-    ordered_audit,
-    ordered_baselines,
-    ordered_files,
-    ordered_models,
-    profile_cells,
     prompt_cells,
-    records,
-    spread_cells,
-    table,
-    temperature_cells,
     text_cells,
     usual_cells,
     whole_audit,
 )
-from specmoe.analysis.labelled_costs import (
-    break_even_cells,
-    cells_below_ceilings,
-    pass_costs,
-    prediction_error_rows,
-)
-from specmoe.analysis.labelled_loads import change_cells, load_cells
-from specmoe.analysis.labelled_methods import (
-    cells_by_method,
-    chains_of_cells,
-    lengths_of_cells,
-    positions_of_cells,
-)
-from specmoe.analysis.labelled_twins import twin_cells, twin_pass_rows
-from specmoe.analysis.labelled_workloads import category_cells, ending_cells, gap_cells
 from specmoe.analysis.number_text import bandwidth, fixed, memory, percent
+from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.analysis.summaries import CELL, fastest
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.finding import Level
@@ -128,59 +98,42 @@ def short_commits(commits: str) -> str:
     return ", ".join(commit[:_COMMIT_DIGITS] for commit in commits.split(", "))
 
 
-def _rows_of(frame: Callable[[Analysis], pd.DataFrame]) -> Callable[[Analysis], Rows]:
-    """Return the function of a table that shows the rows of a frame as they are."""
-
-    def rows(analysis: Analysis) -> Rows:
-        return Rows(records(frame(analysis)))
-
-    return rows
+def prompt_lengths(analysis: Analysis) -> Rows:
+    """Return the cells by prompt length."""
+    return Rows(records(length_cells(analysis)))
 
 
-baselines = _rows_of(ordered_baselines)
-prompt_lengths = _rows_of(length_cells)
-temperatures = _rows_of(temperature_cells)
-types = _rows_of(cells_by_type)
-energy = _rows_of(energy_cells)
-latency = _rows_of(latency_cells)
-machines = _rows_of(machine_cells)
-merged = _rows_of(merged_cells)
-profiles = _rows_of(profile_cells)
-twins = _rows_of(twin_cells)
-twin_passes = _rows_of(twin_pass_rows)
-spread = _rows_of(spread_cells)
-protocols = _rows_of(cells_by_way)
-ceilings = _rows_of(cells_below_ceilings)
-methods = _rows_of(cells_by_method)
-chains = _rows_of(chains_of_cells)
-categories = _rows_of(category_cells)
-endings = _rows_of(ending_cells)
-concurrency = _rows_of(load_cells)
-concurrency_changes = _rows_of(change_cells)
-taxonomy = _rows_of(lambda analysis: table(analysis, "taxonomy"))
+def energy(analysis: Analysis) -> Rows:
+    """Return the cells with their energy."""
+    return Rows(records(energy_cells(analysis)))
+
+
+def protocols(analysis: Analysis) -> Rows:
+    """Return the cells that were measured in several ways."""
+    return Rows(records(cells_by_way(analysis)))
 
 
 def suites(analysis: Analysis) -> Rows:
     """Return the suites, and their sums."""
-    frame = table(analysis, "suites")
+    frame = analysis.suites
     sums = {key: frame[key].sum() for key in ("blocks", "runs", "measured")}
     return Rows(records(frame), [{"suite": "", "title": "Total"} | sums])
 
 
 def models(analysis: Analysis) -> Rows:
     """Return the models with their roles in the campaign; a dense one has no experts."""
-    every = ordered_models(analysis)
+    every = analysis.models
     of_model = dict(zip(every["model"], every["of_model"], strict=True))
     cells, controls = usual_cells(analysis), control_cells(analysis)
-    imposed = table(analysis, "verification")  # pairs whose acceptance was imposed
-    loads = table(analysis, "concurrency")
+    imposed = analysis.verification  # pairs whose acceptance was imposed
+    loads = analysis.concurrency
     members = {
         "target": {*cells["target"], *imposed["target"], *loads["target"]},
         "draft": {*cells["draft_model"], *imposed["draft"], *loads["draft_model"]},
         "control": set(controls.loc[controls["control"] == Control.UNRELATED, "draft_model"]),
     }
     rows = []
-    for model in records(ordered_files(analysis)):
+    for model in records(files(analysis)):
         roles = [
             role
             for role, names in members.items()
@@ -241,7 +194,7 @@ def drafts(analysis: Analysis) -> Rows:
 
 def positions(analysis: Analysis) -> Rows:
     """Return the acceptance of each cell at some positions of its drafts."""
-    cells = positions_of_cells(analysis)
+    cells = analysis.positions
     shown = cells[cells["position"].isin(POSITIONS)]
     rows, names = _side_by_side(shown, "position", "position")
     return Rows(rows, of=names)
@@ -249,7 +202,7 @@ def positions(analysis: Analysis) -> Rows:
 
 def accepted_lengths(analysis: Analysis) -> Rows:
     """Return the shares of the rounds of each cell that accepted so many tokens."""
-    rows, names = _side_by_side(lengths_of_cells(analysis), "lengths", "least")
+    rows, names = _side_by_side(analysis.accepted_lengths, "lengths", "least")
     return Rows(rows, of=names)
 
 
@@ -275,7 +228,7 @@ def prompts(analysis: Analysis) -> Rows:
 
 def category_gaps(analysis: Analysis) -> Rows:
     """Return the pairs of categories whose speedups are shown to differ."""
-    gaps = gap_cells(analysis)
+    gaps = analysis.category_gaps
     return Rows(records(gaps[gaps["ratio"].notna()]))
 
 
@@ -309,7 +262,7 @@ def identity(analysis: Analysis) -> Rows:
     Columns: label, draft_label, runs (whose tokens are known), identical (runs), common_prefix_min
     (tokens).
     """
-    cells = describe_cells(table(analysis, "cells"), analysis)
+    cells = analysis.cells
     cells = cells[cells["identical"].notna()]
     cells = cells.assign(identical=(cells["identical"] * cells["runs"]).astype(float).round())
     frame = (
@@ -323,13 +276,13 @@ def identity(analysis: Analysis) -> Rows:
         )
         .reset_index(drop=True)
     )
-    labels = ordered_models(analysis).set_index("model")["label"]
+    labels = analysis.models.set_index("model")["label"]
     return Rows(records(frame.assign(label=frame["target"].map(labels))))
 
 
 def verification(analysis: Analysis) -> Rows:
     """Return what passes and rounds cost, by target and width; one token makes no round."""
-    costs = pass_costs(analysis)
+    costs = analysis.verification
     return Rows(
         records(
             costs.assign(
@@ -344,7 +297,7 @@ def prediction_errors(analysis: Analysis) -> Rows:
     """Return how far the cost model's predictions are off, by suite and in all."""
     rows: list[Record] = []
     totals: list[Record] = []
-    for row in records(prediction_error_rows(analysis)):
+    for row in records(analysis.prediction_errors):
         row["worst_cell"] = (
             f"{row['worst_suite']}: {row['worst_target_label']}, {row['worst_draft_label']},"
             f" γ = {row['worst_gamma']}"
@@ -355,17 +308,18 @@ def prediction_errors(analysis: Analysis) -> Rows:
 
 def break_even(analysis: Analysis) -> Rows:
     """Return the speedup of each cell between its floor and ceiling, by target."""
-    cells = break_even_cells(analysis)
+    cells = analysis.break_even
     return Rows(records(cells.assign(imposed=cells["imposed_acceptance"].notna())))
 
 
 def audit(analysis: Analysis) -> Rows:
     """Return how many runs break each check, per target, draft and γ, and in all."""
-    labels = table(analysis, "models").set_index("model")["label"].to_dict()
-    words = labels | draft_labels(analysis).to_dict() | {NO_DRAFT: None}
+    labels = analysis.models.set_index("model")["label"].to_dict()
+    drafts = analysis.drafts.set_index("draft")["label"].to_dict()
+    words = labels | drafts | {NO_DRAFT: None}
     rows: list[Record] = []
     totals: list[Record] = []
-    for row in records(ordered_audit(analysis)):
+    for row in records(analysis.audit):
         row["label"] = words.get(row["target"], row["target"])
         row["draft_label"] = words.get(row["draft"], row["draft"])
         for check in CHECKS:
@@ -388,7 +342,7 @@ def findings(analysis: Analysis) -> Rows:
 
 def power(analysis: Analysis) -> Rows:
     """Return the shares of runs that the audit would mark if they were too fast, by factor."""
-    frame = table(analysis, "power")
+    frame = analysis.power
     marked = (frame["impossible"] + frame["implausible"]) / frame["runs"]
     shares = frame.assign(impossible=frame["impossible"] / frame["runs"], marked=marked)
     rows: dict[float, Record] = {}

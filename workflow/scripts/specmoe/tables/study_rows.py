@@ -2,9 +2,8 @@
 
 import pandas as pd
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import Record, judged_claims, records, table, way_words
 from specmoe.analysis.number_text import fixed
+from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.claims.verdicts import Verdict
 from specmoe.config.study import CELLS
 from specmoe.tables.rows import Rows, short_commits
@@ -12,7 +11,7 @@ from specmoe.tables.rows import Rows, short_commits
 
 def reported(analysis: Analysis) -> Rows:
     """Return, for each place of the published study, how many of its numbers its rows give."""
-    frame = table(analysis, "reported")
+    frame = analysis.reported
     counted = frame.groupby("source", sort=False).agg(
         cells=("equal", "size"), equal=("equal", "sum")
     )
@@ -21,7 +20,7 @@ def reported(analysis: Analysis) -> Rows:
 
 def differences(analysis: Analysis) -> Rows:
     """Return the numbers of the published study that its rows do not give."""
-    frame = table(analysis, "reported")
+    frame = analysis.reported
     rows = records(frame[~frame["equal"].astype(bool)])
     for row in rows:
         row["recomputed"] = fixed(row["recomputed"], max(int(row["digits"]), 2))
@@ -34,7 +33,7 @@ def claims(analysis: Analysis) -> Rows:
     Those that it cannot test come last. A campaign that measured in several ways has each claim
     once for each way; `way` is null in others.
     """
-    judged = judged_claims(analysis)
+    judged = analysis.claims
     several = judged["way"].nunique() > 1
     rows = []
     for way, members in judged.groupby("way", sort=False):
@@ -49,7 +48,7 @@ def _is_untested(verdicts: "pd.Series[str]") -> "pd.Series[bool]":
 
 def method_notes(analysis: Analysis) -> Rows:
     """Return the notes on the method, each with its finding."""
-    return Rows(records(table(analysis, "method_notes")))
+    return Rows(records(analysis.method_notes))
 
 
 def comparison(analysis: Analysis) -> Rows:
@@ -57,8 +56,8 @@ def comparison(analysis: Analysis) -> Rows:
 
     Cells that no campaign has a number for are left out.
     """
-    frame = table(analysis, "comparison")
-    labels = table(analysis, "models").set_index("model")["label"].to_dict()
+    frame = analysis.comparison
+    labels = analysis.models.set_index("model")["label"].to_dict()
     cells: dict[str, Record] = {}
     known = set()
     for number in records(frame[frame["source"] == CELLS]):
@@ -84,7 +83,7 @@ def headline(analysis: Analysis) -> Rows:
 
     Numbers that no campaign has are left out.
     """
-    frame = table(analysis, "comparison")
+    frame = analysis.comparison
     rows = []
     for number in records(frame[frame["source"] != CELLS]):
         if _is_known(number):
@@ -95,9 +94,9 @@ def headline(analysis: Analysis) -> Rows:
 
 def compared_campaigns(analysis: Analysis) -> Rows:
     """Return the campaigns that are set side by side, each with what it ran on."""
-    frame = table(analysis, "compared_campaigns")
+    frame = analysis.compared_campaigns
     commits = frame["engine_commit"].map(short_commits)
-    return Rows(records(frame.assign(way=way_words(frame), engine_commit=commits)))
+    return Rows(records(frame.assign(engine_commit=commits)))
 
 
 def side_by_side(analysis: Analysis) -> Rows:
@@ -105,8 +104,8 @@ def side_by_side(analysis: Analysis) -> Rows:
 
     `other_files` says that the campaigns are not known to have the same files of its models.
     """
-    frame = table(analysis, "side_by_side")
-    headings = table(analysis, "compared_campaigns")["heading"].tolist()
+    frame = analysis.side_by_side
+    headings = analysis.compared_campaigns["heading"].tolist()
     place = ["target_label", "prompts", "suite"]
     rows = []
     for (label, prompts, suite), members in frame.groupby(place, sort=False):

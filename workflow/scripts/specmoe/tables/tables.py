@@ -9,20 +9,31 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict
 
-from specmoe.analysis.build import Analysis
-from specmoe.analysis.labelled import Record
 from specmoe.analysis.number_text import DASH
+from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.tables import rows, study_rows
 from specmoe.tables.columns import Cell, Medium, TableColumn, Words
 from specmoe.tables.rows import Rows
 
-ROWS: dict[str, Callable[[Analysis], Rows]] = {
+# Those that show a table of the analysis as it is, or what a function below chooses of one.
+_OF_ANALYSIS = (
+    *("baselines", "prompt_lengths", "temperatures", "types", "energy", "latency", "machines"),
+    *("merged", "profiles", "twins", "twin_passes", "spread", "protocols", "ceilings", "methods"),
+    *("chains", "categories", "endings", "concurrency", "concurrency_changes", "taxonomy"),
+)
+
+
+def _frame(name: str) -> Callable[[Analysis], Rows]:
+    return lambda analysis: Rows(records(getattr(analysis, name)))
+
+
+ROWS: dict[str, Callable[[Analysis], Rows]] = {name: _frame(name) for name in _OF_ANALYSIS} | {
     name: value
     for module in (rows, study_rows)
     for name, value in vars(module).items()
     if getattr(value, "__annotations__", {}).get("return") is Rows
 }
-"""The rows of each table, by its name: the functions of these modules that return `Rows`."""
+"""The rows of each table by name: a function of these modules, or the analysis's own table."""
 
 
 @lru_cache(maxsize=1)

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from specmoe.analysis.suite_text import summarise_suite
+from specmoe.analysis.terminal import summarise_suite
 from specmoe.config.load import load
 
 from .test_summaries import run

@@ -1,0 +1,45 @@
+"""A table is checked, labelled and put in order once, and its file has it so."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from specmoe.analysis.registry import TABLES, Analysis
+from specmoe.errors import SchemaError
+
+from ..paper_analyses import full, named, several_methods, single
+
+
+def test_a_file_has_labels_and_ranks_and_is_read_as_it_was_written(tmp_path):
+    analysis = several_methods()
+    analysis.write(tmp_path)
+    read = Analysis.read(tmp_path)
+    written = pd.read_parquet(tmp_path / "methods.parquet")
+    assert {"label", "draft_label", "target_rank", "series"} <= set(written.columns)
+    for name in TABLES:
+        assert getattr(read, name).shape == getattr(analysis, name).shape
+    pd.testing.assert_frame_equal(read.methods, written)
+
+
+def test_a_table_that_lacks_a_column_is_refused_with_its_campaign():
+    older = replace(single(), cells=single().cells.drop(columns="acceptance_rate"))
+    message = r"table 'cells' of campaign 'older' has no column 'acceptance_rate'; render that"
+    with pytest.raises(SchemaError, match=message):
+        _ = named(older, "older").cells
+
+
+def test_a_column_that_a_reader_adds_is_its_own():
+    analysis = full()
+    cells = analysis.cells
+    cells["mine"] = 1
+    assert "mine" not in analysis.cells
+    with pytest.raises(AttributeError):
+        _ = analysis.cell
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_to_label_a_table_again_changes_nothing(name):
+    once = getattr(several_methods(), name)
+    again = getattr(replace(several_methods(), **{name: once}), name)
+    pd.testing.assert_frame_equal(again[list(once.columns)], once)

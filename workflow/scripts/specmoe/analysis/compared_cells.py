@@ -1,0 +1,115 @@
+"""Cells side by side: by method, by the type of a network's file, and by an imposed profile."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from specmoe.analysis.intervals import ratio_of_speedups
+from specmoe.analysis.registry import TABLES
+from specmoe.analysis.rounds import drafting_share
+from specmoe.analysis.summaries import CELL, fastest, summarise_cells
+from specmoe.config.block import WAY, Protocol
+from specmoe.config.schema import Statistics
+
+_OF_NETWORK = ["suite", "network", "draft", "gamma"]
+_PAIR = ["target", "draft", "gamma"]
+
+
+def compare_methods(cells: pd.DataFrame, runs: pd.DataFrame, drafts: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells of targets that a suite measured with several methods.
+
+    `cells` is `summarise_cells`'s frame of `runs`, `drafts` is `list_drafts`'s. A chain is a method
+    of its own. Columns added: words and setting, see `list_drafts`; drafting_share, see the
+    function; best (see `fastest`, among these cells); engine_types (the method's, as a list in
+    words).
+    """
+    if cells.empty:
+        return cells
+    in_suite = cells.groupby(["suite", "target", *WAY])
+    cells = cells[in_suite["method"].transform("nunique").gt(1)]
+    share = drafting_share(runs[runs["protocol"] == Protocol.PAIRED])
+    named = drafts.set_index("draft")
+    return cells.assign(
+        words=cells["draft"].map(named["words"]),
+        setting=cells["draft"].map(named["setting"]),
+        drafting_share=share.reindex(pd.MultiIndex.from_frame(cells[CELL])).to_numpy(float),
+        best=fastest(cells),
+        engine_types=cells["method"].str.replace(",", ", "),
+    ).reset_index(drop=True)
+
+
+def compare_types(
+    cells: pd.DataFrame,
+    compared: pd.DataFrame,
+    networks: Mapping[str, str],
+    pass_bytes: Mapping[str, float],
+    settings: Statistics,
+) -> pd.DataFrame:
+    """Return the cells of networks that a suite measured as targets in files of several sizes.
+
+    `cells` is `summarise_cells(compared)`, `networks` names each model's network, `pass_bytes` are
+    the bytes that a pass over one token of each model reads. Rows are in order of these bytes
+    within each suite, network, draft and γ. Columns added to those of the cells:
+
+    - network, pass_bytes.
+    - gain_ratio: the speedup over that of the file which reads the fewest bytes; gain_ratio_low,
+      gain_ratio_high: its interval, null for that file itself, or with a single block.
+    """
+    if cells.empty:
+        return cells
+    cells = cells.assign(
+        network=cells["target"].map(networks), pass_bytes=cells["target"].map(pass_bytes)
+    )
+    sizes = cells.groupby(_OF_NETWORK)["pass_bytes"].transform("nunique")
+    cells = cells[sizes > 1].sort_values([*_OF_NETWORK, "pass_bytes"], ignore_index=True)
+    runs = dict(list(compared.groupby(CELL)))
+    ratios = []
+    for _, members in cells.groupby(_OF_NETWORK):
+        keys = list(members[CELL].itertuples(index=False, name=None))
+        ratios += [(1.0, np.nan, np.nan)]
+        ratios += [
+            ratio_of_speedups(runs[key], runs[keys[0]], settings.confidence) for key in keys[1:]
+        ]
+    columns = ["gain_ratio", "gain_ratio_low", "gain_ratio_high"]
+    return cells.join(pd.DataFrame(ratios, columns=columns, dtype=float))
+
+
+def gains_by_profile(
+    compared: pd.DataFrame, cells: pd.DataFrame, predicted: pd.DataFrame, settings: Statistics
+) -> pd.DataFrame:
+    """Return what each cell gained with each profile imposed; without rows where none was.
+
+    `compared` is `with_speedups`'s frame, `cells` are those with their own acceptance, `predicted`
+    is `cost_tables.predictions`'s. The speedup under a profile predicts that of a pair whose drafts
+    hold as far. Columns: those of the cell, protocol, engine; profile; runs, blocks;
+    imposed_acceptance (the mean share that was asked for) and acceptance_rate (the share that came
+    of it); tokens_per_round; speedup with its interval; predicted (by the cost model; null without
+    one); own_suite, own_acceptance, own_speedup with its interval (of the same target, draft and γ
+    with their own acceptance, in the first suite that has them; null without one); ratio (of the
+    speedup to that).
+    """
+    members = compared[compared["imposed_profile"].notna()]
+    if members.empty:
+        return pd.DataFrame()
+    keys = [*CELL, "imposed_profile", "imposed_acceptance"]
+    found = summarise_cells(members, settings, keys).rename(columns={"imposed_profile": "profile"})
+    if predicted.empty:
+        found["predicted"] = float("nan")
+    else:
+        by_model = predicted[[*CELL, "imposed_acceptance", "predicted"]].drop_duplicates(
+            [*CELL, "imposed_acceptance"]
+        )
+        found = found.merge(by_model, how="left", on=[*CELL, "imposed_acceptance"])
+    own = {
+        "suite": "own_suite",
+        "acceptance_rate": "own_acceptance",
+        **{f"speedup{end}": f"own_speedup{end}" for end in ("", "_low", "_high")},
+    }
+    if cells.empty:
+        found = found.assign(**dict.fromkeys(own.values()))
+    else:
+        measured = cells[[*_PAIR, *own]].rename(columns=own).drop_duplicates(_PAIR)
+        found = found.merge(measured, how="left", on=_PAIR)
+    ratio = found["speedup"] / found["own_speedup"].astype(float)
+    return found.assign(ratio=ratio)[TABLES["profiles"].columns]

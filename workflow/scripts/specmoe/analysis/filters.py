@@ -1,0 +1,190 @@
+"""The rows of an analysis that tables, figures and sentences choose from its tables."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from specmoe.analysis.controls import Control, without_controls
+from specmoe.analysis.labels import in_series, way_words
+from specmoe.analysis.registry import Analysis, records
+from specmoe.audit.checks import ALL
+from specmoe.config.block import WAY
+from specmoe.config.methods import METHODS, Method
+
+
+def files(analysis: Analysis) -> pd.DataFrame:
+    """Return the models, once whatever the engine's options."""
+    models = analysis.models
+    return models[models["model"] == models["of_model"]].reset_index(drop=True)
+
+
+def usual_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells but for controls."""
+    return in_series(without_controls(analysis.cells))
+
+
+def text_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells of suites that send whole texts, but for controls."""
+    return in_series(_of_texts(analysis))
+
+
+def cells_by_draft(analysis: Analysis) -> pd.DataFrame:
+    """Return the text cells but for targets that their suite measured with several methods.
+
+    Those have many settings, and tables and figures of their own.
+    """
+    return in_series(_by_draft(analysis))
+
+
+def rates_by_draft(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells of `cells_by_draft`, with a series for each suite of a target.
+
+    Rates of two suites may be over other prompts.
+    """
+    return in_series(_by_draft(analysis), once=["target"])
+
+
+def prompt_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells by text but for controls."""
+    return in_series(without_controls(analysis.by_prompt))
+
+
+def length_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells by prompt length but for controls.
+
+    Every suite has baselines of its own, so a target of several suites has a series for each,
+    whatever its drafts and γ.
+    """
+    return in_series(without_controls(analysis.sweep), once=["target"])
+
+
+def energy_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells with their energy, but for controls."""
+    return in_series(without_controls(analysis.energy))
+
+
+def control_cells(analysis: Analysis) -> pd.DataFrame:
+    """Return the controls, those that should be accepted first.
+
+    Added: `due` (the acceptance rate that they must reach, or not exceed), and controls_passed and
+    controls_failed (runs; null where the audit has not counted them).
+    """
+    cells = analysis.cells
+    cells = in_series(cells[cells["control"] != Control.NONE])
+    keys, counted = [*WAY, "target", "draft", "gamma"], ["controls_passed", "controls_failed"]
+    audit = analysis.audit.reindex(columns=[*keys, *counted])
+    campaign = analysis.campaign.iloc[0]
+    due = {kind: campaign[f"{kind}_acceptance"] for kind in Control if kind != Control.NONE}
+    cells = cells.assign(due=cells["control"].map(due)).merge(audit, how="left", on=keys)
+    return cells.sort_values(["control", "target_rank", "suite", "gamma"], ignore_index=True)
+
+
+def cells_by_way(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells that were measured in several ways: by two protocols, or two engines.
+
+    Added: `way`, words for protocol and engine, and `marked`, the runs that the audit marks; in the
+    campaign's order.
+    """
+    cells = in_series(analysis.cells)
+    cells["way"] = way_words(cells)
+    key = ["target", "draft", "gamma"]
+    cells = cells[cells.groupby(key)["way"].transform("nunique").gt(1)]
+    cells = cells.merge(analysis.audit[[*WAY, *key, "marked"]], how="left", on=[*WAY, *key])
+    suites = {suite: rank for rank, suite in enumerate(analysis.suites["suite"])}
+    return cells.assign(suite_rank=cells["suite"].map(suites)).sort_values(
+        ["target_rank", "draft_rank", "suite_rank", "gamma"], ignore_index=True
+    )
+
+
+def prompt_sets(analysis: Analysis) -> list[tuple[int, list[str]]]:
+    """Return each set of prompts of `text_cells` by its labels, after the number of its cells."""
+    labels = {
+        suite: (*own.unique(),)
+        for suite, own in analysis.by_prompt.groupby("suite")["prompt_label"]
+    }
+    sets = Counter(labels[suite] for suite in _of_texts(analysis)["suite"] if suite in labels)
+    return [(count, [*named]) for named, count in sets.items()]
+
+
+def timed_passes(analysis: Analysis) -> pd.DataFrame:
+    """Return v of the passes that were timed by themselves, one row per target and width."""
+    passes = analysis.verification
+    passes = passes[passes["timed"].astype(bool)]
+    return passes.drop_duplicates(["target", "width"], ignore_index=True)
+
+
+def advised_targets(analysis: Analysis) -> pd.DataFrame:
+    """Return the advice for targets that were measured with a draft, in order."""
+    advice = analysis.advice
+    some = advice[["settings", "set_aside", "idle", "none_left"]].sum(axis="columns") > 0
+    return advice[some].sort_values("target_rank", ignore_index=True)
+
+
+def told_twins(analysis: Analysis) -> pd.DataFrame:
+    """Return one row of the twins for each MoE: over all γ, of the setting that says most.
+
+    That is a draft model at its own acceptance; else the highest acceptance that was imposed; else
+    another way of drafting.
+    """
+    cells = analysis.twins
+    by_model = cells["method"] == METHODS[Method.DRAFT].engine
+    imposed = cells["imposed_acceptance"].astype(float)
+    cells = cells.assign(
+        place=(~by_model).astype(int) * 2 + imposed.notna(),
+        widest=cells["gammas"].map(lambda gammas: len(str(gammas).split())),
+        share=imposed.fillna(1),
+    )
+    first = cells.sort_values(
+        ["place", "share", "widest"], ascending=[True, False, False], kind="stable"
+    )
+    return first.drop_duplicates("target").sort_index(ignore_index=True)
+
+
+def drawn_side_by_side(analysis: Analysis) -> pd.DataFrame:
+    """Return the cells that the figure of campaigns side by side shows, with a column `panel`.
+
+    A panel is a target and its prompts. Shown are those that several campaigns measured, or all
+    where there are none; nothing where a single campaign measured any.
+    """
+    cells = analysis.side_by_side
+    if cells["campaign"].nunique() < 2:
+        return cells.iloc[:0].assign(panel=None)
+    cells = cells.assign(
+        panel=cells.groupby(["target_label", "prompts", "suite"], sort=False).ngroup()
+    )
+    shared = cells[cells.groupby("panel")["campaign"].transform("nunique") > 1]
+    return cells if shared.empty else shared
+
+
+def whole_audit(analysis: Analysis) -> dict[str, Any]:
+    """Return the audit's counts of all runs, see `checks.summarise_audit`; empty without audit."""
+    audit = analysis.audit
+    return next(iter(records(audit[audit["target"] == ALL])), {})
+
+
+def count_check(counts: Mapping[str, Any], check: str) -> dict[str, Any]:
+    """Return what a row of `checks.summarise_audit` counts of a check.
+
+    Keys: failed, runs (to which it applies), worst (the largest ratio to a bound).
+    """
+    failed, passed = (counts.get(f"{check}_{word}", 0) for word in ("failed", "passed"))
+    known = 0 if pd.isna(failed) or pd.isna(passed) else int(failed + passed)
+    return {
+        "failed": int(failed) if known else 0,
+        "runs": known,
+        "worst": counts.get(f"{check}_worst"),
+    }
+
+
+def _of_texts(analysis: Analysis) -> pd.DataFrame:
+    cells = without_controls(analysis.cells)
+    return cells[~cells["suite"].isin(analysis.sweep["suite"])]
+
+
+def _by_draft(analysis: Analysis) -> pd.DataFrame:
+    cells = _of_texts(analysis)
+    side_by_side = pd.MultiIndex.from_frame(analysis.methods[["suite", "target"]])
+    inside = pd.MultiIndex.from_frame(cells[["suite", "target"]]).isin(side_by_side)
+    return cells[~inside]

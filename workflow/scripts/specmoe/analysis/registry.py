@@ -1,0 +1,439 @@
+"""The tables of the analysis: each is declared here once, and `Analysis` holds them by name."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from specmoe.analysis import labels
+from specmoe.config.block import SIDE_COLUMNS
+from specmoe.errors import SchemaError
+
+Record = dict[str, Any]
+"""A row of a frame, by column."""
+
+Label = Callable[[pd.DataFrame, "Analysis"], pd.DataFrame]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the analysis.
+
+    - about: what a row is, and where its columns are explained.
+    - columns: those that later rooms use, beside those that `label` adds.
+    - order: the columns that rows are sorted by; a `-` before one means falling. Rows without any
+      stay as they were computed.
+    - label: adds labels and ranks, see module `labels`; null where nothing is added.
+    """
+
+    about: str
+    columns: list[str]
+    order: list[str]
+    label: Label | None = None
+
+    def ordered(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return the rows in order."""
+        if not self.order:
+            return frame
+        rising = [not column.startswith("-") for column in self.order]
+        by = [column.removeprefix("-") for column in self.order]
+        return frame.sort_values(by, ascending=rising, ignore_index=True)
+
+
+_WAY = "protocol engine"
+_CELL = f"{_WAY} suite target draft gamma"
+_PAIR = f"{_WAY} target draft"
+_IN_ORDER = "target_rank suite draft_rank gamma"
+_PAIRS_IN_ORDER = "target_rank draft_rank gamma suite"
+
+
+def _table(about: str, columns: str, order: str = "", label: Label | None = None) -> Table:
+    return Table(about, columns.split(), order.split(), label)
+
+
+def _cells(about: str, columns: str, by: str = "", label: Label | None = labels.series) -> Table:
+    """Return a table of cells, ordered by cell and then by some columns of its own."""
+    return _table(about, f"{_CELL} {columns}", f"{_IN_ORDER} {by}", label)
+
+
+def _ends(*names: str) -> str:
+    """Return the columns of numbers with their intervals."""
+    return " ".join(f"{name}{end}" for name in names for end in ("", "_low", "_high"))
+
+
+_RATES = "tokens_per_second baseline_tokens_per_second"
+_RATIOS = _ends("speedup", "first_token_ratio", "end_to_end")
+_EXCLUDED = "excluded pairs"  # see `runs.disturbed.count_excluded`
+_TEXTS = "repetition looping past_end"  # see `categories.text_shares`
+_SUMMARISED = f"""
+    method draft_model runs paired {_RATES} tokens_per_second_sd block_sd acceptance_rate
+    acceptance_rate_mean mean_accepted_length replays_per_round tokens_per_round rounds_per_run
+    round_ms {_RATIOS} speedup_unpaired common_prefix_min identical decode_failures
+"""  # see `summaries.summarise_cells`
+_SETTING = f"""
+    draft gamma suite method draft_model {" ".join(SIDE_COLUMNS)} runs blocks
+    {_RATES} acceptance_rate {_TEXTS} {_RATIOS} joint_low joint_high prompt_set prompts sent
+    other_prompts_low other_prompts_high alone_low alone_high whole_high second_look block_sd
+    repeats_needed marked impossible {_EXCLUDED} marked_prompts odd_prompts draft_bytes
+    added_rss_bytes
+"""  # see `advice.Advice`
+
+# The meaning of a row follows the name; functions in backquotes explain the columns.
+TABLES = {
+    "baselines": _table(
+        "a target without a draft, see `summarise_baselines`",
+        f"target {_ends('tokens_per_second')} tokens_per_second_sd prompt_tokens_per_second runs",
+        "target_rank",
+        labels.targets,
+    ),
+    "cells": _cells(
+        "a suite, target, draft and γ, at its own acceptance and the campaign's temperature",
+        f"{_SUMMARISED} control blocks prompt_set {_TEXTS} {_EXCLUDED}"
+        " alone_tokens_per_second alone_tokens_per_second_sd",
+        label=labels.sized_cells,
+    ),
+    "sweep": _cells(
+        "a cell's prompt of exact length",
+        f"{_SUMMARISED} control prompt n_prompt {_EXCLUDED}",
+        "n_prompt",
+        labels.sized_cells,
+    ),
+    # A target with options of the engine has a row too, in which `model` is the target and
+    # `of_model` the model. What `constructed` models accept was made so: they have random weights
+    # or copied experts.
+    "models": _table(
+        "a model that was measured",
+        "model label of_model family parameters_total parameters_active size_bytes type experts"
+        " experts_used sha256 in_cache constructed",
+        "-family parameters_total size_bytes model",  # "moe" is after "dense" in the alphabet
+    ),
+    "drafts": _table(
+        "a setting of what drafts, see `list_drafts`",
+        "draft label drafter words setting method draft_model",
+        label=labels.drafts,
+    ),
+    "suites": _table("a suite", "suite title runs blocks measured"),
+    "campaign": _table("the campaign, in plain values", "campaign of_study source"),
+    "by_prompt": _cells(
+        "a cell's text; all prompts of a workload are one",
+        f"{_SUMMARISED} control prompt prompt_label {_EXCLUDED}",
+        "prompt",
+        labels.sized_cells,
+    ),
+    "categories": _cells(
+        "a cell, workload and category, see `compare_categories`",
+        f"{_SUMMARISED} workload category category_label prompts blocks",
+        "workload category",
+    ),
+    "category_gaps": _table(
+        "two categories of a cell whose speedups differ, see `gaps_between_categories`",
+        f"suite target draft gamma workload higher lower {_ends('ratio')} pairs",
+        f"{_IN_ORDER} workload -ratio",
+        labels.series,
+    ),
+    "endings": _table(
+        "how the texts of a cell end, see `how_texts_end`",
+        "suite target draft gamma workload stop prompts runs generated shortest longest ended"
+        f" at_once past_end_runs same_length {_TEXTS}",
+        f"{_IN_ORDER} workload",
+        labels.endings,
+    ),
+    "temperatures": _cells(
+        "a cell at a temperature, see `compare_temperatures`",
+        f"{_SUMMARISED} temperature pairs distance distance_expected p_value p_adjusted detectable",
+        "temperature",
+    ),
+    "types": _table(
+        "a cell of a network that is measured in files of several types, see `compare_types`",
+        f"{_CELL} {_SUMMARISED} control network pass_bytes {_ends('gain_ratio')}",
+        "network suite draft_rank gamma pass_bytes target_rank",
+        labels.networks,
+    ),
+    "methods": _cells(
+        "a cell of a target that a suite measured with several methods, see `compare_methods`",
+        f"{_SUMMARISED} control words setting drafting_share best engine_types {_EXCLUDED}",
+        label=labels.methods,
+    ),
+    # All other tables leave runs in loads out, but for models, drafts, suites, campaign and those
+    # of the audit.
+    "concurrency": _cells(
+        "a cell of loads, see `compare_loads`",
+        "imposed_acceptance of_target of_label concurrency method draft_model runs blocks loads"
+        f" throughput baseline_throughput {_ends('throughput_ratio', 'speedup')} {_RATES}"
+        f" {_ends('first_token_ratio')} acceptance_rate tokens_per_pass baseline_tokens_per_pass",
+        "imposed_acceptance concurrency",
+        labels.loads,
+    ),
+    "concurrency_changes": _table(
+        "how a setting's gain changes with requests at once, see `changes_with_concurrency`",
+        "suite of_target draft gamma imposed_acceptance of_label settings least most least_cell"
+        f" most_cell target found {_ends('at_least', 'at_most', 'change')}",
+        f"{_IN_ORDER} imposed_acceptance",
+        labels.loads,
+    ),
+    "machines": _cells(
+        "a cell on one machine of several, see `cells_of_machines`",
+        f"host chip gpu machine runs blocks {_RATES} acceptance_rate {_ends('speedup', 'of_all')}",
+        "machine",
+        labels.machines,
+    ),
+    "energy": _cells(
+        "a cell whose energy was measured, see `energy_of_cells`",
+        "control energy_source runs blocks joules_per_token baseline_joules_per_token"
+        f" {_ends('energy_ratio')} idle_w idle_share",
+        label=labels.cells,
+    ),
+    "latency": _cells(
+        "a time that one waits in a cell, see `latency_of_cells`; none where observations are few",
+        f"time time_rank observations runs blocks {_ends('p50', 'p90', 'p99')}"
+        f" {_ends('baseline_p50', 'baseline_p90', 'baseline_p99')}",
+        "time_rank",
+    ),
+    "token_gaps": _cells(
+        "a point of the distribution of the time between tokens, see `curves_between_tokens`",
+        "share ms",
+        "share",
+    ),
+    # The next three have no rows where rounds were not logged.
+    "positions": _cells(
+        "a cell and position of its drafts, see `acceptance_by_position`",
+        "position tried accepted conditional joint",
+        "position",
+        labels.positions,
+    ),
+    "accepted_lengths": _cells(
+        "a cell and a number of accepted tokens, see `accepted_lengths`",
+        "rounds least most lengths counted share",
+        "least",
+    ),
+    "chains": _cells(
+        "a type of a chain of methods, see `chain_counts`",
+        "place words engine_type rounds drafts share drafted accepted acceptance_rate",
+        "place",
+    ),
+    "spread": _table(
+        "a cell of any acceptance and temperature, see `spread_of_cells`",
+        "cell at comparison suite target draft gamma acceptance_rate runs blocks block_sd"
+        " within_sd noise_sd half_width repeats_needed",
+        f"{_IN_ORDER} cell",
+        labels.series,
+    ),
+    "advice": _table(
+        "what to do with a target, see `Advice`",
+        "target answer reason controls settings set_aside equal elsewhere idle none_left"
+        f" second_look_repeats second_look_width command {_SETTING}",
+        label=labels.advice,
+    ),
+    "advice_settings": _table(
+        "a setting that a target's answer is chosen from, see `Advice`",
+        f"target standing {_SETTING}",
+        label=labels.draft_labels,
+    ),
+    # The next five have no rows where no runs of imposed acceptance were measured.
+    "verification": _table(
+        "a pass of a pair's target, by its width, see `cost_tables.verification`",
+        f"{_PAIR} width timed {_ends('steps', 'ms')} target_efficiency experts experts_even"
+        " experts_seen read_bytes bound_ms bound_share in_cache",
+        "target_rank draft_rank width",
+        labels.passes,
+    ),
+    "round_costs": _table(
+        "a pair's round of γ drafted tokens, see `cost_tables.round_costs`",
+        f"{_PAIR} gamma draft_ms replay_ms"
+        f" {_ends('draft_steps', 'round_steps', 'reread_steps', 'rest_steps', 'replay_steps')}",
+    ),
+    "predictions": _table(
+        "a cell that the cost model predicts, see `cost_tables.predictions`",
+        f"{_PAIR} suite gamma imposed_acceptance acceptance_rate {_ends('speedup', 'predicted')}"
+        " ratio tokens_per_round utility equation_1 equation_1_per_token equation_2 extrapolated",
+        _PAIRS_IN_ORDER,
+        labels.pairs,
+    ),
+    "prediction_errors": _table(
+        "how far predictions are off in a suite, see `cost_tables.prediction_errors`",
+        "suite imposed cells median worst inside median_1 median_1_per_token median_2 worst_suite"
+        " worst_target worst_draft worst_gamma worst_ratio",
+        label=labels.worst,
+    ),
+    "break_even": _table(
+        "where speculation pays, see `cost_tables.break_even`",
+        f"{_PAIR} gamma {_ends('floor', 'ceiling', 'break_even')} suite acceptance_rate"
+        f" {_ends('speedup')} extrapolated imposed_acceptance",
+        _PAIRS_IN_ORDER,
+        labels.pairs,
+    ),
+    "profiles": _cells(
+        "a pair with a profile that was measured elsewhere, see `gains_by_profile`",
+        "profile runs blocks imposed_acceptance acceptance_rate tokens_per_round"
+        f" {_ends('speedup')} predicted own_suite own_acceptance {_ends('own_speedup')} ratio",
+        "profile",
+    ),
+    "twins": _table(
+        "an MoE beside the dense model that it was upcycled from, see `compare_twins`",
+        f"{_CELL} dense gammas method draft_model imposed_acceptance prompts pairs repeats"
+        " acceptance_rate dense_acceptance acceptance_difference same_tokens"
+        f" {_ends('speedup', 'dense_speedup', 'ratio')}",
+        "dense_rank target_rank suite draft_rank imposed_acceptance gamma",
+        labels.twins,
+    ),
+    "twin_passes": _table(
+        "what a pass costs a twin, by its width, see `twin_passes`",
+        f"engine dense model width repeats {_ends('steps', 'ratio')} experts experts_even",
+        "dense_rank -is_dense rank width",
+        labels.twin_passes,
+    ),
+    "ceilings": _table(
+        "the most that a cell's speedup could have been, see `ceilings`",
+        f"{_CELL} runs acceptance_rate tokens_per_step speedup ceiling above draft_basis",
+        _PAIRS_IN_ORDER,
+        labels.ceilings,
+    ),
+    "audit": _table(
+        "a way, target, draft and γ, and at last all runs, see `checks.summarise_audit`",
+        f"{_PAIR} gamma runs marked impossible implausible",
+        f"whole {_WAY} target_rank draft_rank gamma",
+        labels.audited,
+    ),
+    "marked": _table(
+        "a cell's prompt, see `checks.count_marked`", f"{_CELL} prompt runs marked impossible"
+    ),
+    "power": _table(
+        "a factor by which runs were made too fast, see `power.count_power`",
+        "forged factor runs unbounded impossible implausible",
+    ),
+    "required_time": _table(
+        "a run with a draft, also of campaigns to compare with, see `bounds.required_time`",
+        "campaign family decode_ms required_ms too_fast too_fast_alone",
+    ),
+    # Without rows for campaigns that are not about the published study.
+    "method_notes": _table(
+        "a note on the study's method, see `method_notes.method_notes`",
+        "note applies finding basis",
+    ),
+    "reported": _table(
+        "a printed number and what the study's rows give, see `printed_numbers.compare`",
+        "what source printed recomputed digits equal because",
+    ),
+    "comparison": _table(
+        "a printed number and what was measured, see `printed_numbers.compare_printed`",
+        "what source relation printed digits recomputed measured",
+    ),
+    # The next three have no rows where the configuration names no campaign to compare with.
+    "side_by_side": _table(
+        "a setting of one of several campaigns, see `side_by_side`",
+        f"heading campaign {_WAY} target_label draft_label gamma prompts suite campaigns"
+        f" same_files runs blocks paired marked acceptance_rate {_RATES} {_ends('speedup')}",
+    ),
+    "compared_campaigns": _table(
+        "what one of these campaigns ran on, see `compared_campaigns`",
+        f"heading campaign {_WAY} engine_commit backend host_chip host_gpu synthetic n_predict"
+        " temperature repeats settings engine_options",
+        label=labels.ways,
+    ),
+    "merged": _cells(
+        "a cell of one of several campaigns that differ in their machine alone, see `merged`",
+        "campaign machine runs blocks"
+        f" acceptance_rate {_RATES} {_ends('speedup', 'break_even')} joules_per_token",
+        "machine",
+        labels.machines,
+    ),
+    "claims": _table(
+        "a claim of the study and its verdict, see `judge.judge_claims`",
+        f"words place {_WAY} verdict why comparisons runs marked unpaired",
+        label=labels.ways,
+    ),
+    "taxonomy": _table(
+        "a published way of drafting, and what this campaign has of it, see `taxonomy.classify`",
+        "name paper cited draft verification in_engine needs hybrids remark measured"
+        " paper_unverified verification_unverified",
+    ),
+}
+
+
+@dataclass(init=False, eq=False)
+class Analysis:
+    """The tables of one campaign, by name; later rooms compute no numbers of their own.
+
+    A frame is checked, labelled and put in order when it is first asked for; a file was when it was
+    written. `dataclasses.replace` gives an analysis with other tables.
+    """
+
+    tables: Mapping[str, pd.DataFrame | Path]
+
+    def __init__(
+        self, tables: Mapping[str, pd.DataFrame | Path] | None = None, **more: pd.DataFrame
+    ) -> None:
+        """Take frames by name; tables that are not given have no rows."""
+        self.tables = {**(tables or {}), **more}
+        self._asked: dict[str, pd.DataFrame] = {}
+
+    def __getattr__(self, name: str) -> pd.DataFrame:
+        """Return a table, as a frame that the caller may add columns to.
+
+        Raises SchemaError where it has rows and lacks a column.
+        """
+        if name not in TABLES:
+            raise AttributeError(name)
+        if name not in self._asked:
+            self._asked[name] = self._made(name)
+        return self._asked[name].copy(deep=False)
+
+    @property
+    def name(self) -> str:
+        """The campaign's name."""
+        return str(self.campaign["campaign"].iloc[0])
+
+    @property
+    def of_study(self) -> bool:
+        """Whether the campaign is about the published study, see `study.is_of_study`."""
+        return bool(self.campaign["of_study"].iloc[0])
+
+    def write(self, folder: Path) -> None:
+        """Write each table as `<name>.parquet`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in TABLES:
+            getattr(self, name).to_parquet(folder / f"{name}.parquet", index=False)
+
+    @classmethod
+    def read(cls, folder: Path) -> "Analysis":
+        """Return what `write` wrote; raises SchemaError for a folder that lacks a table."""
+        paths = {name: folder / f"{name}.parquet" for name in TABLES}
+        for path in paths.values():
+            if not path.is_file():
+                raise SchemaError(f"{path} is not there; render that campaign again")
+        return cls(paths)
+
+    def _made(self, name: str) -> pd.DataFrame:
+        given = self.tables.get(name, pd.DataFrame())
+        if isinstance(given, Path):
+            return self._with_columns(name, pd.read_parquet(given))
+        frame, table = self._with_columns(name, given), TABLES[name]
+        return table.ordered(table.label(frame, self) if table.label else frame)
+
+    def _with_columns(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a table with every column that is used of it.
+
+        A campaign without speculation has tables without rows, and those may lack columns.
+        """
+        lacking = [column for column in TABLES[name].columns if column not in frame.columns]
+        if frame.empty:
+            return frame.reindex(columns=[*frame.columns, *lacking]).astype(object)
+        if lacking:
+            raise SchemaError(
+                f"table {name!r} of campaign {self.name!r} has no column {lacking[0]!r};"
+                " render that campaign again"
+            )
+        return frame
+
+
+def records(frame: pd.DataFrame) -> list[Record]:
+    """Return the rows of a frame, each as a dict from column to value."""
+    # As `to_dict` does, whose rows take twice the time.
+    columns = [
+        [None if value is pd.NA else value for value in column.tolist()]
+        for _, column in frame.items()
+    ]
+    names = [*map(str, frame.columns)]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]

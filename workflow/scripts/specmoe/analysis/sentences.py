@@ -1,0 +1,119 @@
+"""Sentences on categories of prompts, requests at once, and experts beside their dense twins."""
+
+from collections.abc import Sequence
+from math import isnan
+
+import pandas as pd
+
+from specmoe.analysis.filters import told_twins
+from specmoe.analysis.number_text import fixed, measured_in
+from specmoe.analysis.registry import Analysis, Record, records
+from specmoe.analysis.summaries import CELL
+from specmoe.words import counted
+
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_NAMED = 3
+
+
+def describe_categories(row: Record, categories: pd.DataFrame, gaps: pd.DataFrame) -> list[str]:
+    """Return sentences on the best setting of a target by category; none without categories.
+
+    `row` is one of `advised_targets`, the frames are the analysis's.
+    """
+    own, shown = (_of_setting(frame, row) for frame in (categories, gaps))
+    if not own:
+        return []
+    listed = "; ".join(
+        f"{one['category_label']} {measured_in(one, 'speedup')}"
+        f" ({counted(one['prompts'], 'prompt')})"
+        for one in own
+    )
+    lines = [f"By category, with intervals for other prompts of each: {listed}."]
+    faster = [one["category_label"] for one in own if one["speedup_low"] > 1]
+    slower = [one["category_label"] for one in own if one["speedup_high"] < 1]
+    for words, where in (("Faster", faster), ("Slower", slower)):
+        if where:
+            lines.append(f"{words} than the target alone: {', '.join(where)}.")
+    if shown:
+        lines.append(_gap_line([gap for gap in shown if pd.notna(gap["ratio"])]))
+    return lines
+
+
+def _of_setting(frame: pd.DataFrame, row: Record) -> list[Record]:
+    return [one for one in records(frame) if all(one[key] == row[key] for key in CELL)]
+
+
+def _gap_line(gaps: Sequence[Record]) -> str:
+    if not gaps:
+        return "No two categories are shown to differ."
+    named = "; ".join(
+        f"{gap['higher']} gains {measured_in(gap, 'ratio')} times as much as {gap['lower']}"
+        for gap in gaps[:_NAMED]
+    )
+    more = len(gaps) - _NAMED
+    rest = f"; and {counted(more, 'more pair')}" if more > 0 else ""
+    return f"Categories differ: {named}{rest}."
+
+
+def describe_concurrency(analysis: Analysis) -> list[str]:
+    """Return sentences on how gains change with requests at once; none where that was not measured.
+
+    A setting is named as falling or rising only if its interval says so; those of all settings hold
+    at once.
+    """
+    rows = records(analysis.concurrency_changes)
+    lines = []
+    for found in ("falls", "rises"):
+        own = [row for row in rows if row["found"] == found]
+        own.sort(key=lambda row: row["change"], reverse=found == "rises")
+        lines += [_change(row) for row in own[:_NAMED]]
+        if len(own) > _NAMED:
+            lines.append(f"It {found} for {counted(len(own) - _NAMED, 'more setting')}.")
+    undecided = sum(row["found"] == "undecided" for row in rows)
+    if undecided:
+        lines.append(_undecided(rows, undecided))
+    return lines
+
+
+def _change(row: Record) -> str:
+    most, least = (
+        _NUMBERS[count] if count < len(_NUMBERS) else str(count)
+        for count in (row["most"], row["least"])
+    )
+    return (
+        f"With {most} requests at once instead of {least}, the"
+        f" speedup of {row['target_label']} with {row['setting']} in throughput {row['found']} from"
+        f" {measured_in(row, 'at_least')} to {measured_in(row, 'at_most')}: by a factor of"
+        f" {measured_in(row, 'change')}."
+    )
+
+
+def _undecided(rows: list[Record], undecided: int) -> str:
+    if undecided < len(rows):
+        return f"For {undecided} of {len(rows)} settings the intervals do not say."
+    if all(isnan(row["change_low"]) for row in rows):
+        return "One block each does not say whether requests at once change what drafting gains."
+    what = "the setting's interval does" if len(rows) == 1 else f"all {len(rows)} intervals do"
+    return (
+        f"Whether requests at once change what drafting gains is undecided: {what} not exclude that"
+        " nothing changes."
+    )
+
+
+def describe_twins(analysis: Analysis) -> list[str]:
+    """Return a sentence on each MoE beside its dense twin; none where there are no twins."""
+    return [_beside_twin(row) for row in records(told_twins(analysis))]
+
+
+def _beside_twin(row: Record) -> str:
+    own, dense = (fixed(100 * row[key]) for key in ("acceptance_rate", "dense_acceptance"))
+    accepted = f"{own} % of the drafted tokens accepted, {dense} % by the dense twin"
+    if isnan(row["acceptance_difference"]):
+        accepted = "nothing drafted"
+    same = row["same_tokens"]
+    equal = "" if isnan(same) else f", with equal texts in {fixed(100 * same, 0)} % of the pairs"
+    return (
+        f"With {row['setting']} ({accepted}), {row['target_label']} has"
+        f" {measured_in(row, 'ratio', ratio=False)} times the speedup of {row['dense_label']}:"
+        f" {fixed(row['speedup'], 2)} against {fixed(row['dense_speedup'], 2)}{equal}."
+    )

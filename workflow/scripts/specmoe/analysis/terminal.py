@@ -1,0 +1,172 @@
+"""Tables of plain text for a terminal: a suite, the spread of blocks, several machines."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from specmoe.analysis.number_text import measured_in
+from specmoe.analysis.registry import Analysis, records
+from specmoe.analysis.spread import spread_of_cells
+from specmoe.analysis.summaries import CELL, summarise_cells, with_speedups
+from specmoe.config.block import NO_DRAFT
+from specmoe.config.matrix import comparison_of
+from specmoe.config.schema import Config, Statistics
+from specmoe.runs.disturbed import undisturbed
+from specmoe.words import counted, verb
+
+
+def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
+    """Return a suite's rates, and speedups with their intervals, as a table of plain text.
+
+    `runs` holds the suite's rows and those of the suite that has its baselines.
+    """
+    own = runs[runs["suite"] == suite]
+    compared = with_speedups(undisturbed(runs))
+    compared = compared[compared["suite"] == suite]
+    # A cell's id also has what else a suite varies: temperature, or imposed acceptance.
+    compared = compared.assign(cell=compared["block"].map(comparison_of))
+    cells = summarise_cells(compared, config.statistics, [*CELL, "cell"])
+    parts = [f"Suite {suite}: {config.suites[suite].title}, {counted(len(own), 'run')}"]
+    plain = own[own["draft"] == NO_DRAFT]
+    if len(plain):
+        varied = ["temperature"] if plain["temperature"].nunique() > 1 else []
+        rates = plain.groupby(["target", "n_prompt", "prompt", *varied])["tokens_per_second"]
+        table = rates.agg(["mean", "std"]).reset_index()
+        table = table.rename(columns={"n_prompt": "tokens", "mean": "tok/s", "std": "sd"})
+        parts += ["", "Without a draft", _text(table, 2)]
+    if len(cells):
+        spread = spread_of_cells(compared, config.statistics)
+        beyond = cells["cell"].str.split("/").str[len(CELL) :].str.join(" ")
+        table = pd.DataFrame(
+            {
+                "target": cells["target"],
+                "draft": cells["draft"],
+                "γ": cells["gamma"],
+                **({"at": beyond} if beyond.any() else {}),
+                "tok/s": cells["tokens_per_second"],
+                "acceptance %": cells["acceptance_rate"] * 100,
+                "speedup": cells["speedup"],
+                "low": cells["speedup_low"],
+                "high": cells["speedup_high"],
+                "blocks %": spread["block_sd"] * 100,
+                "runs %": spread["within_sd"] * 100,
+                "repeats": spread["repeats_needed"],
+            }
+        )
+        parts += [
+            "",
+            f"With a draft (low, high: {config.statistics.confidence:.0%} interval over blocks;"
+            " blocks %, runs %: spread of the speedup",
+            "between blocks and within them;"
+            f" repeats: how many {precise(config.statistics.precision)} takes at the spread seen)",
+            _text(table, 2),
+        ]
+    return "\n".join(parts) + "\n"
+
+
+def describe_repeats(
+    spread: pd.DataFrame, wanted: Mapping[str, int], settings: Statistics, overlay: Path
+) -> str:
+    """Return the spread of each cell, and the comparisons that need more repeats.
+
+    `spread` is the frame of `spread_of_cells`, `wanted` the result of `repeats_to_measure`, and
+    `overlay` the file that contains it.
+    """
+    if spread.empty:
+        return "No cell has a speedup\n"
+    table = pd.DataFrame(
+        {
+            "cell": spread["cell"],
+            "blocks": spread["blocks"],
+            "between blocks %": spread["block_sd"] * 100,
+            "within %": spread["within_sd"] * 100,
+            "± % now": spread["half_width"] * 100,
+            f"repeats for {precise(settings.precision)}": spread["repeats_needed"],
+        }
+    )
+    parts = [
+        f"Spread of speedups, and {settings.confidence:.0%} intervals by Student's t",
+        _text(table),
+        "",
+        _outlook(spread, wanted, settings, overlay),
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def describe_passes(passes: pd.DataFrame) -> str:
+    """Return how many passes would pay, comparison by comparison; empty if no spread is known.
+
+    `passes` is the frame of `passes.passes_that_pay`.
+    """
+    known = passes.dropna(subset="passes_that_pay") if len(passes) else passes
+    if known.empty:
+        return ""
+    table = pd.DataFrame(
+        {
+            "comparison": known["comparison"],
+            "between blocks %": known["between_sd"] * 100,
+            "a run %": known["run_sd"] * 100,
+            "start and warm-ups s": known["block_ms"] / 1000,
+            "a pass s": known["pass_ms"] / 1000,
+            "passes": known["passes"],
+            "that pay": known["passes_that_pay"],
+        }
+    )
+    typical = round(float(known["passes_that_pay"].median()))
+    return (
+        "\nHow often a block should go through its prompts, to reach a precision soonest\n"
+        f"{_text(table)}\n"
+        f"The median is measurement.passes = {typical}; another number measures all blocks anew.\n"
+    )
+
+
+def describe_merged(analysis: Analysis) -> str:
+    """Return one line per setting and machine of a campaign that was merged with others."""
+    cells = analysis.merged
+    shown = pd.DataFrame(
+        {
+            "target": cells["label"],
+            "draft and γ": cells["setting"],
+            "machine": cells["machine"],
+            "speedup": [measured_in(row, "speedup") for row in records(cells)],
+            "accepted %": 100 * cells["acceptance_rate"].astype(float),
+            "break-even %": 100 * cells["break_even"].astype(float),
+            "J/token": cells["joules_per_token"].astype(float),
+        }
+    ).dropna(axis="columns", how="all")
+    settings = counted(cells["cell"].nunique(), "setting")
+    return f"{settings} on {counted(cells['machine'].nunique(), 'machine')}\n{_text(shown)}\n"
+
+
+def precise(precision: float) -> str:
+    """Return in words how narrow intervals should be."""
+    return f"±{100 * precision:g}%"
+
+
+def _outlook(
+    spread: pd.DataFrame, wanted: Mapping[str, int], settings: Statistics, overlay: Path
+) -> str:
+    beyond = int((spread["repeats_needed"] > settings.repeats_limit).sum())
+    limit = (
+        f"{beyond} of {counted(len(spread), 'cell')} {verb(beyond, 'needs', 'need')} more than"
+        f" statistics.repeats_limit = {settings.repeats_limit} repeats for"
+        f" {precise(settings.precision)}.\n"
+        if beyond
+        else ""
+    )
+    if not wanted:
+        return f"{limit}No comparison needs more repeats."
+    of_all = counted(spread["comparison"].nunique(), "comparison")
+    need = verb(len(wanted), "needs", "need")
+    return (
+        f"{limit}{len(wanted)} of {of_all} {need} more repeats."
+        f" This command measures them and keeps the finished blocks:\n"
+        f"  snakemake --cores 1 paper --configfile <those of this campaign> {overlay}"
+    )
+
+
+def _text(table: pd.DataFrame, digits: int = 1) -> str:
+    return table.to_string(
+        index=False, float_format=lambda value: f"{value:.{digits}f}", na_rep="-"
+    )
