@@ -45,7 +45,8 @@ def method_notes(
     """
     drafted = runs[runs["draft"] != NO_DRAFT]
     labels = dict(zip(analysis.models["model"], analysis.models["label"], strict=True))
-    cards = {name: cards[name] for name in analysis.models["of_model"].drop_duplicates()}
+    measured = set(analysis.models["of_model"])
+    cards = {name: card for name, card in cards.items() if name in measured}
     own = stated is not None
     notes = {
         "Prompts are shorter than their length says": note_lengths(drafted, passage_words),
