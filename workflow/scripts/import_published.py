@@ -6,6 +6,7 @@ from pathlib import Path
 
 from specmoe import errors
 from specmoe.config.schema import read_config
+from specmoe.files import sha256_of
 from specmoe.models.card import save_cards
 from specmoe.models.expected_sizes import card_of_entry
 from specmoe.runs.schema import write_runs
@@ -23,6 +24,11 @@ def main() -> None:
     parser.add_argument("--runs", required=True, type=Path, help="runs.parquet, to write")
     args = parser.parse_args()
     config = read_config(args.config)
+    if (found := sha256_of(args.csv)) != config.published.sha256:
+        raise errors.SchemaError(
+            f"{args.csv} is not the published runs.csv: its SHA-256 is {found}, not"
+            f" {config.published.sha256}; delete it"
+        )
     write_runs(rows_of_csv(args.csv), args.runs)
     cards = {model: card_of_entry(model, config) for model in config.measured_models}
     save_cards(cards, args.models)

@@ -233,19 +233,32 @@ def test_every_figure_renders(analysis, tmp_path):
     assert all((tmp_path / f"{name}.pdf").stat().st_size > 1000 for name in figures)
 
 
-@needs_csv
-def test_the_script_writes_runs_models_and_machine(study, tmp_path):
+def imported(csv, study, folder):
+    """Run the script that imports rows of the study, into a folder."""
     config = config_of_study(study)
-    (tmp_path / "config.json").write_text(config.of_campaign().model_dump_json())
+    (folder / "config.json").write_text(config.of_campaign().model_dump_json())
     options = {
-        "csv": CSV,
-        "config": tmp_path / "config.json",
+        "csv": csv,
+        "config": folder / "config.json",
         "given": config.host.model_dump_json(exclude_none=True),
-        **{name: tmp_path / f"{name}.out" for name in ("host", "models", "runs")},
+        **{name: folder / f"{name}.out" for name in ("host", "models", "runs")},
     }
     script = ROOT / "workflow/scripts/import_published.py"
     words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    done = subprocess.run([sys.executable, script, *words], capture_output=True, text=True)
+    return subprocess.run([sys.executable, script, *words], capture_output=True, text=True)
+
+
+def test_rows_that_were_edited_after_the_download_are_refused(study, tmp_path):
+    (tmp_path / "runs.csv").write_text("job_id\n")
+    done = imported(tmp_path / "runs.csv", study, tmp_path)
+    assert done.returncode != 0
+    assert "runs.csv is not the published runs.csv: its SHA-256 is" in done.stderr
+    assert not (tmp_path / "runs.out").exists()
+
+
+@needs_csv
+def test_the_script_writes_runs_models_and_machine(study, tmp_path):
+    done = imported(CSV, study, tmp_path)
     assert done.returncode == 0, done.stderr
     assert len(read_runs(tmp_path / "runs.out")) == 306
     assert json.loads((tmp_path / "models.out").read_text())["moe_q4"]["type"] == "UD-Q4_K_XL"
