@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis import labels
+from specmoe.audit.tables import table_files
 from specmoe.config.block import SIDE_COLUMNS
 from specmoe.errors import SchemaError
 
@@ -399,11 +400,7 @@ class Analysis:
     @classmethod
     def read(cls, folder: Path) -> "Analysis":
         """Return what `write` wrote; raises SchemaError for a folder that lacks a table."""
-        paths = {name: folder / f"{name}.parquet" for name in TABLES}
-        for path in paths.values():
-            if not path.is_file():
-                raise SchemaError(f"{path} is not there; render that campaign again")
-        return cls(paths)
+        return cls(table_files(folder, TABLES))
 
     def _made(self, name: str) -> pd.DataFrame:
         given = self.tables.get(name, pd.DataFrame())

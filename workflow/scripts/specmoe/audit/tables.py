@@ -1,5 +1,6 @@
-"""The audit of a campaign as tables, and the folder of tables that a step writes."""
+"""The audit of a campaign as tables, and the files of a folder of tables."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Self
@@ -16,15 +17,26 @@ from specmoe.errors import SchemaError
 pd.set_option("mode.string_storage", "python")
 
 
-@dataclass(frozen=True, eq=False)
-class TableFolder:
-    """Tables that a later step reads: each field is a frame, `<name>.parquet` of their folder.
+def table_files(folder: Path, names: Iterable[str]) -> dict[str, Path]:
+    """Return the Parquet file of each table in a folder; raises SchemaError for one that lacks."""
+    files = {name: folder / f"{name}.parquet" for name in names}
+    for file in files.values():
+        if not file.is_file():
+            raise SchemaError(f"{file} is not there; render that campaign again")
+    return files
 
-    Two are equal only if they are one, so that functions can keep what they made of the last.
-    """
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What the audit found: `audit_runs`, `summarise_audit`, `count_power`, `required_time`."""
+
+    audit: pd.DataFrame
+    summary: pd.DataFrame
+    power: pd.DataFrame
+    required_time: pd.DataFrame
 
     def write(self, folder: Path) -> None:
-        """Write each table."""
+        """Write each table as `<name>.parquet`."""
         folder.mkdir(parents=True, exist_ok=True)
         for table in fields(self):
             getattr(self, table.name).to_parquet(folder / f"{table.name}.parquet", index=False)
@@ -32,21 +44,8 @@ class TableFolder:
     @classmethod
     def read(cls, folder: Path) -> Self:
         """Read what `write` wrote; raises SchemaError for a folder that lacks a table."""
-        tables = {table.name: folder / f"{table.name}.parquet" for table in fields(cls)}
-        for path in tables.values():
-            if not path.is_file():
-                raise SchemaError(f"{path} is not there; render that campaign again")
-        return cls(**{name: pd.read_parquet(path) for name, path in tables.items()})
-
-
-@dataclass(frozen=True, eq=False)
-class Audit(TableFolder):
-    """What the audit found: `audit_runs`, `summarise_audit`, `count_power`, `required_time`."""
-
-    audit: pd.DataFrame
-    summary: pd.DataFrame
-    power: pd.DataFrame
-    required_time: pd.DataFrame
+        files = table_files(folder, [table.name for table in fields(cls)])
+        return cls(**{name: pd.read_parquet(file) for name, file in files.items()})
 
     @classmethod
     def of(cls, evidence: Evidence) -> Self:
