@@ -106,6 +106,12 @@ def pass_times():
     return [str(file)] if file else []
 
 
+def agreement():
+    """Return the file of what drafts would have proposed, in a list; empty for a campaign without."""
+    file = CAMPAIGN.agreement_file
+    return [str(file)] if file else []
+
+
 def manifest():
     """Return the file with the digests of a packed campaign, in a list; empty if there is none."""
     file = CAMPAIGN.data / "manifest.json"

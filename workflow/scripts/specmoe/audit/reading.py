@@ -1,0 +1,245 @@
+"""The rounds of any draft length, from one reading of a target's text by the draft.
+
+Accepted tokens are the target's own. So a round accepts as many tokens as the draft agrees with in
+a row from there, and at most as many as it drafts; the next round begins behind them. This plays
+what llama-server does (tools/server/server-context.cpp, common/sampling.cpp of llama.cpp):
+
+- The prompt's pass gives the first token. Rounds draft the others, but never the last that the
+  limit allows, and a round of a single token left is a plain step.
+- A round yields the accepted tokens and one of the target's. On a target that replays, a round that
+  accepts fewer tokens than it drafted is followed by a replay, which yields one more.
+- Tokens behind the end of a text are not accepted, and the end itself only as the last drafted one.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from math import inf, log
+from typing import NamedTuple
+
+import pandas as pd
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a draft would have proposed in place of each token of a text; see `runs.agreement`."""
+
+    draft_sha256: str
+    tokens: tuple[int, ...]
+    agrees: tuple[bool, ...]
+    confidence: tuple[float, ...]
+    lead_nats: tuple[float, ...]
+    moved_nats: float
+
+
+ReadingKey = tuple[str, str, str, str]
+"""Engine, target, draft and prompt."""
+
+
+def readings_of(agreement: pd.DataFrame) -> dict[ReadingKey, list[Reading]]:
+    """Return the readings in the table `runs.agreement`."""
+    found: dict[ReadingKey, list[Reading]] = {}
+    keys = ["engine", "target", "draft", "prompt"]
+    for (*key, _), members in agreement.groupby([*keys, "text"]):
+        one = members.sort_values("position")
+        reading = Reading(
+            draft_sha256=str(one["draft_sha256"].iloc[0]),
+            tokens=tuple(one["token"].tolist()),
+            agrees=tuple(one["agrees"].tolist()),
+            confidence=tuple(one["confidence"].tolist()),
+            lead_nats=tuple(one["lead_nats"].tolist()),
+            moved_nats=float(one["moved_nats"].iloc[0]),
+        )
+        engine, target, draft, prompt = map(str, key)
+        found.setdefault((engine, target, draft, prompt), []).append(reading)
+    return found
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How a run may go on: the most tokens that it generates, and how its text ends.
+
+    `ended`: its last token is the target's own end. `replays`: its target replays rounds.
+    """
+
+    n_predict: int
+    ended: bool = False
+    replays: bool = False
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The rounds of a run: how many tokens each drafted and accepted, and what came between."""
+
+    drafted_lengths: list[int] = field(default_factory=list)
+    accepted_lengths: list[int] = field(default_factory=list)
+    replays: int = 0
+    single_steps: int = 0
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there were."""
+        return len(self.drafted_lengths)
+
+    @property
+    def drafted(self) -> int:
+        """How many tokens they drafted."""
+        return sum(self.drafted_lengths)
+
+    @property
+    def accepted(self) -> int:
+        """How many of them were accepted."""
+        return sum(self.accepted_lengths)
+
+
+def rounds_from_agreement(agrees: Sequence[bool], lengths: Sequence[int], limits: Limits) -> Rounds:
+    """Return the rounds of a text, given where the draft agrees with it.
+
+    `lengths` are a policy: the most tokens that it would draft in place of each token of the text
+    and those behind it. See `fixed`, `confident` and `run_lengths`.
+    """
+    drafted, accepted = [], []
+    replays = single = 0
+    at, end = 1, len(agrees)
+    while at < end:
+        length = min(lengths[at], limits.n_predict - at - 1)
+        if length < 1:
+            single += 1
+            at += 1
+            continue
+        held = 0
+        while held < min(length, end - at) and agrees[at + held]:
+            held += 1
+        at += held + 1
+        if limits.ended and at > end and held < length:
+            held -= 1
+        if limits.replays and held < length:
+            replays += 1
+            at += 1
+        drafted.append(length)
+        accepted.append(held)
+    return Rounds(drafted, accepted, replays, single)
+
+
+def fixed(gamma: int, tokens: int) -> list[int]:
+    """Return the policy that drafts γ tokens in every round of a text of so many tokens."""
+    return [gamma] * tokens
+
+
+def confident(confidence: Sequence[float], gamma: int, p_min: float) -> list[int]:
+    """Return the policy that drafts γ tokens at most, and none less likely than `p_min`.
+
+    Behind a token that the target rejects, the draft goes on with a text of its own, which nobody
+    read; its confidence there is taken for that in the target's text. What is accepted is exact.
+    """
+    lengths = [0] * len(confidence)
+    following = 0
+    for at in reversed(range(len(confidence))):
+        following = following + 1 if confidence[at] >= p_min else 0
+        lengths[at] = min(following, gamma)
+    return lengths
+
+
+def run_lengths(agrees: Sequence[bool], gamma: int) -> list[int]:
+    """Return the policy of an oracle: it drafts what will be accepted, γ tokens at most."""
+    return confident([float(one) for one in agrees], gamma, 1.0)
+
+
+class Totals(NamedTuple):
+    """What is counted of a run's rounds; under p_min its drafted tokens are known within bounds."""
+
+    rounds: int = 0
+    replays: int = 0
+    accepted: int = 0
+    drafted_least: int = 0
+    drafted_most: int = 0
+
+
+def possible_totals(
+    reading: Reading, gamma: int, p_min: float, limits: Limits, tie_nats: float
+) -> dict[Totals, tuple[int, ...]]:
+    """Return every outcome of a run of fixed γ, with the near ties that fall the other way in it.
+
+    Where the draft's preference leads by no more than `tie_nats`, rounding may decide; ties are
+    positions in the text, as few as there need be.
+    """
+    run = _Run(reading, gamma, p_min, limits, tie_nats)
+    end = len(reading.tokens)
+    at: dict[int, dict[Totals, tuple[int, ...]]] = {1: {Totals(): ()}}
+    for start in range(1, end):
+        states = at.pop(start, {})
+        for step in run.steps_from(start) if states else ():
+            into = at.setdefault(min(start + step.advance, end), {})
+            for totals, before in states.items():
+                added = Totals(*map(sum, zip(totals, step.totals, strict=True)))
+                known, ties = into.get(added), (*before, *step.ties)
+                if known is None or len(ties) < len(known):
+                    into[added] = ties
+    return at[end]
+
+
+class _Step(NamedTuple):
+    """A round with its replay, or a step without a draft.
+
+    By how many tokens it advances, what it counts, and the near ties that fall the other way.
+    """
+
+    advance: int
+    totals: Totals
+    ties: tuple[int, ...]
+
+
+class _Way(Enum):
+    """What may happen in place of a token of the text."""
+
+    STOP = auto()  # the draft stops before it: nothing is rejected
+    REJECT = auto()  # the target rejects what was drafted for it
+    END = auto()  # the text ended before it, and what was drafted for it is not accepted
+    HOLD = auto()  # it is drafted and accepted
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A run of fixed γ; the fields are the arguments of `possible_totals`."""
+
+    reading: Reading
+    gamma: int
+    p_min: float
+    limits: Limits
+    tie_nats: float
+
+    def steps_from(self, start: int) -> Iterator[_Step]:
+        """Yield each outcome of the round that begins in place of a token of the text."""
+        most = min(self.gamma, self.limits.n_predict - start - 1)
+        ties: tuple[int, ...] = ()
+        for held in range(most):
+            at = start + held
+            ways = {way: (*ties, at) if flips else ties for way, flips in self._ways(at).items()}
+            for way in ways.keys() - {_Way.HOLD}:
+                yield self._step(way, held, most, ways[way])
+            if _Way.HOLD not in ways:
+                return
+            ties = ways[_Way.HOLD]
+        yield self._step(_Way.STOP, most, most, ties)
+
+    def _ways(self, at: int) -> dict[_Way, bool]:
+        """Return what may happen in place of a token, and whether a tie must fall for it."""
+        if at == len(self.reading.tokens):
+            return dict.fromkeys([_Way.STOP] * (self.p_min > 0) + [_Way.END], False)
+        ways = {}
+        above = log(self.reading.confidence[at] / self.p_min) if self.p_min else inf
+        if above <= self.tie_nats:
+            ways[_Way.STOP] = above >= 0
+        if above >= -self.tie_nats:
+            agrees, tie = self.reading.agrees[at], self.reading.lead_nats[at] <= self.tie_nats
+            also = {_Way.REJECT: agrees, _Way.HOLD: not agrees}
+            ways |= {way: flips for way, flips in also.items() if tie or not flips}
+        return ways
+
+    def _step(self, way: _Way, held: int, most: int, ties: tuple[int, ...]) -> _Step:
+        if way is _Way.STOP:
+            return _Step(held + 1, Totals(1, 0, held, held, held) if held else Totals(), ties)
+        replay = int(self.limits.replays)
+        accepted = held - (way is _Way.END)
+        least = held + 1 if self.p_min else most
+        return _Step(held + 1 + replay, Totals(1, replay, accepted, least, most), ties)
