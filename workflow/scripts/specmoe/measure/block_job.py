@@ -5,11 +5,9 @@ import time
 from argparse import Namespace
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any
 
 from specmoe.config.block import Block, Protocol
-from specmoe.config.parse import parse
 from specmoe.engine.job import (
     alone_on_its_host,
     job_of,
@@ -17,7 +15,7 @@ from specmoe.engine.job import (
     provenance,
     refuse_without_template,
 )
-from specmoe.files import named_if_damaged, read_record, replace_text
+from specmoe.files import replace_text
 from specmoe.measure import paired, study_commands
 from specmoe.measure.file_state import unchanged
 
@@ -51,13 +49,6 @@ def measure_block(
     record |= {"provenance": made_by} | dict(more or {})
     replace_text(args.out, json.dumps(record, ensure_ascii=False) + "\n")
     return record
-
-
-def recorded_block(records: Path, name: str) -> Block:
-    """Return the block that a record is of, from the folder of all records."""
-    file = records / f"{name}.json"
-    with named_if_damaged(file):
-        return parse(Block, read_record(file)["block"])
 
 
 def summary(record: Mapping[str, Any]) -> str:
