@@ -6,6 +6,7 @@ rule analyse_runs:
     """Compute every table of the analysis."""
     input:
         script=script("analyse_runs"),
+        agreement=agreement(),
         audit="<campaign>/audit",
         compare_with=expand("results/{campaign}/analysis", campaign=CONFIG.compare_with),
         claims=shipped("config/claims.yaml"),
@@ -35,7 +36,8 @@ rule analyse_runs:
         "python {input.script} --runs {input.runs} --config {input.config} --host {input.host}"
         " --models {input.models} --audit {input.audit} --reported {params.reported}"
         " --passage {input.passage} --compare-with {input.compare_with}"
-        " --pass-times {input.pass_times} --claims {input.claims} --taxonomy {input.taxonomy}"
+        " --pass-times {input.pass_times} --agreement {input.agreement} --claims {input.claims}"
+        " --taxonomy {input.taxonomy}"
         " --references {input.references} --out {output} 2>&1 | tee {log}"
 
 

@@ -69,8 +69,12 @@ class Limits:
 
 @dataclass(frozen=True)
 class Rounds:
-    """The rounds of a run: how many tokens each drafted and accepted, and what came between."""
+    """The rounds of a run: how many tokens each drafted and accepted, and what came between.
 
+    `places` are where in the text each round, or step without a draft, began.
+    """
+
+    places: list[int] = field(default_factory=list)
     drafted_lengths: list[int] = field(default_factory=list)
     accepted_lengths: list[int] = field(default_factory=list)
     replays: int = 0
@@ -98,10 +102,11 @@ def rounds_from_agreement(agrees: Sequence[bool], lengths: Sequence[int], limits
     `lengths` are a policy: the most tokens that it would draft in place of each token of the text
     and those behind it. See `fixed`, `confident` and `run_lengths`.
     """
-    drafted, accepted = [], []
+    places, drafted, accepted = [], [], []
     replays = single = 0
     at, end = 1, len(agrees)
     while at < end:
+        places.append(at)
         length = min(lengths[at], limits.n_predict - at - 1)
         if length < 1:
             single += 1
@@ -118,7 +123,7 @@ def rounds_from_agreement(agrees: Sequence[bool], lengths: Sequence[int], limits
             at += 1
         drafted.append(length)
         accepted.append(held)
-    return Rounds(drafted, accepted, replays, single)
+    return Rounds(places, drafted, accepted, replays, single)
 
 
 def fixed(gamma: int, tokens: int) -> list[int]:

@@ -72,8 +72,8 @@ def read(
     """
     prompts = {
         (target, prompt): ids
-        for target, job in jobs.items()
-        for prompt, ids in _prompts(target, texts, blocks, job).items()
+        for target in dict.fromkeys(text.target for text in texts)
+        for prompt, ids in _prompts(target, texts, blocks, jobs[target]).items()
     }
     listed = [Text(tuple(prompts[text.target, text.prompt]), text.tokens) for text in texts]
     job = next(iter(jobs.values()))

@@ -19,7 +19,15 @@ from specmoe.tables.rows import Rows
 _OF_ANALYSIS = (
     *("baselines", "prompt_lengths", "temperatures", "types", "energy", "latency", "machines"),
     *("merged", "profiles", "twins", "twin_passes", "spread", "protocols", "ceilings", "methods"),
-    *("chains", "categories", "endings", "concurrency", "concurrency_changes", "taxonomy"),
+    *(
+        "chains",
+        "categories",
+        "endings",
+        "concurrency",
+        "concurrency_changes",
+        "taxonomy",
+        "best_gammas",
+    ),
 )
 
 
