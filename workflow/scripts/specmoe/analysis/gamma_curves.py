@@ -144,12 +144,12 @@ def gamma_curves(
     all measured ones).
 
     Of the second: texts, tokens, agreement (share of tokens that the draft proposes),
-    passes_alone (whether rounds are counted as their passes alone), best_gamma with best (the highest
-    predicted speedup of a fixed γ), p_gamma and p_min with by_chance (of one that stops under a
-    probability), oracle (of one that knows what holds), each with its interval; regret (oracle over
-    the best of these and of no draft: what any other policy could gain at most), measured
-    (settings), median and worst (errors of their predictions), inside (share of measured speedups
-    in the predicted interval).
+    passes_alone (whether rounds are counted as their passes alone), best_gamma with best (the
+    highest predicted speedup of a fixed γ), p_gamma and p_min with by_chance (of one that stops
+    under a probability), oracle (of one that knows what holds), each with its interval; regret
+    (oracle over the best of these and of no draft: what any other policy could gain at most),
+    measured (settings), median and worst (errors of their predictions), inside (share of measured
+    speedups in the predicted interval).
     """
     costs = {pair.key: pair.model for pair in fitted}
     curves, best = [], []
