@@ -34,6 +34,9 @@ from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan.campaign import load_campaign
 from specmoe.plan.progress import describe_missing
 
+# What the target `agreement` reads, which is no part of a campaign.
+ANSWERS = {name: str(config.pop(name, "")) for name in ("draft", "answers")}
+
 try:
     CAMPAIGN = load_campaign(config, root=Path(shipped(".")), results=Path("results"))
     CAMPAIGN.engine_ids  # looks at the engines' files

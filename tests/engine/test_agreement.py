@@ -6,12 +6,9 @@ import pytest
 
 from specmoe.engine.reading import Text, widest_move
 from specmoe.errors import MeasurementError
-from specmoe.measure.agreement import run_reading
-
-from ..blocks import alone
+from specmoe.measure.agreement import Reader
 
 PROMPT = tuple(range(1, 40))
-BLOCK = alone()
 
 
 @pytest.fixture
@@ -19,7 +16,8 @@ def read(job, family, read_agreement):
     """Read texts with the draft, in batches of a width."""
 
     def reading(*texts: Text, width: int = 8):
-        return run_reading(texts, width, family["draft"], read_agreement, job, BLOCK)
+        reader = Reader(read_agreement, family["draft"], job.server_log, 60, 1, 0, {})
+        return reader.read(texts, width)
 
     return reading
 

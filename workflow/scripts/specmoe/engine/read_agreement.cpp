@@ -150,10 +150,18 @@ void read(llama_context * context, llama_batch & batch, const Text & text, int n
     }
 }
 
+// Leave out what the engine says of a model that it loads, or an error would be below all that.
+void log_faults(ggml_log_level level, const char * text, void *) {
+    if (level == GGML_LOG_LEVEL_WARN || level == GGML_LOG_LEVEL_ERROR) {
+        fputs(text, stderr);
+    }
+}
+
 }  // namespace
 
 int main(int argc, char ** argv) {
     auto options = parse(argc, argv);
+    llama_log_set(log_faults, nullptr);
     // An engine for every processor has its kernels in libraries beside its programs.
     const std::string self = argv[0];
     ggml_backend_load_all_from_path((self.substr(0, self.rfind('/') + 1) + "bin").c_str());

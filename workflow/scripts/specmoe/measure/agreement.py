@@ -9,6 +9,7 @@ far rounding moves what the draft prefers.
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from specmoe.measure.requests import prompt_ids
 WIDTH = 32
 # A draft proposes token by token, and has read the text before in batches of γ + 1.
 _NARROWER = (1, 2, 8)
-_TOKENS_AGAIN = 256  # of texts that are read again: narrow batches take long
+_TOKENS_AGAIN = 256  # of texts that are read again
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,39 @@ class Written:
     n_prompt: int
     tokens: tuple[int, ...]
     block: str
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A draft that reads texts, and how its program runs; 0 threads: all physical cores."""
+
+    program: Path
+    draft: Path
+    log: Path
+    limit_s: float
+    threads: int
+    gpu_layers: int
+    environment: Mapping[str, str]
+
+    def read(self, texts: Sequence[Text], width: int = WIDTH) -> list[list[Proposal]]:
+        """Return the draft's proposals for some texts, read in batches of a width.
+
+        Raises MeasurementError, with the end of the program's log, if it fails or hangs.
+        """
+        file = self.log.with_suffix(".texts")
+        file.write_text("".join(f"{text.line()}\n" for text in texts))
+        command = reading_command(
+            self.program,
+            self.draft,
+            file,
+            threads=self.threads or physical_cores(),
+            gpu_layers=self.gpu_layers,
+            width=width,
+        )
+        environment = engine_environment(self.environment, os.environ)
+        printed = run_tool(command, self.log, self.limit_s, environment).text
+        file.unlink()
+        return read_proposals(printed)
 
 
 def texts_to_read(rows: Iterable[Mapping[str, Any]], draft: str) -> list[Written]:
@@ -76,22 +110,22 @@ def read(
         for prompt, ids in _prompts(target, texts, blocks, jobs[target]).items()
     }
     listed = [Text(tuple(prompts[text.target, text.prompt]), text.tokens) for text in texts]
-    job = next(iter(jobs.values()))
-    of_all = next(iter(blocks.values()))
-
-    def proposals(some: Sequence[Text], width: int) -> list[list[Proposal]]:
-        return run_reading(some, width, draft, program, job, of_all)
-
-    found = proposals(listed, WIDTH)
-    again: list[int] = []
-    for number, text in enumerate(listed):
-        if sum(len(listed[one].tokens) for one in again) + len(text.tokens) <= _TOKENS_AGAIN:
-            again.append(number)
-    again = again or [0]
+    job, block = next(iter(jobs.values())), next(iter(blocks.values()))
+    reader = Reader(
+        program,
+        draft,
+        job.server_log,
+        job.start_limit_s + job.run_limit_s * len(texts),
+        block.threads,
+        block.gpu_layers,
+        block.environment,
+    )
+    found = reader.read(listed)
+    again = _some(listed)
     moved = max(
         widest_move(
             [found[number] for number in again],
-            proposals([listed[number] for number in again], width),
+            reader.read([listed[number] for number in again], width),
         )
         for width in _NARROWER
     )
@@ -106,28 +140,12 @@ def read(
     }
 
 
-def run_reading(
-    texts: Sequence[Text], width: int, draft: Path, program: Path, job: Job, block: Block
-) -> list[list[Proposal]]:
-    """Return a draft's proposals for some texts; threads and the like are those of a block.
-
-    Raises MeasurementError, with the end of the program's log, if it fails or hangs.
-    """
-    file = job.server_log.with_suffix(".texts")
-    file.write_text("".join(f"{text.line()}\n" for text in texts))
-    command = reading_command(
-        program,
-        draft,
-        file,
-        threads=block.threads or physical_cores(),
-        gpu_layers=block.gpu_layers,
-        width=width,
-    )
-    environment = engine_environment(block.environment, os.environ)
-    limit_s = job.start_limit_s + job.run_limit_s * len(texts)
-    proposals = read_proposals(run_tool(command, job.server_log, limit_s, environment).text)
-    file.unlink()
-    return proposals
+def _some(texts: Sequence[Text]) -> list[int]:
+    """Return the numbers of some texts, of the shortest prompts: narrow batches take long."""
+    shortest = sorted(range(len(texts)), key=lambda number: len(texts[number].prompt))
+    ends = accumulate(len(texts[number].tokens) for number in shortest)
+    some = [number for number, end in zip(shortest, ends, strict=True) if end <= _TOKENS_AGAIN]
+    return some or shortest[:1]
 
 
 def _prompts(
