@@ -1,18 +1,19 @@
 """Rounds from agreement, against a server that is played token by token."""
 
-from itertools import product
+from itertools import compress, product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from specmoe.audit.reading import (
+    Counts,
     Limits,
+    Outcome,
     Reading,
-    Totals,
     confident,
     fixed,
-    possible_totals,
+    possible_outcomes,
     rounds_from_agreement,
     run_lengths,
 )
@@ -74,9 +75,10 @@ def reading(agrees, confidence=None, leads=None):
     )
 
 
-def totals(rounds, replays):
+def outcome(rounds, replays, ties=()):
     drafted = sum(drafted for drafted, _ in rounds)
-    return Totals(len(rounds), replays, sum(held for _, held in rounds), drafted, drafted)
+    counts = Counts(len(rounds), replays, sum(held for _, held in rounds))
+    return counts, Outcome(drafted, drafted, tuple(ties))
 
 
 AGREEMENTS = st.lists(st.booleans(), min_size=2, max_size=40)
@@ -90,8 +92,8 @@ def test_rounds_of_a_fixed_length_are_the_servers(agrees, gamma, ended, replays,
     found = rounds_from_agreement(agrees, fixed(gamma, len(agrees)), limits)
     assert list(zip(found.drafted_lengths, found.accepted_lengths, strict=True)) == rounds
     assert (found.replays, found.single_steps) == (again, single)
-    outcomes = possible_totals(reading(agrees), gamma, 0.0, limits, tie_nats=0.1)
-    assert outcomes == {totals(rounds, again): ()}
+    outcomes = possible_outcomes(reading(agrees), gamma, 0.0, limits, 0.1)
+    assert outcomes == dict([outcome(rounds, again)])
 
 
 @given(
@@ -112,12 +114,10 @@ def test_rounds_under_p_min_are_among_the_outcomes(places, gamma, ended, replays
         return likely[at + count] if read else random.random() < 0.5
 
     rounds, again, _ = play(text, agrees, drafts, gamma, limits)
-    one = totals(rounds, again)
-    outcomes = possible_totals(reading(agrees, confidence), gamma, 0.5, limits, 0.0)
-    assert any(
-        one[:3] == known[:3] and known.drafted_least <= one.drafted_least <= known.drafted_most
-        for known in outcomes
-    )
+    counts, own = outcome(rounds, again)
+    known = possible_outcomes(reading(agrees, confidence), gamma, 0.5, limits, 0.0)[counts]
+    assert known.drafted_least <= own.drafted_least <= known.drafted_most
+    assert not known.ties
     found = rounds_from_agreement(agrees, confident(confidence, gamma, 0.5), limits)
     # Past the end nobody read, so the draft may stop there or not; elsewhere acceptance is exact.
     if not ended:
@@ -134,17 +134,30 @@ def test_outcomes_with_ties_are_those_of_all_ways_they_can_fall(agrees, ties, ga
     limits = Limits(len(agrees), replays=replays)
     ties = sorted(tie for tie in ties if tie < len(agrees))
     leads = [0.0 if at in ties else 1.0 for at in range(len(agrees))]
-    expected: dict[Totals, int] = {}
+    expected: dict[Counts, Outcome] = {}
     for fallen in product([False, True], repeat=len(ties)):
         flipped = list(agrees)
         for at, flips in zip(ties, fallen, strict=True):
             flipped[at] ^= flips
         found = rounds_from_agreement(flipped, fixed(gamma, len(agrees)), limits)
         lengths = zip(found.drafted_lengths, found.accepted_lengths, strict=True)
-        one = totals([*lengths], found.replays)
-        expected[one] = min(sum(fallen), expected.get(one, len(ties)))
-    outcomes = possible_totals(reading(agrees, leads=leads), gamma, 0.0, limits, 0.5)
-    assert {one: len(fallen) for one, fallen in outcomes.items()} == expected
+        counts, one = outcome([*lengths], found.replays, compress(ties, fallen))
+        expected[counts] = one.joined(expected.get(counts))
+    outcomes = possible_outcomes(reading(agrees, leads=leads), gamma, 0.0, limits, 0.5)
+    # Several ways may need as few ties.
+    assert {counts: counted(one) for counts, one in outcomes.items()} == {
+        counts: counted(one) for counts, one in expected.items()
+    }
+
+
+def counted(one):
+    return one._replace(ties=len(one.ties))
+
+
+def test_a_draft_that_prefers_hardly_anything_tells_nothing():
+    count = 400
+    one = reading([True, False] * (count // 2), [0.5] * count, [0.0] * count)
+    assert possible_outcomes(one, 8, 0.5, Limits(count, replays=True), 0.5) == {}
 
 
 @given(AGREEMENTS, st.integers(1, 9))
@@ -158,11 +171,13 @@ def test_an_oracle_drafts_what_will_be_accepted_and_nothing_else(agrees, gamma):
 
 @pytest.mark.parametrize(
     ("agrees", "expected"),
-    [([False] * 12, Totals(10, 0, 0, 34, 34)), ([True] * 12, Totals(2, 0, 8, 8, 8))],
+    [([False] * 12, (Counts(10, 0, 0), 34)), ([True] * 12, (Counts(2, 0, 8), 8))],
 )
 def test_a_text_that_never_agrees_and_one_that_always_does(agrees, expected):
     # Twelve tokens: the prompt's, then rounds of four, never past the token before the last.
-    assert [*possible_totals(reading(agrees), 4, 0.0, Limits(12), 0.1)] == [expected]
+    counts, drafted = expected
+    outcomes = possible_outcomes(reading(agrees), 4, 0.0, Limits(12), 0.1)
+    assert outcomes == {counts: Outcome(drafted, drafted, ())}
 
 
 def test_a_policy_drafts_until_the_first_unlikely_token():

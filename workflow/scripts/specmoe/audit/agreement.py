@@ -3,9 +3,11 @@
 No time is used, so whoever forges times, or counters to fit them, does not pass it.
 """
 
+from collections.abc import Mapping
+
 from specmoe.audit.evidence import Evidence, check
 from specmoe.audit.finding import Finding, Level, Run, combined, equal, not_applicable
-from specmoe.audit.reading import Limits, Reading, Totals, possible_totals
+from specmoe.audit.reading import Counts, Limits, Outcome, Reading, possible_outcomes
 from specmoe.config.block import Protocol, Stop
 from specmoe.measure.common_prefix import common_prefix
 from specmoe.words import counted
@@ -34,13 +36,16 @@ def check_agreement(run: Run, given: Evidence) -> Finding:
         prefix = max(common_prefix(run.tokens, one.tokens) for one in readings)
         return not_applicable(f"it leaves the text that its draft has read after {prefix} tokens")
     tie_nats = given.settings.widest_tie(reading.moved_nats)
-    found: dict[Totals, tuple[int, ...]] = {}
+    found: dict[Counts, Outcome] = {}
     # What replayed where replays were not counted is not known.
     for replays in {True, False} if run.replays is None else {run.replays > 0}:
         limits = Limits(run.n_predict, run.stopped_by == Stop.EOS, replays)
-        found |= possible_totals(reading, run.gamma, run.p_min or 0.0, limits, tie_nats)
-    nearest = min(found, key=lambda totals: (_distance(run, totals), len(found[totals])))
-    return _compared(run, nearest, _ties(reading, found[nearest]))
+        found |= possible_outcomes(reading, run.gamma, run.p_min or 0.0, limits, tie_nats)
+    if not found:
+        return not_applicable("too many near ties: its draft prefers hardly any token to the next")
+    pairs = [(_pairs(run, *known), known[1].ties) for known in found.items()]
+    nearest, ties = min(pairs, key=lambda known: (_distance(known[0]), len(known[1])))
+    return _compared(run, nearest, _ties(reading, ties))
 
 
 def _unplayable(run: Run) -> str | None:
@@ -60,22 +65,22 @@ def _unplayable(run: Run) -> str | None:
     return None
 
 
-def _distance(run: Run, totals: Totals) -> int:
-    return sum(abs(one - other) for one, other in _pairs(run, totals).values())
+def _distance(pairs: Mapping[str, tuple[int, int]]) -> int:
+    return sum(abs(own - due) for own, due in pairs.values())
 
 
-def _pairs(run: Run, totals: Totals) -> dict[str, tuple[int, int]]:
+def _pairs(run: Run, counts: Counts, outcome: Outcome) -> dict[str, tuple[int, int]]:
     """Return each count of a run with the one that a reading gives."""
     assert run.rounds is not None
     assert run.drafted is not None
     assert run.accepted is not None
-    drafted = min(max(run.drafted, totals.drafted_least), totals.drafted_most)
+    drafted = min(max(run.drafted, outcome.drafted_least), outcome.drafted_most)
     pairs = {
-        "rounds": (run.rounds, totals.rounds),
+        "rounds": (run.rounds, counts.rounds),
         "drafted": (run.drafted, drafted),
-        "accepted": (run.accepted, totals.accepted),
+        "accepted": (run.accepted, counts.accepted),
     }
-    return pairs if run.replays is None else pairs | {"replays": (run.replays, totals.replays)}
+    return pairs if run.replays is None else pairs | {"replays": (run.replays, counts.replays)}
 
 
 def _ties(reading: Reading, ties: tuple[int, ...]) -> str:
@@ -84,10 +89,10 @@ def _ties(reading: Reading, ties: tuple[int, ...]) -> str:
     return f" if near ties fall the other way, at token {named}{more}" if ties else ""
 
 
-def _compared(run: Run, totals: Totals, ties: str) -> Finding:
+def _compared(run: Run, pairs: Mapping[str, tuple[int, int]], ties: str) -> Finding:
     parts = [
         equal(own, due, f"{own} {name}, {due} by the draft's reading of the text{ties}")
-        for name, (own, due) in _pairs(run, totals).items()
+        for name, (own, due) in pairs.items()
     ]
     held = f"{run.accepted} of {counted(run.drafted or 0, 'drafted token')} accepted"
     return combined(parts, f"{held}, as the draft's reading of the text gives{ties}")

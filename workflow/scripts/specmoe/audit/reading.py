@@ -11,9 +11,10 @@ what llama-server does (tools/server/server-context.cpp, common/sampling.cpp of 
 - Tokens behind the end of a text are not accepted, and the end itself only as the last drafted one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
+from functools import cache
 from math import inf, log
 from typing import NamedTuple
 
@@ -150,48 +151,69 @@ def run_lengths(agrees: Sequence[bool], gamma: int) -> list[int]:
     return confident([float(one) for one in agrees], gamma, 1.0)
 
 
-class Totals(NamedTuple):
-    """What is counted of a run's rounds; under p_min its drafted tokens are known within bounds."""
+class Counts(NamedTuple):
+    """What is counted of a run's rounds, but for what they drafted."""
 
     rounds: int = 0
     replays: int = 0
     accepted: int = 0
-    drafted_least: int = 0
-    drafted_most: int = 0
 
 
-def possible_totals(
+class Outcome(NamedTuple):
+    """How many tokens were drafted, and the positions of near ties that fall the other way."""
+
+    drafted_least: int
+    drafted_most: int
+    ties: tuple[int, ...]
+
+    def joined(self, other: "Outcome | None") -> "Outcome":
+        """Return bounds that hold both, with the fewer ties."""
+        if other is None:
+            return self
+        return Outcome(
+            min(self.drafted_least, other.drafted_least),
+            max(self.drafted_most, other.drafted_most),
+            min(other.ties, self.ties, key=len),
+        )
+
+
+# At one place of a text. A draft that hardly prefers anything leaves more, and then its reading
+# tells nothing.
+MOST_OUTCOMES = 2000
+
+
+@cache
+def possible_outcomes(
     reading: Reading, gamma: int, p_min: float, limits: Limits, tie_nats: float
-) -> dict[Totals, tuple[int, ...]]:
-    """Return every outcome of a run of fixed γ, with the near ties that fall the other way in it.
+) -> Mapping[Counts, Outcome]:
+    """Return what a run of fixed γ may come to; without near ties or p_min that is one outcome.
 
-    Where the draft's preference leads by no more than `tie_nats`, rounding may decide; ties are
-    positions in the text, as few as there need be.
+    Where the draft's preference leads by no more than `tie_nats`, rounding may decide; the ties are
+    as few as there need be. Empty if more than MOST_OUTCOMES are possible.
     """
     run = _Run(reading, gamma, p_min, limits, tie_nats)
     end = len(reading.tokens)
-    at: dict[int, dict[Totals, tuple[int, ...]]] = {1: {Totals(): ()}}
+    at: dict[int, dict[Counts, Outcome]] = {1: {Counts(): Outcome(0, 0, ())}}
     for start in range(1, end):
         states = at.pop(start, {})
+        if len(states) > MOST_OUTCOMES:
+            return {}
         for step in run.steps_from(start) if states else ():
             into = at.setdefault(min(start + step.advance, end), {})
-            for totals, before in states.items():
-                added = Totals(*map(sum, zip(totals, step.totals, strict=True)))
-                known, ties = into.get(added), (*before, *step.ties)
-                if known is None or len(ties) < len(known):
-                    into[added] = ties
+            for counts, (least, most, ties) in states.items():
+                added = Counts(*map(sum, zip(counts, step.counts, strict=True)))
+                drafted = least + step.drafted.drafted_least, most + step.drafted.drafted_most
+                outcome = Outcome(*drafted, (*ties, *step.drafted.ties))
+                into[added] = outcome.joined(into.get(added))
     return at[end]
 
 
 class _Step(NamedTuple):
-    """A round with its replay, or a step without a draft.
-
-    By how many tokens it advances, what it counts, and the near ties that fall the other way.
-    """
+    """A round with its replay, or a step without a draft; by how many tokens it advances."""
 
     advance: int
-    totals: Totals
-    ties: tuple[int, ...]
+    counts: Counts
+    drafted: Outcome
 
 
 class _Way(Enum):
@@ -205,7 +227,7 @@ class _Way(Enum):
 
 @dataclass(frozen=True)
 class _Run:
-    """A run of fixed γ; the fields are the arguments of `possible_totals`."""
+    """A run of fixed γ; the fields are the arguments of `possible_outcomes`."""
 
     reading: Reading
     gamma: int
@@ -243,8 +265,9 @@ class _Run:
 
     def _step(self, way: _Way, held: int, most: int, ties: tuple[int, ...]) -> _Step:
         if way is _Way.STOP:
-            return _Step(held + 1, Totals(1, 0, held, held, held) if held else Totals(), ties)
+            counts = Counts(1, 0, held) if held else Counts()
+            return _Step(held + 1, counts, Outcome(held, held, ties))
         replay = int(self.limits.replays)
-        accepted = held - (way is _Way.END)
-        least = held + 1 if self.p_min else most
-        return _Step(held + 1 + replay, Totals(1, replay, accepted, least, most), ties)
+        counts = Counts(1, replay, held - (way is _Way.END))
+        drafted = Outcome(held + 1 if self.p_min else most, most, ties)
+        return _Step(held + 1 + replay, counts, drafted)
