@@ -13,14 +13,7 @@ from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 from specmoe.analysis import number_text
 from specmoe.analysis.number_text import DASH
 from specmoe.analysis.registry import Record
-
-
-class Words(NamedTuple):
-    """The same words in both languages."""
-
-    en: str
-    zh: str
-
+from specmoe.tables.exhibits import Words
 
 Medium = Literal["paper", "page"]
 
