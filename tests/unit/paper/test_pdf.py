@@ -7,10 +7,9 @@ import pytest
 
 from specmoe.errors import PaperError
 from specmoe.paper import pdf
-from specmoe.tables.exhibits import read_figures
 
 from ...tex import needs_tex
-from ..rendered_tables import ABOUT_FIGURES, TABLES
+from ..rendered_tables import TABLES
 
 PAPER = Path(__file__).parents[3] / "paper"
 NOTE = r"\documentclass{article}\begin{document}%s\end{document}"
@@ -40,8 +39,7 @@ _NO_RESULTS = [
 def texts():
     """Return the documents, and the captions."""
     documents = [(PAPER / name).read_text() for name in ("main.tex", "supplement.tex")]
-    exhibits = [*TABLES.values(), *read_figures(ABOUT_FIGURES).values()]
-    return [*documents, "\n".join(about.caption for about in exhibits)]
+    return [*documents, "\n".join(about.caption for about in TABLES.values())]
 
 
 @pytest.mark.parametrize("text", texts(), ids=["main", "supplement", "captions"])

@@ -24,7 +24,6 @@ class Exhibit(BaseModel):
     title: Words
     note: Words
     section: str
-    caption: str
     data: list[str]
 
 

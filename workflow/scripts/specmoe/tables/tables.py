@@ -38,6 +38,7 @@ def rows_of(analysis: Analysis, path: Path) -> dict[str, Rows]:
 class Specification(Exhibit):
     """A table as `paper/tables.yaml` specifies it."""
 
+    caption: str
     columns: list[TableColumn]
     each: tuple[TableColumn, ...] = ()
     group: str = ""
