@@ -56,7 +56,9 @@ rule render_paper:
         code=code("render_paper"),
         # In the report they have their title and their note in English.
         words={
-            kind: {name: (one["title"][0], one["note"][0]) for name, one in about.items()}
+            kind: {
+                name: (one["title"][0], one["note"][0]) for name, one in about.items()
+            }
             for kind, about in EXHIBITS.items()
         },
     message:

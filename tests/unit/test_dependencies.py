@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from specmoe.dependencies import _read, digest_of_modules, files_of
+from specmoe.dependencies import _read, digest_of_modules, files_of, without_prose
 
 
 def names(root, script):
@@ -123,6 +123,8 @@ def modules(tmp_path):
     [
         ("specmoe/b.py", "y = 1\n", True),
         ("specmoe/a.py", "from specmoe.errors import z\n", True),
+        ("specmoe/b.py", '"""What it is."""\n\n# Why.\n', False),
+        ("specmoe/b.py", 'y = """# a"""\n', True),
         ("specmoe/errors.py", "z = 1\n", False),
         ("specmoe/unused.py", "x = 1\n", False),
         ("go.py", "from specmoe.a import x  # an input of its rule by itself\n", False),
@@ -135,6 +137,30 @@ def test_the_digest_changes_with_the_modules_that_the_script_runs(
     assert modules() == before
     (tmp_path / file).write_text(text)
     assert (modules() != before) == changes
+
+
+class Bare(ast.NodeTransformer):
+    """Leave out docstrings."""
+
+    def generic_visit(self, node):
+        super().generic_visit(node)
+        if isinstance(body := getattr(node, "body", None), list):
+            node.body = [
+                one for one in body
+                if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+            ]  # fmt: skip
+        return node
+
+
+def test_what_is_left_out_as_prose_is_no_code(root):
+    for file in (root / "workflow/scripts").rglob("*.py"):
+        text = file.read_text()
+        # A class may have nothing but its docstring.
+        code = re.sub(r"^(class .*:)\n(?=\S|\Z)", r"\1 ...\n", without_prose(text), flags=re.M)
+        bare = [ast.unparse(Bare().visit(ast.parse(one))) for one in (text, code)]
+        assert bare[0] == bare[1], file
+    assert without_prose("x = 1  # why\n# so\ny = '#'\n") == "x = 1\ny = '#'\n"
+    assert without_prose('x = """\n# a\n"""\n') == 'x = """\n# a\n"""\n'
 
 
 def test_a_rule_with_an_output_has_the_digest_of_its_script(root):

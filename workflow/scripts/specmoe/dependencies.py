@@ -10,6 +10,9 @@ from functools import cache
 from pathlib import Path
 
 PACKAGE = "specmoe"
+# Docstrings, comments and blank lines, which change no result; other long strings are kept.
+_STRING = r'"""[^"]*(?:"(?!"")[^"]*)*"""'
+_PROSE = re.compile(rf"^ *(?:r?{_STRING}|#[^\n]*)?\n| {{2}}#[^\n]*$|({_STRING})", re.MULTILINE)
 # `from specmoe.a import b` imports a name from module `a`, or module `b` from room `a`. Parsing the
 # modules would take most of the time of a dry run.
 _IMPORT = re.compile(rf"^ *from ({PACKAGE}[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
@@ -42,8 +45,8 @@ def files_of(script: Path) -> tuple[Path, ...]:
 def digest_of_modules(script: Path, without: tuple[Path, ...]) -> str:
     """Return one digest of the modules that `script` imports, directly or not.
 
-    It changes with the text or the place of a module. The script itself and the modules `without`
-    are left out.
+    It changes with the code or the place of a module, and not with its comments and docstrings. The
+    script itself and the modules `without` are left out.
     """
     digest = hashlib.sha256()
     for file in files_of(script):
@@ -53,13 +56,19 @@ def digest_of_modules(script: Path, without: tuple[Path, ...]) -> str:
     return digest.hexdigest()
 
 
+def without_prose(text: str) -> str:
+    """Return the text of a module without comments and docstrings."""
+    return _PROSE.sub(r"\1", text)
+
+
 @cache
 def _read(file: Path, root: Path) -> tuple[str, tuple[Path, ...]]:
-    """Return a file's digest, and the files of the package in `root` that its imports may mean."""
-    text = file.read_bytes()
+    """Return the digest of a file's code, and the files in `root` that its imports may mean."""
+    text = file.read_text(encoding="utf-8")
     found = []
-    for module, names in _IMPORT.findall(text.decode()):
+    for module, names in _IMPORT.findall(text):
         folder = root / module.replace(".", "/")
         found += [folder.with_suffix(".py")]
         found += [folder / f"{name}.py" for name in re.findall(r"\w+", names)]
-    return hashlib.sha256(text).hexdigest(), tuple(filter(Path.is_file, found))
+    code = without_prose(text).encode()
+    return hashlib.sha256(code).hexdigest(), tuple(filter(Path.is_file, found))
