@@ -31,9 +31,9 @@ from specmoe.figures.style import (
     REFERENCE_COLOUR,
     Look,
     compared_looks,
+    looks_of,
     short,
     target_looks,
-    way_looks,
 )
 
 _THROUGHPUT = PlottedColumn(
@@ -132,7 +132,7 @@ def plot_concurrency(analysis: Analysis) -> Figure | None:
     cells = analysis.concurrency
     if cells.empty:
         return None
-    looks = way_looks(cells["setting"].unique())
+    looks = looks_of(cells["setting"].unique())
 
     def draw(axes: Axes, members: pd.DataFrame) -> None:
         of_target = members.assign(series=members["setting"])

@@ -74,7 +74,7 @@ class TableColumn(BaseModel):
     @classmethod
     def _is_known(cls, form: str) -> str:
         if form.split()[0] not in FORMS:
-            raise ValueError(f"form {form!r} is none of {', '.join(FORMS)}")
+            raise ValueError(f"there is no form {form!r}; the forms are {', '.join(FORMS)}")
         return form
 
     @model_validator(mode="after")
