@@ -8,7 +8,6 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from specmoe.analysis.registry import Analysis
 from specmoe.figures import (
-    by_parameters,
     costs,
     latency,
     positions,
@@ -23,7 +22,7 @@ from specmoe.figures import (
 from specmoe.figures.style import applied
 
 _MODULES = (
-    *(by_parameters, series, throughput, sweeps, required_time, speedup_rows),
+    *(series, throughput, sweeps, required_time, speedup_rows),
     *(positions, costs, protocols, latency, twins),
 )
 

@@ -18,6 +18,8 @@ from specmoe.figures.panels import (
     SPEEDUP,
     PlottedColumn,
     add_legend,
+    dodged,
+    draw,
     draw_points,
     draw_series,
     handle,
@@ -42,6 +44,7 @@ _THROUGHPUT = PlottedColumn(
     "throughput_ratio_low",
     "throughput_ratio_high",
 )
+_POINT_DODGE_PT = 7.0
 _BETWEEN = "\n"  # in no heading and no label
 
 
@@ -53,6 +56,16 @@ def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
 def plot_acceptance_by_gamma(analysis: Analysis) -> Figure | None:
     """Show the acceptance rate, a line for each target, or None without drafts."""
     return _by_gamma(analysis, ACCEPTANCE, _show_percent)
+
+
+def plot_speedup_by_active_parameters(analysis: Analysis) -> Figure | None:
+    """Show speedup against the parameters that one token uses, or None with a single target."""
+    return _by_parameters(analysis, "parameters_active", "active parameters")
+
+
+def plot_speedup_by_total_parameters(analysis: Analysis) -> Figure | None:
+    """Show speedup against all parameters of the target, or None with a single target."""
+    return _by_parameters(analysis, "parameters_total", "total parameters")
 
 
 def plot_side_by_side(analysis: Analysis) -> Figure | None:
@@ -71,7 +84,7 @@ def plot_side_by_side(analysis: Analysis) -> Figure | None:
     looks = {f"{heading}{_BETWEEN}{draft}": look for (heading, draft), look in pairs.items()}
     cells["series"] = cells["heading"] + _BETWEEN + cells["draft_label"]
 
-    def draw(axes: Axes, members: pd.DataFrame) -> None:
+    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
         here, gammas = _looks_in(members, looks), cells["gamma"]
         draw_points(axes, members, "gamma", SPEEDUP, here, categories=gammas)
         marked = members[members["marked"] > 0]
@@ -96,7 +109,7 @@ def plot_side_by_side(analysis: Analysis) -> Figure | None:
         for draft in drafts
     ]
     handles = [*campaigns, *of_drafts]
-    return _panels(cells.groupby("panel"), draw, title, (GAMMA_WORDS, SPEEDUP), handles)
+    return _panels(cells.groupby("panel"), draw_panel, title, (GAMMA_WORDS, SPEEDUP), handles)
 
 
 def plot_types(analysis: Analysis) -> Figure | None:
@@ -112,7 +125,7 @@ def plot_types(analysis: Analysis) -> Figure | None:
     cells["series"] = cells["label"] + " " + cells["gamma"].astype(str)
     looks = target_looks(cells)
 
-    def draw(axes: Axes, members: pd.DataFrame) -> None:
+    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
         draw_series(axes, members, "read", SPEEDUP, looks)
         size_axis(axes, cells["read"])
 
@@ -121,7 +134,7 @@ def plot_types(analysis: Analysis) -> Figure | None:
         for row in records(cells.drop_duplicates("series"))
     ]
     words = f"read by a pass over one token ({unit})"
-    return _panels(cells.groupby("draft_rank"), draw, _draft, (words, SPEEDUP), handles)
+    return _panels(cells.groupby("draft_rank"), draw_panel, _draft, (words, SPEEDUP), handles)
 
 
 def plot_concurrency(analysis: Analysis) -> Figure | None:
@@ -134,14 +147,14 @@ def plot_concurrency(analysis: Analysis) -> Figure | None:
         return None
     looks = looks_of(cells["setting"].unique())
 
-    def draw(axes: Axes, members: pd.DataFrame) -> None:
+    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
         of_target = members.assign(series=members["setting"])
         draw_series(axes, of_target, "concurrency", _THROUGHPUT, looks)
         axes.set_xticks(sorted(cells["concurrency"].unique()))
 
     handles = [handle(look, short(setting)) for setting, look in looks.items()]
     groups = cells.groupby("series", sort=False)
-    return _panels(groups, draw, _target, ("requests at once", _THROUGHPUT), handles)
+    return _panels(groups, draw_panel, _target, ("requests at once", _THROUGHPUT), handles)
 
 
 def _by_gamma(
@@ -152,12 +165,38 @@ def _by_gamma(
         return None
     looks = target_looks(cells)
 
-    def draw(axes: Axes, members: pd.DataFrame) -> None:
+    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
         here = _looks_in(members, looks)
         draw_points(axes, members, "gamma", plotted, here, categories=cells["gamma"])
 
     handles, words = series_handles(cells, looks), (GAMMA_WORDS, plotted)
-    return _panels(cells.groupby("draft_rank"), draw, _draft, words, handles, finish)
+    return _panels(cells.groupby("draft_rank"), draw_panel, _draft, words, handles, finish)
+
+
+def _by_parameters(analysis: Analysis, column: str, words: str) -> Figure | None:
+    """Plot each draft at its middle γ."""
+    cells = cells_by_draft(analysis)
+    if cells["target"].nunique() < 2:
+        return None
+    divisor, unit = (1e9, "billions") if cells[column].max() >= 1e9 else (1e6, "millions")
+    cells[column] = cells[column] / divisor
+    looks = {series: replace(look, line="none") for series, look in target_looks(cells).items()}
+
+    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
+        members = members[members["gamma"] == _middle(members["gamma"])]
+        _join_dense(axes, members, column)
+        for _, beside in members.groupby(column):
+            points = beside.groupby("series", sort=False)
+            for (series, point), dodge in dodged(points, _POINT_DODGE_PT):
+                draw(axes, point, column, SPEEDUP, looks[series], dodge)
+        size_axis(axes, cells[column])
+
+    def title(members: pd.DataFrame) -> str:
+        return f"{_draft(members)}, γ = {_middle(members['gamma'])}"
+
+    groups, handles = cells.groupby("draft_rank"), series_handles(cells, looks)
+    of_axes = (f"{words} of the target ({unit})", SPEEDUP)
+    return _panels(groups, draw_panel, title, of_axes, handles, mark_no_change)
 
 
 def _gain_from_zero(axes: Axes) -> None:
@@ -172,7 +211,7 @@ def _show_percent(axes: Axes) -> None:
 
 def _panels(
     groups: Iterable[Any],
-    draw: Callable[[Axes, pd.DataFrame], None],
+    draw_panel: Callable[[Axes, pd.DataFrame], None],
     title: Callable[[pd.DataFrame], str],
     words: tuple[str, PlottedColumn],
     handles: Sequence[Line2D],
@@ -181,7 +220,7 @@ def _panels(
     """Return a figure with a panel for each group of a `groupby`; `words` are those of its axes."""
     figure, panels = panel_for_each(groups)
     for axes, members in panels:
-        draw(axes, members)
+        draw_panel(axes, members)
         axes.set_title(title(members))
     # The panels share their vertical axis, so its limits are set after all lines are drawn.
     for axes, _ in panels:
@@ -202,3 +241,14 @@ def _draft(members: pd.DataFrame) -> str:
 
 def _target(members: pd.DataFrame) -> str:
     return short(members["label"].iloc[0])
+
+
+def _middle(values: Iterable[int]) -> int:
+    distinct = sorted(set(values))
+    return distinct[(len(distinct) - 1) // 2]
+
+
+def _join_dense(axes: Axes, members: pd.DataFrame, column: str) -> None:
+    """Join the dense targets, to show on which side of them an MoE is."""
+    dense = members[members["family"] == "dense"].sort_values(column)
+    axes.plot(dense[column], dense["speedup"], color="#C9A98F", linewidth=0.8, zorder=1)
