@@ -159,8 +159,8 @@ def test_what_is_left_out_as_prose_is_no_code(root):
         code = re.sub(r"^(class .*:)\n(?=\S|\Z)", r"\1 ...\n", without_prose(text), flags=re.M)
         bare = [ast.unparse(Bare().visit(ast.parse(one))) for one in (text, code)]
         assert bare[0] == bare[1], file
-    assert without_prose("x = 1  # why\n# so\ny = '#'\n") == "x = 1\ny = '#'\n"
-    assert without_prose('x = """\n# a\n"""\n') == 'x = """\n# a\n"""\n'
+    assert without_prose("x = 1  # why\n# so\ny = '#'\n") == "\nx = 1\ny = '#'\n"
+    assert without_prose('x = """\n# a\n"""\n') == '\nx = """\n# a\n"""\n'
 
 
 def test_a_rule_with_an_output_has_the_digest_of_its_script(root):

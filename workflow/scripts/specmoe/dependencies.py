@@ -7,15 +7,17 @@ standard library, because the Snakefile calls it while it builds the DAG.
 import hashlib
 import re
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 
 PACKAGE = "specmoe"
-# Docstrings, comments and blank lines, which change no result; other long strings are kept.
-_STRING = r'"""[^"]*(?:"(?!"")[^"]*)*"""'
-_PROSE = re.compile(rf"^ *(?:r?{_STRING}|#[^\n]*)?\n| {{2}}#[^\n]*$|({_STRING})", re.MULTILINE)
+# Comments and blank lines, which change no result; together they would take twice the time.
+_COMMENT = re.compile(2 * " " + r"#[^\n]*")
+_EMPTY = re.compile(r"\n *(?:#[^\n]*)?(?=\n)")
+_QUOTES = 3 * '"'
 # `from specmoe.a import b` imports a name from module `a`, or module `b` from room `a`. Parsing the
 # modules would take most of the time of a dry run.
-_IMPORT = re.compile(rf"^ *from ({PACKAGE}[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
+_IMPORT = re.compile(rf"\n *from ({PACKAGE}[\w.]*) import (\([^)]*\)|.*)")
 
 
 @cache
@@ -58,17 +60,30 @@ def digest_of_modules(script: Path, without: tuple[Path, ...]) -> str:
 
 def without_prose(text: str) -> str:
     """Return the text of a module without comments and docstrings."""
-    return _PROSE.sub(r"\1", text)
+    # Between every other pair of quotes is a string; one that stands alone is a docstring.
+    first, *parts = f"\n{text}".split(_QUOTES)
+    kept = [_bare(first)]
+    for string, code in zip_longest(parts[::2], parts[1::2], fillvalue=""):
+        above, bare = kept[-1].rstrip(" r"), _bare(code)
+        if above.endswith("\n") and code.startswith("\n"):
+            kept[-1] = above
+            kept.append(bare.lstrip("\n"))
+        else:
+            kept += [_QUOTES, string, _QUOTES, bare]
+    return "".join(kept)
+
+
+def _bare(code: str) -> str:
+    return _EMPTY.sub("", _COMMENT.sub("", code))
 
 
 @cache
 def _read(file: Path, root: Path) -> tuple[str, tuple[Path, ...]]:
     """Return the digest of a file's code, and the files in `root` that its imports may mean."""
-    text = file.read_text(encoding="utf-8")
+    code = without_prose(file.read_text(encoding="utf-8"))
     found = []
-    for module, names in _IMPORT.findall(text):
+    for module, names in _IMPORT.findall(code):
         folder = root / module.replace(".", "/")
         found += [folder.with_suffix(".py")]
         found += [folder / f"{name}.py" for name in re.findall(r"\w+", names)]
-    code = without_prose(text).encode()
-    return hashlib.sha256(code).hexdigest(), tuple(filter(Path.is_file, found))
+    return hashlib.sha256(code.encode()).hexdigest(), tuple(filter(Path.is_file, found))
