@@ -21,7 +21,7 @@ from specmoe.audit.finding import CheckVerdict, Level, Run
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # the first is the true rows
 _OF_TIME = [check for check in CHECKS.values() if check.of_time]
 _BOUNDS = [check for check in _OF_TIME if check.level == Level.IMPOSSIBLE]
-# These are none of time, but find counters that do not add up, or that are not the draft's.
+# These look at no time, but find counters that do not add up, or that are not the draft's.
 _LOOKED_AT = [CHECKS["accounting"], CHECKS["agreement"], *_OF_TIME]
 
 
