@@ -24,13 +24,13 @@ from specmoe.audit.reading import (
     fixed,
     rounds_from_agreement,
 )
-from specmoe.config.block import WAY, Protocol, Stop
+from specmoe.config.block import MEASURED_BY, Protocol, Stop
 from specmoe.config.methods import METHODS, Method
 from specmoe.config.schema import Statistics
 
 LONGEST = 32
 CHANCES = tuple(tenth / 10 for tenth in range(1, 10))  # tried as p_min
-_CELL = [*WAY, "suite", "target", "draft"]
+_CELL = [*MEASURED_BY, "suite", "target", "draft"]
 
 
 class Text(NamedTuple):

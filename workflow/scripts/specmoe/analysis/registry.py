@@ -272,7 +272,7 @@ TABLES = {
     ),
     "best_gammas": _table(
         "the best draft lengths of a suite's pair, see `gamma_curves`",
-        f"{_WAY} suite target draft texts tokens agreement passes_alone best_gamma p_gamma p_min"
+        f"{_BY} suite target draft texts tokens agreement passes_alone best_gamma p_gamma p_min"
         f" {_ends('best', 'by_chance', 'oracle')} regret measured median worst inside",
         "target_rank suite draft_rank",
         labels.pairs,
