@@ -50,7 +50,7 @@ def joined_blocks(runs: pd.DataFrame, unit: pd.Series) -> pd.DataFrame:
     Whatever takes intervals over blocks then takes them over units. Passes are numbered through
     the repeats of a unit, as further passes of its block.
     """
-    passes = int(runs["pass"].max()) + 1
+    passes = max(runs["pass"], default=0) + 1
     block = runs["block"].map(comparison_of) + "/" + unit
     return runs.assign(block=block, **{"pass": runs["repeat"] * passes + runs["pass"]})
 
