@@ -6,9 +6,10 @@ import pytest
 
 from specmoe.analysis.advice import Answer
 from specmoe.analysis.advice_text import describe_advice
+from specmoe.analysis.intervals import joint_intervals
 from specmoe.analysis.sittings import by_sitting, sitting_reach, sitting_variance, sittings_of
 
-from ...planted_sittings import answers, coverage
+from ...planted_sittings import answers, cell, coverage
 from .test_advice import advice_of, campaign, config, setting, shown  # noqa: F401
 
 HOUR = pd.Timedelta(hours=1)
@@ -100,6 +101,22 @@ def test_the_text_says_what_another_sitting_may_change(config):  # noqa: F811
     assert "The intervals decide, but another sitting may differ by more; the only setting" in text
     assert "These sittings by themselves say: switch it on" in text
     assert "snakemake --cores 1 another_sitting --configfile <those of this campaign>" in text
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01, 0.1, 0.5])
+def test_what_is_added_makes_no_interval_narrower(noise):
+    generator = np.random.default_rng(7)
+    cells = {
+        name: cell(generator, 1, 3, spread=0)[0].assign(
+            speedup=np.exp(noise * np.repeat(generator.standard_normal(3), 4))
+        )
+        for name in range(6)
+    }
+    plain = joint_intervals(cells, 0.95)
+    wider = joint_intervals(cells, 0.95, known=dict.fromkeys(cells, 0.08**2))
+    for name, (low, high) in plain.items():
+        assert wider[name].low <= low <= high <= wider[name].high
+        assert wider[name].high / wider[name].low >= np.exp(2 * 1.95 * 0.08)
 
 
 def test_intervals_hold_what_they_are_about():

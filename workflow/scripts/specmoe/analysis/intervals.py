@@ -229,13 +229,16 @@ def joint_intervals(
         level = 1 - (1 - confidence) * len(group) / len(repeated)
         squares = np.mean([error.squares for error in group.values()], axis=0)
         pooled, effective = _variance(squares, degrees)
+        quantile = joint_quantile(effective, len(group), level)
         for name, error in group.items():
             seen = max(_variance(error.squares, degrees)[0], pooled) / error.values
-            variance = seen + (known or {}).get(name, 0.0)
-            # Satterthwaite's degrees of freedom, of a part that is estimated and one that is known.
-            freedom = effective * (variance / seen) ** 2 if seen else MANY
-            quantile = joint_quantile(min(freedom, MANY), len(group), level)
-            reach = quantile * math.sqrt(variance)
+            reach = quantile * math.sqrt(seen)
+            if more := (known or {}).get(name, 0.0):
+                # Satterthwaite's degrees of freedom, of a part that is estimated and one known,
+                # may outweigh what is added; no interval is narrower for it.
+                freedom = min(effective * (1 + more / seen) ** 2, MANY) if seen else MANY
+                both = joint_quantile(freedom, len(group), level) * math.sqrt(seen + more)
+                reach = max(reach, both)
             intervals[name] = _exponential(Interval(error.mean - reach, error.mean + reach))
     return intervals
 
