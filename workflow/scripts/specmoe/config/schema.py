@@ -280,6 +280,21 @@ class Config(Strict):
     compare_with: list[Name] = Field(
         default=[], description="campaigns, rendered before in this folder, to compare with"
     )
+    # What `possible` and `export_profile` are asked about is no part of a campaign.
+    claim: dict[str, str | float | None] = Field(
+        default={},
+        exclude=True,
+        description="facts of a claim, which `possible` answers; with `claims` or `log` those that"
+        " all of them share",
+    )
+    claims: UserPath | None = Field(
+        default=None, exclude=True, description="a CSV with a claim a line, for `possible`"
+    )
+    log: UserPath | None = Field(
+        default=None,
+        exclude=True,
+        description="what another program wrote of its runs, for `possible` and `export_profile`",
+    )
     trace: TraceSettings = TraceSettings()
     engines: dict[Name, Engine]
     families: dict[Name, Family] = Field(default={})
