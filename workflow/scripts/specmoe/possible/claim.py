@@ -18,8 +18,8 @@ def _rate() -> Any:
     return _number(1e-3, 1e6, "give tokens a second, above zero")
 
 
-def _gigabytes(what: str = "GB") -> Any:
-    hint = f"give {what} of 10^9 bytes: 1 GiB is 1.074 GB, 1 MB is 0.001 GB, 1 TB is 1000 GB"
+def _gigabytes(what: str) -> Any:
+    hint = f"give GB of 10^9 bytes of {what}; 1 GiB is 1.074 GB, 1 MB is 0.001 GB"
     return _number(1e-3, 1e5, hint)
 
 
@@ -46,9 +46,9 @@ class Claim:
     draft_ms: float | None = _number(
         0.01, 1e5, "give milliseconds a drafted token: 0.007 s are 7; 0 if free", or_zero=True
     )
-    draft_gb: float | None = _gigabytes()
-    weights_gb: float | None = _gigabytes()
-    active_gb: float | None = _gigabytes()
+    draft_gb: float | None = _gigabytes("what a drafted token reads")
+    weights_gb: float | None = _gigabytes("all weights")
+    active_gb: float | None = _gigabytes("what a single token reads")
     experts: float | None = _number(0, 1e5, "give the routed experts of a layer; 0 if dense")
     experts_used: float | None = _number(1, 1e5, "give the routed experts that a token visits")
     experts_visited: float | None = _number(1, 1e5, "give the mean in a layer in a round's pass")

@@ -19,6 +19,7 @@ from specmoe.audit.limits import round_width, time_needed
 from specmoe.config.audit import AuditSettings
 from specmoe.possible.claim import Claim, speculates
 from specmoe.possible.facts import GB, Facts, rounding
+from specmoe.words import counted
 
 
 class Verdict(StrEnum):
@@ -141,11 +142,11 @@ def _rounds(facts: Facts) -> Iterator[Bound]:
     missing: tuple[str, ...] = ()
     if one.tokens_per_round is not None:
         surely = one.tokens_per_round
-        why = f"a round gives {surely:.3g} tokens and takes a step of the target or longer"
+        why = f"a round gives {_tokens(surely)} and takes a step of the target or longer"
     elif share is not None and facts.drafted is not None:
         surely = 1 + share * facts.drafted
         why = (
-            f"1 + {facts.drafted:g} x {_share(share)} = {surely:.3g} tokens a round, which takes a"
+            f"1 + {facts.drafted:g} x {_share(share)} = {_tokens(surely)} a round, which takes a"
             " step of the target or longer"
         )
     else:
@@ -187,7 +188,7 @@ def _drafting(facts: Facts) -> Iterator[Bound]:
     # With all else known, only rounds that draft less can save the claim.
     if not missing and not facts.drafts_are_known:
         missing.append("drafted_per_round")
-    of_round = f"{tokens:.3g} tokens a round that drafts {drafted:.3g}"
+    of_round = f"{_tokens(tokens)} a round that drafts {drafted:.3g}"
     if known is not None:
         why = f"{of_round} at {known:.3g} steps each: at most {surely:.3g} times"
         if most > surely * 1.01 and not facts.drafts_are_known:
@@ -288,6 +289,10 @@ def _needed_acceptance(facts: Facts) -> float | None:
         return None
     tokens = facts.speedup * time_needed(1, facts.drafted, 1, facts.least_draft_steps)
     return max(0.0, (tokens - 1) / facts.drafted)
+
+
+def _tokens(count: float) -> str:
+    return counted(f"{count:.3g}", "token")
 
 
 def _share(value: float) -> str:

@@ -1,4 +1,4 @@
-"""How often each bound refutes: true comparisons, and the same made too fast on purpose.
+"""How often each bound marks a claim: true comparisons, and the same made too fast on purpose.
 
 `tests/benchmarks/possible_power.py` counts both in the shipped campaigns.
 """
@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 from specmoe.words import counted
 
-FACTORS = (1.5, 2.0, 3.0, 5.0)
-COLUMNS = ("bound", "comparisons", "refuted", *(f"refuted_at_{factor:g}" for factor in FACTORS))
+FACTORS = (1.5, 2.0, 3.0, 5.0, 10.0)  # those of `audit.power`
+COLUMNS = ("bound", "comparisons", "marked", *(f"marked_at_{factor:g}" for factor in FACTORS))
 
 
 class Power(NamedTuple):
-    """How many comparisons a bound was asked about, and how many it refuted."""
+    """How many comparisons a bound was asked about, and how many it marked."""
 
     comparisons: int
-    refuted: int  # as they are, so wrongly
+    marked: int  # as they are, so wrongly
     too_fast: tuple[int, ...]  # with the speed multiplied by each of FACTORS
 
     @property
@@ -28,10 +28,10 @@ class Power(NamedTuple):
         if not self.comparisons:
             return "no shipped campaign has a comparison that it applies to"
         shares = ", ".join(
-            f"{count / self.comparisons:.0%} at {factor:g} times the speed"
+            f"{count / self.comparisons:.0%} at {factor:g} times"
             for factor, count in zip(FACTORS, self.too_fast, strict=True)
         )
-        return f"of {known} it refutes {self.refuted}; of the same made too fast {shares}"
+        return f"of {known} it marks {self.marked}; of the same made too fast, {shares} the speed"
 
 
 def read_power(file: Path) -> Mapping[str, Power]:
@@ -40,7 +40,7 @@ def read_power(file: Path) -> Mapping[str, Power]:
         return {
             row["bound"]: Power(
                 int(row["comparisons"]),
-                int(row["refuted"]),
+                int(row["marked"]),
                 tuple(int(row[column]) for column in COLUMNS[3:]),
             )
             for row in csv.DictReader(text)
