@@ -178,7 +178,7 @@ onsuccess:
 
 
 onerror:
-    if CAMPAIGN.measured:
+    if CAMPAIGN.measured and not ASKED:
         folder = CAMPAIGN.folder
         print(
             describe_missing(

@@ -42,7 +42,7 @@ rule analyse_runs:
 # Of this campaign, or of what another program logged, which is no part of any.
 if CONFIG.log:
     PROFILED = {"log": CONFIG.log}
-    PROFILE_FILE = f"results/profiles/{Path(CONFIG.log).stem}.json"
+    PROFILE_FILE = f"results/profiles/{Path(CONFIG.log[0]).stem}.json"
 else:
     PROFILED = {"config": "<campaign>/config.json", "runs": "<data>/runs.parquet"}
     PROFILE_FILE = f"<campaign>/{PROFILE}"
@@ -61,9 +61,11 @@ rule export_profile:
         "../envs/analysis.yaml"
     params:
         code=code("export_profile"),
-        source=lambda wildcards, input: [
-            word for name in PROFILED for word in (f"--{name}", input[name])
-        ],
+        source=lambda wildcards, input: (
+            ["--log", *CONFIG.log]
+            if CONFIG.log
+            else ["--runs", input.runs, "--config", input.config]
+        ),
     message:
         "Writing the speculation profile"
     shell:

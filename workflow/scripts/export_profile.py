@@ -20,11 +20,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--runs", type=Path)
-    source.add_argument("--log", type=Path, help="what another program wrote, in place of runs")
+    source.add_argument("--log", type=Path, nargs="+", help="files of another program's runs")
     parser.add_argument("--config", type=Path, help="the campaign's config.json, with --runs")
     parser.add_argument("--out", required=True, type=Path, help="the profile, JSON")
     args = parser.parse_args()
-    profile = _of_log(args.log) if args.log else _of_runs(args.runs, args.config)
+    profile = _of_logs(args.log) if args.log else _of_runs(args.runs, args.config)
     replace_text(args.out, json.dumps(profile, ensure_ascii=False, indent=1) + "\n")
     print(f"{args.out}: {counted(len(profile['settings']), 'setting')}")
 
@@ -40,9 +40,9 @@ def _of_runs(file: Path, recorded: Path) -> dict[str, Any]:
     return speculation_profile(usual_runs(runs, config), about)
 
 
-def _of_log(file: Path) -> dict[str, Any]:
-    rows = read_log(file)
-    about = {"log": file.name, "log_sha256": sha256_of(file), "log_format": rows[0].format}
+def _of_logs(files: list[Path]) -> dict[str, Any]:
+    rows = [row for file in files for row in read_log(file)]
+    about = {"logs": {file.name: sha256_of(file) for file in files}}
     return profile_of_log(rows, about)
 
 

@@ -42,7 +42,7 @@ def speculation_profile(runs: pd.DataFrame, about: Mapping[str, Any]) -> dict[st
 
 
 def profile_of_log(rows: Sequence[LogRow], about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the profile of another program's log: its rows that have acceptance by position.
+    """Return the profile of another program's logs: the rows that have acceptance by position.
 
     The setting's id has the model and γ, and a number where several rows have both; raises
     MeasurementError if no row has positions. Such a program drafts γ tokens in every round, or says

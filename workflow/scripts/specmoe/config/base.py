@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
@@ -46,6 +47,10 @@ def _distinct(values: list[Any]) -> list[Any]:
 T = TypeVar("T")
 Distinct = Annotated[list[T], AfterValidator(_distinct)]
 """A list whose values differ."""
+OneOrMore = Annotated[
+    list[T], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)
+]
+"""A list; a single text stands for itself."""
 
 UNKNOWN_KEY = "unknown_key"
 # The faults whose message, or lack of a value, makes what was given needless to repeat.

@@ -22,6 +22,7 @@ from specmoe.config.base import (
     DraftLength,
     Name,
     NotNegative,
+    OneOrMore,
     Positive,
     Strict,
     Times,
@@ -290,10 +291,11 @@ class Config(Strict):
     claims: UserPath | None = Field(
         default=None, exclude=True, description="a CSV with a claim a line, for `possible`"
     )
-    log: UserPath | None = Field(
-        default=None,
+    log: OneOrMore[UserPath] = Field(
+        default=[],
         exclude=True,
-        description="what another program wrote of its runs, for `possible` and `export_profile`",
+        description="what other programs wrote of their runs, a file or several, for `possible` and"
+        " `export_profile`",
     )
     trace: TraceSettings = TraceSettings()
     engines: dict[Name, Engine]

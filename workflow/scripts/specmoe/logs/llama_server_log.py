@@ -42,28 +42,40 @@ _POSITIONS = re.compile(r"acc per pos = \(([\d., ]*)\)")
 
 
 def _rows(text: str, place: str) -> Iterator[LogRow]:
-    requests: dict[tuple[str, str], dict[str, str]] = {}
-    for line in text.splitlines():
-        if task := _TASK.search(line):
-            _read(task[3], requests.setdefault((task[1], task[2]), {}))
-    for (slot, task_id), said in requests.items():
-        if not said:
-            continue
-        where = f"{place}, slot {slot}, task {task_id}"
+    for slot, task, said in _requests(text):
+        where = f"{place}, slot {slot}, task {task}"
         found = take(said, FIELDS, f"{where}, {FORMAT.name}, read in {FORMAT.version}")
         if positions := said.get("positions"):
-            found["joint"] = tuple(float(share) for share in positions.split(","))
+            joint = tuple(float(share) for share in positions.split(","))
+            found |= {"joint": joint, "gamma": len(joint)}
         yield LogRow(FORMAT.name, where, engine="llama.cpp", **found)
 
 
-def _read(line: str, said: dict[str, str]) -> None:
+def _requests(text: str) -> list[tuple[str, str, dict[str, str]]]:
+    """Return slot, task and what is said of each request that ended, in order.
+
+    A log may have several servers, whose numbers are the same; a request begins with its prompt.
+    """
+    requests: list[tuple[str, str, dict[str, str]]] = []
+    current: dict[str, dict[str, str]] = {}
+    for line in text.splitlines():
+        task = _TASK.search(line)
+        said = task and dict(_said(task[3]))
+        if not task or not said:
+            continue
+        if "prompt_ms" in said or task[1] not in current:
+            current[task[1]] = {}
+            requests.append((task[1], task[2], current[task[1]]))
+        current[task[1]] |= said
+    return requests
+
+
+def _said(line: str) -> Iterator[tuple[str, str]]:
     for pattern, names in _LINES:
         if found := pattern.match(line):
-            said |= {
-                name: value for name, value in zip(names, found.groups(), strict=True) if value
-            }
+            yield from (one for one in zip(names, found.groups(), strict=True) if one[1])
     if found := _POSITIONS.search(line):
-        said["positions"] = found[1]
+        yield "positions", found[1]
 
 
 def _knows(text: str) -> bool:

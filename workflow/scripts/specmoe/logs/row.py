@@ -43,6 +43,11 @@ class LogRow:
         """Whether the log says that something was drafted."""
         return any((self.drafted, self.rounds, self.acceptance_rate, self.joint, self.gamma))
 
+    def cells(self) -> dict[str, Any]:
+        """Return the row by column for a CSV, lists as JSON."""
+        values = {name: getattr(self, name) for name in COLUMNS}
+        return {key: list(one) if isinstance(one, tuple) else one for key, one in values.items()}
+
 
 COLUMNS = tuple(field.name for field in fields(LogRow))
 

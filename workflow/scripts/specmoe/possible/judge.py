@@ -172,11 +172,11 @@ def _drafting(facts: Facts) -> Iterator[Bound]:
     if speedup is None or not facts.rounds:
         return
     least, known = facts.least_draft_steps, facts.draft_steps
-    most = max(tokens / time_needed(1, drafted, 1, least) for tokens, drafted in facts.rounds)
+    ceilings = [tokens / time_needed(1, drafted, 1, least) for tokens, drafted in facts.rounds]
+    most, with_most_drafted = max(ceilings), ceilings[-1]
     drafted = facts.rounds[0][1] if facts.drafted is None else facts.drafted
     tokens = one.tokens_per_round or 1 + (one.acceptance_rate or 0) * drafted
-    cost = 1.0 if known is None else known
-    surely = tokens / time_needed(1, drafted, 1, cost)
+    surely = tokens / time_needed(1, drafted, 1, 1.0 if known is None else known)
     missing = []
     if facts.drafted is None:
         missing.append("gamma")
@@ -186,13 +186,13 @@ def _drafting(facts: Facts) -> Iterator[Bound]:
         speed = one.draft_ms is None and one.draft_tokens_per_second is None
         missing.append("draft_tokens_per_second" if speed else "baseline_tokens_per_second")
     # With all else known, only rounds that draft less can save the claim.
-    if not missing and not facts.drafts_are_known:
+    less = most > with_most_drafted
+    if not missing and less:
         missing.append("drafted_per_round")
     of_round = f"{_tokens(tokens)} a round that drafts {drafted:.3g}"
     if known is not None:
         why = f"{of_round} at {known:.3g} steps each: at most {surely:.3g} times"
-        if most > surely * 1.01 and not facts.drafts_are_known:
-            why += f"; {most:.3g} if rounds draft less"
+        why += f"; {most:.3g} if rounds draft less" if less else ""
     else:
         room = max(0.0, facts.rounds[-1][0] / speedup - 1) / drafted if drafted else inf
         why = f"{of_round}: a drafted token may take {room:.3g} steps of the target"

@@ -1,7 +1,7 @@
 """Claims from a file, one a line, and their verdicts as a table."""
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,13 +80,15 @@ def row_of(judged: Judged) -> dict[str, str]:
     }
 
 
-def write_rows(file: Path, rows: Iterable[Mapping[str, str]]) -> Iterator[Mapping[str, str]]:
+def write_rows(
+    file: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]
+) -> Iterator[Mapping[str, Any]]:
     """Write rows as CSV and yield each; the file replaces an older one once all are there."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_name(f".{file.name}.part")
     try:
         with part.open("w", encoding="utf-8", newline="") as out:
-            table = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+            table = csv.DictWriter(out, columns, lineterminator="\n")
             table.writeheader()
             for row in rows:
                 table.writerow(row)
