@@ -4,6 +4,8 @@ import os
 import re
 import shlex
 
+from snakemake_interface_common.exceptions import WorkflowError
+
 
 def shipped(path):
     """Return a file or folder of the workflow's own, relative to the working directory."""
