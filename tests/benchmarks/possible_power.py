@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT / "workflow/scripts"))
 from specmoe.analysis.summaries import with_speedups  # noqa: E402
 from specmoe.audit.evidence import Bandwidth  # noqa: E402
 from specmoe.config.audit import AuditSettings  # noqa: E402
-from specmoe.config.block import NO_DRAFT, WAY  # noqa: E402
+from specmoe.config.block import MEASURED_BY, NO_DRAFT  # noqa: E402
 from specmoe.models.card import load_cards  # noqa: E402
 from specmoe.models.sizes import size_of_card  # noqa: E402
 from specmoe.possible.claim import Claim, claim_of  # noqa: E402
@@ -47,7 +47,7 @@ def claims(folder: Path) -> Iterator[Claim]:
     bandwidth = Bandwidth.of(json.loads((folder / "host.json").read_text()))
     alone = runs[runs["draft"] == NO_DRAFT].groupby("target")["tokens_per_second"].mean()
     compared = with_speedups(runs)
-    for cell, rows in compared[compared["rounds"] > 0].groupby([*WAY, *_CELL]):
+    for cell, rows in compared[compared["rounds"] > 0].groupby([*MEASURED_BY, *_CELL]):
         first = rows.iloc[0]
         drafted, accepted, rounds = (rows[key].sum() for key in ("drafted", "accepted", "rounds"))
         if not drafted:
