@@ -201,3 +201,7 @@ def test_the_text_has_each_bound_with_its_power_and_the_most_that_could_be_true(
     assert "The most that could be true: 1.1 times the baseline" in text
     assert "1.5 times takes 12.5 % of 4 drafted tokens a round, if drafting is free" in text
     assert "claimed are 2 %" in text
+    assert "Memory bandwidth was not asked, without weights_gb and bandwidth_gb_s or chip" in text
+    small = claim_of({"baseline_tokens_per_second": 50, "weights_gb": 0.1}, "c", {})
+    text = "\n".join(describe(judge(replace(small, bandwidth_gb_s=100.0), EXACT), power))
+    assert "Memory bandwidth was not asked, as a cache may hold the weights" in text

@@ -7,7 +7,6 @@ from typing import Annotated, Any, TypeVar
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     StringConstraints,
@@ -47,10 +46,6 @@ def _distinct(values: list[Any]) -> list[Any]:
 T = TypeVar("T")
 Distinct = Annotated[list[T], AfterValidator(_distinct)]
 """A list whose values differ."""
-OneOrMore = Annotated[
-    list[T], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)
-]
-"""A list; a single text stands for itself."""
 
 UNKNOWN_KEY = "unknown_key"
 # The faults whose message, or lack of a value, makes what was given needless to repeat.

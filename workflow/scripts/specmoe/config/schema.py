@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path, PurePath
 from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from specmoe.config.audit import AuditSettings
 from specmoe.config.backend import Backend
@@ -22,7 +22,6 @@ from specmoe.config.base import (
     DraftLength,
     Name,
     NotNegative,
-    OneOrMore,
     Positive,
     Strict,
     Times,
@@ -261,6 +260,12 @@ class Host(Strict):
         return self.model_dump(exclude_none=True)
 
 
+_OneOrMore = Annotated[
+    list[UserPath], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)
+]
+"""Files; the name of one will do."""
+
+
 class Config(Strict):
     """The whole configuration of one campaign."""
 
@@ -291,7 +296,7 @@ class Config(Strict):
     claims: UserPath | None = Field(
         default=None, exclude=True, description="a CSV with a claim a line, for `possible`"
     )
-    log: OneOrMore[UserPath] = Field(
+    log: _OneOrMore = Field(
         default=[],
         exclude=True,
         description="what other programs wrote of their runs, a file or several, for `possible` and"

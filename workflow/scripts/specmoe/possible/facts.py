@@ -145,3 +145,8 @@ def rounding(value: float) -> float:
     exponent = Decimal(repr(float(value))).as_tuple().exponent
     assert isinstance(exponent, int)  # the value is finite
     return 0.5 * 10.0**exponent
+
+
+def brief(value: float) -> str:
+    """Return a number with the three digits that count, and large ones whole."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"

@@ -18,7 +18,7 @@ from math import inf
 from specmoe.audit.limits import round_width, time_needed
 from specmoe.config.audit import AuditSettings
 from specmoe.possible.claim import Claim, speculates
-from specmoe.possible.facts import GB, Facts, rounding
+from specmoe.possible.facts import GB, Facts, brief, rounding
 from specmoe.words import counted
 
 
@@ -72,7 +72,7 @@ class Judged:
         """The sentence of the bound that decides, that of the tightest if the claim is possible."""
         deciding = [bound for bound in self.bounds if bound.verdict == self.verdict]
         if not deciding:
-            return f"no bound applies; give {' or '.join(self.without)}"
+            return "no bound applies"
         tight = max(deciding, key=lambda bound: bound.claimed / bound.most if bound.most else 0)
         return f"{tight.name}: {tight.why}"
 
@@ -114,7 +114,8 @@ def _accounting(facts: Facts) -> Iterator[Bound]:
         found = speeds[0] / speeds[1]
         values = (one.speedup, *(speed for speed in speeds if speed is not None))
         apart = sum(rounding(value) / value for value in values) + 1e-9
-        why = f"{speeds[0]:g} over {speeds[1]:g} tokens/s is {found:.3g}, not {one.speedup:g} times"
+        ratio = f"{speeds[0]:g} over {speeds[1]:g} tokens/s"
+        why = f"{ratio} is {brief(found)} times, not {one.speedup:g}"
         low, high = sorted([found, one.speedup])
         yield Bound("accounting", "times", high, low * (1 + apart), inf, (), why)
     tokens, gamma, share = one.tokens_per_round, one.gamma, one.acceptance_rate
@@ -128,7 +129,7 @@ def _accounting(facts: Facts) -> Iterator[Bound]:
         most = 1 + facts.accepted * drafted + rounding(tokens)
         why = (
             f"{tokens:g} tokens a round, and {_share(share)} of {drafted:g} drafted tokens give"
-            f" {1 + share * drafted:.3g}"
+            f" {brief(1 + share * drafted)}"
         )
         yield Bound("accounting", "tokens", tokens, most, inf, (), why)
 
@@ -189,14 +190,14 @@ def _drafting(facts: Facts) -> Iterator[Bound]:
     less = most > with_most_drafted
     if not missing and less:
         missing.append("drafted_per_round")
-    of_round = f"{_tokens(tokens)} a round that drafts {drafted:.3g}"
+    of_round = f"{_tokens(tokens)} a round that drafts {brief(drafted)}"
     if known is not None:
-        why = f"{of_round} at {known:.3g} steps each: at most {surely:.3g} times"
-        why += f"; {most:.3g} if rounds draft less" if less else ""
+        why = f"{of_round} at {brief(known)} steps each: at most {brief(surely)} times"
+        why += f"; {brief(most)} if rounds draft less" if less else ""
     else:
         room = max(0.0, facts.rounds[-1][0] / speedup - 1) / drafted if drafted else inf
-        why = f"{of_round}: a drafted token may take {room:.3g} steps of the target"
-        why += f"; its bytes take {least:.3g} at least" if least else ""
+        why = f"{of_round}: a drafted token may take {brief(room)} steps of the target"
+        why += f"; its bytes take {brief(least)} at least" if least else ""
     yield _of_time("draft time", facts, most, surely, tuple(missing), why)
 
 
@@ -234,8 +235,8 @@ def _one_set(facts: Facts) -> Iterator[Bound]:
         tokens, read = max(of_rounds, key=lambda one: one[0] / one[1])
         most = bandwidth * GB * tokens / read
         why = (
-            f"{what}, {rate:.3g} tokens/s at up to {tokens:.3g} a pass of {read / GB:.3g} GB read"
-            f" {rate / tokens * read / GB:.3g} GB/s of {bandwidth:g}"
+            f"{what}, {brief(rate)} tokens/s at up to {brief(tokens)} a pass of {brief(read / GB)}"
+            f" GB read {brief(rate / tokens * read / GB)} GB/s of {bandwidth:g}"
         )
         surely = most
         if what == "claimed" and facts.claim.tokens_per_round is None and facts.accepted is None:
@@ -257,10 +258,10 @@ def _even_routing(facts: Facts) -> Iterator[Bound]:
         size = replace(size, seen_experts=((width, one.experts_visited),))
     read = size.pass_bytes(width) + drafted * facts.draft_bytes
     most = bandwidth * GB * tokens / read
-    visits = f"{size.visited(width):.3g} of {size.experts} experts"
+    visits = f"{brief(size.visited(width))} of {size.experts} experts"
     why = (
-        f"a pass over {width:.3g} tokens visits {visits}{'' if seen else ' at even routing'} and"
-        f" reads {read / GB:.3g} GB, so {bandwidth:g} GB/s give {most:.3g} tokens/s at most"
+        f"a pass over {brief(width)} tokens visits {visits}{'' if seen else ' at even routing'} and"
+        f" reads {brief(read / GB)} GB, so {bandwidth:g} GB/s give {brief(most)} tokens/s at most"
     )
     missing = () if seen else ("experts_visited",)
     rigid = most if seen else None
@@ -292,8 +293,8 @@ def _needed_acceptance(facts: Facts) -> float | None:
 
 
 def _tokens(count: float) -> str:
-    return counted(f"{count:.3g}", "token")
+    return counted(brief(count), "token")
 
 
 def _share(value: float) -> str:
-    return f"{100 * value:.3g} %"
+    return f"{brief(100 * value)} %"

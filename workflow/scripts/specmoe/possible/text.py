@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from textwrap import wrap
 
+from specmoe.possible.facts import brief
 from specmoe.possible.judge import Bound, Judged, Verdict
 from specmoe.possible.power import Power
 from specmoe.words import counted
@@ -23,10 +24,20 @@ def describe(judged: Judged, power: Mapping[str, Power]) -> Iterator[str]:
         yield from _wrapped(bound.why)
         if bound.name in power:
             yield from _wrapped(f"({power[bound.name].words})")
-    if not judged.bounds:
-        yield from _wrapped(judged.why)
     yield ""
+    yield from _not_asked(judged)
     yield from _most(judged)
+
+
+def _not_asked(judged: Judged) -> Iterator[str]:
+    """Yield a line if memory was not asked, which a verdict of possible may hide."""
+    claim = judged.facts.claim
+    if any(bound.name == "bandwidth" for bound in judged.bounds):
+        return
+    known = {"weights_gb": claim.weights_gb, "bandwidth_gb_s or chip": claim.bandwidth_gb_s}
+    lacking = [name for name, value in known.items() if value is None]
+    why = f"without {' and '.join(lacking)}" if lacking else "as a cache may hold the weights"
+    yield f"Memory bandwidth was not asked, {why}"
 
 
 def _held(bound: Bound) -> str:
@@ -34,30 +45,30 @@ def _held(bound: Bound) -> str:
     allowed = ", timing noise allowed" if bound.unit == "times" else ""
     if bound.verdict == Verdict.UNDECIDED:
         lacking = ", ".join(bound.missing)
-        most = f"at most {_three(bound.surely)} at worst{allowed}: not decidable without {lacking}"
+        most = f"at most {brief(bound.surely)} at worst{allowed}: not decidable without {lacking}"
     else:
-        most = f"at most {_three(bound.surely if bound.most is None else bound.most)}{allowed}: "
+        most = f"at most {brief(bound.surely if bound.most is None else bound.most)}{allowed}: "
         most += "broken" if bound.verdict == Verdict.IMPOSSIBLE else "holds"
-    return f"claimed {_three(bound.claimed)} {bound.unit}, {most}"
+    return f"claimed {brief(bound.claimed)} {bound.unit}, {most}"
 
 
 def _most(judged: Judged) -> Iterator[str]:
     facts, parts = judged.facts, []
     if judged.most_speedup is not None:
-        parts.append(f"{_three(judged.most_speedup)} times the baseline")
+        parts.append(f"{brief(judged.most_speedup)} times the baseline")
     if judged.most_tokens_per_second is not None:
-        parts.append(f"{_three(judged.most_tokens_per_second)} tokens/s")
+        parts.append(f"{brief(judged.most_tokens_per_second)} tokens/s")
     if parts:
         yield f"The most that could be true: {', '.join(parts)}"
     needed, speedup = judged.needed_acceptance, facts.speedup
     if needed is None or speedup is None:
         return
     free = "" if facts.least_draft_steps else ", if drafting is free"
-    drafted = f"{_three(facts.drafted or 0)} drafted tokens a round"
+    drafted = counted(brief(facts.drafted or 0), "drafted token") + " a round"
     if needed > 1:
-        line = f"No acceptance gives {_three(speedup)} times with {drafted}{free}"
+        line = f"No acceptance gives {brief(speedup)} times with {drafted}{free}"
     else:
-        line = f"{_three(speedup)} times takes {100 * needed:.3g} % of {drafted}{free}"
+        line = f"{brief(speedup)} times takes {100 * needed:.3g} % of {drafted}{free}"
     if judged.facts.claim.acceptance_rate is not None:
         line += f"; claimed are {100 * judged.facts.claim.acceptance_rate:.3g} %"
     yield line
@@ -83,7 +94,3 @@ def describe_rows(rows: Iterable[Mapping[str, str]], power: Mapping[str, Power])
 
 def _wrapped(text: str) -> list[str]:
     return wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
-
-
-def _three(value: float) -> str:
-    return f"{value:.3g}"
