@@ -8,8 +8,8 @@ use these formulas, each in its own unit of time.
 def time_needed(passes: float, drafted: float, token_time: float, draft_time: float) -> float:
     """Return the least time of passes over the target and of drafted tokens.
 
-    No pass is faster than one over a single token. In the unit of both times; with a token's time
-    as the unit, tokens over this are the largest speedup.
+    No pass is faster than one over a single token. It is in the unit of both times; where that is
+    the time of a token, tokens over this are the largest speedup.
     """
     return passes * token_time + drafted * draft_time
 
