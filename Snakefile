@@ -55,6 +55,7 @@ include: "rules/audit.smk"
 include: "rules/analysis.smk"
 include: "rules/paper.smk"
 include: "rules/site.smk"
+include: "rules/possible.smk"
 
 
 localrules:
@@ -134,6 +135,7 @@ TARGETS += [
     "agreement",
     "merge",
     "export_profile",
+    "possible",
     "models",
     "engine",
     "pack_campaign",
@@ -177,7 +179,7 @@ onsuccess:
 
 
 onerror:
-    if CAMPAIGN.measured:
+    if CAMPAIGN.measured and not ASKED:
         folder = CAMPAIGN.folder
         print(
             describe_missing(
