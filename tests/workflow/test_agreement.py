@@ -65,3 +65,15 @@ def test_the_reading_is_packed_and_nothing_is_read_again(read):
     crate = json.loads((folder / "cached/ro-crate-metadata.json").read_text())
     assert "agreement.parquet" in {part["@id"] for part in crate["@graph"]}
     assert "Nothing to be done" in run("--dry-run", "results/tiny/analysis")
+
+
+def test_answers_from_anywhere_are_read_in_the_same_way(read):
+    folder, run = read
+    file = folder.parents[1] / "answers from elsewhere.jsonl"
+    file.write_text(json.dumps({"prompt": [5, 6, 7], "tokens": [8, 9, 10, 11]}) + "\n")
+    printed = run(
+        "agreement", "--config", "draft=results/models/tiny/draft.gguf", f"answers={file}"
+    )
+    assert "1 answers, 4 tokens; the draft agrees with" in printed
+    rounds = next(line.split() for line in printed.splitlines() if line.split()[:1] == ["2"])
+    assert rounds[1:3] == ["2", "3"]  # two and one, as nobody drafts the last token

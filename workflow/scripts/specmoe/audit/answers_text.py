@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from specmoe.audit.reading import Limits, fixed, rounds_from_agreement
 from specmoe.engine.reading import Proposal
+from specmoe.words import counted
 
 GAMMAS = (1, 2, 4, 8, 16, 32)
 
@@ -14,8 +15,8 @@ def describe_answers(answers: Sequence[Sequence[Proposal]]) -> str:
     judged = [agrees for answer in agreed for agrees in answer[1:]]
     share = sum(judged) / len(judged) if judged else 0.0
     lines = [
-        f"{len(answers)} answers, {sum(map(len, agreed))} tokens; the draft agrees with {share:.1%}"
-        " of those behind an answer's first.",
+        f"{counted(len(answers), 'answer')}, {counted(sum(map(len, agreed)), 'token')}; the draft"
+        f" agrees with {share:.1%} of those behind an answer's first.",
         "     γ    rounds   drafted  accepted   share  tokens a round",
     ]
     for gamma in GAMMAS:
