@@ -74,6 +74,6 @@ def test_answers_from_anywhere_are_read_in_the_same_way(read):
     printed = run(
         "agreement", "--config", "draft=results/models/tiny/draft.gguf", f"answers={file}"
     )
-    assert "1 answers, 4 tokens; the draft agrees with" in printed
+    assert "1 answer, 4 tokens; the draft agrees with" in printed
     rounds = next(line.split() for line in printed.splitlines() if line.split()[:1] == ["2"])
     assert rounds[1:3] == ["2", "3"]  # two and one, as nobody drafts the last token
