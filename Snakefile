@@ -132,6 +132,7 @@ if DEMONSTRATION:
     TARGETS += ["demo_trace"]
 TARGETS += [
     "more_repeats",
+    "agreement",
     "merge",
     "export_profile",
     "possible",

@@ -6,6 +6,7 @@ rule analyse_runs:
     """Compute every table of the analysis."""
     input:
         script=script("analyse_runs"),
+        agreement=agreement(),
         audit="<campaign>/audit",
         compare_with=expand("results/{campaign}/analysis", campaign=CONFIG.compare_with),
         claims=shipped("config/claims.yaml"),
@@ -35,7 +36,8 @@ rule analyse_runs:
         "python {input.script} --runs {input.runs} --config {input.config} --host {input.host}"
         " --models {input.models} --audit {input.audit} --reported {params.reported}"
         " --passage {input.passage} --compare-with {input.compare_with}"
-        " --pass-times {input.pass_times} --claims {input.claims} --taxonomy {input.taxonomy}"
+        " --pass-times {input.pass_times} --agreement {input.agreement} --claims {input.claims}"
+        " --taxonomy {input.taxonomy}"
         " --references {input.references} --out {output} 2>&1 | tee {log}"
 
 
@@ -89,6 +91,31 @@ rule advise:
         "Advising"
     shell:
         "python {input.script} --analysis {input.analysis} --out {params.out} 2>&1 | tee {log}"
+
+
+rule agreement:
+    """Say what a draft would have gained on answers from anywhere (--config draft=… answers=…)."""
+    input:
+        script=script("agreement"),
+        files=[file for file in ANSWERS.values() if file],
+        program="<engine>/read_agreement",
+    log:
+        say="<logs>/agreement.log",
+        engine="<logs>/agreement.engine.log",
+    localrule: True
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        answers=lambda wildcards: [file for file in [ANSWERS["answers"]] if file],
+        draft=lambda wildcards: [file for file in [ANSWERS["draft"]] if file],
+        gpu_layers=CONFIG.measurement.gpu_layers if CAMPAIGN.gpu else 0,
+        threads=CONFIG.measurement.threads,
+    message:
+        "Reading answers with a draft"
+    shell:
+        "python {input.script} --draft {params.draft:q} --answers {params.answers:q}"
+        " --program {input.program} --threads {params.threads} --gpu-layers {params.gpu_layers}"
+        " --log {log.engine} 2>&1 | tee {log.say}"
 
 
 rule merge:

@@ -41,10 +41,86 @@ rule judge_divergences:
         " --workflow-pid $PPID --server-log {log.server} --out {output.judged} 2>&1 | tee {log.judge}"
 
 
+rule read_agreement:
+    """Read what a draft's targets wrote alone with the draft: what would it have proposed?"""
+    input:
+        script=script("read_agreement"),
+        card="<models>/{draft}.json",
+        draft="<models>/{draft}.gguf",
+        engine="<engine>/engine.json",
+        first=first_description(),
+        program="<engine>/read_agreement",
+        prompts=lambda wildcards: sorted(
+            {
+                shipped(file)
+                for target in CAMPAIGN.readings[wildcards.draft]
+                for file in CAMPAIGN.prompt_files(target)
+            }
+        ),
+        records=lambda wildcards: records(
+            block
+            for target in CAMPAIGN.readings[wildcards.draft]
+            for block in CAMPAIGN.baselines_of_target(target)
+        ),
+        runs="<campaign>/runs.parquet",
+        targets=lambda wildcards: expand(
+            "<models>/{target}.gguf", target=CAMPAIGN.readings[wildcards.draft]
+        ),
+    output:
+        **described("<campaign>/machines/agreement/{draft}.json"),
+        read="<campaign>/agreement/{draft}.json",
+    log:
+        read="<logs>/read_agreement/{draft}.log",
+        engine="<logs>/read_agreement/{draft}.engine.log",
+    benchmark:
+        "<benchmarks>/read_agreement/{draft}.tsv"
+    conda:
+        "../envs/analysis.yaml"
+    threads: workflow.cores
+    resources:
+        start_limit_s=CONFIG.measurement.start_limit_s,
+        run_limit_s=CONFIG.measurement.run_limit_s,
+    params:
+        code=code("read_agreement"),
+        before=lambda wildcards, input, output: describing(input.engine, output),
+        folder=lambda wildcards: BLOCK_RECORDS,
+        host=lambda wildcards, output: host_of(output),
+        root=shipped("."),
+    message:
+        "Reading the texts of its targets with {wildcards.draft}"
+    shell:
+        "{params.before}python {input.script} --runs {input.runs} --draft-id {wildcards.draft}"
+        " --draft {input.draft} --draft-card {input.card} --targets {input.targets}"
+        " --program {input.program} --records {params.folder} --root {params.root}"
+        " --engine {input.engine} --host {params.host}"
+        " --start-limit-s {resources.start_limit_s} --run-limit-s {resources.run_limit_s}"
+        " --workflow-pid $PPID --engine-log {log.engine} --out {output.read} 2>&1 | tee {log.read}"
+
+
+rule collect_agreement:
+    """Collect what drafts would have proposed in place of their targets' own tokens."""
+    input:
+        script=script("collect_agreement"),
+        records=expand("<campaign>/agreement/{draft}.json", draft=CAMPAIGN.readings),
+    output:
+        "<campaign>/agreement.parquet",
+    log:
+        "<logs>/collect_agreement.log",
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        code=code("collect_agreement"),
+    message:
+        "Collecting {output}"
+    shell:
+        "python {input.script} --records {input.records} --out {output} 2>&1 | tee {log}"
+
+
 rule audit_runs:
     """Check every run against the bounds of what the machine and models can do."""
     input:
         script=script("audit_runs"),
+        agreement=agreement(),
         config="<campaign>/config.json",
         divergences=expand(
             "<data>/divergences/{target}.json", target=CAMPAIGN.judged_targets
@@ -69,4 +145,5 @@ rule audit_runs:
     shell:
         "python {input.script} --runs {input.runs} --config {input.config} --models {input.models}"
         " --host {input.host} --pass-times {input.pass_times} --manifest {input.manifest}"
-        " --divergences {input.divergences} --out {output} 2>&1 | tee {log}"
+        " --divergences {input.divergences} --agreement {input.agreement} --out {output}"
+        " 2>&1 | tee {log}"

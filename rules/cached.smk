@@ -2,6 +2,7 @@
 rule pack_campaign:
     """Pack the files from which a finished campaign is rendered."""
     input:
+        agreement=agreement(),
         config="<campaign>/config.json",
         divergences=expand(
             "<campaign>/divergences/{target}.json", target=CAMPAIGN.judged_targets
@@ -30,5 +31,5 @@ rule pack_campaign:
         "Packing the campaign into {output}"
     shell:
         "python {input.script} --config {input.config} --files {input.runs} {input.host}"
-        " {input.models} {input.pass_times} {input.trace} --engines {input.engines} --divergences {input.divergences}"
+        " {input.models} {input.pass_times} {input.agreement} {input.trace} --engines {input.engines} --divergences {input.divergences}"
         " --project {input.project} --out {output} 2>&1 | tee {log}"

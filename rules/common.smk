@@ -36,6 +36,9 @@ from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan.campaign import load_campaign
 from specmoe.plan.progress import describe_missing
 
+# What the target `agreement` reads, which is no part of a campaign.
+ANSWERS = {name: str(config.pop(name, "")) for name in ("draft", "answers")}
+
 try:
     CAMPAIGN = load_campaign(config, root=Path(shipped(".")), results=Path("results"))
     CAMPAIGN.engine_ids  # looks at the engines' files
@@ -105,6 +108,12 @@ def second_records(suites):
 def pass_times():
     """Return the file with the times of passes, in a list; empty for a campaign without."""
     file = CAMPAIGN.pass_times_file
+    return [str(file)] if file else []
+
+
+def agreement():
+    """Return the file of what drafts would have proposed, in a list; empty for a campaign without."""
+    file = CAMPAIGN.agreement_file
     return [str(file)] if file else []
 
 

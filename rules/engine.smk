@@ -41,19 +41,20 @@ rule build_engine:
         " --entry {resources.entry:q} --environment {resources.environment:q} --out {params.out} --log {log}"
 
 
-rule build_pass_bench:
+rule build_programs:
     """Compile the program that times passes by themselves against llama.cpp's libraries."""
     input:
-        script=script("build_pass_bench"),
+        script=script("build_programs"),
         engine="results/engines/{engine}/engine.json",
         parts=[
-            str(SCRIPTS / "specmoe/engine/pass_bench.cpp"),
-            str(SCRIPTS / "specmoe/engine/pass_bench.cmake"),
+            str(SCRIPTS / f"specmoe/engine/{name}")
+            for name in ("pass_bench.cpp", "read_agreement.cpp", "programs.cmake")
         ],
     output:
         "results/engines/{engine}/pass_bench",
+        "results/engines/{engine}/read_agreement",
     log:
-        "results/engines/{engine}/pass_bench.log",
+        "results/engines/{engine}/programs.log",
     wildcard_constraints:
         engine="|".join(map(re.escape, CAMPAIGN.engine_names)),
     priority: 10
@@ -61,8 +62,8 @@ rule build_pass_bench:
         "../envs/engine.yaml"
     threads: workflow.cores
     params:
-        code=code("build_pass_bench"),
+        code=code("build_programs"),
     message:
-        "Building the program that times passes"
+        "Building the programs that time passes and read texts"
     shell:
         "python {input.script} --engine {input.engine} --log {log}"

@@ -22,7 +22,7 @@ from snakemake.utils import update_config
 from specmoe.config.backend import Backend
 from specmoe.config.engines import Engine
 from specmoe.engine.identity import engine_id
-from specmoe.engine.pass_bench import PROGRAM, build_pass_bench
+from specmoe.engine.programs import PASS_BENCH, READ_AGREEMENT, build_programs
 
 from .small_campaign import run_campaign, tiny_campaign
 
@@ -142,8 +142,14 @@ def engine_bin(snakemake: Snakemake, _study: dict[str, Any]) -> Path:
 def pass_bench(engine_bin: Path) -> Path:
     """The program that times passes, compiled against the engine's libraries."""
     with FileLock(ROOT / "results/test_engines.lock"), tempfile.TemporaryFile() as output:
-        build_pass_bench(engine_bin.parent, output.fileno())
-    return engine_bin.parent / PROGRAM
+        build_programs(engine_bin.parent, output.fileno())
+    return engine_bin.parent / PASS_BENCH
+
+
+@pytest.fixture(scope="session")
+def read_agreement(pass_bench: Path) -> Path:
+    """The program that reads texts with a draft, compiled beside the other."""
+    return pass_bench.with_name(READ_AGREEMENT)
 
 
 @pytest.fixture(scope="module")

@@ -25,12 +25,8 @@ sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT)]
 
 from specmoe.config.timed_passes import Outputs, TimedPasses  # noqa: E402
 from specmoe.engine.machine_id import physical_cores  # noqa: E402
-from specmoe.engine.pass_bench import (  # noqa: E402
-    PROGRAM,
-    build_pass_bench,
-    pass_bench_command,
-    read_pass_bench,
-)
+from specmoe.engine.pass_bench import pass_bench_command, read_pass_bench  # noqa: E402
+from specmoe.engine.programs import PASS_BENCH, build_programs  # noqa: E402
 
 THEIRS = "llama-batched-bench"
 TOKENS = 8  # decoded by llama-batched-bench in each sequence
@@ -54,8 +50,8 @@ def main() -> None:
     programs = built(args.engine)
     asked = (args.model, widths, args.depth, threads)
     ways = {
-        "one": lambda: ours(programs[PROGRAM], *asked, args.samples, "one"),
-        "each": lambda: ours(programs[PROGRAM], *asked, args.samples, "each"),
+        "one": lambda: ours(programs[PASS_BENCH], *asked, args.samples, "one"),
+        "each": lambda: ours(programs[PASS_BENCH], *asked, args.samples, "each"),
         THEIRS: lambda: theirs(programs[THEIRS], *asked),
     }
     by_round = [{name: measure() for name, measure in ways.items()} for _ in range(args.rounds)]
@@ -76,12 +72,12 @@ def main() -> None:
 def built(engine: Path) -> dict[str, Path]:
     """Compile both programs in the engine's build, and return where they are."""
     with tempfile.TemporaryFile() as output:
-        build_pass_bench(engine, output.fileno())
+        build_programs(engine, output.fileno())
     build = engine / "work/build"
     jobs = str(os.cpu_count())
     command = ["cmake", "--build", str(build), "--parallel", jobs, "--target", THEIRS]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    return {name: build / "bin" / name for name in (PROGRAM, THEIRS)}
+    return {name: build / "bin" / name for name in (PASS_BENCH, THEIRS)}
 
 
 def ours(

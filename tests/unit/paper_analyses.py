@@ -21,6 +21,7 @@ from specmoe.analysis.categories import (
 from specmoe.analysis.compared_cells import compare_methods, compare_types, gains_by_profile
 from specmoe.analysis.controls import with_controls, without_controls
 from specmoe.analysis.drafts import list_drafts
+from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths, chain_counts
@@ -36,6 +37,7 @@ from specmoe.analysis.summaries import (
 )
 from specmoe.analysis.temperature import compare_temperatures
 from specmoe.audit.checks import ALL, CHECKS
+from specmoe.audit.reading import readings_of
 from specmoe.config.schema import Statistics
 from specmoe.models.sizes import Size
 from specmoe.runs.disturbed import count_excluded, excluded
@@ -407,8 +409,20 @@ def _costed(times: pd.DataFrame, sizes: dict[str, Size]) -> Analysis:
     compared = with_speedups(runs)
     fitted = cost_tables.fit_pairs(compared, runs, times, settings)
     predicted = cost_tables.predictions(fitted, compared, settings)
+    agrees = [place % 4 != 0 for place in range(simulated_rounds.N_PREDICT)]
+    read = simulated_rounds.frame(simulated_rounds.agreed("B", "moe_q4", (4, 8), agrees))
+    curves, best_gammas = gamma_curves(
+        with_speedups(read),
+        read,
+        readings_of(simulated_rounds.agreement("moe_q4", agrees)),
+        fitted,
+        times,
+        settings,
+    )
     return replace(
         full(),
+        gamma_curves=curves,
+        best_gammas=best_gammas,
         verification=cost_tables.verification(fitted, sizes, 400e9, 512e6),
         round_costs=cost_tables.round_costs(fitted),
         predictions=predicted,

@@ -4,7 +4,7 @@ Times are in ms; a step of the target takes STEP_MS. The costs are straight line
 so those between measured widths are known too.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -211,6 +211,48 @@ def real(
         for repeat in range(repeats)
     ]
     return [timed(one) for one in rows]
+
+
+def agreed(
+    suite: str, target: str, gammas: Iterable[int], agrees: Sequence[bool], *, hybrid: bool = True
+) -> list[dict[str, Any]]:
+    """Return runs of a draft that agrees with its target's text there, and their baselines."""
+    text = {"tokens": list(range(N_PREDICT)), "n_predict": N_PREDICT, "p_min": 0.0}
+    rows = [plain(suite, target, repeat) for repeat in range(2)]
+    rows += [
+        row(suite, target, "draft_0.8b", gamma, repeat)
+        | counts(gamma, _by_agreement(agrees, hybrid=hybrid), hybrid=hybrid)
+        for gamma in gammas
+        for repeat in range(2)
+    ]
+    return [timed(one) | text for one in rows]
+
+
+def _by_agreement(agrees: Sequence[bool], *, hybrid: bool) -> Callable[[int], int]:
+    at = 1
+
+    def accept(drafted: int) -> int:
+        nonlocal at
+        held = next((n for n in range(drafted) if not agrees[at + n]), drafted)
+        at += held + 1 + (hybrid and held < drafted)
+        return held
+
+    return accept
+
+
+def agreement(target: str, agrees: Sequence[bool]) -> pd.DataFrame:
+    """Return the draft's reading of that text as the table `runs.agreement`."""
+    return pd.DataFrame(
+        {
+            **{"engine": "current-cpu", "draft": "draft_0.8b", "draft_sha256": "d"},
+            **{"target": target, "prompt": "passage-64", "text": 0},
+            "position": range(N_PREDICT),
+            "token": range(N_PREDICT),
+            "agrees": list(agrees),
+            "confidence": [0.95 if one else 0.15 for one in agrees],
+            **{"probability": 0.5, "target_probability": 0.5, "lead_nats": 1.0, "moved_nats": 0.0},
+        }
+    )
 
 
 def frame(rows: Iterable[dict[str, Any]]) -> pd.DataFrame:

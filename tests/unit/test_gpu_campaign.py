@@ -15,7 +15,7 @@ from specmoe.dependencies import files_of
 # What bash and the script itself need; a bare machine has more.
 TOOLS = ["bash", "dirname", "mkdir", "sed", "timeout", "tar", "c++"]
 # Scripts of the jobs up to `pack_campaign`, and the program that the steps ask.
-MEASURING = ["build_engine", "build_pass_bench", "write_synthetic_model", "quantize_model"]
+MEASURING = ["build_engine", "build_programs", "write_synthetic_model", "quantize_model"]
 MEASURING += ["describe_model", "check_pair", "check_tensors", "describe_host", "collect_host"]
 MEASURING += ["measure_block", "measure_pass_times", "judge_divergences", "collect_models"]
 MEASURING += ["measure_again", "collect_runs", "collect_pass_times", "pack_campaign"]

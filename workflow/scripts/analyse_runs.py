@@ -11,6 +11,7 @@ from specmoe.claims.taxonomy import Literature
 from specmoe.config.schema import read_config
 from specmoe.files import read_record
 from specmoe.models.card import load_cards
+from specmoe.runs.agreement import read_agreement
 from specmoe.runs.pass_times import read_pass_times
 from specmoe.runs.schema import read_runs
 
@@ -23,6 +24,7 @@ def main() -> None:
     parser.add_argument("--models", required=True, type=Path, help="their cards, models.json")
     parser.add_argument("--host", required=True, type=Path, help="host.json")
     parser.add_argument("--pass-times", type=Path, nargs="?", help="pass_times.parquet, if any")
+    parser.add_argument("--agreement", type=Path, nargs="?", help="agreement.parquet, if any")
     parser.add_argument("--audit", required=True, type=Path, help="folder of the findings")
     parser.add_argument("--reported", required=True, type=Path, help="what the study prints")
     parser.add_argument("--passage", required=True, type=Path, help="the study's text of prompts")
@@ -42,6 +44,7 @@ def main() -> None:
         PublishedStudy.read(args.reported, args.claims, args.passage),
         Literature.read(args.taxonomy, args.references),
         [Analysis.read(folder) for folder in args.compare_with],
+        read_agreement(args.agreement),
     )
     analysis.write(args.out)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from specmoe import errors
 from specmoe.audit.evidence import Bandwidth, gather_evidence
+from specmoe.audit.reading import readings_of
 from specmoe.audit.tables import Audit
 from specmoe.audit.text import describe_audit
 from specmoe.audit.ties import gaps_of
@@ -13,6 +14,7 @@ from specmoe.config.schema import read_config
 from specmoe.files import named_if_damaged, read_record
 from specmoe.models.card import load_cards
 from specmoe.models.sizes import sizes_of_cards
+from specmoe.runs.agreement import read_agreement
 from specmoe.runs.expected import refuse_other_runs
 from specmoe.runs.manifest import check_manifest
 from specmoe.runs.pass_times import read_pass_times, seen_experts
@@ -27,6 +29,7 @@ def main() -> None:
     parser.add_argument("--models", required=True, type=Path, help="their cards, models.json")
     parser.add_argument("--host", required=True, type=Path, help="host.json")
     parser.add_argument("--pass-times", type=Path, nargs="?", help="pass_times.parquet, if any")
+    parser.add_argument("--agreement", type=Path, nargs="?", help="agreement.parquet, if any")
     parser.add_argument("--divergences", type=Path, nargs="*", default=[], help="judged, by target")
     parser.add_argument("--manifest", type=Path, nargs="?", help="of a packed campaign, if any")
     parser.add_argument("--out", required=True, type=Path, help="folder of the findings")
@@ -48,7 +51,15 @@ def main() -> None:
         suites = config.campaign.suites
         remedy = f"{args.runs} is not the whole campaign: get it, or measure it, again"
         refuse_other_runs(runs.to_dict("records"), config, suites, remedy)
-    evidence = gather_evidence(runs, sizes, bandwidth, config.audit, divergences, of_machines)
+    evidence = gather_evidence(
+        runs,
+        sizes,
+        bandwidth,
+        config.audit,
+        divergences,
+        of_machines,
+        readings_of(read_agreement(args.agreement)),
+    )
     found = Audit.of(evidence)
     found.write(args.out)
     text = describe_audit(found.audit, runs, found.power, left_out_blocks(config))

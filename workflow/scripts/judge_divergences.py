@@ -4,11 +4,10 @@ import json
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.config.block import Block
-from specmoe.config.parse import parse
 from specmoe.engine.job import alone_on_its_host, engine_job, job_of
-from specmoe.files import named_if_damaged, read_record
+from specmoe.files import read_record
 from specmoe.measure.divergence import baseline_blocks, find_divergences, judge_all
+from specmoe.measure.recorded import recorded_block
 from specmoe.runs.schema import read_runs
 
 
@@ -25,7 +24,7 @@ def main() -> None:
     # All blocks have the same environment, so one is enough where nothing diverges.
     named = {divergence.baseline_block for divergence in divergences}
     named = named or set(baseline_blocks(rows, args.target_id)[:1])
-    blocks = {name: _block_of(args.records / f"{name}.json") for name in sorted(named)}
+    blocks = {name: recorded_block(args.records, name) for name in sorted(named)}
     environment = {
         name: value for block in blocks.values() for name, value in block.environment.items()
     }
@@ -33,12 +32,6 @@ def main() -> None:
         judged = judge_all(divergences, blocks, job_of(args))
     facts = {"target": args.target_id, "engine": engine["id"], "engine_commit": engine["commit"]}
     args.out.write_text(json.dumps(facts | judged, indent=1) + "\n")
-
-
-def _block_of(record: Path) -> Block:
-    """Return the block that a record is of."""
-    with named_if_damaged(record):
-        return parse(Block, read_record(record)["block"])
 
 
 if __name__ == "__main__":

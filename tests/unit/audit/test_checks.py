@@ -57,7 +57,7 @@ def plain(target="target", repeat=0, ms_per_token=TARGET_MS, **more):
         "host": "abc",
         "method": "none",
         "draft": "none",
-        **dict.fromkeys(["draft_model", "ngram_gamma", "prompts_before"]),
+        **dict.fromkeys(["draft_model", "ngram_gamma", "p_min", "n_min", "prompts_before"]),
         **dict.fromkeys(["accepted_lengths", "drafted_lengths", "drafted_by_type"]),
         "gamma": 0,
         "prompt": "code",

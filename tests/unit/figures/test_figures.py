@@ -54,6 +54,7 @@ SHOWING = {
     "merged": with_merged,
     "twins": with_twins,
     **dict.fromkeys(["verification_cost", "predicted_speedup", "break_even", "roofline"], costed),
+    "gamma_curves": costed,
 }
 # Campaigns that differ in what most figures show.
 USUAL = [full, single, without_drafts, several_methods, several_ways]

@@ -19,6 +19,7 @@ from specmoe.analysis.concurrency import changes_with_concurrency, compare_loads
 from specmoe.analysis.controls import is_no_control, with_controls, without_controls
 from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.energy import energy_of_cells
+from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
 from specmoe.analysis.machines import by_machine, cells_of_machines, machine_varies
 from specmoe.analysis.registry import Analysis
@@ -35,6 +36,7 @@ from specmoe.analysis.summaries import (
 from specmoe.analysis.temperature import compare_temperatures
 from specmoe.analysis.twins import compare_twins, dense_twins, twin_passes
 from specmoe.audit.checks import count_marked
+from specmoe.audit.reading import readings_of
 from specmoe.audit.tables import Audit
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.matrix import left_out_blocks
@@ -69,15 +71,17 @@ def analyse(
     host: Mapping[str, Any],
     audit: Audit,
     pass_times: pd.DataFrame,
+    agreement: pd.DataFrame | None = None,
 ) -> Analysis:
     """Compute the tables of a campaign that need neither another campaign nor the study's text.
 
     `runs` is `schema.read_runs`'s frame, `compared` is `with_speedups` of those that count (see
     `runs.disturbed`): the others are in no estimate, and counted as `excluded` in tables of cells.
     `cards` are the models' and those of `by_setting`, `host` is the machine's description, `audit`
-    the audit of `runs`, `pass_times` the table of `runs.pass_times`. Where the machine varies,
-    intervals are over machines, and costs of passes, which are a machine's own, are not fitted.
-    Elsewhere they are over sittings, where a comparison has enough of them.
+    the audit of `runs`, `pass_times` the table of `runs.pass_times`, `agreement` that of
+    `runs.agreement`, if any. Where the machine varies, intervals are over machines, and costs of
+    passes, which are a machine's own, are not fitted. Elsewhere they are over sittings, where a
+    comparison has enough of them.
     """
     statistics = config.statistics
     as_measured, varies = runs, machine_varies(runs, config)
@@ -124,6 +128,8 @@ def analyse(
     dense_of = dense_twins(config, runs["target"].unique())
     fitted = [] if varies else cost_tables.fit_pairs(at_usual, runs, pass_times, statistics)
     predicted = cost_tables.predictions(fitted, drafted, statistics)
+    readings = {} if varies or agreement is None else readings_of(agreement)
+    curves, best_gammas = gamma_curves(of_draft, runs, readings, fitted, pass_times, statistics)
     return Analysis(
         baselines=summarise_baselines(usual, statistics),
         cells=cells,
@@ -160,6 +166,8 @@ def analyse(
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
+        gamma_curves=curves,
+        best_gammas=best_gammas,
         profiles=gains_by_profile(compared, cells, predicted, statistics),
         twins=compare_twins(drafted, tokens, dense_of, statistics, "host" if varies else "repeat"),
         twin_passes=twin_passes(

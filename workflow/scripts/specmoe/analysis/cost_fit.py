@@ -56,6 +56,35 @@ def timed_steps(times: pd.DataFrame, target: str, draft: str | None) -> TimedSte
     return TimedSteps(verified.div(step, axis="index"), reread.div(step, axis="index").dropna())
 
 
+def timed_costs(
+    times: pd.DataFrame, target: str, draft: str, settings: Statistics, *, replays: bool
+) -> CostModel | None:
+    """Return the costs of a pair from its timed passes alone: c is the draft's own, o and r are 0.
+
+    `times` are rows of `pass_times.parquet` of one engine. None unless both models were timed.
+    """
+    timed = timed_steps(times, target, draft)
+    if timed is None or 1 not in timed.reread:
+        return None
+    passes = pd.concat([timed.reread[[1]], *timed], axis="columns", join="inner")
+    logs = np.log(passes.to_numpy(float))
+    if not len(logs):
+        return None
+    others = [np.delete(logs, place, axis=0).mean(axis=0) for place in range(len(logs))]
+    without = np.exp(others) if len(logs) > 1 else np.empty((0, logs.shape[1]))
+    return CostModel(
+        gammas=(1,),
+        widths=tuple(map(int, timed.verified.columns)),
+        reread_widths=tuple(map(int, timed.reread.columns)),
+        rest_widths=(),
+        costs=np.append(np.exp(logs.mean(axis=0)), 0.0),
+        without=np.pad(without, ((0, 0), (0, 1))),
+        replays=replays,
+        degrees=len(logs) - 1,
+        confidence=settings.confidence,
+    )
+
+
 def _by_repeat(times: pd.DataFrame, model: str, outputs: Outputs) -> pd.DataFrame:
     """Return the milliseconds of a model's passes, by repeat and width."""
     own = times[(times["model"] == model) & (times["outputs"] == outputs)]

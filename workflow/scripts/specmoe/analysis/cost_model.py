@@ -39,6 +39,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from specmoe.analysis.intervals import NO_INTERVAL, Interval, student_quantile
+from specmoe.audit.reading import Rounds
 
 Array = npt.NDArray[np.float64]
 
@@ -219,6 +220,24 @@ class CostModel:
             rereads=shares(batches, self.reread_widths, times),
             rests=self._rests(rounds),
             replays=counts.replays,
+        )
+
+    def played(self, rounds: Rounds, gamma: int, discarded: int = 0) -> Array:
+        """Return the same of rounds that are known one by one.
+
+        The draft also made tokens that it discarded, as too unlikely.
+        """
+        drafted, held = np.array(rounds.drafted_lengths, float), np.array(rounds.accepted_lengths)
+        replayed = held[held < drafted] + 2.0 if self.replays else np.array([])
+        batches = np.concatenate([drafted + 1, replayed])
+        passes = shares(batches, self.widths)
+        passes[0] += rounds.single_steps
+        return self._joined(
+            drafting=self._drafting(gamma, rounds.drafted + discarded),
+            passes=passes,
+            rereads=shares(batches, self.reread_widths),
+            rests=self._rests(drafted + 1),
+            replays=len(replayed),
         )
 
     def cycle(self, gamma: int, chance: float) -> tuple[float, float, Array]:

@@ -265,6 +265,18 @@ TABLES = {
         _PAIRS_IN_ORDER,
         labels.pairs,
     ),
+    # The next two have no rows where no draft has read its targets' texts.
+    "gamma_curves": _cells(
+        "a draft length of a suite's pair, see `gamma_curves`",
+        f"{_ends('predicted', 'speedup')} extrapolated",
+    ),
+    "best_gammas": _table(
+        "the best draft lengths of a suite's pair, see `gamma_curves`",
+        f"{_BY} suite target draft texts tokens agreement passes_alone best_gamma p_gamma p_min"
+        f" {_ends('best', 'by_chance', 'oracle')} regret measured median worst inside",
+        "target_rank suite draft_rank",
+        labels.pairs,
+    ),
     "profiles": _cells(
         "a pair with a profile that was measured elsewhere, see `gains_by_profile`",
         "profile runs blocks imposed_acceptance acceptance_rate tokens_per_round"

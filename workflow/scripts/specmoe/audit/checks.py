@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.audit.accounting import check_accounting
+from specmoe.audit.agreement import check_agreement
 from specmoe.audit.bounds import (
     check_bandwidth,
     check_baseline_time,
@@ -36,6 +37,7 @@ _IDENTITY = ["run", *MEASURED_BY, "suite", "target", "draft", "gamma", "prompt",
 
 CHECKS: dict[str, Check] = {
     "accounting": check_accounting,
+    "agreement": check_agreement,
     "draft_time": check_draft_time,
     "bandwidth": check_bandwidth,
     "baseline_time": check_baseline_time,

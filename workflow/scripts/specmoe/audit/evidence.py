@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from specmoe.audit.finding import Finding, Level, Run
+from specmoe.audit.reading import Reading, ReadingKey
 from specmoe.audit.repetition import most_of_one
 from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
@@ -62,6 +63,7 @@ class Evidence:
     bandwidth: Bandwidth | None
     of_machines: Mapping[str, Bandwidth | None]
     settings: AuditSettings
+    readings: Mapping[ReadingKey, list[Reading]]
 
     def bandwidth_of(self, run: Run) -> Bandwidth | None:
         """Return how fast the memory of a run's machine can be read."""
@@ -113,12 +115,14 @@ def gather_evidence(
     settings: AuditSettings,
     divergences: Mapping[str, Gap] | None = None,
     of_machines: Mapping[str, Bandwidth | None] | None = None,
+    readings: Mapping[ReadingKey, list[Reading]] | None = None,
 ) -> Evidence:
     """Return what the runs of a campaign are checked against.
 
     `runs` is `schema.read_runs`'s frame, `sizes` are those of its models, `bandwidth` is that of
     the machine's memory, or of the machines that `of_machines` lacks, which has it by host.
-    `divergences` holds, by run, the target's gap at the token where the run left its baseline.
+    `divergences` holds, by run, the target's gap at the token where the run left its baseline,
+    `readings` what drafts would have proposed in place of the targets' own tokens.
     """
     listed = [Run.of(row) for row in runs.to_dict("records")]
     repeats = defaultdict(list)
@@ -140,6 +144,7 @@ def gather_evidence(
         bandwidth,
         of_machines or {},
         settings,
+        readings or {},
     )
 
 

@@ -46,6 +46,8 @@ class Run:
     draft_model: str | None
     gamma: int
     ngram_gamma: int | None
+    p_min: float | None
+    n_min: int | None
     prompt: str
     prompts_before: int | None
     repeat: int

@@ -59,15 +59,17 @@ def build_analysis(
     study: PublishedStudy,
     literature: Literature,
     others: Sequence[Analysis],
+    agreement: pd.DataFrame | None = None,
 ) -> Analysis:
     """Return the analysis of a campaign with all of its tables.
 
     `runs` is `schema.read_runs`'s frame, `cards` are the models' by id, `host` is the machine's
     description, `audit` the audit of `runs`, `pass_times` the table of `runs.pass_times`,
-    `literature` the published ways of drafting, `others` the campaigns to compare with.
+    `literature` the published ways of drafting, `others` the campaigns to compare with,
+    `agreement` the table of `runs.agreement`, if any.
     """
     compared, cards = with_speedups(undisturbed(runs)), by_setting(cards, runs)
-    own = analyse(runs, compared, config, cards, host, audit, pass_times)
+    own = analyse(runs, compared, config, cards, host, audit, pass_times, agreement)
     campaigns = [own, *others]
     tables = {
         "required_time": required_times(campaigns),

@@ -128,6 +128,25 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
     ]
 
 
+def list_readings(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
+    """Return, by draft, the targets whose texts it reads: see `measure.agreement`.
+
+    Those are models that draft alone and greedily. The reading knows no options of the engine, and
+    its program is compiled and left out like the one that times passes.
+    """
+    if not config.measurement.pass_samples or isinstance(config.engine, PathEngine):
+        return {}
+    targets: dict[str, set[str]] = {}
+    for block in blocks:
+        greedy = block.protocol == Protocol.PAIRED and block.temperature == 0
+        own = any(side.speculates and side.imposed_acceptance is None for side in block.sides)
+        if block.methods != (Method.DRAFT,) or not greedy or not own or block.options_text:
+            continue
+        if block.draft_model and block.measures_alone:
+            targets.setdefault(block.draft_model, set()).add(block.target)
+    return {draft: sorted(own) for draft, own in sorted(targets.items())}
+
+
 def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]:
     """Return the blocks of one suite, with those that the campaign leaves out."""
     suite, measurement = config.suites[name], config.measurement

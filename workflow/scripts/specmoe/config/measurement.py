@@ -92,8 +92,8 @@ class Measurement(Strict):
         default=8,
         ge=0,
         description="places of the passage at which the passes of every target and draft are timed"
-        " by themselves, by width, in each repeat. 0 times none; an engine of source `path` times"
-        " none either",
+        " by themselves, by width, in each repeat. 0 times none and lets no draft read its targets'"
+        " texts; an engine of source `path` does neither",
     )
     order_seed: int = Field(
         default=1, description="seed of the order of the blocks, and of the prompts in a block"

@@ -169,7 +169,7 @@ class Build:
     def compile(self, flags: dict[str, str]) -> None:
         """Compile with merged sources, or one by one where another commit's cannot be merged."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        # A later build of pass_bench must find the recipe that this build had.
+        # A later build of our programs must find the recipe that this build had.
         recipe = Path(shutil.copy2(RECIPE, self.folder)).absolute()
         self._configure({"CMAKE_PROJECT_llama.cpp_INCLUDE": str(recipe)} | flags)
         try:

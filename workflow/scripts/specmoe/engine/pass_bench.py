@@ -1,12 +1,9 @@
-"""The program that times passes by their width, compiled against an engine's own libraries.
+"""The program that times passes by their width: its command line, and what it prints.
 
 See `pass_bench.cpp` for what it times, and why no program of llama.cpp does.
 """
 
 import json
-import os
-import re
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, median
@@ -14,13 +11,7 @@ from typing import NamedTuple
 
 from specmoe.config.timed_passes import TimedPasses
 from specmoe.engine.machine_id import physical_cores
-from specmoe.engine.process import run_build_tool
-from specmoe.errors import EngineError
 from specmoe.files import engine_path
-
-PROGRAM = "pass_bench"
-SOURCE = Path(__file__).with_name("pass_bench.cpp")
-_BUILD_STEP = Path(__file__).with_name("pass_bench.cmake")
 
 
 class Timing(NamedTuple):
@@ -30,33 +21,6 @@ class Timing(NamedTuple):
     width: int
     ms: float  # median
     experts: float | None  # distinct ones of a layer, mean over layers and samples; None if dense
-
-
-def build_pass_bench(engine: Path, output: int) -> None:
-    """Compile the program into the folder of an engine that was built from source.
-
-    The file `output` receives what the tools print. Raises EngineError.
-    """
-    build = engine / "work" / "build"
-    try:
-        cache = (build / "CMakeCache.txt").read_text()
-    except OSError as error:
-        raise EngineError(
-            f"the build of the engine is gone from {build}, and timing passes needs it; delete"
-            f" {engine} to build it again, or set measurement.pass_samples to 0"
-        ) from error
-    source = re.search(r"^CMAKE_HOME_DIRECTORY:\w+=(.+)$", cache, re.MULTILINE)
-    assert source, f"{build}/CMakeCache.txt names no source"
-    definitions = [f"-DCMAKE_PROJECT_INCLUDE={_BUILD_STEP}", f"-DSPECMOE_PASS_BENCH={SOURCE}"]
-    fault = (
-        f"{PROGRAM} could not be compiled against this llama.cpp (measurement.pass_samples: 0"
-        " measures without it)"
-    )
-    run_build_tool(["cmake", "-S", source[1], "-B", str(build), *definitions], output, fault)
-    jobs = str(os.cpu_count() or 1)
-    command = ["cmake", "--build", str(build), "--parallel", jobs, "--target", PROGRAM]
-    run_build_tool(command, output, fault)
-    shutil.copy2(build / "bin" / PROGRAM, engine / PROGRAM)
 
 
 def pass_bench_command(

@@ -25,6 +25,7 @@ from specmoe.figures.panels import (
     handle,
     mark_no_change,
     panel_for_each,
+    powers_of_two,
     series_handles,
     size_axis,
     start_at_zero,
@@ -56,6 +57,32 @@ def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
 def plot_acceptance_by_gamma(analysis: Analysis) -> Figure | None:
     """Show the acceptance rate, a line for each target, or None without drafts."""
     return _by_gamma(analysis, ACCEPTANCE, _show_percent)
+
+
+def plot_gamma_curves(analysis: Analysis) -> Figure | None:
+    """Show the speedup predicted of every γ, with the measured ones as marks.
+
+    A panel for each draft, a line for each target; None where no draft has read any text.
+    """
+    cells = analysis.gamma_curves
+    if cells.empty:
+        return None
+    looks = target_looks(cells)
+
+    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
+        for (series, own), dodge in dodged(members.groupby("series", sort=False)):
+            look = looks[str(series)]
+            gammas, ends = own["gamma"], own[["predicted", "predicted_low", "predicted_high"]]
+            curve, low, high = ends.to_numpy(float).T
+            axes.plot(gammas, curve, color=look.colour, linestyle=look.line, linewidth=1)
+            axes.fill_between(gammas, low, high, color=look.colour, alpha=0.15, linewidth=0)
+            measured = own[own["speedup"].notna()]
+            draw(axes, measured, "gamma", SPEEDUP, replace(look, line="none"), dodge)
+        powers_of_two(axes, (2**power for power in range(6)))
+
+    handles, words = series_handles(cells, looks), (GAMMA_WORDS, SPEEDUP)
+    groups = cells.groupby("draft_rank")
+    return _panels(groups, draw_panel, _draft, words, handles, mark_no_change)
 
 
 def plot_speedup_by_active_parameters(analysis: Analysis) -> Figure | None:

@@ -15,7 +15,7 @@ from specmoe.config.backend import Backend, detect_backend
 from specmoe.config.block import Block, Protocol
 from specmoe.config.engines import PathEngine
 from specmoe.config.load import check_compare_with, load
-from specmoe.config.matrix import blocks_in_order, list_timed_passes
+from specmoe.config.matrix import blocks_in_order, list_readings, list_timed_passes
 from specmoe.config.schema import Config
 from specmoe.config.timed_passes import TimedPasses
 from specmoe.config.trace import Demonstration
@@ -171,6 +171,17 @@ class LoadedCampaign:
         """The table of passes timed by themselves; None if the campaign has none."""
         file = self.data / "pass_times.parquet"
         return file if (self.timed_passes if self.measured else file.exists()) else None
+
+    @cached_property
+    def readings(self) -> dict[str, list[str]]:
+        """The drafts that read the texts of their targets, with those targets."""
+        return list_readings(self.config, self.blocks.values())
+
+    @property
+    def agreement_file(self) -> Path | None:
+        """The table of what drafts would have proposed; None if the campaign has none."""
+        file = self.data / "agreement.parquet"
+        return file if (self.readings if self.measured else file.exists()) else None
 
     def host_priority(self, repeat: int) -> float:
         """Return the priority of describing the machine: just above the repeat's first block."""

@@ -28,6 +28,7 @@ _FORMATS = {
     ".yaml": "application/yaml",
 }
 _CONTENTS = {
+    "agreement.parquet": "what drafts would have proposed in place of their targets' own tokens",
     "campaign.yaml": "the campaign's configuration, which renders it",
     "divergences": "runs that differ from the baselines of a target, judged",
     "engines.json": "how each llama.cpp was built",

@@ -1,0 +1,75 @@
+"""The program that reads texts with a draft on a real engine, and texts that it cannot read."""
+
+import math
+
+import pytest
+
+from specmoe.engine.reading import Text, widest_move
+from specmoe.errors import MeasurementError
+from specmoe.measure.agreement import Reader
+
+PROMPT = tuple(range(1, 40))
+
+
+@pytest.fixture
+def read(job, family, read_agreement):
+    """Read texts with the draft, in batches of a width."""
+
+    def reading(*texts: Text, width: int = 8):
+        reader = Reader(read_agreement, family["draft"], job.server_log, 60, 1, 0, {})
+        return reader.read(texts, width)
+
+    return reading
+
+
+@pytest.fixture
+def generated(start, family):
+    """What the draft itself writes after the prompt, with its likeliest tokens."""
+    with start(family["draft"]) as server:
+        return server.complete(list(PROMPT), n_predict=24, temperature=0, seed=1, n_probs=2)
+
+
+def test_a_draft_agrees_with_every_token_of_its_own_text(read, generated):
+    [proposals] = read(Text(PROMPT, tuple(generated["tokens"])))
+    assert all(one.agrees for one in proposals)
+    for one, each in zip(proposals, generated["completion_probabilities"], strict=True):
+        first, second = each["top_logprobs"]
+        assert one.token == first["id"]
+        assert math.log(one.probability) == pytest.approx(first["logprob"], abs=0.01)
+        assert one.target_probability == one.probability
+        assert one.confidence > one.probability
+        assert one.lead_nats == pytest.approx(first["logprob"] - second["logprob"], abs=0.01)
+
+
+def test_it_agrees_with_no_token_that_is_never_its_likeliest(read, generated):
+    likeliest = set(generated["tokens"])
+    text = [token for token in range(256) if token not in likeliest][:24]
+    [proposals] = read(Text(PROMPT, tuple(text)))
+    never = [one for one, token in zip(proposals, text, strict=True) if one.token != token]
+    assert len(never) >= 23  # another one may be the likeliest by chance
+    for one in never:
+        assert not one.agrees
+        behind = math.log(one.probability / one.target_probability)
+        assert one.lead_nats == pytest.approx(behind, abs=0.001)
+
+
+def test_texts_are_read_alike_in_any_order_and_nearly_alike_in_any_batches(read, generated):
+    own, other = Text(PROMPT, tuple(generated["tokens"])), Text(PROMPT[:5], PROMPT)
+    first, second = read(own, other)
+    assert read(other, own) == [second, first]
+    assert widest_move([first, second], read(own, other, width=1)) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (Text(PROMPT, (5, 700)), "text 1 has token 700, and the draft's vocabulary ends at 383"),
+        (Text(PROMPT, (-1,)), "text 1 has token -1"),
+        (Text(PROMPT, (7,) * 100_000), r"text 1 has 100039 tokens, and the draft's context is"),
+        (Text((), (7, 8)), "text 1 has no prompt"),
+        (Text(PROMPT, ()), "nothing after it"),
+    ],
+)
+def test_a_text_that_the_draft_cannot_read_is_named(read, text, why):
+    with pytest.raises(MeasurementError, match=why):
+        read(Text(PROMPT, (1, 2)), text)

@@ -1,0 +1,186 @@
+"""Rounds from agreement, against a server that is played token by token."""
+
+from itertools import compress, product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specmoe.audit.reading import (
+    Counts,
+    Limits,
+    Outcome,
+    Reading,
+    confident,
+    fixed,
+    possible_outcomes,
+    rounds_from_agreement,
+    run_lengths,
+)
+
+END = -1  # a text's last token, where the target ends it
+WRONG = -2  # what a draft proposes that is not the target's
+BEHIND = -3  # what the target would write behind its end
+
+
+def play(text, agrees, drafts, gamma, limits):
+    """Return (drafted, accepted) of each round, replays and plain steps, as llama-server works.
+
+    `drafts(at, count)` says whether the draft goes on behind `count` tokens in place of those from
+    `at` on.
+    """
+    written, rounds, replays, single = 1, [], 0, 0
+    while written < len(text):
+        room = min(gamma, limits.n_predict - written - 1)
+        draft = []
+        while len(draft) < room and drafts(written, len(draft)):
+            at = written + len(draft)
+            right = at < len(text) and agrees[at] and WRONG not in draft
+            draft.append(target(text, at) if right else WRONG)
+        if not draft:
+            written, single = written + 1, single + 1
+            continue
+        result, is_replay = verified(text, written, draft), False
+        if len(result) <= len(draft) and limits.replays:
+            result, is_replay = verified(text, written, result), True
+        replays += is_replay
+        rounds.append((len(draft), len(result) - 1 - is_replay))
+        written += len(result)
+    return rounds, replays, single
+
+
+def target(text, at):
+    return text[at] if at < len(text) else BEHIND
+
+
+def verified(text, written, draft):
+    """Return what the engine's `common_sampler_sample_and_accept_n` returns."""
+    result = []
+    for place, token in enumerate(draft):
+        result.append(target(text, written + place))
+        if token != result[-1] or (result[-1] == END and place + 1 < len(draft)):
+            return result
+    return [*result, target(text, written + len(draft))]
+
+
+def reading(agrees, confidence=None, leads=None):
+    count = len(agrees)
+    return Reading(
+        draft_sha256="draft",
+        tokens=tuple(range(count)),
+        agrees=tuple(agrees),
+        confidence=tuple(confidence or [1.0] * count),
+        lead_nats=tuple(leads or [9.0] * count),
+        moved_nats=0.0,
+    )
+
+
+def outcome(rounds, replays, ties=()):
+    drafted = sum(drafted for drafted, _ in rounds)
+    counts = Counts(len(rounds), replays, sum(held for _, held in rounds))
+    return counts, Outcome(drafted, drafted, tuple(ties))
+
+
+AGREEMENTS = st.lists(st.booleans(), min_size=2, max_size=40)
+
+
+@given(AGREEMENTS, st.integers(1, 9), st.booleans(), st.booleans(), st.integers(0, 9))
+def test_rounds_of_a_fixed_length_are_the_servers(agrees, gamma, ended, replays, more):
+    limits = Limits(len(agrees) + more * ended, ended, replays)
+    text = [*range(len(agrees) - 1), END if ended else len(agrees)]
+    rounds, again, single = play(text, agrees, lambda *_: True, gamma, limits)
+    found = rounds_from_agreement(agrees, fixed(gamma, len(agrees)), limits)
+    assert list(zip(found.drafted_lengths, found.accepted_lengths, strict=True)) == rounds
+    assert (found.replays, found.single_steps) == (again, single)
+    outcomes = possible_outcomes(reading(agrees), gamma, 0.0, limits, 0.1)
+    assert outcomes == dict([outcome(rounds, again)])
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.booleans()), min_size=2, max_size=30),
+    st.integers(1, 9),
+    st.booleans(),
+    st.booleans(),
+    st.randoms(use_true_random=False),
+)
+def test_rounds_under_p_min_are_among_the_outcomes(places, gamma, ended, replays, random):
+    agrees, likely = (list(column) for column in zip(*places, strict=True))
+    confidence = [0.9 if one else 0.1 for one in likely]
+    limits = Limits(len(agrees) + 3 * ended, ended, replays)
+    text = [*range(len(agrees) - 1), END if ended else len(agrees)]
+
+    def drafts(at, count):
+        read = all(agrees[at : at + count]) and at + count < len(agrees)
+        return likely[at + count] if read else random.random() < 0.5
+
+    rounds, again, _ = play(text, agrees, drafts, gamma, limits)
+    counts, own = outcome(rounds, again)
+    known = possible_outcomes(reading(agrees, confidence), gamma, 0.5, limits, 0.0)[counts]
+    assert known.drafted_least <= own.drafted_least <= known.drafted_most
+    assert not known.ties
+    found = rounds_from_agreement(agrees, confident(confidence, gamma, 0.5), limits)
+    # Past the end nobody read, so the draft may stop there or not; elsewhere acceptance is exact.
+    if not ended:
+        assert found.accepted_lengths == [held for _, held in rounds]
+
+
+@given(
+    st.lists(st.booleans(), min_size=2, max_size=14),
+    st.sets(st.integers(0, 13), max_size=5),
+    st.integers(1, 6),
+    st.booleans(),
+)
+def test_outcomes_with_ties_are_those_of_all_ways_they_can_fall(agrees, ties, gamma, replays):
+    limits = Limits(len(agrees), replays=replays)
+    ties = sorted(tie for tie in ties if tie < len(agrees))
+    leads = [0.0 if at in ties else 1.0 for at in range(len(agrees))]
+    expected: dict[Counts, Outcome] = {}
+    for fallen in product([False, True], repeat=len(ties)):
+        flipped = list(agrees)
+        for at, flips in zip(ties, fallen, strict=True):
+            flipped[at] ^= flips
+        found = rounds_from_agreement(flipped, fixed(gamma, len(agrees)), limits)
+        lengths = zip(found.drafted_lengths, found.accepted_lengths, strict=True)
+        counts, one = outcome([*lengths], found.replays, compress(ties, fallen))
+        expected[counts] = one.joined(expected.get(counts))
+    outcomes = possible_outcomes(reading(agrees, leads=leads), gamma, 0.0, limits, 0.5)
+    # Several ways may need as few ties.
+    assert {counts: counted(one) for counts, one in outcomes.items()} == {
+        counts: counted(one) for counts, one in expected.items()
+    }
+
+
+def counted(one):
+    return one._replace(ties=len(one.ties))
+
+
+def test_a_draft_that_prefers_hardly_anything_tells_nothing():
+    count = 400
+    one = reading([True, False] * (count // 2), [0.5] * count, [0.0] * count)
+    assert possible_outcomes(one, 8, 0.5, Limits(count, replays=True), 0.5) == {}
+
+
+@given(AGREEMENTS, st.integers(1, 9))
+def test_an_oracle_drafts_what_will_be_accepted_and_nothing_else(agrees, gamma):
+    limits = Limits(len(agrees))
+    oracle = rounds_from_agreement(agrees, run_lengths(agrees, gamma), limits)
+    assert oracle.accepted == oracle.drafted
+    held = rounds_from_agreement(agrees, fixed(gamma, len(agrees)), limits).accepted
+    assert oracle.accepted == held
+
+
+@pytest.mark.parametrize(
+    ("agrees", "expected"),
+    [([False] * 12, (Counts(10, 0, 0), 34)), ([True] * 12, (Counts(2, 0, 8), 8))],
+)
+def test_a_text_that_never_agrees_and_one_that_always_does(agrees, expected):
+    # Twelve tokens: the prompt's, then rounds of four, never past the token before the last.
+    counts, drafted = expected
+    outcomes = possible_outcomes(reading(agrees), 4, 0.0, Limits(12), 0.1)
+    assert outcomes == {counts: Outcome(drafted, drafted, ())}
+
+
+def test_a_policy_drafts_until_the_first_unlikely_token():
+    assert confident([0.9, 0.9, 0.4, 0.9], 4, 0.5) == [2, 1, 0, 1]
+    assert confident([0.9] * 4, 2, 0.5) == [2, 2, 2, 1]
+    assert run_lengths([True, True, False, True], 8) == [2, 1, 0, 1]

@@ -1,0 +1,13 @@
+"""How our own programs of the engine are compiled."""
+
+import os
+
+import pytest
+
+from specmoe.engine.programs import build_programs
+from specmoe.errors import EngineError
+
+
+def test_an_engine_whose_build_is_gone_is_named_with_the_ways_out(tmp_path):
+    with pytest.raises(EngineError, match=r"work/build, .* measurement\.pass_samples to 0"):
+        build_programs(tmp_path, os.open(os.devnull, os.O_WRONLY))

@@ -1,0 +1,261 @@
+"""The speedup of every draft length and of two policies, from one reading and the costs of passes.
+
+A draft's reading of its targets' texts gives the rounds of any setting (`audit.reading`), the cost
+model what those rounds take. Where a pair has no runs of imposed acceptance, its costs are those of
+the passes that were timed by themselves alone: rounds take nothing beside them.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from specmoe.analysis.cost_fit import timed_costs
+from specmoe.analysis.cost_model import CostModel
+from specmoe.analysis.cost_tables import PAIR, Fitted
+from specmoe.analysis.intervals import interval_of_speedup
+from specmoe.analysis.summaries import geometric_mean
+from specmoe.audit.reading import (
+    Limits,
+    Reading,
+    ReadingKey,
+    confident,
+    fixed,
+    rounds_from_agreement,
+)
+from specmoe.config.block import MEASURED_BY, Protocol, Stop
+from specmoe.config.methods import METHODS, Method
+from specmoe.config.schema import Statistics
+
+LONGEST = 32
+CHANCES = tuple(tenth / 10 for tenth in range(1, 10))  # tried as p_min
+_CELL = [*MEASURED_BY, "suite", "target", "draft"]
+
+
+class Text(NamedTuple):
+    """A draft's reading of a text, and how runs after that prompt may go on."""
+
+    reading: Reading
+    limits: Limits
+
+
+class Predicted(NamedTuple):
+    """A speedup with its interval, and whether a pass was wider than all that were measured."""
+
+    speedup: float
+    low: float
+    high: float
+    extrapolated: bool
+
+    def columns(self, name: str) -> dict[str, float]:
+        """Return the speedup and its interval by column."""
+        return {name: self.speedup, f"{name}_low": self.low, f"{name}_high": self.high}
+
+
+class Pair(NamedTuple):
+    """The texts that a suite's runs of a draft wrote, and what rounds cost there."""
+
+    texts: Sequence[Text]
+    model: CostModel
+    fitted: bool  # from runs of imposed acceptance; else from timed passes alone
+
+    def predict(
+        self, policies: Sequence[Sequence[int]], longest: int, *, discards: bool = False
+    ) -> Predicted:
+        """Return the speedup of a policy, given by text, over the texts; they weigh alike.
+
+        `discards`: where it stops before γ, the draft has made one token more to see that.
+        """
+        played = [
+            rounds_from_agreement(text.reading.agrees, lengths, text.limits)
+            for text, lengths in zip(self.texts, policies, strict=True)
+        ]
+        tokens = np.array([len(text.reading.tokens) - 1.0 for text in self.texts])
+        discarded = [
+            sum(lengths[at] < min(longest, text.limits.n_predict - at - 1) for at in rounds.places)
+            for text, lengths, rounds in zip(self.texts, policies, played, strict=True)
+        ]
+        work = np.array(
+            [
+                self.model.played(rounds, longest, count if discards else 0)
+                for rounds, count in zip(played, discarded, strict=True)
+            ]
+        )
+        value = geometric_mean(tokens / (work @ self.model.costs))
+        without = np.exp(np.log(tokens / (self.model.without @ work.T)).mean(axis=1))
+        widest = max(max(rounds.drafted_lengths, default=0) for rounds in played) + 1
+        ends = self.model.interval_of_ratio(value, without)
+        return Predicted(value, ends.low, ends.high, widest > self.model.widest)
+
+    def of_length(self, gamma: int, p_min: float) -> Predicted:
+        """Return the speedup of γ, where the draft stops before tokens less likely than `p_min`."""
+        policies = [
+            confident(text.reading.confidence, gamma, p_min)
+            if p_min
+            else fixed(gamma, len(text.reading.tokens))
+            for text in self.texts
+        ]
+        return self.predict(policies, gamma, discards=p_min > 0)
+
+    def of_oracle(self) -> Predicted:
+        """Return the speedup of whoever knows what will be accepted, and what passes take."""
+        drafting = self.model.draft_cost(LONGEST)
+        rounds = [
+            float(self.model.round(length + 1) @ self.model.costs) + length * drafting
+            for length in range(1, LONGEST + 1)
+        ]
+        policies = [cheapest(text.reading.agrees, rounds, text.limits) for text in self.texts]
+        return self.predict(policies, LONGEST)
+
+
+def cheapest(agrees: Sequence[bool], rounds: Sequence[float], limits: Limits) -> list[int]:
+    """Return the draft lengths that take the least time, of a draft whose tokens all hold.
+
+    `rounds` has the time of a round of 1, 2, ... accepted tokens, in steps.
+    """
+    end = len(agrees)
+    left, lengths = [0.0] * (end + 1), [0] * end
+    held = 0
+    for at in reversed(range(end)):
+        held = held + 1 if agrees[at] else 0
+        most = min(held, len(rounds), limits.n_predict - at - 1)
+        times = [1 + left[at + 1]]
+        times += [rounds[n - 1] + left[min(at + n + 1, end)] for n in range(1, most + 1)]
+        lengths[at] = int(np.argmin(times))
+        left[at] = times[lengths[at]]
+    return lengths
+
+
+def gamma_curves(
+    compared: pd.DataFrame,
+    runs: pd.DataFrame,
+    readings: Mapping[ReadingKey, list[Reading]],
+    fitted: Sequence[Fitted],
+    pass_times: pd.DataFrame,
+    settings: Statistics,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the predicted speedup of every γ up to LONGEST, and what is best of each pair.
+
+    `compared` are rows of `with_speedups` at the drafts' own acceptance, greedy ones; `runs` has
+    their baselines. A pair is a suite's target and what drafts for it. Columns of both: protocol,
+    engine, suite, target, draft. Of the first also gamma, predicted and the measured speedup, each
+    with its interval (null where γ was not measured), extrapolated (whether a pass was wider than
+    all measured ones).
+
+    Of the second: texts, tokens, agreement (share of tokens that the draft proposes),
+    passes_alone (whether rounds are counted as their passes alone), best_gamma with best (the
+    highest predicted speedup of a fixed γ), p_gamma and p_min with by_chance (of one that stops
+    under a probability), oracle (of one that knows what holds), each with its interval; regret
+    (oracle over the best of these and of no draft: what any other policy could gain at most),
+    measured (settings), median and worst (errors of their predictions), inside (share of measured
+    speedups in the predicted interval).
+    """
+    costs = {pair.key: pair.model for pair in fitted}
+    curves, best = [], []
+    by_model = compared[
+        (compared["method"] == METHODS[Method.DRAFT].engine)
+        & (compared["protocol"] == Protocol.PAIRED)
+        & (compared["temperature"] == 0)
+        & (compared["engine_options"] == "")
+    ]
+    baselines = runs.set_index("run")
+    for cell, members in by_model.groupby(_CELL, sort=False):
+        named = dict(zip(_CELL, map(str, cell), strict=True))
+        texts = _texts(members, baselines, readings)
+        known = costs.get(tuple(named[name] for name in PAIR))
+        model = known or _of_passes(members, pass_times, settings)
+        if not texts or model is None:
+            continue
+        pair = Pair(texts, model, known is not None)
+        rows = _curve(pair, members, settings)
+        curves += [named | row for row in rows]
+        best.append(named | _best(pair, rows))
+    return pd.DataFrame(curves), pd.DataFrame(best)
+
+
+def _texts(
+    members: pd.DataFrame, baselines: pd.DataFrame, readings: Mapping[ReadingKey, list[Reading]]
+) -> list[Text]:
+    """Return the texts of the runs' baselines, as far as the draft has read them."""
+    replays = bool(members["replays"].fillna(0).gt(0).any())
+    texts = {}
+    for _, run in members.drop_duplicates("baseline").iterrows():
+        alone = baselines.loc[run["baseline"]]
+        tokens = tuple(map(int, alone["tokens"]))
+        key = (run["engine"], run["target_model"], run["draft_model"], run["prompt"])
+        for reading in readings.get(key, []):
+            if reading.tokens == tokens and len(tokens) > 1:
+                ended = alone["stopped_by"] == Stop.EOS
+                limits = Limits(int(alone["n_predict"]), ended, replays)
+                texts[run["prompt"], tokens] = Text(reading, limits)
+    return list(texts.values())
+
+
+def _of_passes(
+    members: pd.DataFrame, pass_times: pd.DataFrame, settings: Statistics
+) -> CostModel | None:
+    first = members.iloc[0]
+    own = pass_times[pass_times["engine"] == first["engine"]]
+    replays = bool(members["replays"].fillna(0).gt(0).any())
+    return timed_costs(own, first["target"], first["draft_model"], settings, replays=replays)
+
+
+def _curve(pair: Pair, members: pd.DataFrame, settings: Statistics) -> list[dict[str, Any]]:
+    p_min = float(members["p_min"].fillna(0).iloc[0])
+    rows = []
+    for gamma in range(1, LONGEST + 1):
+        predicted = pair.of_length(gamma, p_min)
+        own = members[members["gamma"] == gamma]
+        speedup, low, high = np.nan, np.nan, np.nan
+        if not own.empty:
+            speedup = geometric_mean(own["speedup"].to_numpy(float))
+            low, high = interval_of_speedup(own, settings.confidence)
+        rows.append(
+            {"gamma": gamma}
+            | predicted.columns("predicted")
+            | {"extrapolated": predicted.extrapolated}
+            | {"speedup": speedup, "speedup_low": low, "speedup_high": high}
+        )
+    return rows
+
+
+def _best(pair: Pair, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    at = {gamma: pair.of_length(gamma, 0.0) for gamma in range(1, LONGEST + 1)}
+    gamma = max(at, key=lambda one: at[one].speedup)
+    stopping = {
+        (longest, chance): pair.of_length(longest, chance)
+        for longest in (4, 8, 16, LONGEST)
+        for chance in CHANCES
+    }
+    longest, chance = max(stopping, key=lambda one: stopping[one].speedup)
+    oracle = pair.of_oracle()
+    read = [agrees for text in pair.texts for agrees in text.reading.agrees[1:]]
+    found = max(at[gamma].speedup, stopping[longest, chance].speedup)
+    return {
+        "texts": len(pair.texts),
+        "tokens": len(read),
+        "agreement": float(np.mean(read)),
+        "passes_alone": not pair.fitted,
+        "best_gamma": gamma,
+        **at[gamma].columns("best"),
+        "p_gamma": longest,
+        "p_min": chance,
+        **stopping[longest, chance].columns("by_chance"),
+        **oracle.columns("oracle"),
+        "regret": oracle.speedup / max(found, 1.0),
+        **_errors(rows),
+    }
+
+
+def _errors(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    frame = pd.DataFrame(rows).dropna(subset="speedup")
+    errors = (frame["predicted"] / frame["speedup"] - 1).abs()
+    known = frame.dropna(subset=["predicted_low", "predicted_high"])
+    inside = known["speedup"].between(known["predicted_low"], known["predicted_high"])
+    return {
+        "measured": len(frame),
+        "median": float(errors.median()),
+        "worst": float(errors.max()),
+        "inside": float(inside.mean()) if len(known) else np.nan,
+    }

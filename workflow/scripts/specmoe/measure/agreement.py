@@ -1,0 +1,169 @@
+"""A draft's reading of the texts that its targets wrote alone: what it would have proposed.
+
+A greedy target accepts what it would have written itself. So whether a draft agrees with a token
+depends on the text before it alone, and one reading gives the rounds of every draft length (see
+`audit.agreement`). Texts are read in batches; some are read again in narrower ones, which tells how
+far rounding moves what the draft prefers.
+"""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from specmoe.config.block import Block, Protocol, Side
+from specmoe.config.environment import engine_environment
+from specmoe.config.methods import Method, methods_of
+from specmoe.engine.job import Job
+from specmoe.engine.machine_id import host_id, physical_cores
+from specmoe.engine.process import run_tool
+from specmoe.engine.reading import Proposal, Text, read_proposals, reading_command, widest_move
+from specmoe.errors import MeasurementError
+from specmoe.measure.requests import prompt_ids
+
+WIDTH = 32
+# A draft proposes token by token, and has read the text before in batches of γ + 1.
+_NARROWER = (1, 2, 8)
+_TOKENS_AGAIN = 256  # of texts that are read again
+
+
+@dataclass(frozen=True)
+class Written:
+    """A text that a target wrote alone, and a block in which it did."""
+
+    target: str
+    prompt: str
+    n_prompt: int
+    tokens: tuple[int, ...]
+    block: str
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A draft that reads texts, and how its program runs; 0 threads: all physical cores."""
+
+    program: Path
+    draft: Path
+    log: Path
+    limit_s: float
+    threads: int
+    gpu_layers: int
+    environment: Mapping[str, str]
+
+    def read(self, texts: Sequence[Text], width: int = WIDTH) -> list[list[Proposal]]:
+        """Return the draft's proposals for some texts, read in batches of a width.
+
+        Raises MeasurementError, with the end of the program's log, if it fails or hangs.
+        """
+        file = self.log.with_suffix(".texts")
+        file.write_text("".join(f"{text.line()}\n" for text in texts))
+        command = reading_command(
+            self.program,
+            self.draft,
+            file,
+            threads=self.threads or physical_cores(),
+            gpu_layers=self.gpu_layers,
+            width=width,
+        )
+        environment = engine_environment(self.environment, os.environ)
+        printed = run_tool(command, self.log, self.limit_s, environment).text
+        file.unlink()
+        return read_proposals(printed)
+
+
+def texts_to_read(rows: Iterable[Mapping[str, Any]], draft: str) -> list[Written]:
+    """Return the texts behind which a draft's greedy runs lie, from rows of `runs.parquet`.
+
+    Those are the runs of `config.matrix.list_readings`. Repeats of a text are one.
+    """
+    by_run = {row["run"]: row for row in rows}
+    texts = {}
+    for row in by_run.values():
+        drafted = row["draft_model"] == draft and methods_of(row["method"]) == (Method.DRAFT,)
+        greedy = row["protocol"] == Protocol.PAIRED and row["temperature"] == 0
+        baseline = by_run.get(row["baseline"])
+        if not (drafted and greedy) or row["engine_options"] or baseline is None:
+            continue
+        tokens = tuple(map(int, baseline["tokens"]))
+        key = (baseline["target_model"], baseline["prompt"], tokens)
+        texts[key] = Written(*key[:2], int(baseline["n_prompt"]), tokens, baseline["block"])
+    return [texts[key] for key in sorted(texts)]
+
+
+def read(
+    texts: Sequence[Written],
+    blocks: Mapping[str, Block],
+    jobs: Mapping[str, Job],
+    draft: Path,
+    program: Path,
+) -> dict[str, Any]:
+    """Return the record of a draft's reading: of each text its proposals, and how they move.
+
+    `blocks` holds the blocks of the texts, `jobs` is by target. Raises MeasurementError when an
+    engine fails, or if a prompt has other tokens than it had.
+    """
+    prompts = {
+        (target, prompt): ids
+        for target in dict.fromkeys(text.target for text in texts)
+        for prompt, ids in _prompts(target, texts, blocks, jobs[target]).items()
+    }
+    listed = [Text(tuple(prompts[text.target, text.prompt]), text.tokens) for text in texts]
+    job, block = next(iter(jobs.values())), next(iter(blocks.values()))
+    reader = Reader(
+        program,
+        draft,
+        job.server_log,
+        job.start_limit_s + job.run_limit_s * len(texts),
+        block.threads,
+        block.gpu_layers,
+        block.environment,
+    )
+    found = reader.read(listed)
+    again = _some(listed)
+    moved = max(
+        widest_move(
+            [found[number] for number in again],
+            reader.read([listed[number] for number in again], width),
+        )
+        for width in _NARROWER
+    )
+    return {
+        "host": host_id(),
+        "moved_nats": moved,
+        "texts": [
+            {"target": text.target, "prompt": text.prompt, "tokens": text.tokens}
+            | {name: [getattr(one, name) for one in of_text] for name in Proposal._fields[1:]}
+            for text, of_text in zip(texts, found, strict=True)
+        ],
+    }
+
+
+def _some(texts: Sequence[Text]) -> list[int]:
+    """Return the numbers of some texts, of the shortest prompts: narrow batches take long."""
+    shortest = sorted(range(len(texts)), key=lambda number: len(texts[number].prompt))
+    ends = accumulate(len(texts[number].tokens) for number in shortest)
+    some = [number for number, end in zip(shortest, ends, strict=True) if end <= _TOKENS_AGAIN]
+    return some or shortest[:1]
+
+
+def _prompts(
+    target: str, texts: Sequence[Written], blocks: Mapping[str, Block], job: Job
+) -> dict[str, list[int]]:
+    """Return the token ids of a target's prompts, from a server that makes them as it measured."""
+    own = {text.prompt: text for text in texts if text.target == target}
+    some_block = blocks[next(iter(own.values())).block]
+    command = job.command(some_block, Side())
+    prompts = {}
+    with job.server(command, some_block, job.server_log) as server:
+        for name, text in own.items():
+            block = blocks[text.block]
+            [source] = [one for one in block.prompts if one.prompt == name]
+            prompts[name] = prompt_ids(server, source, block, job.root)
+            if len(prompts[name]) != text.n_prompt:
+                raise MeasurementError(
+                    f"prompt {name} has {len(prompts[name])} tokens, and {text.n_prompt} when"
+                    f" {text.block} was measured: its file is another"
+                )
+    return prompts

@@ -1,0 +1,87 @@
+"""The table of what drafts would have proposed in place of targets' own tokens."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pandera.pandas as pa
+import pyarrow
+
+from specmoe.errors import SchemaError, one_line
+
+_SHARE = pa.Check.in_range(0, 1)
+_NATS = pa.Check.ge(0)
+_SCHEMA = pa.DataFrameSchema(
+    {
+        "engine": pa.Column(str),
+        "draft": pa.Column(str),
+        "draft_sha256": pa.Column(str),
+        "target": pa.Column(str),
+        "prompt": pa.Column(str),
+        # A number for each text that a draft read; a target that writes a prompt's text in two
+        # ways has two.
+        "text": pa.Column(int, pa.Check.ge(0)),
+        "position": pa.Column(int, pa.Check.ge(0)),  # of a token of the text, which the next is of
+        "token": pa.Column(int, pa.Check.ge(0)),
+        # Of the draft's likeliest token: whether it is that token, its probability among the ten
+        # likeliest (which the engine compares with p_min) and among all, that of the target's
+        # token, and how far it leads the next one, or the target's where they differ.
+        "agrees": pa.Column(bool),
+        "confidence": pa.Column(float, _SHARE),
+        "probability": pa.Column(float, _SHARE),
+        "target_probability": pa.Column(float, _SHARE),
+        "lead_nats": pa.Column(float, _NATS),
+        # How far batches of other widths moved such a lead of this draft.
+        "moved_nats": pa.Column(float, _NATS),
+    },
+    unique=["draft", "text", "position"],
+    strict=True,
+    coerce=True,
+)
+# Columns of a text, which its record has in lists.
+_LISTS = ["agrees", "confidence", "probability", "target_probability", "lead_nats"]
+
+
+def no_agreement() -> pd.DataFrame:
+    """Return the table of a campaign whose texts no draft has read."""
+    return _SCHEMA.coerce_dtype(pd.DataFrame(columns=list(_SCHEMA.columns)))
+
+
+def rows_of_record(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a record that the script `read_agreement` writes."""
+    whole = {name: record[name] for name in ("engine", "draft", "draft_sha256", "moved_nats")}
+    rows = []
+    for number, text in enumerate(record["texts"]):
+        of_text = whole | {"target": text["target"], "prompt": text["prompt"], "text": number}
+        lists = [text["tokens"], *(text[name] for name in _LISTS)]
+        rows += [
+            of_text | {"position": position} | dict(zip(["token", *_LISTS], values, strict=True))
+            for position, values in enumerate(zip(*lists, strict=True))
+        ]
+    return rows
+
+
+def write_agreement(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
+    """Check the rows of all records and write them as a table. Raises SchemaError."""
+    frame = pd.DataFrame(list(rows), columns=list(_SCHEMA.columns))
+    _checked(frame, path).to_parquet(path, index=False)
+
+
+def read_agreement(path: Path | None) -> pd.DataFrame:
+    """Return the table, checked; without rows if there is no file. Raises SchemaError."""
+    if path is None:
+        return no_agreement()
+    try:
+        frame = pd.read_parquet(path)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        fault = one_line(error)
+        raise SchemaError(f"{path} is not a readable parquet file: {fault}") from error
+    return _checked(frame, path)
+
+
+def _checked(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
+    try:
+        return _SCHEMA.validate(frame)
+    except (pa.errors.SchemaError, pa.errors.SchemaErrors) as error:
+        raise SchemaError(f"{path}: {one_line(error)}") from error
