@@ -4,6 +4,8 @@ rule record_config:
     """Record the configuration with which the campaign is measured."""
     output:
         "<campaign>/config.json",
+        # Another configuration lacks this file, whatever snakemake remembers.
+        changed_configuration(),
     log:
         "<logs>/record_config.log",
     # Before any model is made: campaigns look there for the models that others have measured.
@@ -12,13 +14,12 @@ rule record_config:
     conda:
         "../envs/measure.yaml"
     params:
-        config=lambda wildcards: CONFIG.of_campaign().model_dump_json(
-            indent=1, exclude={"host", "trust", "room", "compare_with", "trace"}
-        ),
+        config=lambda wildcards: RECORDED,
+        earlier=lambda wildcards: str(CAMPAIGN.folder / "changed"),
     message:
         "Recording the configuration"
     shell:
-        "printf '%s\\n' {params.config:q} > {output} 2> {log}"
+        "rm -rf {params.earlier}/* && printf '%s\\n' {params.config:q} | tee {output} > /dev/null 2> {log}"
 
 
 rule collect_models:
@@ -45,7 +46,9 @@ rule collect_runs:
     """Collect every run of the campaign."""
     input:
         script=script("collect_runs"),
+        cards=cards_of(CONFIG.campaign.suites),
         config="<campaign>/config.json",
+        engines=engines_of(CONFIG.campaign.suites),
         again=second_records(CONFIG.campaign.suites),
         records=records(CAMPAIGN.blocks),
     output:
@@ -64,8 +67,8 @@ rule collect_runs:
     message:
         "Collecting {output}"
     shell:
-        "python {input.script} --config {input.config} --records {params.folder}"
-        " --again {params.second} {params.suite} --out {output} 2>&1 | tee {log}"
+        "python {input.script} --config {input.config} --engines {input.engines} --cards {input.cards}"
+        " --records {params.folder} --again {params.second} {params.suite} --out {output} 2>&1 | tee {log}"
 
 
 rule collect_pass_times:
@@ -97,7 +100,9 @@ rule collect_pass_times:
 use rule collect_runs as collect_suite with:
     input:
         script=script("collect_runs"),
+        cards=lambda wildcards: cards_of([wildcards.suite]),
         config="<campaign>/config.json",
+        engines=lambda wildcards: engines_of([wildcards.suite]),
         again=lambda wildcards: second_records([wildcards.suite]),
         records=lambda wildcards: records(CAMPAIGN.blocks_of_suite(wildcards.suite)),
     output:

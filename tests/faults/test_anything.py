@@ -25,7 +25,8 @@ from specmoe.errors import ConfigError, SpecmoeError
 from specmoe.models.card import load_card
 from specmoe.models.gguf import read_card
 from specmoe.models.synthetic import write_model
-from specmoe.plan.progress import changed_blocks, read_measured
+from specmoe.plan.inventory import changed_blocks
+from specmoe.plan.progress import read_measured
 from specmoe.runs.collect import collect_records, rows_of_record
 from specmoe.runs.expected import refuse_other_runs
 from specmoe.runs.schema import COLUMNS, INTEGER, REAL, read_runs, write_runs

@@ -2,65 +2,160 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import product
 from math import isfinite
-from typing import Any
+from pathlib import Path
+from typing import Any, Self
 
 import pandas as pd
 
 from specmoe.config.backend import Backend
-from specmoe.config.block import NO_DRAFT, Block, Protocol
+from specmoe.config.block import NO_DRAFT, Arrangement, Block, Protocol, Side
+from specmoe.config.differences import differences
 from specmoe.config.matrix import list_blocks
 from specmoe.config.methods import engine_types
 from specmoe.config.schema import Config
 from specmoe.errors import MeasurementError
+from specmoe.files import named_if_damaged, read_record
+from specmoe.runs.schema import COLUMNS
 from specmoe.words import counted
 
 _SHOWN = 3
+# Nobody measured with llama.cpp before its first commit, or later than now by any clock.
+_FIRST = datetime(2023, 3, 10, tzinfo=UTC)
+_WRONG_CLOCK = timedelta(days=1)
+_OF_PROMPT = ("n_prompt", "prompt_sha256")
 
 
-def expected_rows(blocks: Iterable[Block]) -> dict[str, dict[str, Any]]:
-    """Return what the configuration says of the rows of blocks, by run."""
+@dataclass(frozen=True)
+class Described:
+    """What files beside the rows say of a campaign's engines, models and machines.
+
+    The machine is not compared where no file describes it yet.
+    """
+
+    engines: Mapping[str, Mapping[str, Any]]  # by id
+    digests: Mapping[str, str]  # of models' files, by model
+    hosts: frozenset[str] = frozenset()  # ids of machines
+
+    @classmethod
+    def read(cls, engines: Iterable[Path], cards: Iterable[Path], host: Path | None) -> Self:
+        """Read descriptions of one or several engines, cards of one or several models, host.json.
+
+        Raises DamagedFileError.
+        """
+        by_id: dict[str, Mapping[str, Any]] = {}
+        for file in engines:
+            with named_if_damaged(file):
+                found = read_record(file)
+                for engine in found if isinstance(found, list) else [found]:
+                    Backend(engine["backend"])
+                    by_id[str(engine["id"])] = {**engine, "commit": str(engine["commit"])}
+        digests: dict[str, str] = {}
+        for file in cards:
+            with named_if_damaged(file):
+                card = read_record(file)
+                of_models = {file.stem: card} if isinstance(card.get("sha256"), str) else card
+                digests |= {model: one["sha256"] for model, one in of_models.items()}
+        hosts: frozenset[str] = frozenset()
+        if host:
+            with named_if_damaged(host):
+                described = read_record(host)
+                machines = described.get("machines", [described])
+                hosts = frozenset(str(one["id"]) for one in machines)
+        return cls(by_id, digests, hosts)
+
+    @property
+    def gpu(self) -> bool:
+        """Whether an engine computes on a GPU."""
+        return any(engine["backend"] != Backend.CPU for engine in self.engines.values())
+
+    def facts(self, engine: str, target: str, draft: str | None) -> dict[str, Any]:
+        """Return what rows say of the engine of a name in the configuration, and of two models."""
+        named = [one for key, one in self.engines.items() if key.rsplit("-", 2)[0] == engine]
+        facts: dict[str, Any] = {
+            column: frozenset(one[key] for one in named)
+            for column, key in (("engine", "id"), ("engine_commit", "commit"), ("backend",) * 2)
+        }
+        # A packed campaign has the cards of networks, and none of tables of n-grams.
+        if target in self.digests:
+            facts["target_sha256"] = self.digests[target]
+        if draft is None or draft in self.digests:
+            facts["draft_sha256"] = draft and self.digests[draft]
+        return facts | ({"host": self.hosts} if self.hosts else {})
+
+
+def expected_rows(
+    blocks: Iterable[Block], config: Config, described: Described
+) -> dict[str, dict[str, Any]]:
+    """Return what the configuration and the files beside the rows say of each row, by run."""
     rows = {}
     for block in blocks:
-        for side, source, number in product(block.sides, block.prompts, range(block.passes)):
-            rows[block.run_id(side, source.prompt, number)] = {
-                "protocol": block.protocol,
-                "suite": block.suite,
-                "block": block.block,
-                "target": block.target_setting,
-                "target_model": block.target,
-                "engine_options": block.options_text,
-                "concurrency": block.slots,
+        paired = block.protocol == Protocol.PAIRED
+        fixed = block.arrangement != Arrangement.AUTO and paired
+        of_block = {
+            "campaign": config.campaign.name,
+            "protocol": block.protocol,
+            "suite": block.suite,
+            "block": block.block,
+            "target": block.target_setting,
+            "target_model": block.target,
+            "engine_options": block.options_text,
+            "concurrency": block.slots,
+            "n_predict": block.n_predict,
+            "temperature": block.temperature,
+            "repeat": block.repeat,
+            "stop": block.stop if paired else None,
+            **({"arrangement": block.arrangement} if fixed else {}),
+        }
+        for side in block.sides:
+            draft = block.draft_model if side.speculates else None
+            of_side = {
                 "method": engine_types(block.methods if side.speculates else ()),
                 "draft": block.setting(side),
-                "draft_model": block.draft_model if side.speculates else None,
-                "gamma": side.gamma,
-                "imposed_acceptance": side.imposed_acceptance,
-                "imposed_profile": side.imposed_profile,
-                "prompt": source.prompt,
-                "n_predict": block.n_predict,
-                "temperature": block.temperature,
-                "repeat": block.repeat,
-                "pass": number,
-                "workload": source.workload,
-                "category": source.category,
-                "stop": block.stop if block.protocol == Protocol.PAIRED else None,
+                "draft_model": draft,
+                **{name: value for name, value in asdict(side).items() if name in COLUMNS},
+                **described.facts(config.engine_of(block.suite), block.target, draft),
             }
+            for source, number in product(block.prompts, range(block.passes)):
+                rows[block.run_id(side, source.prompt, number)] = (
+                    of_block
+                    | of_side
+                    | {
+                        "prompt": source.prompt,
+                        "workload": source.workload,
+                        "category": source.category,
+                        "pass": number,
+                        "seed": _seeds(block, side, number) if paired else None,
+                    }
+                    | ({"n_prompt": source.length} if source.length and paired else {})
+                )
     return rows
 
 
+def _seeds(block: Block, side: Side, number: int) -> frozenset[int]:
+    """Return the seeds that a run may have, whatever its place in the block."""
+    places = range(1 if side.imposed_rates is None else block.runs)
+    return frozenset(block.run_seed(number, side, place) for place in places)
+
+
 def refuse_other_runs(
-    rows: Iterable[Mapping[str, Any]], config: Config, suites: Iterable[str], remedy: str
+    rows: Iterable[Mapping[str, Any]],
+    config: Config,
+    described: Described,
+    suites: Iterable[str],
+    remedy: str,
 ) -> None:
     """Make sure that rows are the runs of suites of a measured campaign, and each model one file.
 
     Raises MeasurementError, which ends with `remedy`.
     """
     rows = list(rows)
-    gpu = any(row["backend"] != Backend.CPU for row in rows)
-    blocks = list_blocks(config, gpu=gpu)
-    expected = expected_rows(block for block in blocks if block.suite in set(suites))
+    suites = set(suites)
+    blocks = [block for block in list_blocks(config, gpu=described.gpu) if block.suite in suites]
+    expected = expected_rows(blocks, config, described)
     seen = Counter(row["run"] for row in rows)
     faults = {
         "missing": expected.keys() - seen.keys(),
@@ -68,7 +163,10 @@ def refuse_other_runs(
         "there more than once": {run for run, count in seen.items() if count > 1},
         "not as its configuration has them": set(_unlike(rows, expected)),
         "without a time or rate, or a finite one": set(_untimed(rows)),
+        "of a time when nobody measured": set(_out_of_time(rows)),
         "with a baseline of another prompt or block": set(_wrong_baselines(rows)),
+        "without the digest of a model or prompt": set(_undigested(rows)),
+        "of another prompt than others of its name": set(_other_prompts(rows)),
     }
     for fault, runs in faults.items():
         if runs:
@@ -85,11 +183,40 @@ def _unlike(
 ) -> Iterator[str]:
     """Yield the rows with another value than expected, with its name."""
     for row in rows:
-        for name, value in expected.get(row["run"], {}).items():
-            known = None if pd.isna(row[name]) else row[name]
-            if known != value:
-                yield f"{row['run']}: {name} is {known}, not {value}"
-                break
+        if unlike := differences(row, expected.get(row["run"], {})):
+            yield f"{row['run']}: {unlike[0]}"
+
+
+def _out_of_time(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the runs that began before llama.cpp existed, or have not begun yet."""
+    last = datetime.now(UTC) + _WRONG_CLOCK
+    for row in rows:
+        if not _FIRST <= row["started_at"] <= last:
+            yield f"{row['run']}: {row['started_at']}"
+
+
+def _undigested(rows: list[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the runs without a digest; rows of schema version 8 have none of a prompt."""
+    of_prompts = any(isinstance(row["prompt_sha256"], str) for row in rows)
+    for row in rows:
+        due = {"target_sha256"} | ({"draft_sha256"} if row["draft_model"] else set())
+        due |= {"prompt_sha256"} if of_prompts and row["protocol"] == Protocol.PAIRED else set()
+        if not all(isinstance(row[name], str) for name in due):
+            yield str(row["run"])
+
+
+def _other_prompts(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the runs whose target read other tokens than in the first run of the prompt's name.
+
+    The study's tools do not say what they read.
+    """
+    first: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for row in rows:
+        if row["protocol"] == Protocol.PAIRED:
+            prompt = (row["target_model"], row["prompt"])
+            known = first.setdefault(prompt, {key: row[key] for key in _OF_PROMPT})
+            if unlike := differences(row, known):
+                yield f"{row['run']}: {unlike[0]}"
 
 
 def _untimed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
