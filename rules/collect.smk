@@ -76,6 +76,7 @@ rule collect_pass_times:
     input:
         script=script("collect_pass_times"),
         config="<campaign>/config.json",
+        engine="<engine>/engine.json",
         records=expand(
             "<campaign>/pass_times/{model}/r{repeat}.json",
             model=CAMPAIGN.timed_passes,
@@ -93,8 +94,8 @@ rule collect_pass_times:
     message:
         "Collecting {output}"
     shell:
-        "python {input.script} --config {input.config} --records {params.folder} --out {output}"
-        " 2>&1 | tee {log}"
+        "python {input.script} --config {input.config} --engine {input.engine}"
+        " --records {params.folder} --out {output} 2>&1 | tee {log}"
 
 
 use rule collect_runs as collect_suite with:

@@ -13,7 +13,7 @@ from specmoe.config.schema import read_config
 from specmoe.files import named_if_damaged, read_record
 from specmoe.models.card import load_cards
 from specmoe.models.sizes import sizes_of_cards
-from specmoe.runs.expected import Described, refuse_other_runs
+from specmoe.runs.expected import Described, refuse_other_passes, refuse_other_runs
 from specmoe.runs.manifest import check_manifest
 from specmoe.runs.pass_times import read_pass_times, seen_experts
 from specmoe.runs.schema import read_runs
@@ -35,7 +35,8 @@ def main() -> None:
     if args.pack:
         check_manifest(args.pack)
     config = read_config(args.config)
-    sizes = sizes_of_cards(load_cards(args.models), seen_experts(read_pass_times(args.pass_times)))
+    pass_times = read_pass_times(args.pass_times)
+    sizes = sizes_of_cards(load_cards(args.models), seen_experts(pass_times))
     with named_if_damaged(args.host):
         host = read_record(args.host)
         bandwidth = Bandwidth.of(host)
@@ -50,6 +51,7 @@ def main() -> None:
         described = Described.read(args.engines, [args.models], args.host)
         remedy = f"{args.runs} is not the whole campaign: get it, or measure it, again"
         refuse_other_runs(runs.to_dict("records"), config, described, suites, remedy)
+        refuse_other_passes(pass_times, config, described, remedy)
     evidence = gather_evidence(runs, sizes, bandwidth, config.audit, divergences, of_machines)
     found = Audit.of(evidence)
     found.write(args.out)

@@ -10,7 +10,7 @@ import pyarrow
 
 from specmoe.config.base import LONGEST_DRAFT
 from specmoe.config.block import NO_DRAFT, Block, Protocol, Stop
-from specmoe.config.differences import block_changes
+from specmoe.config.differences import Difference, block_changes, differences
 from specmoe.config.environment import LOCALE, PASSED
 from specmoe.config.matrix import blocks_in_order
 from specmoe.config.methods import NO_METHOD, Method, engine_types
@@ -25,6 +25,7 @@ from specmoe.engine.answers import (
     stopped_by,
     tokens_per_second,
 )
+from specmoe.engine.server import TRACED
 from specmoe.engine.server_log import (
     Verification,
     accepted_lengths,
@@ -123,15 +124,31 @@ def _name_record(by_record: Mapping[Path, list[RunRow]], ends: Ends, error: Exce
 
 
 def _changes(record: Mapping[str, Any], block: Block) -> list[str]:
-    """Return in what a record was not measured as its block asks for now."""
+    """Return in what a record was not measured as its block asks for now, or contradicts itself."""
     changes = block_changes(record["block"], block)
-    environment = LOCALE | block.environment
+    # Of what an engine's process inherits, places are the machine's own.
+    environment = LOCALE | block.environment | (TRACED if block.protocol == Protocol.PAIRED else {})
     for side in record["sides"]:
-        # Of what an engine process inherits, places are the machine's.
-        found = {name: it for name, it in side["environment"].items() if name not in PASSED}
-        if found != environment:
-            changes.append(f"environment of {side['side']}: {found} before, {environment} now")
+        found = {name: value for name, value in side["environment"].items() if name not in PASSED}
+        unlike = differences({"environment": found}, {"environment": environment})
+        changes += [f"side {side['side']}: {one}" for one in unlike]
+    for run in record["runs"]:
+        changes += [f"run {run['run']}: {one}" for one in _said_again(run)]
     return changes
+
+
+def _said_again(run: Mapping[str, Any]) -> list[Difference]:
+    """Return what the server's answer says otherwise in a second place."""
+    answer = run.get("answer", {"timings": {}, "tokens": []})
+    timings, settings = answer["timings"], answer.get("generation_settings", {})
+    told = {**timings, **answer, **{name: settings[name] for name in ("seed",) if name in settings}}
+    asked = {
+        "seed": run["seed"],
+        "tokens_evaluated": timings.get("prompt_n"),
+        "tokens_predicted": len(answer["tokens"]),
+        "predicted_n": len(answer["tokens"]),
+    }
+    return differences(told, {name: value for name, value in asked.items() if name in told})
 
 
 def _refuse_changed(changes: Mapping[Path, Sequence[str]]) -> None:

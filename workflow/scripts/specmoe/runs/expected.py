@@ -1,7 +1,7 @@
-"""Whether a campaign's rows are the runs that its configuration asks for, all and no others."""
+"""Whether a campaign's rows are the runs and passes that its configuration asks for, no others."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import product
@@ -12,9 +12,9 @@ from typing import Any, Self
 import pandas as pd
 
 from specmoe.config.backend import Backend
-from specmoe.config.block import NO_DRAFT, Arrangement, Block, Protocol, Side
+from specmoe.config.block import NO_DRAFT, Arrangement, Block, Protocol, Side, Stop
 from specmoe.config.differences import differences
-from specmoe.config.matrix import list_blocks
+from specmoe.config.matrix import list_blocks, list_timed_passes
 from specmoe.config.methods import engine_types
 from specmoe.config.schema import Config
 from specmoe.errors import MeasurementError
@@ -109,6 +109,7 @@ def expected_rows(
             "repeat": block.repeat,
             "stop": block.stop if paired else None,
             **({"arrangement": block.arrangement} if fixed else {}),
+            **({"generated": block.n_predict} if paired and block.stop == Stop.LENGTH else {}),
         }
         for side in block.sides:
             draft = block.draft_model if side.speculates else None
@@ -155,36 +156,64 @@ def refuse_other_runs(
     rows = list(rows)
     suites = set(suites)
     blocks = [block for block in list_blocks(config, gpu=described.gpu) if block.suite in suites]
-    expected = expected_rows(blocks, config, described)
-    seen = Counter(row["run"] for row in rows)
     faults = {
-        "missing": expected.keys() - seen.keys(),
-        "not of its configuration": seen.keys() - expected.keys(),
-        "there more than once": {run for run, count in seen.items() if count > 1},
-        "not as its configuration has them": set(_unlike(rows, expected)),
+        **_faults(rows, "run", expected_rows(blocks, config, described)),
         "without a time or rate, or a finite one": set(_untimed(rows)),
         "of a time when nobody measured": set(_out_of_time(rows)),
         "with a baseline of another prompt or block": set(_wrong_baselines(rows)),
         "without the digest of a model or prompt": set(_undigested(rows)),
         "of another prompt than others of its name": set(_other_prompts(rows)),
     }
-    for fault, runs in faults.items():
-        if runs:
-            named = ", ".join(sorted(runs)[:_SHOWN]) + (", ..." if len(runs) > _SHOWN else "")
-            raise MeasurementError(
-                f"campaign {config.campaign.name} has {counted(len(runs), 'run')} {fault}"
-                f" ({named}); {remedy}"
-            )
+    _refuse(faults, f"campaign {config.campaign.name}", "run", remedy)
     _refuse_mixed_weights(rows, remedy)
 
 
-def _unlike(
-    rows: Iterable[Mapping[str, Any]], expected: Mapping[str, Mapping[str, Any]]
-) -> Iterator[str]:
-    """Yield the rows with another value than expected, with its name."""
+def refuse_other_passes(
+    frame: pd.DataFrame, config: Config, described: Described, remedy: str
+) -> None:
+    """Make sure that timed passes are those of a campaign, each of its model and engine.
+
+    `frame` is that of `runs.pass_times`. Raises MeasurementError, which ends with `remedy`.
+    """
+    names = frame[["model", "repeat", "outputs", "width"]].astype(str).agg("/".join, axis=1)
+    rows = frame.assign(passes=names).to_dict("records")
+    blocks = list_blocks(config, gpu=described.gpu)
+    expected = {}
+    for one in list_timed_passes(config, blocks):
+        facts = described.facts(config.campaign.engine, one.model, None)
+        asked = {"depth": one.depth, "samples": one.samples, "engine": facts["engine"]}
+        asked |= {"model_sha256": facts["target_sha256"], "host": facts["host"]}
+        for repeat in {block.repeat for block in blocks}:
+            for outputs, width in product(one.outputs, one.widths):
+                expected[f"{one.model}/{repeat}/{outputs}/{width}"] = asked
+    faults = _faults(rows, "passes", expected)
+    _refuse(faults, f"campaign {config.campaign.name}", "timed pass", remedy)
+
+
+def _faults(
+    rows: Iterable[Mapping[Any, Any]], key: str, expected: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Set[str]]:
+    """Return the names of rows by what is wrong with them; `key` is the column of the names."""
+    seen = Counter(row[key] for row in rows)
+    unlike = set()
     for row in rows:
-        if unlike := differences(row, expected.get(row["run"], {})):
-            yield f"{row['run']}: {unlike[0]}"
+        if found := differences(row, expected.get(row[key], {})):
+            unlike.add(f"{row[key]}: {found[0]}")
+    return {
+        "missing": expected.keys() - seen.keys(),
+        "not of its configuration": seen.keys() - expected.keys(),
+        "there more than once": {name for name, count in seen.items() if count > 1},
+        "not as its configuration has them": unlike,
+    }
+
+
+def _refuse(faults: Mapping[str, Set[str]], whose: str, noun: str, remedy: str) -> None:
+    """Raise MeasurementError for the first fault that something has."""
+    for fault, names in faults.items():
+        if names:
+            named = ", ".join(sorted(names)[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+            count = counted(len(names), noun, "timed passes" if noun == "timed pass" else None)
+            raise MeasurementError(f"{whose} has {count} {fault} ({named}); {remedy}")
 
 
 def _out_of_time(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -199,9 +228,12 @@ def _undigested(rows: list[Mapping[str, Any]]) -> Iterator[str]:
     """Yield the runs without a digest; rows of schema version 8 have none of a prompt."""
     of_prompts = any(isinstance(row["prompt_sha256"], str) for row in rows)
     for row in rows:
-        due = {"target_sha256"} | ({"draft_sha256"} if row["draft_model"] else set())
-        due |= {"prompt_sha256"} if of_prompts and row["protocol"] == Protocol.PAIRED else set()
-        if not all(isinstance(row[name], str) for name in due):
+        due = {
+            "target_sha256": True,
+            "draft_sha256": isinstance(row["draft_model"], str),
+            "prompt_sha256": of_prompts and row["protocol"] == Protocol.PAIRED,
+        }
+        if any(needed and not isinstance(row[name], str) for name, needed in due.items()):
             yield str(row["run"])
 
 
