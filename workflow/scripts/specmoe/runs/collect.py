@@ -19,6 +19,7 @@ from specmoe.config.schema import Config
 from specmoe.engine.answers import (
     ACCEPTED,
     ACCEPTED_AT,
+    COMPLETION,
     DECODES,
     DRAFTED,
     ROUNDS,
@@ -134,7 +135,18 @@ def _changes(record: Mapping[str, Any], block: Block) -> list[str]:
         changes += [f"side {side['side']}: {one}" for one in unlike]
     for run in record["runs"]:
         changes += [f"run {run['run']}: {one}" for one in _said_again(run)]
-    return changes
+    found = {
+        "order of its runs": sorted(run["order"] for run in record["runs"]),
+        "prompts with the target's end": sorted(record.get("ends", {})),
+    }
+    asks = block.protocol == Protocol.PAIRED and block.measures_alone
+    asked = {
+        "order of its runs": [*range(len(record["runs"]))],
+        "prompts with the target's end": sorted(
+            source.prompt for source in block.ends_asked if asks
+        ),
+    }
+    return changes + [str(one) for one in differences(found, asked)]
 
 
 def _said_again(run: Mapping[str, Any]) -> list[Difference]:
@@ -286,7 +298,8 @@ def _verifying(block: Mapping[str, Any]) -> RunRow:
 def _read_from_server(
     block: Mapping[str, Any], side: Mapping[str, Any], run: Mapping[str, Any]
 ) -> RunRow:
-    answer, metrics = run["answer"], run.get("metrics", {})
+    answer: Mapping[str, Any] = COMPLETION.validate_python(run["answer"])
+    metrics = run.get("metrics", {})
     timings = answer["timings"]
     of_load = block.get("concurrency") is not None
     read = {

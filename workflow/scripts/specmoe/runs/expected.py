@@ -12,7 +12,7 @@ from typing import Any, Self
 import pandas as pd
 
 from specmoe.config.backend import Backend
-from specmoe.config.block import NO_DRAFT, Arrangement, Block, Protocol, Side, Stop
+from specmoe.config.block import NO_DRAFT, Arrangement, Block, History, Protocol, Side, Stop
 from specmoe.config.differences import differences
 from specmoe.config.matrix import list_blocks, list_timed_passes
 from specmoe.config.methods import engine_types
@@ -117,6 +117,7 @@ def expected_rows(
                 "method": engine_types(block.methods if side.speculates else ()),
                 "draft": block.setting(side),
                 "draft_model": draft,
+                "prompts_before": _prompts_before(block, side),
                 **{name: value for name, value in asdict(side).items() if name in COLUMNS},
                 **described.facts(config.engine_of(block.suite), block.target, draft),
             }
@@ -140,6 +141,13 @@ def _seeds(block: Block, side: Side, number: int) -> frozenset[int]:
     """Return the seeds that a run may have, whatever its place in the block."""
     places = range(1 if side.imposed_rates is None else block.runs)
     return frozenset(block.run_seed(number, side, place) for place in places)
+
+
+def _prompts_before(block: Block, side: Side) -> frozenset[int | None]:
+    """Return how many prompts a side's process may have read before a run; null: nobody counts."""
+    if side.history is None or block.concurrency is not None:
+        return frozenset({None})
+    return frozenset(range(len(block.prompts) if side.history == History.EARLIER else 1))
 
 
 def refuse_other_runs(
