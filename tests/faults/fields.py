@@ -4,7 +4,7 @@ A field is named by its keys, `runs[].answer.timings.prompt_ms`; of a list's mem
 stands for all.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from datetime import datetime
 from typing import Any
@@ -28,28 +28,22 @@ def name_of(path: Path) -> str:
     return "".join("[]" if isinstance(key, int) else f".{key}" for key in path).removeprefix(".")
 
 
+_OF_NULL = (1, 0.5, "x", True, [1], ["x"])
+_OTHERS: dict[type, Callable[[Any], list[Any]]] = {
+    type(None): lambda _: list(_OF_NULL),
+    bool: lambda value: [not value],
+    int: lambda value: [value + 1, -value - 1, 2**62],
+    float: lambda value: [value * 1.5 + 0.25],
+    datetime: lambda value: [value.replace(year=9999), value.replace(year=1970)],
+    str: lambda value: [f"{value}x", "", f"9999{value[4:]}", value.partition("+")[0]],
+    dict: lambda value: [{**value, "more": 1}, {}],
+    list: lambda value: [value[::-1], [*value, 1], []],
+}
+
+
 def others_of(value: Any) -> list[Any]:
     """Return other values in place of one, of its type; of null, of any type."""
-    match value:
-        case None:
-            return [1, 0.5, "x", True, [1], ["x"]]
-        case bool():
-            return [not value]
-        case int():
-            return [value + 1, -value - 1, 2**62]
-        case float():
-            return [value * 1.5 + 0.25]
-        case datetime():
-            return [value.replace(year=9999), value.replace(year=1970)]
-        case str() if value[4:5] == "-" and value[10:11] == "T":  # a time
-            return [f"9999{value[4:]}", f"1970{value[4:]}", value.partition("+")[0]]
-        case str():
-            return [f"{value}x", ""]
-        case dict():
-            return [{**value, "more": 1}, {}]
-        case list():
-            return [value[::-1], [*value, 1], []]
-    raise TypeError(value)
+    return [other for other in _OTHERS[type(value)](value) if other != value]
 
 
 def deeds(value: Any, path: Path) -> Iterator[Any]:

@@ -34,16 +34,15 @@ class Difference(NamedTuple):
 def differences(found: Mapping[str, object], asked: Mapping[str, object]) -> list[Difference]:
     """Return the facts that are asked for and are not there, or have another value.
 
-    A set that is asked for holds the values that are allowed. NaN and NA are null, and a tuple or
-    an array equals the list of its members.
+    A set that is asked for holds the values that are allowed.
     """
     unlike = []
     for name, wanted in asked.items():
         value = found.get(name)
         if isinstance(value, str | int) and value == wanted:
             continue  # most of them
-        value = _plain(value)
-        if value not in wanted if isinstance(wanted, Set) else value != _plain(wanted):
+        value = plain(value)
+        if value not in wanted if isinstance(wanted, Set) else value != plain(wanted):
             unlike.append(Difference(name, value, wanted))
     return unlike
 
@@ -68,12 +67,12 @@ def block_changes(recorded: Mapping[str, Any], block: Block) -> list[str]:
     return parts
 
 
-def _plain(value: Any) -> Any:
-    """Return a value as JSON has it."""
+def plain(value: Any) -> Any:
+    """Return a value as JSON has it: null for NaN and NA, a list for a tuple or an array."""
     if hasattr(value, "tolist"):  # numpy's, without importing it
         value = value.tolist()
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     # NaN differs from itself, and pandas' NA compares as neither.
     return value if isinstance(value, Mapping) or (value == value) is True else None
 

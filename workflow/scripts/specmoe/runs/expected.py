@@ -5,20 +5,21 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import product
-from math import isfinite
+from math import isclose, isfinite
 from pathlib import Path
 from typing import Any, Self
 
 import pandas as pd
 
 from specmoe.config.backend import Backend
-from specmoe.config.block import NO_DRAFT, Arrangement, Block, History, Protocol, Side, Stop
-from specmoe.config.differences import differences
+from specmoe.config.block import Arrangement, Block, History, Protocol, Side, Stop
+from specmoe.config.differences import differences, plain
 from specmoe.config.matrix import list_blocks, list_timed_passes
 from specmoe.config.methods import engine_types
 from specmoe.config.schema import Config
 from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record
+from specmoe.runs.collect import link_baselines
 from specmoe.runs.schema import COLUMNS
 from specmoe.words import counted
 
@@ -27,6 +28,9 @@ _SHOWN = 3
 _FIRST = datetime(2023, 3, 10, tzinfo=UTC)
 _WRONG_CLOCK = timedelta(days=1)
 _OF_PROMPT = ("n_prompt", "prompt_sha256")
+# What `link_baselines` reads.
+_LINKED = ("run", "block", "prompt", "pass", "draft", "temperature", "imposed_acceptance", "tokens")
+_OF_LOADS = ("load_s", "load_tokens", "load_tokens_per_second", "load_decodes")
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,13 @@ def expected_rows(
             "repeat": block.repeat,
             "stop": block.stop if paired else None,
             **({"arrangement": block.arrangement} if fixed else {}),
-            **({"generated": block.n_predict} if paired and block.stop == Stop.LENGTH else {}),
+            **({} if block.streams else {"token_ms": None}),
+            **(dict.fromkeys(_OF_LOADS) if block.concurrency is None else {}),
+            **(
+                {"generated": block.n_predict, "stopped_by": Stop.LENGTH}
+                if paired and block.stop == Stop.LENGTH
+                else {}
+            ),
         }
         for side in block.sides:
             draft = block.draft_model if side.speculates else None
@@ -166,9 +176,9 @@ def refuse_other_runs(
     blocks = [block for block in list_blocks(config, gpu=described.gpu) if block.suite in suites]
     faults = {
         **_faults(rows, "run", expected_rows(blocks, config, described)),
-        "without a time or rate, or a finite one": set(_untimed(rows)),
+        "without a time or its rate, or a finite one": set(_untimed(rows)),
         "of a time when nobody measured": set(_out_of_time(rows)),
-        "with a baseline of another prompt or block": set(_wrong_baselines(rows)),
+        "with another baseline or prefix than its tokens give": set(_wrong_baselines(rows)),
         "without the digest of a model or prompt": set(_undigested(rows)),
         "of another prompt than others of its name": set(_other_prompts(rows)),
     }
@@ -260,26 +270,30 @@ def _other_prompts(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _untimed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the runs with an infinite time or rate, or without one that the server always gives."""
+    """Yield the runs with an infinite time or rate, without one, or with one of another time."""
     for row in rows:
-        values = [row[name] for name in ("prompt_ms", "decode_ms", "tokens_per_second")]
-        known = [value for value in values if not pd.isna(value)]
+        values = [plain(row[name]) for name in ("prompt_ms", "decode_ms", "tokens_per_second")]
+        known = [value for value in values if value is not None]
+        sound = all(map(isfinite, known))
         # A single token comes with the prompt's pass, and has no rate. The study's tools may print
-        # no time.
-        all_due = row["protocol"] == Protocol.PAIRED and row["generated"] != 1
-        if (all_due and len(known) < len(values)) or not all(map(isfinite, known)):
+        # no time, and round what they print.
+        generated = plain(row["generated"]) or 0
+        if sound and row["protocol"] == Protocol.PAIRED and generated != 1:
+            _, decode_ms, rate = values
+            sound = len(known) == len(values)
+            sound = sound and isclose(rate * decode_ms, 1000 * (generated - 1))
+        if not sound:
             yield str(row["run"])
 
 
-def _wrong_baselines(rows: list[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the runs whose baseline is not the run without a draft of their block and prompt."""
-    by_run = {row["run"]: row for row in rows}
-    for row in rows:
-        if isinstance(row["baseline"], str):
-            baseline = by_run.get(row["baseline"], {})
-            same = all(baseline.get(key) == row[key] for key in ("block", "prompt", "pass"))
-            if not same or baseline.get("draft") != NO_DRAFT:
-                yield str(row["run"])
+def _wrong_baselines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the runs with another baseline, or prefix shared with it, than their tokens give."""
+    links = dict.fromkeys(["baseline", "common_prefix"])
+    linked = [{name: plain(row[name]) for name in _LINKED} | links for row in rows]
+    link_baselines(linked)
+    for row, asked in zip(rows, linked, strict=True):
+        if found := differences(row, {name: asked[name] for name in links}):
+            yield f"{row['run']}: {found[0]}"
 
 
 def _refuse_mixed_weights(rows: Iterable[Mapping[str, Any]], remedy: str) -> None:
