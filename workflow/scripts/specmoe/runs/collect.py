@@ -40,6 +40,9 @@ from specmoe.files import named_if_damaged, read_record, sha256_of
 from specmoe.measure.again import better_in_second, block_to_measure_again, neighbours
 from specmoe.measure.common_prefix import common_prefix
 from specmoe.runs.schema import COLUMNS, check_rows
+from specmoe.words import verb
+
+_SHOWN = 3  # of changes
 
 RunRow = dict[str, Any]
 Ends = dict[tuple[str, str, str], list[int]]
@@ -88,7 +91,7 @@ def collect_records(
             read = read_record(record)
             by_record[record] = rows_of_record(read, campaign)
             changes[record] = _changes(read, block)
-            ends |= _ends_of_record(read)
+            ends |= ends_of_record(read)
         if second := again.get(record):
             with named_if_damaged(second):
                 found = read_record(second)
@@ -167,11 +170,12 @@ def _refuse_changed(changes: Mapping[Path, Sequence[str]]) -> None:
     """Raise MeasurementError if records are of other blocks than those that are asked for."""
     if changes:
         record, its = next(iter(changes.items()))
-        others = f", and so were {len(changes) - 1} more" if len(changes) > 1 else ""
+        more = len(changes) - 1
+        others = f", and so {verb(more, 'was', 'were')} {more} more" if more else ""
         raise MeasurementError(
-            f"{record} was measured with another configuration ({', '.join(its)}){others}; delete"
-            f" {'them' if others else 'it'} and run snakemake again, or change the configuration"
-            " back"
+            f"{record} was measured with another configuration ({', '.join(its[:_SHOWN])}){others};"
+            f" delete {'them' if more else 'it'} and run snakemake again, or change the"
+            " configuration back"
         )
 
 
@@ -218,7 +222,7 @@ def link_baselines(rows: Iterable[RunRow]) -> None:
                 row["common_prefix"] = common_prefix(row["tokens"], baseline["tokens"])
 
 
-def _ends_of_record(record: Mapping[str, Any]) -> Ends:
+def ends_of_record(record: Mapping[str, Any]) -> Ends:
     """Return what a block's target alone wrote until its end, if it was asked."""
     block = record["block"]
     target = _verifying(block)["target"]

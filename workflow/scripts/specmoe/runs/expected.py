@@ -83,11 +83,11 @@ class Described:
             column: frozenset(one[key] for one in named)
             for column, key in (("engine", "id"), ("engine_commit", "commit"), ("backend",) * 2)
         }
-        # A packed campaign has the cards of networks, and none of tables of n-grams.
-        if target in self.digests:
-            facts["target_sha256"] = self.digests[target]
-        if draft is None or draft in self.digests:
-            facts["draft_sha256"] = draft and self.digests[draft]
+        for column, model in (("target_sha256", target), ("draft_sha256", draft)):
+            if model is not None and model in self.digests:
+                facts[column] = self.digests[model]
+        if draft is None:
+            facts["draft_sha256"] = None
         return facts | ({"host": self.hosts} if self.hosts else {})
 
 
@@ -167,23 +167,26 @@ def refuse_other_runs(
     suites: Iterable[str],
     remedy: str,
 ) -> None:
-    """Make sure that rows are the runs of suites of a measured campaign, and each model one file.
+    """Make sure that rows are the runs of suites of a measured campaign, by its files.
 
     Raises MeasurementError, which ends with `remedy`.
     """
     rows = list(rows)
     suites = set(suites)
     blocks = [block for block in list_blocks(config, gpu=described.gpu) if block.suite in suites]
+    whose = f"campaign {config.campaign.name}"
+    # A packed campaign has the cards of networks, and none of tables of n-grams.
+    networks = {model for block in blocks for model in block.models} & {*config.measured_networks}
+    _refuse({"without a card": networks - described.digests.keys()}, whose, "model", remedy)
     faults = {
         **_faults(rows, "run", expected_rows(blocks, config, described)),
         "without a time or its rate, or a finite one": set(_untimed(rows)),
         "of a time when nobody measured": set(_out_of_time(rows)),
         "with another baseline or prefix than its tokens give": set(_wrong_baselines(rows)),
         "without the digest of a model or prompt": set(_undigested(rows)),
-        "of another prompt than others of its name": set(_other_prompts(rows)),
+        "of another prompt or draft than others of its name": set(_unlike_others(rows)),
     }
-    _refuse(faults, f"campaign {config.campaign.name}", "run", remedy)
-    _refuse_mixed_weights(rows, remedy)
+    _refuse(faults, whose, "run", remedy)
 
 
 def refuse_other_passes(
@@ -193,14 +196,19 @@ def refuse_other_passes(
 
     `frame` is that of `runs.pass_times`. Raises MeasurementError, which ends with `remedy`.
     """
-    names = frame[["model", "repeat", "outputs", "width"]].astype(str).agg("/".join, axis=1)
-    rows = frame.assign(passes=names).to_dict("records")
+    rows = [
+        row | {"passes": f"{row['model']}/{row['repeat']}/{row['outputs']}/{row['width']}"}
+        for row in frame.to_dict("records")
+    ]
     blocks = list_blocks(config, gpu=described.gpu)
-    expected = {}
+    expected: dict[str, dict[str, Any]] = {}
     for one in list_timed_passes(config, blocks):
         facts = described.facts(config.campaign.engine, one.model, None)
-        asked = {"depth": one.depth, "samples": one.samples, "engine": facts["engine"]}
-        asked |= {"model_sha256": facts["target_sha256"], "host": facts["host"]}
+        asked = {"depth": one.depth, "samples": one.samples} | {
+            "engine": facts["engine"],
+            "model_sha256": facts.get("target_sha256"),
+            "host": described.hosts,
+        }
         for repeat in {block.repeat for block in blocks}:
             for outputs, width in product(one.outputs, one.widths):
                 expected[f"{one.model}/{repeat}/{outputs}/{width}"] = asked
@@ -255,16 +263,19 @@ def _undigested(rows: list[Mapping[str, Any]]) -> Iterator[str]:
             yield str(row["run"])
 
 
-def _other_prompts(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the runs whose target read other tokens than in the first run of the prompt's name.
+def _unlike_others(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the runs with another prompt, or table of n-grams, than the first run of its name has.
 
     The study's tools do not say what they read.
     """
-    first: dict[tuple[str, str], Mapping[str, Any]] = {}
+    first: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
+        shared: dict[tuple[str, str], tuple[str, ...]]
+        shared = {("draft", row["draft_model"]): ("draft_sha256",)}
         if row["protocol"] == Protocol.PAIRED:
-            prompt = (row["target_model"], row["prompt"])
-            known = first.setdefault(prompt, {key: row[key] for key in _OF_PROMPT})
+            shared[row["target_model"], row["prompt"]] = _OF_PROMPT
+        for name, columns in shared.items():
+            known = first.setdefault(name, {column: row[column] for column in columns})
             if unlike := differences(row, known):
                 yield f"{row['run']}: {unlike[0]}"
 
@@ -294,19 +305,3 @@ def _wrong_baselines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for row, asked in zip(rows, linked, strict=True):
         if found := differences(row, {name: asked[name] for name in links}):
             yield f"{row['run']}: {found[0]}"
-
-
-def _refuse_mixed_weights(rows: Iterable[Mapping[str, Any]], remedy: str) -> None:
-    """Refuse models whose rows name several digests; raises MeasurementError."""
-    digests: dict[str, dict[str, str]] = {}
-    for row in rows:
-        for model, digest in (("target_model", "target_sha256"), ("draft", "draft_sha256")):
-            if isinstance(row[digest], str):
-                digests.setdefault(row[model], {}).setdefault(row[digest], row["block"])
-    for model, blocks in digests.items():
-        if len(blocks) > 1:
-            named = ", ".join(f"{digest[:12]} in {block}" for digest, block in blocks.items())
-            raise MeasurementError(
-                f"model {model} is {len(blocks)} different files in this campaign ({named});"
-                f" {remedy}"
-            )
