@@ -2,10 +2,10 @@
 # holds the names of some ten thousands only.
 rule record_config:
     """Record the configuration with which the campaign is measured."""
+    input:
+        shipped("Snakefile"),
     output:
         "<campaign>/config.json",
-        # Another configuration lacks this file, whatever snakemake remembers.
-        changed_configuration(),
     log:
         "<logs>/record_config.log",
     # Before any model is made: campaigns look there for the models that others have measured.
@@ -15,11 +15,10 @@ rule record_config:
         "../envs/measure.yaml"
     params:
         config=lambda wildcards: RECORDED,
-        earlier=lambda wildcards: str(CAMPAIGN.folder / "changed"),
     message:
         "Recording the configuration"
     shell:
-        "rm -rf {params.earlier}/* && printf '%s\\n' {params.config:q} | tee {output} > /dev/null 2> {log}"
+        "printf '%s\\n' {params.config:q} > {output} 2> {log}"
 
 
 rule collect_models:

@@ -1,9 +1,9 @@
 # The campaign that the configuration describes, and the helpers that rules share.
-import hashlib
 import json
 import os
 import re
 import shlex
+from contextlib import suppress
 
 
 def shipped(path):
@@ -46,6 +46,11 @@ CONFIG = CAMPAIGN.config
 RECORDED = CONFIG.of_campaign().model_dump_json(
     indent=1, exclude={"host", "trust", "room", "compare_with", "trace"}
 )
+# Snakemake may have forgotten with what config.json was made, or somebody has edited it. Older than
+# the Snakefile, which is its input, it is made again.
+with suppress(OSError):
+    if (CAMPAIGN.folder / "config.json").read_bytes() != f"{RECORDED}\n".encode():
+        os.utime(CAMPAIGN.folder / "config.json", (1, 1))
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
 BLOCK_RECORDS = str(CAMPAIGN.folder / "blocks")
 SECOND_RECORDS = str(CAMPAIGN.folder / "again")
@@ -111,17 +116,6 @@ def pass_times():
     """Return the file with the times of passes, in a list; empty for a campaign without."""
     file = CAMPAIGN.pass_times_file
     return [str(file)] if file else []
-
-
-def changed_configuration():
-    """Return a file that is not there yet, in a list, if config.json is not the configuration."""
-    try:
-        found = (CAMPAIGN.folder / "config.json").read_bytes()
-    except OSError:
-        return []
-    change = hashlib.sha256(found + RECORDED.encode()).hexdigest()
-    changed = found != f"{RECORDED}\n".encode()
-    return [str(CAMPAIGN.folder / "changed" / change)] if changed else []
 
 
 def engine_file(engine):

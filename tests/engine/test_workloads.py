@@ -10,7 +10,7 @@ from specmoe.config.block import Arrangement, PromptSource, Sending, Stop, Templ
 from specmoe.measure.divergence import find_divergences
 from specmoe.measure.paired import measure
 from specmoe.models.synthetic import write_model
-from specmoe.runs.collect import rows_of_record
+from specmoe.runs.collect import ends_of_record, mark_past_end, rows_of_record
 
 from ..blocks import PROVENANCE, compared
 from ..recipes import SMALL

@@ -35,7 +35,7 @@ from specmoe.engine.server_log import (
     drafted_lengths,
     tried_per_position,
 )
-from specmoe.errors import MeasurementError
+from specmoe.errors import MeasurementError, one_line
 from specmoe.files import named_if_damaged, read_record, sha256_of
 from specmoe.measure.again import better_in_second, block_to_measure_again, neighbours
 from specmoe.measure.common_prefix import common_prefix
@@ -173,7 +173,8 @@ def _refuse_changed(changes: Mapping[Path, Sequence[str]]) -> None:
         more = len(changes) - 1
         others = f", and so {verb(more, 'was', 'were')} {more} more" if more else ""
         raise MeasurementError(
-            f"{record} was measured with another configuration ({', '.join(its[:_SHOWN])}){others};"
+            f"{record} was measured with another configuration"
+            f" ({one_line(', '.join(its[:_SHOWN]))}){others};"
             f" delete {'them' if more else 'it'} and run snakemake again, or change the"
             " configuration back"
         )

@@ -17,7 +17,7 @@ from specmoe.config.differences import differences, plain
 from specmoe.config.matrix import list_blocks, list_timed_passes
 from specmoe.config.methods import engine_types
 from specmoe.config.schema import Config
-from specmoe.errors import MeasurementError
+from specmoe.errors import MeasurementError, one_line
 from specmoe.files import named_if_damaged, read_record
 from specmoe.runs.collect import link_baselines
 from specmoe.runs.schema import COLUMNS
@@ -239,7 +239,7 @@ def _refuse(faults: Mapping[str, Set[str]], whose: str, noun: str, remedy: str) 
         if names:
             named = ", ".join(sorted(names)[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
             count = counted(len(names), noun, "timed passes" if noun == "timed pass" else None)
-            raise MeasurementError(f"{whose} has {count} {fault} ({named}); {remedy}")
+            raise MeasurementError(one_line(f"{whose} has {count} {fault} ({named}); {remedy}"))
 
 
 def _out_of_time(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
