@@ -124,6 +124,7 @@ rule more_repeats:
 rule another_sitting:
     """Say how to measure this campaign once more, hours later, when all may be a little different."""
     input:
+        audit=["<campaign>/audit"] if PACKED else [],  # which looks at the rows
         script=script("another_sitting"),
         config="<campaign>/config.json",
         runs="<data>/runs.parquet",
