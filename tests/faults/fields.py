@@ -37,7 +37,7 @@ _OTHERS: dict[type, Callable[[Any], list[Any]]] = {
     datetime: lambda value: [value.replace(year=9999), value.replace(year=1970)],
     str: lambda value: [f"{value}x", "", f"9999{value[4:]}", value.partition("+")[0]],
     dict: lambda value: [{**value, "more": 1}, {}],
-    list: lambda value: [value[::-1], [*value, 1], []],
+    list: lambda value: [value[::-1], [*value, 1], [*value, "x"], []],
 }
 
 

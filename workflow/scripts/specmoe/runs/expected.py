@@ -51,6 +51,7 @@ def expected_rows(
             "n_predict": block.n_predict,
             "temperature": block.temperature,
             "repeat": block.repeat,
+            "recovered": [],
             "stop": block.stop if paired else None,
             **({"arrangement": block.arrangement} if fixed else {}),
             **({} if block.streams else {"token_ms": None}),
