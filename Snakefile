@@ -55,6 +55,7 @@ include: "rules/audit.smk"
 include: "rules/analysis.smk"
 include: "rules/paper.smk"
 include: "rules/site.smk"
+include: "rules/possible.smk"
 
 
 localrules:
@@ -133,6 +134,7 @@ TARGETS += [
     "more_repeats",
     "merge",
     "export_profile",
+    "possible",
     "models",
     "engine",
     "pack_campaign",
@@ -176,7 +178,7 @@ onsuccess:
 
 
 onerror:
-    if CAMPAIGN.measured:
+    if CAMPAIGN.measured and not ASKED:
         folder = CAMPAIGN.folder
         print(
             describe_missing(

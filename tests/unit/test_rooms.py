@@ -8,8 +8,8 @@ from ..conftest import ROOT
 
 PACKAGE = ROOT / "workflow/scripts/specmoe"
 ROOMS = [
-    *("config", "models", "engine", "plan", "measure", "runs"),
-    *("audit", "analysis", "claims", "figures", "tables", "paper", "page"),
+    *("config", "models", "engine", "plan", "measure", "runs", "logs"),
+    *("audit", "possible", "analysis", "claims", "figures", "tables", "paper", "page"),
 ]
 # Either may import all before both, and neither the other.
 APART = [{"plan", "measure"}, {"figures", "tables"}, {"figures", "paper"}]

@@ -14,6 +14,7 @@ from specmoe.config.backend import Backend
 from specmoe.engine.devices import Device
 from specmoe.engine.measuring_lock import FOLDER_OF_TESTS, alone
 from specmoe.plan import hardware
+from specmoe.plan.chips import known_bandwidth
 
 MAC_OUTPUT = {
     "sysctl": "hw.perflevel0.physicalcpu: 12\nhw.perflevel1.physicalcpu: 4",
@@ -208,14 +209,14 @@ def test_every_known_chip_is_named_once_and_has_a_figure_and_a_source(chips):
         assert 10 < entry["gb_per_second"] < 10_000
         for name in entry["names"]:
             found = entry["gb_per_second"] * 10**9, f"table: {name}, {entry['source']}"
-            assert hardware.known_bandwidth(chips, [name]) == found
+            assert known_bandwidth(chips, [name]) == found
 
 
 @pytest.mark.parametrize(
     "name", ["Apple M2 Ultr", "apple m2", "NVIDIA GeForce RTX 4090 Laptop GPU", "M2", ""]
 )
 def test_a_name_matches_only_as_a_whole(chips, name):
-    assert hardware.known_bandwidth(chips, [name]) is None
+    assert known_bandwidth(chips, [name]) is None
 
 
 def test_intel_reports_kinds_of_cores_by_thread(sysfs):

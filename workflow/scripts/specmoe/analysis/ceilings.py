@@ -10,6 +10,7 @@ from specmoe.analysis.summaries import CELL, geometric_mean
 from specmoe.audit.bounds import draft_time
 from specmoe.audit.evidence import single_token_ms
 from specmoe.audit.finding import Run
+from specmoe.audit.limits import time_needed
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import MEASURED_BY
 from specmoe.models.sizes import Size
@@ -51,7 +52,7 @@ def ceilings(
         if not run.steps or run.target not in times:
             continue
         draft = draft_time(run, times, sizes, settings)
-        passes = run.steps + run.drafted * draft.ms / times[run.target]
+        passes = time_needed(run.steps, run.drafted, 1, draft.ms / times[run.target])
         fastest_ms = passes * times[run.target] * (1 - settings.time_tolerance)
         tokens = run.timed_tokens or 0
         identity = (*run.way, run.suite, run.target, run.draft, run.gamma)

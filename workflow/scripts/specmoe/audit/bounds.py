@@ -13,6 +13,7 @@ import pandas as pd
 
 from specmoe.audit.evidence import Evidence, check
 from specmoe.audit.finding import Finding, Level, Run, at_least, at_most, combined, not_applicable
+from specmoe.audit.limits import round_width, time_needed
 from specmoe.audit.output import SHORTEST_TEXT
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import Protocol, Stop
@@ -114,7 +115,7 @@ def _load_time(run: Run, token_ms: float, given: Evidence) -> Iterator[Finding]:
 def _needed_ms(run: Run, target_ms: float, draft_ms: float) -> float | None:
     if run.rounds is None or run.drafted is None:
         return None
-    return run.rounds * target_ms + run.drafted * draft_ms
+    return time_needed(run.rounds, run.drafted, target_ms, draft_ms)
 
 
 @check(
@@ -224,8 +225,7 @@ def _read_rate(run: Run, given: Evidence, round_bytes: Callable[[Size, float], f
     if not passes or not run.decode_ms:
         return not_applicable("time or number of passes is not known")
     rounds, drafted = run.rounds or 0, run.drafted or 0
-    # A pass has tokens of all requests at once.
-    width = run.concurrency * (1 + drafted / rounds if rounds else 1.0)
+    width = round_width(rounds, drafted, run.concurrency)
     read = rounds * round_bytes(target, width) + max(passes - rounds, 0) * target.pass_bytes(1)
     of_draft, and_draft = _draft_bytes(run, given)
     rate = (read + of_draft) / run.decode_ms * 1000

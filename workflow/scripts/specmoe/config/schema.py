@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path, PurePath
 from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from specmoe.config.audit import AuditSettings
 from specmoe.config.backend import Backend
@@ -274,6 +274,12 @@ class Host(Strict):
         return self.model_dump(exclude_none=True)
 
 
+_OneOrMore = Annotated[
+    list[UserPath], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)
+]
+"""Files; the name of one will do."""
+
+
 class Config(Strict):
     """The whole configuration of one campaign."""
 
@@ -293,6 +299,22 @@ class Config(Strict):
     )
     compare_with: list[Name] = Field(
         default=[], description="campaigns, rendered before in this folder, to compare with"
+    )
+    # What `possible` and `export_profile` are asked about is no part of a campaign.
+    claim: dict[str, str | float | None] = Field(
+        default={},
+        exclude=True,
+        description="facts of a claim, which `possible` answers; with `claims` or `log` those that"
+        " all of them share",
+    )
+    claims: UserPath | None = Field(
+        default=None, exclude=True, description="a CSV with a claim a line, for `possible`"
+    )
+    log: _OneOrMore = Field(
+        default=[],
+        exclude=True,
+        description="what other programs wrote of their runs, a file or several, for `possible` and"
+        " `export_profile`",
     )
     trace: TraceSettings = TraceSettings()
     engines: dict[Name, Engine]

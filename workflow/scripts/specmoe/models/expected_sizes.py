@@ -19,7 +19,7 @@ from specmoe.config.models import (
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError
 from specmoe.models.card import ModelCard
-from specmoe.models.sizes import Size, size_of_card
+from specmoe.models.sizes import Size, size_of_card, split_by_active
 from specmoe.models.synthetic import tensors
 from specmoe.models.synthetic_drafts import matrix_elements
 
@@ -167,13 +167,8 @@ def _of_experts(entry: UpcycleModel, family: Family | None, source: Size) -> Siz
 def _of_family(file_bytes: int, family: Family, basis: str) -> Size:
     """Split a file's bytes by the family's parameters, as if all had the same type."""
     scale = file_bytes / family.parameters
-    if not family.experts:
-        always, routed = family.parameters_active, 0.0
-    else:
-        # All = always + routed, active = always + the routed share that a token visits.
-        unvisited = 1 - family.experts_used / family.experts
-        routed = (family.parameters - family.parameters_active) / unvisited
-        always = family.parameters - routed
+    counts = family.parameters, family.parameters_active, family.experts, family.experts_used
+    always, routed = split_by_active(*counts)
     return Size(
         file_bytes,
         always * scale,

@@ -20,7 +20,7 @@ class Size:
     layers: int
     basis: str  # where the figure comes from, in words
     # Pass width and the distinct experts that such passes were seen to visit in a layer, by width.
-    seen_experts: tuple[tuple[int, float], ...] = ()
+    seen_experts: tuple[tuple[float, float], ...] = ()
     mtp_bytes: int | None = None  # that a token drafted by its MTP block reads; None: unknown
 
     def pass_bytes(self, width: float) -> float:
@@ -49,6 +49,17 @@ class Size:
         if not self.experts:
             return 0.0
         return self.experts * (1 - float((1 - self.experts_used / self.experts) ** width))
+
+
+def split_by_active(total: float, active: float, experts: int, used: int) -> tuple[float, float]:
+    """Return what every pass reads of a model, and what is in routed experts; of bytes or weights.
+
+    All = always + routed, and what a token reads, `active`, is always + the share that it visits.
+    """
+    if not experts or used >= experts:
+        return active, 0.0
+    routed = (total - active) / (1 - used / experts)
+    return total - routed, routed
 
 
 def size_of_card(card: ModelCard) -> Size:

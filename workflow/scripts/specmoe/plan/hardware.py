@@ -12,7 +12,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import psutil
-import yaml
 
 from specmoe.config.backend import COPYING, Backend
 from specmoe.engine.devices import Device
@@ -25,6 +24,7 @@ from specmoe.engine.machine_id import (
     processor_name,
     text_of,
 )
+from specmoe.plan.chips import GB, known_bandwidth
 
 Facts = dict[str, str | int | float | None]
 
@@ -33,8 +33,7 @@ PROBED = "probe: sustained reads of the system's memory by all physical cores"
 # Cores of one kind differ by a few percent in the clock they reach; cores of two kinds by more.
 KINDS_APART = 1.25
 
-# Vendors give bandwidth in powers of ten, and memory in powers of two despite its label.
-GB, GIB = 10**9, 2**30
+GIB = 2**30  # vendors give memory in powers of two despite its label
 
 
 def describe(
@@ -89,19 +88,6 @@ def describe(
         "devices": ", ".join(f"{one.name}: {one.description}" for one in devices) or None,
         "energy": find_meter(backend).words,
     }
-
-
-def known_bandwidth(chips: Path, names: list[str]) -> tuple[float, str] | None:
-    """Return the bandwidth of the first name in the table, and its source.
-
-    Names match as a whole: `Apple M2 Ultra` does not match `Apple M2`.
-    """
-    table = yaml.safe_load(chips.read_text(encoding="utf-8"))
-    for name in names:
-        for entry in table:
-            if name in entry["names"]:
-                return entry["gb_per_second"] * GB, f"table: {name}, {entry['source']}"
-    return None
 
 
 def mac_core_kinds(sysctl: str) -> tuple[int | None, int | None]:

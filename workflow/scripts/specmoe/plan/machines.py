@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from specmoe.errors import MeasurementError
-from specmoe.plan.hardware import GB, PROBED, Facts
+from specmoe.plan.chips import GB
+from specmoe.plan.hardware import PROBED, Facts
 
 # Kernels of one kind of machine reserve a few MB more or less.
 _IN_GIB = ("memory_bytes", "gpu_memory_bytes")

@@ -1,0 +1,1 @@
+"""Logs of other programs, read into rows."""

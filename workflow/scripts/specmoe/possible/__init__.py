@@ -1,0 +1,1 @@
+"""Whether what others claim of speculative decoding can be true."""
