@@ -47,6 +47,8 @@ if CONFIG.log:
     PROFILE_FILE = f"results/profiles/{Path(CONFIG.log[0]).stem}.json"
 else:
     PROFILED = {"config": "<campaign>/config.json", "runs": "<data>/runs.parquet"}
+    # The audit looks at packed rows.
+    PROFILED |= {"audit": "<campaign>/audit"} if PACKED else {}
     PROFILE_FILE = f"<campaign>/{PROFILE}"
 
 
@@ -141,6 +143,7 @@ rule merge:
 rule more_repeats:
     """Say which comparisons need more repeats for intervals as narrow as the config asks."""
     input:
+        audit=["<campaign>/audit"] if PACKED else [],  # which looks at the rows
         script=script("more_repeats"),
         config="<campaign>/config.json",
         runs="<data>/runs.parquet",
@@ -161,6 +164,7 @@ rule more_repeats:
 rule another_sitting:
     """Say how to measure this campaign once more, hours later, when all may be a little different."""
     input:
+        audit=["<campaign>/audit"] if PACKED else [],  # which looks at the rows
         script=script("another_sitting"),
         config="<campaign>/config.json",
         runs="<data>/runs.parquet",

@@ -22,6 +22,7 @@ from specmoe.analysis.energy import energy_of_cells
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
 from specmoe.analysis.machines import by_machine, cells_of_machines, machine_varies
+from specmoe.analysis.merged import identity
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths, chain_counts
 from specmoe.analysis.sittings import by_sitting, sittings_of
@@ -90,7 +91,10 @@ def analyse(
     )
     of_blocks, sittings = compared, sittings_of(as_measured, config.statistics.sitting_gap_h)
     if varies:
-        runs, compared = by_machine(runs), by_machine(compared)
+        runs, compared = (
+            by_machine(frame).assign(sitting=frame["block"].map(sittings))
+            for frame in (runs, compared)
+        )
     else:
         runs, compared = by_sitting(runs, sittings), by_sitting(compared, sittings)
     every, all_runs, all_compared = runs, undisturbed(runs), compared
@@ -182,6 +186,7 @@ def analyse(
         drafts=drafts,
         suites=_suites(as_measured, config),
         campaign=_campaign(as_measured, config, host, sittings),
+        identity=identity(as_measured, config),
     )
 
 
