@@ -19,6 +19,21 @@ envvars:
 
 if workflow.cores == 0:
     sys.exit("ConfigError: --cores 0 leaves no core to work with; give 1 or more")
+if {"{", "}"} & set(str(ROOT)):
+    sys.exit(
+        f"ConfigError: {ROOT} has braces, by which snakemake names wildcards; rename the folder"
+    )
+for place in filter(os.path.exists, (".", ".snakemake", "results")):
+    if not os.access(place, os.W_OK):
+        sys.exit(
+            f"ConfigError: {os.path.abspath(place)} is another user's, or write-protected; give a"
+            " folder of your own: --directory"
+        )
+if (encoding := sys.getfilesystemencoding()) != "utf-8":
+    sys.exit(
+        f"ConfigError: this locale's texts are {encoding}, and labels may have any character;"
+        " export PYTHONUTF8=1"
+    )
 
 
 # `python` in a rule is the interpreter that runs snakemake, even outside its activated environment.

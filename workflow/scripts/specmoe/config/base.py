@@ -37,6 +37,17 @@ Share = Annotated[float, Field(ge=0, lt=1)]
 UserPath = Annotated[str, AfterValidator(os.path.expanduser)]
 
 
+def _without_braces(path: str) -> str:
+    # A job whose input cannot be named is left out in silence where its output is there.
+    if {"{", "}"} & set(path):
+        raise ValueError(f"{path!r} has braces, by which snakemake names wildcards; rename it")
+    return path
+
+
+# One that is an input of a rule.
+InputPath = Annotated[UserPath, AfterValidator(_without_braces)]
+
+
 def _distinct(values: list[Any]) -> list[Any]:
     if len(set(values)) < len(values):
         raise ValueError("a value is named twice")

@@ -9,6 +9,7 @@ from specmoe.config.prompt_lines import Content, read_content
 from specmoe.engine.answers import stopped_by
 from specmoe.engine.server import Asked, Server
 from specmoe.errors import MeasurementError
+from specmoe.files import read_text
 
 
 def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -> list[int]:
@@ -47,7 +48,7 @@ def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str
     sending = block.sendings.get(source.workload or "", Sending())
     content: Content
     if source.line is None:
-        content = file.read_text(encoding="utf-8").rstrip("\n")
+        content = read_text(file).rstrip("\n")
     else:
         content = read_content(file, source.line, sending.prompt_key, sending.messages_key)
     if sending.template == Template.CHAT:

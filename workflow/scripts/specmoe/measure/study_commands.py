@@ -28,7 +28,7 @@ from specmoe.engine.process import (
     with_end_of_log,
 )
 from specmoe.errors import MeasurementError
-from specmoe.files import engine_path
+from specmoe.files import engine_path, read_text
 from specmoe.measure.turns import Turn, about_run
 
 BENCH = "llama-bench"
@@ -180,7 +180,7 @@ def _prompt(side: Side, source: PromptSource, root: Path) -> list[str]:
     """
     if not side.speculates:
         return ["-p", str(source.length)]
-    text = (root / source.file).read_text(encoding="utf-8").rstrip("\n")
+    text = read_text(root / source.file).rstrip("\n")
     # The study cuts a text to so many words, and takes all of a shorter text.
     return ["-p", text if source.length is None else " ".join(text.split()[: source.length])]
 
