@@ -211,9 +211,9 @@ def stop_if_files_are_unfit():
 
     try:
         check_shared(CONFIG, CAMPAIGN.results)
-        check_files(
-            CONFIG, CAMPAIGN.blocks.values(), CAMPAIGN.models_folder, CAMPAIGN.root
-        )
+        blocks, models = CAMPAIGN.blocks.values(), CAMPAIGN.models_folder
+        for fact in check_files(CONFIG, blocks, models, CAMPAIGN.root):
+            print(fact)
     except (SpecmoeError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
 

@@ -53,7 +53,16 @@ def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str
         content = read_content(file, source.line, sending.prompt_key, sending.messages_key)
     if sending.template == Template.CHAT:
         messages = [{"role": "user", "content": content}] if isinstance(content, str) else content
-        return server.apply_template(messages, sending.thinking)
+        text = server.apply_template(messages, sending.thinking)
+        asked = str(messages[-1]["content"])
+        # Templates may strip a message, or break its lines.
+        if "".join(asked.split()) not in "".join(text.split()):
+            raise MeasurementError(
+                f"the chat template of {block.target} leaves out the last message of prompt"
+                f" {source.prompt}, so it asks for something else; give the workload template: raw,"
+                " or name a file with another template"
+            )
+        return text
     assert isinstance(content, str)  # see `config.expand`
     return content
 

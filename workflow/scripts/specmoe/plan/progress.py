@@ -200,7 +200,7 @@ def describe_progress(plan: Path, records: Path, running: Running | None = None)
     """
     if not plan.exists():
         return "measuring" if running else "measured"
-    planned = read_record(plan)
+    planned = json.loads(plan.read_text(encoding="utf-8"))
     estimated, known = planned["estimated_s"], planned["measured_s"]
     began, again = plan.stat().st_mtime, set(planned["again"])
     written = {
