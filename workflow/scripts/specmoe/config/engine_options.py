@@ -120,7 +120,7 @@ def _accepted(words: list[str]) -> list[str]:
 
 def _printable(word: str) -> str:
     if not word or not word.isprintable():
-        raise ValueError(f"{word!r} has no characters, or some that cannot be printed")
+        raise ValueError(f"{word!r} is empty, or cannot be printed")
     return word
 
 
