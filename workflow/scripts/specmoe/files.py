@@ -151,6 +151,12 @@ def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def at_home(text: str) -> str:
+    """Return a text whose paths have `~` for the user's home folder, to record and publish it."""
+    home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (Path's fails where there is none)
+    return re.sub(rf"(?<![\w./-]){re.escape(home)}(?![\w.-])", "~", text) if home else text
+
+
 # Readers name each fault of a file, and the first says enough.
 _LONGEST_FAULT = 200  # characters
 _REMEDY = "delete it and run snakemake again"

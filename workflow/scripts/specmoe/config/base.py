@@ -9,12 +9,14 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PlainSerializer,
     StringConstraints,
     model_validator,
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from specmoe.errors import nearest, one_line
+from specmoe.files import at_home
 
 # Names become file names and command-line words: they hold nothing that a shell, a path or LaTeX
 # reads as its own.
@@ -32,9 +34,11 @@ Times = Annotated[int, Field(gt=0, le=1000)]
 AboveZero = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
-# A file or folder of the user: `~` is the home folder, and relative paths start where snakemake is
-# called.
-UserPath = Annotated[str, AfterValidator(os.path.expanduser)]
+# A file or folder of the user: `~` is the home folder, in what is recorded too, and relative paths
+# start where snakemake is called.
+UserPath = Annotated[
+    str, AfterValidator(os.path.expanduser), PlainSerializer(at_home, when_used="json")
+]
 
 
 def _without_braces(path: str) -> str:
