@@ -823,6 +823,17 @@ def a_table_with_a_row_less(scene: Scene) -> None:
     scene.change_rows(lambda rows: rows.slice(1))
 
 
+@fault(r"S/target/draft/\S*: leaves \S* after 0 of 16 tokens", AUDIT, fails=False)
+def a_table_with_the_tokens_of_a_draft_reversed(scene: Scene) -> None:
+    def reverse(rows: pa.Table) -> pa.Table:
+        drafts, place = rows["draft"].to_pylist(), rows.column_names.index("tokens")
+        texts = zip(rows["tokens"].to_pylist(), drafts, strict=True)
+        changed = [text if draft == "none" else text[::-1] for text, draft in texts]
+        return rows.set_column(place, "tokens", pa.array(changed, pa.list_(pa.int64())))
+
+    scene.change_rows(reverse)
+
+
 @unread("runs.parquet: .*not unique", "audit_runs")
 def a_table_with_a_row_twice(scene: Scene) -> None:
     scene.change_rows(lambda rows: pa.concat_tables([rows, rows.slice(0, 1)]))
