@@ -38,6 +38,7 @@ class Scene:
     folder: Path
     config: dict[str, Any]
     environment: dict[str, str] = field(default_factory=dict)
+    more_lines: str = ""  # of the configuration's file
 
     def file(self, name: str) -> Path:
         """Return a file of the folder."""
@@ -274,6 +275,11 @@ def a_profile_that_cannot_be_read(scene: Scene) -> None:
     file.write_text('{"format": 1, "format": 2, "settings": []}')
     profile = {"name": "mine", "file": str(file), "setting": "g4"}
     scene.config["suites"]["S"]["imposed_profiles"] = [profile]
+
+
+@fault(r"ConfigError: \S*campaign\.yaml, line \d+: the key 'campaign' is here twice")
+def a_section_that_is_there_twice(scene: Scene) -> None:
+    scene.more_lines = "campaign: {backend: cpu}\n"
 
 
 @fault("ConfigError: this locale's texts are ascii, .* export PYTHONUTF8=1")
