@@ -49,7 +49,7 @@ def _fault_of_text(text: str, file: Path) -> str:
 
 
 def key_twice(file: Path) -> str:
-    """Return where a configuration file names a key twice; empty if nowhere. YAML takes the last."""
+    """Return where a configuration file has a key twice; empty if nowhere. YAML takes the last."""
     text = file.read_text(encoding="utf-8").replace("\t", " ")  # with tabs, JSON is no YAML
     for key in _second_keys(yaml.compose(text, Loader=yaml.CSafeLoader)):
         return f"{file}, line {key.start_mark.line + 1}: the key {key.value!r} is here twice"
