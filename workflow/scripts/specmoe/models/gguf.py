@@ -33,6 +33,16 @@ def read_card(path: Path, sha256: str | None = None) -> ModelCard:
         return _card(header, digest, sum(part.stat().st_size for part in parts))
 
 
+def describe_clock(path: Path) -> str:
+    """Return what to know of a chat template that writes the date or time; empty of others."""
+    if not read_header(path).reads_clock:
+        return ""
+    return (
+        f"The chat template of {path} writes the date or time (strftime_now): chats of another day"
+        " are other prompts, so measure them in one."
+    )
+
+
 def check_digest(card: ModelCard, sha256: str, path: Path) -> None:
     """Make sure that a model has the digest the configuration gives; raises ModelError if not.
 

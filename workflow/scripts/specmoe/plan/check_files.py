@@ -16,7 +16,7 @@ from specmoe.errors import ConfigError, ModelError
 from specmoe.files import require_files
 from specmoe.models.card import ModelCard
 from specmoe.models.drafting import check_fit
-from specmoe.models.gguf import check_family, check_same_vocabulary, read_card
+from specmoe.models.gguf import check_family, check_same_vocabulary, describe_clock, read_card
 from specmoe.models.gguf_header import read_header
 from specmoe.plan.inventory import NOT_HASHED, card_here, made_models, model_files
 
@@ -40,7 +40,7 @@ def check_files(config: Config, blocks: Iterable[Block], models: Path, root: Pat
     for block in {(block.target, block.draft_model): block for block in blocks}.values():
         _check_pair(block, config, known)
     asked = {block.target: block.suite for block in blocks if block.sends_chats}
-    clocks = []
+    clocks: list[str] = []
     for name, suite in asked.items():
         target = _origin(name, config, known)
         if target and not target.card.chat_template:
@@ -48,12 +48,8 @@ def check_files(config: Config, blocks: Iterable[Block], models: Path, root: Pat
                 f"{target.file} has no chat template, and a workload of suite {suite} needs"
                 " one; give the workload template: raw, or name a file that has one"
             )
-        if target and read_header(target.file).reads_clock:
-            clocks.append(
-                f"The chat template of {target.file} writes the date or time (strftime_now), so"
-                " prompts of another day are others: measure in one."
-            )
-    return clocks
+        clocks += [describe_clock(target.file)] if target else []
+    return [*filter(None, clocks)]
 
 
 def _check_texts(blocks: Iterable[Block], root: Path) -> None:
