@@ -32,11 +32,10 @@ def main() -> None:
     parser.add_argument("--references", required=True, type=Path, help="the works they cite")
     parser.add_argument("--out", required=True, type=Path, help="folder of the tables")
     args = parser.parse_args()
-    config = read_config(args.config)
     analysis = build_analysis(
         read_runs(args.runs),
-        config,
-        load_cards(args.models, config.measured_networks),
+        read_config(args.config),
+        load_cards(args.models),
         read_record(args.host),
         Audit.read(args.audit),
         read_pass_times(args.pass_times),

@@ -34,8 +34,7 @@ def main() -> None:
     if args.manifest:
         check_manifest(args.manifest)
     config = read_config(args.config)
-    cards = load_cards(args.models, config.measured_networks)
-    sizes = sizes_of_cards(cards, seen_experts(read_pass_times(args.pass_times)))
+    sizes = sizes_of_cards(load_cards(args.models), seen_experts(read_pass_times(args.pass_times)))
     with named_if_damaged(args.host):
         host = read_record(args.host)
         bandwidth = Bandwidth.of(host)

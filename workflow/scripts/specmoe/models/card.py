@@ -1,6 +1,6 @@
 """What a model is, as its card says: `<model>.json`, and `models.json` of a whole campaign."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
@@ -77,15 +77,9 @@ def load_card(path: Path) -> ModelCard:
     return _load(_CARD, path)
 
 
-def load_cards(path: Path, needed: Iterable[str] = ()) -> dict[str, ModelCard]:
-    """Read the cards of a campaign by model id; raises ModelError as `load_card` does.
-
-    It raises one too if a model of `needed` has no card: checks that need its size would not apply.
-    """
-    cards = _load(_CARDS, path)
-    if lacking := [model for model in needed if model not in cards]:
-        raise ModelError(f"{path}: it has no card of model {lacking[0]}; make or get it again")
-    return cards
+def load_cards(path: Path) -> dict[str, ModelCard]:
+    """Read the cards of a campaign by model id; raises ModelError as `load_card` does."""
+    return _load(_CARDS, path)
 
 
 def save_card(card: ModelCard, path: Path) -> None:
