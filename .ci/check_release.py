@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import yaml
 
 from specmoe.errors import DamagedFileError
-from specmoe.runs.manifest import NAME as MANIFEST
 from specmoe.runs.manifest import check_manifest
 from specmoe.runs.schema import SCHEMA_VERSION
 
@@ -84,7 +83,7 @@ def schema_faults(changelog: str, schema_version: str) -> list[str]:
 def campaign_faults(folder: Path) -> list[str]:
     """Return the first file of a shipped campaign that is missing or changed."""
     try:
-        check_manifest(folder / MANIFEST)
+        check_manifest(folder)
     except DamagedFileError as error:
         return [str(error)]
     return []

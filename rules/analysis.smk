@@ -42,6 +42,7 @@ rule analyse_runs:
 rule export_profile:
     """Write how far drafts held by position, for another machine or pair to impose."""
     input:
+        audit=["<campaign>/audit"] if PACKED else [],  # which looks at the rows
         script=script("export_profile"),
         config="<campaign>/config.json",
         runs="<data>/runs.parquet",
@@ -102,6 +103,7 @@ rule merge:
 rule more_repeats:
     """Say which comparisons need more repeats for intervals as narrow as the config asks."""
     input:
+        audit=["<campaign>/audit"] if PACKED else [],  # which looks at the rows
         script=script("more_repeats"),
         config="<campaign>/config.json",
         runs="<data>/runs.parquet",

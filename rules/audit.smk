@@ -49,9 +49,10 @@ rule audit_runs:
         divergences=expand(
             "<data>/divergences/{target}.json", target=CAMPAIGN.judged_targets
         ),
+        engines=engines_of(CONFIG.campaign.suites),
         host="<data>/host.json",
         models="<data>/models.json",
-        manifest=manifest(),
+        manifest=[*CAMPAIGN.data.glob("manifest.json")] if PACKED else [],
         pass_times=pass_times(),
         runs="<data>/runs.parquet",
     output:
@@ -64,9 +65,10 @@ rule audit_runs:
         "../envs/analysis.yaml"
     params:
         code=code("audit_runs"),
+        pack=lambda wildcards: ["--pack", str(CAMPAIGN.data)] if PACKED else [],
     message:
         "Auditing the runs"
     shell:
         "python {input.script} --runs {input.runs} --config {input.config} --models {input.models}"
-        " --host {input.host} --pass-times {input.pass_times} --manifest {input.manifest}"
-        " --divergences {input.divergences} --out {output} 2>&1 | tee {log}"
+        " --host {input.host} --engines {input.engines} --pass-times {input.pass_times}"
+        " {params.pack:q} --divergences {input.divergences} --out {output} 2>&1 | tee {log}"

@@ -71,11 +71,9 @@ rule measure_again:
     input:
         # It gives the ids of blocks; what they ask for is in their records.
         config=ancient("<campaign>/config.json"),
-        engine=lambda wildcards: engine_file(
-            CAMPAIGN.engine_ids[CONFIG.engine_of(wildcards.suite)]
-        ),
+        engine=lambda wildcards: engines_of([wildcards.suite]),
         first=first_description(),
-        models=lambda wildcards: models_of_suite(wildcards.suite),
+        models=lambda wildcards: map(model_file, loaded_by([wildcards.suite])),
         records=lambda wildcards: records(CAMPAIGN.blocks_of_suite(wildcards.suite)),
         script=script("measure_again"),
     output:

@@ -2,6 +2,8 @@
 # holds the names of some ten thousands only.
 rule record_config:
     """Record the configuration with which the campaign is measured."""
+    input:
+        shipped("Snakefile"),
     output:
         "<campaign>/config.json",
     log:
@@ -12,9 +14,7 @@ rule record_config:
     conda:
         "../envs/measure.yaml"
     params:
-        config=lambda wildcards: CONFIG.of_campaign().model_dump_json(
-            indent=1, exclude={"host", "trust", "room", "compare_with", "trace"}
-        ),
+        config=lambda wildcards: RECORDED,
     message:
         "Recording the configuration"
     shell:
@@ -45,7 +45,9 @@ rule collect_runs:
     """Collect every run of the campaign."""
     input:
         script=script("collect_runs"),
+        cards=cards_of(CONFIG.campaign.suites),
         config="<campaign>/config.json",
+        engines=engines_of(CONFIG.campaign.suites),
         again=second_records(CONFIG.campaign.suites),
         records=records(CAMPAIGN.blocks),
     output:
@@ -64,8 +66,8 @@ rule collect_runs:
     message:
         "Collecting {output}"
     shell:
-        "python {input.script} --config {input.config} --records {params.folder}"
-        " --again {params.second} {params.suite} --out {output} 2>&1 | tee {log}"
+        "python {input.script} --config {input.config} --engines {input.engines} --cards {input.cards}"
+        " --records {params.folder} --again {params.second} {params.suite} --out {output} 2>&1 | tee {log}"
 
 
 rule collect_pass_times:
@@ -73,6 +75,7 @@ rule collect_pass_times:
     input:
         script=script("collect_pass_times"),
         config="<campaign>/config.json",
+        engine="<engine>/engine.json",
         records=expand(
             "<campaign>/pass_times/{model}/r{repeat}.json",
             model=CAMPAIGN.timed_passes,
@@ -90,14 +93,16 @@ rule collect_pass_times:
     message:
         "Collecting {output}"
     shell:
-        "python {input.script} --config {input.config} --records {params.folder} --out {output}"
-        " 2>&1 | tee {log}"
+        "python {input.script} --config {input.config} --engine {input.engine}"
+        " --records {params.folder} --out {output} 2>&1 | tee {log}"
 
 
 use rule collect_runs as collect_suite with:
     input:
         script=script("collect_runs"),
+        cards=lambda wildcards: cards_of([wildcards.suite]),
         config="<campaign>/config.json",
+        engines=lambda wildcards: engines_of([wildcards.suite]),
         again=lambda wildcards: second_records([wildcards.suite]),
         records=lambda wildcards: records(CAMPAIGN.blocks_of_suite(wildcards.suite)),
     output:

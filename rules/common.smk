@@ -3,6 +3,7 @@ import json
 import os
 import re
 import shlex
+from contextlib import suppress
 
 
 def shipped(path):
@@ -59,11 +60,22 @@ except (ConfigError, OSError) as error:
     sys.exit(f"{type(error).__name__}: {error}")
 
 CONFIG = CAMPAIGN.config
+# What config.json is to hold.
+RECORDED = CONFIG.of_campaign().model_dump_json(
+    indent=1, exclude={"host", "trust", "room", "compare_with", "trace"}
+)
+# Snakemake may have forgotten with what config.json was made, or somebody has edited it. Older than
+# the Snakefile, which is its input, it is made again.
+with suppress(OSError):
+    if (CAMPAIGN.folder / "config.json").read_bytes() != f"{RECORDED}\n".encode():
+        os.utime(CAMPAIGN.folder / "config.json", (1, 1))
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
 BLOCK_RECORDS = str(CAMPAIGN.folder / "blocks")
 SECOND_RECORDS = str(CAMPAIGN.folder / "again")
 # Whether several machines may share the campaign.
 SHARED = CONFIG.campaign.hosts != Hosts.ONE
+# Whether its rows and all that describes them were packed, and not measured here.
+PACKED = CONFIG.campaign.source == "cached"
 # Looked up for every block.
 MEASURED_NETWORKS = set(CONFIG.measured_networks)
 # Modules of messages, which change no model and no measurement.
@@ -124,15 +136,21 @@ def pass_times():
     return [str(file)] if file else []
 
 
-def manifest():
-    """Return the file with the digests of a packed campaign, in a list; empty if there is none."""
-    file = CAMPAIGN.data / "manifest.json"
-    return [str(file)] if file.exists() and not CAMPAIGN.measured else []
-
-
 def engine_file(engine):
     """Return the engine.json of an engine, given its id."""
     return f"results/engines/{engine}/engine.json"
+
+
+def engines_of(suites):
+    """Return the descriptions of the engines that measure suites; the packed ones, if they are."""
+    if CAMPAIGN.measured:
+        return [
+            engine_file(engine)
+            for engine in sorted(
+                {CAMPAIGN.engine_ids[CONFIG.engine_of(suite)] for suite in suites}
+            )
+        ]
+    return [str(CAMPAIGN.data / "engines.json")] if PACKED else []
 
 
 def listing_engine():
@@ -305,13 +323,15 @@ def block_models(wildcards):
     return files | draft_files(block)
 
 
-def models_of_suite(suite):
-    """Return the files of the models that a suite's blocks load."""
-    blocks = (CAMPAIGN.blocks[block] for block in CAMPAIGN.blocks_of_suite(suite))
-    return [
-        model_file(model)
-        for model in sorted({model for block in blocks for model in block.models})
-    ]
+def loaded_by(suites):
+    """Return the models that the blocks of suites load."""
+    blocks = (block for block in CAMPAIGN.blocks.values() if block.suite in suites)
+    return sorted({model for block in blocks for model in block.models})
+
+
+def cards_of(suites):
+    """Return the cards of the models that the blocks of suites load."""
+    return expand("<models>/{model}.json", model=loaded_by(suites))
 
 
 def draft_files(block):

@@ -18,6 +18,7 @@ NO_LOAD = {
     "concurrency": 1,
     **dict.fromkeys(["load_s", "load_tokens", "load_tokens_per_second", "load_decodes"]),
     "taken_away": None,
+    "prompt_sha256": "e" * 64,
 }
 ALONE = Side()
 DRAFTED = Side(4, p_min=0.0, n_min=0)

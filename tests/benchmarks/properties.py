@@ -28,7 +28,12 @@ ROOT = Path(__file__).resolve().parents[2]
 TESTS = "tests/faults/test_anything.py"
 PYTEST = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
 MEMORY = 8_000_000_000
-SHARES = {"test_rows_of_the_schema_are_audited": 0.02}
+SHARES = {
+    "test_rows_of_the_schema_are_audited": 0.02,
+    "test_a_damaged_record_is_refused_or_changes_no_number_but_measured_ones": 0.2,
+    "test_a_damaged_row_is_refused_or_changes_no_number_but_measured_ones": 0.2,
+    "test_damaged_descriptions_of_a_campaign_are_refused_or_say_the_same": 0.2,
+}
 
 
 def list_properties() -> list[str]:

@@ -10,7 +10,7 @@ from specmoe.config.block import Arrangement, PromptSource, Sending, Stop, Templ
 from specmoe.measure.divergence import find_divergences
 from specmoe.measure.paired import measure
 from specmoe.models.synthetic import write_model
-from specmoe.runs.collect import collect_records, rows_of_record
+from specmoe.runs.collect import ends_of_record, mark_past_end, rows_of_record
 
 from ..blocks import PROVENANCE, compared
 from ..recipes import SMALL
@@ -103,12 +103,12 @@ def test_texts_end_where_the_target_ends_them_and_drafts_change_no_token(do, arr
     assert find_divergences(found, "target") == []
 
 
-def test_a_stated_length_goes_on_past_the_end_and_the_row_says_how_far(do, tmp_path):
+def test_a_stated_length_goes_on_past_the_end_and_the_row_says_how_far(do):
     stated, until = do(), do(stop=Stop.EOS)
     ends = {row["prompt"]: row for row in rows(until) if not row["gamma"]}
-    file = tmp_path / "record.json"
-    file.write_text(json.dumps(stated))
-    for row in collect_records([file], "c", {})[0]:
+    found = rows(stated)
+    mark_past_end(found, ends_of_record(stated))
+    for row in found:
         end = ends[row["prompt"]]
         own = end["generated"] - (end["stopped_by"] == "eos")
         assert row["tokens"][:own] == end["tokens"][:own]

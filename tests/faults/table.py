@@ -22,6 +22,8 @@ from specmoe.config.synthetic_recipe import Recipe
 from specmoe.files import sha256_of
 from specmoe.measure.file_state import remember
 from specmoe.models.synthetic import write_model
+from specmoe.runs.crate import seal
+from specmoe.runs.manifest import write_manifest
 
 from ..wheels import NO_NETWORK, from_folder, write_wheel
 
@@ -713,14 +715,102 @@ def a_record_with_a_run_twice(scene: Scene) -> None:
     scene.change_record(lambda record: record["runs"].append(record["runs"][0]))
 
 
-@unread("model target is 2 different files in this campaign")
+@unread("target_sha256 is 000000000000, not [0-9a-f]{12}")
 def a_record_of_other_weights(scene: Scene) -> None:
     scene.change_record(lambda record: record["provenance"].update(target_sha256="0" * 64))
 
 
-@unread("n_predict is 17, not 16")
-def a_record_of_another_length(scene: Scene) -> None:
-    scene.change_record(lambda record: record["block"].update(n_predict=17))
+def of_another_block(name: str, value: Any, says: str) -> None:
+    """Add a record whose block says something else of one of its settings to the table."""
+
+    @unread(rf"{RECORD} was measured with another configuration \({says}\); delete it and run")
+    def inject(scene: Scene) -> None:
+        scene.change_record(lambda record: record["block"].update({name: value}))
+
+    FAULTS[f"a_record_of_another_{name}"] = FAULTS.pop(inject.__name__)
+
+
+of_another_block("n_predict", 17, "n_predict: 17 before, 16 now.*")
+of_another_block("seed", 7, "seed: 7 before, 42 now")
+of_another_block("context", 4096, "context: 4096 before, 512 now")
+of_another_block("threads", 64, "threads: 64 before, 1 now")
+of_another_block("environment", {"OMP_WAIT_POLICY": "active"}, "environment: .* now.*")
+
+
+def of_another_origin(name: str, value: Any, says: str) -> None:
+    """Add a record that was made with something else to the table."""
+
+    @unread(says)
+    def inject(scene: Scene) -> None:
+        scene.change_record(lambda record: record["provenance"].update({name: value}))
+
+    FAULTS[f"a_record_of_another_{name}"] = FAULTS.pop(inject.__name__)
+
+
+of_another_origin("engine", "other-cpu-01234567", "engine is other-cpu-01234567, not built-cpu-")
+of_another_origin("engine_commit", "0123456", "engine_commit is 0123456, not ")
+of_another_origin("backend", "cuda", "backend is cuda, not cpu")
+of_another_origin("draft_sha256", None, "draft_sha256 is None, not [0-9a-f]{12}")
+
+
+def change_a_run(scene: Scene, **facts: Any) -> None:
+    """Change what a record says of its last run with a draft."""
+
+    def change(record: Any) -> None:
+        record["runs"][-1].update(facts)
+
+    scene.change_record(change)
+
+
+@unread(r"of another prompt .* than others of its name \(\S+: prompt_sha256 is 000000000000, not ")
+def a_prompt_that_was_edited_while_it_was_measured(scene: Scene) -> None:
+    change_a_run(scene, prompt_sha256="0" * 64)
+
+
+@unread("1 run without the digest of a model or prompt")
+def a_record_with_a_prompt_without_its_digest(scene: Scene) -> None:
+    change_a_run(scene, prompt_sha256=None)
+
+
+@unread("run S/target/draft/r0/g4/code/p0: seed is 42, not 7")
+def a_record_with_a_run_of_another_seed(scene: Scene) -> None:
+    change_a_run(scene, seed=7)
+
+
+@unread("1 run of a time when nobody measured .*: 9999-")
+def a_record_with_a_run_of_the_year_9999(scene: Scene) -> None:
+    change_a_run(scene, started_at="9999-01-01T00:00:00+00:00")
+
+
+@unread(r"tokens_evaluated is \d+, not 3")
+def a_record_with_a_prompt_of_another_length(scene: Scene) -> None:
+    scene.change_record(lambda record: record["runs"][0]["answer"]["timings"].update(prompt_n=3))
+
+
+def forget(scene: Scene) -> None:
+    """Lose what snakemake remembers, as a copy of the results does."""
+    shutil.rmtree(scene.file(".snakemake"))
+
+
+def delete_blocks(scene: Scene) -> None:
+    """Do what the line about records of another configuration says."""
+    shutil.rmtree(scene.file("results/tiny/blocks"))
+
+
+@fault(
+    "was measured with another configuration .seed: 42 before, 7 now., and so was 1 more; delete",
+    AUDIT,
+    remedy=delete_blocks,
+)
+def another_seed_for_results_that_were_copied(scene: Scene) -> None:
+    forget(scene)
+    scene.measurement["seed"] = 7
+
+
+@fault(r"was measured with another configuration \(side added: g8\); delete it and run", AUDIT)
+def another_gamma_for_results_that_were_copied(scene: Scene) -> None:
+    forget(scene)
+    scene.config["suites"]["S"]["gammas"] = [4, 8]
 
 
 @unread(f"{RECORD}.* hold the same runs|and .*{RECORD} hold")
@@ -782,7 +872,7 @@ def a_record_with_a_time_of_null(scene: Scene) -> None:
     )
 
 
-@unread(f"{RECORD} is damaged: .*decode_ms.*greater_than")
+@unread(f"{RECORD} is damaged: .*predicted_ms.*greater than")
 def a_record_with_a_negative_time(scene: Scene) -> None:
     scene.change_record(
         lambda record: record["runs"][0]["answer"]["timings"].update(predicted_ms=-1.0)
@@ -864,7 +954,7 @@ def a_table_with_text_for_times(scene: Scene) -> None:
     scene.change_rows(as_text)
 
 
-@unread("without a time or rate, or a finite one", "audit_runs")
+@unread("without a time or its rate, or a finite one", "audit_runs")
 def a_table_with_an_infinite_rate(scene: Scene) -> None:
     def infinite(rows: pa.Table) -> pa.Table:
         place = rows.column_names.index("tokens_per_second")
@@ -891,10 +981,108 @@ def a_table_that_would_fill_the_memory(scene: Scene) -> None:
     scene.change_rows(lambda rows: rows.take([0] * 2_000_000))
 
 
+@unread("host is [0-9a-f]{12}, not 0123456789ab", "audit_runs")
+def a_table_of_another_machine(scene: Scene) -> None:
+    host = scene.file("results/tiny/host.json")
+    host.write_text(json.dumps(json.loads(host.read_text()) | {"id": "0123456789ab"}))
+
+
+@unread("target_sha256 is [0-9a-f]{12}, not 000000000000", "audit_runs")
+def a_table_of_other_weights_than_on_their_cards(scene: Scene) -> None:
+    """So campaigns that are merged have the weights of their cards."""
+    file = scene.file("results/tiny/models.json")
+    cards = json.loads(file.read_text())
+    cards["target"]["sha256"] = "0" * 64
+    file.write_text(json.dumps(cards))
+
+
+# Packed campaigns.
+
+
+def packed(scene: Scene) -> Path:
+    """Pack the campaign, and return the folder."""
+    folder = scene.file("packed")
+    (folder / "divergences").mkdir(parents=True)
+    for name in ("runs.parquet", "host.json", "models.json"):
+        shutil.copy(scene.file(f"results/tiny/{name}"), folder)
+    for file in scene.file("results/tiny/divergences").iterdir():
+        shutil.copy(file, folder / "divergences")
+    engines = scene.file("results/engines").glob("*/engine.json")
+    described = [json.loads(file.read_text()) for file in engines]
+    (folder / "engines.json").write_text(json.dumps(described))
+    config = json.loads(scene.file("results/tiny/config.json").read_text())
+    (folder / "campaign.yaml").write_text(json.dumps(config))
+    seal(folder, PROJECT)
+    return folder
+
+
+PROJECT = {"name": "specmoe", "version": "0", "license": "MIT", "description": "Packed."}
+
+
+def repacked(scene: Scene, name: str, change: Callable[[Any], None]) -> None:
+    """Pack the campaign, change what a file says, and seal it again."""
+    file = packed(scene) / name
+    content = json.loads(file.read_text())
+    change(content)
+    file.write_text(json.dumps(content))
+    seal(file.parent, PROJECT)
+
+
+@unread(r"packed/manifest\.json is no list of files, so nothing says that", "audit_pack")
+def a_packed_campaign_without_a_manifest(scene: Scene) -> None:
+    (packed(scene) / "manifest.json").unlink()
+
+
+@unread(r"is not among the files that manifest\.json names", "audit_pack")
+def a_packed_campaign_with_an_empty_manifest(scene: Scene) -> None:
+    (packed(scene) / "manifest.json").write_text("{}")
+
+
+@unread(r"runs\.parquet is not among the files that manifest\.json names", "audit_pack")
+def a_packed_campaign_with_a_manifest_that_lacks_an_entry(scene: Scene) -> None:
+    file = packed(scene) / "manifest.json"
+    digests = json.loads(file.read_text())
+    del digests["runs.parquet"]
+    file.write_text(json.dumps(digests))
+
+
+@unread(r"host\.json is not the file that ro-crate-metadata\.json names", "audit_pack")
+def a_packed_campaign_that_its_crate_does_not_describe(scene: Scene) -> None:
+    folder = packed(scene)
+    host = json.loads((folder / "host.json").read_text())
+    (folder / "host.json").write_text(json.dumps(host | {"chip": "faster"}))
+    write_manifest(folder)
+
+
+@unread("target_sha256 is [0-9a-f]{12}, not 000000000000", "audit_pack")
+def a_packed_campaign_with_the_card_of_other_weights(scene: Scene) -> None:
+    repacked(scene, "models.json", lambda cards: cards["target"].update(sha256="0" * 64))
+
+
+@unread(r"has 1 model without a card \(draft\)", "audit_pack")
+def a_packed_campaign_without_the_card_of_a_model(scene: Scene) -> None:
+    repacked(scene, "models.json", lambda cards: cards.pop("draft"))
+
+
+@unread("host is [0-9a-f]{12}, not 0123456789ab", "audit_pack")
+def a_packed_campaign_with_another_machine(scene: Scene) -> None:
+    repacked(scene, "host.json", lambda host: host.update(id="0123456789ab"))
+
+
+@unread("engine_commit is .*, not 0123456", "audit_pack")
+def a_packed_campaign_with_another_engine(scene: Scene) -> None:
+    repacked(scene, "engines.json", lambda engines: engines[0].update(commit="0123456"))
+
+
+@unread("seed is 42, not 7", "audit_pack")
+def a_packed_campaign_with_another_configuration(scene: Scene) -> None:
+    repacked(scene, "campaign.yaml", lambda config: config["measurement"].update(seed=7))
+
+
 # Other files of the campaign.
 
 
-@unread(r"models\.json: it has no card of model draft", "audit_runs")
+@unread(r"has 2 models without a card \(draft, target\)", "audit_runs")
 def no_cards(scene: Scene) -> None:
     scene.file("results/tiny/models.json").write_text("{}")
 

@@ -5,8 +5,12 @@
 
 import json
 import os
+import shutil
+from copy import deepcopy
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -25,19 +29,34 @@ from specmoe.errors import ConfigError, SpecmoeError
 from specmoe.models.card import load_card
 from specmoe.models.gguf import read_card
 from specmoe.models.synthetic import write_model
-from specmoe.plan.progress import changed_blocks, read_measured
+from specmoe.plan.inventory import changed_blocks
+from specmoe.plan.progress import read_measured
 from specmoe.runs.collect import collect_records, rows_of_record
-from specmoe.runs.expected import refuse_other_runs
+from specmoe.runs.expected import Described, refuse_other_runs
+from specmoe.runs.manifest import NAME as MANIFEST
+from specmoe.runs.manifest import check_manifest
 from specmoe.runs.schema import COLUMNS, INTEGER, REAL, read_runs, write_runs
 
 from ..blocks import compared
+from ..made_record import (
+    DESCRIBED,
+    DIGESTS,
+    ENGINE,
+    HOST,
+    made_record,
+    small_blocks,
+    small_config,
+)
 from ..recipes import TINY
 from ..unit.audit.test_checks import BANDWIDTH, SIZES, campaign
 from ..unit.decoding_log import every_kind
 from ..unit.runs.test_collect import record
-from .damage import EDITS, damaged
+from .damage import EDITS, JUNK, damaged
 from .fake_server import SOUND
+from .fields import others_of, unlike_fields
+from .free_fields import FREE, FREE_COLUMNS
 
+BLOCK = "S/target/draft/r0"
 many = settings(
     max_examples=int(os.environ.get("SPECMOE_EXAMPLES", "100")),
     suppress_health_check=list(HealthCheck),
@@ -75,11 +94,6 @@ def sound_card(sound_model):
     return json.dumps(vars(read_card(sound_model)))
 
 
-@pytest.fixture(scope="module")
-def loaded(_study, root):
-    return load(_study, root)
-
-
 @many
 @given(data=st.data())
 def test_a_configuration_is_loaded_or_refused(_study, root, data):
@@ -91,17 +105,107 @@ def test_a_configuration_is_loaded_or_refused(_study, root, data):
         list_blocks(loaded, gpu=False)
 
 
-@many
-@given(data=st.data())
-def test_a_record_gives_rows_or_is_refused(loaded, folder, data):
+@pytest.fixture(scope="module")
+def small(_study, folder):
+    """The configuration of the small campaign, the block of its comparison, and its packed rows."""
+    config = small_config(deepcopy(_study))
+    block = small_blocks(config)[BLOCK]
+    write_runs(rows_of_record(made_record(block), config.campaign.name), folder / "packed.parquet")
+    return config, block
+
+
+def collected(folder, small, record, described=DESCRIBED):
+    """Return the rows of a record by their runs, as collection believes them; None if it refuses.
+
+    It reads and writes them as a table besides.
+    """
+    config, block = small
     file = folder / "r0.json"
-    file.write_text(json.dumps(data.draw(damaged(record()))))
-    collected = refused_in_one_line(lambda: collect_records([file], "c", {}))
-    if collected:
-        rows, _ = collected
-        refused_in_one_line(lambda: refuse_other_runs(rows, loaded, ["B"], "get it again"))
+    file.write_text(json.dumps(record))
+
+    def read():
+        rows, _ = collect_records({file: block}, config.campaign.name, {})
+        refuse_other_runs(rows, config, described, [block.suite], "get it again")
         write_runs(rows, folder / "rows.parquet")
         read_runs(folder / "rows.parquet")
+        return {row["run"]: row for row in rows}
+
+    return refused_in_one_line(read)
+
+
+@many
+@given(data=st.data())
+def test_a_damaged_record_is_refused_or_changes_no_number_but_measured_ones(small, folder, data):
+    sound = made_record(small[1])
+    other = data.draw(damaged(sound))
+    rows = collected(folder, small, other)
+    if rows is not None and rows != collected(folder, small, sound):
+        assert FREE.keys() & set(unlike_fields(sound, other))
+
+
+@many
+@given(data=st.data())
+def test_a_damaged_row_is_refused_or_changes_no_number_but_measured_ones(small, folder, data):
+    config, _ = small
+    table = pq.read_table(folder / "packed.parquet")
+    rows = table.to_pylist()
+    names = data.draw(st.lists(st.sampled_from(table.column_names), min_size=1, max_size=3))
+    for name in names:
+        row = data.draw(st.sampled_from(rows))
+        row[name] = data.draw(st.sampled_from([None, *others_of(row[name])]) | JUNK)
+    try:
+        changed = table.from_pylist(rows, schema=table.schema)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return  # no table holds it
+    pq.write_table(changed, folder / "changed.parquet")
+
+    def read():
+        frame = read_runs(folder / "changed.parquet")
+        refuse_other_runs(frame.to_dict("records"), config, DESCRIBED, ["S"], "get it again")
+        return True
+
+    if refused_in_one_line(read) and not changed.equals(table):
+        assert FREE_COLUMNS.keys() & set(names)
+
+
+@many
+@given(data=st.data())
+def test_damaged_descriptions_of_a_campaign_are_refused_or_say_the_same(small, folder, data):
+    sound = [[ENGINE], {name: {"sha256": digest} for name, digest in DIGESTS.items()}, {"id": HOST}]
+    place = data.draw(st.integers(0, 2))
+    files = [folder / "engines.json", folder / "models.json", folder / "host.json"]
+    for at, (file, content) in enumerate(zip(files, sound, strict=True)):
+        file.write_text(json.dumps(data.draw(damaged(content)) if at == place else content))
+    read = refused_in_one_line(lambda: Described.read([files[0]], [files[1]], files[2]))
+    if read and collected(folder, small, made_record(small[1]), read):
+        assert HOST in read.hosts
+        assert {name: read.digests[name] for name in DIGESTS} == DIGESTS
+        assert ENGINE["id"] in read.engines
+
+
+@pytest.fixture(scope="module")
+def packed(folder, root):
+    """A copy of a shipped campaign."""
+    return shutil.copytree(root / "resources/campaigns/true-shape-mtp", folder / "packed")
+
+
+@many
+@given(data=st.data())
+def test_a_packed_campaign_is_read_as_it_was_packed_or_refused(packed, data):
+    files = sorted(file for file in packed.rglob("*") if file.is_file())
+    file = data.draw(st.sampled_from(files))
+    sound = file.read_bytes()
+    edited = data.draw(EDITS).of(sound)
+    file.write_bytes(edited)
+    try:
+        if data.draw(st.integers(0, 9)) == 0:
+            file.unlink()
+        whole = refused_in_one_line(lambda: check_manifest(packed) or True)
+        same = file.exists() and edited == sound
+        # A manifest may have other white space.
+        assert whole == (same or None) or file.name == MANIFEST
+    finally:
+        file.write_bytes(sound)
 
 
 @many
@@ -204,9 +308,7 @@ def test_a_servers_log_is_read_or_refused(edits):
     refused_in_one_line(lambda: read_rounds(log, decoding.tokens))
 
 
-def test_the_sound_ones_are_taken(folder, sound_rows, sound_model):
-    (folder / "sound.json").write_text(json.dumps(record()))
-    rows, table = collect_records([folder / "sound.json"], "c", {})
-    assert len(rows) == table.num_rows == 2
+def test_the_sound_ones_are_taken(folder, small, sound_rows, sound_model):
+    assert len(collected(folder, small, made_record(small[1]))) == 4
     assert len(read_runs(sound_rows)) == 2
     assert read_card(sound_model).architecture == "qwen35"

@@ -18,7 +18,7 @@ from specmoe.runs.schema import read_runs
 
 from ..conftest import merge
 from .outcome import outcome_of
-from .table import AUDIT, FAULTS, ROWS, Scene
+from .table import AUDIT, FAULTS, MODELS, ROWS, Scene
 
 
 @pytest.fixture
@@ -62,13 +62,24 @@ def test_what_cannot_be_measured_is_refused_in_its_line(
     assert re.fullmatch(f".*(?:{fault.says}).*", line)
 
 
-# As rules/collect.smk and rules/audit.smk call them.
-ARGUMENTS = {
-    "collect_runs": "--config results/tiny/config.json --records results/tiny/blocks"
-    f" --again results/tiny/again --out {ROWS}",
-    "audit_runs": f"--runs {ROWS} --config results/tiny/config.json"
+# The scripts with their arguments, as rules/collect.smk and rules/audit.smk call them.
+ENGINES = "--engines results/engines/*/engine.json"
+CONFIG = "--config results/tiny/config.json"
+SCRIPTS = {
+    "collect_runs": f"collect_runs {CONFIG} {ENGINES} --cards {MODELS}/*.json"
+    f" --records results/tiny/blocks --again results/tiny/again --out {ROWS}",
+    "audit_runs": f"audit_runs --runs {ROWS} {CONFIG} {ENGINES}"
     f" --models results/tiny/models.json --host results/tiny/host.json --out {AUDIT}",
+    "audit_pack": "audit_runs --pack packed --runs packed/runs.parquet"
+    " --config packed/campaign.yaml --engines packed/engines.json --models packed/models.json"
+    f" --host packed/host.json --out {AUDIT}",
 }
+
+
+def arguments(command):
+    """Return the words of a command line, with the files that its patterns stand for."""
+    found = ((sorted(map(str, Path().glob(word))) or [word]) for word in command.split())
+    return [word for words in found for word in words]
 
 
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.script])
@@ -79,9 +90,10 @@ def test_the_script_that_reads_a_damaged_file_refuses_it_in_its_line(
     fault.inject(scene)
     before = records_of(scene)
     monkeypatch.chdir(scene.folder)
-    monkeypatch.setattr(sys, "argv", [fault.script, *ARGUMENTS[fault.script].split()])
+    script, *words = arguments(SCRIPTS[fault.script])
+    monkeypatch.setattr(sys, "argv", [script, *words])
     with pytest.raises(SystemExit) as ended:
-        runpy.run_path(str(root / f"workflow/scripts/{fault.script}.py"), run_name="__main__")
+        runpy.run_path(str(root / f"workflow/scripts/{script}.py"), run_name="__main__")
     line = str(ended.value.code)
     told(record_property, name, line)
     assert re.fullmatch(f".*(?:{fault.says}).*", line)

@@ -13,7 +13,7 @@ from specmoe.config.schema import read_config
 from specmoe.files import named_if_damaged, read_record
 from specmoe.models.card import load_cards
 from specmoe.models.sizes import sizes_of_cards
-from specmoe.runs.expected import refuse_other_runs
+from specmoe.runs.expected import Described, refuse_other_passes, refuse_other_runs
 from specmoe.runs.manifest import check_manifest
 from specmoe.runs.pass_times import read_pass_times, seen_experts
 from specmoe.runs.schema import read_runs
@@ -26,15 +26,17 @@ def main() -> None:
     parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
     parser.add_argument("--models", required=True, type=Path, help="their cards, models.json")
     parser.add_argument("--host", required=True, type=Path, help="host.json")
+    parser.add_argument("--engines", type=Path, nargs="*", default=[], help="their descriptions")
     parser.add_argument("--pass-times", type=Path, nargs="?", help="pass_times.parquet, if any")
     parser.add_argument("--divergences", type=Path, nargs="*", default=[], help="judged, by target")
-    parser.add_argument("--manifest", type=Path, nargs="?", help="of a packed campaign, if any")
+    parser.add_argument("--pack", type=Path, help="folder of the packed campaign, if it is one")
     parser.add_argument("--out", required=True, type=Path, help="folder of the findings")
     args = parser.parse_args()
-    if args.manifest:
-        check_manifest(args.manifest)
+    if args.pack:
+        check_manifest(args.pack)
     config = read_config(args.config)
-    sizes = sizes_of_cards(load_cards(args.models), seen_experts(read_pass_times(args.pass_times)))
+    pass_times = read_pass_times(args.pass_times)
+    sizes = sizes_of_cards(load_cards(args.models), seen_experts(pass_times))
     with named_if_damaged(args.host):
         host = read_record(args.host)
         bandwidth = Bandwidth.of(host)
@@ -46,8 +48,10 @@ def main() -> None:
     runs = read_runs(args.runs)
     if config.campaign.source != "published":
         suites = config.campaign.suites
+        described = Described.read(args.engines, [args.models], args.host)
         remedy = f"{args.runs} is not the whole campaign: get it, or measure it, again"
-        refuse_other_runs(runs.to_dict("records"), config, suites, remedy)
+        refuse_other_runs(runs.to_dict("records"), config, described, suites, remedy)
+        refuse_other_passes(pass_times, config, described, remedy)
     evidence = gather_evidence(runs, sizes, bandwidth, config.audit, divergences, of_machines)
     found = Audit.of(evidence)
     found.write(args.out)

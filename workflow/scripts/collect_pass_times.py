@@ -6,6 +6,7 @@ from pathlib import Path
 from specmoe import errors
 from specmoe.config.schema import read_config
 from specmoe.files import named_if_damaged, read_record
+from specmoe.runs.expected import Described
 from specmoe.runs.pass_times import record_files, rows_of_record, write_pass_times
 
 
@@ -13,13 +14,15 @@ def main() -> None:
     """Parse the command line and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
+    parser.add_argument("--engine", required=True, type=Path, help="engine.json")
     parser.add_argument("--records", required=True, type=Path, help="folder of all their records")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
+    gpu = Described.read([args.engine], [], None).gpu
     rows = []
-    for record in record_files(args.records, read_config(args.config)):
+    for record, asked in record_files(args.records, read_config(args.config), gpu=gpu).items():
         with named_if_damaged(record):
-            rows += rows_of_record(read_record(record))
+            rows += rows_of_record(read_record(record), asked)
     write_pass_times(rows, args.out)
 
 

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from specmoe import errors
 from specmoe.config.schema import Hosts, read_config
 from specmoe.runs.collect import collect_records, record_files, refuse_mixed_hosts
-from specmoe.runs.expected import refuse_other_runs
+from specmoe.runs.expected import Described, refuse_other_runs
 
 
 def main() -> None:
@@ -17,18 +17,22 @@ def main() -> None:
     parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
     parser.add_argument("--records", required=True, type=Path, help="folder of all blocks' records")
     parser.add_argument("--again", required=True, type=Path, help="folder of second records")
+    parser.add_argument("--engines", required=True, type=Path, nargs="+", help="engine.json each")
+    parser.add_argument("--cards", required=True, type=Path, nargs="+", help="<model>.json each")
     parser.add_argument("--suite", help="the table is that of this suite alone")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
     config = read_config(args.config)
     suites = [args.suite] if args.suite else config.campaign.suites
-    records = record_files(args.records, config, suites)
+    described = Described.read(args.engines, args.cards, None)
+    records = record_files(args.records, config, suites, gpu=described.gpu)
     twice = {record: args.again / record.relative_to(args.records) for record in records}
     again = {record: second for record, second in twice.items() if second.exists()}
     rows, table = collect_records(records, config.campaign.name, again)
     if config.campaign.hosts == Hosts.ONE:
         refuse_mixed_hosts(rows)
-    refuse_other_runs(rows, config, suites, "delete their blocks' records and run snakemake again")
+    remedy = "delete their blocks' records and run snakemake again"
+    refuse_other_runs(rows, config, described, suites, remedy)
     pq.write_table(table, args.out)
 
 

@@ -5,12 +5,21 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from specmoe.analysis.merged import merged, refuse_unlike
+from specmoe.analysis.merged import identity, merged, refuse_unlike
 from specmoe.analysis.terminal import describe_merged
+from specmoe.config.load import load
 from specmoe.errors import ConfigError
 
+from ...conftest import ROOT
 from ..paper_analyses import costed, full, single
 from ..shared_analyses import with_merged
+
+IDENTITY = {"seed": "42", "engine_commit": "0123", "model moe_q4": "a" * 64}
+
+
+def saying(analysis, facts):
+    """Return an analysis whose measurements are identified by facts."""
+    return replace(analysis, identity=pd.DataFrame(facts.items(), columns=["name", "value"]))
 
 
 def elsewhere(**facts):
@@ -35,19 +44,58 @@ def test_a_gpu_that_computes_names_its_machine():
 @pytest.mark.parametrize(
     ("other", "named"),
     [
-        (elsewhere(engine_commit="fedcba"), "differ in engine_commit: 0123456789abcdef and fedcba"),
-        (elsewhere(n_predict=32), "differ in n_predict: 100 and 32"),
-        (
-            replace(elsewhere(), models=full().models.assign(sha256="1" * 64)),
-            "differ in their models: dense_4b, draft_0.8b, draft_2b, moe_q4",
-        ),
-        (replace(single(), models=full().models), "differ in 5 settings of their matrix: B/dense"),
+        ({"seed": "43"}, "differ in seed: 42 and 43"),
+        ({"engine_commit": ""}, "differ in engine_commit: 0123 and none"),
+        ({"model moe_q4": "b" * 64}, "differ in model moe_q4: a{64} and b{64}"),
     ],
 )
 def test_campaigns_that_differ_in_more_are_refused_by_what_differs(other, named):
+    analyses = [saying(full(), IDENTITY), saying(elsewhere(), IDENTITY | other)]
     with pytest.raises(ConfigError, match=f"{named}.*their machine alone are merged"):
-        refuse_unlike([full(), other])
-    assert merged([full(), other]).empty
+        refuse_unlike(analyses)
+    assert merged(analyses).empty
+
+
+def test_campaigns_of_other_settings_are_refused_by_their_names():
+    with pytest.raises(ConfigError, match="differ in 5 settings of their matrix: B/dense"):
+        refuse_unlike([full(), single()])
+
+
+def test_a_prompt_without_a_digest_is_compared_by_its_length_alone():
+    text = {"text of prompt code for moe_q4": "c" * 64}
+    analyses = [saying(full(), IDENTITY | text), saying(elsewhere(), IDENTITY)]
+    refuse_unlike(analyses)
+    assert not merged(analyses).empty
+
+
+def test_what_identifies_a_campaign_is_what_its_rows_say(synthetic):
+    config = load(synthetic, ROOT)
+    rows = {
+        "target_model": ["moe_q4", "moe_q4", "dense_4b"],
+        "target_sha256": ["a", "a", "b"],
+        "draft_model": [None, "draft_2b", None],
+        "draft_sha256": [None, "d", None],
+        "prompt": ["code", "code", "code"],
+        "n_prompt": [14, 14, 14],
+        "prompt_sha256": ["e", "e", None],
+        "engine_commit": "0123",
+    }
+    facts = dict(identity(pd.DataFrame(rows), config).itertuples(index=False))
+    conditions = ("protocol", "n_predict", "temperature", "seed", "context", "stop", "token_times")
+    assert [facts.pop(name) for name in conditions] == [
+        *("paired", "64", "0.0", "42", "2048", "length", "False")
+    ]
+    assert facts == {
+        "engine_commit": "0123",
+        "engine_options": "",
+        "prompts": "code",
+        "model moe_q4": "a",
+        "model dense_4b": "b",
+        "model draft_2b": "d",
+        "tokens of prompt code for moe_q4": "14",
+        "text of prompt code for moe_q4": "e",
+        "tokens of prompt code for dense_4b": "14",
+    }
 
 
 def test_merging_needs_a_second_campaign():

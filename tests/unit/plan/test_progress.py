@@ -2,28 +2,26 @@
 
 import json
 import os
-from dataclasses import MISSING, fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from specmoe.config.block import Block, PromptSource, Side
 from specmoe.errors import DamagedFileError
 from specmoe.plan import progress
+from specmoe.plan.inventory import changed_blocks
 from specmoe.plan.progress import (
     PACE,
     Interrupted,
     MeasuredBlock,
     Running,
-    changed_blocks,
     describe_missing,
     describe_progress,
     read_interrupted,
-    read_measured,
     seconds_left,
 )
 
-from ...blocks import alone, compared
+from ...blocks import alone
 
 BLOCKS = ["A/t/none/r0", "B/t/d/r0", "B/t/e/r0"]
 
@@ -145,63 +143,6 @@ def test_a_block_reads_the_latest_records_alone_however_many_there_are(
     said = f"{len(blocks)} of {len(blocks) + 1} blocks, 2 min left"
     assert describe_progress(plan, folder) == said
     assert read == [folder / f"{block.block}.json" for block in reversed(blocks[-PACE:])]
-
-
-PROMPTS = alone().prompts
-MANY = tuple(PromptSource(f"p{number}", "mine.txt") for number in range(50))
-SIDES = compared().sides
-
-
-@pytest.mark.parametrize(
-    ("before", "now", "says"),
-    [
-        (alone(), {}, ""),
-        (alone(), {"prompts": (*PROMPTS, MANY[0])}, "prompt added: p0"),
-        (alone(prompts=(*PROMPTS, MANY[0])), {"prompts": PROMPTS}, "prompt left out: p0"),
-        (alone(), {"prompts": PROMPTS[::-1]}, "prompts in another order"),
-        (
-            alone(),
-            {"prompts": (*PROMPTS, *MANY)},
-            ", ".join(f"prompt added: p{number}" for number in range(5)) + ", and 45 more",
-        ),
-        (
-            compared(),
-            {"sides": (*SIDES, Side(8), Side(8, 0.5))},
-            "side added: g8, side added: g8-a0.5",
-        ),
-        (alone(), {"n_predict": 64}, "n_predict: 32 before, 64 now"),
-    ],
-)
-def test_what_changed_is_why_a_block_is_measured_again(records, before, now, says):
-    now = replace(before, **now)
-    changed = changed_blocks([now], read_measured([now.block], records(before)))
-    assert changed == ({now.block: says} if says else {})
-
-
-@pytest.mark.parametrize(
-    ("now", "says"),
-    [
-        ({}, ""),
-        ({"engine_options": {"poll": 0}}, "engine_options: {} before, {'poll': 0} now"),
-        ({"extra_args": ("--mlock",)}, "extra_args: [] before, ['--mlock'] now"),
-        ({"environment": {"A": "1"}}, "environment: {} before, {'A': '1'} now"),
-        ({"token_times": True}, "token_times: False before, True now"),
-    ],
-)
-def test_an_older_release_measured_what_it_did_not_know_as_its_default_says(now, says):
-    block = replace(compared(), **now)
-    asked = json.loads(block.to_json())
-    for key in ("gate", *(field.name for field in fields(Block) if field.default is not MISSING)):
-        asked.pop(key, None)
-    for key in ("environment", "sendings", "engine_options"):
-        asked.pop(key, None)
-    for prompt in asked["prompts"]:
-        for key in ("line", "workload", "category"):
-            del prompt[key]
-    for side in asked["sides"]:
-        del side["imposed_profile"], side["imposed_rates"]
-    changed = changed_blocks([block], {block.block: MeasuredBlock(Path("r0.json"), asked, 5.0)})
-    assert changed == ({block.block: says} if says else {})
 
 
 def test_a_damaged_record_is_named():

@@ -1,15 +1,26 @@
 """A block's record becomes rows: the right counters, nulls where nothing was measured."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from specmoe.errors import DamagedFileError, MeasurementError
+from specmoe.files import sha256_of
 from specmoe.measure.common_prefix import common_prefix
-from specmoe.runs.collect import collect_records, link_baselines, rows_of_both, rows_of_record
+from specmoe.runs.collect import (
+    collect_records,
+    ends_of_record,
+    link_baselines,
+    mark_past_end,
+    rows_of_both,
+    rows_of_record,
+)
 from specmoe.runs.schema import COLUMNS
+
+from ...made_record import made_record, small_blocks, small_config
 
 TOKENS = [5, 6, 7, 8]
 COUNTERS = {
@@ -211,6 +222,20 @@ def test_the_common_prefix_ends_at_the_first_difference(shared, one, other):
     assert first[length : length + 1] != second[length : length + 1] or first == second
 
 
+@pytest.fixture
+def collect(study, tmp_path):
+    """Collect the record of a small block after a change."""
+    block = small_blocks(small_config(study))["S/target/draft/r0"]
+
+    def changed(change):
+        made = made_record(block)
+        change(made)
+        (tmp_path / "r0.json").write_text(json.dumps(made))
+        return collect_records({tmp_path / "r0.json": block}, "tiny", {})
+
+    return changed
+
+
 def endless(key):
     """Return a change that makes drafts of a record as long as no memory holds."""
     return lambda record: record["sides"][1].update({key: 2**31})
@@ -224,38 +249,94 @@ def endless(key):
         (endless("gamma"), "drafts of 2147483648 tokens"),
         (endless("ngram_gamma"), "drafts of 2147483648 tokens"),
         (lambda record: record["runs"][0]["metrics"].update(n_decode_total=1.5), "n_decode_total"),
+        (lambda record: record["runs"][0]["answer"].update(tokens=[None]), "tokens"),
+        (lambda record: record["runs"][0].update(started_at="2026-11-25T10:00:00"), "has no zone"),
     ],
 )
-def test_a_broken_record_is_named(tmp_path, break_it, fault):
-    broken = record()
-    break_it(broken)
-    (tmp_path / "r0.json").write_text(json.dumps(broken))
+def test_a_broken_record_is_named(collect, break_it, fault):
     with pytest.raises(DamagedFileError, match=rf"r0\.json is damaged.*{fault}"):
-        collect_records([tmp_path / "r0.json"], "c", {})
+        collect(break_it)
 
 
-def test_a_second_record_that_is_damaged_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda record: record["block"].update(seed=1), "seed: 1 before, 42 now"),
+        (lambda record: record["block"].update(context=9), "context: 9 before, 512 now"),
+        (lambda record: record["block"].update(threads=9), "threads: 9 before, 1 now"),
+        (
+            lambda record: record["block"].update(environment={"OMP_PLACES": "cores"}),
+            "environment: {'OMP_PLACES': 'cores'} before, {} now",
+        ),
+        (
+            lambda record: record["sides"][1]["environment"].update(GGML_X="1"),
+            "side g4: environment is .*GGML_X",
+        ),
+        (
+            lambda record: record["runs"][0]["answer"]["timings"].update(prompt_n=1),
+            "run S/.*: tokens_evaluated is 32, not 1",
+        ),
+        (lambda record: record["runs"][0].update(order=7), "order of its runs is "),
+        (lambda record: record.pop("ends"), "prompts with the target's end is "),
+    ],
+)
+def test_a_record_of_another_configuration_is_named_with_what_differs(collect, change, said):
+    fault = rf"r0\.json was measured with another configuration \({said}.*; delete it and run "
+    with pytest.raises(MeasurementError, match=fault):
+        collect(change)
+
+
+def test_many_records_of_another_configuration_are_counted(study, tmp_path):
+    files = {}
+    for block in small_blocks(small_config(study)).values():
+        file = tmp_path / f"{block.suite}.json"
+        file.write_text(json.dumps(made_record(replace(block, seed=1))))
+        files[file] = block
+    with pytest.raises(MeasurementError, match=r"seed: 1 .*, and so was 1 more; delete them and"):
+        collect_records(files, "tiny", {})
+
+
+@pytest.mark.parametrize("keep", [1, 2])
+def test_a_second_record_is_of_its_first_and_of_the_prompts_to_measure_again(study, tmp_path, keep):
+    block = small_blocks(small_config(study))["S/target/draft/r0"]
+    first = made_record(block)
+    first["runs"][0]["taken_away"] = "a thread waited"
+    [disturbed] = [one for one in block.prompts if one.prompt == first["runs"][0]["prompt"]]
+    prompts = [disturbed, *(one for one in block.prompts if one != disturbed)][:keep]
     file, second = tmp_path / "r0.json", tmp_path / "again.json"
-    file.write_text(json.dumps(record()))
+    file.write_text(json.dumps(first))
+    again = made_record(replace(block, prompts=tuple(prompts)))
+    second.write_text(json.dumps(again | {"first": sha256_of(file)}))
+    if keep == 1:
+        assert len(collect_records({file: block}, "tiny", {file: second})[0]) == 4
+        second.write_text(json.dumps(again | {"first": "0" * 64}))
+    with pytest.raises(MeasurementError, match=r"again\.json was measured with another"):
+        collect_records({file: block}, "tiny", {file: second})
+
+
+def test_a_second_record_that_is_damaged_is_named(study, tmp_path):
+    block = small_blocks(small_config(study))["S/target/draft/r0"]
+    file, second = tmp_path / "r0.json", tmp_path / "again.json"
+    file.write_text(json.dumps(made_record(block)))
     second.write_text("{}")
     with pytest.raises(DamagedFileError, match=r"again\.json is damaged"):
-        collect_records([file], "c", {file: second})
+        collect_records({file: block}, "tiny", {file: second})
 
 
 @pytest.mark.parametrize(("stopped_by", "past"), [("eos", 2), ("length", 1)])
-def test_tokens_past_the_end_of_the_targets_own_text_are_counted(tmp_path, stopped_by, past):
+def test_tokens_past_the_end_of_the_targets_own_text_are_counted(stopped_by, past):
     # The token that ends the text is none of it.
     made = record(run_of(0, tokens=[5, 6, 2, 8]), run_of(3, tokens=[5, 9, 9, 9]))
     made["ends"] = {"p": {"tokens": [5, 6, 2], "stopped_by": stopped_by}}
-    file = tmp_path / "r0.json"
-    file.write_text(json.dumps(made))
-    found, _ = collect_records([file], "c", {})
+    found = rows_of_record(made, "c")
+    mark_past_end(found, ends_of_record(made))
     assert [row["past_end"] for row in found] == [past, None]
 
 
-def test_the_same_runs_in_two_records_are_refused(tmp_path):
-    files = [tmp_path / "one.json", tmp_path / "two.json"]
+def test_the_same_runs_in_two_records_are_refused(study, tmp_path):
+    block = small_blocks(small_config(study))["S/target/draft/r0"]
+    files = {tmp_path / "one.json": block, tmp_path / "two.json": block}
     for file in files:
-        file.write_text(json.dumps(record()))
+        file.write_text(json.dumps(made_record(block)))
     with pytest.raises(MeasurementError, match=r"one\.json and .*two\.json hold the same runs"):
-        collect_records(files, "c", {})
+        collect_records(files, "tiny", {})

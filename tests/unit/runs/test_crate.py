@@ -8,7 +8,8 @@ import tomllib
 import pytest
 from rocrate.rocrate import ROCrate
 
-from specmoe.runs.crate import NAME, seal
+from specmoe.runs.crate import seal
+from specmoe.runs.manifest import CRATE as NAME
 from specmoe.runs.manifest import NAME as MANIFEST
 from specmoe.runs.manifest import check_manifest
 
@@ -31,7 +32,7 @@ def packed(tmp_path):
 
 @pytest.mark.parametrize("folder", CAMPAIGNS, ids=lambda folder: folder.name)
 def test_a_shipped_campaign_is_described_and_sealed(folder, tmp_path):
-    check_manifest(folder / MANIFEST)
+    check_manifest(folder)
     assert NAME in json.loads((folder / MANIFEST).read_text())
     software = ROCrate(folder).dereference(f"#{PROJECT['name']}")
     copy = shutil.copytree(folder, tmp_path / folder.name)
@@ -73,7 +74,7 @@ def test_another_file_or_version_gives_another_description(packed):
     after = (packed / NAME).read_text()
     assert after != before
     assert "AMD Epyc" in after
-    check_manifest(packed / MANIFEST)
+    check_manifest(packed)
 
 
 def test_machines_that_share_a_campaign_are_all_named(packed):

@@ -1,40 +1,92 @@
 """A packed campaign is read only as it was packed."""
 
+import json
+
 import pytest
 
 from specmoe.errors import DamagedFileError
-from specmoe.runs.manifest import NAME, check_manifest, write_manifest
+from specmoe.files import sha256_of
+from specmoe.runs.manifest import CRATE, NAME, check_manifest, write_manifest
+
+FILES = ("runs.parquet", "divergences/t.json")
+
+
+def describe(folder):
+    """Write the part of a crate that has digests."""
+    digests = [{"@id": name, "sha256": sha256_of(folder / name)} for name in FILES]
+    (folder / CRATE).write_text(json.dumps({"@graph": [{"@id": "./"}, *digests]}))
 
 
 @pytest.fixture
 def packed(tmp_path):
-    """A folder of two files with their manifest."""
+    """A folder of two files with their crate and manifest."""
     (tmp_path / "divergences").mkdir()
-    for name in ("runs.parquet", "divergences/t.json"):
+    for name in FILES:
         (tmp_path / name).write_text(name)
+    describe(tmp_path)
     write_manifest(tmp_path)
     return tmp_path
 
 
+def drop(manifest, name):
+    """Take an entry out of a manifest."""
+    left = json.loads(manifest.read_text())
+    del left[name]
+    manifest.write_text(json.dumps(left))
+
+
 def test_a_folder_as_it_was_packed_is_read(packed):
-    check_manifest(packed / NAME)
+    check_manifest(packed)
     before = (packed / NAME).read_bytes()
     write_manifest(packed)
     assert (packed / NAME).read_bytes() == before
+    (packed / "my notes.txt").write_text("of nobody's concern")
+    check_manifest(packed)
 
 
-@pytest.mark.parametrize("name", ["runs.parquet", "divergences/t.json"])
+@pytest.mark.parametrize("name", FILES)
 def test_a_changed_and_a_missing_file_are_named(packed, name):
     (packed / name).write_text("other")
     with pytest.raises(DamagedFileError, match=f"{name} is not the file that manifest.json names"):
-        check_manifest(packed / NAME)
+        check_manifest(packed)
     (packed / name).unlink()
     with pytest.raises(DamagedFileError, match=f"{name} is missing"):
-        check_manifest(packed / NAME)
+        check_manifest(packed)
+
+
+@pytest.mark.parametrize("name", [*FILES, CRATE])
+def test_a_file_that_the_manifest_leaves_out_is_named(packed, name):
+    drop(packed / NAME, name)
+    with pytest.raises(DamagedFileError, match=f"{name} is not among the files that manifest.json"):
+        check_manifest(packed)
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"runs.parquet": 1}'])
 def test_a_damaged_manifest_is_named(packed, text):
     (packed / NAME).write_text(text)
     with pytest.raises(DamagedFileError, match=r"manifest\.json is no list of files"):
-        check_manifest(packed / NAME)
+        check_manifest(packed)
+
+
+def test_a_missing_and_an_empty_manifest_are_refused(packed):
+    (packed / NAME).write_text("{}")
+    with pytest.raises(DamagedFileError, match="is not among the files that"):
+        check_manifest(packed)
+    (packed / NAME).unlink()
+    with pytest.raises(DamagedFileError, match="nothing says that the campaign's are those that"):
+        check_manifest(packed)
+
+
+def test_a_crate_of_other_files_is_named(packed):
+    (packed / FILES[0]).write_text("other")
+    write_manifest(packed)
+    fault = f"{FILES[0]} is not the file that {CRATE} names"
+    with pytest.raises(DamagedFileError, match=fault):
+        check_manifest(packed)
+    describe(packed)
+    write_manifest(packed)
+    check_manifest(packed)
+    (packed / CRATE).write_text("[]")
+    write_manifest(packed)
+    with pytest.raises(DamagedFileError, match=f"{CRATE} is damaged"):
+        check_manifest(packed)

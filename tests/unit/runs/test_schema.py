@@ -5,7 +5,7 @@ import pytest
 
 from specmoe.errors import SchemaError
 from specmoe.runs.collect import rows_of_record
-from specmoe.runs.schema import read_runs, write_runs
+from specmoe.runs.schema import COLUMNS, read_runs, write_runs
 
 from .test_collect import record
 
@@ -83,9 +83,22 @@ def test_a_damaged_file_is_refused_by_name(rows, tmp_path):
         read_runs(path)
 
 
+def test_rows_of_the_version_before_are_read_and_lack_what_they_had_not(rows, tmp_path):
+    path = tmp_path / "runs.parquet"
+    write_runs(rows, path)
+    table = pq.read_table(path).drop_columns(["prompt_sha256"])
+    pq.write_table(table.replace_schema_metadata({"specmoe_schema": "8"}), path)
+    read = read_runs(path)
+    assert list(read) == list(COLUMNS)
+    assert read["prompt_sha256"].isna().all()
+    pq.write_table(table.replace_schema_metadata({"specmoe_schema": "9"}), path)
+    with pytest.raises(SchemaError, match="it has no column 'prompt_sha256'"):
+        read_runs(path)
+
+
 def test_another_schema_version_is_refused_with_both_versions(rows, tmp_path):
     path = tmp_path / "runs.parquet"
     write_runs(rows, path)
     pq.write_table(pq.read_table(path).replace_schema_metadata({"specmoe_schema": "0"}), path)
-    with pytest.raises(SchemaError, match="has schema version 0, this specmoe needs 8"):
+    with pytest.raises(SchemaError, match="has schema version 0, this specmoe needs 9"):
         read_runs(path)

@@ -21,6 +21,7 @@ from specmoe.analysis.drafts import list_drafts
 from specmoe.analysis.energy import energy_of_cells
 from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
 from specmoe.analysis.machines import by_machine, cells_of_machines, machine_varies
+from specmoe.analysis.merged import identity
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths, chain_counts
 from specmoe.analysis.spread import spread_of_cells
@@ -170,6 +171,7 @@ def analyse(
         drafts=drafts,
         suites=_suites(as_measured, config),
         campaign=_campaign(as_measured, config, host),
+        identity=identity(as_measured, config),
     )
 
 

@@ -13,10 +13,33 @@ from specmoe.analysis.machines import machine_of
 from specmoe.analysis.registry import TABLES, Analysis, records
 from specmoe.analysis.summaries import CELL
 from specmoe.config.block import WAY
+from specmoe.config.differences import differences
+from specmoe.config.schema import Config
 from specmoe.errors import ConfigError
 
-_CONDITIONS = ("protocol", "engine_commit", "n_predict", "temperature", "engine_options")
+# Of `measurement`; what else it has is the machine's, or how often and in what order it measured.
+_CONDITIONS = ("protocol", "n_predict", "temperature", "seed", "context", "stop", "token_times")
 _SHOWN = 3  # of settings that only one campaign has
+
+
+def identity(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
+    """Return what identifies a campaign's measurements beside the machine: names and values.
+
+    Weights and prompts are what its rows say. A digest that no row has is left out.
+    """
+    facts = {name: str(getattr(config.measurement, name)) for name in _CONDITIONS}
+    facts["engine_commit"] = ", ".join(runs["engine_commit"].unique())
+    facts["engine_options"] = config.option_setting("").text
+    facts["prompts"] = ", ".join(sorted(runs["prompt"].unique()))
+    for model, digest in (("target_model", "target_sha256"), ("draft_model", "draft_sha256")):
+        weights = runs[[model, digest]].dropna().drop_duplicates()
+        facts |= {f"model {name}": value for name, value in weights.itertuples(index=False)}
+    of_prompt = runs.groupby(["target_model", "prompt"])[["n_prompt", "prompt_sha256"]].first()
+    for (target, prompt), tokens, digest in of_prompt.itertuples(name=None):
+        facts[f"tokens of prompt {prompt} for {target}"] = str(tokens)
+        if isinstance(digest, str):
+            facts[f"text of prompt {prompt} for {target}"] = digest
+    return pd.DataFrame(facts.items(), columns=["name", "value"])
 
 
 def refuse_unlike(analyses: Sequence[Analysis]) -> None:
@@ -28,19 +51,17 @@ def refuse_unlike(analyses: Sequence[Analysis]) -> None:
 
 
 def difference(analyses: Sequence[Analysis]) -> str:
-    """Return the first thing beside the machine in which campaigns differ; empty if nothing."""
+    """Return the first thing beside the machine in which campaigns differ; empty if nothing.
+
+    A prompt is compared by the digest of its tokens where both have it.
+    """
     first = analyses[0]
     for other in analyses[1:]:
         names = f"campaigns {first.name} and {other.name}"
-        own, its = (one.campaign.iloc[0] for one in (first, other))
-        for condition in _CONDITIONS:
-            if own[condition] != its[condition]:
-                return (
-                    f"{names} differ in {condition}: {own[condition] or 'none'!s} and"
-                    f" {its[condition] or 'none'!s}"
-                )
-        if unlike := sorted({name for name, _ in _files(first) ^ _files(other)}):
-            return f"{names} differ in their models: {', '.join(unlike)}"
+        own, its = map(_facts, (first, other))
+        if unlike := differences(its, {name: own[name] for name in own if name in its}):
+            name, found, asked = unlike[0]
+            return f"{names} differ in {name}: {asked or 'none'!s} and {found or 'none'!s}"
         if apart := sorted(_matrix(first) ^ _matrix(other)):
             shown = ", ".join(apart[:_SHOWN]) + (", ..." if len(apart) > _SHOWN else "")
             return f"{names} differ in {len(apart)} settings of their matrix: {shown}"
@@ -73,10 +94,8 @@ def _cells(analysis: Analysis) -> pd.DataFrame:
     )
 
 
-def _files(analysis: Analysis) -> set[tuple[str, str]]:
-    """Return the models of a campaign, each with its digest."""
-    models = analysis.models
-    return set(zip(models["of_model"], models["sha256"], strict=True))
+def _facts(analysis: Analysis) -> dict[str, str]:
+    return dict(zip(analysis.identity["name"], analysis.identity["value"], strict=True))
 
 
 def _matrix(analysis: Analysis) -> set[str]:

@@ -117,6 +117,7 @@ TABLES = {
     ),
     "suites": _table("a suite", "suite title runs blocks measured"),
     "campaign": _table("the campaign, in plain values", "campaign of_study source"),
+    "identity": _table("what campaigns to merge must share, see `merged.identity`", "name value"),
     "by_prompt": _cells(
         "a cell's text; all prompts of a workload are one",
         f"{_SUMMARISED} control prompt prompt_label {_EXCLUDED}",

@@ -8,7 +8,7 @@ import pandas as pd
 
 from specmoe.audit.checks import CHECKS, summarise_audit
 from specmoe.audit.finding import CheckVerdict, Level
-from specmoe.config.block import NO_DRAFT, Block
+from specmoe.config.block import NO_DRAFT, Block, Protocol
 from specmoe.runs.disturbed import DISTURBED, excluded
 from specmoe.words import counted, verb
 
@@ -53,6 +53,12 @@ def _head(
         count = sum(block.runs for block in left_out)
         lines.append(
             f"{counted(count, 'row')} {verb(count)} not there, left out on purpose: {named}"
+        )
+    unread = runs["prompt_sha256"].isna() & (runs["protocol"] == Protocol.PAIRED)
+    if count := int(unread.sum()):
+        lines.append(
+            f"Prompts not checked: {counted(count, 'row')} {verb(count)} of a release"
+            " that kept no digest of their tokens"
         )
     lines += _disturbed(runs)
     if recovered := audit.loc[audit["recovered"], "run"].nunique():

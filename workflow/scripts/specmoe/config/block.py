@@ -245,9 +245,17 @@ class Block(JobData):
         """Return the id, unique in the campaign, of a side's run of a prompt in a pass."""
         return f"{self.block}/{side.name}/{prompt}/p{number}"
 
-    def run_seed(self, number: int) -> int:
-        """Return the seed of sampling of the runs of a pass; greedy passes share one."""
-        return self.seed + (SEED_STEP * number if self.temperature > 0 else 0)
+    def run_seed(self, number: int, side: Side | None = None, order: int = 0) -> int:
+        """Return the seed of a run in a pass; greedy passes share one.
+
+        The engine draws what it accepts of an imposed profile from the seed: with one seed all runs
+        would draw alike, and more of them would come no closer to the rates. So there the run's
+        place in the block counts too.
+        """
+        seed = self.seed + (SEED_STEP * number if self.temperature > 0 else 0)
+        if side is None or side.imposed_rates is None or self.concurrency is not None:
+            return seed
+        return seed + SEED_STEP * (1 + self.repeat * self.runs + order)
 
 
 def shuffle_key(seed: int, name: str) -> bytes:

@@ -28,7 +28,7 @@ from specmoe.engine.stream import Piece
 from specmoe.engine.taken_away import Rejection, Watch
 from specmoe.errors import MeasurementError
 from specmoe.files import at_home
-from specmoe.measure.requests import generate
+from specmoe.measure.requests import digest_of_tokens, generate
 
 CONTEXT_STEP = 256  # llama.cpp rounds the context up (src/llama-context.cpp)
 CACHE_TYPE = "f16"  # llama.cpp's default
@@ -160,6 +160,7 @@ class LiveSide:
             "request": request,
             "started_at": started_at.isoformat(),
             "wall_ms": (time.perf_counter() - clock) * 1000,
+            "prompt_sha256": digest_of_tokens(self.prompts[prompt]),
             "answer": answer,
         }
 

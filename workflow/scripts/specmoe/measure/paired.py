@@ -11,7 +11,7 @@ from dataclasses import asdict
 from typing import Any
 
 from specmoe.commentary import Done
-from specmoe.config.block import SEED_STEP, Arrangement, Block, History, Side
+from specmoe.config.block import Arrangement, Block, History, Side
 from specmoe.config.gate import Gate
 from specmoe.engine.answers import DRAFTED, stopped_by
 from specmoe.engine.energy import Meter, find_meter, measure_idle
@@ -190,11 +190,7 @@ def _meter(block: Block, job: Job) -> Meter | None:
 
 def _measure_run(one: LiveSide, turn: Turn, order: int) -> Run:
     block, [source] = one.block, turn.sources
-    seed = block.run_seed(turn.number)
-    if turn.side.imposed_rates is not None:
-        # The engine draws what it accepts from the seed: with one seed all runs would draw alike,
-        # and more of them would come no closer to the rates.
-        seed += SEED_STEP * (1 + block.repeat * block.runs + order)
+    seed = block.run_seed(turn.number, turn.side, order)
     about = about_run(block, turn, source, order) | {"seed": seed}
     gate = Gate.model_validate(block.gate)
     if turn.side.history == History.EARLIER:

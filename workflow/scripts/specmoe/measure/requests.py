@@ -1,5 +1,7 @@
 """The requests of a measurement: a prompt as token ids, and an answer that is whole."""
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -41,6 +43,11 @@ def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -
                 " choose smaller lengths, or generate more"
             )
     return ids
+
+
+def digest_of_tokens(ids: list[int]) -> str:
+    """Return the SHA-256 of the ids of a prompt's tokens, as JSON writes them."""
+    return hashlib.sha256(json.dumps(ids).encode()).hexdigest()
 
 
 def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str:

@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from specmoe.config.block import Block
+from specmoe.config.differences import block_changes
 from specmoe.config.models import HubModel, PathModel
 from specmoe.config.prompt_lines import numbered_lines
 from specmoe.config.schema import Config
 from specmoe.errors import ModelError
-from specmoe.files import existing, free_bytes
+from specmoe.files import existing, free_bytes, named_if_damaged
 from specmoe.models import hub
 from specmoe.models.card import ModelCard, load_card
 from specmoe.models.gguf import read_card
 from specmoe.models.hub_file import cache_folder
 from specmoe.plan.estimate import BYTES_PER_TOKEN
-from specmoe.plan.progress import Interrupted, changed_blocks, read_interrupted, read_measured
+from specmoe.plan.progress import Interrupted, MeasuredBlock, read_interrupted, read_measured
 from specmoe.plan.shared_models import changed_models, recorded_entries
 
 NOT_HASHED = "not hashed: the plan needs sizes only"
@@ -80,6 +81,18 @@ def take_inventory(
         changed=changed,
         prompt_tokens=_prompt_tokens(blocks, root),
     )
+
+
+def changed_blocks(
+    blocks: Iterable[Block], measured: Mapping[str, MeasuredBlock]
+) -> dict[str, str]:
+    """Return the measured blocks that the configuration has changed since, and how."""
+    reasons = {}
+    for block in blocks:
+        if before := measured.get(block.block):
+            with named_if_damaged(before.record):
+                reasons[block.block] = ", ".join(block_changes(before.asked, block))
+    return {block: reason for block, reason in reasons.items() if reason}
 
 
 def _prompt_tokens(blocks: Iterable[Block], root: Path) -> dict[str, int]:

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter
-
-from specmoe.config.block import Block
 from specmoe.files import named_if_damaged, read_record
 from specmoe.words import counted, verb
 
@@ -19,8 +16,6 @@ NAMED = 5
 PACE = 50
 # A line of a block's log, see `measure.paired`.
 _LOGGED_RUN = re.compile(r"^run \d+ of (\d+): .*: ([\d.]+) s, ", re.MULTILINE)
-
-_BLOCK = TypeAdapter(Block)
 
 
 @dataclass(frozen=True)
@@ -132,55 +127,6 @@ def duration(seconds: float | None) -> str:
         return f"{seconds:.0f} s"
     minutes = seconds / 60
     return f"{minutes:.0f} min" if minutes < 100 else f"{minutes / 60:.1f} h"
-
-
-def changed_blocks(
-    blocks: Iterable[Block], measured: Mapping[str, MeasuredBlock]
-) -> dict[str, str]:
-    """Return the measured blocks that the configuration has changed since, and how."""
-    reasons = {}
-    for block in blocks:
-        if block.block in measured:
-            before = measured[block.block]
-            with named_if_damaged(before.record):
-                reasons[block.block] = ", ".join(_changes(before.asked, block))
-    return {block: reason for block, reason in reasons.items() if reason}
-
-
-def _changes(asked: Mapping[str, Any], block: Block) -> list[str]:
-    """Return how a block as recorded differs from the configured one.
-
-    A release that did not know a key measured as its default says, and by its own gate.
-    """
-    before = _BLOCK.validate_python({"gate": block.gate, **asked})
-    old, new = (json.loads(one.to_json()) for one in (before, block))
-    parts = []
-    for key in new:
-        if old[key] == new[key]:
-            continue
-        if key == "prompts":
-            prompts = ({one.prompt: one for one in its.prompts} for its in (before, block))
-            parts += _change_of("prompt", *prompts)
-        elif key == "sides":
-            sides = ({one.name: one for one in its.sides} for its in (before, block))
-            parts += _change_of("side", *sides)
-        else:
-            parts.append(f"{key}: {old[key]} before, {new[key]} now")
-    return parts
-
-
-def _change_of(what: str, old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
-    """Return a change for each name, but of many names only the first ones and a count."""
-    changes = {
-        "added": [name for name in new if name not in old],
-        "left out": [name for name in old if name not in new],
-        "changed": [name for name in new if name in old and old[name] != new[name]],
-    }
-    listed = []
-    for change, names in changes.items():
-        listed += [f"{what} {change}: {name}" for name in names[:NAMED]]
-        listed += [f"and {len(names) - NAMED} more"] if len(names) > NAMED else []
-    return listed or [f"{what}s in another order"]
 
 
 class Running(NamedTuple):

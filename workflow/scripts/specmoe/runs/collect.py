@@ -9,7 +9,9 @@ from typing import Any
 import pyarrow
 
 from specmoe.config.base import LONGEST_DRAFT
-from specmoe.config.block import NO_DRAFT, Protocol, Stop
+from specmoe.config.block import NO_DRAFT, Block, Protocol, Stop
+from specmoe.config.differences import Difference, block_changes, differences
+from specmoe.config.environment import LOCALE, PASSED
 from specmoe.config.matrix import blocks_in_order
 from specmoe.config.methods import NO_METHOD, Method, engine_types
 from specmoe.config.option_words import options_text, target_setting
@@ -17,12 +19,14 @@ from specmoe.config.schema import Config
 from specmoe.engine.answers import (
     ACCEPTED,
     ACCEPTED_AT,
+    COMPLETION,
     DECODES,
     DRAFTED,
     ROUNDS,
     stopped_by,
     tokens_per_second,
 )
+from specmoe.engine.server import TRACED
 from specmoe.engine.server_log import (
     Verification,
     accepted_lengths,
@@ -31,11 +35,14 @@ from specmoe.engine.server_log import (
     drafted_lengths,
     tried_per_position,
 )
-from specmoe.errors import MeasurementError
-from specmoe.files import named_if_damaged, read_record
-from specmoe.measure.again import better_in_second, neighbours
+from specmoe.errors import MeasurementError, one_line
+from specmoe.files import named_if_damaged, read_record, sha256_of
+from specmoe.measure.again import better_in_second, block_to_measure_again, neighbours
 from specmoe.measure.common_prefix import common_prefix
 from specmoe.runs.schema import COLUMNS, check_rows
+from specmoe.words import verb
+
+_SHOWN = 3  # of changes
 
 RunRow = dict[str, Any]
 Ends = dict[tuple[str, str, str], list[int]]
@@ -68,52 +75,121 @@ def rows_of_both(
 
 
 def collect_records(
-    records: Iterable[Path], campaign: str, again: Mapping[Path, Path]
+    records: Mapping[Path, Block], campaign: str, again: Mapping[Path, Path]
 ) -> tuple[list[RunRow], pyarrow.Table]:
     """Return the rows of all blocks, and the same as a checked table.
 
-    `again` has the second records of blocks by their first ones. Raises DamagedFileError for a
-    record without proper rows, MeasurementError for runs that are in several records.
+    `records` has the blocks that are asked for by the files that hold them, `again` the second
+    records of blocks by their first ones. Raises DamagedFileError for a record without proper rows,
+    MeasurementError for runs that are in several records, or a record of another block.
     """
     by_record: dict[Path, list[RunRow]] = {}
+    changes: dict[Path, list[str]] = {}
     ends: Ends = {}
-    for record in records:
+    for record, block in records.items():
         with named_if_damaged(record):
             read = read_record(record)
             by_record[record] = rows_of_record(read, campaign)
-            ends |= _ends_of_record(read)
+            changes[record] = _changes(read, block)
+            ends |= ends_of_record(read)
         if second := again.get(record):
             with named_if_damaged(second):
-                by_record[record] = rows_of_both(read, read_record(second), campaign)
+                found = read_record(second)
+                by_record[record] = rows_of_both(read, found, campaign)
+                changes[second] = _changes(found, block_to_measure_again(read) or block)
+                if found["first"] != sha256_of(record):
+                    changes[second].append(f"{record} is not the first one")
     rows = [row for its in by_record.values() for row in its]
     try:
         mark_past_end(rows, ends)
-        return rows, check_rows(rows)
+        table = check_rows(rows)
     except (TypeError, ValueError) as error:
-        # Checks take as long for the rows of one record as for all, so they are told apart here.
-        for record, its in by_record.items():
-            with named_if_damaged(record):
-                mark_past_end(its, ends)
-                check_rows(its)
-        holding: dict[str, Path] = {}
-        for record, its in by_record.items():
-            for row in its:
-                if (other := holding.setdefault(row["run"], record)) != record:
-                    raise MeasurementError(
-                        f"{other} and {record} hold the same runs ({row['run']}); delete both and"
-                        " run snakemake again"
-                    ) from error
+        _name_record(by_record, ends, error)
         raise
+    _refuse_changed({record: its for record, its in changes.items() if its})
+    return rows, table
 
 
-def record_files(folder: Path, config: Config, suites: Iterable[str]) -> list[Path]:
-    """Return the records of the blocks of suites in a folder, in the order of measurement.
+def _name_record(by_record: Mapping[Path, list[RunRow]], ends: Ends, error: Exception) -> None:
+    """Raise the error of the record whose rows are at fault, if one is by itself, or of two."""
+    # Checks take as long for the rows of one record as for all, so they are told apart here.
+    for record, its in by_record.items():
+        with named_if_damaged(record):
+            mark_past_end(its, ends)
+            check_rows(its)
+    holding: dict[str, Path] = {}
+    for record, its in by_record.items():
+        for row in its:
+            if (other := holding.setdefault(row["run"], record)) != record:
+                raise MeasurementError(
+                    f"{other} and {record} hold the same runs ({row['run']}); delete both and"
+                    " run snakemake again"
+                ) from error
+
+
+def _changes(record: Mapping[str, Any], block: Block) -> list[str]:
+    """Return in what a record was not measured as its block asks for now, or contradicts itself."""
+    changes = block_changes(record["block"], block)
+    # Of what an engine's process inherits, places are the machine's own.
+    environment = LOCALE | block.environment | (TRACED if block.protocol == Protocol.PAIRED else {})
+    for side in record["sides"]:
+        found = {name: value for name, value in side["environment"].items() if name not in PASSED}
+        unlike = differences({"environment": found}, {"environment": environment})
+        changes += [f"side {side['side']}: {one}" for one in unlike]
+    for run in record["runs"]:
+        changes += [f"run {run['run']}: {one}" for one in _said_again(run)]
+    found = {
+        "order of its runs": sorted(run["order"] for run in record["runs"]),
+        "prompts with the target's end": sorted(record.get("ends", {})),
+    }
+    asks = block.protocol == Protocol.PAIRED and block.measures_alone
+    asked = {
+        "order of its runs": [*range(len(record["runs"]))],
+        "prompts with the target's end": sorted(
+            source.prompt for source in block.ends_asked if asks
+        ),
+    }
+    return changes + [str(one) for one in differences(found, asked)]
+
+
+def _said_again(run: Mapping[str, Any]) -> list[Difference]:
+    """Return what the server's answer says otherwise in a second place."""
+    answer = run.get("answer", {"timings": {}, "tokens": []})
+    timings, settings = answer["timings"], answer.get("generation_settings", {})
+    told = {**timings, **answer, **{name: settings[name] for name in ("seed",) if name in settings}}
+    asked = {
+        "seed": run["seed"],
+        "tokens_evaluated": timings.get("prompt_n"),
+        "tokens_predicted": len(answer["tokens"]),
+        "predicted_n": len(answer["tokens"]),
+    }
+    return differences(told, {name: value for name, value in asked.items() if name in told})
+
+
+def _refuse_changed(changes: Mapping[Path, Sequence[str]]) -> None:
+    """Raise MeasurementError if records are of other blocks than those that are asked for."""
+    if changes:
+        record, its = next(iter(changes.items()))
+        more = len(changes) - 1
+        others = f", and so {verb(more, 'was', 'were')} {more} more" if more else ""
+        raise MeasurementError(
+            f"{record} was measured with another configuration"
+            f" ({one_line(', '.join(its[:_SHOWN]))}){others};"
+            f" delete {'them' if more else 'it'} and run snakemake again, or change the"
+            " configuration back"
+        )
+
+
+def record_files(
+    folder: Path, config: Config, suites: Iterable[str], *, gpu: bool
+) -> dict[Path, Block]:
+    """Return the blocks of suites in the order of measurement, by their records in a folder.
 
     A script lists them itself, because a command line holds some ten thousands only.
     """
     suites = set(suites)
-    blocks = blocks_in_order(config, gpu=False)  # the ids are the same with a GPU
-    return [folder / f"{block.block}.json" for block in blocks if block.suite in suites]
+    blocks = blocks_in_order(config, gpu=gpu)
+    return {folder / f"{block.block}.json": block for block in blocks if block.suite in suites}
 
 
 def refuse_mixed_hosts(rows: Iterable[RunRow]) -> None:
@@ -147,7 +223,7 @@ def link_baselines(rows: Iterable[RunRow]) -> None:
                 row["common_prefix"] = common_prefix(row["tokens"], baseline["tokens"])
 
 
-def _ends_of_record(record: Mapping[str, Any]) -> Ends:
+def ends_of_record(record: Mapping[str, Any]) -> Ends:
     """Return what a block's target alone wrote until its end, if it was asked."""
     block = record["block"]
     target = _verifying(block)["target"]
@@ -199,11 +275,18 @@ def _row(
         "protocol": record["protocol"],
         "host": record["host"],
         "arrangement": record["arrangement"],
-        "started_at": datetime.fromisoformat(run["started_at"]),
+        "started_at": _time(run["started_at"]),
         "recovered": [],
         **(_read_from_server(block, side, run) if paired else _read_from_output(run)),
     }
     return {name: known.get(name) for name in COLUMNS}
+
+
+def _time(text: str) -> datetime:
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError(f"time {text} has no zone")
+    return time
 
 
 def _verifying(block: Mapping[str, Any]) -> RunRow:
@@ -220,7 +303,8 @@ def _verifying(block: Mapping[str, Any]) -> RunRow:
 def _read_from_server(
     block: Mapping[str, Any], side: Mapping[str, Any], run: Mapping[str, Any]
 ) -> RunRow:
-    answer, metrics = run["answer"], run.get("metrics", {})
+    answer: Mapping[str, Any] = COMPLETION.validate_python(run["answer"])
+    metrics = run.get("metrics", {})
     timings = answer["timings"]
     of_load = block.get("concurrency") is not None
     read = {

@@ -18,7 +18,6 @@ from specmoe.files import gigabytes, read_record, replace_text, sha256_of
 from specmoe.runs import manifest
 from specmoe.runs.schema import read_runs
 
-NAME = "ro-crate-metadata.json"
 _VERSION = "1.1"
 # The context of this version is older than the term.
 _TERMS = {"sha256": "http://schema.org/sha256"}
@@ -27,18 +26,6 @@ _FORMATS = {
     ".parquet": "application/vnd.apache.parquet",
     ".yaml": "application/yaml",
 }
-_CONTENTS = {
-    "campaign.yaml": "the campaign's configuration, which renders it",
-    "divergences": "runs that differ from the baselines of a target, judged",
-    "engines.json": "how each llama.cpp was built",
-    "host.json": "the machine",
-    manifest.NAME: "digests of all other files",
-    "models.json": "the models that were measured",
-    "pass_times.parquet": "passes timed by themselves",
-    "runs.parquet": "one row per run",
-    "trace.json": "one prompt decoded round by round",
-}
-
 Entity = dict[str, Any]
 
 
@@ -49,7 +36,7 @@ def seal(folder: Path, project: Mapping[str, str]) -> None:
     """
     crate = describe(folder, project)
     text = json.dumps(crate.metadata.generate(), indent=1, sort_keys=True, ensure_ascii=False)
-    replace_text(folder / NAME, text + "\n")
+    replace_text(folder / manifest.CRATE, text + "\n")
     manifest.write_manifest(folder)
 
 
@@ -85,10 +72,10 @@ def describe(folder: Path, project: Mapping[str, str]) -> ROCrate:
     root["datePublished"] = measuring["endTime"].partition("T")[0]
     root["mentions"] = {"@id": measuring["@id"]}
     for file in manifest.packed_files(folder):
-        if file.name != NAME:
+        if file.name != manifest.CRATE:
             crate.add_file(file, file.relative_to(folder), properties=_file(file, folder))
     # It has the digest of this description, so its own is not here.
-    own = {"description": _CONTENTS[manifest.NAME], "encodingFormat": _FORMATS[".json"]}
+    own = {"description": manifest.CONTENTS[manifest.NAME], "encodingFormat": _FORMATS[".json"]}
     crate.add_file(None, manifest.NAME, properties={"name": manifest.NAME, **own})
     for entity in (terms, specmoe, *engines, *machines, *models, measuring):
         crate.add(ContextEntity(crate, entity.pop("@id"), entity))
@@ -99,7 +86,7 @@ def _file(file: Path, folder: Path) -> Entity:
     name = file.relative_to(folder)
     return {
         "name": name.as_posix(),
-        "description": _CONTENTS[name.parts[0]],
+        "description": manifest.CONTENTS[name.parts[0]],
         "encodingFormat": _FORMATS[file.suffix],
         "contentSize": str(file.stat().st_size),
         "sha256": sha256_of(file),

@@ -1,131 +1,307 @@
-"""Whether a campaign's rows are the runs that its configuration asks for, all and no others."""
+"""Whether a campaign's rows are the runs and passes that its configuration asks for, no others."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import product
-from math import isfinite
-from typing import Any
+from math import isclose, isfinite
+from pathlib import Path
+from typing import Any, Self
 
 import pandas as pd
 
 from specmoe.config.backend import Backend
-from specmoe.config.block import NO_DRAFT, Block, Protocol
-from specmoe.config.matrix import list_blocks
+from specmoe.config.block import Arrangement, Block, History, Protocol, Side, Stop
+from specmoe.config.differences import differences, plain
+from specmoe.config.matrix import list_blocks, list_timed_passes
 from specmoe.config.methods import engine_types
 from specmoe.config.schema import Config
-from specmoe.errors import MeasurementError
+from specmoe.errors import MeasurementError, one_line
+from specmoe.files import named_if_damaged, read_record
+from specmoe.runs.collect import link_baselines
+from specmoe.runs.schema import COLUMNS
 from specmoe.words import counted
 
 _SHOWN = 3
+# Nobody measured with llama.cpp before its first commit, or later than now by any clock.
+_FIRST = datetime(2023, 3, 10, tzinfo=UTC)
+_WRONG_CLOCK = timedelta(days=1)
+_OF_PROMPT = ("n_prompt", "prompt_sha256")
+# What `link_baselines` reads.
+_LINKED = ("run", "block", "prompt", "pass", "draft", "temperature", "imposed_acceptance", "tokens")
+_OF_LOADS = ("load_s", "load_tokens", "load_tokens_per_second", "load_decodes")
 
 
-def expected_rows(blocks: Iterable[Block]) -> dict[str, dict[str, Any]]:
-    """Return what the configuration says of the rows of blocks, by run."""
+@dataclass(frozen=True)
+class Described:
+    """What files beside the rows say of a campaign's engines, models and machines.
+
+    The machine is not compared where no file describes it yet.
+    """
+
+    engines: Mapping[str, Mapping[str, Any]]  # by id
+    digests: Mapping[str, str]  # of models' files, by model
+    hosts: frozenset[str] = frozenset()  # ids of machines
+
+    @classmethod
+    def read(cls, engines: Iterable[Path], cards: Iterable[Path], host: Path | None) -> Self:
+        """Read descriptions of one or several engines, cards of one or several models, host.json.
+
+        Raises DamagedFileError.
+        """
+        by_id: dict[str, Mapping[str, Any]] = {}
+        for file in engines:
+            with named_if_damaged(file):
+                found = read_record(file)
+                for engine in found if isinstance(found, list) else [found]:
+                    Backend(engine["backend"])
+                    by_id[str(engine["id"])] = {**engine, "commit": str(engine["commit"])}
+        digests: dict[str, str] = {}
+        for file in cards:
+            with named_if_damaged(file):
+                card = read_record(file)
+                of_models = {file.stem: card} if isinstance(card.get("sha256"), str) else card
+                digests |= {model: one["sha256"] for model, one in of_models.items()}
+        hosts: frozenset[str] = frozenset()
+        if host:
+            with named_if_damaged(host):
+                described = read_record(host)
+                machines = described.get("machines", [described])
+                hosts = frozenset(str(one["id"]) for one in machines)
+        return cls(by_id, digests, hosts)
+
+    @property
+    def gpu(self) -> bool:
+        """Whether an engine computes on a GPU."""
+        return any(engine["backend"] != Backend.CPU for engine in self.engines.values())
+
+    def facts(self, engine: str, target: str, draft: str | None) -> dict[str, Any]:
+        """Return what rows say of the engine of a name in the configuration, and of two models."""
+        named = [one for key, one in self.engines.items() if key.rsplit("-", 2)[0] == engine]
+        facts: dict[str, Any] = {
+            column: frozenset(one[key] for one in named)
+            for column, key in (("engine", "id"), ("engine_commit", "commit"), ("backend",) * 2)
+        }
+        for column, model in (("target_sha256", target), ("draft_sha256", draft)):
+            if model is not None and model in self.digests:
+                facts[column] = self.digests[model]
+        if draft is None:
+            facts["draft_sha256"] = None
+        return facts | ({"host": self.hosts} if self.hosts else {})
+
+
+def expected_rows(
+    blocks: Iterable[Block], config: Config, described: Described
+) -> dict[str, dict[str, Any]]:
+    """Return what the configuration and the files beside the rows say of each row, by run."""
     rows = {}
     for block in blocks:
-        for side, source, number in product(block.sides, block.prompts, range(block.passes)):
-            rows[block.run_id(side, source.prompt, number)] = {
-                "protocol": block.protocol,
-                "suite": block.suite,
-                "block": block.block,
-                "target": block.target_setting,
-                "target_model": block.target,
-                "engine_options": block.options_text,
-                "concurrency": block.slots,
+        paired = block.protocol == Protocol.PAIRED
+        fixed = block.arrangement != Arrangement.AUTO and paired
+        of_block = {
+            "campaign": config.campaign.name,
+            "protocol": block.protocol,
+            "suite": block.suite,
+            "block": block.block,
+            "target": block.target_setting,
+            "target_model": block.target,
+            "engine_options": block.options_text,
+            "concurrency": block.slots,
+            "n_predict": block.n_predict,
+            "temperature": block.temperature,
+            "repeat": block.repeat,
+            "stop": block.stop if paired else None,
+            **({"arrangement": block.arrangement} if fixed else {}),
+            **({} if block.streams else {"token_ms": None}),
+            **(dict.fromkeys(_OF_LOADS) if block.concurrency is None else {}),
+            **(
+                {"generated": block.n_predict, "stopped_by": Stop.LENGTH}
+                if paired and block.stop == Stop.LENGTH
+                else {}
+            ),
+        }
+        for side in block.sides:
+            draft = block.draft_model if side.speculates else None
+            of_side = {
                 "method": engine_types(block.methods if side.speculates else ()),
                 "draft": block.setting(side),
-                "draft_model": block.draft_model if side.speculates else None,
-                "gamma": side.gamma,
-                "imposed_acceptance": side.imposed_acceptance,
-                "imposed_profile": side.imposed_profile,
-                "prompt": source.prompt,
-                "n_predict": block.n_predict,
-                "temperature": block.temperature,
-                "repeat": block.repeat,
-                "pass": number,
-                "workload": source.workload,
-                "category": source.category,
-                "stop": block.stop if block.protocol == Protocol.PAIRED else None,
+                "draft_model": draft,
+                "prompts_before": _prompts_before(block, side),
+                **{name: value for name, value in asdict(side).items() if name in COLUMNS},
+                **described.facts(config.engine_of(block.suite), block.target, draft),
             }
+            for source, number in product(block.prompts, range(block.passes)):
+                rows[block.run_id(side, source.prompt, number)] = (
+                    of_block
+                    | of_side
+                    | {
+                        "prompt": source.prompt,
+                        "workload": source.workload,
+                        "category": source.category,
+                        "pass": number,
+                        "seed": _seeds(block, side, number) if paired else None,
+                    }
+                    | ({"n_prompt": source.length} if source.length and paired else {})
+                )
     return rows
 
 
+def _seeds(block: Block, side: Side, number: int) -> frozenset[int]:
+    """Return the seeds that a run may have, whatever its place in the block."""
+    places = range(1 if side.imposed_rates is None else block.runs)
+    return frozenset(block.run_seed(number, side, place) for place in places)
+
+
+def _prompts_before(block: Block, side: Side) -> frozenset[int | None]:
+    """Return how many prompts a side's process may have read before a run; null: nobody counts."""
+    if side.history is None or block.concurrency is not None:
+        return frozenset({None})
+    return frozenset(range(len(block.prompts) if side.history == History.EARLIER else 1))
+
+
 def refuse_other_runs(
-    rows: Iterable[Mapping[str, Any]], config: Config, suites: Iterable[str], remedy: str
+    rows: Iterable[Mapping[str, Any]],
+    config: Config,
+    described: Described,
+    suites: Iterable[str],
+    remedy: str,
 ) -> None:
-    """Make sure that rows are the runs of suites of a measured campaign, and each model one file.
+    """Make sure that rows are the runs of suites of a measured campaign, by its files.
 
     Raises MeasurementError, which ends with `remedy`.
     """
     rows = list(rows)
-    gpu = any(row["backend"] != Backend.CPU for row in rows)
-    blocks = list_blocks(config, gpu=gpu)
-    expected = expected_rows(block for block in blocks if block.suite in set(suites))
-    seen = Counter(row["run"] for row in rows)
+    suites = set(suites)
+    blocks = [block for block in list_blocks(config, gpu=described.gpu) if block.suite in suites]
+    whose = f"campaign {config.campaign.name}"
+    # A packed campaign has the cards of networks, and none of tables of n-grams.
+    networks = {model for block in blocks for model in block.models} & {*config.measured_networks}
+    _refuse({"without a card": networks - described.digests.keys()}, whose, "model", remedy)
     faults = {
+        **_faults(rows, "run", expected_rows(blocks, config, described)),
+        "without a time or its rate, or a finite one": set(_untimed(rows)),
+        "of a time when nobody measured": set(_out_of_time(rows)),
+        "with another baseline or prefix than its tokens give": set(_wrong_baselines(rows)),
+        "without the digest of a model or prompt": set(_undigested(rows)),
+        "of another prompt or draft than others of its name": set(_unlike_others(rows)),
+    }
+    _refuse(faults, whose, "run", remedy)
+
+
+def refuse_other_passes(
+    frame: pd.DataFrame, config: Config, described: Described, remedy: str
+) -> None:
+    """Make sure that timed passes are those of a campaign, each of its model and engine.
+
+    `frame` is that of `runs.pass_times`. Raises MeasurementError, which ends with `remedy`.
+    """
+    rows = [
+        row | {"passes": f"{row['model']}/{row['repeat']}/{row['outputs']}/{row['width']}"}
+        for row in frame.to_dict("records")
+    ]
+    blocks = list_blocks(config, gpu=described.gpu)
+    expected: dict[str, dict[str, Any]] = {}
+    for one in list_timed_passes(config, blocks):
+        facts = described.facts(config.campaign.engine, one.model, None)
+        asked = {"depth": one.depth, "samples": one.samples} | {
+            "engine": facts["engine"],
+            "model_sha256": facts.get("target_sha256"),
+            "host": described.hosts,
+        }
+        for repeat in {block.repeat for block in blocks}:
+            for outputs, width in product(one.outputs, one.widths):
+                expected[f"{one.model}/{repeat}/{outputs}/{width}"] = asked
+    faults = _faults(rows, "passes", expected)
+    _refuse(faults, f"campaign {config.campaign.name}", "timed pass", remedy)
+
+
+def _faults(
+    rows: Iterable[Mapping[Any, Any]], key: str, expected: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Set[str]]:
+    """Return the names of rows by what is wrong with them; `key` is the column of the names."""
+    seen = Counter(row[key] for row in rows)
+    unlike = set()
+    for row in rows:
+        if found := differences(row, expected.get(row[key], {})):
+            unlike.add(f"{row[key]}: {found[0]}")
+    return {
         "missing": expected.keys() - seen.keys(),
         "not of its configuration": seen.keys() - expected.keys(),
-        "there more than once": {run for run, count in seen.items() if count > 1},
-        "not as its configuration has them": set(_unlike(rows, expected)),
-        "without a time or rate, or a finite one": set(_untimed(rows)),
-        "with a baseline of another prompt or block": set(_wrong_baselines(rows)),
+        "there more than once": {name for name, count in seen.items() if count > 1},
+        "not as its configuration has them": unlike,
     }
-    for fault, runs in faults.items():
-        if runs:
-            named = ", ".join(sorted(runs)[:_SHOWN]) + (", ..." if len(runs) > _SHOWN else "")
-            raise MeasurementError(
-                f"campaign {config.campaign.name} has {counted(len(runs), 'run')} {fault}"
-                f" ({named}); {remedy}"
-            )
-    _refuse_mixed_weights(rows, remedy)
 
 
-def _unlike(
-    rows: Iterable[Mapping[str, Any]], expected: Mapping[str, Mapping[str, Any]]
-) -> Iterator[str]:
-    """Yield the rows with another value than expected, with its name."""
+def _refuse(faults: Mapping[str, Set[str]], whose: str, noun: str, remedy: str) -> None:
+    """Raise MeasurementError for the first fault that something has."""
+    for fault, names in faults.items():
+        if names:
+            named = ", ".join(sorted(names)[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+            count = counted(len(names), noun, "timed passes" if noun == "timed pass" else None)
+            raise MeasurementError(one_line(f"{whose} has {count} {fault} ({named}); {remedy}"))
+
+
+def _out_of_time(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the runs that began before llama.cpp existed, or have not begun yet."""
+    last = datetime.now(UTC) + _WRONG_CLOCK
     for row in rows:
-        for name, value in expected.get(row["run"], {}).items():
-            known = None if pd.isna(row[name]) else row[name]
-            if known != value:
-                yield f"{row['run']}: {name} is {known}, not {value}"
-                break
+        if not _FIRST <= row["started_at"] <= last:
+            yield f"{row['run']}: {row['started_at']}"
 
 
-def _untimed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the runs with an infinite time or rate, or without one that the server always gives."""
+def _undigested(rows: list[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the runs without a digest; rows of schema version 8 have none of a prompt."""
+    of_prompts = any(isinstance(row["prompt_sha256"], str) for row in rows)
     for row in rows:
-        values = [row[name] for name in ("prompt_ms", "decode_ms", "tokens_per_second")]
-        known = [value for value in values if not pd.isna(value)]
-        # A single token comes with the prompt's pass, and has no rate. The study's tools may print
-        # no time.
-        all_due = row["protocol"] == Protocol.PAIRED and row["generated"] != 1
-        if (all_due and len(known) < len(values)) or not all(map(isfinite, known)):
+        due = {
+            "target_sha256": True,
+            "draft_sha256": isinstance(row["draft_model"], str),
+            "prompt_sha256": of_prompts and row["protocol"] == Protocol.PAIRED,
+        }
+        if any(needed and not isinstance(row[name], str) for name, needed in due.items()):
             yield str(row["run"])
 
 
-def _wrong_baselines(rows: list[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the runs whose baseline is not the run without a draft of their block and prompt."""
-    by_run = {row["run"]: row for row in rows}
+def _unlike_others(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the runs with another prompt, or table of n-grams, than the first run of its name has.
+
+    The study's tools do not say what they read.
+    """
+    first: dict[tuple[str, str], dict[str, Any]] = {}
     for row in rows:
-        if isinstance(row["baseline"], str):
-            baseline = by_run.get(row["baseline"], {})
-            same = all(baseline.get(key) == row[key] for key in ("block", "prompt", "pass"))
-            if not same or baseline.get("draft") != NO_DRAFT:
-                yield str(row["run"])
+        shared: dict[tuple[str, str], tuple[str, ...]]
+        shared = {("draft", row["draft_model"]): ("draft_sha256",)}
+        if row["protocol"] == Protocol.PAIRED:
+            shared[row["target_model"], row["prompt"]] = _OF_PROMPT
+        for name, columns in shared.items():
+            known = first.setdefault(name, {column: row[column] for column in columns})
+            if unlike := differences(row, known):
+                yield f"{row['run']}: {unlike[0]}"
 
 
-def _refuse_mixed_weights(rows: Iterable[Mapping[str, Any]], remedy: str) -> None:
-    """Refuse models whose rows name several digests; raises MeasurementError."""
-    digests: dict[str, dict[str, str]] = {}
+def _untimed(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the runs with an infinite time or rate, without one, or with one of another time."""
     for row in rows:
-        for model, digest in (("target_model", "target_sha256"), ("draft", "draft_sha256")):
-            if isinstance(row[digest], str):
-                digests.setdefault(row[model], {}).setdefault(row[digest], row["block"])
-    for model, blocks in digests.items():
-        if len(blocks) > 1:
-            named = ", ".join(f"{digest[:12]} in {block}" for digest, block in blocks.items())
-            raise MeasurementError(
-                f"model {model} is {len(blocks)} different files in this campaign ({named});"
-                f" {remedy}"
-            )
+        values = [plain(row[name]) for name in ("prompt_ms", "decode_ms", "tokens_per_second")]
+        known = [value for value in values if value is not None]
+        sound = all(map(isfinite, known))
+        # A single token comes with the prompt's pass, and has no rate. The study's tools may print
+        # no time, and round what they print.
+        generated = plain(row["generated"]) or 0
+        if sound and row["protocol"] == Protocol.PAIRED and generated != 1:
+            _, decode_ms, rate = values
+            sound = len(known) == len(values)
+            sound = sound and isclose(rate * decode_ms, 1000 * (generated - 1))
+        if not sound:
+            yield str(row["run"])
+
+
+def _wrong_baselines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the runs with another baseline, or prefix shared with it, than their tokens give."""
+    links = dict.fromkeys(["baseline", "common_prefix"])
+    linked = [{name: plain(row[name]) for name in _LINKED} | links for row in rows]
+    link_baselines(linked)
+    for row, asked in zip(rows, linked, strict=True):
+        if found := differences(row, {name: asked[name] for name in links}):
+            yield f"{row['run']}: {found[0]}"

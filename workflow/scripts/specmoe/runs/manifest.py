@@ -3,14 +3,29 @@
 Whoever wants to vouch for a campaign signs this one file.
 """
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from specmoe.errors import DamagedFileError
-from specmoe.files import replace_text, sha256_of
+from specmoe.files import named_if_damaged, read_record, replace_text, sha256_of
 
 NAME = "manifest.json"
+CRATE = "ro-crate-metadata.json"
+CONTENTS = {
+    "campaign.yaml": "the campaign's configuration, which renders it",
+    "divergences": "runs that differ from the baselines of a target, judged",
+    "engines.json": "how each llama.cpp was built",
+    "host.json": "the machine",
+    NAME: "digests of all other files",
+    "models.json": "the models that were measured",
+    "pass_times.parquet": "passes timed by themselves",
+    "runs.parquet": "one row per run",
+    "trace.json": "one prompt decoded round by round",
+}
+"""The files and folders of a packed campaign."""
+_AGAIN = "get the packed campaign again, or pack it again"
 # SHA-256 by path in the folder.
 _DIGESTS = TypeAdapter(dict[str, str])
 
@@ -27,19 +42,44 @@ def write_manifest(folder: Path) -> None:
     replace_text(folder / NAME, _DIGESTS.dump_json(digests, indent=1).decode() + "\n")
 
 
-def check_manifest(manifest: Path) -> None:
-    """Make sure that the files beside a manifest are those that it names.
+def check_manifest(folder: Path) -> None:
+    """Make sure that the files of a packed campaign are those that its manifest and crate name.
 
-    Raises DamagedFileError with the first that is not.
+    Files of other names are nobody's, and not looked at. Raises DamagedFileError with the first
+    fault.
     """
-    again = "get the packed campaign again, or pack it again"
+    manifest = folder / NAME
     try:
         digests = _DIGESTS.validate_json(manifest.read_bytes())
     except (OSError, ValidationError) as error:
-        raise DamagedFileError(f"{manifest} is no list of files; {again}") from error
+        raise DamagedFileError(
+            f"{manifest} is no list of files, so nothing says that the campaign's are those that"
+            f" were packed; {_AGAIN}"
+        ) from error
+    if fault := next(_faults(folder, digests), None):
+        raise DamagedFileError(f"{fault}; {_AGAIN}")
+
+
+def _faults(folder: Path, digests: Mapping[str, str]) -> Iterator[str]:
+    """Yield what is wrong with a packed campaign, given the digests of its manifest."""
     for name, digest in digests.items():
-        file = manifest.parent / name
+        file = folder / name
         if not file.is_file():
-            raise DamagedFileError(f"{file} is missing, and {NAME} names it; {again}")
-        if sha256_of(file) != digest:
-            raise DamagedFileError(f"{file} is not the file that {NAME} names; {again}")
+            yield f"{file} is missing, and {NAME} names it"
+        elif sha256_of(file) != digest:
+            yield f"{file} is not the file that {NAME} names"
+    for file in packed_files(folder):
+        name = file.relative_to(folder).as_posix()
+        if name.partition("/")[0] in {*CONTENTS, CRATE} and name not in digests:
+            yield f"{file} is not among the files that {NAME} names"
+    described = _of_crate(folder / CRATE)
+    for name, digest in digests.items():
+        if name != CRATE and described.get(name) != digest:
+            yield f"{folder / name} is not the file that {CRATE} names"
+
+
+def _of_crate(crate: Path) -> dict[str, str]:
+    """Return the digests of files that a packed campaign's description has."""
+    with named_if_damaged(crate):
+        entities = read_record(crate)["@graph"]
+        return {str(one["@id"]): one["sha256"] for one in entities if "sha256" in one}

@@ -1,15 +1,17 @@
 """The table of passes that were timed by themselves: `pass_times.parquet`."""
 
 from collections.abc import Iterable, Mapping
-from itertools import product
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pandera.pandas as pa
 
+from specmoe.config.differences import differences
 from specmoe.config.matrix import blocks_in_order, list_timed_passes
 from specmoe.config.schema import Config
+from specmoe.config.timed_passes import TimedPasses
 from specmoe.errors import SchemaError, one_line
 from specmoe.runs.schema import read_table
 
@@ -44,16 +46,22 @@ def no_pass_times() -> pd.DataFrame:
     return _SCHEMA.coerce_dtype(pd.DataFrame(columns=list(_SCHEMA.columns)))
 
 
-def record_files(folder: Path, config: Config) -> list[Path]:
-    """Return the records in a folder: of each model whose passes are timed, in each repeat."""
-    blocks = blocks_in_order(config, gpu=False)  # models and repeats are the same with a GPU
+def record_files(folder: Path, config: Config, *, gpu: bool) -> dict[Path, TimedPasses]:
+    """Return what is timed, by its records in a folder: of each model, in each repeat."""
+    blocks = blocks_in_order(config, gpu=gpu)
     repeats = dict.fromkeys(block.repeat for block in blocks)
     timed = list_timed_passes(config, blocks)
-    return [folder / f"{one.model}/r{repeat}.json" for one, repeat in product(timed, repeats)]
+    return {folder / f"{one.model}/r{repeat}.json": one for one in timed for repeat in repeats}
 
 
-def rows_of_record(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a record that the script `measure_pass_times` writes."""
+def rows_of_record(record: Mapping[str, Any], asked: TimedPasses) -> list[dict[str, Any]]:
+    """Return the rows of a record that the script `measure_pass_times` writes.
+
+    Raises ValueError if its passes are not those that are asked for. Those of before had no gate.
+    """
+    passes = {"gate": asked.gate, **record["passes"]}
+    if unlike := differences(passes, asdict(asked)):
+        raise ValueError(f"it was measured with another configuration: {unlike[0]}")
     return [
         {
             "engine": record["engine"],

@@ -19,7 +19,9 @@ from specmoe.config.block import SIDE_COLUMNS, Stop
 from specmoe.config.methods import PARAMETERS, Parameter
 from specmoe.errors import SchemaError, one_line
 
-SCHEMA_VERSION = "8"
+SCHEMA_VERSION = "9"
+# Older versions that are read, with the columns that they lack and that are null then.
+_LACKING = {"8": ("prompt_sha256",)}
 _VERSION_KEY = b"specmoe_schema"
 # Equal values take no room in a file: one of a megabyte may hold more than the memory does.
 _MOST_ROWS, _MOST_VALUES = 500_000, 2**28
@@ -165,6 +167,9 @@ COLUMNS: dict[str, RunColumn] = {
     "load_decodes": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
     # The model of `target`, and all of the engine's options (`Block.options_text`).
     **_each("target_model engine_options", TEXT),
+    # Of the ids of the prompt's tokens (`measure.requests.digest_of_tokens`); null where the
+    # protocol has no tokens, and in rows of schema version 8.
+    "prompt_sha256": RunColumn(TEXT, nullable=True),
 }
 
 _ARROW_SCHEMA = pyarrow.schema(
@@ -235,7 +240,9 @@ def read_runs(path: Path) -> pd.DataFrame:
     """
     table = read_table(path)
     version = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode(errors="replace")
-    if version != SCHEMA_VERSION:
+    for name in _LACKING.get(version, ()):
+        table = table.append_column(_ARROW_SCHEMA.field(name), pyarrow.nulls(len(table), TEXT))
+    if version not in {SCHEMA_VERSION, *_LACKING}:
         raise SchemaError(
             f"{path} has schema version {version}, this specmoe needs {SCHEMA_VERSION};"
             " collect its blocks again (`snakemake --forcerun collect_runs`), or use the release"

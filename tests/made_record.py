@@ -1,0 +1,132 @@
+"""A small campaign's records and descriptions as measuring writes them, made without an engine.
+
+`tests/faults/test_fields.py` compares their fields with those of a measured record.
+"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from specmoe.config.block import Block
+from specmoe.config.environment import LOCALE
+from specmoe.config.load import load
+from specmoe.config.matrix import list_blocks
+from specmoe.config.schema import Config
+from specmoe.engine.server import TRACED
+from specmoe.measure.requests import digest_of_tokens
+from specmoe.measure.turns import about_run, turns_together
+from specmoe.runs.expected import Described
+
+from .conftest import ROOT, merge
+from .small_campaign import tiny_campaign
+
+HOST = "0123456789ab"
+ENGINE = {"id": "built-cpu-01234567", "commit": "unknown", "backend": "cpu"}
+DIGESTS = {"target": "a" * 64, "draft": "b" * 64}
+DESCRIBED = Described({ENGINE["id"]: ENGINE}, DIGESTS, frozenset({HOST}))
+
+
+def small_config(study: dict[str, Any]) -> Config:
+    """Return the small campaign's configuration, given the default one, which it changes."""
+    return load(merge(study, tiny_campaign(Path("bin"))), ROOT)
+
+
+def small_blocks(config: Config) -> dict[str, Block]:
+    """Return the blocks of a configuration by their ids."""
+    return {block.block: block for block in list_blocks(config, gpu=False)}
+
+
+def made_record(block: Block) -> dict[str, Any]:
+    """Return the record of a block of the paired protocol, as JSON has it."""
+    sides = [
+        {
+            "side": side.name,
+            **asdict(side),
+            "setting": block.setting(side),
+            "command": ["llama-server", "--ctx-size", "512"],
+            "environment": {"PATH": "/bin", "HOME": "/root", **LOCALE, **TRACED},
+            "server": {"slots": 1, "context": 512, "speculative": side.speculates}
+            | {"cache_types": ["f16"], "build": "b0-unknown"},
+            "processes": 1,
+            "start_ms": 90.0,
+            "warm_ups": [],
+            "warm_up_ms": 0,
+            "private_bytes": 20_000_000,
+            "peak_rss_bytes": 50_000_000,
+        }
+        for side in block.sides
+    ]
+    runs = [_run(block, turn, order) for order, turn in enumerate(turns_together(block))]
+    made_by = {"engine": ENGINE["id"], "engine_commit": ENGINE["commit"], "backend": "cpu"}
+    drafts = block.draft_model and DIGESTS[block.draft_model]
+    record = {
+        "protocol": block.protocol,
+        "block": asdict(block),
+        "arrangement": "together",
+        "host": HOST,
+        "sides": sides,
+        "runs": runs,
+        "ends": {
+            source.prompt: {"tokens": [*range(block.n_predict)], "stopped_by": "length"}
+            for source in block.ends_asked
+        },
+        "elapsed_s": 1.0,
+        "provenance": made_by | {"target_sha256": DIGESTS[block.target], "draft_sha256": drafts},
+    }
+    made: dict[str, Any] = json.loads(json.dumps(record))
+    return made
+
+
+def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
+    [source] = turn.sources
+    seed, generated = block.run_seed(turn.number), block.n_predict
+    prompt = [*range(source.length or 14)]
+    observed = ["gpu_clock_mhz", "gpu_throttled", "thermal_pressure"]
+    observed += ["energy_j", "idle_w", "energy_source"]
+    run = about_run(block, turn, source, order) | {
+        "seed": seed,
+        "process": 0,
+        "request": 0,
+        "started_at": f"2026-11-25T16:34:{31 + order}.490949+00:00",
+        "wall_ms": 23.9,
+        "prompt_sha256": digest_of_tokens(prompt),
+        "answer": {
+            "tokens": [*range(generated)],
+            "timings": {
+                "prompt_n": len(prompt),
+                "prompt_ms": 8.5,
+                "predicted_ms": 13.8,
+                "predicted_n": generated,
+                "predicted_per_second": 1084.05,
+            },
+            "stop_type": "limit",
+            "tokens_predicted": generated,
+            "tokens_evaluated": len(prompt),
+            "generation_settings": {"seed": seed, "temperature": 0.0, "samplers": ["top_k"]},
+        },
+        "prompts_before": None,
+        "metrics": {"n_decode_total": generated, "spec_decode_num_drafts_total": 0},
+        "decode_failures": 0,
+        "measured_again": 0,
+        "taken_away": None,
+        "steal_share": 0.0,
+        "wait_share": 0.25,
+        "others_share": 0.125,
+        "involuntary_switches": 73,
+        "cpu_share": 0.75,
+        **dict.fromkeys(observed),
+    }
+    if not turn.side.speculates:
+        return run
+    counters = {f"spec_decode_num_accepted_tokens_per_pos_total/{at}": 3 - at for at in range(3)}
+    counters |= {"spec_decode_num_accepted_tokens_per_pos_total/3": 0, "n_decode_total": 10}
+    counters |= {"spec_decode_num_draft_tokens_total": 17, "spec_decode_num_drafts_total": 9}
+    run["metrics"] |= counters | {"spec_decode_num_accepted_tokens_total": 6}
+    counts = {"type": "draft-simple", "drafts": 5, "drafted": 17, "accepted": 6, "draft_ms": 4.5}
+    return run | {
+        "verifications": [[3, 4, False], [2, 4, False], [1, 4, False], [0, 4, False], [0, 1, False]]
+        + [[0, 0, False]] * 4,
+        "by_type": [counts],
+        "draft_ms": 4.5,
+    }
