@@ -5,6 +5,8 @@ import re
 import shlex
 from contextlib import suppress
 
+from snakemake_interface_common.exceptions import WorkflowError
+
 
 def shipped(path):
     """Return a file or folder of the workflow's own, relative to the working directory."""

@@ -1,13 +1,13 @@
 # From the analysis to the tables, figures and numbers that main.tex includes.
-import yaml
+from specmoe.tables.exhibits import read_yaml
 
 PAPER = Path(shipped("paper"))
-# The columns, headings and notes of all tables.
+# What is said of all tables and figures.
 TABLES_YAML = PAPER / "tables.yaml"
-TABLES = yaml.load(TABLES_YAML.read_text(encoding="utf-8"), yaml.CSafeLoader)["tables"]
-CAPTIONS = {
-    file.stem: file.read_text(encoding="utf-8")
-    for file in sorted(PAPER.glob("captions/*.rst"))
+FIGURES_YAML = PAPER / "figures.yaml"
+EXHIBITS = {
+    "table": read_yaml(TABLES_YAML)["tables"],
+    "figure": read_yaml(FIGURES_YAML),
 }
 DOCUMENTS = ["main", "supplement"]
 PDF_FILES = expand("paper/{document}.pdf", document=DOCUMENTS)
@@ -19,27 +19,29 @@ rule render_paper:
         script=script("render_paper"),
         analysis="<campaign>/analysis",
         specifications=TABLES_YAML,
+        captions=FIGURES_YAML,
     output:
         tables=directory("<campaign>/paper/tables"),
         figures=report(
             directory("<campaign>/paper/figures"),
             patterns=["{figure}.png"],
-            caption=(PAPER / "captions/figures/figure.rst").resolve(),
+            caption=(PAPER / "captions/figure.rst").resolve(),
             category="Figures",
             labels=lambda wildcards: {"figure": wildcards.figure.replace("_", " ")},
         ),
         macros="<campaign>/paper/macros.tex",
+        exhibits="<campaign>/paper/exhibits.tex",
         page="<campaign>/paper/page_figures.json",
         cells=report(
             directory("<campaign>/tables"),
             patterns=["{table}.csv"],
-            caption=(PAPER / "captions/tables/table.rst").resolve(),
+            caption=(PAPER / "captions/table.rst").resolve(),
             category="Tables",
             labels={"table": "{table}"},
         ),
         picture=report(
             "<campaign>/share/speedup.png",
-            caption=(PAPER / "captions/share/speedup.rst").resolve(),
+            caption=(PAPER / "captions/speedup.rst").resolve(),
             category="To share",
             labels={"figure": "speedup"},
         ),
@@ -52,18 +54,20 @@ rule render_paper:
         "../envs/analysis.yaml"
     params:
         code=code("render_paper"),
-        # In the report a figure has its caption, a table the title and the note of the page.
-        captions=CAPTIONS,
+        # In the report they have their title and their note in English.
         words={
-            name: {"title": about["title"][0], "note": about["note"][0]}
-            for name, about in TABLES.items()
+            kind: {
+                name: (one["title"][0], one["note"][0]) for name, one in about.items()
+            }
+            for kind, about in EXHIBITS.items()
         },
     message:
         "Rendering tables, numbers and figures"
     shell:
         "python {input.script} --analysis {input.analysis}"
-        " --specifications {input.specifications} --tables {output.tables}"
-        " --figures {output.figures} --macros {output.macros} --page {output.page}"
+        " --specifications {input.specifications} --captions {input.captions}"
+        " --tables {output.tables} --figures {output.figures} --macros {output.macros}"
+        " --exhibits {output.exhibits} --page {output.page}"
         " --cells {output.cells} --picture {output.picture} --answer {output.answer}"
         " 2>&1 | tee {log}"
 
@@ -74,10 +78,12 @@ rule fill_paper:
         rules.render_paper.output.tables,
         rules.render_paper.output.figures,
         rules.render_paper.output.macros,
+        rules.render_paper.output.exhibits,
     output:
         directory("paper/tables"),
         directory("paper/figures"),
         "paper/macros.tex",
+        "paper/exhibits.tex",
         owner="paper/campaign.txt",
     log:
         "<logs>/fill_paper.log",

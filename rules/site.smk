@@ -6,11 +6,10 @@ rule render_site:
     input:
         script=script("render_site"),
         analysis="<campaign>/analysis",
-        captions=sorted(PAPER.glob("captions/*.rst")),
         citation=shipped("CITATION.cff"),
         figures=rules.render_paper.output.page,
         sources=sorted(PAPER.glob("site/*.*")),
-        tables=TABLES_YAML,
+        specifications=[TABLES_YAML, FIGURES_YAML],
         trace=(
             TRACE
             if DEMONSTRATION and (CAMPAIGN.measured or CAMPAIGN.ships_trace)

@@ -16,7 +16,7 @@ from specmoe.config.schema import Config
 from specmoe.engine.server import TRACED
 from specmoe.measure.requests import digest_of_tokens
 from specmoe.measure.turns import about_run, turns_together
-from specmoe.runs.expected import Described
+from specmoe.runs.described import Described
 
 from .conftest import ROOT, merge
 from .small_campaign import tiny_campaign

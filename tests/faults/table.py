@@ -427,7 +427,7 @@ def head_for(scene: Scene, method: str, **other: Any) -> None:
     models["head"] = {"kind": "synthetic_draft", "target": "other", "method": method}
 
 
-@refused("suites.S.methods.0: ngram-simple ignores p_min; it heeds gammas, n_match")
+@refused("suites.S.methods.0: ngram-simple ignores p_min; it takes gammas, n_match")
 def a_parameter_that_a_method_ignores(scene: Scene) -> None:
     drafting(scene, method="ngram-simple", p_min=[0.5])
 

@@ -32,7 +32,8 @@ from specmoe.models.synthetic import write_model
 from specmoe.plan.inventory import changed_blocks
 from specmoe.plan.progress import read_measured
 from specmoe.runs.collect import collect_records, rows_of_record
-from specmoe.runs.expected import Described, refuse_other_runs
+from specmoe.runs.described import Described
+from specmoe.runs.expected import refuse_other_runs
 from specmoe.runs.manifest import NAME as MANIFEST
 from specmoe.runs.manifest import check_manifest
 from specmoe.runs.schema import COLUMNS, INTEGER, REAL, read_runs, write_runs

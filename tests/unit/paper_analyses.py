@@ -27,7 +27,7 @@ from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths, ch
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.analysis.summaries import (
     CELL,
-    WAY,
+    MEASURED_BY,
     named_prompts,
     summarise_baselines,
     summarise_cells,
@@ -246,7 +246,7 @@ def _cells_of(runs: pd.DataFrame, compared: pd.DataFrame) -> Analysis:
 
 def unmarked(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the counts of an audit that marks none of the runs."""
-    cells = runs.groupby([*WAY, "suite", "target", "draft", "gamma", "prompt"])
+    cells = runs.groupby([*MEASURED_BY, "suite", "target", "draft", "gamma", "prompt"])
     return cells.size().reset_index(name="runs").assign(marked=0, impossible=0)
 
 
@@ -530,7 +530,7 @@ def controlled(failed: int = 0) -> Analysis:
     audit = [
         counts | {"draft": "moe_q4", "controls_passed": 2 - failed, "controls_failed": failed},
         counts | {"draft": UNRELATED, "controls_passed": 2, "controls_failed": 0},
-        dict.fromkeys([*WAY, "target", "draft"], ALL)
+        dict.fromkeys([*MEASURED_BY, "target", "draft"], ALL)
         | {"controls_passed": 4 - failed, "controls_failed": failed},
     ]
     nothing = dict.fromkeys(["marked", "impossible", "implausible"], 0)

@@ -7,6 +7,7 @@ from zipfile import ZipFile
 import pytest
 
 from specmoe.analysis.registry import Analysis
+from specmoe.tables.exhibits import read_figures
 
 from ..unit.rendered_tables import page_tables
 
@@ -30,10 +31,10 @@ def results(snakemake, synthetic_site, root):
 def test_every_figure_has_its_caption(results, synthetic_site, root):
     figures = {path.name for path in (synthetic_site / FIGURES).glob("*.png")}
     assert {name for name in results if name.endswith(".png")} == figures | {"speedup.png"}
+    about = read_figures(root / "paper/figures.yaml")
     for name in figures:
         figure = Path(name).stem
-        caption = (root / f"paper/captions/{figure}.rst").read_text()
-        assert " ".join(caption.split()[:6]) in " ".join(results[name]["caption"].split())
+        assert " ".join(about[figure].note.en.split()[:6]) in results[name]["caption"]
         assert results[name]["labels"] == {"figure": figure.replace("_", " ")}
 
 

@@ -36,15 +36,15 @@ def checkout(root, tmp_path, tiny):
 
 @pytest.fixture
 def edit(tmp_path):
-    """Add a comment to a module of the copied workflow; the next call edits another instead."""
+    """Add code or prose to a module of the copied workflow; the next call edits another instead."""
     edited: dict[Path, str] = {}
 
-    def change(module: str) -> None:
+    def change(module: str, added: str = "EDITED = True") -> None:
         for file, text in edited.items():
             file.write_text(text)
         file = tmp_path / "workflow/scripts" / module
         edited[file] = file.read_text()
-        file.write_text(edited[file] + "# edited\n")
+        file.write_text(f"{edited[file]}{added}\n")
 
     return change
 
@@ -70,3 +70,5 @@ def test_an_edit_measures_again_what_runs_the_edited_module(checkout, edit):
     for module in (f"specmoe/{name}" for name in words):
         edit(module)
         assert "Nothing to be done" in checkout("-n", "runs"), module
+    edit("specmoe/engine/server_log.py", "# Prose.")
+    assert "Nothing to be done" in checkout("-n", "runs")

@@ -13,7 +13,8 @@ from specmoe.config.schema import read_config
 from specmoe.files import named_if_damaged, read_record
 from specmoe.models.card import load_cards
 from specmoe.models.sizes import sizes_of_cards
-from specmoe.runs.expected import Described, refuse_other_passes, refuse_other_runs
+from specmoe.runs.described import Described
+from specmoe.runs.expected import refuse_other_passes, refuse_other_runs
 from specmoe.runs.manifest import check_manifest
 from specmoe.runs.pass_times import read_pass_times, seen_experts
 from specmoe.runs.schema import read_runs

@@ -6,7 +6,7 @@ from pathlib import Path
 from specmoe import errors
 from specmoe.config.schema import read_config
 from specmoe.files import named_if_damaged, read_record
-from specmoe.runs.expected import Described
+from specmoe.runs.described import Described
 from specmoe.runs.pass_times import record_files, rows_of_record, write_pass_times
 
 

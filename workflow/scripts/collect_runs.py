@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 from specmoe import errors
 from specmoe.config.schema import Hosts, read_config
 from specmoe.runs.collect import collect_records, record_files, refuse_mixed_hosts
-from specmoe.runs.expected import Described, refuse_other_runs
+from specmoe.runs.described import Described
+from specmoe.runs.expected import refuse_other_runs
 
 
 def main() -> None:

@@ -8,7 +8,6 @@ import pytest
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.figures import style
 from specmoe.figures.figures import FIGURES
-from specmoe.paper.macros import macros
 
 from ..figures.test_figures import drawn, legend, lines
 from ..page.test_page import page_of
@@ -27,7 +26,7 @@ from ..paper_analyses import (
     speculative_runs,
     without_drafts,
 )
-from ..rendered_tables import latex, page_tables, shown
+from ..rendered_tables import latex, macros, page_tables, shown
 
 
 def settings(*analyses):

@@ -15,7 +15,6 @@ from specmoe.claims.judge import PREDICATES, Claim, judge_claims, read_claims
 from specmoe.claims.predicates import CONSTRUCTED
 from specmoe.claims.verdicts import Comparison, Level, Share, conclude
 from specmoe.errors import ConfigError
-from specmoe.paper.macros import macros
 
 from ..paper_analyses import (
     MODELS,
@@ -30,6 +29,7 @@ from ..paper_analyses import (
 )
 from ..planted_twins import with_twins
 from ..published_study import ROOT, needs_csv
+from ..rendered_tables import macros
 
 CLAIMS = ROOT / "config/claims.yaml"
 SUPPORTED, CONTRADICTED = "supported", "contradicted"

@@ -1,4 +1,4 @@
-"""The ways of drafting: what they are called, what they heed, what they multiply to."""
+"""The ways of drafting: what they are called, what they take, what they multiply to."""
 
 import pytest
 from pydantic import ValidationError
@@ -57,9 +57,9 @@ def test_sides_that_differ_have_names_that_differ():
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        ({"method": "ngram-simple", "p_min": [0.5]}, "ngram-simple ignores p_min; it heeds"),
+        ({"method": "ngram-simple", "p_min": [0.5]}, "ngram-simple ignores p_min; it takes"),
         ({"method": "ngram-map-k", "min_hits": [2]}, "ngram-map-k ignores min_hits"),
-        ({"method": "ngram-cache", "gammas": [4]}, "ngram-cache ignores gammas; it heeds history"),
+        ({"method": "ngram-cache", "gammas": [4]}, "ngram-cache ignores gammas; it takes history"),
         ({"method": "mtp", "n_match": [2]}, "mtp ignores n_match"),
         ({"method": "mtp", "ngram_gammas": [2]}, "mtp ignores ngram_gammas"),
         ({"method": "eagle3", "gammas": [4]}, "eagle3 loads a file: name it in `drafts`"),

@@ -14,13 +14,15 @@ from specmoe.claims import judge, method_notes
 from specmoe.claims.taxonomy import Literature, Seen, classify
 from specmoe.claims.verdicts import Verdict
 from specmoe.config.methods import METHODS, Method
-from specmoe.figures.figures import FIGURES
 from specmoe.page.page import Chinese, pair, translator
+from specmoe.paper.latex import command_name
 from specmoe.tables import rows
-from specmoe.tables.tables import ROWS
+from specmoe.tables.exhibits import read_figures
 
 from ..paper_analyses import full
+from ..rendered_tables import ABOUT_FIGURES, TABLES
 
+FIGURES = read_figures(ABOUT_FIGURES)
 # Names and dates, the only digits that a passage may have.
 NAMES = r"Qwen3\.5(?:-35B-A3B)?|20\d\d(?: 年 \d+ 月)?|--cores 1"
 
@@ -33,11 +35,6 @@ def sources(root):
 @pytest.fixture(scope="module")
 def chinese(sources):
     return yaml.safe_load((sources / "chinese.yaml").read_text())
-
-
-@pytest.fixture(scope="module")
-def figures(sources):
-    return yaml.safe_load((sources / "figures.yaml").read_text())
 
 
 def passages(sources, language):
@@ -61,19 +58,23 @@ def test_a_passage_has_no_number_but_what_is_computed(sources, language):
     assert re.findall(r".{0,20}\d.{0,20}", re.sub(NAMES, "", prose)) == []
 
 
-def test_every_table_and_figure_has_its_words_and_its_place(sources, figures):
-    index = (sources / "index.html.j2").read_text()
-    assert sorted(re.findall(r'table\("(\w+)"\)', index)) == sorted(ROWS)
-    assert sorted(re.findall(r'picture\("(\w+)"\)', index)) == sorted(FIGURES)
-    assert set(figures) == set(FIGURES)
+def test_page_and_supplement_have_the_sections_of_all_tables_and_figures(sources):
+    calls = re.findall(r"exhibits\((.*)\) }}", (sources / "index.html.j2").read_text())
+    on_page = re.findall(r'"(\w+)"', " ".join(calls))
+    asked = re.findall(r"\\(Exhibits\w+)", (sources.parent / "supplement.tex").read_text())
+    sections = {about.section for about in [*TABLES.values(), *FIGURES.values()]}
+    # How far drafts held is with the ways of drafting, or with the other results.
+    assert sorted(on_page) == sorted([*sections, "positions"])
+    assert sorted(asked) == sorted(command_name("exhibits", section) for section in sections)
 
 
-def test_words_of_figures_are_whole_without_numbers_and_the_data_exists(figures):
-    analysis = full()
-    for about in figures.values():
-        assert set(about["en"]) | {"caption"} == set(about["zh"]) == {"title", "alt", "caption"}
-        assert all(hasattr(analysis, name) for name in about["data"])
-        assert not re.search(r"\d", " ".join([*about["en"].values(), *about["zh"].values()]))
+def test_words_of_figures_are_whole_without_numbers_and_the_data_exists():
+    for about in FIGURES.values():
+        assert all(hasattr(full(), name) for name in about.data)
+        # The English note may number an equation.
+        words = [*about.title, about.note.zh, *about.alt]
+        assert all([*words, about.note.en])
+        assert not re.search(r"\d", " ".join(words))
 
 
 def said():
@@ -101,7 +102,7 @@ def test_what_templates_look_up_has_its_chinese(sources, chinese):
         text = (sources / f"{name}.html.j2").read_text()
         looked_up |= set(re.findall(r'\bt\("([^"]+)"\)', text))
         # The second text of a pair is Chinese already.
-        alone = re.sub(r'pair\([^{}]*?", "[^"]+"\)', "", text)
+        alone = re.sub(r'pair\([^{}]*?", "[^"]+"\)|exhibits\(.*\)', "", text)
         looked_up |= set(re.findall(r', "([^"]+)"\) \}\}', alone))
         sections = re.search(r"set sections = \{(.*?)\}", text, re.DOTALL)
         looked_up |= set(re.findall(r': "([^"]+)"', sections[1])) if sections else set()

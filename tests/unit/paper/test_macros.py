@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 
 from specmoe.claims.printed_numbers import compare_printed, read_reported
-from specmoe.figures.figures import FIGURES
+from specmoe.paper.exhibits import exhibits
 from specmoe.paper.latex import command_name
 from specmoe.paper.macro_list import answer_counts
-from specmoe.paper.macros import macros, switches
+from specmoe.tables.exhibits import read_figures
 
 from ...conftest import ROOT
 from ..paper_analyses import (
@@ -24,10 +24,11 @@ from ..paper_analyses import (
     speculative_runs,
     without_drafts,
 )
+from ..rendered_tables import ABOUT_FIGURES, SPECIFICATIONS, macros, switches
 from .test_tables import with_ceilings
 
 PAPER = ROOT / "paper"
-DOCUMENTS = "".join(path.read_text() for path in sorted(PAPER.glob("*.tex")))
+DOCUMENTS = "".join(path.read_text() for path in [*sorted(PAPER.glob("*.tex")), SPECIFICATIONS])
 PAGE = "".join(path.read_text() for path in sorted(PAPER.glob("site/*.j2")))
 # What the documents define, and TeX.
 TEX_COMMANDS = {"ControlsSentence", "DeclareUnicodeCharacter", "PagesCaption"}
@@ -61,7 +62,8 @@ def test_every_macro_and_switch_is_cited():
     cited |= set(re.findall(r"\bn\.([A-Za-z]+)", PAGE))
     assert set(commands(costed())) <= cited
     asked = cited | {f"if{name}" for name in re.findall(r"\bon\.([A-Za-z]+)", PAGE)}
-    assert {f"if{name}" for name in switches(full())} <= asked
+    on = switches(full())
+    assert {f"if{name}" for name in on if not name.startswith("Table")} <= asked
 
 
 def test_every_macro_has_a_name_tex_accepts_and_says_what_it_is():
@@ -79,10 +81,28 @@ def test_the_documents_use_only_macros_that_every_campaign_has():
     reported = read_reported(ROOT / "resources/reported")
     analysis = replace(analysis, comparison=compare_printed(reported, analysis, []))
     defined = {f"if{name}" for name in switches(analysis)}
-    defined |= {f"if{command_name('figure', name)}" for name in FIGURES}
+    figures = read_figures(ABOUT_FIGURES)
+    defined |= {f"if{command_name('figure', name)}" for name in figures}
+    text = exhibits(analysis, figures, SPECIFICATIONS, ABOUT_FIGURES)
+    defined |= set(re.findall(r"^.newcommand{.(\w+)}", text, re.MULTILINE))
     # Where \ifCostsPredicted is off, the text cites no prediction.
     lacking = asked - set(commands(analysis)) - defined
     assert {name for name in lacking if not name.startswith("Prediction")} == set()
+
+
+def test_exhibits_with_anything_to_show_are_in_their_section_and_others_empty():
+    text = exhibits(several_methods(), ["methods"], SPECIFICATIONS, ABOUT_FIGURES)
+    caption = read_figures(ABOUT_FIGURES)["methods"].note.en
+    expected = {
+        rf"\newcommand{{\FigureMethods}}{{\floatfigure{{methods}}{{{caption}}}}}",
+        r"\newcommand{\ExhibitsMethods}{\FigureMethods\TableMethods}",
+        r"\newcommand{\FigureMerged}{}",
+        r"\newcommand{\TableMerged}{}",
+        r"\newcommand{\ExhibitsMerged}{}",
+    }
+    assert expected <= set(text.splitlines())
+    assert r"\newcommand{\TableMethods}{\pagestable{methods}{" in text
+    assert r"\newcommand{\TableBaselines}{\floattable{baselines}{" in text
 
 
 def test_the_switches_say_what_was_measured():

@@ -1,6 +1,5 @@
 """A campaign's rows are the runs and passes of its configuration, all and no others."""
 
-import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -10,9 +9,10 @@ import pytest
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks, list_timed_passes
 from specmoe.config.schema import Config
-from specmoe.errors import DamagedFileError, MeasurementError
+from specmoe.errors import MeasurementError
 from specmoe.runs.collect import rows_of_record
-from specmoe.runs.expected import Described, refuse_other_passes, refuse_other_runs
+from specmoe.runs.described import Described
+from specmoe.runs.expected import refuse_other_passes, refuse_other_runs
 
 from ...conftest import ROOT
 from ...made_record import DESCRIBED, ENGINE, HOST, made_record, small_blocks, small_config
@@ -108,23 +108,6 @@ def test_a_model_without_a_card_is_one_file_at_least(rows, config, monkeypatch):
     rows[at] |= {"draft_sha256": "c" * 64}
     with pytest.raises(MeasurementError, match=r"another prompt or draft .*draft_sha256 is "):
         check(rows, config, described)
-
-
-def test_descriptions_are_read_of_one_or_of_several(tmp_path):
-    def file(name, content):
-        (tmp_path / name).write_text(json.dumps(content))
-        return tmp_path / name
-
-    card = {"sha256": "a" * 64}
-    host = file("host.json", {"id": HOST})
-    one = Described.read([file("engine.json", ENGINE)], [file("target.json", card)], host)
-    packed = file("engines.json", [ENGINE]), file("models.json", {"target": card})
-    several = file("host.json", {"id": "a, b", "machines": [{"id": HOST}]})
-    assert one == Described.read([packed[0]], [packed[1]], several)
-    assert one == replace(DESCRIBED, digests={"target": "a" * 64})
-    for damaged in ([], {"id": 1}, [[]]):
-        with pytest.raises(DamagedFileError, match=r"engines\.json is damaged"):
-            Described.read([file("engines.json", [damaged])], [], None)
 
 
 @pytest.fixture

@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from specmoe.errors import SchemaError
 from specmoe.figures.figures import figures_of, save
-from specmoe.paper.tables import NOT_MEASURED, render_table
+from specmoe.paper.tables import NOT_MEASURED
 from specmoe.runs.schema import COLUMNS, read_runs
 from specmoe.runs.study_csv import HALF_ACCEPTANCE, Counters, recover, rows_of
-from specmoe.tables.tables import ROWS
 
 from ..published_study import (
     CSV,
@@ -24,6 +23,7 @@ from ..published_study import (
     needs_csv,
     runs_of_study,
 )
+from ..rendered_tables import TABLES, latex
 
 
 def line(**changes):
@@ -218,9 +218,9 @@ def test_acceptance_is_complete_in_suite_f_and_beyond_four_percent_in_21_other_r
 
 
 @needs_csv
-@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("name", TABLES)
 def test_every_table_renders_with_a_dash_for_unknown_values(name, analysis):
-    text = render_table(name, analysis, ROOT / "paper/tables.yaml")
+    text = latex(name, analysis)
     assert not re.search(r"\b(nan|None|NaT|NA)\b|<NA>", text)
     if name == "identity":
         assert text == NOT_MEASURED

@@ -81,7 +81,7 @@ class Commentary(logging.Handler):
             warned = event.busy and _warns_first(self._plan)
             fate = _fate(again=event.again, last_chance=self._last_chance)
             news = f": {event.run} was disturbed ({event.reason}), {fate}"
-            self._say_now_and_then(self._done + 1, news, at_once=warned)
+            self._say_now_and_then(self._done + 1, news, immediately=warned)
 
     def end(self, runs: Sequence[Mapping[str, Any]]) -> str:
         """Return how many runs of the block were disturbed, and what follows; empty without any."""
@@ -94,9 +94,9 @@ class Commentary(logging.Handler):
             said += f"; {len(lost)} disturbed at every attempt ({named}), {fate}"
         return said
 
-    def _say_now_and_then(self, run: int, news: str = "", *, at_once: bool = False) -> None:
+    def _say_now_and_then(self, run: int, news: str = "", *, immediately: bool = False) -> None:
         now = self._clock()
-        if now - self._spoke < SILENCE_S and not at_once:
+        if now - self._spoke < SILENCE_S and not immediately:
             return
         taken = now - self._began
         left = self._left(taken, taken * self._runs / max(self._done, 1))

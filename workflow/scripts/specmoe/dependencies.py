@@ -7,12 +7,17 @@ standard library, because the Snakefile calls it while it builds the DAG.
 import hashlib
 import re
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 
 PACKAGE = "specmoe"
+# Comments and blank lines, which change no result; together they would take twice the time.
+_COMMENT = re.compile(2 * " " + r"#[^\n]*")
+_EMPTY = re.compile(r"\n *(?:#[^\n]*)?(?=\n)")
+_QUOTES = 3 * '"'
 # `from specmoe.a import b` imports a name from module `a`, or module `b` from room `a`. Parsing the
 # modules would take most of the time of a dry run.
-_IMPORT = re.compile(rf"^ *from ({PACKAGE}[\w.]*) import (\([^)]*\)|.*)", re.MULTILINE)
+_IMPORT = re.compile(rf"\n *from ({PACKAGE}[\w.]*) import (\([^)]*\)|.*)")
 
 
 @cache
@@ -42,8 +47,8 @@ def files_of(script: Path) -> tuple[Path, ...]:
 def digest_of_modules(script: Path, without: tuple[Path, ...]) -> str:
     """Return one digest of the modules that `script` imports, directly or not.
 
-    It changes with the text or the place of a module. The script itself and the modules `without`
-    are left out.
+    It changes with the code or the place of a module, and not with its comments and docstrings. The
+    script itself and the modules `without` are left out.
     """
     digest = hashlib.sha256()
     for file in files_of(script):
@@ -53,13 +58,32 @@ def digest_of_modules(script: Path, without: tuple[Path, ...]) -> str:
     return digest.hexdigest()
 
 
+def without_prose(text: str) -> str:
+    """Return the text of a module without comments and docstrings."""
+    # Between every other pair of quotes is a string; one that stands alone is a docstring.
+    first, *parts = f"\n{text}".split(_QUOTES)
+    kept = [_bare(first)]
+    for string, code in zip_longest(parts[::2], parts[1::2], fillvalue=""):
+        above, bare = kept[-1].rstrip(" r"), _bare(code)
+        if above.endswith("\n") and code.startswith("\n"):
+            kept[-1] = above
+            kept.append(bare.lstrip("\n"))
+        else:
+            kept += [_QUOTES, string, _QUOTES, bare]
+    return "".join(kept)
+
+
+def _bare(code: str) -> str:
+    return _EMPTY.sub("", _COMMENT.sub("", code))
+
+
 @cache
 def _read(file: Path, root: Path) -> tuple[str, tuple[Path, ...]]:
-    """Return a file's digest, and the files of the package in `root` that its imports may mean."""
-    text = file.read_bytes()
+    """Return the digest of a file's code, and the files in `root` that its imports may mean."""
+    code = without_prose(file.read_text(encoding="utf-8"))
     found = []
-    for module, names in _IMPORT.findall(text.decode()):
+    for module, names in _IMPORT.findall(code):
         folder = root / module.replace(".", "/")
         found += [folder.with_suffix(".py")]
         found += [folder / f"{name}.py" for name in re.findall(r"\w+", names)]
-    return hashlib.sha256(text).hexdigest(), tuple(filter(Path.is_file, found))
+    return hashlib.sha256(code.encode()).hexdigest(), tuple(filter(Path.is_file, found))

@@ -90,8 +90,8 @@ def analyse(
     runs, compared = one_by_one(all_runs), one_by_one(compared)
     usually_run = usual_runs(one_by_one(every), config)
     counts = usually_run["run"].isin(runs["run"])
-    usual, left_out = usually_run[counts], usually_run[~counts]
-    left_out = left_out[left_out["draft"] != NO_DRAFT]
+    usual, excluded = usually_run[counts], usually_run[~counts]
+    excluded = excluded[excluded["draft"] != NO_DRAFT]
     usually_compared = compared[compared["run"].isin(usual["run"])]
     of_blocks = of_blocks[of_blocks["run"].isin(usually_compared["run"])]
     of_length = usually_compared["prompt"].str.startswith(PASSAGE_PREFIX).astype(bool)
@@ -100,7 +100,7 @@ def analyse(
         keys = [*CELL, *by]
         return count_excluded(summarise_cells(members, statistics, keys, **more), lost, keys)
 
-    cells = summarise(usually_compared, left_out, more=text_shares)
+    cells = summarise(usually_compared, excluded, more=text_shares)
     cells = with_rates_alone(cells, usually_compared)
     cells = cells.assign(prompt_set=named_prompts(cells, usually_run))
     own_cells = without_controls(cells)
@@ -124,9 +124,9 @@ def analyse(
     return Analysis(
         baselines=summarise_baselines(usual, statistics),
         cells=cells,
-        sweep=summarise(usually_compared[of_length], left_out, "prompt", "n_prompt"),
+        sweep=summarise(usually_compared[of_length], excluded, "prompt", "n_prompt"),
         by_prompt=_with_prompt_labels(
-            summarise(_by_text(usually_compared[~of_length]), _by_text(left_out), "prompt"), config
+            summarise(_by_text(usually_compared[~of_length]), _by_text(excluded), "prompt"), config
         ),
         categories=compare_categories(of_draft, statistics),
         category_gaps=gaps_between_categories(of_draft, statistics),
@@ -320,7 +320,7 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
 def _care(runs: pd.DataFrame) -> dict[str, Any]:
     """Return how runs and their baselines shared the machine; null where it was not recorded."""
     watched = runs[runs["measured_again"].notna()]
-    left_out = runs[~runs["run"].isin(undisturbed(runs)["run"])]
+    excluded = runs[~runs["run"].isin(undisturbed(runs)["run"])]
     known = len(watched) > 0
     blocks = runs.drop_duplicates("block")["arrangement"].value_counts()
     words = {"together": "live together", "in_turn": "one after the other"}
@@ -332,5 +332,5 @@ def _care(runs: pd.DataFrame) -> dict[str, Any]:
         # those and the runs compared with them are in no estimate.
         "measured_again": int(watched["measured_again"].gt(0).sum()) if known else None,
         "taken_away": int(watched["taken_away"].notna().sum()) if known else None,
-        "excluded": len(left_out) if known else None,
+        "excluded": len(excluded) if known else None,
     }

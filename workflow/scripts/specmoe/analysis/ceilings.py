@@ -11,7 +11,7 @@ from specmoe.audit.bounds import draft_time
 from specmoe.audit.evidence import single_token_ms
 from specmoe.audit.finding import Run
 from specmoe.config.audit import AuditSettings
-from specmoe.config.block import WAY
+from specmoe.config.block import MEASURED_BY
 from specmoe.models.sizes import Size
 
 
@@ -59,13 +59,13 @@ def ceilings(
         above = run.decode_ms < fastest_ms
         rows.append((*identity, *counts, row["speedup"], tokens / passes, above, draft.basis))
     counted = ["tokens", "steps", "drafted", "accepted"]
-    columns = [*WAY, *CELL, *counted, "speedup", "ceiling", "above", "draft_basis"]
+    columns = [*MEASURED_BY, *CELL, *counted, "speedup", "ceiling", "above", "draft_basis"]
     return _by_cell(pd.DataFrame(rows, columns=columns))
 
 
 def _by_cell(rows: pd.DataFrame) -> pd.DataFrame:
     cells = []
-    for cell, members in rows.groupby([*WAY, *CELL]):
+    for cell, members in rows.groupby([*MEASURED_BY, *CELL]):
         drafted, accepted = members["drafted"].sum(), members["accepted"].sum()
         cells.append(
             (

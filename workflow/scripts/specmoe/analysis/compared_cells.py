@@ -9,7 +9,7 @@ from specmoe.analysis.intervals import ratio_of_speedups
 from specmoe.analysis.registry import TABLES
 from specmoe.analysis.rounds import drafting_share
 from specmoe.analysis.summaries import CELL, fastest, summarise_cells
-from specmoe.config.block import WAY, Protocol
+from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics
 
 _OF_NETWORK = ["suite", "network", "draft", "gamma"]
@@ -26,7 +26,7 @@ def compare_methods(cells: pd.DataFrame, runs: pd.DataFrame, drafts: pd.DataFram
     """
     if cells.empty:
         return cells
-    in_suite = cells.groupby(["suite", "target", *WAY])
+    in_suite = cells.groupby(["suite", "target", *MEASURED_BY])
     cells = cells[in_suite["method"].transform("nunique").gt(1)]
     share = drafting_share(runs[runs["protocol"] == Protocol.PAIRED])
     named = drafts.set_index("draft")

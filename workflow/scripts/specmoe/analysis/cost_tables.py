@@ -10,12 +10,12 @@ from specmoe.analysis.cost_fit import fit, timed_steps
 from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
 from specmoe.analysis.intervals import NO_INTERVAL, interval_of_rate, interval_of_speedup
 from specmoe.analysis.summaries import geometric_mean
-from specmoe.config.block import WAY
+from specmoe.config.block import MEASURED_BY
 from specmoe.config.methods import Method, methods_of
 from specmoe.config.schema import Statistics
 from specmoe.models.sizes import Size
 
-PAIR = [*WAY, "target", "draft"]
+PAIR = [*MEASURED_BY, "target", "draft"]
 _CELL = [*PAIR, "suite", "gamma", "imposed_acceptance"]
 WHOLE = "all"  # instead of a suite, where a line is of all of them
 

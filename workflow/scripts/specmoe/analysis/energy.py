@@ -1,10 +1,10 @@
-"""Joules a token, with a draft and without, where a machine told how much it used."""
+"""Joules a token, with a draft and without, on machines that count what they use."""
 
 import numpy as np
 import pandas as pd
 
 from specmoe.analysis.summaries import CELL, mean_ratio
-from specmoe.config.block import WAY
+from specmoe.config.block import MEASURED_BY
 from specmoe.config.schema import Statistics
 
 
@@ -36,7 +36,7 @@ def energy_of_cells(cells: pd.DataFrame, runs: pd.DataFrame, settings: Statistic
         if not np.isfinite(members["energy_ratio"]).all():
             continue
         rows.append(
-            {key: cell[key] for key in [*CELL, *WAY, "control"]}
+            {key: cell[key] for key in [*CELL, *MEASURED_BY, "control"]}
             | {
                 "energy_source": ", ".join(members["energy_source"].unique()),
                 "runs": len(members),

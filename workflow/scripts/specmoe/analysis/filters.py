@@ -10,7 +10,7 @@ from specmoe.analysis.controls import Control, without_controls
 from specmoe.analysis.labels import in_series, way_words
 from specmoe.analysis.registry import Analysis, records
 from specmoe.audit.checks import ALL
-from specmoe.config.block import WAY
+from specmoe.config.block import MEASURED_BY
 from specmoe.config.methods import METHODS, Method
 
 
@@ -73,7 +73,10 @@ def control_cells(analysis: Analysis) -> pd.DataFrame:
     """
     cells = analysis.cells
     cells = in_series(cells[cells["control"] != Control.NONE])
-    keys, counted = [*WAY, "target", "draft", "gamma"], ["controls_passed", "controls_failed"]
+    keys, counted = (
+        [*MEASURED_BY, "target", "draft", "gamma"],
+        ["controls_passed", "controls_failed"],
+    )
     audit = analysis.audit.reindex(columns=[*keys, *counted])
     campaign = analysis.campaign.iloc[0]
     due = {kind: campaign[f"{kind}_acceptance"] for kind in Control if kind != Control.NONE}
@@ -91,7 +94,9 @@ def cells_by_way(analysis: Analysis) -> pd.DataFrame:
     cells["way"] = way_words(cells)
     key = ["target", "draft", "gamma"]
     cells = cells[cells.groupby(key)["way"].transform("nunique").gt(1)]
-    cells = cells.merge(analysis.audit[[*WAY, *key, "marked"]], how="left", on=[*WAY, *key])
+    cells = cells.merge(
+        analysis.audit[[*MEASURED_BY, *key, "marked"]], how="left", on=[*MEASURED_BY, *key]
+    )
     suites = {suite: rank for rank, suite in enumerate(analysis.suites["suite"])}
     return cells.assign(suite_rank=cells["suite"].map(suites)).sort_values(
         ["target_rank", "draft_rank", "suite_rank", "gamma"], ignore_index=True

@@ -17,7 +17,7 @@ import pandas as pd
 from specmoe.analysis.intervals import Interval, student_quantile
 from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import CELL
-from specmoe.config.block import NO_DRAFT, WAY
+from specmoe.config.block import MEASURED_BY, NO_DRAFT
 from specmoe.config.schema import Statistics
 
 # A quantile has so many observations beyond it at least: the median 20 in all, p99 1000.
@@ -166,7 +166,7 @@ def _cells(runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame, p
         first = members.iloc[0]
         baselines = by_run[by_run.index.isin(members["baseline"].dropna())]
         yield (
-            {key: first[key] for key in [*CELL, *WAY]},
+            {key: first[key] for key in [*CELL, *MEASURED_BY]},
             members.reset_index(drop=True),
             baselines.reset_index(drop=True),
         )

@@ -12,7 +12,7 @@ from specmoe.analysis.filters import usual_cells
 from specmoe.analysis.machines import machine_of
 from specmoe.analysis.registry import TABLES, Analysis, records
 from specmoe.analysis.summaries import CELL
-from specmoe.config.block import WAY
+from specmoe.config.block import MEASURED_BY
 from specmoe.config.differences import differences
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError
@@ -82,7 +82,7 @@ def merged(analyses: Sequence[Analysis]) -> pd.DataFrame:
 
 def _cells(analysis: Analysis) -> pd.DataFrame:
     machine = machine_of(records(analysis.campaign)[0])
-    keys = [*WAY, "target", "draft", "gamma"]
+    keys = [*MEASURED_BY, "target", "draft", "gamma"]
     pays = analysis.break_even.drop_duplicates(keys)
     values = ["break_even", "break_even_low", "break_even_high"]
     joules = analysis.energy

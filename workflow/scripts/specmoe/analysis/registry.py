@@ -43,9 +43,9 @@ class Table:
         return frame.sort_values(by, ascending=rising, ignore_index=True)
 
 
-_WAY = "protocol engine"
-_CELL = f"{_WAY} suite target draft gamma"
-_PAIR = f"{_WAY} target draft"
+_BY = "protocol engine"
+_CELL = f"{_BY} suite target draft gamma"
+_PAIR = f"{_BY} target draft"
 _IN_ORDER = "target_rank suite draft_rank gamma"
 _PAIRS_IN_ORDER = "target_rank draft_rank gamma suite"
 
@@ -295,7 +295,7 @@ TABLES = {
     "audit": _table(
         "a way, target, draft and γ, and at last all runs, see `checks.summarise_audit`",
         f"{_PAIR} gamma runs marked impossible implausible",
-        f"whole {_WAY} target_rank draft_rank gamma",
+        f"whole {_BY} target_rank draft_rank gamma",
         labels.audited,
     ),
     "marked": _table(
@@ -325,12 +325,12 @@ TABLES = {
     # The next three have no rows where the configuration names no campaign to compare with.
     "side_by_side": _table(
         "a setting of one of several campaigns, see `side_by_side`",
-        f"heading campaign {_WAY} target_label draft_label gamma prompts suite campaigns"
+        f"heading campaign {_BY} target_label draft_label gamma prompts suite campaigns"
         f" same_files runs blocks paired marked acceptance_rate {_RATES} {_ends('speedup')}",
     ),
     "compared_campaigns": _table(
         "what one of these campaigns ran on, see `compared_campaigns`",
-        f"heading campaign {_WAY} engine_commit backend host_chip host_gpu synthetic n_predict"
+        f"heading campaign {_BY} engine_commit backend host_chip host_gpu synthetic n_predict"
         " temperature repeats settings engine_options",
         label=labels.ways,
     ),
@@ -343,7 +343,7 @@ TABLES = {
     ),
     "claims": _table(
         "a claim of the study and its verdict, see `judge.judge_claims`",
-        f"words place {_WAY} verdict why comparisons runs marked unpaired",
+        f"words place {_BY} verdict why comparisons runs marked unpaired",
         label=labels.ways,
     ),
     "taxonomy": _table(

@@ -8,7 +8,7 @@ import pandas as pd
 
 from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import CELL
-from specmoe.config.block import NO_DRAFT, WAY
+from specmoe.config.block import MEASURED_BY, NO_DRAFT
 from specmoe.config.methods import METHODS, methods_of
 
 # The numbers of accepted tokens that are counted together, by their least: long drafts are rare.
@@ -136,4 +136,4 @@ def _cells(runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
     """Yield the runs of each cell, after the columns that name it."""
     for _, members in runs.groupby(CELL, sort=False):
         first = members.iloc[0]
-        yield {key: first[key] for key in [*CELL, *WAY]}, members
+        yield {key: first[key] for key in [*CELL, *MEASURED_BY]}, members

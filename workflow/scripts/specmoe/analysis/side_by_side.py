@@ -13,7 +13,7 @@ from specmoe.analysis.filters import usual_cells
 from specmoe.analysis.labels import way_words
 from specmoe.analysis.registry import TABLES, Analysis
 from specmoe.analysis.summaries import CELL
-from specmoe.config.block import PASSAGE_PREFIX, WAY
+from specmoe.config.block import MEASURED_BY, PASSAGE_PREFIX
 
 # Cells over the same prompts can be compared; `split` separates the suites of one campaign.
 _PROMPTED = ["target_label", "prompts", "split"]
@@ -99,14 +99,16 @@ def _heading_words(cells: pd.DataFrame, analysis: Analysis) -> "pd.Series[str]":
 
 def _headings(analysis: Analysis) -> pd.DataFrame:
     cells = usual_cells(analysis)
-    campaign = analysis.campaign.reindex(columns=["campaign", *WAY, *_CONDITIONS])
+    campaign = analysis.campaign.reindex(columns=["campaign", *MEASURED_BY, *_CONDITIONS])
     campaign["engine_options"] = campaign["engine_options"].replace("", None)
     if cells.empty:
         return campaign.assign(heading=analysis.name, settings=0)
     headed = cells.assign(heading=_heading_words(cells, analysis))
-    counted = headed.groupby(["heading", *WAY], sort=False).size().reset_index(name="settings")
+    counted = (
+        headed.groupby(["heading", *MEASURED_BY], sort=False).size().reset_index(name="settings")
+    )
     return counted.assign(campaign=analysis.name).merge(
-        campaign.drop(columns=WAY), on="campaign", validate="m:1"
+        campaign.drop(columns=MEASURED_BY), on="campaign", validate="m:1"
     )
 
 

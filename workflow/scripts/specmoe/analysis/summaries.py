@@ -16,7 +16,7 @@ from specmoe.analysis.intervals import (
     estimate_of_ratio,
     interval_of_rate,
 )
-from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, WAY
+from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.schema import Statistics
 
 CELL = ["suite", "target", "draft", "gamma"]
@@ -47,7 +47,7 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
     own = drafted["baseline"].map(rates).astype(float)
     drafted["paired"] = own.notna()
     in_paired_suite = drafted.groupby("suite")["paired"].transform("any").astype(bool)
-    keys = [*WAY, "target", "temperature"]
+    keys = [*MEASURED_BY, "target", "temperature"]
     means = _passage_baselines(runs).groupby(keys)["tokens_per_second"].mean()
     of_target = pd.MultiIndex.from_frame(drafted[keys])
     drafted["mean_baseline_tokens_per_second"] = means.reindex(of_target).to_numpy(float)
@@ -84,7 +84,7 @@ def summarise_baselines(runs: pd.DataFrame, settings: Statistics) -> pd.DataFram
     plain = _passage_baselines(runs)
     plain = plain[~plain["suite"].isin(speculative_suites)]
     plain = plain.assign(prompt_rate=plain["n_prompt"] / plain["prompt_ms"] * 1000)
-    groups = plain.groupby([*WAY, "target"], sort=False)
+    groups = plain.groupby([*MEASURED_BY, "target"], sort=False)
     baselines = groups.agg(
         tokens_per_second=("tokens_per_second", "mean"),
         tokens_per_second_sd=("tokens_per_second", "std"),
@@ -150,7 +150,7 @@ def summarise_cells(
         rows.append(
             dict(zip(keys, cell, strict=True))
             | {
-                **first[[*WAY, "method", "draft_model"]],
+                **first[[*MEASURED_BY, "method", "draft_model"]],
                 "control": first.get("control", Control.NONE.value),
                 "runs": len(members),
                 "blocks": members["block"].nunique(),
@@ -190,7 +190,7 @@ def with_rates_alone(cells: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFram
     """
     if cells.empty:
         return cells
-    keys = [*WAY, "suite", "target"]
+    keys = [*MEASURED_BY, "suite", "target"]
     baselines = compared.drop_duplicates([*keys, "baseline"]).groupby(keys)
     rates = baselines["baseline_tokens_per_second"].agg(["mean", "std"])
     named = {"mean": "alone_tokens_per_second", "std": "alone_tokens_per_second_sd"}
@@ -219,7 +219,7 @@ def fastest(cells: pd.DataFrame) -> "pd.Series[bool]":
     is never the fastest.
     """
     drafting = cells[cells["rounds_per_run"] != 0]
-    best = drafting.groupby([*WAY, "target", "prompt_set"])["speedup"].transform("max")
+    best = drafting.groupby([*MEASURED_BY, "target", "prompt_set"])["speedup"].transform("max")
     return (drafting["speedup"] == best).reindex(cells.index, fill_value=False)
 
 

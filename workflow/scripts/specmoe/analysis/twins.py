@@ -10,14 +10,23 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.summaries import mean_ratio
-from specmoe.config.block import WAY
+from specmoe.config.block import MEASURED_BY
 from specmoe.config.models import UpcycleModel
 from specmoe.config.option_words import parts_of_setting, target_setting
 from specmoe.config.schema import Config, Statistics
 from specmoe.config.timed_passes import Outputs
 from specmoe.models.sizes import Size
 
-_SHARED = [*WAY, "suite", "draft", "gamma", "imposed_acceptance", "prompt", "repeat", "pass"]
+_SHARED = [
+    *MEASURED_BY,
+    "suite",
+    "draft",
+    "gamma",
+    "imposed_acceptance",
+    "prompt",
+    "repeat",
+    "pass",
+]
 _COUNTED = ("drafted", "accepted", "speedup", "tokens")
 
 
@@ -60,7 +69,7 @@ def compare_twins(
     pairs = _pairs(compared, tokens, dense_of, unit)
     if pairs.empty:
         return pd.DataFrame()
-    setting = [*WAY, "suite", "dense", "target", "draft", "imposed_acceptance"]
+    setting = [*MEASURED_BY, "suite", "dense", "target", "draft", "imposed_acceptance"]
     rows = []
     for of_draft, members in pairs.groupby(setting, dropna=False):
         by_gamma = dict(list(members.groupby("gamma")))

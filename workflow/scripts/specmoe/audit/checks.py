@@ -26,13 +26,13 @@ from specmoe.audit.output import (
     check_failed_decodes,
     check_losslessness,
 )
-from specmoe.config.block import WAY
+from specmoe.config.block import MEASURED_BY
 
 ALL = "all"
 """The target and draft in the row that counts the whole campaign."""
 
-_CELL = [*WAY, "target", "draft", "gamma"]
-_IDENTITY = ["run", *WAY, "suite", "target", "draft", "gamma", "prompt", "repeat"]
+_CELL = [*MEASURED_BY, "target", "draft", "gamma"]
+_IDENTITY = ["run", *MEASURED_BY, "suite", "target", "draft", "gamma", "prompt", "repeat"]
 
 CHECKS: dict[str, Check] = {
     "accounting": check_accounting,
@@ -98,7 +98,7 @@ def count_marked(audit: pd.DataFrame) -> pd.DataFrame:
     check that no true run can fail).
     """
     failed = audit["run"].where(audit["verdict"] == CheckVerdict.FAIL)
-    keys = [*WAY, "suite", "target", "draft", "gamma", "prompt"]
+    keys = [*MEASURED_BY, "suite", "target", "draft", "gamma", "prompt"]
     broken = failed.where(audit["level"] == Level.IMPOSSIBLE)
     cells = audit.assign(failed=failed, broken=broken).groupby(keys)
     counts = {"runs": "run", "marked": "failed", "impossible": "broken"}

@@ -11,7 +11,7 @@ from specmoe.audit.finding import Finding, Level, Run
 from specmoe.audit.repetition import most_of_one
 from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
-from specmoe.config.block import NO_DRAFT, WAY
+from specmoe.config.block import MEASURED_BY, NO_DRAFT
 from specmoe.config.option_words import without_concurrency
 from specmoe.models.sizes import Size
 from specmoe.plan.machines import bandwidth_of
@@ -154,7 +154,7 @@ def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, str, str], dict[str, 
     plain = undisturbed(runs[(runs["draft"] == NO_DRAFT) & (runs["concurrency"] == 1)])
     plain = plain.assign(target=plain["target"].map(without_concurrency))
     found: dict[tuple[str, str, str], dict[str, float]] = {}
-    for (host, protocol, engine), members in plain.groupby(["host", *WAY]):
+    for (host, protocol, engine), members in plain.groupby(["host", *MEASURED_BY]):
         times = (1000 / members["tokens_per_second"]).groupby(members["target"]).min().dropna()
         own = {str(model): float(ms) for model, ms in times.items()}
         found[str(host), str(protocol), str(engine)] = own

@@ -21,7 +21,7 @@ from specmoe.audit.finding import CheckVerdict, Level, Run
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # the first is the true rows
 _OF_TIME = [check for check in CHECKS.values() if check.of_time]
 _BOUNDS = [check for check in _OF_TIME if check.level == Level.IMPOSSIBLE]
-# Accounting is none of time, but finds counters that do not add up.
+# Accounting looks at no time, but finds counters that do not add up.
 _LOOKED_AT = [CHECKS["accounting"], *_OF_TIME]
 
 

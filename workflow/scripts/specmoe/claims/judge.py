@@ -19,7 +19,7 @@ from specmoe.claims.entries import fault_of, read_entries
 from specmoe.claims.predicates import CELL_KEYS, PREDICATES
 from specmoe.claims.verdicts import ClaimResult, Verdict
 from specmoe.config.base import Strict
-from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, WAY
+from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.methods import METHODS, Method
 from specmoe.errors import ConfigError, nearest
 
@@ -108,7 +108,7 @@ def _ways(analysis: Analysis) -> list[tuple[str, str]]:
     """Return the ways that speculation was measured in; without any, those of the rates."""
     frames = (analysis.cells, analysis.baselines)
     frame = next((frame for frame in frames if not frame.empty), analysis.campaign)
-    return list(frame[WAY].drop_duplicates().itertuples(index=False, name=None))
+    return list(frame[MEASURED_BY].drop_duplicates().itertuples(index=False, name=None))
 
 
 def _of_way(analysis: Analysis, protocol: str, engine: str) -> Analysis:
@@ -119,7 +119,7 @@ def _of_way(analysis: Analysis, protocol: str, engine: str) -> Analysis:
     parts = {}
     for name in TABLES:
         frame = getattr(analysis, name)
-        if name == "campaign" or not set(WAY) <= set(frame.columns):
+        if name == "campaign" or not set(MEASURED_BY) <= set(frame.columns):
             continue
         own = (frame["protocol"] == protocol) & (frame["engine"] == engine)
         if "method" in frame.columns:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from specmoe.analysis.registry import Analysis, records
 from specmoe.claims.printed_numbers import Stated
-from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, WAY, Protocol
+from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX, Protocol
 from specmoe.config.engines import without_digits
 from specmoe.models.card import ModelCard
 
@@ -143,10 +143,10 @@ def _two_means(
     baselines: pd.DataFrame, compared: pd.DataFrame, labels: Mapping[str, str]
 ) -> list[str]:
     """Return, for each target with a draft, its mean over suites without any and over all."""
-    keys = [*WAY, "target"]
+    keys = [*MEASURED_BY, "target"]
     alone = baselines.set_index(keys)["tokens_per_second"]
     everywhere = compared.groupby(keys)["mean_baseline_tokens_per_second"].first()
-    several = len(compared[WAY].drop_duplicates()) > 1
+    several = len(compared[MEASURED_BY].drop_duplicates()) > 1
     found = []
     for protocol, engine, target in sorted(set(everywhere.index) & set(alone.index)):
         way = f" ({protocol}, {without_digits(engine)})" if several else ""
@@ -207,7 +207,7 @@ def _contrasts(drafted: pd.DataFrame) -> pd.DataFrame:
     Columns beside those: for each part (`_low`, `_high`) runs, percent (mean acceptance rate), rate
     (mean, in tok/s) and tokens (a round); tokens_ratio and rate_ratio, high over low.
     """
-    keys = [*WAY, "target", "draft", "gamma"]
+    keys = [*MEASURED_BY, "target", "draft", "gamma"]
     known = drafted.dropna(subset=["accepted", "drafted", "rounds", "tokens_per_second"])
     known = known[(known["drafted"] > 0) & (known["rounds"] > 0)]
     known = known.assign(percent=100 * known["accepted"].astype(float) / known["drafted"])

@@ -48,7 +48,7 @@ class Missing(Exception):  # noqa: N818 (it is no error)
 
 
 class OfModels(Strict):
-    """The parameters of a claim about models: those of a family, some targets, or all."""
+    """The parameters of a claim about the models of a family, about some targets, or about all."""
 
     family: FamilyName | None = None
     targets: list[Name] = Field(default=[])
@@ -57,10 +57,10 @@ class OfModels(Strict):
 class OfCells(OfModels):
     """The parameters of a claim about cells with a draft; controls are left out.
 
-    - cells: `texts` are those of suites that send whole texts (of all suites, where a campaign has
-      none), `all` those of every suite.
-    - gammas: those draft lengths alone, where some are named.
-    - draft: `smallest` is the one of fewest parameters of those that a target was measured with.
+    - cells: `texts` are cells of suites that send whole texts, or of all suites if none does; `all`
+      are cells of every suite.
+    - gammas: if any are named, only cells of these draft lengths.
+    - draft: `smallest` is each target's draft with the fewest parameters.
     """
 
     cells: Literal["texts", "all"] = "texts"
@@ -70,7 +70,7 @@ class OfCells(OfModels):
 
 
 class OfPrompts(Strict):
-    """Of cells, or of cells of a single prompt: each exact length (`lengths`), or each text."""
+    """Parameters: which cells; `lengths` and `prompts` are cells of a single length or text."""
 
     cells: Literal["texts", "lengths", "prompts", "all"] = "texts"
 
@@ -290,9 +290,9 @@ class Cells(Models):
 
 
 def among(frame: pd.DataFrame, given: Any) -> pd.DataFrame:
-    """Return the rows of the models of a claim with parameters.
+    """Return the rows of the models that a claim's parameters name.
 
-    Nothing is claimed of targets to which a suite gives options of the engine.
+    No claim is about targets to which a suite gives options of the engine.
     """
     plain = [not of_options for _, of_options in map(parts_of_setting, frame["target"])]
     frame = frame[np.array(plain, dtype=bool)]

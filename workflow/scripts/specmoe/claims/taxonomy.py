@@ -124,7 +124,7 @@ class System(Strict):
 
 @dataclass(frozen=True)
 class Literature:
-    """The systems of a file by id, and the works of the bibliography in words by key."""
+    """The published systems by id, and the works of the bibliography, as words, by key."""
 
     systems: Mapping[str, System]
     works: Mapping[str, str]

@@ -69,9 +69,9 @@ class Level(NamedTuple):
     confidence: float
     degrees: float
 
-    def widening(self, at_once: int) -> float:
-        """Return how many times as wide an interval is that holds for so many at once."""
-        each = 1 - (1 - self.confidence) / at_once
+    def widening(self, intervals: int) -> float:
+        """Return how many times as wide so many intervals are if all hold at once."""
+        each = 1 - (1 - self.confidence) / intervals
         one = student_quantile(self.degrees, self.confidence)
         return student_quantile(self.degrees, each) / one
 
@@ -133,7 +133,7 @@ def conclude(
     if not count:
         return ClaimResult(Verdict.NOT_TESTABLE, missing)
     needed = {Share.EVERY: count, Share.MOST: count // 2 + 1, Share.SOME: 1}[share]
-    wide, wider = (level.widening(at_once) for at_once in (count - needed + 1, needed))
+    wide, wider = (level.widening(number) for number in (count - needed + 1, needed))
     sure = [each for each in comparisons if each.margin.widened(wide).low > 0]
     refuted = [each for each in comparisons if each.margin.widened(wider).high <= 0]
     if len(sure) >= needed:

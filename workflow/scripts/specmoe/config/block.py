@@ -14,7 +14,7 @@ ITSELF = "itself"  # among a suite's drafts: every target drafts for itself
 # true-shape MoE (1.2 to 6.5 s) the first warm-up took as long as the second, in the median.
 LONG_WARMUP_S = 1.0
 # How a suite is measured, as columns of its rows. Rates of two ways are not comparable.
-WAY = ["protocol", "engine"]
+MEASURED_BY = ["protocol", "engine"]
 # Seeds of a run's further passes at a temperature, beyond any number of repeats.
 SEED_STEP = 1000
 PASSAGE_PREFIX = "passage-"  # of the ids of prompts that are cut to an exact length

@@ -16,8 +16,8 @@ from specmoe.config.methods import (
     Loads,
     Method,
     chain_name,
-    heeded,
     is_ngram,
+    parameters_of,
 )
 
 _METHOD: JsonSchemaValue = {"enum": [method.value for method in Method]}
@@ -126,11 +126,11 @@ class Drafting(_Lists, _Way):  # type: ignore[misc, valid-type]
         return self
 
     def _refuse_ignored(self) -> None:
-        known = {list_key(name) for name in heeded(self.method)}
+        known = {list_key(name) for name in parameters_of(self.method)}
         for key in map(list_key, ("gamma", *PARAMETERS, "history")):
             if getattr(self, key) and key not in known:
-                heeds = ", ".join(sorted(known)) or "none"
-                raise ValueError(f"{self.name} ignores {key}; it heeds {heeds}")
+                taken = ", ".join(sorted(known)) or "none"
+                raise ValueError(f"{self.name} ignores {key}; it takes {taken}")
 
     @property
     def name(self) -> str:
@@ -138,9 +138,9 @@ class Drafting(_Lists, _Way):  # type: ignore[misc, valid-type]
         return chain_name(self.method)
 
     @property
-    def heeds_gamma(self) -> bool:
+    def takes_gamma(self) -> bool:
         """Whether its draft length can be chosen."""
-        return "gamma" in heeded(self.method)
+        return "gamma" in parameters_of(self.method)
 
     def drafter_id(self, draft: str | None) -> str:
         """Return the id of what drafts: a draft model's own, or the chain's and its file's."""
@@ -153,7 +153,7 @@ class Drafting(_Lists, _Way):  # type: ignore[misc, valid-type]
 
         `gammas` are the suite's, which hold where the method names none.
         """
-        known = heeded(self.method)
+        known = parameters_of(self.method)
         of_cache = CACHE_GAMMA if Method.NGRAM_CACHE in self.method else None
         defaults = {name: PARAMETERS[name].default for name in known & PARAMETERS.keys()}
         defaults |= {"ngram_gamma": of_cache} if len(self.method) > 1 else {}

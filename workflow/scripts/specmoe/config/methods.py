@@ -202,7 +202,7 @@ def history_needed(methods: Iterable[Method], n_match: int, gamma: int) -> int:
     return min((needed.get(method, 0) for method in methods), default=0)
 
 
-def heeded(methods: Sequence[Method]) -> frozenset[str]:
+def parameters_of(methods: Sequence[Method]) -> frozenset[str]:
     """Return the parameters that some method of a chain takes, γ and `history` among them."""
     own = frozenset[str]().union(*(METHODS[method].parameters for method in methods))
     both_kinds = len({is_ngram(method) for method in methods}) > 1

@@ -22,7 +22,6 @@ DraftMethod = Literal["eagle3", "dflash", "dspark"]
 # Of models of the hub, ready-made or to convert.
 _REPOSITORY = Field(description="repository on Hugging Face")
 _REVISION = Field(default="main", description="commit, tag or branch of the repository")
-_SIZE_GB = Field(default=None, description="size of the download in GB, rounded, for the plan")
 
 
 class Family(Strict):
@@ -110,7 +109,9 @@ class HubModel(ReadyModel):
     size_bytes: Positive | None = Field(
         default=None, description="exact size of all parts in bytes, checked after the download"
     )
-    size_gb: AboveZero | None = _SIZE_GB
+    size_gb: AboveZero | None = Field(
+        default=None, description="size of the download in GB, rounded, for the plan"
+    )
 
     @property
     def files(self) -> list[str]:
@@ -127,7 +128,6 @@ class ConvertModel(ModelBase):
     type: Literal["BF16", "F16", "F32"] = Field(
         default="BF16", description="type of the matrices that the converter writes"
     )
-    size_gb: AboveZero | None = _SIZE_GB
 
 
 class QuantizeModel(ModelBase):

@@ -8,7 +8,7 @@ from typing import NoReturn
 from specmoe.config.block import ITSELF, NO_DRAFT, Protocol, Stop
 from specmoe.config.drafting import Drafting
 from specmoe.config.matrix import suite_blocks
-from specmoe.config.methods import Method, heeded, is_ngram
+from specmoe.config.methods import Method, is_ngram, parameters_of
 from specmoe.config.option_words import concerns_draft
 from specmoe.config.schema import Config, Suite
 from specmoe.errors import ConfigError, nearest
@@ -67,7 +67,7 @@ def _of_methods(config: Config, name: str, suite: Suite) -> Faults:
         if times > 1:
             yield "methods", f"{draft} drafts for {target} twice; put its parameters into one entry"
     for way in suite.ways:
-        if way.heeds_gamma and not way.gammas and not suite.gammas:
+        if way.takes_gamma and not way.gammas and not suite.gammas:
             yield "gammas", f"a suite that drafts needs at least one γ, for {way.name}"
         if fault := way.fault_of_lengths(suite.gammas):
             yield "", fault
@@ -129,7 +129,7 @@ def _of_options(config: Config, name: str, suite: Suite) -> Faults:
     if of_draft and all(is_ngram(way.method[-1]) for way in suite.ways):
         yield "engine_options", f"{of_draft[0]} is of a draft, and no model drafts in this suite"
     for way in suite.ways if suite.concurrency else []:
-        if "history" in heeded(way.method):
+        if "history" in parameters_of(way.method):
             yield (
                 "concurrency",
                 f"{way.name} keeps what it saw of one request for the others, so requests at once"

@@ -9,7 +9,7 @@ from specmoe.config.base import describe_fault
 from specmoe.config.block import Block, PromptSource, Protocol, Side, Stop
 from specmoe.config.drafting import Drafting, TraceSettings, list_key
 from specmoe.config.matrix import list_blocks
-from specmoe.config.methods import METHODS, PARAMETERS, Loads, Method, chain_name, heeded
+from specmoe.config.methods import METHODS, PARAMETERS, Loads, Method, chain_name, parameters_of
 from specmoe.config.schema import Config
 from specmoe.config.trace import Demonstration
 from specmoe.errors import ConfigError
@@ -119,13 +119,13 @@ def _named(
 
 
 def _way(asked: TraceSettings, methods: Sequence[Method], draft: str | None) -> Drafting:
-    known = heeded(methods) - {"history"}
+    known = parameters_of(methods) - {"history"}
     given = [name for name in ("gamma", *PARAMETERS) if name in asked.model_fields_set]
     for name in given:
         if name not in known:
-            heeds = ", ".join(sorted(known)) or "none"
+            taken = ", ".join(sorted(known)) or "none"
             raise ConfigError(
-                f"config: trace.{name}: {chain_name(methods)} ignores it; it heeds {heeds}"
+                f"config: trace.{name}: {chain_name(methods)} ignores it; it takes {taken}"
             )
     if draft and all(METHODS[method].loads == Loads.NOTHING for method in methods):
         raise ConfigError(f"config: trace.draft: {chain_name(methods)} loads no file")

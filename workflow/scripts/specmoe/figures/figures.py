@@ -8,30 +8,22 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from specmoe.analysis.registry import Analysis
 from specmoe.figures import (
-    by_gamma,
-    by_parameters,
-    categories,
-    concurrency,
     costs,
     latency,
-    machines,
-    methods,
     positions,
-    prompt_lengths,
     protocols,
     required_time,
-    side_by_side,
-    temperatures,
+    series,
+    speedup_rows,
+    sweeps,
     throughput,
     twins,
-    types,
 )
 from specmoe.figures.style import applied
 
 _MODULES = (
-    *(by_parameters, by_gamma, throughput, prompt_lengths, required_time, temperatures, types),
-    *(methods, positions, costs, protocols, side_by_side, categories, concurrency, latency),
-    *(machines, twins),
+    *(series, throughput, sweeps, required_time, speedup_rows),
+    *(positions, costs, protocols, latency, twins),
 )
 
 

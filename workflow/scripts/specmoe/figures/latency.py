@@ -7,7 +7,7 @@ from matplotlib.ticker import PercentFormatter
 from specmoe.analysis.registry import Analysis
 from specmoe.config.block import NO_DRAFT
 from specmoe.figures.panels import REFERENCE_LINE, add_legend, panel_for_each
-from specmoe.figures.style import short, way_looks
+from specmoe.figures.style import looks_of, short
 
 _ALONE = "without a draft"
 _MOST_LINES = 8  # of a panel; the table has every setting
@@ -26,7 +26,7 @@ def plot_token_gaps(analysis: Analysis) -> Figure | None:
     words += ", γ = " + curves["gamma"].astype(str)
     curves["setting"] = words.where(~alone, _ALONE)
     settings = curves.loc[~alone, "setting"].drop_duplicates()[:_MOST_LINES]
-    looks = way_looks(settings)
+    looks = looks_of(settings)
     figure, panels = panel_for_each(curves.groupby("series", sort=False))
     lines: dict[str, Line2D] = {}
     for axes, members in panels:

@@ -13,7 +13,7 @@ from specmoe.figures.panels import (
     handle,
     make_panels,
 )
-from specmoe.figures.style import short, way_looks
+from specmoe.figures.style import looks_of, short
 
 CONDITIONAL = PlottedColumn("conditional", "conditional")
 JOINT = PlottedColumn("joint", "joint")
@@ -30,7 +30,7 @@ def plot_positions(analysis: Analysis) -> Figure | None:
     if cells.empty:
         return None
     ordered = cells.sort_values("draft_rank", kind="stable")
-    looks = way_looks(ordered["drafter"].drop_duplicates())
+    looks = looks_of(ordered["drafter"].drop_duplicates())
     groups = [members for _, members in cells.groupby("series", sort=False)]
     figure, panels = make_panels(2 * len(groups), most_columns=2)
     for index, members in enumerate(groups):

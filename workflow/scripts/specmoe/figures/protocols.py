@@ -17,7 +17,7 @@ from specmoe.figures.panels import (
     mark_no_change,
     start_at_zero,
 )
-from specmoe.figures.style import WIDTH_IN, short, way_looks
+from specmoe.figures.style import WIDTH_IN, looks_of, short
 
 ROW_HEIGHT_IN = 1.7
 # The axes are linear below these, so that they can show zero.
@@ -40,7 +40,7 @@ def plot_protocols(analysis: Analysis) -> Figure | None:
     rows = [members for _, members in cells.groupby(["target_rank", "draft_rank"])]
     figure = Figure(figsize=(WIDTH_IN, 0.7 + ROW_HEIGHT_IN * len(rows)))
     grid = figure.subplots(len(rows), 3, squeeze=False, sharex=True, sharey="col")
-    looks = way_looks(cells["way"].unique())
+    looks = looks_of(cells["way"].unique())
     for panels, members in zip(grid, rows, strict=True):
         here = {way: looks[way] for way in members["series"].unique()}
         for axes, plotted in zip(panels, _COLUMNS, strict=True):

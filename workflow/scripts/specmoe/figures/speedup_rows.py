@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from specmoe.analysis.registry import Record, records
+from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.figures.panels import (
     FURTHEST,
     REFERENCE_LINE,
@@ -22,9 +22,9 @@ from specmoe.figures.panels import (
 )
 from specmoe.figures.style import REFERENCE_COLOUR, Look, markers_of, short, target_looks
 
-MAX_COLUMNS = 4
+_MAX_COLUMNS = 4
 # More would not fit a page; the tables have them all.
-MOST_MARKS = 60
+_MOST_MARKS = 60
 _TITLE_LETTERS = 72  # of titles side by side
 _LINE_IN = 0.13  # the height of a mark
 # Between settings, and around all, in marks.
@@ -32,7 +32,61 @@ _GAP = 0.6
 _EDGE = 0.8
 
 
-def draw_rows(
+def plot_methods(analysis: Analysis) -> Figure | None:
+    """Show the speedup of each way of drafting, or None if no target has several.
+
+    A line for each setting of what drafts; the marks of its draft lengths stand below each other.
+    """
+    cells = analysis.methods
+    if cells.empty:
+        return None
+    return _rows(cells, "draft_label", "gamma", "draft_rank", lambda gamma: f"γ = {gamma}")
+
+
+def plot_categories(analysis: Analysis) -> Figure | None:
+    """Show the speedup by category of prompt, or None if no prompt has one.
+
+    A line for each category; the marks of the settings stand below each other. Where these would
+    be too many, each target keeps its fastest ones.
+    """
+    cells = analysis.categories
+    if cells.empty:
+        return None
+    cells["setting"] = cells["draft_label"].map(short) + ", γ = " + cells["gamma"].astype(str)
+    shown = max(_MOST_MARKS // cells["category_label"].nunique(), 1)
+    means = cells.groupby(["series", "setting"])["speedup"].mean()
+    fastest = means.groupby("series").rank(ascending=False, method="first") <= shown
+    kept = fastest.reindex(cells.set_index(["series", "setting"]).index).to_numpy(bool)
+    return _rows(cells[kept], "category_label", "setting", "category_label", str)
+
+
+def plot_machines(analysis: Analysis) -> Figure | None:
+    """Show the speedup of settings on each machine, or None if one machine measured all."""
+    return _by_machine(analysis.machines)
+
+
+def plot_merged(analysis: Analysis) -> Figure | None:
+    """Show the speedup of settings in each of the campaigns that are merged, or None."""
+    return _by_machine(analysis.merged)
+
+
+def _by_machine(cells: pd.DataFrame) -> Figure | None:
+    """Draw a line for each setting; the marks of the machines stand below each other.
+
+    Where these would be too many, each target keeps its fastest settings.
+    """
+    if cells.empty:
+        return None
+    shown = max(_MOST_MARKS // cells["machine"].nunique(), 1)
+    fastest = cells.groupby("cell").agg(series=("series", "first"), speedup=("speedup", "max"))
+    ranks = fastest.groupby("series")["speedup"].rank(ascending=False, method="first")
+    kept = cells[cells["cell"].map(ranks <= shown).astype(bool)]
+    order = kept.sort_values(["draft_rank", "gamma"]).groupby("setting", sort=False).ngroup()
+    kept = kept.assign(order=order, setting=kept["setting"].map(short))
+    return _rows(kept, "setting", "machine", "order", short)
+
+
+def _rows(
     cells: pd.DataFrame, row: str, mark: str, order: str, words: Callable[[Any], str]
 ) -> Figure:
     """Return a figure of the cells' speedups with their intervals, a panel for each series.
@@ -43,8 +97,8 @@ def draw_rows(
     looks, markers = target_looks(cells), markers_of(sorted(cells[mark].unique()))
     slots, height = _slots(cells, row, mark, order)
     groups = [members for _, members in cells.groupby("series", sort=False)]
-    columns = min(MAX_COLUMNS, len(groups))
-    figure, panels = make_rows_of_panels(len(groups), MAX_COLUMNS, _LINE_IN * height)
+    columns = min(_MAX_COLUMNS, len(groups))
+    figure, panels = make_rows_of_panels(len(groups), _MAX_COLUMNS, _LINE_IN * height)
     furthest = _furthest(cells)
     for axes, members in zip(panels, groups, strict=True):
         for cell in records(members):

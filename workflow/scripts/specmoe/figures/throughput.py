@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from specmoe.analysis.filters import rates_by_draft
 from specmoe.analysis.registry import Analysis
-from specmoe.config.block import NO_DRAFT, WAY
+from specmoe.config.block import MEASURED_BY, NO_DRAFT
 from specmoe.figures.panels import (
     GAMMA_WORDS,
     INTERVAL,
@@ -45,7 +45,7 @@ def plot_throughput(analysis: Analysis) -> Figure | None:
     shown = _baselines(analysis) if cells.empty else cells
     if shown.empty:
         return None
-    groups = _with_deviation(shown).groupby(["series", *WAY], sort=False)
+    groups = _with_deviation(shown).groupby(["series", *MEASURED_BY], sort=False)
     widest = int(groups.size().max()) + 1
     columns = min(MAX_COLUMNS, max(1, MAX_BARS // widest))
     figure, panels = panel_for_each(groups, columns)

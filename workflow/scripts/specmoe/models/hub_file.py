@@ -8,7 +8,8 @@ import logging
 import os
 import re
 import time
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -16,6 +17,7 @@ from typing import Final, Literal
 # The hub's client reads it when it is imported.
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 
+from filelock import FileLock, Timeout
 from httpx2 import HTTPError, TransportError
 from huggingface_hub import (
     constants,
@@ -33,7 +35,6 @@ from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 from specmoe.errors import ModelError
 from specmoe.files import replace_text
 from specmoe.models.hub_errors import one_line, reason, shown_hub
-from specmoe.waiting_lock import held
 
 _logger = logging.getLogger(__name__)
 
@@ -165,12 +166,23 @@ def _address(file: HubFile, revision: str) -> str:
     return hf_hub_url(file.repository, file.name, revision=revision, repo_type=file.kind)
 
 
-def alone(located: Located) -> AbstractContextManager[None]:
+@contextmanager
+def alone(located: Located) -> Iterator[None]:
     """Let no other process download the same file; a process that waits finds the file there."""
     folder = cache_folder() / ".locks" / located.file.repository_folder.name
     folder.mkdir(parents=True, exist_ok=True)
-    lock = folder / f"{located.blob.name}.specmoe.lock"
-    return held(lock, f"{located.file}: waiting for another process that downloads it")
+    # Seldom enough not to disturb what another process measures. The kernel frees the lock when the
+    # process ends, however it ends.
+    lock = FileLock(folder / f"{located.blob.name}.specmoe.lock", poll_interval=1.0)
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        _logger.info("%s: waiting for another process that downloads it", located.file)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def download(located: Located) -> Path:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from markupsafe import Markup, escape
 
 from specmoe.analysis.compared_prompts import on_other_prompts
@@ -22,7 +21,8 @@ from specmoe.page.templates import environment
 from specmoe.page.trace import trace_context
 from specmoe.paper.macro_list import all_macros, of_family, printed_by_study
 from specmoe.paper.macros import switches
-from specmoe.tables.tables import page_tables
+from specmoe.tables.exhibits import by_section, read_figures, read_yaml
+from specmoe.tables.tables import page_tables, read_tables
 
 MOST_ROWS = 400
 """Rows of a table on the page, which links the data of all; a campaign may have thousands."""
@@ -42,8 +42,10 @@ def render_page(
     campaign has one, `paper` is the folder of the words and templates, `citation` the file
     CITATION.cff.
     """
-    sources = paper / "site"
-    zh = Chinese(_read(sources / "chinese.yaml"))
+    sources, specifications = paper / "site", paper / "tables.yaml"
+    zh = Chinese(read_yaml(sources / "chinese.yaml"))
+    wording = read_figures(paper / "figures.yaml")
+    tables = page_tables(analysis, specifications)
     return (
         environment(sources)
         .get_template("index.html.j2")
@@ -57,7 +59,7 @@ def render_page(
             t=translator(zh),
             kind=kind_of(analysis),
             n={macro.name: shown(macro.value) for macro in all_macros(analysis)},
-            on=switches(analysis),
+            on=switches(analysis, specifications),
             counts=whole_audit(analysis),
             advised=records(advised_targets(analysis)),
             elsewhere=defaultdict(list, on_other_prompts(analysis)),
@@ -67,16 +69,14 @@ def render_page(
             of_twins=records(told_twins(analysis)),
             mixtures=records(of_family(files(analysis), "moe")),
             printed=printed_by_study(analysis),
-            wording=_read(sources / "figures.yaml"),
-            captions={
-                path.stem: " ".join(path.read_text(encoding="utf-8").split())
-                for path in sorted((paper / "captions").glob("*.rst"))
-            },
-            tables=page_tables(analysis, paper / "tables.yaml"),
+            wording=wording,
+            tables=tables,
+            tables_of=by_section(read_tables(specifications), tables),
+            figures_of=by_section(wording, figures),
             most_rows=MOST_ROWS,
             figures=figures,
             data=data_names(analysis),
-            citation=_read(citation),
+            citation=read_yaml(citation),
         )
     )
 
@@ -149,7 +149,3 @@ def translator(chinese: Callable[[str], str]) -> Callable[[str], Markup]:
 def _joined(*files: Path) -> Markup:
     """Return our own style sheets, or scripts, as one."""
     return Markup("\n".join(file.read_text(encoding="utf-8") for file in files))  # noqa: S704
-
-
-def _read(path: Path) -> Any:
-    return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)

@@ -42,8 +42,8 @@ def to_latex(value: Any) -> str:
     """Return LaTeX that prints a value's text and does nothing else, a dash for null.
 
     Line ends become spaces and control characters vanish, as TeX refuses them. Characters for which
-    the documents have no font become their numbers, so that a label in another script can be told
-    and no paper fails on it; the page prints them as they are.
+    the documents have no font become their numbers, so that labels in another script differ
+    and no paper fails on them; the page prints them as they are.
     """
     text = _SPACES.sub(" ", _CONTROL.sub("", shown(value))).strip(" ")
     escaped = _SPECIAL.sub(lambda match: _ESCAPES[match[0]], text)

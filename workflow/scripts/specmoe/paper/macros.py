@@ -4,6 +4,7 @@ A comment in `paper/macros.tex` explains each. A value that was not measured is 
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from specmoe.analysis.advice import Answer
 from specmoe.analysis.filters import (
@@ -38,22 +39,25 @@ LONG_ROWS = 30
 SHORT_RUN = 64
 
 
-def macros(analysis: Analysis) -> str:
-    r"""Return `macros.tex`: a `\newcommand` a line, after switches like `\ifCampaignSynthetic`."""
-    lines = [HEADER, *(_switch(name, on) for name, on in switches(analysis).items())]
+def macros(analysis: Analysis, tables: Path) -> str:
+    r"""Return `macros.tex`: a `\newcommand` a line, after switches like `\ifCampaignSynthetic`.
+
+    `tables` is `paper/tables.yaml`.
+    """
+    lines = [HEADER, *(_switch(name, on) for name, on in switches(analysis, tables).items())]
     for macro in all_macros(analysis):
         comment = " ".join(macro.meaning.split())
         lines.append(f"\\newcommand{{\\{macro.name}}}{{{to_latex(macro.value)}}} % {comment}\n")
     return "".join(lines)
 
 
-def switches(analysis: Analysis) -> dict[str, bool]:
+def switches(analysis: Analysis, tables: Path) -> dict[str, bool]:
     r"""Return whether each switch is on; `CampaignSynthetic` is `\ifCampaignSynthetic` in TeX."""
     cells = text_cells(analysis)
     campaign = records(analysis.campaign)[0]
     controls = count_check(whole_audit(analysis), "controls")
     widest, imposed = widest_passes(analysis), imposed_cells(analysis)
-    lengths = {name: len(found.rows) for name, found in rows_of(analysis).items()}
+    lengths = {name: len(found.rows) for name, found in rows_of(analysis, tables).items()}
     answers, protocols = set(advised_targets(analysis)["answer"]), campaign["protocol"].split(", ")
     repeats = analysis.spread["blocks"].max()
     passes = analysis.verification

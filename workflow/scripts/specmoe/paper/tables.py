@@ -35,7 +35,7 @@ def render_table(name: str, analysis: Analysis, specifications: Path) -> str:
 
     `specifications` is `paper/tables.yaml`.
     """
-    rows = rows_of(analysis)[name]
+    rows = rows_of(analysis, specifications)[name]
     if not rows.rows:
         return NOT_MEASURED
     whole = table_of(read_tables(specifications)[name], rows, "paper")
@@ -106,9 +106,9 @@ def _body(table: Table) -> list[str]:
     for row, cells in zip(table.records, _latex_rows(table), strict=True):
         if above and (about.spaced or row.get(about.group) != above.get(about.group)):
             lines.append(r"\addlinespace[2pt]" if about.long and about.spaced else r"\addlinespace")
-        section = row.get(about.section)
-        if section is not None and section != above.get(about.section):
-            heading = rf"\groupheading{{\emph{{{to_latex(section)}}}}}"
+        heading = row.get(about.above)
+        if heading is not None and heading != above.get(about.above):
+            heading = rf"\groupheading{{\emph{{{to_latex(heading)}}}}}"
             lines.append(rf"\multicolumn{{{width}}}{{l}}{{{heading}}} \\*")
         lines.append(_line(cells))
         below = row.get(about.below)

@@ -10,8 +10,6 @@ import pyarrow
 
 from specmoe.config.base import LONGEST_DRAFT
 from specmoe.config.block import NO_DRAFT, Block, Protocol, Stop
-from specmoe.config.differences import Difference, block_changes, differences
-from specmoe.config.environment import LOCALE, PASSED
 from specmoe.config.matrix import blocks_in_order
 from specmoe.config.methods import NO_METHOD, Method, engine_types
 from specmoe.config.option_words import options_text, target_setting
@@ -26,7 +24,6 @@ from specmoe.engine.answers import (
     stopped_by,
     tokens_per_second,
 )
-from specmoe.engine.server import TRACED
 from specmoe.engine.server_log import (
     Verification,
     accepted_lengths,
@@ -35,14 +32,12 @@ from specmoe.engine.server_log import (
     drafted_lengths,
     tried_per_position,
 )
-from specmoe.errors import MeasurementError, one_line
+from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record, sha256_of
 from specmoe.measure.again import better_in_second, block_to_measure_again, neighbours
 from specmoe.measure.common_prefix import common_prefix
+from specmoe.runs.record_changes import record_changes, refuse_changed
 from specmoe.runs.schema import COLUMNS, check_rows
-from specmoe.words import verb
-
-_SHOWN = 3  # of changes
 
 RunRow = dict[str, Any]
 Ends = dict[tuple[str, str, str], list[int]]
@@ -90,13 +85,13 @@ def collect_records(
         with named_if_damaged(record):
             read = read_record(record)
             by_record[record] = rows_of_record(read, campaign)
-            changes[record] = _changes(read, block)
+            changes[record] = record_changes(read, block)
             ends |= ends_of_record(read)
         if second := again.get(record):
             with named_if_damaged(second):
                 found = read_record(second)
                 by_record[record] = rows_of_both(read, found, campaign)
-                changes[second] = _changes(found, block_to_measure_again(read) or block)
+                changes[second] = record_changes(found, block_to_measure_again(read) or block)
                 if found["first"] != sha256_of(record):
                     changes[second].append(f"{record} is not the first one")
     rows = [row for its in by_record.values() for row in its]
@@ -106,7 +101,7 @@ def collect_records(
     except (TypeError, ValueError) as error:
         _name_record(by_record, ends, error)
         raise
-    _refuse_changed({record: its for record, its in changes.items() if its})
+    refuse_changed({record: its for record, its in changes.items() if its})
     return rows, table
 
 
@@ -125,59 +120,6 @@ def _name_record(by_record: Mapping[Path, list[RunRow]], ends: Ends, error: Exce
                     f"{other} and {record} hold the same runs ({row['run']}); delete both and"
                     " run snakemake again"
                 ) from error
-
-
-def _changes(record: Mapping[str, Any], block: Block) -> list[str]:
-    """Return in what a record was not measured as its block asks for now, or contradicts itself."""
-    changes = block_changes(record["block"], block)
-    # Of what an engine's process inherits, places are the machine's own.
-    environment = LOCALE | block.environment | (TRACED if block.protocol == Protocol.PAIRED else {})
-    for side in record["sides"]:
-        found = {name: value for name, value in side["environment"].items() if name not in PASSED}
-        unlike = differences({"environment": found}, {"environment": environment})
-        changes += [f"side {side['side']}: {one}" for one in unlike]
-    for run in record["runs"]:
-        changes += [f"run {run['run']}: {one}" for one in _said_again(run)]
-    found = {
-        "order of its runs": sorted(run["order"] for run in record["runs"]),
-        "prompts with the target's end": sorted(record.get("ends", {})),
-    }
-    asks = block.protocol == Protocol.PAIRED and block.measures_alone
-    asked = {
-        "order of its runs": [*range(len(record["runs"]))],
-        "prompts with the target's end": sorted(
-            source.prompt for source in block.ends_asked if asks
-        ),
-    }
-    return changes + [str(one) for one in differences(found, asked)]
-
-
-def _said_again(run: Mapping[str, Any]) -> list[Difference]:
-    """Return what the server's answer says otherwise in a second place."""
-    answer = run.get("answer", {"timings": {}, "tokens": []})
-    timings, settings = answer["timings"], answer.get("generation_settings", {})
-    told = {**timings, **answer, **{name: settings[name] for name in ("seed",) if name in settings}}
-    asked = {
-        "seed": run["seed"],
-        "tokens_evaluated": timings.get("prompt_n"),
-        "tokens_predicted": len(answer["tokens"]),
-        "predicted_n": len(answer["tokens"]),
-    }
-    return differences(told, {name: value for name, value in asked.items() if name in told})
-
-
-def _refuse_changed(changes: Mapping[Path, Sequence[str]]) -> None:
-    """Raise MeasurementError if records are of other blocks than those that are asked for."""
-    if changes:
-        record, its = next(iter(changes.items()))
-        more = len(changes) - 1
-        others = f", and so {verb(more, 'was', 'were')} {more} more" if more else ""
-        raise MeasurementError(
-            f"{record} was measured with another configuration"
-            f" ({one_line(', '.join(its[:_SHOWN]))}){others};"
-            f" delete {'them' if more else 'it'} and run snakemake again, or change the"
-            " configuration back"
-        )
 
 
 def record_files(

@@ -13,14 +13,7 @@ from pydantic import BaseModel, ConfigDict, field_validator, model_validator
 from specmoe.analysis import number_text
 from specmoe.analysis.number_text import DASH
 from specmoe.analysis.registry import Record
-
-
-class Words(NamedTuple):
-    """The same words in both languages."""
-
-    en: str
-    zh: str
-
+from specmoe.tables.exhibits import Words
 
 Medium = Literal["paper", "page"]
 
@@ -81,7 +74,7 @@ class TableColumn(BaseModel):
     @classmethod
     def _is_known(cls, form: str) -> str:
         if form.split()[0] not in FORMS:
-            raise ValueError(f"form {form!r} is none of {', '.join(FORMS)}")
+            raise ValueError(f"there is no form {form!r}; the forms are {', '.join(FORMS)}")
         return form
 
     @model_validator(mode="after")

@@ -33,7 +33,7 @@ from specmoe.analysis.summaries import CELL, fastest
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.finding import Level
 from specmoe.audit.power import Forged
-from specmoe.config.block import NO_DRAFT, WAY
+from specmoe.config.block import MEASURED_BY, NO_DRAFT
 
 FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
 
@@ -213,7 +213,7 @@ def _side_by_side(frame: pd.DataFrame, column: str, order: str) -> tuple[list[Re
     """
     values = frame.sort_values(order)[column].unique()
     rows = []
-    for _, members in frame.groupby([*WAY, *CELL], sort=False):
+    for _, members in frame.groupby([*MEASURED_BY, *CELL], sort=False):
         by_value = {row[column]: row for row in records(members)}
         first = next(iter(by_value.values()))
         rows.append(first | {"cells": [by_value.get(value) for value in values]})

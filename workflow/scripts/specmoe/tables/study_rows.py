@@ -46,11 +46,6 @@ def _is_untested(verdicts: "pd.Series[str]") -> "pd.Series[bool]":
     return verdicts == Verdict.NOT_TESTABLE
 
 
-def method_notes(analysis: Analysis) -> Rows:
-    """Return the notes on the method, each with its finding."""
-    return Rows(records(analysis.method_notes))
-
-
 def comparison(analysis: Analysis) -> Rows:
     """Return the study's cells as printed, from its rows, and measured here.
 

@@ -6,55 +6,44 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-from pydantic import BaseModel, ConfigDict
-
 from specmoe.analysis.number_text import DASH
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.tables import rows, study_rows
-from specmoe.tables.columns import Cell, Medium, TableColumn, Words
+from specmoe.tables.columns import Cell, Medium, TableColumn
+from specmoe.tables.exhibits import Exhibit, read_yaml
 from specmoe.tables.rows import Rows
 
-# Those that show a table of the analysis as it is, or what a function below chooses of one.
-_OF_ANALYSIS = (
-    *("baselines", "prompt_lengths", "temperatures", "types", "energy", "latency", "machines"),
-    *("merged", "profiles", "twins", "twin_passes", "spread", "protocols", "ceilings", "methods"),
-    *("chains", "categories", "endings", "concurrency", "concurrency_changes", "taxonomy"),
-)
-
-
-def _frame(name: str) -> Callable[[Analysis], Rows]:
-    return lambda analysis: Rows(records(getattr(analysis, name)))
-
-
-ROWS: dict[str, Callable[[Analysis], Rows]] = {name: _frame(name) for name in _OF_ANALYSIS} | {
+_FUNCTIONS: dict[str, Callable[[Analysis], Rows]] = {
     name: value
     for module in (rows, study_rows)
     for name, value in vars(module).items()
     if getattr(value, "__annotations__", {}).get("return") is Rows
 }
-"""The rows of each table by name: a function of these modules, or the analysis's own table."""
 
 
 @lru_cache(maxsize=1)
-def rows_of(analysis: Analysis) -> dict[str, Rows]:
-    """Return the rows of every table, which paper and page ask for several times."""
-    return {name: make(analysis) for name, make in ROWS.items()}
+def rows_of(analysis: Analysis, path: Path) -> dict[str, Rows]:
+    """Return the rows of every table of `path`, which paper and page ask for several times.
+
+    They are those of the function of the table's name, or else the analysis's table of that name.
+    """
+    return {
+        name: _FUNCTIONS[name](analysis)
+        if name in _FUNCTIONS
+        else Rows(records(getattr(analysis, name)))
+        for name in read_tables(path)
+    }
 
 
-class Specification(BaseModel):
-    """A table as `paper/tables.yaml` specifies it; the file explains the fields."""
+class Specification(Exhibit):
+    """A table as `paper/tables.yaml` specifies it."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    title: Words
-    note: Words
-    data: list[str]
+    caption: str
     columns: list[TableColumn]
-    each: list[TableColumn] = []
+    each: tuple[TableColumn, ...] = ()
     group: str = ""
     once: int = 0
-    section: str = ""
+    above: str = ""
     below: str = ""
     spaced: bool = False
     long: bool = False
@@ -85,7 +74,7 @@ def read_tables(path: Path) -> dict[str, Specification]:
 
     Raises pydantic.ValidationError where one has a field that is unknown or wrong.
     """
-    read = _read(path)
+    read = read_yaml(path)
     for about in read["tables"].values():
         for part in ("columns", "each"):
             about[part] = [_column(entry, read["columns"]) for entry in about.get(part, [])]
@@ -94,7 +83,7 @@ def read_tables(path: Path) -> dict[str, Specification]:
 
 def read_columns(path: Path) -> dict[str, TableColumn]:
     """Return the columns that tables share, by name."""
-    shared = _read(path)["columns"]
+    shared = read_yaml(path)["columns"]
     return {name: TableColumn(**_column(name, shared)) for name in shared}
 
 
@@ -119,14 +108,10 @@ def page_tables(analysis: Analysis, path: Path) -> dict[str, Table]:
     """Return the tables that the campaign has rows for, as the page shows them."""
     tables = {}
     for name, about in read_tables(path).items():
-        content = rows_of(analysis)[name]
+        content = rows_of(analysis, path)[name]
         if content.rows:
             tables[name] = table_of(about, content, "page")
     return tables
-
-
-def _read(path: Path) -> Any:
-    return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
 
 
 def _column(entry: Any, shared: dict[str, dict[str, Any]]) -> dict[str, Any]:

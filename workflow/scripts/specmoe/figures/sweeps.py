@@ -1,12 +1,14 @@
-"""The figure of the sweep: rate and speedup against prompt length."""
+"""Figures of what a suite varies: prompt length, or the temperature of sampling."""
 
 from dataclasses import replace
 
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from specmoe.analysis.filters import length_cells
-from specmoe.analysis.registry import Analysis, records
+from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.figures.panels import (
+    ACCEPTANCE,
     SPEEDUP,
     PlottedColumn,
     add_legend,
@@ -50,10 +52,36 @@ def plot_prompt_lengths(analysis: Analysis) -> Figure | None:
     mark_no_change(right)
     handles = []
     for row in records(cells.drop_duplicates("series")):
-        label = short(row["label"])
         if row["series"] in plain:
-            handles.append(handle(plain[row["series"]], f"{label}, without draft", hollow=True))
-        words = f"{label}, draft {short(row['draft_label'])}, γ = {row['gamma']}"
-        handles.append(handle(looks[row["series"]], words))
+            words = f"{short(row['label'])}, without draft"
+            handles.append(handle(plain[row["series"]], words, hollow=True))
+        handles.append(handle(looks[row["series"]], _setting(row)))
     add_legend(figure, handles)
     return figure
+
+
+def plot_temperatures(analysis: Analysis) -> Figure | None:
+    """Show what temperature does, or None if nothing was sampled.
+
+    A line for each target, draft and γ.
+    """
+    cells = analysis.temperatures
+    if cells.empty:
+        return None
+    cells["series"] = cells["series"] + " " + cells["draft"] + " " + cells["gamma"].astype(str)
+    looks = target_looks(cells)
+    figure, (left, right) = make_panels(2, sharey=False)
+    for axes, plotted in [(left, ACCEPTANCE), (right, SPEEDUP)]:
+        draw_points(axes, cells, "temperature", plotted, looks, categories=cells["temperature"])
+        axes.set_ylabel(plotted.words)
+        start_at_zero(axes)
+    left.yaxis.set_major_formatter(PercentFormatter(1.0))
+    mark_no_change(right)
+    figure.supxlabel("temperature")
+    rows = records(cells.drop_duplicates("series"))
+    add_legend(figure, [handle(looks[row["series"]], _setting(row)) for row in rows])
+    return figure
+
+
+def _setting(row: Record) -> str:
+    return f"{short(row['label'])}, draft {short(row['draft_label'])}, γ = {row['gamma']}"
