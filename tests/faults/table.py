@@ -919,7 +919,7 @@ def a_table_with_a_row_less(scene: Scene) -> None:
     scene.change_rows(lambda rows: rows.slice(1))
 
 
-@fault(r"S/target/draft/\S*: leaves \S* after 0 of 16 tokens", AUDIT, fails=False)
+@unread("S/target/draft/.*common_prefix is 16, not 0", "audit_runs")
 def a_table_with_the_tokens_of_a_draft_reversed(scene: Scene) -> None:
     def reverse(rows: pa.Table) -> pa.Table:
         drafts, place = rows["draft"].to_pylist(), rows.column_names.index("tokens")
