@@ -61,7 +61,7 @@ rule export_profile:
         " 2>&1 | tee {log}"
 
 
-# `advise` and `more_repeats` print to the terminal, so they have no output and run at every call.
+# What follows prints to the terminal, so it has no output and runs at every call.
 rule advise:
     """Say what to switch on: for each target the best draft and γ, or why to leave it off."""
     input:
@@ -116,6 +116,27 @@ rule more_repeats:
         out=CAMPAIGN.folder / "more_repeats.yaml",
     message:
         "Counting the repeats that are needed"
+    shell:
+        "python {input.script} --runs {input.runs} --config {input.config}"
+        " --out {params.out} 2>&1 | tee {log}"
+
+
+rule another_sitting:
+    """Say how to measure this campaign once more, hours later, when all may be a little different."""
+    input:
+        audit=["<campaign>/audit"] if PACKED else [],  # which looks at the rows
+        script=script("another_sitting"),
+        config="<campaign>/config.json",
+        runs="<data>/runs.parquet",
+    log:
+        "<logs>/another_sitting.log",
+    localrule: True
+    conda:
+        "../envs/analysis.yaml"
+    params:
+        out=CAMPAIGN.folder / "another_sitting.yaml",
+    message:
+        "Planning another sitting"
     shell:
         "python {input.script} --runs {input.runs} --config {input.config}"
         " --out {params.out} 2>&1 | tee {log}"

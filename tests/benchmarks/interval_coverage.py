@@ -15,6 +15,8 @@ costs      intervals of the cost model, from runs with noise of 5 % and a drift 
 unlike     joint intervals of settings that spread unlike each other
 quantiles  intervals of quantiles of waiting times, and how many have an open end
 machines   intervals of campaigns that several machines shared
+sittings   intervals of campaigns in few sittings, for these, for all, and for another
+changing   answers at planted speedups, where sittings spread
 disturbed  the advised speedup where the machine slowed some runs down: its bias and coverage with
            all pairs, without the disturbed ones, and then with blocks compared at the same prompts
 marks      the same where the audit marks pairs by their speed: without their prompts in all
@@ -47,6 +49,8 @@ from tests.planted_disturbances import (  # noqa: E402
     simulate,
 )
 from tests.planted_machines import coverage as machine_coverage  # noqa: E402
+from tests.planted_sittings import answers as answers_of_sittings  # noqa: E402
+from tests.planted_sittings import coverage as sitting_coverage  # noqa: E402
 from tests.planted_speedups import (  # noqa: E402
     KINDS,
     SPREADS,
@@ -58,6 +62,7 @@ from tests.planted_speedups import (  # noqa: E402
 from tests.planted_waits import coverage  # noqa: E402
 from tests.unit import simulated_rounds  # noqa: E402
 
+from specmoe.analysis.advice import Answer  # noqa: E402
 from specmoe.analysis.cost_tables import (  # noqa: E402
     break_even,
     fit_pairs,
@@ -234,6 +239,28 @@ def print_machines(times: int) -> None:
         print(f"{machines:3} {blocks:3} {spread:5.2f} {shares}", flush=True)
 
 
+def print_sittings(times: int) -> None:
+    """Print how often intervals hold the truth of the sittings measured, of all, and of another."""
+    generator = np.random.default_rng(SEED)
+    print("\nspread between two sittings, sittings, held (%): of these, of all, of another")
+    for spread, sittings in product((0.0, 0.03, 0.06, 0.10), (1, 2, 3, 5)):
+        held = sitting_coverage(sittings, 3, spread=spread, times=times, generator=generator)
+        shares = " & ".join(f"{100 * share:.1f}" for share in held)
+        print(rf"{100 * spread:.0f} & {sittings} & {shares} \\", flush=True)
+
+
+def print_answers_of_sittings(times: int) -> None:
+    """Print how often each answer comes at planted speedups, by the number of sittings."""
+    generator = np.random.default_rng(SEED)
+    print("\nsittings, speedup, answers (%): on, on for these prompts, off, undecided")
+    kinds = (Answer.ON, Answer.HERE, Answer.OFF, Answer.UNDECIDED)
+    for sittings, truth in product((1, 3, 5), (0.8, 0.9, 0.95, 1.0, 1.05, 1.1, 1.25)):
+        asked = {"truth": truth, "spread": 0.06, "times": times, "generator": generator}
+        found = answers_of_sittings(sittings, **asked)
+        shares = " & ".join(f"{100 * found.get(kind, 0):.1f}" for kind in kinds)
+        print(rf"{sittings} & {truth:.2f} & {shares} \\", flush=True)
+
+
 def print_disturbed(times: int) -> None:
     """Print what is advised where 5 % of the runs were slowed down, see `planted_disturbances`."""
     print(f"\nrepeats prompts slowed {ADVISED_OF_PLANTED}")
@@ -277,6 +304,8 @@ TABLES = {
     "unlike": lambda times: print_unlike(5 * times),
     "quantiles": print_quantiles,
     "machines": print_machines,
+    "sittings": print_sittings,
+    "changing": print_answers_of_sittings,
     "disturbed": lambda times: print_disturbed(times // 2),
     "marks": lambda times: print_marks(times // 2),
 }

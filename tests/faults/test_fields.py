@@ -79,10 +79,10 @@ def test_a_field_of_a_record_is_refused_or_changes_no_row_or_is_free(
 
 
 def test_a_record_is_made_as_it_is_measured(campaign, finished):
-    """So the fields above are those of a real record, but for what the engine says besides."""
+    """So the fields above are those of a real record, but for what others say besides."""
     measured = json.loads((finished / f"results/tiny/blocks/{BLOCK}.json").read_text())
     made = made_record(campaign[1])
-    said = ("runs[].answer", "runs[].metrics", "sides[].environment")
+    said = ("runs[].answer", "runs[].metrics", "sides[].environment.")
     names = [
         {name_of(path) for path in fields_of(one) if not name_of(path).startswith(said)}
         for one in (made, measured)

@@ -16,6 +16,7 @@ from specmoe.analysis.build import usual_runs
 from specmoe.analysis.categories import text_shares
 from specmoe.analysis.controls import with_controls
 from specmoe.analysis.drafts import list_drafts
+from specmoe.analysis.sittings import by_sitting, sittings_of
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import named_prompts, summarise_cells, with_speedups
 from specmoe.audit.checks import CHECKS
@@ -40,6 +41,8 @@ CARDS = {
 
 @pytest.fixture
 def config(study, root):
+    """The default configuration of a machine whose sittings are alike, see `test_sittings`."""
+    study["statistics"] = {"sitting_spread": 0.0}
     return load(study, root)
 
 
@@ -86,7 +89,8 @@ def audit(runs, *, failed=(), check="draft_time", controls=()):
 
 def advised(runs, config, audited, cards=CARDS):
     """Return the advice for runs, all of them usual."""
-    compared = with_speedups(undisturbed(runs))
+    sittings = sittings_of(runs, config.statistics.sitting_gap_h)
+    compared = by_sitting(with_speedups(undisturbed(runs)), sittings)
     compared = with_controls(compared, config.audit.unrelated_drafts, cards)
     cells = summarise_cells(compared, config.statistics, more=text_shares)
     cells = cells.assign(prompt_set=named_prompts(cells, runs))

@@ -31,7 +31,10 @@ PAPER = ROOT / "paper"
 DOCUMENTS = "".join(path.read_text() for path in [*sorted(PAPER.glob("*.tex")), SPECIFICATIONS])
 PAGE = "".join(path.read_text() for path in sorted(PAPER.glob("site/*.j2")))
 # What the documents define, and TeX.
-TEX_COMMANDS = {"ControlsSentence", "DeclareUnicodeCharacter", "PagesCaption"}
+TEX_COMMANDS = {
+    *("ControlsSentence", "DeclareUnicodeCharacter", "PagesCaption", "SittingsSentence"),
+    "TheseSittings",
+}
 
 
 def commands(analysis):

@@ -18,7 +18,9 @@ from ..rendered_tables import latex
 ALWAYS = {"suites", "models", "hardware"}
 # Where costs are measured, both of their tables have rows.
 IMPLIED = dict.fromkeys(["TableVerification", "TableBreakEven"], "CostsMeasured")
-IMPLIED |= {"TableAnswers": "TableAdvice"}  # simulated, so it is the same in every campaign
+IMPLIED |= {
+    **dict.fromkeys(["TableAnswers", "TableSittings", "TableChanging"], "TableAdvice")
+}  # simulated, so it is the same in every campaign
 
 
 def campaign(**columns):

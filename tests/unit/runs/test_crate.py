@@ -95,4 +95,4 @@ def test_only_packing_loads_the_library(root):
                 *("rocrate.rocrate", "rocrate.model.contextentity", "specmoe.runs.crate"),
             ):
                 users.add(file.name)
-    assert users == {"crate.py", "pack_campaign.py"}
+    assert users == {"crate.py", "pack_campaign.py", "upgrade_campaign.py"}

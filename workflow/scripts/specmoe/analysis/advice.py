@@ -14,8 +14,8 @@ campaign's temperature, against baselines of its own. The answer is
   Sampling, Technometrics 24, 1982);
 - or *undecided*.
 
-A target may be looked at twice, see `deciding`. A setting that drafted nothing is neither the
-fastest nor in the way of *off*.
+Intervals allow for other sittings too, see `sittings`. A target may be looked at twice, see
+`deciding`. A setting that drafted nothing is neither the fastest nor in the way of *off*.
 
 Settings are ranked among those that were measured on the same prompts, as speedups on code and on
 prose are no rivals. The set of prompts that answers is the one with most whole texts, because
@@ -32,6 +32,7 @@ import pandas as pd
 
 from specmoe.analysis.controls import with_controls, without_controls
 from specmoe.analysis.deciding import (
+    NEXT_SITTING,
     is_second_look,
     look_confidence,
     measuring_line,
@@ -39,14 +40,15 @@ from specmoe.analysis.deciding import (
 )
 from specmoe.analysis.intervals import (
     Interval,
-    interval_of_speedup,
     joint_intervals,
     log_means,
     log_speedups,
     ratio_of_means,
 )
 from specmoe.analysis.launch import launch_line
+from specmoe.analysis.machines import machine_varies
 from specmoe.analysis.registry import TABLES
+from specmoe.analysis.sittings import FEWEST_SITTINGS, sitting_variance
 from specmoe.analysis.sound_prompts import on_sound_prompts
 from specmoe.analysis.spread import cell_id
 from specmoe.analysis.summaries import CELL, drafted_nothing
@@ -131,8 +133,9 @@ class Advice:
       equal (how many have the standing), elsewhere (how many were measured on other prompts),
       none_left (of how many more the machine left no undisturbed pair), second_look_repeats and
       second_look_width (see `plan_second_look`; null unless the answer is undecided at a first
-      look), command (what to type next: the line that starts llama-server, or the one that measures
-      more repeats; null if there is none), and the columns of the best setting, null without one.
+      look), other_sittings (whether only those can decide), command (what to type next: the line
+      that starts llama-server, or the one that measures more; null if there is none), and the
+      columns of the best setting, null without one.
     - settings: one row per setting, those on the prompts that answer first, best first: columns of
       `summarise_cells`; joint_low and joint_high, see `joint_intervals`, over the settings on the
       same prompts that are not set aside, at the level of this look; other_prompts_low and
@@ -146,7 +149,9 @@ class Advice:
       or whose baseline it marks); impossible (those of them that are, or whose baseline is, more
       than implausible);
       draft_bytes (the draft's file); added_rss_bytes (peak of resident memory over that of
-      the baselines; null where not recorded); standing (`Standing`).
+      the baselines; null where not recorded); sittings (their number); these_sittings (the answer
+      on these prompts if others gave the same; null if no interval is known); standing
+      (`Standing`).
     """
 
     targets: pd.DataFrame
@@ -172,6 +177,9 @@ def advise(measured: Measured, config: Config, cards: Mapping[str, ModelCard]) -
     candidates = count_excluded(_candidates(measured.cells), lost, CELL)
     candidates, members = on_sound_prompts(candidates, members, lost, config.statistics)
     settings = _settings(candidates, members, measured.spread, cards, config)
+    # What varies between machines has what varies between sittings in it.
+    apart = 0.0 if machine_varies(runs, config) else config.statistics.sitting_spread
+    others = {cell: sitting_variance(own, apart) for cell, own in members.items()}
     settings_of = runs.groupby("target_model")["target"].unique()
     targets = [
         target
@@ -180,7 +188,7 @@ def advise(measured: Measured, config: Config, cards: Mapping[str, ModelCard]) -
         for target in sorted(settings_of[model])
     ]
     ranked = {
-        target: _ranked(settings[settings["target"] == target], members, config)
+        target: _ranked(settings[settings["target"] == target], members, others, config)
         for target in targets
     }
     gpu = bool((runs["backend"] != Backend.CPU).any())
@@ -260,6 +268,7 @@ def _settings(
                 **first[_SIDE],
                 "until_end": first["stop"] == Stop.EOS,
                 "prompts": own["prompt"].nunique(),
+                "sittings": own["sitting"].nunique(),
                 "sent": _sent(own, config),
                 "block_sd": log_means(own).std(),
                 "repeats_needed": spread.loc[cell_id(*cell), "repeats_needed"],
@@ -292,13 +301,21 @@ def _sent(own: pd.DataFrame, config: Config) -> Sent:
     return Sent.UNTEMPLATED if untemplated else Sent.TEXTS
 
 
-def _ranked(own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], config: Config) -> pd.DataFrame:
-    """Return a target's settings with joint intervals and standings, in order."""
+def _ranked(
+    own: pd.DataFrame,
+    members: Mapping[Any, pd.DataFrame],
+    known: Mapping[Any, float],
+    config: Config,
+) -> pd.DataFrame:
+    """Return a target's settings with joint intervals and standings, in order.
+
+    `known` are the variances that other sittings add.
+    """
     if own.empty:
         return own.assign(standing=[])
     sets = [rivals for _, rivals in own.groupby("prompt_set", sort=False)]
     sets.sort(key=_claim, reverse=True)
-    return pd.concat([_ranked_rivals(rivals, members, config) for rivals in sets])
+    return pd.concat([_ranked_rivals(rivals, members, known, config) for rivals in sets])
 
 
 def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int, bool]:
@@ -310,7 +327,10 @@ def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int, bool]:
 
 
 def _ranked_rivals(
-    own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], config: Config
+    own: pd.DataFrame,
+    members: Mapping[Any, pd.DataFrame],
+    known: Mapping[Any, float],
+    config: Config,
 ) -> pd.DataFrame:
     """Return settings on the same prompts with joint intervals and standings, the best first."""
     own = own.sort_values(["speedup", *CELL], ascending=[False, *[True] * len(CELL)])
@@ -321,20 +341,38 @@ def _ranked_rivals(
     blocks = pd.concat([members[key]["block"] for key in keys]).unique()
     second = own["second_look"] = is_second_look(blocks, config.measurement)
     confidence = look_confidence(config.statistics.confidence, second=second)
-    intervals = deciding_intervals(sound, confidence).reindex(pd.Index(keys, tupleize_cols=False))
-    own[intervals.columns] = intervals.to_numpy()
+    own = _with_intervals(own, keys, deciding_intervals(sound, confidence, known))
+    alike = _with_intervals(own, keys, deciding_intervals(sound, confidence))[counts]
+    own["these_sittings"] = (
+        judge(alike, config.audit.looping_share)[0] if alike["joint_low"].notna().any() else None
+    )
     slower = _shown_slower(sound, confidence)
     own["standing"] = _standings(own, [key in slower for key in keys])
     order = {standing: rank for rank, standing in enumerate(Standing)}
     return own.sort_values("standing", key=lambda column: column.map(order), kind="stable")
 
 
-def deciding_intervals(cells: Mapping[Any, pd.DataFrame], confidence: float) -> pd.DataFrame:
-    """Return the intervals that decide an answer, a row for each cell; see `Advice.settings`."""
+def _with_intervals(
+    own: pd.DataFrame, keys: Sequence[Any], intervals: pd.DataFrame
+) -> pd.DataFrame:
+    of_own = intervals.reindex(pd.Index(keys, tupleize_cols=False))
+    return own.assign(**{str(name): of_own[name].to_numpy() for name in of_own})
+
+
+def deciding_intervals(
+    cells: Mapping[Any, pd.DataFrame], confidence: float, known: Mapping[Any, float] | None = None
+) -> pd.DataFrame:
+    """Return the intervals that decide an answer, a row for each cell; see `Advice.settings`.
+
+    `known` are variances that blocks do not show, see `joint_intervals`.
+    """
     kinds = {
-        "joint": joint_intervals(cells, confidence),
-        "other_prompts": joint_intervals(cells, confidence, other_prompts=True),
-        "alone": {cell: interval_of_speedup(own, confidence) for cell, own in cells.items()},
+        "joint": joint_intervals(cells, confidence, known=known),
+        "other_prompts": joint_intervals(cells, confidence, other_prompts=True, known=known),
+        "alone": {
+            cell: joint_intervals({cell: own}, confidence, known=known)[cell]
+            for cell, own in cells.items()
+        },
     }
     ends = {
         f"{kind}_{end}": [getattr(its[cell], end) for cell in cells]
@@ -403,14 +441,21 @@ def _answer(
     answer, reason = (
         (Answer.UNKNOWN, unknown) if unknown else judge(sound, config.audit.looping_share)
     )
+    if answer == Answer.UNDECIDED and sound["these_sittings"].iloc[0] != answer:
+        reason = "the intervals decide, but another sitting may differ by more"
     if answer == Answer.OFF and not (own.loc[~own["idle"], "whole_high"] < 1).all():
         # Marks fall on fast rows alone, so what they leave must not decide that nothing gains.
         answer = Answer.UNDECIDED
         reason = "no interval is above 1, and with the pairs that the audit marks one is not below"
     nothing = {"excluded": len(lost) or None, "pairs": len(lost)} if ranked.empty else {}
-    best = {str(key): value.iloc[0] for key, value in sound.items()} if len(sound) else nothing
-    again = answer == Answer.UNDECIDED and not best["second_look"]
-    second = plan_second_look(sound, config.statistics) if again else None
+    best: dict[str, Any] = (
+        {str(key): value.iloc[0] for key, value in sound.items()} if len(sound) else nothing
+    )
+    again = answer == Answer.UNDECIDED
+    # More repeats make the interval of a sitting narrower, and tell nothing of another.
+    later = again and (best["these_sittings"] != answer or best["sittings"] >= FEWEST_SITTINGS)
+    looks_again = again and not later and not best["second_look"]
+    second = plan_second_look(sound, config.statistics) if looks_again else None
     return best | {
         "target": target,
         "answer": answer.value,
@@ -422,6 +467,7 @@ def _answer(
         "none_left": len(none_left),
         "equal": int((own["standing"] == Standing.EQUAL).sum()),
         "elsewhere": len(ranked) - len(own),
+        "other_sittings": later,
         "second_look_repeats": second and second.repeats,
         "second_look_width": second and second.width,
     }
@@ -440,8 +486,12 @@ def _command(
     What pays on looping text is no advice for other text.
     """
     if answer["answer"] == Answer.UNDECIDED:
+        if config.campaign.source != "measured":
+            return None
+        if answer["other_sittings"]:
+            return NEXT_SITTING
         repeats = answer["second_look_repeats"]
-        if repeats is None or config.campaign.source != "measured":
+        if repeats is None:
             return None
         rivals = ranked[ranked["prompt_set"] == answer["prompt_set"]]
         blocks = pd.concat([members[cell]["block"] for cell in _keys(rivals)])

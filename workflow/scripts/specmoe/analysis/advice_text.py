@@ -18,6 +18,7 @@ from specmoe.analysis.machines import machine_of
 from specmoe.analysis.number_text import TOO_FEW_PROMPTS, interval, measured, measured_in
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.sentences import describe_categories, describe_concurrency
+from specmoe.analysis.sittings import sitting_reach, sittings_vary
 from specmoe.analysis.terminal import precise
 from specmoe.config.methods import is_ngram, methods_of
 from specmoe.files import gigabytes
@@ -58,6 +59,8 @@ def describe_advice(analysis: Analysis) -> str:
             " varies: blocks and repeats below count machines.",
             "",
         )
+    elif campaign["source"] == "measured":
+        lines += _wrapped(_sittings(campaign), "")
     advised = advised_targets(analysis)
     categories, gaps = analysis.categories, analysis.category_gaps
     elsewhere = on_other_prompts(analysis)
@@ -95,6 +98,20 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
     loads = [_plain(row) for row in records(analysis.concurrency_changes)]
     more = {"requests_at_once": loads} if loads else {}
     return {"campaign": analysis.name, "confidence": confidence, "targets": targets} | more
+
+
+def _sittings(campaign: Record) -> str:
+    """Return what the intervals of an answer know of other sittings."""
+    if sittings_vary(campaign):
+        return (
+            f"It was measured in {campaign['sittings']} sittings, and these are what varies: blocks"
+            " and repeats of comparisons that have them all count sittings."
+        )
+    return (
+        f"It was measured in {counted(campaign['sittings'], 'sitting')}. Another one, hours later,"
+        f" may differ by ±{sitting_reach(campaign):.0%}, for which the intervals that decide allow"
+        " (statistics.sitting_spread)."
+    )
 
 
 def _target(row: Record, settings: list[Record], campaign: Record, more: list[str]) -> list[str]:
@@ -214,6 +231,10 @@ def drafts_with_model(row: Record) -> bool:
 
 def _outlook(row: Record, campaign: Record) -> str:
     """Return what a second look at an undecided target takes."""
+    if row["other_sittings"]:
+        return (
+            f"These sittings by themselves say: {HEADS[row['these_sittings']]}. To measure another:"
+        )
     if row["second_look"]:
         return "This was its second look; there is no third, but a new campaign has two of its own"
     if pd.isna(repeats := row["second_look_repeats"]):

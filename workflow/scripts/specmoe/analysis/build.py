@@ -24,6 +24,7 @@ from specmoe.analysis.machines import by_machine, cells_of_machines, machine_var
 from specmoe.analysis.merged import identity
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths, chain_counts
+from specmoe.analysis.sittings import by_sitting, sittings_of
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import (
     CELL,
@@ -77,15 +78,18 @@ def analyse(
     `cards` are the models' and those of `by_setting`, `host` is the machine's description, `audit`
     the audit of `runs`, `pass_times` the table of `runs.pass_times`. Where the machine varies,
     intervals are over machines, and costs of passes, which are a machine's own, are not fitted.
+    Elsewhere they are over sittings, where a comparison has enough of them.
     """
     statistics = config.statistics
     as_measured, varies = runs, machine_varies(runs, config)
     runs, compared = (
         with_controls(frame, config.audit.unrelated_drafts, cards) for frame in (runs, compared)
     )
-    of_blocks = compared
+    of_blocks, sittings = compared, sittings_of(as_measured, config.statistics.sitting_gap_h)
     if varies:
         runs, compared = by_machine(runs), by_machine(compared)
+    else:
+        runs, compared = by_sitting(runs, sittings), by_sitting(compared, sittings)
     every, all_runs, all_compared = runs, undisturbed(runs), compared
     runs, compared = one_by_one(all_runs), one_by_one(compared)
     usually_run = usual_runs(one_by_one(every), config)
@@ -170,7 +174,7 @@ def analyse(
         models=_models(every, config, cards),
         drafts=drafts,
         suites=_suites(as_measured, config),
-        campaign=_campaign(as_measured, config, host),
+        campaign=_campaign(as_measured, config, host, sittings),
         identity=identity(as_measured, config),
     )
 
@@ -270,7 +274,9 @@ def _suites(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
     )
 
 
-def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd.DataFrame:
+def _campaign(
+    runs: pd.DataFrame, config: Config, host: Mapping[str, Any], sittings: "pd.Series[int]"
+) -> pd.DataFrame:
     first = runs.iloc[0]
     return pd.DataFrame(
         [
@@ -309,6 +315,8 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                 "left_out": ", ".join(config.campaign.left_out),
                 "left_out_runs": sum(block.runs for block in left_out_blocks(config)),
                 **_care(runs),
+                "sittings": sittings.nunique(),
+                "sitting_spread": config.statistics.sitting_spread,
                 "machines": runs["host"].nunique(),
                 "machine_varies": machine_varies(runs, config),
                 **{f"host_{key}": value for key, value in host.items() if key != "machines"},

@@ -22,6 +22,10 @@ from specmoe.config.schema import Statistics
 
 _SECOND_SHARE = 0.2  # of the level
 
+_OF_CAMPAIGN = "--configfile <those of this campaign>"
+NEXT_SITTING = f"snakemake --cores 1 another_sitting {_OF_CAMPAIGN}"
+"""The line that says how to measure a campaign in another sitting."""
+
 
 def is_second_look(blocks: Iterable[str], measurement: Measurement) -> bool:
     """Return whether more repeats were asked for of a comparison that has some of these blocks."""
@@ -64,4 +68,4 @@ def measuring_line(comparisons: Iterable[str], repeats: int) -> str:
     """Return the line that brings comparisons to so many repeats, and advises again."""
     keys = ", ".join(f"{comparison}: {repeats}" for comparison in sorted(set(comparisons)))
     wanted = shlex.quote(f"measurement={{more_repeats: {{{keys}}}}}")
-    return f"snakemake --cores 1 advise --configfile <those of this campaign> --config {wanted}"
+    return f"snakemake --cores 1 advise {_OF_CAMPAIGN} --config {wanted}"

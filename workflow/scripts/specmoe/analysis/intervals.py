@@ -71,6 +71,8 @@ class Estimate(NamedTuple):
 
 
 NO_INTERVAL = Interval(math.nan, math.nan)
+MANY = 1e6
+"""Degrees of freedom at which Student's t is the normal distribution."""
 
 
 def student_quantile(degrees: float, confidence: float) -> float:
@@ -198,7 +200,11 @@ def ratio_of_prompts(
 
 
 def joint_intervals(
-    cells: Mapping[Name, pd.DataFrame], confidence: float, *, other_prompts: bool = False
+    cells: Mapping[Name, pd.DataFrame],
+    confidence: float,
+    *,
+    other_prompts: bool = False,
+    known: Mapping[Name, float] | None = None,
 ) -> dict[Name, Interval]:
     """Return intervals of the cells' speedups that hold for all of them at once.
 
@@ -210,6 +216,9 @@ def joint_intervals(
     blocks agree by luck too often, and seldom in all cells at once. `joint_quantile` then is much
     smaller than Bonferroni's. Cells with different numbers of blocks, or of prompts, are pooled
     apart, each group at its share of the level. Cells with a single block have no interval.
+
+    `known` has variances of the mean logarithm that no block shows, such as that between sittings;
+    they are taken for exact.
     """
     read = _over_prompts if other_prompts else _over_blocks
     errors = {name: read(members) for name, members in cells.items()}
@@ -222,8 +231,14 @@ def joint_intervals(
         pooled, effective = _variance(squares, degrees)
         quantile = joint_quantile(effective, len(group), level)
         for name, error in group.items():
-            variance = max(_variance(error.squares, degrees)[0], pooled)
-            reach = quantile * math.sqrt(variance / error.values)
+            seen = max(_variance(error.squares, degrees)[0], pooled) / error.values
+            reach = quantile * math.sqrt(seen)
+            if more := (known or {}).get(name, 0.0):
+                # Satterthwaite's degrees of freedom, of a part that is estimated and one known,
+                # may outweigh what is added; no interval is narrower for it.
+                freedom = min(effective * (1 + more / seen) ** 2, MANY) if seen else MANY
+                both = joint_quantile(freedom, len(group), level) * math.sqrt(seen + more)
+                reach = max(reach, both)
             intervals[name] = _exponential(Interval(error.mean - reach, error.mean + reach))
     return intervals
 

@@ -13,9 +13,9 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis.registry import TABLES
+from specmoe.analysis.sittings import joined_blocks
 from specmoe.analysis.summaries import CELL, summarise_cells
 from specmoe.config.backend import Backend
-from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Config, Hosts, Statistics
 
 
@@ -25,16 +25,8 @@ def machine_varies(runs: pd.DataFrame, config: Config) -> bool:
 
 
 def by_machine(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return runs in which all blocks of a comparison on one machine are a single block.
-
-    Whatever takes intervals over blocks then takes them over machines. Passes are numbered through
-    the repeats of a machine, as further passes of its block.
-    """
-    comparison = runs["block"].map(comparison_of)
-    passes = int(runs["pass"].max()) + 1
-    return runs.assign(
-        block=comparison + "/" + runs["host"], **{"pass": runs["repeat"] * passes + runs["pass"]}
-    )
+    """Return runs in which all blocks of a comparison on one machine are a single block."""
+    return joined_blocks(runs, runs["host"])
 
 
 def machine_of(campaign: Mapping[str, Any]) -> str:

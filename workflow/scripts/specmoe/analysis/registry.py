@@ -78,7 +78,7 @@ _SETTING = f"""
     {_RATES} acceptance_rate {_TEXTS} {_RATIOS} joint_low joint_high prompt_set prompts sent
     other_prompts_low other_prompts_high alone_low alone_high whole_high second_look block_sd
     repeats_needed marked impossible {_EXCLUDED} marked_prompts odd_prompts draft_bytes
-    added_rss_bytes
+    added_rss_bytes sittings these_sittings
 """  # see `advice.Advice`
 
 # The meaning of a row follows the name; functions in backquotes explain the columns.
@@ -225,7 +225,7 @@ TABLES = {
     "advice": _table(
         "what to do with a target, see `Advice`",
         "target answer reason controls settings set_aside equal elsewhere idle none_left"
-        f" second_look_repeats second_look_width command {_SETTING}",
+        f" second_look_repeats second_look_width other_sittings command {_SETTING}",
         label=labels.advice,
     ),
     "advice_settings": _table(

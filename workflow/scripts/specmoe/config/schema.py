@@ -116,6 +116,20 @@ class Statistics(Strict):
     repeats_limit: Times = Field(
         default=30, description="the most repeats that `more_repeats` and `advise` ask for"
     )
+    sitting_gap_h: float = Field(
+        default=6,
+        gt=0,
+        description="hours without a run after which another sitting begins",
+    )
+    sitting_spread: float = Field(
+        default=0.08,
+        ge=0,
+        lt=1,
+        description="how far the speedups of two sittings are apart, as a standard deviation of the"
+        " logarithm. Advice allows for it where a comparison has fewer than three sittings. Ours,"
+        " of the demo on a virtual machine, a day and a half apart, differed by 8 % in the mean of"
+        " 21 cells; a quiet machine of your own may have 0.03, and one that knows better says so",
+    )
 
 
 class Prompt(Strict):

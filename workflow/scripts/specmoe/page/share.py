@@ -192,6 +192,8 @@ def _answer(row: Record, elsewhere: Sequence[Record]) -> list[str]:
         answer += f" {about_loops(row)}."
     if row["controls"] == Controls.NONE:
         answer += " The target has no controls of its own."
+    if row["other_sittings"]:
+        answer += f" These sittings by themselves say: {HEADS[row['these_sittings']]}."
     if pd.notna(row["second_look_repeats"]):
         answer += f" A second look takes {counted(row['second_look_repeats'], 'repeat')}."
     return [answer, "", *fenced(row["command"])] if isinstance(row["command"], str) else [answer]

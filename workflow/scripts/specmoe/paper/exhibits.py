@@ -23,7 +23,8 @@ def exhibits(analysis: Analysis, drawn: Collection[str], tables: Path, figures: 
     filled = [name for name, found in rows_of(analysis, tables).items() if found.rows]
     lines = [HEADER]
     for name, table in about_tables.items():
-        text = rf"\{'pagestable' if table.long else 'floattable'}{{{name}}}{{{table.caption}}}"
+        caption = table.caption + (r" \TheseSittings" if table.of_sitting else "")
+        text = rf"\{'pagestable' if table.long else 'floattable'}{{{name}}}{{{caption}}}"
         lines.append(_command(command_name("table", name), text if name in filled else ""))
     for name, figure in about_figures.items():
         text = rf"\floatfigure{{{name}}}{{{to_latex(figure.note.en)}}}"

@@ -17,6 +17,7 @@ from specmoe.analysis.filters import (
 from specmoe.analysis.number_text import DASH, fixed, memory, percent, thousands
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.analysis.sentences import describe_concurrency, describe_twins
+from specmoe.analysis.sittings import sitting_reach
 from specmoe.audit.finding import Level
 from specmoe.audit.power import Forged
 from specmoe.claims.verdicts import Verdict
@@ -118,6 +119,8 @@ def _conditions(campaign: Record) -> Iterator[Macro]:
     yield Macro("EngineCommit", short_commits(campaign["engine_commit"]), "its llama.cpp commit")
     yield Macro("HostChip", campaign.get("host_chip"), "processor of the machine")
     yield Macro("CampaignMachines", campaign["machines"], "machines that measured")
+    yield Macro("CampaignSittings", campaign["sittings"], "sittings")
+    yield Macro("SittingReach", percent(sitting_reach(campaign), 0), "per cent between sittings")
     yield Macro("HostMemory", memory(campaign.get("host_memory_bytes")), "memory of the machine")
 
 

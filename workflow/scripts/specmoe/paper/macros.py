@@ -15,6 +15,7 @@ from specmoe.analysis.filters import (
     whole_audit,
 )
 from specmoe.analysis.registry import Analysis, records
+from specmoe.analysis.sittings import sittings_vary
 from specmoe.config.block import Protocol, Stop
 from specmoe.paper.latex import command_name, to_latex
 from specmoe.paper.macro_list import (
@@ -74,6 +75,7 @@ def switches(analysis: Analysis, tables: Path) -> dict[str, bool]:
         "CampaignMoreRepeats": bool(repeats > campaign["repeats"]),
         "StopsAtEnd": bool((analysis.endings["stop"] == Stop.EOS).any()),
         "MachineVaries": bool(campaign["machine_varies"]),
+        "SittingsVary": sittings_vary(campaign),
         "SettingsSeveral": len(cells) > 1,
         "CampaignLeavesOut": bool(campaign["left_out"]),
         "CampaignCompared": bool(compared(analysis)),
