@@ -22,6 +22,21 @@ envvars:
 
 if workflow.cores == 0:
     sys.exit("ConfigError: --cores 0 leaves no core to work with; give 1 or more")
+if {"{", "}"} & set(str(ROOT)):
+    sys.exit(
+        f"ConfigError: {ROOT} has braces, by which snakemake names wildcards; rename the folder"
+    )
+for place in filter(os.path.exists, (".", ".snakemake", "results")):
+    if not os.access(place, os.W_OK):
+        sys.exit(
+            f"ConfigError: {os.path.abspath(place)} is another user's, or write-protected; give a"
+            " folder of your own: --directory"
+        )
+if (encoding := sys.getfilesystemencoding()) != "utf-8":
+    sys.exit(
+        f"ConfigError: this locale's texts are {encoding}, and labels may have any character;"
+        " export PYTHONUTF8=1"
+    )
 
 
 # `python` in a rule is the interpreter that runs snakemake, even outside its activated environment.
@@ -36,10 +51,13 @@ from specmoe.errors import ConfigError, MeasurementError, SpecmoeError
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan.campaign import load_campaign
 from specmoe.plan.progress import describe_missing
+from specmoe.yaml_faults import key_twice
 
 # What the target `agreement` reads, which is no part of a campaign.
 ANSWERS = {name: str(config.pop(name, "")) for name in ("draft", "answers")}
 
+for twice in filter(None, map(key_twice, workflow.overwrite_configfiles)):
+    sys.exit(f"ConfigError: {twice}")
 try:
     CAMPAIGN = load_campaign(config, root=Path(shipped(".")), results=Path("results"))
     CAMPAIGN.engine_ids  # looks at the engines' files
@@ -225,9 +243,9 @@ def stop_if_files_are_unfit():
 
     try:
         check_shared(CONFIG, CAMPAIGN.results)
-        check_files(
-            CONFIG, CAMPAIGN.blocks.values(), CAMPAIGN.models_folder, CAMPAIGN.root
-        )
+        blocks, models = CAMPAIGN.blocks.values(), CAMPAIGN.models_folder
+        for fact in check_files(CONFIG, blocks, models, CAMPAIGN.root):
+            print(fact)
     except (SpecmoeError, OSError) as error:
         sys.exit(f"{type(error).__name__}: {error}")
 

@@ -36,7 +36,7 @@ sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT)]
 
 from tests.recipes import SMALL  # noqa: E402
 
-from specmoe.engine.measuring_lock import FILE, FOLDER_OF_TESTS  # noqa: E402
+from specmoe.engine.measuring_lock import FILE, FOLDER_OF_TESTS, UNDER_TEST  # noqa: E402
 from specmoe.runs.schema import read_runs  # noqa: E402
 
 TARGETS, DRAFTS, SUITES = 4, 4, 10
@@ -106,7 +106,7 @@ class Soak:
                 stdout=out,
                 stderr=out,
                 start_new_session=True,
-                env=os.environ | {FOLDER_OF_TESTS: str(self.folder)},
+                env=os.environ | {FOLDER_OF_TESTS: str(self.folder), UNDER_TEST: "soak"},
             )
 
     def measured(self) -> list[Path]:

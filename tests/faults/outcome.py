@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,10 +25,23 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(
-    snakefile: Path, folder: Path, environment: Mapping[str, str], *args: str
+    snakefile: Path,
+    folder: Path,
+    environment: Mapping[str, str],
+    *args: str,
+    under: Sequence[str] = (),
 ) -> Outcome:
-    """Run snakemake in a folder and return how it ended."""
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--snakefile", str(snakefile)]
+    """Run snakemake in a folder, perhaps under another command, and return how it ended."""
+    command = [
+        *under,
+        sys.executable,
+        "-m",
+        "snakemake",
+        "--cores",
+        "2",
+        "--snakefile",
+        str(snakefile),
+    ]
     command += ["--directory", str(folder), *args]
     try:
         done = subprocess.run(

@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from specmoe.config.synthetic_recipe import Recipe
+from specmoe.files import sha256_of
+from specmoe.measure.file_state import remember
 from specmoe.models.synthetic import write_model
 from specmoe.runs.crate import seal
 from specmoe.runs.manifest import write_manifest
@@ -38,6 +40,7 @@ class Scene:
     folder: Path
     config: dict[str, Any]
     environment: dict[str, str] = field(default_factory=dict)
+    more_lines: str = ""  # of the configuration's file
 
     def file(self, name: str) -> Path:
         """Return a file of the folder."""
@@ -58,6 +61,13 @@ class Scene:
     def change_rows(self, change: Callable[[pa.Table], pa.Table]) -> None:
         """Change the table of runs."""
         pq.write_table(change(pq.read_table(self.file(ROWS))), self.file(ROWS))
+
+    def change_card(self, **facts: Any) -> None:
+        """Change what the campaign's cards say of the target."""
+        file = self.file("results/tiny/models.json")
+        cards = json.loads(file.read_text())
+        cards["target"] |= facts
+        file.write_text(json.dumps(cards))
 
     def own_target(self, content: bytes | None = None, **more: Any) -> Path:
         """Make the target a file of the user's, a copy of the synthetic one or what is given."""
@@ -259,6 +269,27 @@ def no_cores(scene: Scene) -> None:
     scene.more_repeats()
 
 
+@refused(
+    r"suites.S.imposed_profiles: mine: \S*p\.json cannot be read \(it has the key 'format' twice"
+)
+def a_profile_that_cannot_be_read(scene: Scene) -> None:
+    file = scene.file("p.json")
+    file.write_text('{"format": 1, "format": 2, "settings": []}')
+    profile = {"name": "mine", "file": str(file), "setting": "g4"}
+    scene.config["suites"]["S"]["imposed_profiles"] = [profile]
+
+
+@fault(r"ConfigError: \S*campaign\.yaml, line \d+: the key 'campaign' is here twice")
+def a_section_that_is_there_twice(scene: Scene) -> None:
+    scene.more_lines = "campaign: {backend: cpu}\n"
+
+
+@fault("ConfigError: this locale's texts are ascii, .* export PYTHONUTF8=1")
+def a_locale_without_most_characters(scene: Scene) -> None:
+    scene.environment |= {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    scene.config["suites"]["S"]["title"] = "Größe"
+
+
 # Campaigns that share a model set.
 
 
@@ -286,7 +317,7 @@ def ask(scene: Scene, lines: str, **more: Any) -> None:
     scene.config["campaign"]["suites"].append("W")
 
 
-@refused(r"ConfigError: \S*asked\.jsonl, line 2: no JSON")
+@refused(r"ConfigError: \S*asked\.jsonl, line 2: it is no JSON")
 def a_broken_line_of_a_workload(scene: Scene) -> None:
     ask(scene, '{"prompt": "a"}\n{"prompt": "b"\n')
 
@@ -309,6 +340,70 @@ def two_prompts_of_one_id(scene: Scene) -> None:
 @refused(r"workloads\.asked: \S*asked\.jsonl has no prompt")
 def an_empty_workload(scene: Scene) -> None:
     ask(scene, "\n\n")
+
+
+@refused(r"asked\.jsonl, line 1: it has the key 'prompt' twice")
+def a_line_with_two_prompts(scene: Scene) -> None:
+    ask(scene, '{"prompt": "a", "prompt": "b"}\n')
+
+
+@refused(r"asked\.jsonl: cannot be read \(it is no file, but a pipe or device\)")
+def a_pipe_for_a_workload(scene: Scene) -> None:
+    ask(scene, "")
+    scene.file("asked.jsonl").unlink()
+    os.mkfifo(scene.file("asked.jsonl"))
+
+
+@refused(r"asked\.jsonl: cannot be read \(it is no file, but a pipe or device\)")
+def a_workload_without_an_end(scene: Scene) -> None:
+    ask(scene, "")
+    scene.file("asked.jsonl").unlink()
+    scene.file("asked.jsonl").symlink_to("/dev/zero")
+
+
+@refused(
+    r"workloads.asked.file: '\S*as\{x\}\.jsonl' has braces, by which snakemake names wildcards"
+)
+def braces_in_the_name_of_a_workload(scene: Scene) -> None:
+    ask(scene, '{"prompt": "a"}\n')
+    file = scene.file("asked.jsonl").rename(scene.file("as{x}.jsonl"))
+    scene.config["workloads"]["asked"]["file"] = str(file)
+
+
+@refused(
+    r"prompts.texts.code.file: '\S*as\{x\}\.txt' has braces, by which snakemake names wildcards"
+)
+def braces_in_the_name_of_a_prompt(scene: Scene) -> None:
+    file = scene.file("as{x}.txt")
+    file.write_text("a text")
+    scene.config["prompts"] = {"texts": {"code": {"label": "Code", "file": str(file)}}}
+
+
+def asked_by_template(scene: Scene, written: str) -> None:
+    """Send a chat to a model whose template writes something in place of a message's text."""
+    file, text = scene.file("chatty.gguf"), b"message['content']"
+    models = scene.config["model_sets"]["tiny"]
+    write_model(file, Recipe(**models["target"]["recipe"] | {"chat_template": True}))
+    weights = file.read_bytes()
+    assert text in weights
+    file.write_bytes(weights.replace(text, written.encode().ljust(len(text))))
+    models["chatty"] = {"kind": "path", "path": str(file)}
+    ask(scene, '{"prompt": "Why is the sky blue?"}\n', template="chat")
+    scene.config["suites"]["W"]["targets"] = ["chatty"]
+
+
+@fault("the chat template of chatty leaves out the last message of prompt asked-1")
+def a_chat_template_that_drops_the_question(scene: Scene) -> None:
+    asked_by_template(scene, "message['role']")
+
+
+@fault(
+    r"The chat template of \S*/chatty\.gguf writes the date or time \(strftime_now\)",
+    "plan",
+    fails=False,
+)
+def a_chat_template_that_reads_the_clock(scene: Scene) -> None:
+    asked_by_template(scene, "strftime_now('%d')")
 
 
 @refused(r"ModelError: \S*target\.gguf has no chat template, and a workload of suite W")
@@ -405,6 +500,21 @@ def a_refused_word_for_the_engine(scene: Scene) -> None:
     scene.measurement["engine_options"] = {"extra_args": ["--no-repack", "--parallel", 4]}
 
 
+@refused("engine_options.extra_args: --PARALLEL is refused: a suite's concurrency")
+def a_refused_word_in_capitals(scene: Scene) -> None:
+    scene.measurement["engine_options"] = {"extra_args": ["--PARALLEL", 4]}
+
+
+@refused(r"engine_options.extra_args.0: '--numa\\u2028x' is empty, or cannot be printed")
+def a_word_that_breaks_the_line(scene: Scene) -> None:
+    scene.measurement["engine_options"] = {"extra_args": ["--numa\u2028x"]}
+
+
+@refused("engine_options.extra_args: --chat-template is refused: models come from the model set")
+def a_chat_template_by_hand(scene: Scene) -> None:
+    scene.measurement["engine_options"] = {"extra_args": ["--chat-template", "chatml"]}
+
+
 @refused("suites.S.concurrency: 9 clients need as many prompts at least, to be busy at once")
 def more_clients_than_prompts(scene: Scene) -> None:
     scene.config["suites"]["S"]["concurrency"] = [1, 9]
@@ -497,6 +607,13 @@ def a_model_cut_in_its_header(scene: Scene) -> None:
     scene.own_target(scene.weights()[:1000])
 
 
+@refused(r"ModelError: \S*/own\.gguf: layers: Input should be .* in the metadata")
+def a_model_of_billions_of_layers(scene: Scene) -> None:
+    weights, key = scene.weights(), b"qwen35.block_count"
+    at = weights.index(key) + len(key) + 4  # after its type
+    scene.own_target(weights[:at] + b"\xf8\xff\xff\xff" + weights[at + 4 :])
+
+
 @refused(r"ModelError: \S*/own\.gguf: ")
 def a_model_with_a_broken_header(scene: Scene) -> None:
     weights = bytearray(scene.weights())
@@ -534,6 +651,23 @@ def weights_swapped_under_their_card(scene: Scene) -> None:
     weights[-1] ^= 0xFF
     model.unlink()
     model.write_bytes(weights)
+    os.utime(model, ns=(times.st_atime_ns, times.st_mtime_ns))
+    scene.more_repeats()
+
+
+@fault(r"target\.gguf is no longer the file that target\.json describes")
+def weights_edited_in_place_with_their_time_set_back(scene: Scene) -> None:
+    model, weights = scene.file(f"{MODELS}/target.gguf"), scene.weights()
+    model.unlink()  # other tests have links to it
+    model.write_bytes(weights)
+    os.utime(
+        model, ns=(model.stat().st_atime_ns, scene.file(f"{MODELS}/target.json").stat().st_mtime_ns)
+    )
+    remember(model, sha256_of(model))
+    times = model.stat()
+    with model.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([weights[-1] ^ 0xFF]))
     os.utime(model, ns=(times.st_atime_ns, times.st_mtime_ns))
     scene.more_repeats()
 
@@ -690,15 +824,23 @@ def a_record_of_another_machine(scene: Scene) -> None:
     scene.change_record(lambda record: record.update(host="0123456789ab"))
 
 
-@fault(f"{RECORD} is damaged: it is no JSON; delete it and run snake", remedy=delete_record)
+@fault(f"{RECORD} is damaged: it is no JSON .*; delete it and run snake", remedy=delete_record)
 def a_record_cut_short(scene: Scene) -> None:
     text = scene.file(RECORD).read_text()
     scene.file(RECORD).write_text(text[: len(text) // 2])
 
 
-@unread(f"{RECORD} is damaged: it is no JSON; delete it and run snake")
+@unread(f"{RECORD} is damaged: it is no JSON .*; delete it and run snake")
 def a_record_of_binary_zeros(scene: Scene) -> None:
     scene.file(RECORD).write_bytes(bytes(4096))
+
+
+@unread(f"{RECORD} is damaged: it has the key 'temperature' twice; delete it and run snake")
+def a_record_with_a_key_twice(scene: Scene) -> None:
+    text = scene.file(RECORD).read_text()
+    assert '"temperature": 0.0' in text
+    twice = text.replace('"temperature": 0.0', '"temperature": 0.0, "temperature": 1.0', 1)
+    scene.file(RECORD).write_text(twice)
 
 
 @unread(f"{RECORD} is damaged: it is not what the workflow wrote")
@@ -777,6 +919,17 @@ def a_table_with_a_row_less(scene: Scene) -> None:
     scene.change_rows(lambda rows: rows.slice(1))
 
 
+@unread("S/target/draft/.*common_prefix is 16, not 0", "audit_runs")
+def a_table_with_the_tokens_of_a_draft_reversed(scene: Scene) -> None:
+    def reverse(rows: pa.Table) -> pa.Table:
+        drafts, place = rows["draft"].to_pylist(), rows.column_names.index("tokens")
+        texts = zip(rows["tokens"].to_pylist(), drafts, strict=True)
+        changed = [text if draft == "none" else text[::-1] for text, draft in texts]
+        return rows.set_column(place, "tokens", pa.array(changed, pa.list_(pa.int64())))
+
+    scene.change_rows(reverse)
+
+
 @unread("runs.parquet: .*not unique", "audit_runs")
 def a_table_with_a_row_twice(scene: Scene) -> None:
     scene.change_rows(lambda rows: pa.concat_tables([rows, rows.slice(0, 1)]))
@@ -818,6 +971,14 @@ def a_table_of_an_older_release(scene: Scene) -> None:
 @unread("runs.parquet has schema version", "audit_runs")
 def a_table_of_a_binary_version(scene: Scene) -> None:
     scene.change_rows(lambda rows: rows.replace_schema_metadata({"specmoe_schema": b"\xff\xfe"}))
+
+
+@unread(
+    r"runs.parquet is not a readable parquet file: 2000000 rows of \d+ values; at most",
+    "audit_runs",
+)
+def a_table_that_would_fill_the_memory(scene: Scene) -> None:
+    scene.change_rows(lambda rows: rows.take([0] * 2_000_000))
 
 
 @unread("host is [0-9a-f]{12}, not 0123456789ab", "audit_runs")
@@ -921,6 +1082,28 @@ def a_packed_campaign_with_another_configuration(scene: Scene) -> None:
 # Other files of the campaign.
 
 
+@unread(r"has 2 models without a card \(draft, target\)", "audit_runs")
+def no_cards(scene: Scene) -> None:
+    scene.file("results/tiny/models.json").write_text("{}")
+
+
+@unread(r"models\.json: not a model's card \(target.layers: Input should be greater", "audit_runs")
+def a_card_of_fewer_layers_than_none(scene: Scene) -> None:
+    scene.change_card(layers=-8)
+
+
+@unread(r"models\.json: not a model's card \(target: .*400 experts used of 0\)", "audit_runs")
+def a_card_of_more_experts_used_than_there_are(scene: Scene) -> None:
+    scene.change_card(experts_used=400)
+
+
+@unread("host.json is damaged: .*memory_bandwidth_bytes_per_second is -1", "audit_runs")
+def a_machine_of_negative_bandwidth(scene: Scene) -> None:
+    file = scene.file("results/tiny/host.json")
+    facts = json.loads(file.read_text()) | {"memory_bandwidth_bytes_per_second": -1}
+    file.write_text(json.dumps(facts))
+
+
 @unread("host.json is damaged: it is no JSON", "audit_runs")
 def a_damaged_description_of_the_machine(scene: Scene) -> None:
     scene.file("results/tiny/host.json").write_text("{")
@@ -956,6 +1139,18 @@ def a_file_for_the_folder_of_results(scene: Scene) -> None:
 
 
 # The machine.
+
+
+@fault("SPECMOE_TESTS_LOCK_FOLDER is exported, and only tests may measure side by side; unset it")
+def the_lock_of_tests_in_no_test(scene: Scene) -> None:
+    scene.environment |= {"SPECMOE_TESTS_LOCK_FOLDER": str(scene.folder), "PYTEST_VERSION": ""}
+    scene.more_repeats()
+
+
+@fault("4 of 4 blocks", "runs", fails=False)
+def certificates_that_are_not_there(scene: Scene) -> None:
+    scene.environment["SSL_CERT_FILE"] = "/no/such/file"
+    scene.more_repeats()
 
 
 @fault("should be the lock of measurements and is no regular file; delete it")

@@ -1,7 +1,9 @@
 """Every fault of the table, injected into a measured campaign under the real workflow."""
 
+import os
 import re
 import runpy
+import shutil
 import sys
 from pathlib import Path
 
@@ -105,7 +107,7 @@ def test_a_fault_ends_in_its_line_and_loses_no_row(name, scene, root, record_pro
     fault.inject(scene)
     before = records_of(scene)
     config = scene.file("campaign.yaml")
-    config.write_text(yaml.safe_dump(scene.config, allow_unicode=True))
+    config.write_text(yaml.safe_dump(scene.config, allow_unicode=True) + scene.more_lines)
     options = ["--configfile", str(config)]
     found = outcome_of(root / "Snakefile", scene.folder, scene.environment, *fault.ask, *options)
     line = re.search(f".*(?:{fault.says}).*", found.printed)
@@ -122,3 +124,27 @@ def test_a_fault_ends_in_its_line_and_loses_no_row(name, scene, root, record_pro
         found = outcome_of(root / "Snakefile", scene.folder, {}, "runs", *options)
         assert not found.failed, found.printed
         assert len(read_runs(scene.file(ROWS))) == 6
+
+
+def test_braces_in_the_path_of_the_workflow_are_told(root, tmp_path, record_property):
+    checkout = tmp_path / "che{x}ckout"
+    checkout.symlink_to(root)
+    found = outcome_of(checkout / "Snakefile", tmp_path, {}, "-n")
+    told(record_property, "braces in the path of the workflow", found.line, found.word)
+    assert re.fullmatch(
+        r"ConfigError: \S*/che\{x\}ckout has braces, .*; rename the folder", found.line
+    )
+
+
+@pytest.mark.parametrize("theirs", [".", "results"])
+def test_a_folder_that_another_user_owns_is_told(theirs, root, tmp_path, record_property):
+    (tmp_path / theirs).mkdir(exist_ok=True)
+    (tmp_path / theirs).chmod(0o555)
+    # Such permissions do not bind the administrator, who may do without that power.
+    bound = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if not os.geteuid() else []
+    if bound and not shutil.which(bound[0]):
+        pytest.skip("no setpriv")
+    found = outcome_of(root / "Snakefile", tmp_path, {}, "-n", under=bound)
+    (tmp_path / theirs).chmod(0o755)
+    told(record_property, f"another user's folder {theirs}", found.line, found.word)
+    assert re.fullmatch(r"ConfigError: \S* is another user's, or write-protected; .*", found.line)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from specmoe.yaml_faults import fault_of
+from specmoe.yaml_faults import fault_of, key_twice
 
 
 @pytest.mark.parametrize(
@@ -47,3 +47,18 @@ def test_a_missing_folder_is_told_with_the_shipped_files(root, monkeypatch, tmp_
 
 def test_a_folder_is_no_configuration_file(tmp_path):
     assert fault_of(tmp_path) == f"{tmp_path} is a folder, not a configuration file"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("a: 1\nb:\n  - {c: 1, d: 2,\n     c: 3}\n", "c.yaml, line 4: the key 'c' is here twice"),
+        ('{\n\t"a": 1,\n\t"a": 2}', "c.yaml, line 3: the key 'a' is here twice"),
+        ("a: {b: 1}\nc: {b: 1}\n? [d]\n: 1\n", ""),
+    ],
+)
+def test_a_key_that_is_there_twice_is_named(content, said, tmp_path):
+    file = tmp_path / "c.yaml"
+    file.write_text(content)
+    assert key_twice(file).endswith(said)
+    assert bool(key_twice(file)) == bool(said)

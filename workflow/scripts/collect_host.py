@@ -12,7 +12,7 @@ from specmoe.config.matrix import blocks_in_order
 from specmoe.config.schema import Hosts, read_config
 from specmoe.files import named_if_damaged, read_record
 from specmoe.measure.again import second_of
-from specmoe.plan.machines import collect, collect_machines, refuse_other_kinds
+from specmoe.plan.machines import bandwidth_of, collect, collect_machines, refuse_other_kinds
 
 
 def main() -> None:
@@ -49,7 +49,9 @@ def _elsewhere(out: Path) -> Iterator[dict[str, Any]]:
 
 def _read(file: Path) -> dict[str, Any]:
     with named_if_damaged(file):
-        return read_record(file)
+        facts: dict[str, Any] = read_record(file)
+        bandwidth_of(facts)
+    return facts
 
 
 if __name__ == "__main__":

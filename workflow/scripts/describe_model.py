@@ -9,7 +9,7 @@ from specmoe.config.models import Family
 from specmoe.files import digest_of_parts
 from specmoe.measure.file_state import remember
 from specmoe.models.card import save_card
-from specmoe.models.gguf import check_digest, check_family, read_card
+from specmoe.models.gguf import check_digest, check_family, describe_clock, read_card
 
 
 def main() -> None:
@@ -34,6 +34,8 @@ def main() -> None:
         check_family(card, Family.model_validate_json(args.family), args.model)
     save_card(replace(card, origin=args.origin, licence=args.licence), args.out)
     remember(args.model, str(card.sha256))
+    if clock := describe_clock(args.model):
+        print(clock)
 
 
 if __name__ == "__main__":

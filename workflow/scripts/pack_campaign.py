@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 from specmoe import errors
+from specmoe.files import read_record
 from specmoe.runs.crate import seal
 
 # Editors check the file by it, here and in resources/campaigns/<campaign>/.
@@ -28,9 +29,9 @@ def main() -> None:
         shutil.copy(file, args.out)
     for file in args.divergences:
         shutil.copy(file, args.out / "divergences")
-    engines = [json.loads(file.read_text()) for file in args.engines]
+    engines = [read_record(file) for file in args.engines]
     (args.out / "engines.json").write_text(json.dumps(engines, indent=1) + "\n")
-    config = json.loads(args.config.read_text())
+    config = read_record(args.config)
     config["campaign"]["source"] = "cached"
     # JSON is YAML, and so a file for --configfile.
     text = f"{SCHEMA}\n{json.dumps(config, indent=1)}\n"

@@ -12,7 +12,7 @@ from specmoe import errors
 from specmoe.config.matrix import list_blocks
 from specmoe.config.schema import Config
 from specmoe.engine.devices import Device, list_devices
-from specmoe.files import replace_text
+from specmoe.files import read_record, replace_text
 from specmoe.plan.bandwidth_probe import probe
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.hardware import PROBED
@@ -55,7 +55,7 @@ def _devices(campaign: LoadedCampaign) -> list[Device]:
 
 def _probed(host: Path) -> float | None:
     """Return the bandwidth that was measured for the campaign; None if none was."""
-    described = json.loads(host.read_text()) if host.exists() else {}
+    described = read_record(host) if host.exists() else {}
     source = described.get("memory_bandwidth_source") or ""
     return described["memory_bandwidth_bytes_per_second"] if source == PROBED else None
 

@@ -443,8 +443,8 @@ LEAVES = "leaves P/target/none/r1 after 40 of 64 tokens"
         (40, 0.2, None, "pass", "a tie, as batches were seen to move gaps of target by 0.1"),
         (40, 0.21, None, "fail", "no tie, as batches were seen to move gaps of target by 0.1"),
         (40, 0.7, 4, "fail", "at most and a tie has 0.2 at most"),
-        (39, 3.0, None, "not applicable", "the baseline's probabilities are known for 39 only"),
-        (None, None, None, "not applicable", "the baseline's probabilities there are not known"),
+        (39, 3.0, None, "not judged", "the baseline's probabilities are known for 39 only"),
+        (None, None, None, "not judged", "the baseline's probabilities there are not known"),
     ],
 )
 def test_a_divergence_is_judged_by_how_far_batches_move_its_gap(
@@ -455,7 +455,7 @@ def test_a_divergence_is_judged_by_how_far_batches_move_its_gap(
     assert found["verdict"] == verdict
     assert found["why"].startswith(LEAVES)
     assert words in found["why"]
-    if verdict != "not applicable":
+    if verdict != "not judged":
         assert (found["measured"], found["bound"]) == (gap_nats, SETTINGS.tie_factor * 0.1)
 
 
@@ -630,6 +630,13 @@ def test_the_text_counts_every_check_and_names_the_worst_rows():
     assert max(map(len, text.splitlines())) <= 100
     assert "failed decodes:         7 of 7 rows pass\n" in text
     assert "recovered" not in text
+
+
+@pytest.mark.parametrize("judged", [{}, evidence("B/target/draft/g4/r2", 39, 0.02)])
+def test_a_divergence_that_nobody_judged_is_counted_and_named(judged):
+    text = text_of(campaign(speculative(2, tokens=TOKENS[::-1])), divergences=judged)
+    assert "losslessness:           2 of 3 rows pass; 1 NOT JUDGED; 4 not applicable" in text
+    assert "  B/target/draft/g4/r2: leaves P/target/none/r2 after 0 of 64 tokens" in text
 
 
 @pytest.mark.parametrize(

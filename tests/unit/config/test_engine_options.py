@@ -62,7 +62,10 @@ def test_options_have_the_engines_names_and_values(text, options):
         ("{override-tensor: exps}", "should match pattern"),
         ("{override-tensor: 'a b;rm -rf /=CPU'}", "should match pattern"),
         ("{device-draft: 'CUDA0 --port 1'}", "should match pattern"),
-        ('{extra_args: ["--a\\nb"]}', "should match pattern"),
+        ('{extra_args: ["--a\\nb"]}', "is empty, or cannot be printed"),
+        ('{extra_args: ["--a\\u2028b"]}', "is empty, or cannot be printed"),
+        ("{extra_args: [--PARALLEL, 4]}", "--PARALLEL is refused: a suite's concurrency"),
+        ("{extra_args: [--chat-template, chatml]}", "--chat-template is refused: models come"),
     ],
 )
 def test_a_wrong_name_or_value_is_refused(text, says):

@@ -80,10 +80,8 @@ def test_a_text_file_has_a_prompt_a_line(asked):
 def test_a_process_reads_a_file_of_prompts_once(tmp_path, monkeypatch):
     file = tmp_path / "prompts.txt"
     file.write_text("first\n\nthird\n")
-    read, opened = Path.read_text, []
-    monkeypatch.setattr(
-        Path, "read_text", lambda path, **options: opened.append(path) or read(path, **options)
-    )
+    read, opened = Path.read_bytes, []
+    monkeypatch.setattr(Path, "read_bytes", lambda path: opened.append(path) or read(path))
     found = [read_content(file, line, *KEYS) for line in (1, 3, 1)]
     assert found == ["first", "third", "first"]
     assert opened == [file]
@@ -132,7 +130,7 @@ def test_a_recorded_configuration_has_its_prompts_without_the_file(asked, tmp_pa
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ('{"prompt": "a"}\n{"prompt"\n', "line 2: no JSON ("),
+        ('{"prompt": "a"}\n{"prompt"\n', "line 2: it is no JSON ("),
         ('["a"]\n', "line 1: no JSON object"),
         ([{"text": "a"}], "line 1: neither 'prompt' nor 'messages'"),
         ([{"prompt": "a", "messages": CHAT}], "line 1: both 'prompt' and 'messages'"),

@@ -34,11 +34,16 @@ def test_a_card_without_an_origin_does_not_mention_it(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "place"),
-    [("{", "top level"), ("[]", "top level"), ('{"one": {"size_bytes": 1}}', "one.sha256")],
+    [
+        ("{", r"it is no JSON \(Expecting property name enclosed in double quotes"),
+        ("[]", "top level"),
+        ('{"one": {"size_bytes": 1}}', "one.sha256"),
+        ('{"one": {}, "one": {}}', r"it has the key 'one' twice\); "),
+    ],
 )
 def test_a_damaged_card_is_named_with_the_place_of_its_fault(tmp_path, text, place):
     (tmp_path / "models.json").write_text(text)
-    with pytest.raises(ModelError, match=rf"models\.json: not a model's card \({place}: "):
+    with pytest.raises(ModelError, match=rf"models\.json: not a model's card \({place}"):
         load_cards(tmp_path / "models.json")
 
 

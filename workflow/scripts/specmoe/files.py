@@ -1,10 +1,12 @@
 """Small functions about files that several modules need."""
 
+import errno
 import hashlib
 import json
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -106,6 +108,55 @@ def files_of_model(model: Path) -> list[Path]:
     return [first.with_name(name) for name in parts_of(first.name)]
 
 
+_LARGEST = 2**30  # bytes of a text
+
+
+def read_whole(path: Path) -> bytes:
+    """Return the bytes of a text or record; raises OSError.
+
+    It opens no pipe, which would wait for a writer, and no device, which may have no end.
+    """
+    state = path.stat()
+    if not (stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)):
+        raise OSError(errno.EINVAL, "it is no file, but a pipe or device", str(path))
+    if state.st_size > _LARGEST:
+        raise OSError(errno.EFBIG, f"it has more than {gigabytes(_LARGEST)}", str(path))
+    return path.read_bytes()
+
+
+def read_text(path: Path, encoding: str = "utf-8") -> str:
+    """Return a text with lines that end in a line feed; raises OSError and UnicodeDecodeError."""
+    return read_whole(path).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def json_of(text: str | bytes) -> Any:
+    """Return what JSON holds; raises ValueError, also where a key has two values."""
+    try:
+        return json.loads(text, parse_constant=_refuse, object_pairs_hook=_mapping)
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"it is no JSON ({error})") from error
+
+
+def _refuse(constant: str) -> None:
+    """Refuse NaN and Infinity, which Python writes and JSON does not have."""
+    raise ValueError(f"it is no JSON ({constant})")
+
+
+def _mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in found if keys.count(key) > 1)
+        raise ValueError(f"it has the key {twice!r} twice")
+    return found
+
+
+def at_home(text: str) -> str:
+    """Return a text whose paths have `~` for the user's home folder, to record and publish it."""
+    home = os.path.expanduser("~").rstrip("/")  # noqa: PTH111 (Path's fails where there is none)
+    return re.sub(rf"(?<![\w./-]){re.escape(home)}(?![\w.-])", "~", text) if home else text
+
+
 # Readers name each fault of a file, and the first says enough.
 _LONGEST_FAULT = 200  # characters
 _REMEDY = "delete it and run snakemake again"
@@ -114,16 +165,11 @@ _REMEDY = "delete it and run snakemake again"
 def read_record(path: Path) -> Any:
     """Return what a job wrote as JSON; raises DamagedFileError with the way out."""
     try:
-        return json.loads(path.read_bytes(), parse_constant=_refuse_constant)
+        return json_of(read_whole(path))
     except OSError as error:
         raise DamagedFileError(f"{path} cannot be read ({error.strerror}); {_REMEDY}") from error
-    except (ValueError, RecursionError) as error:
-        raise DamagedFileError(f"{path} is damaged: it is no JSON; {_REMEDY}") from error
-
-
-def _refuse_constant(name: str) -> None:
-    """Refuse NaN and Infinity, which Python writes and JSON does not have."""
-    raise ValueError(name)
+    except ValueError as error:
+        raise DamagedFileError(f"{path} is damaged: {one_line(error)}; {_REMEDY}") from error
 
 
 @contextmanager

@@ -4,6 +4,7 @@ Snakemake's own words name neither the file nor the place in it.
 """
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
@@ -45,3 +46,25 @@ def _fault_of_text(text: str, file: Path) -> str:
         if not isinstance(node, yaml.MappingNode):
             return f"{file} has no keys at its top level"
     return ""
+
+
+def key_twice(file: Path) -> str:
+    """Return where a configuration file has a key twice; empty if nowhere. YAML takes the last."""
+    text = file.read_text(encoding="utf-8").replace("\t", " ")  # with tabs, JSON is no YAML
+    for key in _second_keys(yaml.compose(text, Loader=yaml.CSafeLoader)):
+        return f"{file}, line {key.start_mark.line + 1}: the key {key.value!r} is here twice"
+    return ""
+
+
+def _second_keys(node: yaml.Node | None) -> Iterator[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        found = set()
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in found:
+                    yield key
+                found.add(key.value)
+            yield from _second_keys(value)
+    elif isinstance(node, yaml.SequenceNode):
+        for value in node.value:
+            yield from _second_keys(value)

@@ -55,7 +55,7 @@ def audit_runs(evidence: Evidence) -> pd.DataFrame:
     """Return one row per run and check, in their orders.
 
     Columns: run, protocol, engine, suite, target, draft, gamma, prompt, repeat, check (a key of
-    CHECKS), level (of the check), verdict (`pass`, `fail`, `not applicable`), bound, measured,
+    CHECKS), level (of the check), verdict (of CheckVerdict), bound, measured,
     ratio (how many times over the bound: above 1 breaks it, infinite if the bound is zero, null if
     not applicable), recovered (whether it rests on values recovered by arithmetic), why (a sentence
     with the numbers).
@@ -74,8 +74,8 @@ def summarise_audit(audit: pd.DataFrame) -> pd.DataFrame:
     Columns: protocol, engine, target, draft (all `all` in the last row), gamma (null there), runs,
     marked (runs that fail some check), impossible and implausible (those of them that fail a check
     of the first level, and the others), and for each check `<check>_passed`, `<check>_failed`,
-    `<check>_not_applicable` (numbers of runs) and `<check>_worst` (the largest ratio; null if it
-    applies to no run).
+    `<check>_not_applicable`, `<check>_not_judged` (numbers of runs) and `<check>_worst` (the
+    largest ratio; null if it applies to no run).
     """
     cells = [
         dict(zip(_CELL, cell, strict=True)) | _counts(members)
@@ -136,6 +136,7 @@ def _counts(audit: pd.DataFrame) -> dict[str, Any]:
             (CheckVerdict.PASS, "passed"),
             (CheckVerdict.FAIL, "failed"),
             (CheckVerdict.NOT_APPLICABLE, "not_applicable"),
+            (CheckVerdict.NOT_JUDGED, "not_judged"),
         ):
             counts[f"{name}_{word}"] = int((members["verdict"] == verdict).sum())
         counts[f"{name}_worst"] = members["ratio"].max()

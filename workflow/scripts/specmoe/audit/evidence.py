@@ -15,6 +15,7 @@ from specmoe.config.audit import AuditSettings
 from specmoe.config.block import MEASURED_BY, NO_DRAFT
 from specmoe.config.option_words import without_concurrency
 from specmoe.models.sizes import Size
+from specmoe.plan.machines import bandwidth_of
 from specmoe.runs.disturbed import undisturbed
 
 
@@ -28,9 +29,9 @@ class Bandwidth:
     @classmethod
     def of(cls, machine: Mapping[str, Any]) -> "Bandwidth | None":
         """Return that of a description of a machine; None if it is not known."""
-        rate = machine["memory_bandwidth_bytes_per_second"]
+        rate = bandwidth_of(machine)
         probed = str(machine["memory_bandwidth_source"]).startswith("probe")
-        return None if rate is None else cls(float(rate), stated=not probed)
+        return None if rate is None else cls(rate, stated=not probed)
 
     def most(self, settings: AuditSettings) -> float:
         """Return the highest rate that a true run can reach."""

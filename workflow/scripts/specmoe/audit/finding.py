@@ -20,6 +20,7 @@ class CheckVerdict(StrEnum):
     PASS = "pass"  # noqa: S105 (no password)
     FAIL = "fail"
     NOT_APPLICABLE = "not applicable"
+    NOT_JUDGED = "not judged"  # it applies, and what decides it was not measured
 
 
 class Level(StrEnum):
@@ -194,10 +195,13 @@ class Finding:
     measured: float | None = None
     bound: float | None = None
     ratio: float | None = None
+    judged: bool = True
 
     @property
     def verdict(self) -> CheckVerdict:
         """Whether the bound holds."""
+        if not self.judged:
+            return CheckVerdict.NOT_JUDGED
         if self.ratio is None:
             return CheckVerdict.NOT_APPLICABLE
         return CheckVerdict.FAIL if self.ratio > 1 else CheckVerdict.PASS

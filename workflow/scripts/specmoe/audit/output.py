@@ -60,10 +60,11 @@ def check_losslessness(run: Run, given: Evidence) -> Finding:
     prefix = common_prefix(run.tokens, baseline.tokens)
     leaves = f"leaves {baseline.run} after {prefix} of {len(baseline.tokens)} tokens"
     if divergence is None:
-        return not_applicable(f"{leaves}; the baseline's probabilities there are not known")
+        return Finding(f"{leaves}; the baseline's probabilities there are not known", judged=False)
     if divergence.position != prefix:
         known = divergence.position
-        return not_applicable(f"{leaves}; the baseline's probabilities are known for {known} only")
+        why = f"{leaves}; the baseline's probabilities are known for {known} only"
+        return Finding(why, judged=False)
     # Requests at once read a baseline's text in batches too, so its token may be the one behind.
     gap = abs(divergence.gap_nats)
     allowed = _widest_tie(run, divergence, given.settings)

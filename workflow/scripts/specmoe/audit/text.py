@@ -102,25 +102,29 @@ def _checks(audit: pd.DataFrame, whole: pd.Series, level: Level) -> list[str]:
         lines += wrap(line, WIDTH, subsequent_indent=" " * INDENT)
         failed = members[members["verdict"] == CheckVerdict.FAIL]
         worst = failed.sort_values("ratio", ascending=False, kind="stable").head(NAMED)
-        for run, why in worst[["run", "why"]].itertuples(index=False):
+        unjudged = members[members["verdict"] == CheckVerdict.NOT_JUDGED].head(NAMED)
+        named = pd.concat([worst, unjudged])
+        for run, why in named[["run", "why"]].itertuples(index=False):
             lines += wrap(f"{run}: {why}", WIDTH, initial_indent="  ", subsequent_indent="    ")
     return lines
 
 
 def _outcome(members: pd.DataFrame, passed: int, failed: int) -> str:
-    applicable = passed + failed
+    unjudged = int((members["verdict"] == CheckVerdict.NOT_JUDGED).sum())
+    applicable = passed + failed + unjudged
     if not applicable:
         reasons = members["why"].value_counts()
         most = ", for most rows" if len(reasons) > 1 else ""
         return f"not applicable{most}: {reasons.index[0]}"
-    rest = f"; {len(members) - applicable} not applicable" if applicable < len(members) else ""
+    rest = f"; {unjudged} NOT JUDGED" if unjudged else ""
+    rest += f"; {len(members) - applicable} not applicable" if applicable < len(members) else ""
     worst, rows = members["ratio"].max(), counted(applicable, "row")
     if failed:
         over = f", the worst by a factor of {worst:.1f}" if isfinite(worst) else ""
         return f"{failed} of {rows} {verb(failed, 'fails', 'fail')} it{over}{rest}"
     # A check of equality has no distance to its bound; a value of zero has none either.
     nearest = f", the nearest at {worst:.2f} of the bound" if 0 < worst < 1 else ""
-    return f"{applicable} of {rows} {verb(applicable, 'passes', 'pass')}{nearest}{rest}"
+    return f"{passed} of {rows} {verb(passed, 'passes', 'pass')}{nearest}{rest}"
 
 
 def _power(power: pd.DataFrame) -> list[str]:

@@ -267,17 +267,21 @@ def audit_passes(claim: Models, check: Literal["losslessness", "determinism"]) -
     """No run fails a check of the audit.
 
     Runs that the check does not apply to count neither way, such as those whose acceptance was
-    imposed. Runs without a draft count where it applies to some of them.
+    imposed; those that were not judged leave it open. Runs without a draft count where it applies
+    to some of them.
     """
-    counts = [f"{check}_{word}" for word in ("passed", "failed", "not_applicable")]
+    words = ("passed", "failed", "not_applicable", "not_judged")
+    counts = [f"{check}_{word}" for word in words]
     audit = claim.analysis.audit.reindex(columns=["target", "draft", "gamma", *counts])
     audit = audit[audit["target"] != ALL]
     audit = audit[(audit["draft"] != NO_DRAFT) | (audit[counts[:2]].sum(axis=1) > 0)]
-    passed, failed, unknown = (int(audit[count].sum()) for count in counts)
-    if not passed + failed:
+    passed, failed, unknown, unjudged = (int(audit[count].sum()) for count in counts)
+    if not passed + failed + unjudged:
         raise Missing("no runs whose tokens are known")
-    verdict = Verdict.CONTRADICTED if failed else Verdict.SUPPORTED
+    clear = Verdict.INCONCLUSIVE if unjudged else Verdict.SUPPORTED
+    verdict = Verdict.CONTRADICTED if failed else clear
     why = f"{passed} runs pass, {failed} fail, it does not apply to {unknown}"
+    why += f", {unjudged} diverge and were not judged" if unjudged else ""
     return ClaimResult(verdict, why, tuple(audit.to_dict("records")))
 
 

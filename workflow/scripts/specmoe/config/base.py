@@ -9,12 +9,14 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PlainSerializer,
     StringConstraints,
     model_validator,
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from specmoe.errors import nearest, one_line
+from specmoe.files import at_home
 
 # Names become file names and command-line words: they hold nothing that a shell, a path or LaTeX
 # reads as its own.
@@ -32,9 +34,22 @@ Times = Annotated[int, Field(gt=0, le=1000)]
 AboveZero = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
-# A file or folder of the user: `~` is the home folder, and relative paths start where snakemake is
-# called.
-UserPath = Annotated[str, AfterValidator(os.path.expanduser)]
+# A file or folder of the user: `~` is the home folder, in what is recorded too, and relative paths
+# start where snakemake is called.
+UserPath = Annotated[
+    str, AfterValidator(os.path.expanduser), PlainSerializer(at_home, when_used="json")
+]
+
+
+def _without_braces(path: str) -> str:
+    # A job whose input cannot be named is left out in silence where its output is there.
+    if {"{", "}"} & set(path):
+        raise ValueError(f"{path!r} has braces, by which snakemake names wildcards; rename it")
+    return path
+
+
+# One that is an input of a rule.
+InputPath = Annotated[UserPath, AfterValidator(_without_braces)]
 
 
 def _distinct(values: list[Any]) -> list[Any]:

@@ -82,7 +82,7 @@ _REFUSED: dict[str, str] = {
     "models come from the model set, which checks and records their files": """
         model model-* m mu models-* no-models-* hf-* hf hfr hff hfv hffv hft docker-repo dr lora*
         control-vector* mmproj* no-mmproj* mm mmu mmdev override-kv alias a tags offline
-        fim-* gpt-oss-* embd-* vision-* media-path chat-template-file
+        fim-* gpt-oss-* embd-* vision-* media-path chat-template chat-template-file
     """,
     "each request says how to sample, and when to stop": """
         samplers sampler-* sampling-* seed s ignore-eos temp temperature top-* min-p typical*
@@ -106,8 +106,9 @@ def _accepted(words: list[str]) -> list[str]:
             f"{words[0]!r} is no flag; each flag, and each value of one, is a word of the list"
         )
     for word in filter(_FLAG.fullmatch, words):
-        # The engine reads `_` as `-`.
+        # The engine reads `_` as `-`. Only names of one dash differ by their letters' case.
         name = word.lstrip("-").partition("=")[0].replace("_", "-")
+        name = name.lower() if word.startswith("--") else name
         option = _ALIASES.get(name, name)
         if option in OPTION_NAMES:
             raise ValueError(f"{word} is refused: give it as {option!r} instead")
@@ -117,10 +118,16 @@ def _accepted(words: list[str]) -> list[str]:
     return words
 
 
+def _printable(word: str) -> str:
+    if not word or not word.isprintable():
+        raise ValueError(f"{word!r} is empty, or cannot be printed")
+    return word
+
+
 _Word = Annotated[
     str,
     BeforeValidator(lambda value: str(value) if type(value) in (int, float) else value),
-    StringConstraints(pattern=r"^[^\x00-\x1f\x7f]+$"),
+    AfterValidator(_printable),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "number"}]}),
 ]
 

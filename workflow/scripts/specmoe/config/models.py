@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
-from specmoe.config.base import AboveZero, Digest, Name, Positive, Strict, UserPath
+from specmoe.config.base import AboveZero, Digest, InputPath, Name, Positive, Strict, UserPath
 from specmoe.config.engines import PackageVersion
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.files import parts_of
@@ -142,7 +142,7 @@ class QuantizeModel(ModelBase):
         description="as llama-quantize names it. What the source has quantized is decoded first, so"
         " a wider type holds the same weights",
     )
-    imatrix: UserPath | None = Field(default=None, description="path of an importance matrix")
+    imatrix: InputPath | None = Field(default=None, description="path of an importance matrix")
 
 
 class TruncateModel(ModelBase):
@@ -220,7 +220,7 @@ class NgramCache(ModelBase):
     tokenizer: Name = Field(
         description="id of a model with the vocabulary of all targets that it drafts for"
     )
-    text: UserPath = Field(
+    text: InputPath = Field(
         description="path of the text, relative to the workflow's folder or absolute. Targets"
         " accept what it shares with their own text, so a synthetic model needs text of its own"
     )

@@ -34,8 +34,10 @@ def parse(kind: type[T], data: str | Mapping[str, Any]) -> T:
         raise ConfigError(f"{kind.__name__}: {first_fault(error)}") from error
 
 
-def first_fault(error: ValidationError) -> str:
-    """Return one line for the first fault that pydantic found."""
+def first_fault(error: ValueError) -> str:
+    """Return one line for the first fault that pydantic found, or for another error."""
+    if not isinstance(error, ValidationError):
+        return str(error)
     fault = error.errors(include_url=False)[0]
     place = ".".join(str(key) for key in fault["loc"]) or "top level"
     return f"{place}: {fault['msg'].removeprefix('Value error, ')}"

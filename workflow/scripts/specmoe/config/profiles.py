@@ -13,7 +13,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from specmoe.config.base import Name, Strict, UserPath
 from specmoe.config.parse import first_fault
-from specmoe.errors import ConfigError, nearest
+from specmoe.errors import ConfigError, nearest, one_line
+from specmoe.files import json_of, read_whole
 
 FORMAT = "speculation_profile/1"
 PROFILE = "speculation_profile.json"
@@ -91,9 +92,11 @@ def read_rates(file: Path, setting: str, place: str) -> list[float]:
             " export_profile --configfile <the campaign's configuration>"
         )
     try:
-        profile = _Profile.model_validate_json(file.read_bytes())
+        profile = _Profile.model_validate(json_of(read_whole(file)))
     except ValidationError as error:
         raise ConfigError(f"{place}: {file}: {first_fault(error)}") from error
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{place}: {file} cannot be read ({one_line(error)})") from error
     if profile.format != FORMAT:
         raise ConfigError(f"{place}: {file} has format {profile.format!r}, not {FORMAT!r}")
     rates = {one.setting: one.joint for one in profile.settings}

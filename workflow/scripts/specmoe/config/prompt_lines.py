@@ -4,13 +4,13 @@ A measuring job reads them too, so this imports nothing of the configuration: an
 not make measured blocks stale.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from specmoe.errors import ConfigError
+from specmoe.files import json_of, read_text
 
 Message = Mapping[str, Any]
 """A message of a chat: `role` and `content`, and whatever else a template may read."""
@@ -25,7 +25,7 @@ _ROLES = ("system", "user", "assistant", "tool")
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines that are not blank with their numbers, from 1; raises ConfigError."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_text(path, "utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:
@@ -33,15 +33,15 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     # Not `splitlines`: it also breaks lines at characters that JSON may hold as they are.
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
-            yield number, line.rstrip("\r")
+            yield number, line
 
 
 def fields_of_line(line: str, path: Path, number: int) -> Mapping[str, Any]:
     """Return the fields of a line of JSON; raises ConfigError with the file and the line."""
     try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise fault_of_line(path, number, f"no JSON ({error})") from error
+        fields = json_of(line)
+    except ValueError as error:
+        raise fault_of_line(path, number, str(error)) from error
     if not isinstance(fields, dict):
         raise fault_of_line(path, number, "no JSON object with a prompt or messages")
     return fields

@@ -20,6 +20,7 @@ from specmoe.config.base import (
     Digest,
     Distinct,
     DraftLength,
+    InputPath,
     Name,
     NotNegative,
     Positive,
@@ -49,7 +50,7 @@ from specmoe.config.models import (
 from specmoe.config.option_words import parts_of_setting
 from specmoe.config.profiles import ImposedProfile
 from specmoe.config.workloads import Category, TextsWorkload, Workload
-from specmoe.files import named_if_damaged
+from specmoe.files import named_if_damaged, read_record
 
 
 class Hosts(StrEnum):
@@ -135,7 +136,7 @@ class Prompt(Strict):
     """A text that is sent whole."""
 
     label: str = Field(description="its name in tables and figures")
-    file: str = Field(description="path relative to the workflow's folder")
+    file: InputPath = Field(description="path relative to the workflow's folder")
     category: Category | None = Field(
         default=None, description="what results are grouped by where a workload sends it"
     )
@@ -145,7 +146,7 @@ class Prompts(Strict):
     """The texts that suites name, and the passage that prompts of exact length are cut from."""
 
     texts: dict[Name, Prompt]
-    passage: str = Field(description="path relative to the workflow's folder")
+    passage: InputPath = Field(description="path relative to the workflow's folder")
 
 
 ALL: Literal["all"] = "all"
@@ -504,4 +505,4 @@ class Config(Strict):
 def read_config(path: Path) -> Config:
     """Return the configuration that the workflow recorded; raises DamagedFileError."""
     with named_if_damaged(path):
-        return Config.model_validate_json(path.read_bytes())
+        return Config.model_validate(read_record(path))

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from specmoe.config.base import Digest, Distinct, Name, Positive, Strict, UserPath
+from specmoe.config.base import Digest, Distinct, InputPath, Name, Positive, Strict
 from specmoe.config.block import Sending, Stop, Template
 from specmoe.config.models import UNVERIFIED, Repository, Revision
 
@@ -103,7 +103,7 @@ class FileWorkload(Sampled):
     """A file of prompts: of JSON objects if it ends in `.jsonl`, else a prompt a line."""
 
     kind: Literal["file"]
-    file: UserPath = Field(
+    file: InputPath = Field(
         description="path, relative to the workflow's folder or absolute; blank lines are skipped"
     )
 

@@ -25,6 +25,7 @@ class Seen(NamedTuple):
 
     size: int
     mtime_ns: int
+    ctime_ns: int  # nobody can set it back
     inode: int
     sha256: str
 
@@ -100,13 +101,13 @@ def maker_of(card: Path, engines: Path, own: str) -> str:
 
 def _look(folder: Path, before: Mapping[str, Seen]) -> dict[str, Seen]:
     """Return the readable files of the engine in a folder."""
-    hashed = {seen[:3]: seen.sha256 for seen in before.values()}
+    hashed = {seen[:4]: seen.sha256 for seen in before.values()}
     found: dict[str, Seen] = {}
     with suppress(OSError):
         for file in engine_files(folder):
             if not is_alias(file) and file.name != NGRAM_MAKER:
                 stat = file.stat()
-                state = (stat.st_size, stat.st_mtime_ns, stat.st_ino)
+                state = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
                 digest = hashed.get(state) or sha256_of(file)
                 found[file.name] = Seen(*state, digest)
     return found

@@ -2,6 +2,7 @@
 
 import os
 import re
+import ssl
 import subprocess
 import tempfile
 import time
@@ -45,6 +46,9 @@ TRACED = {"LLAMA_TRACE": "1"}  # logs a line for every verification, see engine.
 HEALTH_POLL_S = 0.02
 _CERTAIN = 1e6  # added to a token's logit; no logit comes near
 SOCKET_NAME = "s.sock"
+# Requests over a socket are not encrypted. httpx's own context reads SSL_CERT_FILE, which may be a
+# file that is not there.
+_NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 # llama-server closes a connection after a stream and does not say so (tools/server/server-http.cpp:
 # `chunked_content_provider` is false at its end), so another request must not be sent over it.
 _LAST_OF_CONNECTION = {"Connection": "close"}
@@ -157,7 +161,7 @@ class Server:
         self._failure_lines = [0, 0]
         self.peak_rss_bytes: int | None = None  # known once the process has ended
         self._client = httpx.Client(
-            transport=httpx.HTTPTransport(uds=str(self._socket)),
+            transport=httpx.HTTPTransport(uds=str(self._socket), verify=_NO_TLS),
             base_url="http://llama-server",
             timeout=run_limit_s,
         )

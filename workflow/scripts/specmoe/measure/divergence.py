@@ -17,6 +17,7 @@ from specmoe.config.block import NO_DRAFT, Block, Protocol, Side
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id
 from specmoe.engine.server import Server
+from specmoe.files import at_home
 from specmoe.measure.batches import Candidate, batches, read_in_batches
 from specmoe.measure.requests import prompt_ids
 
@@ -154,7 +155,7 @@ def judge_all(
         known: _Readings = {}
         with job.server(command, some_block, log) as server:
             _logger.info("asking the baseline of %s about %d divergences", setting, len(members))
-            commands.append(server.command)
+            commands.append([*map(at_home, server.command)])
             for divergence in members:
                 block = blocks[divergence.baseline_block]
                 readings = _readings(server, divergence, block, job.root, known)

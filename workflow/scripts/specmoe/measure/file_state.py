@@ -14,8 +14,9 @@ from pydantic import TypeAdapter, ValidationError
 from specmoe.errors import MeasurementError
 from specmoe.files import digest_of_parts, files_of_model, replace_text, sha256_of
 
-# Of each file of a model, with links followed: size in bytes, mtime_ns, inode, device.
-State = tuple[tuple[int, int, int, int], ...]
+# Of each file of a model, with links followed: size in bytes, mtime_ns, ctime_ns, inode, device.
+# Whoever edits a file in place can set the first time back, and not the second.
+State = tuple[tuple[int, int, int, int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ _KNOWN = TypeAdapter(KnownState)
 def state_of(model: Path) -> State:
     """Return the state of a model's files."""
     stats = [file.stat() for file in files_of_model(model)]
-    return tuple((stat.st_size, stat.st_mtime_ns, stat.st_ino, stat.st_dev) for stat in stats)
+    return tuple((s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino, s.st_dev) for s in stats)
 
 
 def remember(model: Path, sha256: str) -> None:
@@ -50,7 +51,8 @@ def unchanged(digests: Mapping[Path, str]) -> Iterator[None]:
     before = {model: _checked(model, sha256) for model, sha256 in digests.items()}
     yield
     for model, state in before.items():
-        if state_of(model) != state:
+        # A new link to the file, or other permissions, change the second time and no weights.
+        if state_of(model) != state and _digest(model) != digests[model]:
             raise MeasurementError(
                 f"{model} changed while it was measured, so these runs are no measurement of it;"
                 " leave the file alone and run snakemake again"
@@ -61,7 +63,7 @@ def _checked(model: Path, sha256: str) -> State:
     """Return the state of a model's files, which have the digest `sha256`."""
     state = state_of(model)
     if KnownState(sha256, state) != _known(model):
-        found = digest_of_parts([sha256_of(file) for file in files_of_model(model)])
+        found = _digest(model)
         if found != sha256:
             raise MeasurementError(
                 f"{model} is no longer the file that {model.with_suffix('.json').name} describes"
@@ -70,6 +72,10 @@ def _checked(model: Path, sha256: str) -> State:
             )
         remember(model, sha256)
     return state
+
+
+def _digest(model: Path) -> str:
+    return digest_of_parts([sha256_of(file) for file in files_of_model(model)])
 
 
 def _known(model: Path) -> KnownState | None:

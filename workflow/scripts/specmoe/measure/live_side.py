@@ -27,6 +27,7 @@ from specmoe.engine.server_log import (
 from specmoe.engine.stream import Piece
 from specmoe.engine.taken_away import Rejection, Watch
 from specmoe.errors import MeasurementError
+from specmoe.files import at_home
 from specmoe.measure.requests import digest_of_tokens, generate
 
 CONTEXT_STEP = 256  # llama.cpp rounds the context up (src/llama-context.cpp)
@@ -221,12 +222,13 @@ class LiveSide:
 
     def record(self) -> dict[str, Any]:
         """Return what the block's record holds of the side once its server has ended."""
+        environment = self.server.environment
         return {
             "side": self.side.name,
             **asdict(self.side),
             "setting": self.block.setting(self.side),
-            "command": self.server.command,
-            "environment": self.server.environment,
+            "command": [*map(at_home, self.server.command)],
+            "environment": {name: at_home(value) for name, value in environment.items()},
             "server": self.settings._asdict(),
             "processes": self.processes,
             "start_ms": self.start_ms,

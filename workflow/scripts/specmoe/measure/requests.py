@@ -11,6 +11,7 @@ from specmoe.config.prompt_lines import Content, read_content
 from specmoe.engine.answers import stopped_by
 from specmoe.engine.server import Asked, Server
 from specmoe.errors import MeasurementError
+from specmoe.files import read_text
 
 
 def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -> list[int]:
@@ -54,12 +55,21 @@ def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str
     sending = block.sendings.get(source.workload or "", Sending())
     content: Content
     if source.line is None:
-        content = file.read_text(encoding="utf-8").rstrip("\n")
+        content = read_text(file).rstrip("\n")
     else:
         content = read_content(file, source.line, sending.prompt_key, sending.messages_key)
     if sending.template == Template.CHAT:
         messages = [{"role": "user", "content": content}] if isinstance(content, str) else content
-        return server.apply_template(messages, sending.thinking)
+        text = server.apply_template(messages, sending.thinking)
+        asked = str(messages[-1]["content"])
+        # Templates may strip a message, or break its lines.
+        if "".join(asked.split()) not in "".join(text.split()):
+            raise MeasurementError(
+                f"the chat template of {block.target} leaves out the last message of prompt"
+                f" {source.prompt}, so it asks for something else; give the workload template: raw,"
+                " or name a file with another template"
+            )
+        return text
     assert isinstance(content, str)  # see `config.expand`
     return content
 

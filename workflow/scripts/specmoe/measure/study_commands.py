@@ -28,7 +28,7 @@ from specmoe.engine.process import (
     with_end_of_log,
 )
 from specmoe.errors import MeasurementError
-from specmoe.files import engine_path
+from specmoe.files import at_home, engine_path, read_text
 from specmoe.measure.turns import Turn, about_run
 
 BENCH = "llama-bench"
@@ -72,6 +72,7 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
     """
     job.server_log.write_bytes(b"")
     environment = engine_environment(block.environment, os.environ)
+    recorded = {name: at_home(value) for name, value in environment.items()}
     sides: list[dict[str, Any]] = []
     runs: list[dict[str, Any]] = []
     # The study's order: the target alone comes first.
@@ -82,7 +83,7 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
             runs.append(_measure_run(block, side, source, line, job, environment, len(runs)))
         sides.append(
             {"side": side.name, **asdict(side), "setting": block.setting(side)}
-            | {"environment": environment, "peak_rss_bytes": peak_rss_bytes()}
+            | {"environment": recorded, "peak_rss_bytes": peak_rss_bytes()}
         )
     return {
         "protocol": block.protocol,
@@ -180,7 +181,7 @@ def _prompt(side: Side, source: PromptSource, root: Path) -> list[str]:
     """
     if not side.speculates:
         return ["-p", str(source.length)]
-    text = (root / source.file).read_text(encoding="utf-8").rstrip("\n")
+    text = read_text(root / source.file).rstrip("\n")
     # The study cuts a text to so many words, and takes all of a shorter text.
     return ["-p", text if source.length is None else " ".join(text.split()[: source.length])]
 
@@ -208,7 +209,7 @@ def _measure_run(
     run = about | {
         "started_at": started_at.isoformat(),
         "wall_ms": wall_ms,
-        "command": command,
+        "command": [*map(at_home, command)],
         "decode_failures": count_decode_failures(output.log),
         "reading": asdict(reading),
         "output": output.text,

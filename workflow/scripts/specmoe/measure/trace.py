@@ -16,6 +16,7 @@ from specmoe.engine.debug_log import BATCHES, Round, check_counters, count, read
 from specmoe.engine.job import Job
 from specmoe.engine.server import Asked, Server
 from specmoe.errors import MeasurementError
+from specmoe.files import at_home
 from specmoe.measure.live_side import drafting_as_asked
 from specmoe.measure.requests import generate, prompt_ids
 from specmoe.measure.trace_record import VERSION, Provenance, Recording
@@ -58,7 +59,7 @@ def record(
         version=VERSION,
         demonstration=demonstration,
         provenance=provenance,
-        command=tuple(command),
+        command=tuple(map(at_home, command)),
         prompt_tokens=len(prompt),
         prompt_text=prompt_text,
         tokens=tuple(tokens),

@@ -4,12 +4,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from specmoe.config.parse import first_fault
 from specmoe.config.trace import Demonstration
 from specmoe.engine.debug_log import Round, RoundCounts, count
 from specmoe.errors import SchemaError
+from specmoe.files import json_of, read_whole
 from specmoe.measure.common_prefix import common_prefix
 
 VERSION: Literal[4] = 4
@@ -92,8 +93,8 @@ class Recording:
     def read(cls, path: Path) -> Self:
         """Return the record in a file; raises SchemaError if it is no record of this version."""
         try:
-            return TypeAdapter(cls).validate_json(path.read_bytes())
-        except ValidationError as error:
+            return TypeAdapter(cls).validate_python(json_of(read_whole(path)))
+        except ValueError as error:
             raise SchemaError(
                 f"{path} is no record of a decoding, version {VERSION}: {first_fault(error)};"
                 " delete it, and `snakemake demo_trace` makes another"

@@ -3,13 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, Self, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, model_validator
 
 from specmoe.config.parse import first_fault
 from specmoe.errors import ModelError, one_line
+from specmoe.files import json_of, read_whole
 
+# Bounds of what a header, or an edited card, may say; beyond them every estimate would be wrong.
+Count = Annotated[int, Field(ge=0)]
+_Layers = Annotated[int, Field(ge=0, le=10_000)]
+_Experts = Annotated[int, Field(ge=0, le=100_000)]
 _IF_KNOWN = Field(exclude_if=lambda text: not text)
 
 
@@ -23,34 +28,48 @@ class ModelCard:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    size_bytes: int
+    size_bytes: Count
     sha256: str | None  # of a split model, see `files.digest_of_parts`
     architecture: str
     type: str | None  # as llama-quantize names it, e.g. Q4_K_M
-    parameters_total: int
-    parameters_active: int  # multiplied for one token; see `gguf.active_parameters`
-    tensor_count: int | None
-    tensor_types: dict[str, int] | None  # GGML type name -> number of tensors
-    always_read_bytes: int  # weights that every pass reads, whatever its tokens
-    routed_bytes: int  # weights of all routed experts, of which a pass reads some; 0 if dense
-    vocabulary_size: int
+    parameters_total: Count
+    parameters_active: Count  # multiplied for one token; see `gguf.active_parameters`
+    tensor_count: Count | None
+    tensor_types: dict[str, Count] | None  # GGML type name -> number of tensors
+    always_read_bytes: Count  # weights that every pass reads, whatever its tokens
+    routed_bytes: Count  # weights of all routed experts, of which a pass reads some; 0 if dense
+    vocabulary_size: Count
     vocabulary_sha256: str | None  # of all tokens in order; models with the same one share them
-    context_length: int | None  # tokens
-    layers: int  # decoder blocks, without multi-token-prediction blocks
-    experts: int  # routed experts of a layer; 0 if dense
-    experts_used: int  # of those, visited by one token
-    mtp_blocks: int = 0  # blocks that predict further tokens
-    mtp_bytes: int | None = None  # that such a block reads for a token, with the output matrix
+    context_length: Count | None  # tokens
+    layers: _Layers  # decoder blocks, without multi-token-prediction blocks
+    experts: _Experts  # routed experts of a layer; 0 if dense
+    experts_used: _Experts  # of those, visited by one token
+    mtp_blocks: Count = 0  # blocks that predict further tokens
+    mtp_bytes: Count | None = None  # that such a block reads for a token, with the output matrix
     chat_template: bool = False  # whether the file has one
     # Of a model from a package, or made from one. Other cards lack both, as before.
     origin: Annotated[str, _IF_KNOWN] = ""
     licence: Annotated[str, _IF_KNOWN] = ""
+
+    @model_validator(mode="after")
+    def _uses_what_it_has(self) -> Self:
+        if self.experts_used > self.experts:
+            raise ValueError(f"{self.experts_used} experts used of {self.experts}")
+        return self
 
 
 T = TypeVar("T")
 
 _CARD = TypeAdapter(ModelCard)
 _CARDS = TypeAdapter(dict[str, ModelCard])
+
+
+def card_of(facts: Mapping[str, Any]) -> ModelCard:
+    """Return the card that facts make; raises ValueError for those that no model has."""
+    try:
+        return _CARD.validate_python(facts)
+    except ValueError as error:
+        raise ValueError(one_line(first_fault(error))) from error
 
 
 def load_card(path: Path) -> ModelCard:
@@ -75,9 +94,9 @@ def save_cards(cards: Mapping[str, ModelCard], path: Path) -> None:
 
 def _load(adapter: TypeAdapter[T], path: Path) -> T:
     try:
-        return adapter.validate_json(path.read_bytes())
+        return adapter.validate_python(json_of(read_whole(path)))
     except OSError as error:
         raise ModelError(f"{path}: cannot be read ({error.strerror})") from error
-    except ValidationError as error:
+    except ValueError as error:
         fault = one_line(first_fault(error))
         raise ModelError(f"{path}: not a model's card ({fault}); make it again") from error

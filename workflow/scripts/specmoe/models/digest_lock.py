@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from filelock import FileLock
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from specmoe.config.base import Digest, Positive, Strict
 from specmoe.config.parse import first_fault
 from specmoe.errors import ModelError
-from specmoe.files import replace_text
+from specmoe.files import json_of, read_whole, replace_text
 
 
 class Locked(Strict):
@@ -31,12 +31,12 @@ def read(lock: Path) -> Mapping[str, Locked]:
 
     A file that does not exist has none. Raises ModelError if the file is damaged.
     """
-    text = lock.read_text(encoding="utf-8") if lock.exists() else ""
+    text = read_whole(lock) if lock.exists() else b""
     if not text:
         return {}
     try:
-        return _LOCK.validate_json(text)
-    except ValidationError as error:
+        return _LOCK.validate_python(json_of(text))
+    except ValueError as error:
         raise ModelError(
             f"{lock}: damaged ({first_fault(error)}); restore it, or delete it to record anew"
         ) from error

@@ -13,7 +13,7 @@ from gguf import LlamaFileType
 from specmoe.config.models import Family, NgramCache
 from specmoe.errors import ModelError
 from specmoe.files import digest_of_parts, files_of_model, sha256_of
-from specmoe.models.card import ModelCard
+from specmoe.models.card import ModelCard, card_of
 from specmoe.models.gguf_header import Header, TensorInfo, named_if_no_model, read_header
 
 # How far the parameters of a file may be from its family's, as published: some are rounded.
@@ -31,6 +31,16 @@ def read_card(path: Path, sha256: str | None = None) -> ModelCard:
     digest = sha256 or digest_of_parts([sha256_of(part) for part in parts])
     with named_if_no_model(path):
         return _card(header, digest, sum(part.stat().st_size for part in parts))
+
+
+def describe_clock(path: Path) -> str:
+    """Return what to know of a chat template that writes the date or time; empty of others."""
+    if not read_header(path).reads_clock:
+        return ""
+    return (
+        f"The chat template of {path} writes the date or time (strftime_now): chats of another day"
+        " are other prompts, so measure them in one."
+    )
 
 
 def check_digest(card: ModelCard, sha256: str, path: Path) -> None:
@@ -118,7 +128,7 @@ def _card(header: Header, sha256: str, size_bytes: int) -> ModelCard:
     used = header.number_of_architecture("expert_used_count", 0)
     layers = header.number_of_architecture("block_count") - predictors
     running = list(_multiplied(header.tensors, layers))
-    return ModelCard(
+    card = ModelCard(
         size_bytes=size_bytes,
         sha256=sha256,
         architecture=header.architecture,
@@ -139,6 +149,7 @@ def _card(header: Header, sha256: str, size_bytes: int) -> ModelCard:
         mtp_bytes=_mtp_bytes(header.tensors, layers, experts, used) if predictors else None,
         chat_template=header.has_chat_template,
     )
+    return card_of(vars(card))
 
 
 def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, experts: int, used: int) -> int:

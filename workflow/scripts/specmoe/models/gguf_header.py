@@ -25,6 +25,7 @@ from specmoe.errors import ModelError
 from specmoe.files import files_of_model
 
 _MOST_DIMENSIONS = 4  # ggml's GGML_MAX_DIMS
+_CLOCK = b"strftime_now"  # the one function for it, as in llama.cpp's common/jinja/
 _AGAIN = "fetch or make it again"
 
 Metadata = dict[str, GGUFValue]
@@ -93,6 +94,11 @@ class Header:
         """Whether the file has a chat template."""
         value = self.metadata.get("tokenizer.chat_template")
         return value is not None and value.type is GGUFValueType.STRING
+
+    @property
+    def reads_clock(self) -> bool:
+        """Whether the file's chat template writes the date or time."""
+        return self.has_chat_template and _CLOCK in self.metadata["tokenizer.chat_template"].value
 
     def tokens(self) -> list[bytes]:
         """Return the vocabulary; raises ValueError if the header lacks it."""

@@ -16,7 +16,7 @@ from specmoe.errors import ConfigError, ModelError
 from specmoe.files import require_files
 from specmoe.models.card import ModelCard
 from specmoe.models.drafting import check_fit
-from specmoe.models.gguf import check_family, check_same_vocabulary, read_card
+from specmoe.models.gguf import check_family, check_same_vocabulary, describe_clock, read_card
 from specmoe.models.gguf_header import read_header
 from specmoe.plan.inventory import NOT_HASHED, card_here, made_models, model_files
 
@@ -28,24 +28,28 @@ class _Known(NamedTuple):
     card: ModelCard
 
 
-def check_files(config: Config, blocks: Iterable[Block], models: Path, root: Path) -> None:
+def check_files(config: Config, blocks: Iterable[Block], models: Path, root: Path) -> list[str]:
     """Make sure that prompts have text, and that the models whose files are here can be measured.
 
-    `models` is the folder of the model set, `root` the workflow's. Raises ConfigError or ModelError
-    with the path that the configuration has.
+    Returns what to know about these. `models` is the folder of the model set, `root` that of the
+    workflow. Raises ConfigError or ModelError with the path that the configuration has.
     """
     blocks = list(blocks)
     _check_texts(blocks, root)
     known = _read_models(config, models)
     for block in {(block.target, block.draft_model): block for block in blocks}.values():
         _check_pair(block, config, known)
-    for block in blocks:
-        target = _origin(block.target, config, known)
-        if block.sends_chats and target and not target.card.chat_template:
+    asked = {block.target: block.suite for block in blocks if block.sends_chats}
+    clocks: list[str] = []
+    for name, suite in asked.items():
+        target = _origin(name, config, known)
+        if target and not target.card.chat_template:
             raise ModelError(
-                f"{target.file} has no chat template, and a workload of suite {block.suite} needs"
+                f"{target.file} has no chat template, and a workload of suite {suite} needs"
                 " one; give the workload template: raw, or name a file that has one"
             )
+        clocks += [describe_clock(target.file)] if target else []
+    return [*filter(None, clocks)]
 
 
 def _check_texts(blocks: Iterable[Block], root: Path) -> None:

@@ -1,10 +1,10 @@
 """Whether a campaign fits the machine, checked before a download starts."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from specmoe.errors import PlanError
+from specmoe.files import read_record
 
 
 def refusal(shortfalls: Sequence[str]) -> str:
@@ -23,6 +23,6 @@ def refusal(shortfalls: Sequence[str]) -> str:
 def check_room(plan: Path, room: str) -> None:
     """Raise PlanError if the plan, a JSON file, lists a shortfall and `room` is `checked`."""
     if room == "checked" and plan.exists():
-        shortfalls = json.loads(plan.read_text())["shortfalls"]
+        shortfalls = read_record(plan)["shortfalls"]
         if shortfalls:
             raise PlanError("nothing is downloaded: " + refusal(shortfalls))

@@ -18,6 +18,14 @@ _KIND = ("chip", "architecture", "physical_cores", "logical_cores", *_IN_GIB, "g
 _BANDWIDTH, _SOURCE = "memory_bandwidth_bytes_per_second", "memory_bandwidth_source"
 
 
+def bandwidth_of(machine: Mapping[str, Any]) -> float | None:
+    """Return the bandwidth of a description; raises ValueError for one that no machine has."""
+    rate = machine[_BANDWIDTH]
+    if rate is not None and not rate > 0:
+        raise ValueError(f"{_BANDWIDTH} is {rate}")
+    return rate and float(rate)
+
+
 def kind_of(machine: Mapping[str, Any]) -> dict[str, Any]:
     """Return what machines of one kind share: processor, cores, memory (in GiB) and GPU."""
     kind = {name: machine[name] for name in _KIND}

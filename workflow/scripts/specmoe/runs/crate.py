@@ -26,6 +26,7 @@ _FORMATS = {
     ".parquet": "application/vnd.apache.parquet",
     ".yaml": "application/yaml",
 }
+
 Entity = dict[str, Any]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import httpx
 
 from specmoe.errors import DownloadError
+from specmoe.files import read_whole
 
 LIMIT_S = 60
 
@@ -20,7 +21,7 @@ def download(source: str, sha256: str, out: Path) -> None:
             answer = httpx.get(source, follow_redirects=True, timeout=LIMIT_S)
             content = answer.raise_for_status().content
         else:
-            content = Path(source).read_bytes()
+            content = read_whole(Path(source))
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise DownloadError(

@@ -6,10 +6,17 @@ Whoever wants to vouch for a campaign signs this one file.
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from specmoe.errors import DamagedFileError
-from specmoe.files import named_if_damaged, read_record, replace_text, sha256_of
+from specmoe.files import (
+    json_of,
+    named_if_damaged,
+    read_record,
+    read_whole,
+    replace_text,
+    sha256_of,
+)
 
 NAME = "manifest.json"
 CRATE = "ro-crate-metadata.json"
@@ -51,8 +58,8 @@ def check_manifest(folder: Path) -> None:
     """
     manifest = folder / NAME
     try:
-        digests = _DIGESTS.validate_json(manifest.read_bytes())
-    except (OSError, ValidationError) as error:
+        digests = _DIGESTS.validate_python(json_of(read_whole(manifest)))
+    except (OSError, ValueError) as error:
         raise DamagedFileError(
             f"{manifest} is no list of files, so nothing says that the campaign's are those that"
             f" were packed; {_AGAIN}"

@@ -7,13 +7,13 @@ from typing import Any
 
 import pandas as pd
 import pandera.pandas as pa
-import pyarrow
 
 from specmoe.config.differences import differences
 from specmoe.config.matrix import blocks_in_order, list_timed_passes
 from specmoe.config.schema import Config
 from specmoe.config.timed_passes import TimedPasses
 from specmoe.errors import SchemaError, one_line
+from specmoe.runs.schema import read_table
 
 _POSITIVE = pa.Check.gt(0)
 _SCHEMA = pa.DataFrameSchema(
@@ -88,12 +88,7 @@ def read_pass_times(path: Path | None) -> pd.DataFrame:
     """Return the table, checked; without rows if there is no file. Raises SchemaError."""
     if path is None:
         return no_pass_times()
-    try:
-        frame = pd.read_parquet(path)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        fault = one_line(error)
-        raise SchemaError(f"{path} is not a readable parquet file: {fault}") from error
-    return _checked(frame, path)
+    return _checked(read_table(path).to_pandas(), path)
 
 
 def undisturbed_passes(frame: pd.DataFrame) -> pd.DataFrame:

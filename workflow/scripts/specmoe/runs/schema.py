@@ -23,6 +23,8 @@ SCHEMA_VERSION = "9"
 # Older versions that are read, with the columns that they lack and that are null then.
 _LACKING = {"8": ("prompt_sha256",)}
 _VERSION_KEY = b"specmoe_schema"
+# Equal values take no room in a file: one of a megabyte may hold more than the memory does.
+_MOST_ROWS, _MOST_VALUES = 500_000, 2**28
 
 TEXT = pyarrow.string()
 BOOLEAN = pyarrow.bool_()
@@ -209,17 +211,34 @@ def check_rows(rows: Iterable[Mapping[str, Any]]) -> pyarrow.Table:
     return table
 
 
+def read_table(path: Path) -> pyarrow.Table:
+    """Return a table; raises SchemaError if it cannot be read, or would fill the memory."""
+    try:
+        facts = pq.read_metadata(path)
+        groups = [facts.row_group(number) for number in range(facts.num_row_groups)]
+        values = sum(
+            group.column(number).num_values
+            for group in groups
+            for number in range(group.num_columns)
+        )
+        if facts.num_rows > _MOST_ROWS or values > _MOST_VALUES:
+            raise ValueError(
+                f"{facts.num_rows} rows of {values} values; at most {_MOST_ROWS} and"
+                f" {_MOST_VALUES} are read"
+            )
+        return pq.read_table(path)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        fault = one_line(error)
+        raise SchemaError(f"{path} is not a readable parquet file: {fault}") from error
+
+
 def read_runs(path: Path) -> pd.DataFrame:
     """Return the runs of a campaign, one a row, checked against the schema.
 
     Integer columns are pandas' nullable `Int64`. Raises SchemaError when the file cannot be read,
     is of another schema version, or breaks the schema.
     """
-    try:
-        table = pq.read_table(path)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        fault = one_line(error)
-        raise SchemaError(f"{path} is not a readable parquet file: {fault}") from error
+    table = read_table(path)
     version = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode(errors="replace")
     for name in _LACKING.get(version, ()):
         table = table.append_column(_ARROW_SCHEMA.field(name), pyarrow.nulls(len(table), TEXT))
