@@ -1,5 +1,8 @@
 """A campaign whose engine was built from source times passes by themselves."""
 
+import json
+import shutil
+
 import pandas as pd
 import pytest
 
@@ -17,8 +20,13 @@ def built_from_source(config, folder, engine_bin):
     """Let a campaign in a folder take the tests' engine for one that was built there."""
     config["engines"]["built"] = ENTRY
     built = folder / "results/engines" / engine_id("built", Backend.CPU, GitEngine(**ENTRY), {})
-    built.parent.mkdir(parents=True)
-    built.symlink_to(engine_bin.parent)
+    built.mkdir(parents=True)
+    for part in engine_bin.parent.iterdir():
+        (built / part.name).symlink_to(part)
+    own, description = built / "engine.json", engine_bin.parent / "engine.json"
+    own.unlink()
+    own.write_text(json.dumps(json.loads(description.read_text()) | {"id": built.name}))
+    shutil.copystat(description, own)  # or the programs beside it would be built again
 
 
 @pytest.fixture(scope="module")
