@@ -33,6 +33,7 @@ def test_a_slip_is_one_line_and_says_nothing_of_the_campaigns_blocks(ask):
     assert line.startswith("ConfigError: config: claim: acceptance_rate: 2.6 is not within 0 and 1")
     assert "blocks are not measured" not in printed
     assert "ConfigError: config: claim: say what is known" in ask("claim={}", fails=True)
+    assert "ConfigError: config: no file nowhere.csv;" in ask("claims=nowhere.csv", fails=True)
 
 
 def test_a_file_of_claims_and_a_log_give_a_table_of_verdicts(ask, root, tmp_path):
