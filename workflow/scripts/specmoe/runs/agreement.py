@@ -6,9 +6,8 @@ from typing import Any
 
 import pandas as pd
 import pandera.pandas as pa
-import pyarrow
 
-from specmoe.errors import SchemaError, one_line
+from specmoe.runs.checked_table import no_rows, read_checked, write_checked
 
 _SHARE = pa.Check.in_range(0, 1)
 _NATS = pa.Check.ge(0)
@@ -45,7 +44,7 @@ _LISTS = ["agrees", "confidence", "probability", "target_probability", "lead_nat
 
 def no_agreement() -> pd.DataFrame:
     """Return the table of a campaign whose texts no draft has read."""
-    return _SCHEMA.coerce_dtype(pd.DataFrame(columns=list(_SCHEMA.columns)))
+    return no_rows(_SCHEMA)
 
 
 def rows_of_record(record: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -64,24 +63,9 @@ def rows_of_record(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def write_agreement(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
     """Check the rows of all records and write them as a table. Raises SchemaError."""
-    frame = pd.DataFrame(list(rows), columns=list(_SCHEMA.columns))
-    _checked(frame, path).to_parquet(path, index=False)
+    write_checked(rows, _SCHEMA, path)
 
 
 def read_agreement(path: Path | None) -> pd.DataFrame:
     """Return the table, checked; without rows if there is no file. Raises SchemaError."""
-    if path is None:
-        return no_agreement()
-    try:
-        frame = pd.read_parquet(path)
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        fault = one_line(error)
-        raise SchemaError(f"{path} is not a readable parquet file: {fault}") from error
-    return _checked(frame, path)
-
-
-def _checked(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
-    try:
-        return _SCHEMA.validate(frame)
-    except (pa.errors.SchemaError, pa.errors.SchemaErrors) as error:
-        raise SchemaError(f"{path}: {one_line(error)}") from error
+    return read_checked(path, _SCHEMA)

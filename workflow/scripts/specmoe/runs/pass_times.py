@@ -12,8 +12,7 @@ from specmoe.config.differences import differences
 from specmoe.config.matrix import blocks_in_order, list_timed_passes
 from specmoe.config.schema import Config
 from specmoe.config.timed_passes import TimedPasses
-from specmoe.errors import SchemaError, one_line
-from specmoe.runs.schema import read_table
+from specmoe.runs.checked_table import no_rows, read_checked, write_checked
 
 _POSITIVE = pa.Check.gt(0)
 _SCHEMA = pa.DataFrameSchema(
@@ -43,7 +42,7 @@ _SCHEMA = pa.DataFrameSchema(
 
 def no_pass_times() -> pd.DataFrame:
     """Return the table of a campaign in which no passes were timed by themselves."""
-    return _SCHEMA.coerce_dtype(pd.DataFrame(columns=list(_SCHEMA.columns)))
+    return no_rows(_SCHEMA)
 
 
 def record_files(folder: Path, config: Config, *, gpu: bool) -> dict[Path, TimedPasses]:
@@ -80,15 +79,12 @@ def rows_of_record(record: Mapping[str, Any], asked: TimedPasses) -> list[dict[s
 
 def write_pass_times(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
     """Check the rows of all records and write them as a table. Raises SchemaError."""
-    frame = pd.DataFrame(list(rows), columns=list(_SCHEMA.columns))
-    _checked(frame, path).to_parquet(path, index=False)
+    write_checked(rows, _SCHEMA, path)
 
 
 def read_pass_times(path: Path | None) -> pd.DataFrame:
     """Return the table, checked; without rows if there is no file. Raises SchemaError."""
-    if path is None:
-        return no_pass_times()
-    return _checked(read_table(path).to_pandas(), path)
+    return read_checked(path, _SCHEMA)
 
 
 def undisturbed_passes(frame: pd.DataFrame) -> pd.DataFrame:
@@ -106,10 +102,3 @@ def seen_experts(frame: pd.DataFrame) -> dict[str, tuple[tuple[int, float], ...]
         means = members.groupby("width")["experts"].mean()
         seen[str(model)] = tuple(zip(means.index.tolist(), means.tolist(), strict=True))
     return seen
-
-
-def _checked(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
-    try:
-        return _SCHEMA.validate(frame)
-    except (pa.errors.SchemaError, pa.errors.SchemaErrors) as error:
-        raise SchemaError(f"{path}: {one_line(error)}") from error
