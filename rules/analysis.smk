@@ -46,9 +46,7 @@ if CONFIG.log:
     PROFILED = {"log": CONFIG.log}
     PROFILE_FILE = f"results/profiles/{Path(CONFIG.log[0]).stem}.json"
 else:
-    PROFILED = {"config": "<campaign>/config.json", "runs": "<data>/runs.parquet"}
-    # The audit looks at packed rows.
-    PROFILED |= {"audit": "<campaign>/audit"} if PACKED else {}
+    PROFILED = {"config": "<campaign>/config.json", "runs": "<data>/runs.parquet"} | AUDITED
     PROFILE_FILE = f"<campaign>/{PROFILE}"
 
 
@@ -143,7 +141,7 @@ rule merge:
 rule more_repeats:
     """Say which comparisons need more repeats for intervals as narrow as the config asks."""
     input:
-        audit=["<campaign>/audit"] if PACKED else [],  # which looks at the rows
+        **AUDITED,
         script=script("more_repeats"),
         config="<campaign>/config.json",
         runs="<data>/runs.parquet",
@@ -164,7 +162,7 @@ rule more_repeats:
 rule another_sitting:
     """Say how to measure this campaign once more, hours later, when all may be a little different."""
     input:
-        audit=["<campaign>/audit"] if PACKED else [],  # which looks at the rows
+        **AUDITED,
         script=script("another_sitting"),
         config="<campaign>/config.json",
         runs="<data>/runs.parquet",

@@ -81,6 +81,8 @@ SECOND_RECORDS = str(CAMPAIGN.folder / "again")
 SHARED = CONFIG.campaign.hosts != Hosts.ONE
 # Whether its rows and all that describes them were packed, and not measured here.
 PACKED = CONFIG.campaign.source == "cached"
+# Whatever reads packed rows waits for the audit, which looks whether they are the campaign's.
+AUDITED = {"audit": "<campaign>/audit"} if PACKED else {}
 # Looked up for every block.
 MEASURED_NETWORKS = set(CONFIG.measured_networks)
 # Modules of messages, which change no model and no measurement.
