@@ -34,9 +34,6 @@ def main() -> None:
     settings = AuditSettings.model_validate_json(args.audit)
     if args.claims and args.log:
         raise ConfigError("config: claims: give this or log, not both")
-    for file in [*filter(None, [args.claims]), *(args.log or [])]:
-        if not file.is_file():
-            raise ConfigError(f"config: no file {file}; correct its path, or call from its folder")
     if not args.claims and not args.log:
         if not args.claim:
             raise ConfigError(

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from specmoe.errors import DamagedFileError, ModelError, one_line
+from specmoe.errors import ConfigError, DamagedFileError, ModelError, one_line
 
 _SPLIT = re.compile(r"-(\d{5})-of-(\d{5})\.gguf$")
 
@@ -106,6 +106,13 @@ def files_of_model(model: Path) -> list[Path]:
     """Return the files that llama.cpp reads of a model: one, or all parts of a split one."""
     first = engine_path(model)
     return [first.with_name(name) for name in parts_of(first.name)]
+
+
+def given_file(path: Path) -> Path:
+    """Return a file that the command line names. Raises ConfigError if it is none, or a pipe."""
+    if not path.is_file():
+        raise ConfigError(f"config: no file {path}; correct its path, or call from its folder")
+    return path
 
 
 _LARGEST = 2**30  # bytes of a text

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.errors import SchemaError, one_line
+from specmoe.files import given_file
 from specmoe.logs import (
     aiperf,
     ik_spec_bench,
@@ -29,7 +30,7 @@ _KNOWN = ", ".join(form.name for form in (*OF_ENTRIES, *OF_TEXT))
 def read_log(file: Path) -> list[LogRow]:
     """Return the rows of a log; raises SchemaError, one line with the place of the fault."""
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = given_file(file).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise SchemaError(f"{file}: it is no text in UTF-8: {one_line(error)}") from error
     rows = list(_rows(file, text))

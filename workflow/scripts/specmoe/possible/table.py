@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.errors import ConfigError, nearest, one_line
+from specmoe.files import given_file
 from specmoe.possible.claim import FIELDS, Claim, claim_of
 from specmoe.possible.judge import Judged
 
@@ -22,7 +23,7 @@ def read_claims(file: Path, more: Mapping[str, Any], chips: Mapping[str, float])
     file may have millions. Raises ConfigError with the line and the field.
     """
     try:
-        with file.open(encoding="utf-8-sig", newline="") as text:
+        with given_file(file).open(encoding="utf-8-sig", newline="") as text:
             yield from _claims(file, text, more, chips)
     except (UnicodeDecodeError, csv.Error) as error:
         raise ConfigError(f"{file}: it is no CSV in UTF-8: {one_line(error)}") from error
