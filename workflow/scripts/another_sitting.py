@@ -8,7 +8,7 @@ import yaml
 
 from specmoe import errors
 from specmoe.analysis.machines import machine_varies
-from specmoe.analysis.sittings import FEWEST_SITTINGS, sittings_of
+from specmoe.analysis.sittings import FEWEST_SITTINGS, another_sitting, sittings_of
 from specmoe.config.schema import read_config
 from specmoe.errors import MeasurementError
 from specmoe.files import replace_text
@@ -29,17 +29,14 @@ def main() -> None:
             "the machine is what varies in this campaign (campaign.hosts: any): another machine"
             " tells more than another sitting"
         )
-    sittings = sittings_of(runs, config.statistics.sitting_gap_h)
-    first = runs[runs["block"].map(sittings) == 0]
-    more = int(first["repeat"].max()) + 1
-    measurement = config.measurement
-    asked = {name: count + more for name, count in sorted(measurement.more_repeats.items())}
-    repeats = {"repeats": measurement.repeats + more, "more_repeats": asked}
+    sittings = sittings_of(runs, config.statistics.sitting_gap_h).nunique()
+    repeats = another_sitting(config.measurement, sittings)
+    more = repeats["repeats"] - config.measurement.repeats
     replace_text(args.out, yaml.safe_dump({"measurement": repeats}))
     begins = runs["started_at"].max() + timedelta(hours=config.statistics.sitting_gap_h)
     wait = f" from {begins:%d %B, %H:%M} (UTC) on" if begins > datetime.now(UTC) else ""
     print(
-        f"This campaign has {counted(sittings.nunique(), 'sitting')}. Another one{wait} takes"
+        f"This campaign has {counted(sittings, 'sitting')}. Another one{wait} takes"
         f" {counted(more, 'repeat')} more of every comparison:\n\n"
         f"  snakemake --cores 1 plan --configfile <those of this campaign> {args.out}\n"
         f"  snakemake --cores 1 advise --configfile <those of this campaign> {args.out}\n\n"

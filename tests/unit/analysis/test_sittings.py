@@ -7,7 +7,14 @@ import pytest
 from specmoe.analysis.advice import Answer
 from specmoe.analysis.advice_text import describe_advice
 from specmoe.analysis.intervals import joint_intervals
-from specmoe.analysis.sittings import by_sitting, sitting_reach, sitting_variance, sittings_of
+from specmoe.analysis.sittings import (
+    another_sitting,
+    by_sitting,
+    sitting_reach,
+    sitting_variance,
+    sittings_of,
+)
+from specmoe.config.measurement import Measurement
 
 from ...planted_sittings import answers, cell, coverage
 from .test_advice import advice_of, campaign, config, setting, shown  # noqa: F401
@@ -47,6 +54,16 @@ def test_blocks_of_one_sitting_are_one_block_from_three_sittings_on():
     assert not joined.duplicated(["block", "draft", "gamma", "prompt", "pass"]).any()
     two = runs[runs["repeat"] < 4]
     assert (by_sitting(two, sittings_of(two, 6))["block"] == two["block"]).all()
+
+
+@pytest.mark.parametrize(
+    ("sittings", "repeats", "asked", "after"),
+    [(1, 3, 12, (6, 24)), (2, 6, 24, (9, 36)), (3, 2, 4, (3, 5))],
+)
+def test_another_sitting_is_as_long_as_those_before(sittings, repeats, asked, after):
+    measurement = Measurement(repeats=repeats, more_repeats={"B/t/d": asked})
+    found = another_sitting(measurement, sittings)
+    assert (found["repeats"], found["more_repeats"]) == (after[0], {"B/t/d": after[1]})
 
 
 def test_what_other_sittings_add_falls_with_their_number_and_ends_where_they_are_seen():

@@ -16,6 +16,7 @@ import pandas as pd
 
 from specmoe.analysis.intervals import MANY, student_quantile
 from specmoe.config.matrix import comparison_of
+from specmoe.config.measurement import Measurement
 
 # Two give Student's t one degree of freedom: 12.7 standard errors on each side say nothing.
 FEWEST_SITTINGS = 3
@@ -53,6 +54,19 @@ def joined_blocks(runs: pd.DataFrame, unit: pd.Series) -> pd.DataFrame:
     passes = max(runs["pass"], default=0) + 1
     block = runs["block"].map(comparison_of) + "/" + unit
     return runs.assign(block=block, **{"pass": runs["repeat"] * passes + runs["pass"]})
+
+
+def another_sitting(measurement: Measurement, sittings: int) -> dict[str, Any]:
+    """Return the repeats of `measurement` after one sitting more, as long as those before."""
+
+    def more(repeats: int) -> int:
+        return repeats + max(1, repeats // sittings)
+
+    asked = sorted(measurement.more_repeats.items())
+    return {
+        "repeats": more(measurement.repeats),
+        "more_repeats": {name: more(count) for name, count in asked},
+    }
 
 
 def sitting_variance(compared: pd.DataFrame, spread: float) -> float:
