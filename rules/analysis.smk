@@ -46,7 +46,10 @@ if CONFIG.log:
     PROFILED = {"log": CONFIG.log}
     PROFILE_FILE = f"results/profiles/{Path(CONFIG.log[0]).stem}.json"
 else:
-    PROFILED = {"config": "<campaign>/config.json", "runs": "<data>/runs.parquet"} | AUDITED
+    PROFILED = {
+        "config": "<campaign>/config.json",
+        "runs": "<data>/runs.parquet",
+    } | AUDITED
     PROFILE_FILE = f"<campaign>/{PROFILE}"
 
 
