@@ -19,7 +19,9 @@ ALWAYS = {"suites", "models", "hardware"}
 # Where costs are measured, both of their tables have rows.
 IMPLIED = dict.fromkeys(["TableVerification", "TableBreakEven"], "CostsMeasured")
 IMPLIED |= {
-    **dict.fromkeys(["TableAnswers", "TableSittings", "TableChanging"], "TableAdvice")
+    **dict.fromkeys(
+        ["TableAnswers", "TableSittings", "TableChanging", "FigureAnswers"], "TableAdvice"
+    )
 }  # simulated, so it is the same in every campaign
 
 
