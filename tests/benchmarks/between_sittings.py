@@ -8,8 +8,8 @@ hours and a boot lie between: the first table has its times. The others:
 
 spread     how far a setting's logarithms are apart in two stretches, as standard deviations in
            percent, as `statistics.sitting_spread` is one: of the speed alone, of that with a draft,
-           of the speedup; what blocks alone would give; beyond them, what moves all at once
-           and what is each setting's own; and by which of the two sides a speedup moves
+           of the speedup; what blocks alone would give, and what is beyond them; what of that
+           moves all at once, and what is each setting's own; by which side a speedup moves
 taken      the share of the square of that distance, of a stretch left out to the mean of the
            others, that a number known of each stretch takes away: the logarithm is less that of the
            number, or less a slope times it that the other stretches give. Below zero, it adds
@@ -135,7 +135,7 @@ def centred(frame: pd.DataFrame) -> pd.DataFrame:
 def print_spread(pairs: pd.DataFrame, logs: pd.DataFrame) -> None:
     """Print the standard deviations between stretches and their parts."""
     print(f"\nspread between two stretches (%), {len(logs.loc['speedup'])} settings")
-    print(f"{'':20} total  blocks  all settings  own")
+    print(f"{'':20} total  blocks  beyond  all settings  own")
     for side, words in SIDES.items():
         frame = logs.loc[side]
         cells, stretches = frame.shape
@@ -150,8 +150,9 @@ def print_spread(pairs: pd.DataFrame, logs: pd.DataFrame) -> None:
         shift = errors.mean(axis=0)
         rest = ((errors - shift) ** 2).sum() / (cells - 1) / (stretches - 1)
         shared = (shift**2).sum() / (stretches - 1) - rest / cells
-        parts = np.sqrt(2 * np.clip([total, noise, shared, rest - noise], 0, None))
-        print(f"{words:20}" + "{:6.1f}{:8.1f}{:14.1f}{:5.1f}".format(*(100 * parts)))
+        squares = [total, noise, total - noise, shared, rest - noise]
+        parts = 100 * np.sqrt(2 * np.clip(squares, 0, None))
+        print(f"{words:20}" + "{:6.1f}{:8.1f}{:8.1f}{:14.1f}{:5.1f}".format(*parts))
     speedup, drafted = (centred(logs.loc[side]).to_numpy() for side in ("speedup", "drafted"))
     share = 100 * (speedup * drafted).sum() / (speedup**2).sum()
     print(

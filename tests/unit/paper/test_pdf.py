@@ -23,7 +23,7 @@ _NO_RESULTS = [
     r"\\documentclass\[[^]]*\]",
     r"\\setlength\{\\\w+\}\{[^}]*\}",
     # Simulated once, see tests/unit/analysis/test_coverage.py and tests/benchmarks/.
-    r"\\begin\{table\}.*?\\end\{table\}",
+    r"\\begin\{(table|figure)\}.*?\\end\{\1\}",
     r"Over 300 simulated campaigns.*? an open end",
     # Names, and what quantities are.
     r"0\.8B|BF16|S2-MoE|Qwen3\.6-35B-A3B|RTX~3090|seq-rep-4|4-grams|99th percentile",
