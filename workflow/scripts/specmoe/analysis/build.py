@@ -167,6 +167,7 @@ def analyse(
             fitted, sizes, host["memory_bandwidth_bytes_per_second"], config.audit.cache_bytes
         ),
         round_costs=cost_tables.round_costs(fitted),
+        fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),

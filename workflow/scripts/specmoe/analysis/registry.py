@@ -233,7 +233,7 @@ TABLES = {
         f"target standing {_SETTING}",
         label=labels.draft_labels,
     ),
-    # The next five have no rows where no runs of imposed acceptance were measured.
+    # The next six have no rows where no runs of imposed acceptance were measured.
     "verification": _table(
         "a pass of a pair's target, by its width, see `cost_tables.verification`",
         f"{_PAIR} width timed {_ends('steps', 'ms')} target_efficiency experts experts_even"
@@ -245,6 +245,12 @@ TABLES = {
         "a pair's round of γ drafted tokens, see `cost_tables.round_costs`",
         f"{_PAIR} gamma draft_ms replay_ms"
         f" {_ends('draft_steps', 'round_steps', 'reread_steps', 'rest_steps', 'replay_steps')}",
+    ),
+    "fitted_costs": _table(
+        "a cost of a pair's model, with all repeats or without one, see `cost_tables.fitted_costs`",
+        f"{_PAIR} kind at left_out steps replays quantile widest",
+        "target_rank draft_rank engine left_out kind at",
+        labels.pairs,
     ),
     "predictions": _table(
         "a cell that the cost model predicts, see `cost_tables.predictions`",

@@ -1,0 +1,115 @@
+"""What `paper/site/whatif.js` predicts speedups from, at any γ, acceptance and draft cost."""
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+import pandas as pd
+
+from specmoe.analysis.cost_tables import PAIR
+from specmoe.analysis.gamma_curves import LONGEST
+from specmoe.analysis.registry import Analysis, records
+
+_KINDS = ("draft", "pass", "reread", "rest", "replay")
+
+
+class Cell(TypedDict):
+    """A cell that was measured; `own`: at the draft's own acceptance, else at an imposed one."""
+
+    gamma: int
+    rate: float
+    own: bool
+    speedup: float
+    low: float | None
+    high: float | None
+
+
+class Profile(TypedDict):
+    """The chances of the tokens at each position of a suite's drafts, if all before them held."""
+
+    suite: str
+    gamma: int
+    chances: list[float]
+
+
+class Pair(TypedDict):
+    """A target and draft with fitted costs.
+
+    `knots` are the γ or widths of each kind of cost, `costs` the steps there, `without` the same as
+    fitted without each repeat. `quantile` is null, and `without` empty, with a single repeat.
+    """
+
+    target: str
+    draft: str
+    engine: str
+    knots: dict[str, list[int]]
+    costs: dict[str, list[float]]
+    without: list[dict[str, list[float]]]
+    replays: bool
+    quantile: float | None
+    widest: int
+    cells: list[Cell]
+    profile: Profile | None
+
+
+def whatif_pairs(analysis: Analysis) -> list[Pair]:
+    """Return the pairs whose costs were fitted, in the order of tables; names are labels."""
+    pairs = analysis.fitted_costs.groupby(PAIR, sort=False)
+    return [_pair(key, costs, analysis) for key, costs in pairs]
+
+
+def _pair(key: Sequence[str], costs: pd.DataFrame, analysis: Analysis) -> Pair:
+    first = costs.iloc[0]
+    fits = [fit for _, fit in costs.groupby("left_out")]
+    steps, *without = (_by_kind(fit, "steps") for fit in fits)
+    return Pair(
+        target=first["target_label"],
+        draft=first["draft_label"],
+        engine=first["engine"],
+        knots=_by_kind(fits[0], "at"),
+        costs=steps,
+        without=without,
+        replays=bool(first["replays"]),
+        quantile=_known(first["quantile"]),
+        widest=int(first["widest"]),
+        cells=_cells(_of_pair(analysis.break_even, key)),
+        profile=_profile(_of_pair(analysis.positions, key)),
+    )
+
+
+def _of_pair(frame: pd.DataFrame, key: Sequence[str]) -> pd.DataFrame:
+    return frame[(frame[PAIR] == list(key)).all(axis=1)]
+
+
+def _by_kind(fit: pd.DataFrame, column: str) -> dict[str, list]:
+    return {kind: fit.loc[fit["kind"] == kind, column].tolist() for kind in _KINDS}
+
+
+def _cells(settings: pd.DataFrame) -> list[Cell]:
+    measured = settings[settings["speedup"].notna() & settings["gamma"].le(LONGEST)]
+    return [
+        Cell(
+            gamma=row["gamma"],
+            rate=row["acceptance_rate"],
+            own=pd.isna(row["imposed_acceptance"]),
+            speedup=row["speedup"],
+            low=_known(row["speedup_low"]),
+            high=_known(row["speedup_high"]),
+        )
+        for row in records(measured)
+    ]
+
+
+def _profile(positions: pd.DataFrame) -> Profile | None:
+    """Return the profile of the longest drafts, and of these of the most rounds."""
+    longest = positions[positions["gamma"] == positions["gamma"].max()]
+    if longest.empty:
+        return None
+    _, suite = max(longest.groupby("suite"), key=lambda one: one[1]["tried"].iloc[0])
+    first = suite.iloc[0]
+    return Profile(
+        suite=first["suite"], gamma=int(first["gamma"]), chances=suite["conditional"].tolist()
+    )
+
+
+def _known(value: float) -> float | None:
+    return None if pd.isna(value) else float(value)
