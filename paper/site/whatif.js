@@ -90,7 +90,7 @@ function drawn(svg, name, attributes) {
 
 // A line of predictions by `x` with its interval, and the cells and the prediction that are points on its plane.
 function draw(svg, ticks, line, cells, here) {
-  const [left, right, above, below] = [40, 390, 12, 226];
+  const [left, right, above, below] = [40, 380, 12, 226];
   const most = 1.08 * Math.max(1, here.speedup, ...[...line, ...cells].map((one) => one.speedup));
   const step = [0.2, 0.5, 1, 2, 5, 10, 20].find((one) => most / one <= 6) ?? most / 5;
   const [first, last] = [line[0].x, line.at(-1).x];
@@ -127,7 +127,7 @@ function askWhatIf(section) {
   const say = (name, text) => each("say", name, (one) => (one.textContent = text));
   const show = (name, holds) => each("if", name, (one) => (one.hidden = !holds));
   const percent = (share) => (share === null ? "–" : (100 * share).toFixed(0));
-  const interval = ({ low, high }) => (low === null ? "" : `[${low.toFixed(2)}, ${high.toFixed(2)}]`);
+  const interval = ({ low, high }) => (low === null ? "" : ` [${low.toFixed(2)}, ${high.toFixed(2)}]`);
   const chosen = () => pairs[ask.pair.value];
 
   const answer = () => {
@@ -153,13 +153,13 @@ function askWhatIf(section) {
     say("speedup", now.speedup.toFixed(2));
     say("interval", tooWide ? "" : interval(now));
     say("even", percent(even));
-    say("between", now.low === null ? "" : `[${percent(least)}, ${percent(most)}]`);
+    say("between", now.low === null ? "" : ` [${percent(least)}, ${percent(most)}]`);
     say("perhaps", percent(least));
     say("suite", pair.profile?.suite);
     say("longest", pair.profile?.gamma);
     say("widest", pair.widest);
     say("width", gamma + 1);
-    say("measured", cells.map((one) => `${one.speedup.toFixed(2)} ${interval(one)} (${percent(one.rate)} %${one.own ? "" : ", †"})`).join("; "));
+    say("measured", cells.map((one) => `${one.speedup.toFixed(2)}${interval(one)} (${percent(one.rate)} %${one.own ? "" : ", †"})`).join("; "));
     show("profile", profile);
     show("alike", !profile);
     show("wide", tooWide);
@@ -190,6 +190,7 @@ function askWhatIf(section) {
   ask.pair.addEventListener("change", begin);
   for (const one of [ask.gamma, ask.rate, ask.cost, ask.profile]) one.addEventListener("input", answer);
   section.hidden = false;
+  document.getElementById("whatif-bare").hidden = true;
   begin();
 }
 

@@ -12,8 +12,8 @@ from typing import Any
 from markupsafe import Markup, escape
 
 from specmoe.analysis.compared_prompts import on_other_prompts
-from specmoe.analysis.gamma_curves import LONGEST
 from specmoe.analysis.filters import advised_targets, files, prompt_sets, told_twins, whole_audit
+from specmoe.analysis.gamma_curves import LONGEST
 from specmoe.analysis.number_text import shown
 from specmoe.analysis.registry import Analysis, records
 from specmoe.measure.trace_record import Recording

@@ -1,7 +1,6 @@
 """What `paper/site/whatif.js` predicts speedups from, at any γ, acceptance and draft cost."""
 
-from collections.abc import Sequence
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import pandas as pd
 
@@ -54,10 +53,10 @@ class Pair(TypedDict):
 def whatif_pairs(analysis: Analysis) -> list[Pair]:
     """Return the pairs whose costs were fitted, in the order of tables; names are labels."""
     pairs = analysis.fitted_costs.groupby(PAIR, sort=False)
-    return [_pair(key, costs, analysis) for key, costs in pairs]
+    return [_pair(costs, analysis) for _, costs in pairs]
 
 
-def _pair(key: Sequence[str], costs: pd.DataFrame, analysis: Analysis) -> Pair:
+def _pair(costs: pd.DataFrame, analysis: Analysis) -> Pair:
     first = costs.iloc[0]
     fits = [fit for _, fit in costs.groupby("left_out")]
     steps, *without = (_by_kind(fit, "steps") for fit in fits)
@@ -71,16 +70,16 @@ def _pair(key: Sequence[str], costs: pd.DataFrame, analysis: Analysis) -> Pair:
         replays=bool(first["replays"]),
         quantile=_known(first["quantile"]),
         widest=int(first["widest"]),
-        cells=_cells(_of_pair(analysis.break_even, key)),
-        profile=_profile(_of_pair(analysis.positions, key)),
+        cells=_cells(_of_pair(analysis.break_even, first)),
+        profile=_profile(_of_pair(analysis.positions, first)),
     )
 
 
-def _of_pair(frame: pd.DataFrame, key: Sequence[str]) -> pd.DataFrame:
-    return frame[(frame[PAIR] == list(key)).all(axis=1)]
+def _of_pair(frame: pd.DataFrame, pair: pd.Series) -> pd.DataFrame:
+    return frame[(frame[PAIR] == pair[PAIR]).all(axis=1)]
 
 
-def _by_kind(fit: pd.DataFrame, column: str) -> dict[str, list]:
+def _by_kind(fit: pd.DataFrame, column: str) -> dict[str, list[Any]]:
     return {kind: fit.loc[fit["kind"] == kind, column].tolist() for kind in _KINDS}
 
 
@@ -90,7 +89,7 @@ def _cells(settings: pd.DataFrame) -> list[Cell]:
         Cell(
             gamma=row["gamma"],
             rate=row["acceptance_rate"],
-            own=pd.isna(row["imposed_acceptance"]),
+            own=bool(pd.isna(row["imposed_acceptance"])),
             speedup=row["speedup"],
             low=_known(row["speedup_low"]),
             high=_known(row["speedup_high"]),
