@@ -98,15 +98,15 @@ function draw(svg, ticks, line, cells, here) {
   const height = (value) => below - (Math.min(value, most) / most) * (below - above);
   const path = (points, key) => points.map((one) => `${place(one.x).toFixed(1)} ${height(one[key]).toFixed(1)}`).join("L");
   svg.replaceChildren();
+  if (here.low !== null) {
+    drawn(svg, "path", { d: `M${path(line, "high")}L${path([...line].reverse(), "low")}Z`, class: "band" });
+  }
   for (let value = 0; value <= most; value += step) {
     drawn(svg, "path", { d: `M${left} ${height(value)}H${right}`, class: "grid" });
     drawn(svg, "text", { x: left - 6, y: height(value) + 5, class: "label end" }).textContent = value.toFixed(step < 1 ? 1 : 0);
   }
   for (const tick of ticks) {
     drawn(svg, "text", { x: place(tick), y: below + 20, class: "label token" }).textContent = tick;
-  }
-  if (here.low !== null) {
-    drawn(svg, "path", { d: `M${path(line, "high")}L${path([...line].reverse(), "low")}Z`, class: "band" });
   }
   drawn(svg, "path", { d: `M${left} ${height(1)}H${right}`, class: "even" });
   const wide = line.findIndex((one) => one.extrapolated);
@@ -136,16 +136,19 @@ function askWhatIf(section) {
     const profile = ask.profile.checked ? pair.profile : null;
     const chance = chanceOf(gamma, Number(ask.rate.value) / 100);
     const at = (length) => predict(pair, profile ? byPosition(length, profile.chances) : alike(length, chance), factor);
-    const beyond = (length) => length + 1 > pair.widest || (profile !== null && length > profile.chances.length);
+    // What follows a position that was never accepted is not accepted either.
+    const known = profile?.chances.at(-1) ? profile.chances.length : Infinity;
+    const wider = (length) => length + 1 > pair.widest;
     const now = at(gamma);
-    const rates = byRate(pair, gamma, factor).map((one) => ({ ...one, x: 100 * one.rate, extrapolated: gamma + 1 > pair.widest }));
+    const rates = byRate(pair, gamma, factor).map((one) => ({ ...one, x: 100 * one.rate, extrapolated: wider(gamma) }));
     const lengths = Array.from({ length: Number(ask.gamma.max) }, (_, place) => place + 1);
-    const line = lengths.map((length) => ({ ...at(length), x: length, extrapolated: beyond(length) }));
+    const line = lengths.map((length) => ({ ...at(length), x: length, extrapolated: wider(length) || length > known }));
     const [even, least, most] = ["speedup", "high", "low"].map((key) => breakEven(rates, key));
     const tooWide = now.low !== null && now.high > 4 * now.low;
     const cells = pair.cells.filter((cell) => cell.gamma === gamma);
 
     ask.rate.disabled = profile !== null;
+    if (profile) ask.rate.value = 100 * now.rate;
     say("gamma", gamma);
     say("rate", percent(now.rate));
     say("factor", ask.cost.value);
@@ -165,9 +168,9 @@ function askWhatIf(section) {
     show("wide", tooWide);
     show("pays", even !== null);
     show("never", even === null);
-    show("possible", even === null && now.low !== null && least !== null);
-    show("extrapolated", gamma + 1 > pair.widest);
-    show("beyond", profile && gamma > profile.chances.length);
+    show("possible", now.low !== null && !tooWide && least !== null);
+    show("extrapolated", wider(gamma));
+    show("beyond", gamma > known);
     show("measured", cells.length);
     const [ofRate, ofGamma] = section.querySelectorAll("svg");
     draw(ofRate, [0, 20, 40, 60, 80, 100], rates, cells.map((one) => ({ ...one, x: 100 * one.rate })), { ...now, x: 100 * now.rate });

@@ -131,6 +131,7 @@ def test_the_answer_has_the_numbers_that_were_asked_for(visit, path, pairs):
     assert answer(page).startswith(f"{start} {value:.2f} [{low:.2f}, {high:.2f}]; ")
     assert page.locator("#whatif svg").first.locator("path.line").count() == 1
     assert "wider than" not in answer(page)
+    page.get_by_label("Target + draft").select_option("MoE Q4 + Draft 0.8B")
     ask(page, gamma=32)
     assert "a pass of 33 tokens is wider than the widest that was measured (9)" in answer(page)
 
