@@ -16,6 +16,7 @@ def row(run, **more):
     return {
         "run": run,
         "target_model": "target",
+        "draft": "draft",
         "draft_model": "draft",
         "method": "draft-simple",
         "protocol": "paired",
@@ -29,7 +30,7 @@ def row(run, **more):
     } | more
 
 
-ALONE = row("alone", baseline=None, draft_model=None, method="none", tokens=[1, 2, 3])
+ALONE = row("alone", draft="none", baseline=None, draft_model=None, method="none", tokens=[1, 2, 3])
 
 
 def test_repeats_of_a_text_are_read_once_and_other_texts_of_a_prompt_too():
@@ -37,7 +38,8 @@ def test_repeats_of_a_text_are_read_once_and_other_texts_of_a_prompt_too():
     other = ALONE | {"run": "other", "tokens": [1, 2, 4]}
     rows = [ALONE, again, other, row("g4"), row("g8"), row("r1", baseline="again")]
     rows += [row("r2", baseline="other")]
-    texts = texts_to_read(rows, "draft")
+    texts = texts_to_read(rows, "draft", {"target"})
+    assert texts_to_read(rows, "draft", {"another"}) == []
     assert [text.tokens for text in texts] == [(1, 2, 3), (1, 2, 4)]
     assert {(text.target, text.prompt, text.n_prompt) for text in texts} == {("target", "code", 9)}
 
@@ -55,7 +57,14 @@ def test_repeats_of_a_text_are_read_once_and_other_texts_of_a_prompt_too():
     ],
 )
 def test_texts_whose_runs_do_not_follow_from_a_reading_are_left_out(more):
-    assert texts_to_read([ALONE, row("g4", **more)], "draft") == []
+    assert texts_to_read([ALONE, row("g4", **more)], "draft", {"target"}) == []
+
+
+def test_of_targets_alone_every_greedy_text_is_read():
+    warm = ALONE | {"run": "warm", "temperature": 0.7}
+    other = ALONE | {"run": "other", "target_model": "another"}
+    [text] = texts_to_read([ALONE, warm, other], "draft", {"target"})
+    assert text.tokens == (1, 2, 3)
 
 
 def test_an_engine_that_times_no_passes_reads_no_texts(study):

@@ -2,10 +2,12 @@
 
 A draft's reading of its targets' texts gives the rounds of any setting (`audit.reading`), the cost
 model what those rounds take. Where a pair has no runs of imposed acceptance, its costs are those of
-the passes that were timed by themselves alone: rounds take nothing beside them.
+the passes that were timed by themselves alone: rounds take nothing beside them, and
+`statistics.prediction_error` says how far that is from the truth.
 """
 
 from collections.abc import Mapping, Sequence
+from math import exp, hypot, isnan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ import pandas as pd
 from specmoe.analysis.cost_fit import timed_costs
 from specmoe.analysis.cost_model import CostModel
 from specmoe.analysis.cost_tables import PAIR, Fitted
-from specmoe.analysis.intervals import interval_of_speedup
+from specmoe.analysis.intervals import MANY, interval_of_speedup, student_quantile
 from specmoe.analysis.summaries import geometric_mean
 from specmoe.audit.reading import (
     Limits,
@@ -58,7 +60,8 @@ class Pair(NamedTuple):
 
     texts: Sequence[Text]
     model: CostModel
-    fitted: bool  # from runs of imposed acceptance; else from timed passes alone
+    # Of the logarithm of speedup; 0 where costs are fitted to runs of imposed acceptance.
+    error: float
 
     def predict(
         self, policies: Sequence[Sequence[int]], longest: int, *, discards: bool = False
@@ -85,8 +88,13 @@ class Pair(NamedTuple):
         value = geometric_mean(tokens / (work @ self.model.costs))
         without = np.exp(np.log(tokens / (self.model.without @ work.T)).mean(axis=1))
         widest = max(max(rounds.drafted_lengths, default=0) for rounds in played) + 1
-        ends = self.model.interval_of_ratio(value, without)
-        return Predicted(value, ends.low, ends.high, widest > self.model.widest)
+        reach = float(self.model.reach(np.log(without)))
+        if self.error:
+            # Passes that were timed once have no interval of their own.
+            more = self.error * student_quantile(MANY, self.model.confidence)
+            reach = hypot(0.0 if isnan(reach) else reach, more)
+        ends = value / exp(reach), value * exp(reach)
+        return Predicted(value, *ends, widest > self.model.widest)
 
     def of_length(self, gamma: int, p_min: float) -> Predicted:
         """Return the speedup of γ, where the draft stops before tokens less likely than `p_min`."""
@@ -167,7 +175,7 @@ def gamma_curves(
         model = known or _of_passes(members, pass_times, settings)
         if not texts or model is None:
             continue
-        pair = Pair(texts, model, known is not None)
+        pair = Pair(texts, model, settings.prediction_error if known is None else 0.0)
         rows = _curve(pair, members, settings)
         curves += [named | row for row in rows]
         best.append(named | _best(pair, rows))
@@ -236,7 +244,7 @@ def _best(pair: Pair, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "texts": len(pair.texts),
         "tokens": len(read),
         "agreement": float(np.mean(read)),
-        "passes_alone": not pair.fitted,
+        "passes_alone": pair.error > 0,
         "best_gamma": gamma,
         **at[gamma].columns("best"),
         "p_gamma": longest,
