@@ -96,14 +96,16 @@ function draw(svg, ticks, line, cells, here) {
   const [first, last] = [line[0].x, line.at(-1).x];
   const place = (x) => left + ((x - first) / (last - first)) * (right - left);
   const height = (value) => below - (Math.min(value, most) / most) * (below - above);
-  const path = (points, key) => points.map((one) => `${place(one.x).toFixed(1)} ${height(one[key]).toFixed(1)}`).join("L");
+  const dot = (one, key) => `${place(one.x).toFixed(1)} ${height(one[key]).toFixed(1)}`;
+  const path = (points, key = "speedup") => `M${points.map((one) => dot(one, key)).join("L")}`;
   svg.replaceChildren();
   if (here.low !== null) {
-    drawn(svg, "path", { d: `M${path(line, "high")}L${path([...line].reverse(), "low")}Z`, class: "band" });
+    drawn(svg, "path", { d: `${path(line, "high")}${path([...line].reverse(), "low").replace("M", "L")}Z`, class: "band" });
   }
   for (let value = 0; value <= most; value += step) {
     drawn(svg, "path", { d: `M${left} ${height(value)}H${right}`, class: "grid" });
-    drawn(svg, "text", { x: left - 6, y: height(value) + 5, class: "label end" }).textContent = value.toFixed(step < 1 ? 1 : 0);
+    const text = drawn(svg, "text", { x: left - 6, y: height(value) + 5, class: "label end" });
+    text.textContent = value.toFixed(step < 1 ? 1 : 0);
   }
   for (const tick of ticks) {
     drawn(svg, "text", { x: place(tick), y: below + 20, class: "label token" }).textContent = tick;
@@ -111,13 +113,14 @@ function draw(svg, ticks, line, cells, here) {
   drawn(svg, "path", { d: `M${left} ${height(1)}H${right}`, class: "even" });
   const wide = line.findIndex((one) => one.extrapolated);
   const within = wide < 0 ? line : line.slice(0, wide);
-  if (within.length) drawn(svg, "path", { d: `M${path(within, "speedup")}`, class: "line" });
-  if (wide >= 0) drawn(svg, "path", { d: `M${path(line.slice(Math.max(wide - 1, 0)), "speedup")}`, class: "line beyond" });
-  for (const { x, speedup, low, high, own } of cells) {
-    if (low !== null) drawn(svg, "path", { d: `M${place(x)} ${height(low)}V${height(high)}`, class: "reach" });
-    drawn(svg, "circle", { cx: place(x), cy: height(speedup), r: 4.5, class: own ? "cell" : "cell imposed" });
+  if (within.length) drawn(svg, "path", { d: path(within), class: "line" });
+  if (wide >= 0) drawn(svg, "path", { d: path(line.slice(Math.max(wide - 1, 0))), class: "line beyond" });
+  for (const cell of cells) {
+    if (cell.low !== null) drawn(svg, "path", { d: `M${dot(cell, "low")}L${dot(cell, "high")}`, class: "reach" });
+    const [cx, cy] = [place(cell.x), height(cell.speedup)];
+    drawn(svg, "circle", { cx, cy, r: 4.5, class: cell.own ? "cell" : "cell imposed" });
   }
-  drawn(svg, "path", { d: `M${place(here.x)} ${height(here.speedup)}m0-8l7 8l-7 8l-7-8z`, class: "here" });
+  drawn(svg, "path", { d: `M${dot(here, "speedup")}m0-8l7 8l-7 8l-7-8z`, class: "here" });
 }
 
 function askWhatIf(section) {
@@ -140,12 +143,13 @@ function askWhatIf(section) {
     const known = profile?.chances.at(-1) ? profile.chances.length : Infinity;
     const wider = (length) => length + 1 > pair.widest;
     const now = at(gamma);
-    const rates = byRate(pair, gamma, factor).map((one) => ({ ...one, x: 100 * one.rate, extrapolated: wider(gamma) }));
+    const rates = byRate(pair, gamma, factor).map((one) => ({ ...one, extrapolated: wider(gamma) }));
     const lengths = Array.from({ length: Number(ask.gamma.max) }, (_, place) => place + 1);
     const line = lengths.map((length) => ({ ...at(length), x: length, extrapolated: wider(length) || length > known }));
     const [even, least, most] = ["speedup", "high", "low"].map((key) => breakEven(rates, key));
     const tooWide = now.low !== null && now.high > 4 * now.low;
-    const cells = pair.cells.filter((cell) => cell.gamma === gamma);
+    const same = pair.cells.filter((cell) => cell.gamma === gamma);
+    const words = (one) => `${one.speedup.toFixed(2)}${interval(one)} (${percent(one.rate)} %${one.own ? "" : ", †"})`;
 
     ask.rate.disabled = profile !== null;
     if (profile) ask.rate.value = 100 * now.rate;
@@ -162,7 +166,7 @@ function askWhatIf(section) {
     say("longest", pair.profile?.gamma);
     say("widest", pair.widest);
     say("width", gamma + 1);
-    say("measured", cells.map((one) => `${one.speedup.toFixed(2)}${interval(one)} (${percent(one.rate)} %${one.own ? "" : ", †"})`).join("; "));
+    say("measured", same.map(words).join("; "));
     show("profile", profile);
     show("alike", !profile);
     show("wide", tooWide);
@@ -171,11 +175,12 @@ function askWhatIf(section) {
     show("possible", now.low !== null && !tooWide && least !== null);
     show("extrapolated", wider(gamma));
     show("beyond", gamma > known);
-    show("measured", cells.length);
+    show("measured", same.length);
     const [ofRate, ofGamma] = section.querySelectorAll("svg");
-    draw(ofRate, [0, 20, 40, 60, 80, 100], rates, cells.map((one) => ({ ...one, x: 100 * one.rate })), { ...now, x: 100 * now.rate });
-    const ownCells = pair.cells.filter((cell) => cell.own).map((one) => ({ ...one, x: one.gamma }));
-    draw(ofGamma, [1, 4, 8, 16, 24, 32], line, ownCells, { ...now, x: gamma });
+    const atRate = (one) => ({ ...one, x: 100 * one.rate });
+    draw(ofRate, [0, 20, 40, 60, 80, 100], rates.map(atRate), same.map(atRate), atRate(now));
+    const own = pair.cells.filter((cell) => cell.own).map((cell) => ({ ...cell, x: cell.gamma }));
+    draw(ofGamma, [1, 4, 8, 16, 24, 32], line, own, { ...now, x: gamma });
   };
 
   // A pair begins with the best that was measured of it.

@@ -6,20 +6,10 @@ import pandas as pd
 
 from specmoe.analysis.cost_tables import PAIR
 from specmoe.analysis.gamma_curves import LONGEST
-from specmoe.analysis.registry import Analysis, records
+from specmoe.analysis.registry import Analysis, Record, records
 
 _KINDS = ("draft", "pass", "reread", "rest", "replay")
-
-
-class Cell(TypedDict):
-    """A cell that was measured; `own`: at the draft's own acceptance, else at an imposed one."""
-
-    gamma: int
-    rate: float
-    own: bool
-    speedup: float
-    low: float | None
-    high: float | None
+_SHORT = {"acceptance_rate": "rate", "speedup_low": "low", "speedup_high": "high"}
 
 
 class Profile(TypedDict):
@@ -46,7 +36,7 @@ class Pair(TypedDict):
     replays: bool
     quantile: float | None
     widest: int
-    cells: list[Cell]
+    cells: list[Record]
     profile: Profile | None
 
 
@@ -68,7 +58,7 @@ def _pair(costs: pd.DataFrame, analysis: Analysis) -> Pair:
         costs=steps,
         without=without,
         replays=bool(first["replays"]),
-        quantile=_known(first["quantile"]),
+        quantile=None if pd.isna(first["quantile"]) else float(first["quantile"]),
         widest=int(first["widest"]),
         cells=_cells(_of_pair(analysis.break_even, first)),
         profile=_profile(_of_pair(analysis.positions, first)),
@@ -83,19 +73,12 @@ def _by_kind(fit: pd.DataFrame, column: str) -> dict[str, list[Any]]:
     return {kind: fit.loc[fit["kind"] == kind, column].tolist() for kind in _KINDS}
 
 
-def _cells(settings: pd.DataFrame) -> list[Cell]:
+def _cells(settings: pd.DataFrame) -> list[Record]:
+    """Return the cells that were measured; `own`: at the draft's own acceptance, not imposed."""
     measured = settings[settings["speedup"].notna() & settings["gamma"].le(LONGEST)]
-    return [
-        Cell(
-            gamma=row["gamma"],
-            rate=row["acceptance_rate"],
-            own=bool(pd.isna(row["imposed_acceptance"])),
-            speedup=row["speedup"],
-            low=_known(row["speedup_low"]),
-            high=_known(row["speedup_high"]),
-        )
-        for row in records(measured)
-    ]
+    cells = measured.assign(own=measured["imposed_acceptance"].isna()).rename(columns=_SHORT)
+    cells = cells[["gamma", "own", "speedup", *_SHORT.values()]].astype(object)
+    return records(cells.where(cells.notna(), None))
 
 
 def _profile(positions: pd.DataFrame) -> Profile | None:
@@ -108,7 +91,3 @@ def _profile(positions: pd.DataFrame) -> Profile | None:
     return Profile(
         suite=first["suite"], gamma=int(first["gamma"]), chances=suite["conditional"].tolist()
     )
-
-
-def _known(value: float) -> float | None:
-    return None if pd.isna(value) else float(value)
