@@ -5,12 +5,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from specmoe.analysis.advice import Answer
-from specmoe.analysis.gamma_curves import Predicted
+from specmoe.analysis.gamma_curves import Predicted, gamma_curves
 from specmoe.analysis.shortlist import Setting, worth_measuring
+from specmoe.analysis.summaries import with_speedups
+from specmoe.audit.reading import readings_of
 
 from .planted_speedups import PROMPTS, STATISTICS, Spread, answers_of, campaign
+from .unit import simulated_rounds
 
 ON = {Answer.ON, Answer.HERE}
 # Logarithms of speedup of four settings; in the last two cases the first one gains.
@@ -20,6 +24,32 @@ CASES = {
     "one gains 10 %": [math.log(1.1), 0.0, -0.1, -0.2],
     "two gain 20 %": [math.log(1.2), math.log(1.19), 0.0, -0.2],
 }
+
+
+def predictions_held(
+    repeats: int, *, noise: float, error: float, times: int, generator: np.random.Generator
+) -> float:
+    """Return how often the interval of a predicted speedup holds the measured one.
+
+    Passes are timed in so many repeats with a noise, and what rounds take beside them moves the
+    measured speedup by an error; both are deviations of a logarithm.
+    """
+    agrees = list(np.random.default_rng(3).random(simulated_rounds.N_PREDICT) < 0.75)
+    runs = simulated_rounds.frame(simulated_rounds.agreed("B", "moe_q4", (4,), agrees))
+    readings = readings_of(simulated_rounds.agreement("moe_q4", agrees))
+
+    def predicted(passes: pd.DataFrame) -> pd.Series:
+        curve, _ = gamma_curves(with_speedups(runs), runs, readings, [], passes, STATISTICS)
+        return curve.set_index("gamma").loc[4]
+
+    truth = predicted(simulated_rounds.pass_times())["predicted"]
+    held = 0
+    for _ in range(times):
+        measured = truth * math.exp(error * generator.standard_normal())
+        passes = simulated_rounds.pass_times(repeats=repeats, noise=noise, generator=generator)
+        found = predicted(passes)
+        held += found["predicted_low"] <= measured <= found["predicted_high"]
+    return held / times
 
 
 class Share(NamedTuple):

@@ -13,7 +13,7 @@ from specmoe.config.schema import Statistics
 from specmoe.config.shortlist import alone_blocks, contenders
 
 from ...conftest import ROOT
-from ...planted_shortlists import CASES, count_answers
+from ...planted_shortlists import CASES, count_answers, predictions_held
 from ...planted_speedups import SPREADS
 
 STATISTICS = Statistics(prediction_error=0.05)
@@ -96,6 +96,17 @@ def test_the_text_names_every_setting_the_best_first():
     assert "2 of 3 settings are worth measuring" in text
     assert text.index("measure  0.80") < text.index("leave    0.50")
     assert "Nothing is predicted of 1 other" in text
+
+
+def test_predicted_intervals_hold_what_errs_as_the_configuration_states():
+    held = predictions_held(
+        3,
+        noise=0.02,
+        error=Statistics().prediction_error,
+        times=60,
+        generator=np.random.default_rng(2),
+    )
+    assert 0.85 <= held < 1
 
 
 @pytest.mark.parametrize("shared", [0.0, 0.8])
