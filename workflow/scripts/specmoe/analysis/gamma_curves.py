@@ -91,8 +91,10 @@ class Pair(NamedTuple):
         widest = max(max(rounds.drafted_lengths, default=0) for rounds in played) + 1
         reach = float(self.model.reach(np.log(without)))
         if self.error:
-            # Passes that were timed once have no interval of their own.
-            more = self.error * student_quantile(MANY, self.model.confidence)
+            # Passes that were timed once have no interval of their own. Single steps do not err.
+            steps = np.array([rounds.single_steps for rounds in played])
+            of_rounds = float(1 - (steps / (work @ self.model.costs)).mean())
+            more = self.error * of_rounds * student_quantile(MANY, self.model.confidence)
             reach = hypot(0.0 if isnan(reach) else reach, more)
         ends = value / exp(reach), value * exp(reach)
         return Predicted(value, *ends, widest > self.model.widest)
