@@ -39,8 +39,8 @@ def predictions_held(
     readings = readings_of(simulated_rounds.agreement("moe_q4", agrees))
 
     def predicted(passes: pd.DataFrame) -> pd.Series:
-        curve, _ = gamma_curves(with_speedups(runs), runs, readings, [], passes, STATISTICS)
-        return curve.set_index("gamma").loc[4]
+        tables = gamma_curves(with_speedups(runs), runs, readings, [], passes, STATISTICS)
+        return tables["gamma_curves"].set_index("gamma").loc[4]
 
     truth = predicted(simulated_rounds.pass_times())["predicted"]
     held = 0

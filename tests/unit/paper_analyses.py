@@ -425,7 +425,7 @@ def _costed(times: pd.DataFrame, sizes: dict[str, Size]) -> Analysis:
     predicted = cost_tables.predictions(fitted, compared, settings)
     agrees = [place % 4 != 0 for place in range(simulated_rounds.N_PREDICT)]
     read = simulated_rounds.frame(simulated_rounds.agreed("B", "moe_q4", (4, 8), agrees))
-    curves, best_gammas = gamma_curves(
+    gammas = gamma_curves(
         with_speedups(read),
         read,
         readings_of(simulated_rounds.agreement("moe_q4", agrees)),
@@ -435,8 +435,7 @@ def _costed(times: pd.DataFrame, sizes: dict[str, Size]) -> Analysis:
     )
     return replace(
         full(),
-        gamma_curves=curves,
-        best_gammas=best_gammas,
+        **gammas,
         verification=cost_tables.verification(fitted, sizes, 400e9, 512e6),
         round_costs=cost_tables.round_costs(fitted),
         fitted_costs=cost_tables.fitted_costs(fitted),

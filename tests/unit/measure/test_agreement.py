@@ -4,7 +4,7 @@ import pytest
 
 from specmoe.config.matrix import list_readings
 from specmoe.config.schema import Config
-from specmoe.engine.reading import Proposal, Text, read_proposals, widest_move
+from specmoe.engine.reading import Proposal, Text, Words, read_proposals, widest_move
 from specmoe.errors import MeasurementError
 from specmoe.measure.agreement import texts_to_read
 from specmoe.measure.answers import read_answers
@@ -93,8 +93,9 @@ def test_a_move_that_changes_the_token_is_as_wide_as_both_leads():
 
 def test_answers_are_read_line_by_line(tmp_path):
     file = tmp_path / "answers.jsonl"
-    file.write_text('{"prompt": [1, 2], "tokens": [3]}\n{"tokens": [5, 6], "prompt": [4]}\n')
-    assert read_answers(file) == [Text((1, 2), (3,)), Text((4,), (5, 6))]
+    file.write_text('{"prompt": [1, 2], "tokens": [3]}\n{"prompt": "a b", "answer": "ö"}\n')
+    assert read_answers(file) == [Text((1, 2), (3,)), Words("a b", "ö")]
+    assert Words("a b", "ö").line() == "words 612062 c3b6"
 
 
 @pytest.mark.parametrize(
@@ -104,6 +105,7 @@ def test_answers_are_read_line_by_line(tmp_path):
         ("{", r"line 1: no JSON"),
         ("[]", r"line 1: 'prompt' is not a list of token ids"),
         ('{"prompt": [1], "tokens": "text"}', r"line 1: 'tokens' is not a list of token ids"),
+        ('{"prompt": "", "answer": "a"}', r"nor are 'prompt' and 'answer' texts"),
         ('{"prompt": [1], "tokens": [true]}', r"line 1: 'tokens' is not a list of token ids"),
         ('{"prompt": [], "tokens": [1]}', r"line 1: 'prompt' is not a list of token ids"),
     ],

@@ -40,6 +40,7 @@ class Text(NamedTuple):
 
     reading: Reading
     limits: Limits
+    category: str | None  # of its prompt
 
 
 class Predicted(NamedTuple):
@@ -90,8 +91,10 @@ class Pair(NamedTuple):
         widest = max(max(rounds.drafted_lengths, default=0) for rounds in played) + 1
         reach = float(self.model.reach(np.log(without)))
         if self.error:
-            # Passes that were timed once have no interval of their own.
-            more = self.error * student_quantile(MANY, self.model.confidence)
+            # Passes that were timed once have no interval of their own. Single steps do not err.
+            steps = np.array([rounds.single_steps for rounds in played])
+            of_rounds = float(1 - (steps / (work @ self.model.costs)).mean())
+            more = self.error * of_rounds * student_quantile(MANY, self.model.confidence)
             reach = hypot(0.0 if isnan(reach) else reach, more)
         ends = value / exp(reach), value * exp(reach)
         return Predicted(value, *ends, widest > self.model.widest)
@@ -142,25 +145,28 @@ def gamma_curves(
     fitted: Sequence[Fitted],
     pass_times: pd.DataFrame,
     settings: Statistics,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the predicted speedup of every γ up to LONGEST, and what is best of each pair.
+) -> dict[str, pd.DataFrame]:
+    """Return tables by name: the predicted speedup of every γ up to LONGEST, and what is best.
 
     `compared` are rows of `with_speedups` at the drafts' own acceptance, greedy ones; `runs` has
-    their baselines. A pair is a suite's target and what drafts for it. Columns of both: protocol,
-    engine, suite, target, draft. Of the first also gamma, predicted and the measured speedup, each
-    with its interval (null where γ was not measured), extrapolated (whether a pass was wider than
-    all measured ones).
+    their baselines. A pair is a suite's target and what drafts for it. Columns of all: protocol,
+    engine, suite, target, draft. Of `gamma_curves` also gamma, predicted and the measured speedup,
+    each with its interval (null where γ was not measured), extrapolated (whether a pass was wider
+    than all measured ones).
 
-    Of the second: texts, tokens, agreement (share of tokens that the draft proposes),
+    Of `best_gammas`: texts, tokens, agreement (share of tokens that the draft proposes),
     passes_alone (whether rounds are counted as their passes alone), best_gamma with best (the
     highest predicted speedup of a fixed γ), p_gamma and p_min with by_chance (of one that stops
     under a probability), oracle (of one that knows what holds), each with its interval; regret
     (oracle over the best of these and of no draft: what any other policy could gain at most),
     measured (settings), median and worst (errors of their predictions), inside (share of measured
     speedups in the predicted interval).
+
+    `best_by_category` has all but the last four for the texts of each category; it has no rows of
+    pairs whose texts have a single one.
     """
     costs = {pair.key: pair.model for pair in fitted}
-    curves, best = [], []
+    curves, best, by_category = [], [], []
     by_model = compared[
         (compared["method"] == METHODS[Method.DRAFT].engine)
         & (compared["protocol"] == Protocol.PAIRED)
@@ -178,8 +184,16 @@ def gamma_curves(
         pair = Pair(texts, model, settings.prediction_error if known is None else 0.0)
         rows = _curve(pair, members, settings)
         curves += [named | row for row in rows]
-        best.append(named | _best(pair, rows))
-    return pd.DataFrame(curves), pd.DataFrame(best)
+        best.append(named | _best(pair) | _errors(rows))
+        categories = sorted({text.category for text in texts if text.category})
+        for category in categories if len(categories) > 1 else []:
+            own = [text for text in texts if text.category == category]
+            by_category.append(named | {"category": category} | _best(pair._replace(texts=own)))
+    return {
+        "gamma_curves": pd.DataFrame(curves),
+        "best_gammas": pd.DataFrame(best),
+        "best_by_category": pd.DataFrame(by_category),
+    }
 
 
 def _texts(
@@ -196,7 +210,8 @@ def _texts(
             if reading.tokens == tokens and len(tokens) > 1:
                 ended = alone["stopped_by"] == Stop.EOS
                 limits = Limits(int(alone["n_predict"]), ended, replays)
-                texts[run["prompt"], tokens] = Text(reading, limits)
+                category = run["category"] if isinstance(run["category"], str) else None
+                texts[run["prompt"], tokens] = Text(reading, limits, category)
     return list(texts.values())
 
 
@@ -228,7 +243,7 @@ def _curve(pair: Pair, members: pd.DataFrame, settings: Statistics) -> list[dict
     return rows
 
 
-def _best(pair: Pair, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _best(pair: Pair) -> dict[str, Any]:
     at = {gamma: pair.of_length(gamma, 0.0) for gamma in range(1, LONGEST + 1)}
     gamma = max(at, key=lambda one: at[one].speedup)
     stopping = {
@@ -252,7 +267,6 @@ def _best(pair: Pair, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         **stopping[longest, chance].columns("by_chance"),
         **oracle.columns("oracle"),
         "regret": oracle.speedup / max(found, 1.0),
-        **_errors(rows),
     }
 
 

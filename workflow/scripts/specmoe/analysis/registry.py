@@ -272,7 +272,7 @@ TABLES = {
         _PAIRS_IN_ORDER,
         labels.pairs,
     ),
-    # The next two have no rows where no draft has read its targets' texts.
+    # The next three have no rows where no draft has read its targets' texts.
     "gamma_curves": _cells(
         "a draft length of a suite's pair, see `gamma_curves`",
         f"{_ends('predicted', 'speedup')} extrapolated",
@@ -282,6 +282,13 @@ TABLES = {
         f"{_BY} suite target draft texts tokens agreement passes_alone best_gamma p_gamma p_min"
         f" {_ends('best', 'by_chance', 'oracle')} regret measured median worst inside",
         "target_rank suite draft_rank",
+        labels.pairs,
+    ),
+    "best_by_category": _table(
+        "the same of the texts of one category, see `gamma_curves`",
+        f"{_BY} suite target draft category texts tokens agreement passes_alone best_gamma p_gamma"
+        f" p_min {_ends('best', 'by_chance', 'oracle')} regret",
+        "target_rank suite draft_rank category",
         labels.pairs,
     ),
     "profiles": _cells(

@@ -85,7 +85,7 @@ def _pair(
         key = (row["engine"], block.target, block.draft_model, row["prompt"])
         limits = Limits(int(row["n_predict"]), row["stopped_by"] == Stop.EOS, replays)
         read = (one for one in readings.get(key, []) if one.tokens == tokens and len(tokens) > 1)
-        texts += [Text(reading, limits) for reading in [next(read, None)] if reading]
+        texts += [Text(reading, limits, None) for reading in [next(read, None)] if reading]
     return Pair(texts, model, statistics.prediction_error) if texts and model else None
 
 

@@ -19,7 +19,14 @@ from specmoe.config.methods import Method, methods_of
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id, physical_cores
 from specmoe.engine.process import run_tool
-from specmoe.engine.reading import Proposal, Text, read_proposals, reading_command, widest_move
+from specmoe.engine.reading import (
+    Proposal,
+    Text,
+    Words,
+    read_proposals,
+    reading_command,
+    widest_move,
+)
 from specmoe.errors import MeasurementError
 from specmoe.measure.requests import prompt_ids
 
@@ -52,7 +59,7 @@ class Reader:
     gpu_layers: int
     environment: Mapping[str, str]
 
-    def read(self, texts: Sequence[Text], width: int = WIDTH) -> list[list[Proposal]]:
+    def read(self, texts: Sequence[Text | Words], width: int = WIDTH) -> list[list[Proposal]]:
         """Return the draft's proposals for some texts, read in batches of a width.
 
         Raises MeasurementError, with the end of the program's log, if it fails or hangs.
