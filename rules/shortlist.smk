@@ -67,6 +67,8 @@ use rule collect_agreement as collect_alone_agreement with:
         "<campaign>/shortlist/agreement.parquet",
     log:
         "<logs>/shortlist/collect_agreement.log",
+    params:
+        code=code("collect_agreement"),
 
 
 rule shortlist:
