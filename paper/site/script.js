@@ -28,12 +28,13 @@ function preferred() {
   return navigator.language.toLowerCase().startsWith("zh") ? "zh-CN" : "en";
 }
 
-// The page has its text in both languages, and the style sheet shows that of `lang`. Only attributes
-// and the title need a script.
+// The page has its text in both languages, and the style sheet shows that of `lang`. Only attributes,
+// options and the title need a script.
 function speak(language) {
   page.lang = language;
   const own = language === "en" ? "en" : "zh";
   for (const image of document.querySelectorAll("img[data-zh]")) image.alt = image.dataset[own];
+  for (const option of document.querySelectorAll("option[data-zh]")) option.textContent = option.dataset[own];
   const title = document.querySelector("title");
   document.title = title.dataset[own];
 }

@@ -17,6 +17,8 @@ quantiles  intervals of quantiles of waiting times, and how many have an open en
 machines   intervals of campaigns that several machines shared
 sittings   intervals of campaigns in few sittings, for these, for all, and for another
 changing   answers at planted speedups, where sittings spread
+predicted  intervals of speedups that readings and timed passes predict
+shortlists answers where all settings are measured, and where a shortlist's are
 disturbed  the advised speedup where the machine slowed some runs down: its bias and coverage with
            all pairs, without the disturbed ones, and then with blocks compared at the same prompts
 marks      the same where the audit marks pairs by their speed: without their prompts in all
@@ -51,6 +53,7 @@ from tests.planted_disturbances import (  # noqa: E402
     simulate,
 )
 from tests.planted_machines import coverage as machine_coverage  # noqa: E402
+from tests.planted_shortlists import CASES, count_answers, predictions_held  # noqa: E402
 from tests.planted_sittings import answers as answers_of_sittings  # noqa: E402
 from tests.planted_sittings import coverage as sitting_coverage  # noqa: E402
 from tests.planted_speedups import (  # noqa: E402
@@ -352,6 +355,32 @@ def print_found(case: str, of_ways: Mapping[str, Found]) -> None:
         print(f"{case} | {way:16} {known}", *(f"{share:7.1f}" for share in shares), flush=True)
 
 
+def print_predicted(times: int) -> None:
+    """Print how often a predicted speedup's interval holds the measured one."""
+    generator = np.random.default_rng(SEED)
+    print("\nrepeats of passes, noise of passes, error of the prediction, held (%)")
+    for repeats, noise, error in product((1, 3), (0.02, 0.08), (0.04, 0.08, 0.12)):
+        held = predictions_held(repeats, noise=noise, error=error, times=times, generator=generator)
+        print(f"{repeats} {noise:.2f} {error:.2f} {100 * held:6.1f}", flush=True)
+
+
+def print_shortlists(times: int) -> None:
+    """Print what is answered where all settings are measured, and where a shortlist's are."""
+    generator = np.random.default_rng(SEED)
+    print("\nerror of predictions, shared, case: on (%), all and listed; off; best lost; measured")
+    for error, shared, case in product((0.04, 0.08, 0.12), (0.0, 0.8), CASES):
+        share = count_answers(
+            SPREADS["synthetic D"],
+            CASES[case],
+            error=error,
+            shared=shared,
+            times=times,
+            generator=generator,
+        )
+        values = (*share.on, *share.off, share.lost, share.measured)
+        print(error, shared, case, *(f"{100 * one:.1f}" for one in values), sep="  ", flush=True)
+
+
 TABLES = {
     "speedups": print_speedups,
     "answers": print_answers,
@@ -361,6 +390,8 @@ TABLES = {
     "machines": print_machines,
     "sittings": print_sittings,
     "changing": print_answers_of_sittings,
+    "predicted": print_predicted,
+    "shortlists": print_shortlists,
     "disturbed": lambda times: print_disturbed(times // 2),
     "marks": lambda times: print_marks(times // 2),
 }

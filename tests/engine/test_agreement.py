@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from specmoe.engine.reading import Text, widest_move
+from specmoe.engine.reading import Text, Words, widest_move
 from specmoe.errors import MeasurementError
 from specmoe.measure.agreement import Reader
 
@@ -39,6 +39,13 @@ def test_a_draft_agrees_with_every_token_of_its_own_text(read, generated):
         assert one.target_probability == one.probability
         assert one.confidence > one.probability
         assert one.lead_nats == pytest.approx(first["logprob"] - second["logprob"], abs=0.01)
+
+
+def test_words_are_made_tokens_by_the_drafts_vocabulary(read, start, family):
+    prompt, answer = "A text of some ", "words, and more."
+    with start(family["draft"]) as server:
+        ids = [tuple(server.tokenize(part)) for part in (prompt, answer)]
+    assert read(Words(prompt, answer)) == read(Text(*ids))
 
 
 def test_it_agrees_with_no_token_that_is_never_its_likeliest(read, generated):

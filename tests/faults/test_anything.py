@@ -126,7 +126,7 @@ def collected(folder, small, record, described=DESCRIBED):
 
     def read():
         rows, _ = collect_records({file: block}, config.campaign.name, {})
-        refuse_other_runs(rows, config, described, [block.suite], "get it again")
+        refuse_other_runs(rows, config, described, [block], "get it again")
         write_runs(rows, folder / "rows.parquet")
         read_runs(folder / "rows.parquet")
         return {row["run"]: row for row in rows}
@@ -162,7 +162,7 @@ def test_a_damaged_row_is_refused_or_changes_no_number_but_measured_ones(small, 
 
     def read():
         frame = read_runs(folder / "changed.parquet")
-        refuse_other_runs(frame.to_dict("records"), config, DESCRIBED, ["S"], "get it again")
+        refuse_other_runs(frame.to_dict("records"), config, DESCRIBED, [small[1]], "get it again")
         return True
 
     if refused_in_one_line(read) and not changed.equals(table):

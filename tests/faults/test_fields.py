@@ -38,7 +38,7 @@ def collect(campaign, module_folder):
         file = module_folder / "r0.json"
         file.write_text(json.dumps(record))
         collected, _ = collect_records({file: block}, config.campaign.name, {})
-        refuse_other_runs(collected, config, DESCRIBED, [block.suite], "measure again")
+        refuse_other_runs(collected, config, DESCRIBED, [block], "measure again")
         return {row["run"]: row for row in collected}
 
     return rows
@@ -102,7 +102,7 @@ def test_a_column_of_a_packed_row_is_refused_or_is_free(
     def read(other):
         pq.write_table(other, file)
         frame = read_runs(file)
-        refuse_other_runs(frame.to_dict("records"), config, DESCRIBED, ["S"], "get it again")
+        refuse_other_runs(frame.to_dict("records"), config, DESCRIBED, [block], "get it again")
         return frame.astype(str).to_dict("records")
 
     def with_values(name):

@@ -387,16 +387,22 @@ def costed() -> Analysis:
     return _costed(no_pass_times(), SIZES)
 
 
+def timed_passes() -> pd.DataFrame:
+    """Return the passes of the MoE and its draft, timed by themselves."""
+    return simulated_rounds.pass_times("moe_q4", repeats=3)
+
+
 @cache
 def costed_with_timed_passes() -> Analysis:
     """Return the same campaign with the MoE's passes timed by themselves."""
-    times = simulated_rounds.pass_times("moe_q4", repeats=3)
+    times = timed_passes()
     seen = ((1, 8.0), (5, 35.0), (17, 90.0))
     return _costed(times, SIZES | {"moe_q4": replace(SIZES["moe_q4"], seen_experts=seen)})
 
 
-def _costed(times: pd.DataFrame, sizes: dict[str, Size]) -> Analysis:
-    runs = simulated_rounds.frame(
+@cache
+def _cost_runs() -> pd.DataFrame:
+    return simulated_rounds.frame(
         [
             *simulated_rounds.imposed("moe_q4", gammas=(1, 2, 4, 8), repeats=3, noise=0.01),
             *simulated_rounds.imposed("dense_4b", hybrid=False, repeats=3, noise=0.01),
@@ -405,13 +411,21 @@ def _costed(times: pd.DataFrame, sizes: dict[str, Size]) -> Analysis:
             *simulated_rounds.real("D", "dense_4b", 4, 0.3, hybrid=False),
         ]
     )
-    settings = Statistics()
-    compared = with_speedups(runs)
-    fitted = cost_tables.fit_pairs(compared, runs, times, settings)
+
+
+def fitted_pairs(times: pd.DataFrame) -> list[cost_tables.Fitted]:
+    """Return the costs of both targets, with the passes of some timed by themselves."""
+    runs = _cost_runs()
+    return cost_tables.fit_pairs(with_speedups(runs), runs, times, Statistics())
+
+
+def _costed(times: pd.DataFrame, sizes: dict[str, Size]) -> Analysis:
+    settings, fitted = Statistics(), fitted_pairs(times)
+    compared = with_speedups(_cost_runs())
     predicted = cost_tables.predictions(fitted, compared, settings)
     agrees = [place % 4 != 0 for place in range(simulated_rounds.N_PREDICT)]
     read = simulated_rounds.frame(simulated_rounds.agreed("B", "moe_q4", (4, 8), agrees))
-    curves, best_gammas = gamma_curves(
+    gammas = gamma_curves(
         with_speedups(read),
         read,
         readings_of(simulated_rounds.agreement("moe_q4", agrees)),
@@ -421,10 +435,10 @@ def _costed(times: pd.DataFrame, sizes: dict[str, Size]) -> Analysis:
     )
     return replace(
         full(),
-        gamma_curves=curves,
-        best_gammas=best_gammas,
+        **gammas,
         verification=cost_tables.verification(fitted, sizes, 400e9, 512e6),
         round_costs=cost_tables.round_costs(fitted),
+        fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),

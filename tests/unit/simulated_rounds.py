@@ -129,6 +129,7 @@ def row(
         "draft_model": None if draft == "none" else draft,
         "gamma": gamma,
         "prompt": "passage-64",
+        "category": None,
         "temperature": 0.0,
         "repeat": repeat,
         "prompt_ms": 80.0,

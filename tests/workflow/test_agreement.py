@@ -1,12 +1,17 @@
 """A draft reads what its target wrote, and every run by that draft has the rounds that follow."""
 
 import json
+import re
+from copy import deepcopy
+from typing import Any
 
 import pandas as pd
 import pytest
+import yaml
 
 from specmoe.runs.schema import read_runs
 
+from ..conftest import merge
 from ..small_campaign import run_campaign, tiny_campaign
 from .test_pass_times import built_from_source
 
@@ -24,8 +29,8 @@ def read(snakemake, engine_bin, read_agreement, module_folder):
     config["suites"]["S"] |= {"drafts": [], "gammas": [], "methods": [way]}
     config["measurement"] |= {"pass_samples": 2, "n_predict": 40, "warmups": 0}
 
-    def run(*args: str) -> str:
-        return run_campaign(snakemake, module_folder, config, *args)
+    def run(*args: str, overlay: dict[str, Any] | None = None) -> str:
+        return run_campaign(snakemake, module_folder, merge(deepcopy(config), overlay or {}), *args)
 
     run("results/tiny/analysis", "pack_campaign")
     return module_folder / "results/tiny", run
@@ -65,6 +70,24 @@ def test_the_reading_is_packed_and_nothing_is_read_again(read):
     crate = json.loads((folder / "cached/ro-crate-metadata.json").read_text())
     assert "agreement.parquet" in {part["@id"] for part in crate["@graph"]}
     assert "Nothing to be done" in run("--dry-run", "results/tiny/analysis")
+
+
+def test_a_shortlist_is_predicted_from_targets_alone_and_measured_by_itself(read):
+    folder, run = read
+    printed = run("shortlist")
+    verdicts = dict(reversed(found) for found in re.findall(r"(measure|leave) .* (S/\S+)", printed))
+    assert len(verdicts) == len(GAMMAS) * len(CHANCES)
+    alone = read_runs(folder / "shortlist/runs.parquet")
+    assert set(alone["draft"]) == {"none"}
+    whole = pd.read_parquet(folder / "agreement.parquet").groupby("prompt")["agrees"].sum()
+    short = pd.read_parquet(folder / "shortlist/agreement.parquet").groupby("prompt")
+    assert short["agrees"].sum().to_dict() == whole.to_dict()
+    overlay = yaml.safe_load((folder / "shortlist.yaml").read_text())
+    assert "Should speculative decoding be switched on?" in run("advise", overlay=overlay)
+    runs = read_runs(folder.parent / "tiny-shortlist/runs.parquet")
+    drafted = runs.loc[runs["draft"] != "none", "run"]
+    measured = {"/".join([*run.split("/")[:3], run.split("/")[4]]) for run in drafted}
+    assert measured == {name for name, verdict in verdicts.items() if verdict == "measure"}
 
 
 def test_answers_from_anywhere_are_read_in_the_same_way(read):

@@ -16,7 +16,7 @@ def main() -> None:
     """Parse the command line, read the answers, print the rounds of every draft length."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draft", type=Path, nargs="?", help="GGUF")
-    parser.add_argument("--answers", type=Path, nargs="?", help="JSON lines of token ids")
+    parser.add_argument("--answers", type=Path, nargs="?", help="JSON lines of token ids or texts")
     parser.add_argument("--program", required=True, type=Path, help="read_agreement")
     parser.add_argument("--threads", required=True, type=int)
     parser.add_argument("--gpu-layers", required=True, type=int)

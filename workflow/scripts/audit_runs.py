@@ -9,7 +9,7 @@ from specmoe.audit.reading import readings_of
 from specmoe.audit.tables import Audit
 from specmoe.audit.text import describe_audit
 from specmoe.audit.ties import gaps_of
-from specmoe.config.matrix import left_out_blocks
+from specmoe.config.matrix import left_out_blocks, list_blocks
 from specmoe.config.schema import read_config
 from specmoe.files import named_if_damaged, read_record
 from specmoe.models.card import load_cards
@@ -51,10 +51,10 @@ def main() -> None:
             divergences |= gaps_of(read_record(file))
     runs = read_runs(args.runs)
     if config.campaign.source != "published":
-        suites = config.campaign.suites
         described = Described.read(args.engines, [args.models], args.host)
         remedy = f"{args.runs} is not the whole campaign: get it, or measure it, again"
-        refuse_other_runs(runs.to_dict("records"), config, described, suites, remedy)
+        blocks = list_blocks(config, gpu=described.gpu)
+        refuse_other_runs(runs.to_dict("records"), config, described, blocks, remedy)
         refuse_other_passes(pass_times, config, described, remedy)
     evidence = gather_evidence(
         runs,

@@ -16,11 +16,13 @@ def main() -> None:
     parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
     parser.add_argument("--engine", required=True, type=Path, help="engine.json")
     parser.add_argument("--records", required=True, type=Path, help="folder of all their records")
+    parser.add_argument("--first", action="store_true", help="of the first repeat alone")
     parser.add_argument("--out", required=True, type=Path)
     args = parser.parse_args()
     gpu = Described.read([args.engine], [], None).gpu
     rows = []
-    for record, asked in record_files(args.records, read_config(args.config), gpu=gpu).items():
+    config = read_config(args.config)
+    for record, asked in record_files(args.records, config, gpu=gpu, first=args.first).items():
         with named_if_damaged(record):
             rows += rows_of_record(read_record(record), asked)
     write_pass_times(rows, args.out)

@@ -28,12 +28,12 @@ def main() -> None:
     args.target, args.server_log = args.draft, args.engine_log
     made_by = provenance(args.engine, args.draft_card, None)
     digest = made_by["target_sha256"]
-    texts = texts_to_read(read_runs(args.runs).to_dict("records"), args.draft_id)
+    jobs = {file.stem: replace(job_of(args), target=file) for file in args.targets}
+    texts = texts_to_read(read_runs(args.runs).to_dict("records"), args.draft_id, jobs.keys())
     blocks = {text.block: recorded_block(args.records, text.block) for text in texts}
     environment = {
         name: value for block in blocks.values() for name, value in block.environment.items()
     }
-    jobs = {file.stem: replace(job_of(args), target=file) for file in args.targets}
     with alone_on_its_host(args, environment), unchanged({args.draft: digest}):
         record = read(texts, blocks, jobs, args.draft, args.program)
     facts = {"draft": args.draft_id, "engine": made_by["engine"], "draft_sha256": digest}

@@ -37,7 +37,9 @@ def curves(agrees, *, times=None, gammas=GAMMAS, fitted=True, hybrid=True):
     costs = fit_pairs(compared, runs, times, SETTINGS)
     own = compared[compared["imposed_acceptance"].isna()]
     readings = readings_of(agreement("moe_q4", agrees))
-    return gamma_curves(own, runs, readings, costs, times, SETTINGS)
+    tables = gamma_curves(own, runs, readings, costs, times, SETTINGS)
+    assert tables["best_by_category"].empty
+    return tables["gamma_curves"], tables["best_gammas"]
 
 
 @pytest.mark.parametrize("hybrid", [True, False])
@@ -91,6 +93,27 @@ def test_without_imposed_acceptance_rounds_are_their_timed_passes_alone():
     assert four["predicted"] > four["speedup"]  # what a round takes beside them is missing
 
 
+def test_each_category_of_text_has_its_own_best_length():
+    texts = {"code": ALWAYS, "prose": NEVER}
+    rows, read = [], []
+    for number, (category, agrees) in enumerate(texts.items()):
+        own = {"prompt": category, "category": category}
+        for one in agreed("B", "moe_q4", (4,), agrees):
+            named = {key: one[key] and f"{one[key]}-{category}" for key in ("run", "baseline")}
+            rows.append(one | own | named)
+        read.append(agreement("moe_q4", agrees).assign(prompt=category, text=number))
+    runs = frame(rows)
+    readings = readings_of(pd.concat(read))
+    tables = gamma_curves(with_speedups(runs), runs, readings, [], pass_times(repeats=3), SETTINGS)
+    found = tables["best_by_category"].set_index("category")
+    assert list(found.index) == ["code", "prose"]
+    assert found.loc["code", "best_gamma"] > 4
+    assert found.loc["prose", "best_gamma"] == 1
+    [both] = tables["best_gammas"].to_dict("records")
+    assert found["tokens"].sum() == both["tokens"]
+    assert found.loc["prose", "best"] < both["best"] < found.loc["code", "best"]
+
+
 def test_without_a_reading_or_costs_nothing_is_predicted():
     runs = frame(agreed("B", "moe_q4", (4,), AGREES))
     given = with_speedups(runs), runs
@@ -100,7 +123,7 @@ def test_without_a_reading_or_costs_nothing_is_predicted():
         (readings_of(agreement("moe_q4", AGREES).assign(prompt="other")), pass_times()),
     ):
         tables = gamma_curves(*given, readings, [], times, SETTINGS)
-        assert all(isinstance(table, pd.DataFrame) and table.empty for table in tables)
+        assert all(isinstance(table, pd.DataFrame) and table.empty for table in tables.values())
 
 
 @given(

@@ -59,6 +59,17 @@ def test_what_is_left_out_is_listed_by_itself(blocks, study):
     assert kept == {block.block for block in blocks} - {*left_out}
 
 
+def test_settings_are_left_out_of_all_repeats_of_their_comparison(study):
+    study["campaign"]["left_out"] = ["B/moe_q8/draft_2b/g8", "B/moe_q8/draft_2b/g16"]
+    own = [block for block in blocks_of(study) if comparison_of(block.block) == "B/moe_q8/draft_2b"]
+    assert [[side.name for side in block.sides] for block in own] == [["alone", "g4"]] * 3
+    left_out = left_out_blocks(load(study, ROOT))
+    assert [[side.name for side in block.sides] for block in left_out] == [["g8", "g16"]] * 3
+    assert sum(block.runs for block in left_out) == 2 * 3 * len(own[0].prompts)
+    study["campaign"]["left_out"].append("B/moe_q8/draft_2b/g4")
+    assert "B/moe_q8/draft_2b" not in {comparison_of(block.block) for block in blocks_of(study)}
+
+
 def test_every_run_and_block_has_an_id_of_its_own(blocks):
     runs = {
         block.run_id(side, source.prompt, number)

@@ -4,7 +4,7 @@ import pytest
 
 from specmoe.config.matrix import list_readings
 from specmoe.config.schema import Config
-from specmoe.engine.reading import Proposal, Text, read_proposals, widest_move
+from specmoe.engine.reading import Proposal, Text, Words, read_proposals, widest_move
 from specmoe.errors import MeasurementError
 from specmoe.measure.agreement import texts_to_read
 from specmoe.measure.answers import read_answers
@@ -16,6 +16,7 @@ def row(run, **more):
     return {
         "run": run,
         "target_model": "target",
+        "draft": "draft",
         "draft_model": "draft",
         "method": "draft-simple",
         "protocol": "paired",
@@ -29,7 +30,7 @@ def row(run, **more):
     } | more
 
 
-ALONE = row("alone", baseline=None, draft_model=None, method="none", tokens=[1, 2, 3])
+ALONE = row("alone", draft="none", baseline=None, draft_model=None, method="none", tokens=[1, 2, 3])
 
 
 def test_repeats_of_a_text_are_read_once_and_other_texts_of_a_prompt_too():
@@ -37,7 +38,8 @@ def test_repeats_of_a_text_are_read_once_and_other_texts_of_a_prompt_too():
     other = ALONE | {"run": "other", "tokens": [1, 2, 4]}
     rows = [ALONE, again, other, row("g4"), row("g8"), row("r1", baseline="again")]
     rows += [row("r2", baseline="other")]
-    texts = texts_to_read(rows, "draft")
+    texts = texts_to_read(rows, "draft", {"target"})
+    assert texts_to_read(rows, "draft", {"another"}) == []
     assert [text.tokens for text in texts] == [(1, 2, 3), (1, 2, 4)]
     assert {(text.target, text.prompt, text.n_prompt) for text in texts} == {("target", "code", 9)}
 
@@ -55,7 +57,14 @@ def test_repeats_of_a_text_are_read_once_and_other_texts_of_a_prompt_too():
     ],
 )
 def test_texts_whose_runs_do_not_follow_from_a_reading_are_left_out(more):
-    assert texts_to_read([ALONE, row("g4", **more)], "draft") == []
+    assert texts_to_read([ALONE, row("g4", **more)], "draft", {"target"}) == []
+
+
+def test_of_targets_alone_every_greedy_text_is_read():
+    warm = ALONE | {"run": "warm", "temperature": 0.7}
+    other = ALONE | {"run": "other", "target_model": "another"}
+    [text] = texts_to_read([ALONE, warm, other], "draft", {"target"})
+    assert text.tokens == (1, 2, 3)
 
 
 def test_an_engine_that_times_no_passes_reads_no_texts(study):
@@ -84,8 +93,9 @@ def test_a_move_that_changes_the_token_is_as_wide_as_both_leads():
 
 def test_answers_are_read_line_by_line(tmp_path):
     file = tmp_path / "answers.jsonl"
-    file.write_text('{"prompt": [1, 2], "tokens": [3]}\n{"tokens": [5, 6], "prompt": [4]}\n')
-    assert read_answers(file) == [Text((1, 2), (3,)), Text((4,), (5, 6))]
+    file.write_text('{"prompt": [1, 2], "tokens": [3]}\n{"prompt": "a b", "answer": "ö"}\n')
+    assert read_answers(file) == [Text((1, 2), (3,)), Words("a b", "ö")]
+    assert Words("a b", "ö").line() == "words 612062 c3b6"
 
 
 @pytest.mark.parametrize(
@@ -95,6 +105,7 @@ def test_answers_are_read_line_by_line(tmp_path):
         ("{", r"line 1: no JSON"),
         ("[]", r"line 1: 'prompt' is not a list of token ids"),
         ('{"prompt": [1], "tokens": "text"}', r"line 1: 'tokens' is not a list of token ids"),
+        ('{"prompt": "", "answer": "a"}', r"nor are 'prompt' and 'answer' texts"),
         ('{"prompt": [1], "tokens": [true]}', r"line 1: 'tokens' is not a list of token ids"),
         ('{"prompt": [], "tokens": [1]}', r"line 1: 'prompt' is not a list of token ids"),
     ],

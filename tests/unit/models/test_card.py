@@ -4,8 +4,12 @@ import pytest
 
 from specmoe.errors import ModelError
 from specmoe.models.card import load_card, load_cards, save_card, save_cards
+from specmoe.runs.schema import read_runs
 
+from ...conftest import ROOT
 from ..made_card import made_card
+
+CAMPAIGNS = ROOT / "resources/campaigns"
 
 
 def test_cards_are_read_as_they_were_written(tmp_path):
@@ -50,3 +54,12 @@ def test_a_damaged_card_is_named_with_the_place_of_its_fault(tmp_path, text, pla
 def test_a_card_that_is_not_there_is_named(tmp_path):
     with pytest.raises(ModelError, match=r"absent\.json: cannot be read"):
         load_card(tmp_path / "absent.json")
+
+
+@pytest.mark.parametrize("name", ["demo", "methods", "true-shape"])
+def test_the_targets_that_replay_are_those_of_the_shipped_rows(name):
+    cards = load_cards(CAMPAIGNS / name / "models.json")
+    runs = read_runs(CAMPAIGNS / name / "runs.parquet")
+    drafted = runs[(runs["method"] == "draft-simple") & (runs["accepted"] < runs["drafted"])]
+    for target, rejected in drafted.groupby("target_model"):
+        assert (rejected["replays"].sum() > 0) == cards[target].replays

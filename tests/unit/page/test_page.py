@@ -36,7 +36,7 @@ from ..shared_analyses import with_machines
 from .test_share import advised
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
-VOID = {"meta", "link", "img", "br", "rect", "path"}
+VOID = {"meta", "link", "img", "br", "rect", "path", "input"}
 
 
 def page_figures(analysis):

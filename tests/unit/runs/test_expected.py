@@ -33,7 +33,7 @@ def rows(config):
 
 
 def check(rows, config, described=DESCRIBED):
-    refuse_other_runs(rows, config, described, ["S", "N"], "measure again")
+    refuse_other_runs(rows, config, described, small_blocks(config).values(), "measure again")
 
 
 def with_first_draft(rows, **changed):

@@ -133,7 +133,7 @@ def analyse(
     fitted = [] if varies else cost_tables.fit_pairs(at_usual, runs, pass_times, statistics)
     predicted = cost_tables.predictions(fitted, drafted, statistics)
     readings = {} if varies or agreement is None else readings_of(agreement)
-    curves, best_gammas = gamma_curves(of_draft, runs, readings, fitted, pass_times, statistics)
+    gammas = gamma_curves(of_draft, runs, readings, fitted, pass_times, statistics)
     return Analysis(
         baselines=summarise_baselines(usual, statistics),
         cells=cells,
@@ -167,11 +167,13 @@ def analyse(
             fitted, sizes, host["memory_bandwidth_bytes_per_second"], config.audit.cache_bytes
         ),
         round_costs=cost_tables.round_costs(fitted),
+        fitted_costs=cost_tables.fitted_costs(fitted),
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
-        gamma_curves=curves,
-        best_gammas=best_gammas,
+        gamma_curves=gammas["gamma_curves"],
+        best_gammas=gammas["best_gammas"],
+        best_by_category=gammas["best_by_category"],
         profiles=gains_by_profile(compared, cells, predicted, statistics),
         twins=compare_twins(drafted, tokens, dense_of, statistics, "host" if varies else "repeat"),
         twin_passes=twin_passes(

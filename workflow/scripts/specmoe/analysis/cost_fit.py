@@ -70,8 +70,9 @@ def timed_costs(
     logs = np.log(passes.to_numpy(float))
     if not len(logs):
         return None
-    others = [np.delete(logs, place, axis=0).mean(axis=0) for place in range(len(logs))]
-    without = np.exp(others) if len(logs) > 1 else np.empty((0, logs.shape[1]))
+    places = range(len(logs)) if len(logs) > 1 else ()
+    others = [np.delete(logs, place, axis=0).mean(axis=0) for place in places]
+    without = np.exp(np.reshape(others, (-1, logs.shape[1])))
     return CostModel(
         gammas=(1,),
         widths=tuple(map(int, timed.verified.columns)),

@@ -158,8 +158,13 @@ class CostModel:
         if count < 2:
             return np.full(without.shape[:-1], nan)
         error = np.sqrt((count - 1) * without.var(axis=-1))
-        reach: Array = student_quantile(self.degrees, self.confidence) * error
+        reach: Array = self.quantile * error
         return reach
+
+    @property
+    def quantile(self) -> float:
+        """How many standard errors an interval reaches: Student's t; NaN with a single repeat."""
+        return student_quantile(self.degrees, self.confidence)
 
     def interval(self, parts: Array) -> Interval:
         """Return the interval of a cost that is `parts @ costs` and may be zero.
@@ -244,11 +249,19 @@ class CostModel:
         """Return a round's expected accepted tokens, all tokens it yields, and its work.
 
         Every drafted token whose predecessors were accepted is accepted by the same `chance`
-        (Leviathan et al. 2023); the work holds the replay that follows, if one does.
+        (Leviathan et al. 2023).
         """
-        # The chances of accepting exactly 0, 1, ... of them.
-        partly: Array = np.power(chance, np.arange(gamma, dtype=float)) * (1 - chance)
-        accepted = float(partly @ np.arange(gamma) + gamma * chance**gamma)
+        return self.expected(np.power(chance, np.arange(1.0, gamma + 1)))
+
+    def expected(self, held: Array) -> tuple[float, float, Array]:
+        """Return what `cycle` does, of a round whose first 1, 2, ... tokens are all accepted.
+
+        `held` has the chances of that; the work holds the replay that follows, if one does.
+        """
+        gamma = len(held)
+        # The chances of accepting exactly 0, 1, ... of them, but not all.
+        partly: Array = -np.diff(held, prepend=1.0)
+        accepted = float(held.sum())
         replays = float(partly.sum()) if self.replays else 0.0
         batches = np.arange(2, gamma + 3, dtype=float)
         batches[-1] = gamma + 1  # the round's own, behind its possible replays

@@ -160,6 +160,40 @@ def round_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
+    """Return the costs of the model itself, one row per pair, cost, and repeat left out.
+
+    Columns:
+
+    - protocol, engine, target, draft.
+    - kind: "draft" (c), "pass" (v), "reread" (d), "rest" (o) or "replay" (r).
+    - at: γ of c, the width of v, d and o; 0 of r.
+    - left_out: without which repeat the costs are fitted, from 1; 0: with all of them.
+    - steps: the cost.
+    - replays, quantile, widest: the pair's, see `CostModel`.
+    """
+    rows = []
+    for pair in fitted:
+        model = pair.model
+        kinds = {
+            "draft": model.gammas,
+            "pass": model.widths,
+            "reread": model.reread_widths,
+            "rest": model.rest_widths,
+            "replay": (0,),
+        }
+        places = [(kind, at) for kind, knots in kinds.items() for at in knots]
+        of_pair = {name: getattr(model, name) for name in ("replays", "quantile", "widest")}
+        rows += [
+            pair.identity
+            | {"kind": kind, "at": at, "left_out": left_out, "steps": float(steps)}
+            | of_pair
+            for left_out, costs in enumerate([model.costs, *model.without])
+            for (kind, at), steps in zip(places, costs, strict=True)
+        ]
+    return pd.DataFrame(rows)
+
+
 def predictions(
     fitted: Iterable[Fitted], compared: pd.DataFrame, settings: Statistics
 ) -> pd.DataFrame:

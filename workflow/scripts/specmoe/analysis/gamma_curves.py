@@ -2,10 +2,12 @@
 
 A draft's reading of its targets' texts gives the rounds of any setting (`audit.reading`), the cost
 model what those rounds take. Where a pair has no runs of imposed acceptance, its costs are those of
-the passes that were timed by themselves alone: rounds take nothing beside them.
+the passes that were timed by themselves alone: rounds take nothing beside them, and
+`statistics.prediction_error` says how far that is from the truth.
 """
 
 from collections.abc import Mapping, Sequence
+from math import exp, hypot, isnan
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ import pandas as pd
 from specmoe.analysis.cost_fit import timed_costs
 from specmoe.analysis.cost_model import CostModel
 from specmoe.analysis.cost_tables import PAIR, Fitted
-from specmoe.analysis.intervals import interval_of_speedup
+from specmoe.analysis.intervals import MANY, interval_of_speedup, student_quantile
 from specmoe.analysis.summaries import geometric_mean
 from specmoe.audit.reading import (
     Limits,
@@ -38,6 +40,7 @@ class Text(NamedTuple):
 
     reading: Reading
     limits: Limits
+    category: str | None  # of its prompt
 
 
 class Predicted(NamedTuple):
@@ -58,7 +61,8 @@ class Pair(NamedTuple):
 
     texts: Sequence[Text]
     model: CostModel
-    fitted: bool  # from runs of imposed acceptance; else from timed passes alone
+    # Of the logarithm of speedup; 0 where costs are fitted to runs of imposed acceptance.
+    error: float
 
     def predict(
         self, policies: Sequence[Sequence[int]], longest: int, *, discards: bool = False
@@ -85,8 +89,15 @@ class Pair(NamedTuple):
         value = geometric_mean(tokens / (work @ self.model.costs))
         without = np.exp(np.log(tokens / (self.model.without @ work.T)).mean(axis=1))
         widest = max(max(rounds.drafted_lengths, default=0) for rounds in played) + 1
-        ends = self.model.interval_of_ratio(value, without)
-        return Predicted(value, ends.low, ends.high, widest > self.model.widest)
+        reach = float(self.model.reach(np.log(without)))
+        if self.error:
+            # Passes that were timed once have no interval of their own. Single steps do not err.
+            steps = np.array([rounds.single_steps for rounds in played])
+            of_rounds = float(1 - (steps / (work @ self.model.costs)).mean())
+            more = self.error * of_rounds * student_quantile(MANY, self.model.confidence)
+            reach = hypot(0.0 if isnan(reach) else reach, more)
+        ends = value / exp(reach), value * exp(reach)
+        return Predicted(value, *ends, widest > self.model.widest)
 
     def of_length(self, gamma: int, p_min: float) -> Predicted:
         """Return the speedup of γ, where the draft stops before tokens less likely than `p_min`."""
@@ -134,25 +145,28 @@ def gamma_curves(
     fitted: Sequence[Fitted],
     pass_times: pd.DataFrame,
     settings: Statistics,
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the predicted speedup of every γ up to LONGEST, and what is best of each pair.
+) -> dict[str, pd.DataFrame]:
+    """Return tables by name: the predicted speedup of every γ up to LONGEST, and what is best.
 
     `compared` are rows of `with_speedups` at the drafts' own acceptance, greedy ones; `runs` has
-    their baselines. A pair is a suite's target and what drafts for it. Columns of both: protocol,
-    engine, suite, target, draft. Of the first also gamma, predicted and the measured speedup, each
-    with its interval (null where γ was not measured), extrapolated (whether a pass was wider than
-    all measured ones).
+    their baselines. A pair is a suite's target and what drafts for it. Columns of all: protocol,
+    engine, suite, target, draft. Of `gamma_curves` also gamma, predicted and the measured speedup,
+    each with its interval (null where γ was not measured), extrapolated (whether a pass was wider
+    than all measured ones).
 
-    Of the second: texts, tokens, agreement (share of tokens that the draft proposes),
+    Of `best_gammas`: texts, tokens, agreement (share of tokens that the draft proposes),
     passes_alone (whether rounds are counted as their passes alone), best_gamma with best (the
     highest predicted speedup of a fixed γ), p_gamma and p_min with by_chance (of one that stops
     under a probability), oracle (of one that knows what holds), each with its interval; regret
     (oracle over the best of these and of no draft: what any other policy could gain at most),
     measured (settings), median and worst (errors of their predictions), inside (share of measured
     speedups in the predicted interval).
+
+    `best_by_category` has all but the last four for the texts of each category; it has no rows of
+    pairs whose texts have a single one.
     """
     costs = {pair.key: pair.model for pair in fitted}
-    curves, best = [], []
+    curves, best, by_category = [], [], []
     by_model = compared[
         (compared["method"] == METHODS[Method.DRAFT].engine)
         & (compared["protocol"] == Protocol.PAIRED)
@@ -167,11 +181,19 @@ def gamma_curves(
         model = known or _of_passes(members, pass_times, settings)
         if not texts or model is None:
             continue
-        pair = Pair(texts, model, known is not None)
+        pair = Pair(texts, model, settings.prediction_error if known is None else 0.0)
         rows = _curve(pair, members, settings)
         curves += [named | row for row in rows]
-        best.append(named | _best(pair, rows))
-    return pd.DataFrame(curves), pd.DataFrame(best)
+        best.append(named | _best(pair) | _errors(rows))
+        categories = sorted({text.category for text in texts if text.category})
+        for category in categories if len(categories) > 1 else []:
+            own = [text for text in texts if text.category == category]
+            by_category.append(named | {"category": category} | _best(pair._replace(texts=own)))
+    return {
+        "gamma_curves": pd.DataFrame(curves),
+        "best_gammas": pd.DataFrame(best),
+        "best_by_category": pd.DataFrame(by_category),
+    }
 
 
 def _texts(
@@ -188,7 +210,8 @@ def _texts(
             if reading.tokens == tokens and len(tokens) > 1:
                 ended = alone["stopped_by"] == Stop.EOS
                 limits = Limits(int(alone["n_predict"]), ended, replays)
-                texts[run["prompt"], tokens] = Text(reading, limits)
+                category = run["category"] if isinstance(run["category"], str) else None
+                texts[run["prompt"], tokens] = Text(reading, limits, category)
     return list(texts.values())
 
 
@@ -220,7 +243,7 @@ def _curve(pair: Pair, members: pd.DataFrame, settings: Statistics) -> list[dict
     return rows
 
 
-def _best(pair: Pair, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _best(pair: Pair) -> dict[str, Any]:
     at = {gamma: pair.of_length(gamma, 0.0) for gamma in range(1, LONGEST + 1)}
     gamma = max(at, key=lambda one: at[one].speedup)
     stopping = {
@@ -236,7 +259,7 @@ def _best(pair: Pair, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "texts": len(pair.texts),
         "tokens": len(read),
         "agreement": float(np.mean(read)),
-        "passes_alone": not pair.fitted,
+        "passes_alone": pair.error > 0,
         "best_gamma": gamma,
         **at[gamma].columns("best"),
         "p_gamma": longest,
@@ -244,7 +267,6 @@ def _best(pair: Pair, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         **stopping[longest, chance].columns("by_chance"),
         **oracle.columns("oracle"),
         "regret": oracle.speedup / max(found, 1.0),
-        **_errors(rows),
     }
 
 

@@ -233,7 +233,7 @@ TABLES = {
         f"target standing {_SETTING}",
         label=labels.draft_labels,
     ),
-    # The next five have no rows where no runs of imposed acceptance were measured.
+    # The next six have no rows where no runs of imposed acceptance were measured.
     "verification": _table(
         "a pass of a pair's target, by its width, see `cost_tables.verification`",
         f"{_PAIR} width timed {_ends('steps', 'ms')} target_efficiency experts experts_even"
@@ -245,6 +245,12 @@ TABLES = {
         "a pair's round of γ drafted tokens, see `cost_tables.round_costs`",
         f"{_PAIR} gamma draft_ms replay_ms"
         f" {_ends('draft_steps', 'round_steps', 'reread_steps', 'rest_steps', 'replay_steps')}",
+    ),
+    "fitted_costs": _table(
+        "a cost of a pair's model, with all repeats or without one, see `cost_tables.fitted_costs`",
+        f"{_PAIR} kind at left_out steps replays quantile widest",
+        "target_rank draft_rank engine left_out kind at",
+        labels.pairs,
     ),
     "predictions": _table(
         "a cell that the cost model predicts, see `cost_tables.predictions`",
@@ -266,7 +272,7 @@ TABLES = {
         _PAIRS_IN_ORDER,
         labels.pairs,
     ),
-    # The next two have no rows where no draft has read its targets' texts.
+    # The next three have no rows where no draft has read its targets' texts.
     "gamma_curves": _cells(
         "a draft length of a suite's pair, see `gamma_curves`",
         f"{_ends('predicted', 'speedup')} extrapolated",
@@ -276,6 +282,13 @@ TABLES = {
         f"{_BY} suite target draft texts tokens agreement passes_alone best_gamma p_gamma p_min"
         f" {_ends('best', 'by_chance', 'oracle')} regret measured median worst inside",
         "target_rank suite draft_rank",
+        labels.pairs,
+    ),
+    "best_by_category": _table(
+        "the same of the texts of one category, see `gamma_curves`",
+        f"{_BY} suite target draft category texts tokens agreement passes_alone best_gamma p_gamma"
+        f" p_min {_ends('best', 'by_chance', 'oracle')} regret",
+        "target_rank suite draft_rank category",
         labels.pairs,
     ),
     "profiles": _cells(

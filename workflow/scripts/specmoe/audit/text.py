@@ -1,6 +1,6 @@
 """The audit as a page of plain text."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 from textwrap import wrap
 
@@ -49,7 +49,7 @@ def _head(
         ),
     ]
     if left_out:
-        named = ", ".join(block.block for block in left_out)
+        named = ", ".join(_left_out(left_out))
         count = sum(block.runs for block in left_out)
         lines.append(
             f"{counted(count, 'row')} {verb(count)} not there, left out on purpose: {named}"
@@ -72,6 +72,13 @@ def _head(
     else:
         controls = f"passed, {rows}"
     return [*lines, f"Controls: {controls}"]
+
+
+def _left_out(blocks: Iterable[Block]) -> Iterator[str]:
+    """Yield the blocks that are left out, and the sides of those that are left out in part."""
+    for block in blocks:
+        whole = block.measures_alone or not block.speculates
+        yield from [block.block] if whole else (f"{block.block}/{one.name}" for one in block.sides)
 
 
 def _disturbed(runs: pd.DataFrame) -> list[str]:

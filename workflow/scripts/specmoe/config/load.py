@@ -16,7 +16,7 @@ from specmoe.config.base import UNKNOWN_KEY, describe_fault
 from specmoe.config.block import ITSELF, NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.engines import PathEngine
 from specmoe.config.expand import NOTHING_SAID, FilesSay, expand
-from specmoe.config.matrix import comparison_of, left_out_blocks, list_blocks
+from specmoe.config.matrix import comparison_of, left_out_blocks, list_blocks, setting_of
 from specmoe.config.models import AnyModel, ConvertModel, NgramCache, SyntheticDraft, SyntheticModel
 from specmoe.config.schema import Config
 from specmoe.config.suite_checks import LONGEST, check_suite, refuse, require
@@ -207,10 +207,12 @@ def _check_left_out(config: Config) -> None:
         return
     place = "campaign.left_out"
     left, out = list_blocks(config, gpu=False), left_out_blocks(config)
-    known = {block.block for block in [*left, *out]}
-    known |= {comparison_of(block) for block in known}
+    known = set()
+    for block in [*left, *out]:
+        known |= {block.block, comparison_of(block.block)}
+        known |= {setting_of(block, side) for side in block.sides if side.speculates}
     for name in config.campaign.left_out:
-        require(name, sorted(known), place, "block or comparison")
+        require(name, sorted(known), place, "block, comparison or setting")
     for suite in config.campaign.suites:
         if all(block.suite != suite for block in left):
             refuse(place, f"nothing of suite {suite} is left; take it out of campaign.suites")

@@ -1,6 +1,7 @@
 """The blocks of a campaign and their order, from its configuration."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from itertools import product
 
 from specmoe.config.block import (
@@ -29,7 +30,8 @@ PUBLISHED_PASSAGE = "resources/prompts/published_topic.txt"
 
 def list_blocks(config: Config, *, gpu: bool) -> list[Block]:
     """Return every block to measure, suite after suite; `gpu`: the backend uses one."""
-    return [block for block in _all_blocks(config, gpu=gpu) if not _is_left_out(config, block)]
+    blocks = _all_blocks(config, gpu=gpu)
+    return [kept for block in blocks if (kept := _without(block, config.campaign.left_out))]
 
 
 def blocks_in_order(config: Config, *, gpu: bool) -> list[Block]:
@@ -39,8 +41,13 @@ def blocks_in_order(config: Config, *, gpu: bool) -> list[Block]:
 
 
 def left_out_blocks(config: Config) -> list[Block]:
-    """Return the blocks of the campaign's suites that its configuration leaves out."""
-    return [block for block in _all_blocks(config) if _is_left_out(config, block)]
+    """Return what the configuration leaves out: blocks, with the sides that are not measured."""
+    left_out = []
+    for block in _all_blocks(config):
+        kept = _without(block, config.campaign.left_out)
+        if sides := [side for side in block.sides if not kept or side not in kept.sides]:
+            left_out.append(replace(block, sides=tuple(sides)))
+    return left_out
 
 
 def _all_blocks(config: Config, *, gpu: bool = False) -> Iterator[Block]:
@@ -48,8 +55,20 @@ def _all_blocks(config: Config, *, gpu: bool = False) -> Iterator[Block]:
         yield from suite_blocks(config, name, gpu=gpu)
 
 
-def _is_left_out(config: Config, block: Block) -> bool:
-    return not {block.block, comparison_of(block.block)}.isdisjoint(config.campaign.left_out)
+def _without(block: Block, left_out: Collection[str]) -> Block | None:
+    """Return a block without the settings that are left out; None if nothing of it is measured."""
+    if not left_out:
+        return block
+    if block.block in left_out or comparison_of(block.block) in left_out:
+        return None
+    sides = tuple(side for side in block.sides if setting_of(block, side) not in left_out)
+    drafts = any(side.speculates for side in sides) or not block.speculates
+    return replace(block, sides=sides) if drafts else None
+
+
+def setting_of(block: Block, side: Side) -> str:
+    """Return the id of a setting of a comparison, in all its repeats: `B/moe_q8/draft_2b/g8`."""
+    return f"{comparison_of(block.block)}/{side.name}"
 
 
 def comparison_of(block: str) -> str:
@@ -129,22 +148,25 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
 
 
 def list_readings(config: Config, blocks: Iterable[Block]) -> dict[str, list[str]]:
-    """Return, by draft, the targets whose texts it reads: see `measure.agreement`.
-
-    Those are models that draft alone and greedily. The reading knows no options of the engine, and
-    its program is compiled and left out like the one that times passes.
-    """
-    if not config.measurement.pass_samples or isinstance(config.engine, PathEngine):
-        return {}
+    """Return, by draft, the targets whose texts it reads: see `measure.agreement`."""
     targets: dict[str, set[str]] = {}
     for block in blocks:
-        greedy = block.protocol == Protocol.PAIRED and block.temperature == 0
-        own = any(side.speculates and side.imposed_acceptance is None for side in block.sides)
-        if block.methods != (Method.DRAFT,) or not greedy or not own or block.options_text:
-            continue
-        if block.draft_model and block.measures_alone:
+        if block.draft_model and reads_texts(config, block):
             targets.setdefault(block.draft_model, set()).add(block.target)
     return {draft: sorted(own) for draft, own in sorted(targets.items())}
+
+
+def reads_texts(config: Config, block: Block) -> bool:
+    """Return whether a block's draft reads what the target writes alone there.
+
+    That is a model that drafts alone and greedily. The reading knows no options of the engine, and
+    its program is compiled and left out like the one that times passes.
+    """
+    greedy = block.protocol == Protocol.PAIRED and block.temperature == 0
+    own = any(side.speculates and side.imposed_acceptance is None for side in block.sides)
+    readable = greedy and own and block.measures_alone and not block.options_text
+    timed = config.measurement.pass_samples and not isinstance(config.engine, PathEngine)
+    return bool(timed) and readable and block.methods == (Method.DRAFT,)
 
 
 def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]:

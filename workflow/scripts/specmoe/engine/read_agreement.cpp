@@ -4,7 +4,8 @@
 // are the target's own. So one reading of the text that a target wrote gives every draft length.
 //
 // Each line of the file of texts is the length of a prompt, and the ids of the prompt and of the
-// tokens that the target wrote. The prompt is read at once, as llama-server does, and the rest in
+// tokens that the target wrote; or `words`, and the bytes of both in hexadecimal digits, which the
+// draft's vocabulary then makes tokens of. The prompt is read at once, as llama-server does, and the rest in
 // batches of `width`. Standard output receives one JSON object for each token that was written:
 //
 //     {"text": 0, "position": 3, "token": 5, "agrees": true, "confidence": 0.9,
@@ -60,7 +61,19 @@ std::map<std::string, std::string> parse(int argc, char ** argv) {
     return given;
 }
 
-std::vector<Text> read_texts(const std::string & path) {
+Tokens tokens_of(const llama_vocab * vocabulary, const std::string & digits, bool first) {
+    std::string bytes;
+    for (size_t at = 0; at + 1 < digits.size(); at += 2) {
+        bytes.push_back((char) std::stoi(digits.substr(at, 2), nullptr, 16));
+    }
+    Tokens tokens(bytes.size() + 2);  // what a vocabulary adds at both ends
+    const int count = llama_tokenize(vocabulary, bytes.data(), (int) bytes.size(), tokens.data(),
+                                     (int) tokens.size(), first, true);
+    tokens.resize(std::max(count, 0));
+    return tokens;
+}
+
+std::vector<Text> read_texts(const std::string & path, const llama_vocab * vocabulary) {
     std::ifstream file(path);
     if (!file) {
         fail("cannot read " + path);
@@ -69,9 +82,17 @@ std::vector<Text> read_texts(const std::string & path) {
     for (std::string line; std::getline(file, line);) {
         std::stringstream words(line);
         Text text;
-        words >> text.prompt;
-        for (llama_token token; words >> token;) {
-            text.tokens.push_back(token);
+        if (std::string prompt, answer; line.rfind("words ", 0) == 0) {
+            words >> prompt >> prompt >> answer;
+            text.tokens = tokens_of(vocabulary, prompt, true);
+            text.prompt = (int) text.tokens.size();
+            const Tokens written = tokens_of(vocabulary, answer, false);
+            text.tokens.insert(text.tokens.end(), written.begin(), written.end());
+        } else {
+            words >> text.prompt;
+            for (llama_token token; words >> token;) {
+                text.tokens.push_back(token);
+            }
         }
         texts.push_back(std::move(text));
     }
@@ -172,7 +193,7 @@ int main(int argc, char ** argv) {
     if (!model) {
         fail("cannot load " + options["--model"]);
     }
-    const std::vector<Text> texts = read_texts(options["--texts"]);
+    const std::vector<Text> texts = read_texts(options["--texts"], llama_model_get_vocab(model));
     check(texts, model);
     size_t longest = 1;
     for (const Text & text : texts) {

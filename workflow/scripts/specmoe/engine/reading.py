@@ -23,6 +23,17 @@ class Text(NamedTuple):
         return " ".join(map(str, [len(self.prompt), *self.prompt, *self.tokens]))
 
 
+class Words(NamedTuple):
+    """A prompt as a model got it, and an answer, which the draft's vocabulary makes tokens of."""
+
+    prompt: str
+    answer: str
+
+    def line(self) -> str:
+        """Return the text as a line of the program's file of texts."""
+        return " ".join(["words", *(part.encode().hex() for part in self)])
+
+
 class Proposal(NamedTuple):
     """What a draft would propose in place of one token of a text.
 

@@ -7,19 +7,26 @@ far rounding moves what the draft prefers.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import Block, Protocol, Side
+from specmoe.config.block import NO_DRAFT, Block, Protocol, Side
 from specmoe.config.environment import engine_environment
 from specmoe.config.methods import Method, methods_of
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id, physical_cores
 from specmoe.engine.process import run_tool
-from specmoe.engine.reading import Proposal, Text, read_proposals, reading_command, widest_move
+from specmoe.engine.reading import (
+    Proposal,
+    Text,
+    Words,
+    read_proposals,
+    reading_command,
+    widest_move,
+)
 from specmoe.errors import MeasurementError
 from specmoe.measure.requests import prompt_ids
 
@@ -52,7 +59,7 @@ class Reader:
     gpu_layers: int
     environment: Mapping[str, str]
 
-    def read(self, texts: Sequence[Text], width: int = WIDTH) -> list[list[Proposal]]:
+    def read(self, texts: Sequence[Text | Words], width: int = WIDTH) -> list[list[Proposal]]:
         """Return the draft's proposals for some texts, read in batches of a width.
 
         Raises MeasurementError, with the end of the program's log, if it fails or hangs.
@@ -73,18 +80,23 @@ class Reader:
         return read_proposals(printed)
 
 
-def texts_to_read(rows: Iterable[Mapping[str, Any]], draft: str) -> list[Written]:
+def texts_to_read(
+    rows: Iterable[Mapping[str, Any]], draft: str, targets: Collection[str]
+) -> list[Written]:
     """Return the texts behind which a draft's greedy runs lie, from rows of `runs.parquet`.
 
-    Those are the runs of `config.matrix.list_readings`. Repeats of a text are one.
+    Those are the runs of `config.matrix.list_readings`. Repeats of a text are one. If all rows are
+    of targets alone, they are a shortlist's, and all texts of `targets` are read.
     """
     by_run = {row["run"]: row for row in rows}
     texts = {}
+    alone = all(row["draft"] == NO_DRAFT for row in by_run.values())
     for row in by_run.values():
         drafted = row["draft_model"] == draft and methods_of(row["method"]) == (Method.DRAFT,)
         greedy = row["protocol"] == Protocol.PAIRED and row["temperature"] == 0
-        baseline = by_run.get(row["baseline"])
-        if not (drafted and greedy) or row["engine_options"] or baseline is None:
+        baseline = row if alone else by_run.get(row["baseline"])
+        asked = row["target_model"] in targets and (alone or drafted)
+        if not (asked and greedy) or row["engine_options"] or baseline is None:
             continue
         tokens = tuple(map(int, baseline["tokens"]))
         key = (baseline["target_model"], baseline["prompt"], tokens)

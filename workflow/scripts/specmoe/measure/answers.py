@@ -1,15 +1,17 @@
-"""Answers that any engine wrote, as a file of token ids that a draft reads."""
+"""Answers that any engine wrote, as a file that a draft reads."""
 
 import json
 from pathlib import Path
 from typing import Any
 
-from specmoe.engine.reading import Text
+from specmoe.engine.reading import Text, Words
 from specmoe.errors import MeasurementError
 
 
-def read_answers(path: Path) -> list[Text]:
-    """Return the texts of a file with a JSON object a line: token ids under `prompt` and `tokens`.
+def read_answers(path: Path) -> list[Text | Words]:
+    """Return the texts of a file with a JSON object a line.
+
+    Either has token ids under `prompt` and `tokens`, or words under `prompt` and `answer`.
 
     Raises MeasurementError naming the first line that is none, or has no prompt or no answer.
     """
@@ -20,17 +22,22 @@ def read_answers(path: Path) -> list[Text]:
     return texts
 
 
-def _text(line: str, place: str) -> Text:
+def _text(line: str, place: str) -> Text | Words:
     try:
         answer = json.loads(line)
     except json.JSONDecodeError as error:
         raise MeasurementError(f"{place}: no JSON: {error}") from error
-    prompt, tokens = (_ids(answer, key, place) for key in ("prompt", "tokens"))
-    return Text(prompt, tokens)
+    if isinstance(answer, dict):
+        prompt, words = answer.get("prompt"), answer.get("answer")
+        if isinstance(prompt, str) and isinstance(words, str) and prompt and words:
+            return Words(prompt, words)
+    return Text(_ids(answer, "prompt", place), _ids(answer, "tokens", place))
 
 
 def _ids(answer: Any, key: str, place: str) -> tuple[int, ...]:
     ids = answer.get(key) if isinstance(answer, dict) else None
     if not isinstance(ids, list) or not ids or not all(type(one) is int for one in ids):
-        raise MeasurementError(f"{place}: {key!r} is not a list of token ids")
+        raise MeasurementError(
+            f"{place}: {key!r} is not a list of token ids, nor are 'prompt' and 'answer' texts"
+        )
     return tuple(ids)

@@ -15,6 +15,14 @@ from specmoe.files import json_of, read_whole
 Count = Annotated[int, Field(ge=0)]
 _Layers = Annotated[int, Field(ge=0, le=10_000)]
 _Experts = Annotated[int, Field(ge=0, le=100_000)]
+# Architectures whose state cannot be taken back by a part of a pass (`llm_arch_is_recurrent` and
+# `llm_arch_is_hybrid` in llama.cpp's src/llama-arch.cpp).
+_RECURRENT = {
+    *("arwkv7", "bailingmoe3", "deepseek4", "falcon-h1", "glm5-next", "granitehybrid", "jamba"),
+    *("kimi-k3", "kimi-linear", "lfm2", "lfm2moe", "mamba", "mamba2", "minimax-01", "nemotron_h"),
+    *("nemotron_h_moe", "plamo2", "qwen35", "qwen35moe", "qwen3next", "qwen4exp", "rwkv6"),
+    *("rwkv6qwen2", "rwkv7"),
+}
 _IF_KNOWN = Field(exclude_if=lambda text: not text)
 
 
@@ -50,6 +58,11 @@ class ModelCard:
     # Of a model from a package, or made from one. Other cards lack both, as before.
     origin: Annotated[str, _IF_KNOWN] = ""
     licence: Annotated[str, _IF_KNOWN] = ""
+
+    @property
+    def replays(self) -> bool:
+        """Whether the engine decodes a round's accepted tokens again, after a rejection."""
+        return self.architecture in _RECURRENT
 
     @model_validator(mode="after")
     def _uses_what_it_has(self) -> Self:

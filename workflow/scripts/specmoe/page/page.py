@@ -13,12 +13,14 @@ from markupsafe import Markup, escape
 
 from specmoe.analysis.compared_prompts import on_other_prompts
 from specmoe.analysis.filters import advised_targets, files, prompt_sets, told_twins, whole_audit
+from specmoe.analysis.gamma_curves import LONGEST
 from specmoe.analysis.number_text import shown
 from specmoe.analysis.registry import Analysis, records
 from specmoe.measure.trace_record import Recording
 from specmoe.page.data import data_names
 from specmoe.page.templates import environment
 from specmoe.page.trace import trace_context
+from specmoe.page.whatif import whatif_pairs
 from specmoe.paper.macro_list import all_macros, of_family, printed_by_study
 from specmoe.paper.macros import switches
 from specmoe.tables.exhibits import by_section, read_figures, read_yaml
@@ -50,9 +52,11 @@ def render_page(
         environment(sources)
         .get_template("index.html.j2")
         .render(
-            style=_joined(sources / "style.css", sources / "trace.css"),
-            script=_joined(sources / "script.js", sources / "trace.js"),
+            style=_joined(*(sources / f"{name}.css" for name in ("style", "trace", "whatif"))),
+            script=_joined(*(sources / f"{name}.js" for name in ("script", "trace", "whatif"))),
             trace=trace_context(recording) if recording else None,
+            fitted=whatif_pairs(analysis),
+            longest=LONGEST,
             pair=pair,
             span=span,
             zh=zh,

@@ -10,10 +10,8 @@ import pyarrow
 
 from specmoe.config.base import LONGEST_DRAFT
 from specmoe.config.block import NO_DRAFT, Block, Protocol, Stop
-from specmoe.config.matrix import blocks_in_order
 from specmoe.config.methods import NO_METHOD, Method, engine_types
 from specmoe.config.option_words import options_text, target_setting
-from specmoe.config.schema import Config
 from specmoe.engine.answers import (
     ACCEPTED,
     ACCEPTED_AT,
@@ -120,18 +118,6 @@ def _name_record(by_record: Mapping[Path, list[RunRow]], ends: Ends, error: Exce
                     f"{other} and {record} hold the same runs ({row['run']}); delete both and"
                     " run snakemake again"
                 ) from error
-
-
-def record_files(
-    folder: Path, config: Config, suites: Iterable[str], *, gpu: bool
-) -> dict[Path, Block]:
-    """Return the blocks of suites in the order of measurement, by their records in a folder.
-
-    A script lists them itself, because a command line holds some ten thousands only.
-    """
-    suites = set(suites)
-    blocks = blocks_in_order(config, gpu=gpu)
-    return {folder / f"{block.block}.json": block for block in blocks if block.suite in suites}
 
 
 def refuse_mixed_hosts(rows: Iterable[RunRow]) -> None:

@@ -1,7 +1,7 @@
 """Whether a campaign's rows are the runs and passes that its configuration asks for, no others."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from itertools import product
@@ -105,16 +105,14 @@ def refuse_other_runs(
     rows: Iterable[Mapping[str, Any]],
     config: Config,
     described: Described,
-    suites: Iterable[str],
+    blocks: Collection[Block],
     remedy: str,
 ) -> None:
-    """Make sure that rows are the runs of suites of a measured campaign, by its files.
+    """Make sure that rows are the runs of blocks of a measured campaign, by its files.
 
     Raises MeasurementError, which ends with `remedy`.
     """
     rows = list(rows)
-    suites = set(suites)
-    blocks = [block for block in list_blocks(config, gpu=described.gpu) if block.suite in suites]
     whose = f"campaign {config.campaign.name}"
     # A packed campaign has the cards of networks, and none of tables of n-grams.
     networks = {model for block in blocks for model in block.models} & {*config.measured_networks}

@@ -45,10 +45,12 @@ def no_pass_times() -> pd.DataFrame:
     return no_rows(_SCHEMA)
 
 
-def record_files(folder: Path, config: Config, *, gpu: bool) -> dict[Path, TimedPasses]:
-    """Return what is timed, by its records in a folder: of each model, in each repeat."""
+def record_files(
+    folder: Path, config: Config, *, gpu: bool, first: bool = False
+) -> dict[Path, TimedPasses]:
+    """Return what is timed, by its records in a folder: of each model, in each repeat or one."""
     blocks = blocks_in_order(config, gpu=gpu)
-    repeats = dict.fromkeys(block.repeat for block in blocks)
+    repeats = [0] if first else dict.fromkeys(block.repeat for block in blocks)
     timed = list_timed_passes(config, blocks)
     return {folder / f"{one.model}/r{repeat}.json": one for one in timed for repeat in repeats}
 

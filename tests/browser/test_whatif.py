@@ -1,0 +1,190 @@
+"""The page's predictions are those of the Python cost model, and readers can ask for them."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from specmoe.analysis.cost_tables import break_even, chance_of_each
+
+from ..unit.page.test_page import page_of
+from ..unit.page.test_whatif import with_positions
+from ..unit.paper_analyses import fitted_pairs, timed_passes
+from .conftest import overflow, serious_faults
+
+GAMMAS = (1, 3, 4, 9, 16, 32)  # those that were measured, between and beyond them
+RATES = (0.0, 0.05, 0.37, 0.6, 0.99, 1.0)
+FACTORS = (0.0, 0.5, 1.0, 2.7)
+PROFILE = (0.9, 0.5, 0.8, 0.7)
+LANGUAGES = {"en-GB": "predicted speedup", "zh-CN": "预测的加速比"}
+
+
+@pytest.fixture(scope="module")
+def path(root, tmp_path_factory):
+    """The page of an MoE with replays, whose passes were timed, and of a dense target."""
+    written = tmp_path_factory.mktemp("whatif") / "index.html"
+    written.write_text(page_of(with_positions(chances=PROFILE), root), encoding="utf-8")
+    return written
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    """The same pairs in Python, in the order of the page."""
+    moe_first = sorted(fitted_pairs(timed_passes()), key=lambda pair: not pair.model.replays)
+    assert [pair.identity["target"] for pair in moe_first] == ["moe_q4", "dense_4b"]
+    assert moe_first[0].model.passes_were_timed
+    return moe_first
+
+
+def scaled(pair, factor):
+    """Return a pair whose draft costs so many times what it did."""
+    factors = np.ones(len(pair.model.costs))
+    factors[pair.model.draft_costs] = factor
+    costs, without = pair.model.costs * factors, pair.model.without * factors
+    return pair._replace(model=replace(pair.model, costs=costs, without=without))
+
+
+def predicted(pair, held, factor):
+    """Return the speedup of a round with its interval, by Python."""
+    model = scaled(pair, factor).model
+    _, tokens, work = model.expected(np.array(held))
+    speedup = tokens / (work @ model.costs)
+    return [speedup, *model.interval_of_ratio(speedup, tokens / (model.without @ work))]
+
+
+def alike(gamma, rate):
+    return chance_of_each(gamma, rate * gamma) ** np.arange(1, gamma + 1)
+
+
+def by_position(gamma):
+    return np.cumprod([*PROFILE, *[PROFILE[-1]] * gamma][:gamma])
+
+
+def computed(page, grid, held):
+    """Return what the page's script predicts on a grid, given how it gets a round's chances."""
+    return page.evaluate(
+        f"""grid => {{
+          const pairs = JSON.parse(document.querySelector(".whatif").dataset.pairs);
+          return grid.map(([place, gamma, factor, rate]) => {{
+            const {{ speedup, low, high }} = predict(pairs[place], {held}, factor);
+            return [speedup, low, high];
+          }});
+        }}""",
+        [*map(list, grid)],
+    )
+
+
+def test_a_grid_of_predictions_is_the_same_in_the_browser_and_in_python(visit, path, pairs):
+    grid = [*product(range(2), GAMMAS, FACTORS, RATES)]
+    found = computed(visit(path).page, grid, "alike(gamma, chanceOf(gamma, rate))")
+    expected = [predicted(pairs[at], alike(gamma, rate), cost) for at, gamma, cost, rate in grid]
+    assert np.isfinite(expected).all()
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+def test_a_profile_gives_the_same_in_the_browser_and_in_python(visit, path, pairs):
+    grid = [*product(range(2), GAMMAS, FACTORS)]
+    found = computed(visit(path).page, grid, f"byPosition(gamma, {list(PROFILE)})")
+    expected = [predicted(pairs[at], by_position(gamma), cost) for at, gamma, cost in grid]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("factor", FACTORS)
+def test_it_breaks_even_where_python_says(visit, path, pairs, factor):
+    page, shown = visit(path).page, []
+    for at, pair in enumerate(pairs):
+        table = break_even([scaled(pair, factor)], pd.DataFrame()).set_index("gamma")
+        for gamma, row in table.iterrows():
+            found = page.evaluate(
+                """([at, gamma, factor]) => {
+                  const pair = JSON.parse(document.querySelector(".whatif").dataset.pairs)[at];
+                  const rates = byRate(pair, gamma, factor);
+                  return ["speedup", "high", "low"].map((key) => breakEven(rates, key));
+                }""",
+                [at, int(gamma), factor],
+            )
+            expected = row[["break_even", "break_even_low", "break_even_high"]].astype(float)
+            found = np.array(found, dtype=float)  # null is NaN
+            np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+            shown += list(found)
+    assert np.isfinite(shown).any()
+
+
+def answer(page):
+    return page.locator(".whatif-answer").inner_text().replace("\xa0", " ")
+
+
+def ask(page, **values):
+    for name, value in values.items():
+        page.locator(f"#whatif-{name}").fill(str(value))
+
+
+def test_the_answer_has_the_numbers_that_were_asked_for(visit, path, pairs):
+    page = visit(path).page
+    page.get_by_label("Target + draft").select_option("Dense 4B + Draft 0.8B")
+    ask(page, gamma=4, rate=60, cost=50)
+    value, low, high = predicted(pairs[1], alike(4, 0.6), 0.5)
+    steps = scaled(pairs[1], 0.5).model.draft_cost(4)
+    start = f"γ = 4, 60 % accepted, draft cost {steps:.2f} steps a token: predicted speedup"
+    assert answer(page).startswith(f"{start} {value:.2f} [{low:.2f}, {high:.2f}]; ")
+    assert page.locator("#whatif svg").first.locator("path.line").count() == 1
+    assert "wider than" not in answer(page)
+    page.get_by_label("Target + draft").select_option("MoE Q4 + Draft 0.8B")
+    ask(page, gamma=32)
+    assert "a pass of 33 tokens is wider than the widest that was measured (9)" in answer(page)
+
+
+def test_it_begins_at_what_was_measured_with_the_measured_draft_cost(visit, path):
+    page = visit(path).page
+    cells = with_positions().break_even.query("target == 'moe_q4' and speedup.notna()")
+    best = cells.loc[cells["speedup"].idxmax()]
+    assert page.locator("#whatif-gamma").input_value() == str(best["gamma"])
+    assert page.locator("#whatif-rate").input_value() == f"{100 * best['acceptance_rate']:.0f}"
+    assert page.locator("#whatif-cost").input_value() == "100"
+    assert page.locator("#whatif svg circle.cell").count() > 0
+
+
+def test_keys_move_the_controls_and_the_answer_is_announced(visit, path):
+    page = visit(path).page
+    assert page.locator(".whatif-answer").get_attribute("aria-live") == "polite"
+    for label in ("γ, most tokens", "Accepted, of", "Draft cost"):
+        before = answer(page)
+        page.get_by_label(label).press("PageUp")
+        assert answer(page) != before
+
+
+def test_the_measured_profile_can_be_asked_for_where_there_is_one(visit, path, pairs):
+    page = visit(path).page
+    ask(page, gamma=4)
+    page.get_by_role("checkbox", name="as measured (suite B, γ = 4)").check()
+    assert page.locator("#whatif-rate").is_disabled()
+    value, low, high = predicted(pairs[0], by_position(4), 1.0)
+    assert f"{value:.2f} [{low:.2f}, {high:.2f}]" in answer(page)
+    page.get_by_label("Target + draft").select_option("Dense 4B + Draft 0.8B")
+    assert page.get_by_role("checkbox").count() == 0
+    assert page.locator("#whatif-rate").is_enabled()
+
+
+@pytest.mark.parametrize("light", ["light", "dark"])
+@pytest.mark.parametrize("locale", LANGUAGES)
+@pytest.mark.parametrize("size", ["phone", "desk"])
+def test_it_fits_and_can_be_read_in_both_languages(visit, path, size, locale, light):
+    visited = visit(path, size, locale, light)
+    assert LANGUAGES[locale] in answer(visited.page)
+    assert overflow(visited.page) == 0
+    assert serious_faults(visited.page) == []
+    assert visited.faults == []
+    assert [url for url in visited.requests if not url.startswith("data:")] == [path.as_uri()]
+
+
+def test_without_a_script_a_sentence_stands_for_the_controls(visit, path):
+    page = visit(path, java_script_enabled=False).page
+    section = page.locator("#whatif")
+    assert section.get_by_text("computed in the browser").is_visible()
+    assert section.locator(".whatif").is_hidden()
+
+
+def test_a_campaign_without_fitted_costs_has_no_control(visit, demo_page):
+    assert visit(demo_page).page.locator("#whatif, .whatif").count() == 0
