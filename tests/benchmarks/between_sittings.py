@@ -37,6 +37,7 @@ from specmoe.analysis.sittings import by_sitting, sitting_variance  # noqa: E402
 from specmoe.analysis.summaries import CELL, with_speedups  # noqa: E402
 from specmoe.config.schema import Statistics  # noqa: E402
 from specmoe.figures.style import REFERENCE_COLOUR, WIDTH_IN, applied  # noqa: E402
+from specmoe.runs.disturbed import undisturbed  # noqa: E402
 from specmoe.runs.pass_times import read_pass_times, undisturbed_passes  # noqa: E402
 from specmoe.runs.schema import read_runs  # noqa: E402
 
@@ -50,27 +51,23 @@ def main() -> None:
     parser.add_argument("folders", type=Path, nargs="+", metavar="FOLDER")
     parser.add_argument("--figure", type=Path, help="an image to draw")
     args = parser.parse_args()
-    pairs = pd.concat(
-        [pairs_of(folder, number) for number, folder in enumerate(args.folders)], ignore_index=True
-    )
-    everywhere = pairs.groupby([*CELL, "target_sha256"])["stretch"].transform("nunique") == len(
-        args.folders
-    )
-    pairs = pairs[everywhere]
+    stretches = len(args.folders)
+    pairs = pd.concat(map(pairs_of, args.folders, range(stretches)), ignore_index=True)
+    measured = pairs.groupby([*CELL, "target_sha256"])["stretch"].transform("nunique")
+    pairs = pairs[measured == stretches]
     logs = pd.concat({side: by_cell(pairs, side) for side in SIDES}, names=["side"])
     known = known_numbers(pairs, args.folders)
     print_stretches(pairs, logs, known)
     print_spread(pairs, logs)
     print_taken(logs, known)
-    print_held(pairs, len(args.folders))
+    print_held(pairs, stretches)
     if args.figure:
         draw(pairs, logs, args.figure)
 
 
 def pairs_of(folder: Path, number: int) -> pd.DataFrame:
     """Return the undisturbed pairs of a campaign, whose blocks bear the number of the stretch."""
-    pairs = with_speedups(read_runs(folder / "runs.parquet"))
-    pairs = pairs[pairs["taken_away"].isna()]
+    pairs = with_speedups(undisturbed(read_runs(folder / "runs.parquet")))
     return pairs.assign(
         stretch=number,
         block=pairs["block"] + f".{number}",
@@ -218,6 +215,7 @@ def draw(pairs: pd.DataFrame, logs: pd.DataFrame, path: Path) -> None:
         axes.plot(times, off.mean(), color="#004488", marker="o")
         axes.set_title(SIDES[side])
         axes.tick_params(axis="x", rotation=90)
+    figure.supxlabel("begin of the stretch (UTC)")
     figure.supylabel("off the mean (%)")
     figure.savefig(path)
 

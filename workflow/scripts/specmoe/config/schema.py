@@ -127,8 +127,8 @@ class Statistics(Strict):
         ge=0,
         lt=1,
         description="how far the speedups of two sittings are apart, as a standard deviation of the"
-        " logarithm. Advice allows for it where a comparison has fewer than three sittings. Ours, on"
-        " virtual machines, were up to 4 % apart beyond what blocks show, and 12 % with sides in"
+        " logarithm. Advice allows for it where a comparison has fewer than three sittings. Ours,"
+        " on virtual machines, were 0 to 3 % apart beyond what blocks show, and 12 % with sides in"
         " turn; a quiet machine of your own may have 0.03, and one that knows better says so",
     )
 
