@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from specmoe import errors
 from specmoe.config.matrix import blocks_in_order
 from specmoe.config.schema import Hosts, read_config
-from specmoe.config.shortlist import alone_blocks
+from specmoe.config.shortlist import alone_blocks, contenders
 from specmoe.runs.collect import collect_records, refuse_mixed_hosts
 from specmoe.runs.described import Described
 from specmoe.runs.expected import refuse_other_runs
@@ -31,7 +31,7 @@ def main() -> None:
     # Listed here, because a command line holds the names of some ten thousand records only.
     blocks = blocks_in_order(config, gpu=described.gpu)
     if args.alone:
-        blocks = alone_blocks(config, blocks)
+        blocks = alone_blocks(config, contenders(config, blocks))
     if args.suite:
         blocks = [block for block in blocks if block.suite == args.suite]
     records = {args.records / f"{block.block}.json": block for block in blocks}

@@ -60,7 +60,7 @@ def test_targets_do_not_compete_and_what_is_not_predicted_stays():
 def test_texts_answer_and_passages_and_controls_do_not(config):
     blocks = list_blocks(config, gpu=False)
     assert {block.suite for block in contenders(config, blocks)} == {"B"}
-    alone = alone_blocks(config, blocks)
+    alone = alone_blocks(config, contenders(config, blocks))
     assert [block.block for block in alone] == ["B/moe_q4/none/r0", "B/moe_q8/none/r0"]
     assert all(len(block.sides) == 1 and not block.speculates for block in alone)
 

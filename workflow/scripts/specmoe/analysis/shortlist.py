@@ -83,9 +83,10 @@ def _pair(
     for row in own.to_dict("records"):
         tokens = tuple(map(int, row["tokens"]))
         key = (row["engine"], block.target, block.draft_model, row["prompt"])
-        limits = Limits(int(row["n_predict"]), row["stopped_by"] == Stop.EOS, replays)
-        read = (one for one in readings.get(key, []) if one.tokens == tokens and len(tokens) > 1)
-        texts += [Text(reading, limits, None) for reading in [next(read, None)] if reading]
+        read = [one for one in readings.get(key, []) if one.tokens == tokens and len(tokens) > 1]
+        if read:
+            limits = Limits(int(row["n_predict"]), row["stopped_by"] == Stop.EOS, replays)
+            texts.append(Text(read[0], limits, None))
     return Pair(texts, model, statistics.prediction_error) if texts and model else None
 
 

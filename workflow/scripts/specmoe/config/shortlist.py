@@ -32,10 +32,10 @@ def contenders(config: Config, blocks: Iterable[Block]) -> list[Block]:
     return [block for block in blocks if _claim(block) == best[block.target_setting]]
 
 
-def alone_blocks(config: Config, blocks: Iterable[Block]) -> list[Block]:
+def alone_blocks(config: Config, contenders: Iterable[Block]) -> list[Block]:
     """Return blocks that measure once, alone, each target whose text a contender's draft reads."""
     alone = {}
-    for block in contenders(config, blocks):
+    for block in contenders:
         name = f"{block.suite}/{block.target_setting}/{NO_DRAFT}/r0"
         if block.repeat == 0 and reads_texts(config, block):
             alone[name] = replace(

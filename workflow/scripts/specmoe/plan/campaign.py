@@ -192,7 +192,7 @@ class LoadedCampaign:
     @cached_property
     def alone(self) -> dict[str, Block]:
         """The blocks by id that measure targets alone, once, for a shortlist of settings."""
-        listed = alone_blocks(self.config, self.blocks.values())
+        listed = alone_blocks(self.config, self.contenders)
         return {block.block: block for block in listed}
 
     @cached_property
