@@ -32,7 +32,7 @@ CATALOGS = ["engines", "models", "prompts", "suites", "config"]
 # A shell's background jobs ignore Ctrl-C, and the processes that a test starts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Tools that are packages of Python, as cmake, are beside the interpreter; rules find them there too.
+# Tools that come as packages, like cmake, are beside the interpreter; rules find them there too.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 # Test processes that run side by side measure side by side: each has its own lock.
