@@ -28,7 +28,9 @@ from ..rendered_tables import ABOUT_FIGURES, SPECIFICATIONS, macros, switches
 from .test_tables import with_ceilings
 
 PAPER = ROOT / "paper"
-DOCUMENTS = "".join(path.read_text() for path in [*sorted(PAPER.glob("*.tex")), SPECIFICATIONS])
+# Not what a campaign that was rendered in this folder left there.
+WRITTEN = [PAPER / f"{name}.tex" for name in ("main", "preamble", "supplement")]
+DOCUMENTS = "".join(path.read_text() for path in [*WRITTEN, SPECIFICATIONS])
 PAGE = "".join(path.read_text() for path in sorted(PAPER.glob("site/*.j2")))
 # What the documents define, and TeX.
 TEX_COMMANDS = {
