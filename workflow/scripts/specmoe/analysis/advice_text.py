@@ -289,7 +289,7 @@ def _blocks(row: Record) -> str:
         return f"one block of {row['runs']} runs"
     if row["runs"] % row["blocks"]:
         return f"{row['runs']} runs in {row['blocks']} blocks"
-    return f"{row['blocks']} blocks of {row['runs'] // row['blocks']} runs"
+    return f"{row['blocks']} blocks of {counted(row['runs'] // row['blocks'], 'run')}"
 
 
 def _set_aside(settings: list[Record]) -> str:
