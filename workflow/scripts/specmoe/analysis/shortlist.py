@@ -151,7 +151,7 @@ def describe_shortlist(settings: Iterable[Setting], kept: set[str], confidence: 
         lines.append(f"  {verdict}  {speedup}  {one.name}")
     if others := len(settings) - len(predicted):
         lines.append(
-            f"Nothing is predicted of {counted(others, 'other')}, so all are measured: what drafts is"
-            " no model, or the machine disturbed the timing of a model's passes."
+            f"Nothing is predicted of {counted(others, 'other')}, so all are measured: what drafts"
+            " is no model, or the machine disturbed the timing of a model's passes."
         )
     return "\n".join(lines) + "\n"
