@@ -196,6 +196,23 @@ def gamma_curves(
     }
 
 
+def read_text(
+    alone: Mapping[Any, Any] | pd.Series,
+    draft: str,
+    readings: Mapping[ReadingKey, list[Reading]],
+    replays: bool,
+) -> Text | None:
+    """Return a draft's reading of what a run without a draft wrote, if it has read that."""
+    tokens = tuple(map(int, alone["tokens"]))
+    key = (alone["engine"], alone["target_model"], draft, alone["prompt"])
+    for reading in readings.get(key, []):
+        if reading.tokens == tokens and len(tokens) > 1:
+            ended = alone["stopped_by"] == Stop.EOS
+            category = alone["category"] if isinstance(alone["category"], str) else None
+            return Text(reading, Limits(int(alone["n_predict"]), ended, replays), category)
+    return None
+
+
 def _texts(
     members: pd.DataFrame, baselines: pd.DataFrame, readings: Mapping[ReadingKey, list[Reading]]
 ) -> list[Text]:
@@ -203,15 +220,9 @@ def _texts(
     replays = bool(members["replays"].fillna(0).gt(0).any())
     texts = {}
     for _, run in members.drop_duplicates("baseline").iterrows():
-        alone = baselines.loc[run["baseline"]]
-        tokens = tuple(map(int, alone["tokens"]))
-        key = (run["engine"], run["target_model"], run["draft_model"], run["prompt"])
-        for reading in readings.get(key, []):
-            if reading.tokens == tokens and len(tokens) > 1:
-                ended = alone["stopped_by"] == Stop.EOS
-                limits = Limits(int(alone["n_predict"]), ended, replays)
-                category = run["category"] if isinstance(run["category"], str) else None
-                texts[run["prompt"], tokens] = Text(reading, limits, category)
+        text = read_text(baselines.loc[run["baseline"]], run["draft_model"], readings, replays)
+        if text:
+            texts[run["prompt"], text.reading.tokens] = text
     return list(texts.values())
 
 

@@ -16,11 +16,11 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis.cost_fit import timed_costs
-from specmoe.analysis.gamma_curves import Pair, Predicted, Text
+from specmoe.analysis.gamma_curves import Pair, Predicted, read_text
 from specmoe.analysis.intervals import MANY, student_quantile
 from specmoe.analysis.number_text import measured
-from specmoe.audit.reading import Limits, Reading, ReadingKey
-from specmoe.config.block import Block, Stop
+from specmoe.audit.reading import Reading, ReadingKey
+from specmoe.config.block import Block
 from specmoe.config.matrix import comparison_of, reads_texts, setting_of
 from specmoe.config.schema import Config, Statistics
 from specmoe.config.shortlist import is_control
@@ -79,14 +79,8 @@ def _pair(
     statistics, replays = config.statistics, cards[block.target].replays
     model = timed_costs(pass_times, block.target, block.draft_model, statistics, replays=replays)
     own = runs[(runs["suite"] == block.suite) & (runs["target"] == block.target_setting)]
-    texts = []
-    for row in own.to_dict("records"):
-        tokens = tuple(map(int, row["tokens"]))
-        key = (row["engine"], block.target, block.draft_model, row["prompt"])
-        read = [one for one in readings.get(key, []) if one.tokens == tokens and len(tokens) > 1]
-        if read:
-            limits = Limits(int(row["n_predict"]), row["stopped_by"] == Stop.EOS, replays)
-            texts.append(Text(read[0], limits, None))
+    read = (read_text(row, block.draft_model, readings, replays) for row in own.to_dict("records"))
+    texts = [text for text in read if text]
     return Pair(texts, model, statistics.prediction_error) if texts and model else None
 
 

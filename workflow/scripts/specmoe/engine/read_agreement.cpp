@@ -5,8 +5,9 @@
 //
 // Each line of the file of texts is the length of a prompt, and the ids of the prompt and of the
 // tokens that the target wrote; or `words`, and the bytes of both in hexadecimal digits, which the
-// draft's vocabulary then makes tokens of. The prompt is read at once, as llama-server does, and the rest in
-// batches of `width`. Standard output receives one JSON object for each token that was written:
+// draft's vocabulary then makes tokens of. The prompt is read at once, as llama-server does, and the
+// rest in batches of `width`. Standard output receives one JSON object for each token that was
+// written:
 //
 //     {"text": 0, "position": 3, "token": 5, "agrees": true, "confidence": 0.9,
 //      "probability": 0.8, "target_probability": 0.8, "lead_nats": 2.1}
