@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.config.block import PromptSource, Side
+from specmoe.config.block import PromptSource, Sending, Side, Stop, Template
 from specmoe.config.drafting import Drafting
 from specmoe.config.methods import Method, is_ngram
 from specmoe.config.trace import Demonstration
@@ -42,8 +42,8 @@ def attention_only(module_folder):
 def do(job, tmp_path):
     """Record the demonstration with a target and a draft."""
 
-    def run(target, draft, side=DRAFTED):
-        block = compared(alone(n_predict=TOKENS), sides=(side,))
+    def run(target, draft, side=DRAFTED, **more):
+        block = replace(compared(alone(n_predict=TOKENS), sides=(side,)), **more)
         return record(
             Demonstration(
                 block=replace(block, prompts=block.prompts[:1]),
@@ -123,6 +123,23 @@ def test_a_target_that_drafts_for_itself_is_accepted_and_never_replays(do, famil
     made = do(family["target"], family["target"])
     assert made.acceptance_rate == 1
     assert made.counts.replays == 0
+
+
+def test_a_chat_is_decoded_to_its_end_and_no_further(do, tmp_path):
+    write_model(tmp_path / "chat.gguf", replace(SMALL, end_gain=1.5, chat_template=True))
+    chats = PromptSource("chats-code", "code.txt", workload="chats")
+    made = do(
+        tmp_path / "chat.gguf",
+        tmp_path / "chat.gguf",
+        prompts=(chats,),
+        sendings={"chats": Sending(Template.CHAT)},
+        stop=Stop.EOS,
+        n_predict=400,
+        context=2048,
+    )
+    assert 3 <= len(made.tokens) < 400
+    assert generated(made) == list(made.tokens)
+    assert made.prompt_text.startswith("user")
 
 
 def test_the_same_decoding_gives_the_same_record(do, mixture, family):

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from specmoe.config.block import History, Side
+from specmoe.config.block import History, Side, Stop
 from specmoe.config.load import load
 from specmoe.config.methods import Method
 from specmoe.config.parse import parse
@@ -58,6 +58,19 @@ def test_the_prompt_is_the_first_that_the_campaign_sends_to_the_pair(synthetic):
         assert chosen(synthetic, trace).block.prompts[0].prompt == prompt
     synthetic["campaign"]["suites"] = ["F"]  # it sends no text: the first of all
     assert chosen(synthetic).block.prompts[0].prompt == next(iter(synthetic["prompts"]["texts"]))
+
+
+def test_a_text_is_sent_as_the_campaign_sends_it(study):
+    demo = merge(study, yaml.safe_load((ROOT / "config/demo.yaml").read_text()))
+    what = chosen(demo)
+    [source] = what.block.prompts
+    assert (source.prompt, what.prompt_label) == ("chats-short_factual", "Short factual")
+    assert what.block.sends_chats and what.block.stop == Stop.EOS
+    assert chosen(demo, {"prompt": "code"}).block.prompts[0].prompt == "chats-code"
+    # One that the pair is not sent has no way of being sent.
+    what = chosen(demo, {"prompt": "code_to_edit"})
+    assert (what.block.prompts[0].prompt, what.block.sends_chats) == ("code_to_edit", False)
+    assert what.block.stop == Stop.LENGTH
 
 
 def test_named_parts_are_taken_and_the_rest_is_the_first_pair_with_them(synthetic):

@@ -76,10 +76,10 @@ class _Traced(Strict):
     prompt: Name | None = Field(
         default=None,
         description="name in `prompts.texts`; without it the first that the comparison's suite"
-        " sends",
+        " sends. It is sent as there: a chat, say, until the model ends",
     )
     # Fewer leave no room for a draft.
-    n_predict: int = Field(default=64, gt=2, description="tokens to generate")
+    n_predict: int = Field(default=64, gt=2, description="most tokens to generate")
     gamma: Positive = Field(default=4, description="the most tokens drafted in a round")
 
 

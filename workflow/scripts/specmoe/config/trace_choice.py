@@ -34,10 +34,7 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
     if fault := way.fault_of_lengths([asked.gamma]):
         raise ConfigError(f"config: trace: {fault}")
     side = Side(**next(way.settings([asked.gamma])))
-    # The first text of the suite that drafts alike, or else of the configuration.
-    sent = config.suites[like.suite].prompts if like else []
-    name = asked.prompt or next(iter(sent or config.prompts.texts))
-    prompt = config.prompts.texts[name]
+    source, sent = _source(asked, like, config)
     drafter = way.drafter_id(draft)
     options = config.option_setting("")
     block = replace(
@@ -50,15 +47,15 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
         draft_model=draft,
         repeat=0,
         sides=(side,),
-        prompts=(PromptSource(name, prompt.file),),
+        prompts=(source,),
         passes=1,
         n_predict=asked.n_predict,
         temperature=0.0,  # both sides should give the same text
         seed=config.measurement.seed,
         warmups=0,
         protocol=Protocol.PAIRED,
-        stop=Stop.LENGTH,
-        sendings={},
+        stop=sent.stop if sent else Stop.LENGTH,
+        sendings=sent.sendings if sent else {},
         threads=options.threads or config.measurement.threads,
         engine_options=options.options,
         extra_args=options.extra_args,
@@ -69,7 +66,7 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
         block=block,
         target_label=config.label(target),
         draft_label=config.label(draft) if draft else None,
-        prompt_label=prompt.label,
+        prompt_label=config.prompt_label(source.prompt),
         synthetic=any(map(config.is_synthetic, block.models)),
     )
 
@@ -116,6 +113,23 @@ def _named(
     raise ConfigError(
         f"config: trace: no suite of this campaign {what}; name both trace.target and trace.draft"
     )
+
+
+def _source(
+    asked: TraceSettings, like: Block | None, config: Config
+) -> tuple[PromptSource, Block | None]:
+    """Return the prompt, and the block that says how it is sent; without one, as it is.
+
+    It is the first whole text of the block that drafts alike, or the one that `trace` names there:
+    a chat model that is sent raw text, or forced past its end, soon repeats itself.
+    """
+    texts = config.prompts.texts
+    named = texts[asked.prompt].file if asked.prompt else None
+    for source in like.prompts if like else ():
+        if source.length is None and named in (None, source.file):
+            return source, like
+    name = asked.prompt or next(iter(texts))
+    return PromptSource(name, texts[name].file), None
 
 
 def _way(asked: TraceSettings, methods: Sequence[Method], draft: str | None) -> Drafting:

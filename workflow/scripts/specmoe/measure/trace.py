@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from specmoe.config.block import Block, Side
+from specmoe.config.block import Block, Side, Stop
 from specmoe.config.methods import METHODS, chain_name
 from specmoe.config.trace import Demonstration
-from specmoe.engine.answers import ACCEPTED, DRAFTED, ROUNDS
+from specmoe.engine.answers import ACCEPTED, DRAFTED, ROUNDS, stopped_by
 from specmoe.engine.debug_log import BATCHES, Round, check_counters, count, read_rounds
 from specmoe.engine.job import Job
 from specmoe.engine.server import Asked, Server
@@ -23,6 +23,7 @@ from specmoe.measure.trace_record import VERSION, Provenance, Recording
 
 _VERBOSITY = "--log-verbosity"
 _DEBUG = "5"
+_FEWEST = 3  # tokens: the prompt's pass gives the first, and a draft leaves room for the target's
 _COUNTERS = {"rounds": ROUNDS, "drafted": DRAFTED, "accepted": ACCEPTED}
 
 _logger = logging.getLogger(__name__)
@@ -33,11 +34,13 @@ def record(
 ) -> Recording:
     """Decode the prompt with drafts, then without, and return the record of both.
 
-    `plain_log` receives the output of the server without drafts. Raises MeasurementError when a
-    server fails or does not draft, or when the log of the rounds contradicts the tokens or the
-    server's counters.
+    A text that may end is decoded to its end. `plain_log` receives the output of the server without
+    drafts. Raises MeasurementError when a server fails or does not draft, or when the log of the
+    rounds contradicts the tokens or the server's counters.
     """
     block, side = demonstration.block, demonstration.side
+    if block.stop == Stop.EOS:
+        block = replace(block, n_predict=_own_length(block, job, plain_log))
     [source] = block.prompts
     command = _at_debug_level(job.command(block, side))
     logging_batches = replace(block, environment={**block.environment, **BATCHES})
@@ -70,6 +73,18 @@ def record(
     )
 
 
+def _own_length(block: Block, job: Job, log: Path) -> int:
+    """Return how many tokens the target alone writes before it ends, three at least.
+
+    A round that ends within its draft has more tokens in the log than in the answer, so the text is
+    decoded to a known length.
+    """
+    with job.server(job.command(block, Side()), block, log) as server:
+        prompt = prompt_ids(server, block.prompts[0], block, job.root)
+        answer = generate(server, prompt, **_asked(block, until_end=True))
+    return max(len(answer["tokens"]) - (stopped_by(answer) == Stop.EOS), _FEWEST)
+
+
 def _rounds(
     server: Server, block: Block, side: Side, tokens: list[int], counters: Mapping[str, float]
 ) -> list[Round]:
@@ -88,8 +103,16 @@ def _at_debug_level(command: list[str]) -> list[str]:
 
 
 def _tokens(server: Server, block: Block, prompt: list[int]) -> list[int]:
-    asked = Asked(n_predict=block.n_predict, temperature=block.temperature, seed=block.seed)
-    tokens: list[int] = generate(server, prompt, **asked)["tokens"]
+    tokens: list[int] = generate(server, prompt, **_asked(block))["tokens"]
     if server.decode_failures():
         raise MeasurementError(f"the server failed to decode {server.decode_failures()} times")
     return tokens
+
+
+def _asked(block: Block, *, until_end: bool = False) -> Asked:
+    return Asked(
+        n_predict=block.n_predict,
+        temperature=block.temperature,
+        seed=block.seed,
+        until_end=until_end,
+    )
