@@ -15,6 +15,7 @@ _FILED = {"tested", "benchmark"}
 
 _NUMBER = re.compile(
     r"\d+(?:\.\d+)? ?%|\d+\.\d+(?: \[\d+\.\d+, \d+\.\d+\])?|\b\d+ of (?:the study's )?\d+"
+    r"|\b\d+ rows\b"
 )
 _CODE = re.compile(r"```.*?```|`[^`]*`|\]\([^)]*\)", re.DOTALL)
 
@@ -53,6 +54,8 @@ def rendered(entry: Mapping[str, Any], table: Table) -> str:
     if "by" in entry:
         rows = rows.groupby(entry["by"]).first()
     chosen = rows.query(entry["where"]) if "where" in entry else rows
+    if "rows" in entry:
+        return f"{chosen[entry['rows']].sum()} rows"
     if "columns" not in entry:
         return f"{len(chosen)} of {len(rows)}"
     values = chosen[entry["columns"]].drop_duplicates()

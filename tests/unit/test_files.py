@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from specmoe.errors import DamagedFileError, ModelError
-from specmoe.files import engine_path, link, named_if_damaged, parts_of, read_record
+from specmoe.files import at_home, engine_path, link, named_if_damaged, parts_of, read_record
 
 
 @pytest.fixture
@@ -136,3 +136,18 @@ def test_the_file_of_other_contents_is_named_in_one_short_line(tmp_path):
     assert "first second" in said
     assert "\n" not in said
     assert len(said) < 500
+
+
+@pytest.mark.parametrize(
+    ("text", "recorded"),
+    [
+        ("/home/me/a.gguf", "~/a.gguf"),
+        ("--model=/home/me", "--model=~"),
+        ("/opt/bin:/home/me/bin", "/opt/bin:~/bin"),
+        ("/home/mei/a.gguf", "/home/mei/a.gguf"),
+        ("/mnt/home/me/a.gguf", "/mnt/home/me/a.gguf"),
+    ],
+)
+def test_what_is_recorded_names_nobodys_home_folder(text, recorded, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    assert at_home(text) == recorded

@@ -62,8 +62,18 @@ def test_where_the_studys_own_suites_are_measured_their_numbers_count():
 
 def test_no_curve_is_not_a_count_of_rising_ones():
     curves = "speedup curves that rise with gamma"
-    assert recompute(full())[curves] == 2  # both drafts of the MoE; one of them has a single γ
+    assert recompute(full())[curves] == 1  # of the MoE; its other draft has a single γ
     assert isnan(recompute(without_drafts())[curves])
+
+
+def test_what_drafts_without_a_model_is_none_of_the_studys_numbers():
+    analysis = full()
+    lookup = {"draft": "ngram-simple-n3", "method": "ngram-simple", "speedup_unpaired": 9.0}
+    lookup |= {"acceptance_rate_mean": 1.0}
+    cells = pd.concat([analysis.cells, analysis.cells.assign(**lookup)], ignore_index=True)
+    pd.testing.assert_series_equal(
+        pd.Series(recompute(replace(analysis, cells=cells))), pd.Series(recompute(analysis))
+    )
 
 
 # The table.

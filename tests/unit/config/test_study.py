@@ -2,8 +2,9 @@
 
 import pandas as pd
 import pytest
+import yaml
 
-from specmoe.config.study import TARGETS, is_of_study
+from specmoe.config.study import TARGETS, is_family_of_study, is_of_study
 
 
 def test_the_targets_are_those_of_the_studys_table_of_cells(root):
@@ -20,3 +21,14 @@ def test_the_shipped_campaigns_are_about_the_study(root, name):
 def test_other_models_are_not():
     assert not is_of_study(["target", "my-moe"])
     assert is_of_study(["target", "moe_q4"])
+
+
+def test_models_in_the_roles_of_the_studys_are_not_its_own(root):
+    sets = yaml.safe_load((root / "config/models.yaml").read_text())["model_sets"]
+
+    def families(name):
+        return {entry["family"] for entry in sets[name].values() if "family" in entry}
+
+    assert all(map(is_family_of_study, families("study")))
+    assert families("study_smollm2")
+    assert not any(map(is_family_of_study, [*families("study_smollm2"), None]))

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -43,7 +44,10 @@ def second_measurement(root, **environment):
 def test_a_second_measurement_waits_for_the_first(root, folder, tmp_path_factory):
     with alone():
         second = second_measurement(root, TMPDIR=str(tmp_path_factory.mktemp("own")))
-        assert "waiting for another measurement" in second.stdout.readline()
+        said = second.stdout.readline()
+        assert "waiting for another measurement" in said
+        if Path("/proc/locks").exists():
+            assert f" by process {os.getpid()} of " in said
         assert second.poll() is None
     assert second.stdout.readline() == "measuring\n"
     assert second.wait(60) == 0

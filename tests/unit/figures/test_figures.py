@@ -350,6 +350,14 @@ def test_sizes_that_spread_wide_are_on_a_logarithmic_axis():
     assert FIGURES["speedup_by_active_parameters"](full()).axes[0].get_xscale() == "linear"
 
 
+def test_targets_that_hardly_differ_in_size_are_not_drawn_by_it():
+    models = full().models
+    sizes = [134e6 + 1e6 * number for number in range(len(models))]
+    analysis = replace(full(), models=models.assign(parameters_active=sizes))
+    assert FIGURES["speedup_by_active_parameters"](analysis) is None
+    assert FIGURES["speedup_by_total_parameters"](analysis)
+
+
 def test_prompt_lengths_show_rates_and_speedup_with_the_lengths_as_ticks():
     left, right = FIGURES["prompt_lengths"](full()).axes
     assert lines(left) == [[50, 50], [55, 65]]

@@ -153,6 +153,16 @@ def test_the_text_gives_the_errors_of_all_cells():
     assert "PredictionCells" not in commands(full())
 
 
+def test_a_setting_that_cannot_pay_is_counted_by_its_interval_and_not_by_its_estimate():
+    ends = {"ceiling": [0.9, 0.9, 1.1, 1.3], "ceiling_low": [0.8, 0.8, 0.9, 1.2]}
+    table = pd.DataFrame(ends | {"ceiling_high": [0.95, 1.1, 1.3, 1.4], "break_even": None})
+    settings = table.assign(target="moe_q4", draft="draft_0.8b", gamma=[1, 2, 4, 8])
+    columns = {name: None for name in costed().break_even if name not in settings}
+    shown = commands(replace(costed(), break_even=settings.assign(**columns)))
+    counted = {name: shown[f"BreakEven{name}"] for name in ("Settings", "Never", "Undecided")}
+    assert counted == {"Settings": "4", "Never": "1", "Undecided": "2"}
+
+
 def test_ways_of_drafting_are_counted_where_several_were_measured():
     shown = commands(several_methods())
     counted = {name: shown[f"Methods{name}"] for name in ("Measured", "Settings", "Gain", "Loss")}
@@ -180,6 +190,7 @@ def test_ranges_name_the_prompts_of_their_cells():
     ("answers", "words"),
     [
         (["leave off at these γ"], "The target should run without SD at these γ."),
+        (["undecided"] * 2, "All 2 targets are undecided."),
         (
             ["switch on", "undecided", "on for these prompts", "on for these prompts"],
             "Of 4 targets, 1 should run with SD, 2 gain on the prompts that were sent and 1 is"

@@ -85,6 +85,14 @@ def test_other_rows_are_refused_by_name(rows, config, change, fault):
         check(change(rows), config)
 
 
+def test_a_machine_that_shares_a_campaign_is_one_of_those_described(rows, config):
+    """As with `hosts: any`."""
+    described = replace(DESCRIBED, hosts=frozenset({HOST, "a" * 12}))
+    check(with_first_draft(rows, host="a" * 12), config, described)
+    with pytest.raises(MeasurementError, match=f"host is 0{{12}}, not {HOST} or a{{12}}"):
+        check(with_first_draft(rows, host="0" * 12), config, described)
+
+
 def test_rows_of_before_have_no_digest_of_a_prompt(rows, config):
     check([row | {"prompt_sha256": None} for row in rows], config)
 

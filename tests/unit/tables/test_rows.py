@@ -192,6 +192,8 @@ def test_each_text_has_its_own_row_where_a_campaign_sends_several():
         ["Code", "1.20 [1.20, 1.20]", "50.0", "60.0 ±0.0"],
     ]
     assert "prompts" not in page_tables(full())  # one text alone
+    apart = [run | {"suite": "G"} if run["prompt"] == "chinese" else run for run in runs]
+    assert "prompts" not in page_tables(analysis_of(apart))  # as in the table of every setting
 
 
 def test_prompt_lengths_are_in_order_with_their_own_baseline():
@@ -236,6 +238,15 @@ def test_energy_is_shown_where_it_was_measured():
 def test_the_checks_of_the_audit_are_explained_and_counted():
     [row] = [row for row in rows("findings", controlled(failed=1)) if row[0] == "controls"]
     assert row == ["controls", "impossible", CHECKS["controls"].meaning, "1 / 4", "–"]
+
+
+def test_what_the_audit_could_not_judge_is_counted_beside_what_it_broke():
+    analysis = controlled()
+    audit = analysis.audit.assign(losslessness_not_judged=2)
+    [row] = [
+        row for row in rows("findings", replace(analysis, audit=audit)) if row[0] == "losslessness"
+    ]
+    assert row[3:5] == ["0 / 0", "2"]
 
 
 def test_the_audit_lists_a_target_alone_before_its_drafts_and_the_campaign_last():

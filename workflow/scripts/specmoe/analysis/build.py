@@ -43,7 +43,7 @@ from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.matrix import left_out_blocks
 from specmoe.config.option_words import parts_of_setting
 from specmoe.config.schema import Config
-from specmoe.config.study import is_of_study
+from specmoe.config.study import is_family_of_study, is_of_study
 from specmoe.models.card import ModelCard
 from specmoe.models.sizes import Size, sizes_of_cards
 from specmoe.runs.disturbed import count_excluded, undisturbed
@@ -301,7 +301,9 @@ def _campaign(
                 "length_unit": "words" if config.campaign.source == "published" else "tokens",
                 "synthetic": all(map(config.is_synthetic, config.measured_models)),
                 "other_models": not any(
-                    config.models[name].family for name in config.measured_models
+                    is_family_of_study(entry.family)
+                    for name in config.measured_models
+                    for entry in config.lineage(name).values()
                 ),
                 # A model of a family has the shape of the published one: its card was checked.
                 "true_shape": all(

@@ -172,13 +172,16 @@ def whole_audit(analysis: Analysis) -> dict[str, Any]:
 def count_check(counts: Mapping[str, Any], check: str) -> dict[str, Any]:
     """Return what a row of `checks.summarise_audit` counts of a check.
 
-    Keys: failed, runs (to which it applies), worst (the largest ratio to a bound).
+    Keys: failed, runs (to which it applies), not_judged (more of these; null if none), worst (the
+    largest ratio to a bound).
     """
     failed, passed = (counts.get(f"{check}_{word}", 0) for word in ("failed", "passed"))
     known = 0 if pd.isna(failed) or pd.isna(passed) else int(failed + passed)
+    unjudged = counts.get(f"{check}_not_judged", 0)
     return {
         "failed": int(failed) if known else 0,
         "runs": known,
+        "not_judged": int(unjudged) if pd.notna(unjudged) and unjudged else None,
         "worst": counts.get(f"{check}_worst"),
     }
 

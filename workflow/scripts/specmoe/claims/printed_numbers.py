@@ -13,6 +13,7 @@ import pandas as pd
 
 from specmoe.analysis.filters import length_cells, text_cells, usual_cells
 from specmoe.analysis.registry import Analysis, records
+from specmoe.config.methods import METHODS, Method
 from specmoe.config.study import CELLS
 from specmoe.errors import SchemaError
 
@@ -121,9 +122,9 @@ def recompute(analysis: Analysis) -> dict[str, float]:
     without a draft, and the mean of the runs' own acceptance rates. By prompt length, speedups are
     against the runs without a draft of that length. Where the study's own suites measured a cell,
     its numbers are from these suites. A cell that only other suites measured, several of them, has
-    no number.
+    no number. The study's drafts are models, so what drafts otherwise has none.
     """
-    cells, key = text_cells(analysis), ["target", "draft", "gamma"]
+    cells, key = _by_model(text_cells(analysis)), ["target", "draft", "gamma"]
     own = cells["suite"].isin(_SUITES)
     measured_there = pd.MultiIndex.from_frame(cells[key]).isin(
         pd.MultiIndex.from_frame(cells.loc[own, key])
@@ -139,6 +140,10 @@ def recompute(analysis: Analysis) -> dict[str, float]:
         **_lengths(analysis),
     }
     return {**values, **_estimates(values, analysis)}
+
+
+def _by_model(cells: pd.DataFrame) -> pd.DataFrame:
+    return cells[cells["method"] == METHODS[Method.DRAFT].engine]
 
 
 def _read(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
@@ -197,6 +202,7 @@ def _speedup_ranges(cells: pd.DataFrame) -> dict[str, float]:
     rising = [
         members.sort_values("gamma")["speedup"].is_monotonic_increasing
         for _, members in cells.groupby(["target", "draft"])
+        if len(members) > 1
     ]
     best = cells.groupby("target")["speedup"].max()
     return {
@@ -211,7 +217,7 @@ def _speedup_ranges(cells: pd.DataFrame) -> dict[str, float]:
 def _acceptance_ranges(cells: pd.DataFrame, analysis: Analysis) -> dict[str, float]:
     chosen = {
         "in suites B and D": cells[cells["suite"].isin(_SUITES)],
-        "in any suite": usual_cells(analysis),
+        "in any suite": _by_model(usual_cells(analysis)),
         "at gamma 4": cells[cells["gamma"] == 4],
         "at gamma 16": cells[cells["gamma"] == 16],
     }

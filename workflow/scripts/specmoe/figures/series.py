@@ -201,9 +201,9 @@ def _by_gamma(
 
 
 def _by_parameters(analysis: Analysis, column: str, words: str) -> Figure | None:
-    """Plot each draft at its middle γ."""
+    """Plot each draft at its middle γ; None where targets hardly differ in size."""
     cells = cells_by_draft(analysis)
-    if cells["target"].nunique() < 2:
+    if cells["target"].nunique() < 2 or cells[column].max() < 1.1 * cells[column].min():
         return None
     divisor, unit = (1e9, "billions") if cells[column].max() >= 1e9 else (1e6, "millions")
     cells[column] = cells[column] / divisor

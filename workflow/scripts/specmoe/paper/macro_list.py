@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from specmoe.analysis.advice import Answer
+from specmoe.analysis.compared_prompts import on_other_prompts, prompt_words
 from specmoe.analysis.cost_tables import PAIR, WHOLE
 from specmoe.analysis.filters import (
     advised_targets,
@@ -14,7 +15,7 @@ from specmoe.analysis.filters import (
     text_cells,
     whole_audit,
 )
-from specmoe.analysis.number_text import DASH, fixed, memory, percent, thousands
+from specmoe.analysis.number_text import DASH, fixed, measured_in, memory, percent, thousands
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.analysis.sentences import describe_concurrency, describe_twins
 from specmoe.analysis.sittings import sitting_reach
@@ -120,6 +121,8 @@ def _conditions(campaign: Record) -> Iterator[Macro]:
     yield Macro("HostChip", campaign.get("host_chip"), "processor of the machine")
     yield Macro("CampaignMachines", campaign["machines"], "machines that measured")
     yield Macro("CampaignSittings", campaign["sittings"], "sittings")
+    spread = percent(campaign["sitting_spread"], 0)
+    yield Macro("SittingSpread", spread, "per cent, standard deviation between sittings")
     yield Macro("SittingReach", percent(sitting_reach(campaign), 0), "per cent between sittings")
     yield Macro("HostMemory", memory(campaign.get("host_memory_bytes")), "memory of the machine")
 
@@ -190,9 +193,11 @@ def _reported(analysis: Analysis) -> Iterator[Macro]:
 
 
 def _answers(analysis: Analysis) -> Iterator[Macro]:
-    answers = analysis.advice["answer"]
     advised = advised_targets(analysis)
-    yield Macro("AdviceSummary", answer_counts(answers), "how many targets get which answer")
+    summary = answer_counts(advised["answer"])
+    yield Macro("AdviceSummary", summary, "how many targets get which answer")
+    elsewhere = "; ".join(gains_elsewhere(analysis))
+    yield Macro("AdviceElsewhere", elsewhere, "what gains on prompts that give no answer")
     for answer in Answer:
         targets = listed(advised.loc[advised["answer"] == answer, "label"])
         name = f"Advice{answer.name.title()}Targets"
@@ -213,7 +218,21 @@ def answer_counts(answers: "pd.Series[str]") -> str:
     found = [(count, words[answer]) for answer, count in counts.items() if count]
     if len(answers) == 1:
         return f"The target {found[0][1]}."
+    if len(found) == 1:
+        return f"All {len(answers)} targets {found[0][1]}."
     return f"Of {len(answers)} targets, {listed(f'{count} {words}' for count, words in found)}."
+
+
+def gains_elsewhere(analysis: Analysis) -> list[str]:
+    """Return the fastest settings on prompts that do not answer, if their interval is above 1."""
+    elsewhere = on_other_prompts(analysis)
+    return [
+        f"{target['label']} with {row['draft_label']}, γ = {row['gamma']}, on"
+        f" {prompt_words(row['prompt_set'])}: {measured_in(row, 'speedup')}"
+        for target in records(advised_targets(analysis))
+        for row in elsewhere.get(target["target"], [])
+        if row["speedup_low"] > 1
+    ]
 
 
 def _prompts(analysis: Analysis) -> str | None:
@@ -285,9 +304,11 @@ def _costs(analysis: Analysis) -> Iterator[Macro]:
     yield Macro("CeilingRunsAbove", thousands(above), "runs faster than their ceilings allow")
     yield Macro("CeilingRuns", thousands(runs), "of these runs")
     settings = analysis.break_even.drop_duplicates([*PAIR, "gamma"])
-    never = int(settings["break_even"].isna().sum())
+    never, pays = settings["ceiling_high"] < 1, settings["ceiling_low"] > 1
     yield Macro("BreakEvenSettings", len(settings), "pairs and draft lengths")
-    yield Macro("BreakEvenNever", never, "of them, those that no acceptance rate pays for")
+    yield Macro("BreakEvenNever", int(never.sum()), "of them, those that cannot pay, by intervals")
+    open_ones = int((~never & ~pays).sum())
+    yield Macro("BreakEvenUndecided", open_ones, "of them, those whose intervals do not say")
     yield from _widest(analysis)
     yield from _imposed(analysis)
     for row in records(predicted(analysis)):

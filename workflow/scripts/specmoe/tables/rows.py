@@ -221,9 +221,13 @@ def _side_by_side(frame: pd.DataFrame, column: str, order: str) -> tuple[list[Re
 
 
 def prompts(analysis: Analysis) -> Rows:
-    """Return the cells of each target by text, if the campaign sends several."""
+    """Return the cells of each target by text, if one was measured on several.
+
+    All prompts of a workload are one.
+    """
     cells = prompt_cells(analysis)
-    return Rows(mark_unpaired(cells) if cells["prompt"].nunique() > 1 else [])
+    several = cells.duplicated(["series", "draft", "gamma"]).any()
+    return Rows(mark_unpaired(cells) if several else [])
 
 
 def category_gaps(analysis: Analysis) -> Rows:
@@ -334,7 +338,7 @@ def findings(analysis: Analysis) -> Rows:
     rows = []
     for name, check in CHECKS.items():
         counted = count_check(whole, name)
-        if counted["runs"]:
+        if counted["runs"] or counted["not_judged"]:
             named = {"check": check.words, "level": check.level.value, "meaning": check.meaning}
             rows.append(counted | named)
     return Rows(sorted(rows, key=lambda row: row["level"] == Level.IMPLAUSIBLE))
