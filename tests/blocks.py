@@ -1,10 +1,15 @@
-"""Small blocks that several tests measure, and the provenance of their records."""
+"""Small blocks that several tests measure, and the rows of their records."""
 
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import Block, PromptSource, Side
+from specmoe.config.block import Block, PromptSource, Sending, Side, Template
+from specmoe.config.drafting import Drafting
 from specmoe.config.methods import Method
+from specmoe.runs.collect import rows_of_record
 
 PROVENANCE = {
     "engine": "e",
@@ -48,14 +53,49 @@ def alone(**more: Any) -> Block:
         gpu_layers=0,
         gate={"retries": 0},  # a busy machine must not change how many requests a test sees
     )
-    return _named(replace(block, **more))
+    return changed(block, **more)
 
 
 def compared(of: Block | None = None, **more: Any) -> Block:
     """Return a block with the same prompts and a draft: the target alone beside γ = 4."""
     given = {"suite": "B", "methods": (Method.DRAFT,), "draft": "draft", "draft_model": "draft"}
-    return _named(replace(of or alone(), **given | {"sides": (ALONE, DRAFTED)} | more))
+    return changed(of or alone(), **given | {"sides": (ALONE, DRAFTED)} | more)
 
 
-def _named(block: Block) -> Block:
-    return replace(block, block=f"{block.suite}/{block.target}/{block.draft}/r{block.repeat}")
+def drafting(gammas: Sequence[int] = (4,), **way: Any) -> Block:
+    """Return a block of the target alone and of all settings of a way of drafting."""
+    given = Drafting(**way)
+    file = given.drafts[0] if given.drafts else None
+    return compared(
+        methods=tuple(given.method),
+        draft=given.drafter_id(file),
+        draft_model=file,
+        sides=(ALONE, *(Side(**setting) for setting in given.settings(list(gammas)))),
+    )
+
+
+def chatting(
+    folder: Path, questions: Sequence[Mapping[str, Any]], thinking: bool | None = None, **more: Any
+) -> Block:
+    """Return a block that sends the questions of a workload, whose file it writes, as chats."""
+    lines = [json.dumps(question) + "\n" for question in questions]
+    (folder / "asked.jsonl").write_text("".join(lines))
+    source = PromptSource("", "asked.jsonl", workload="asked")
+    prompts = tuple(
+        replace(source, prompt=f"asked-{line}", line=line, category=question["category"])
+        for line, question in enumerate(questions, 1)
+    )
+    sendings = {"asked": Sending(Template.CHAT, thinking)}
+    return compared(**{"prompts": prompts, "sendings": sendings} | more)
+
+
+def changed(block: Block, **more: Any) -> Block:
+    """Return a block with other fields, and the name that it then has."""
+    block = replace(block, **more)
+    setting = block.target_setting
+    return replace(block, block=f"{block.suite}/{setting}/{block.draft}/r{block.repeat}")
+
+
+def rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a record, which is a file of JSON by then."""
+    return rows_of_record(json.loads(json.dumps({**record, "provenance": PROVENANCE})), "c")

@@ -1,4 +1,4 @@
-"""Small dense models of the architectures that can be upcycled, with random weights."""
+"""Small dense models of the architectures that can be upcycled, and MoEs of their copies."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,8 +7,12 @@ import gguf
 import numpy as np
 import numpy.typing as npt
 
+from specmoe.config.models import UpcycleModel
 from specmoe.models.synthetic import add_vocabulary
+from specmoe.models.upcycle import upcycle
 from specmoe.models.vocabulary import byte_level_vocabulary
+
+from .splitting import finish
 
 LAYERS, HIDDEN, FFN, HEADS, KV_HEADS, VOCABULARY = 4, 256, 512, 4, 2, 512
 
@@ -70,8 +74,12 @@ def write_dense(
     for name, values in (weights or weights_of(architecture)).items():
         stored = kind if values.ndim > 1 else gguf.GGMLQuantizationType.F32
         writer.add_tensor(name, gguf.quants.quantize(values, stored), raw_dtype=stored)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
+    finish(writer)
     return path
+
+
+def write_moe(source: Path, out: Path, **keys: int) -> Path:
+    """Write the MoE of a dense model's copies; `keys` are those of its entry."""
+    entry = {"kind": "upcycle", "source": "dense", "experts": 4} | keys
+    upcycle(source, UpcycleModel.model_validate(entry), out)
+    return out

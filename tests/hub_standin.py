@@ -11,6 +11,7 @@ import socket
 import struct
 import threading
 from dataclasses import dataclass
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,6 @@ class StandIn:
         self.tokens: dict[str, str] = {}  # gated repositories, and the token that opens them
         self.requests: list[Request] = []
         self.closing = threading.Event()
-        self._digests: dict[tuple[Path, int, int], str] = {}
         self._servers = [_Server((HUB, 0), self)]
         if redirect:
             self._servers.append(_Server((STORE, 0), self))
@@ -99,11 +99,7 @@ class StandIn:
     def sha256(self, path: Path) -> str:
         """Return a file's digest, computed again only if the file changes."""
         status = path.stat()
-        key = (path, status.st_mtime_ns, status.st_size)
-        if key not in self._digests:
-            with path.open("rb") as file:
-                self._digests[key] = hashlib.file_digest(file, "sha256").hexdigest()
-        return self._digests[key]
+        return _digest_of(path, status.st_mtime_ns, status.st_size)
 
     def files(self, folder: Path) -> dict[str, Path]:
         """Return the files of a repository at a revision, by name."""
@@ -131,6 +127,13 @@ class StandIn:
                 fault.times -= 1
                 return fault
         return Fault()
+
+
+class _RefusedError(Exception):
+    """A request is answered with a status, and maybe the hub's own code."""
+
+    def __init__(self, status: int, code: str | None = None) -> None:
+        self.status, self.code = status, code
 
 
 class _Server(ThreadingHTTPServer):
@@ -168,6 +171,12 @@ class _Handler(BaseHTTPRequestHandler):
                 place = path.removeprefix("/datasets").lstrip("/")
                 owner, name, _, revision, file = place.split("/", 4)
                 self._give(f"{owner}/{name}", revision, file)
+        except _RefusedError as refused:
+            self.send_response(refused.status)
+            if refused.code:
+                self.send_header("X-Error-Code", refused.code)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
         finally:
             host, asked = str(self.server.server_address[0]), self.headers.get("Range")
             authorized = "Authorization" in self.headers
@@ -175,44 +184,37 @@ class _Handler(BaseHTTPRequestHandler):
                 Request(self.command, path, host, asked, authorized, self.sent)
             )
 
-    def _folder(self, repository: str, revision: str) -> Path | None:
-        """Return a revision's folder, or None after an answer that says why there is none."""
+    def _folder(self, repository: str, revision: str) -> Path:
         hub = self.server.hub
         token = hub.tokens.get(repository)
         if not (hub.root / repository).is_dir():
-            self._refuse(404, "RepoNotFound")
-        elif token and self.headers.get("Authorization") != f"Bearer {token}" and not self._stored:
-            self._refuse(403 if "Authorization" in self.headers else 401, "GatedRepo")
-        elif (folder := hub.folder(repository, revision)) is None:
-            self._refuse(404, "RevisionNotFound")
-        else:
-            return folder
-        return None
+            raise _RefusedError(404, "RepoNotFound")
+        if token and self.headers.get("Authorization") != f"Bearer {token}" and not self._stored:
+            raise _RefusedError(403 if "Authorization" in self.headers else 401, "GatedRepo")
+        folder = hub.folder(repository, revision)
+        if folder is None:
+            raise _RefusedError(404, "RevisionNotFound")
+        return folder
 
     @property
     def _stored(self) -> bool:
         """Whether this is the second host, which asks for no token."""
         return self.server.server_address[0] == STORE
 
-    def _refuse(self, status: int, code: str | None = None) -> None:
-        self.send_response(status)
-        if code:
-            self.send_header("X-Error-Code", code)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
     def _list(self, owner: str, name: str, what: str, revision: str) -> None:
         hub = self.server.hub
         folder = self._folder(f"{owner}/{name}", revision)
-        if folder is None:
-            return
         files = hub.files(folder)
+        content: Any = [self._entry(file, path) for file, path in files.items()]
         if what == "revision":
             siblings = [{"rfilename": file} for file in files]
-            sha = hub.commit(folder)
-            self._json({"id": f"{owner}/{name}", "sha": sha, "siblings": siblings})
-        else:
-            self._json([self._entry(file, path) for file, path in files.items()])
+            content = {"id": f"{owner}/{name}", "sha": hub.commit(folder), "siblings": siblings}
+        body = json.dumps(content).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
 
     def _entry(self, name: str, path: Path) -> dict[str, Any]:
         size, digest = path.stat().st_size, self.server.hub.sha256(path)
@@ -221,30 +223,19 @@ class _Handler(BaseHTTPRequestHandler):
             entry["lfs"] = {"oid": digest, "size": size, "pointerSize": 134}
         return entry
 
-    def _json(self, content: object) -> None:
-        body = json.dumps(content).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
     def _give(self, repository: str, revision: str, file: str) -> None:
         hub = self.server.hub
         folder = self._folder(repository, revision)
-        if folder is None:
-            return
         path = hub.files(folder).get(file)
         if path is None:
-            self._refuse(404, "EntryNotFound")
-            return
+            raise _RefusedError(404, "EntryNotFound")
         if hub.redirect and _is_large(file) and not self._stored:
             self._head(302, folder, file, path, 0)
             return
         fault = hub.due(f"{repository}/{file}", self.command)
         if fault.status is not None:
-            self._refuse(fault.status)
-        elif self.command == "GET":
+            raise _RefusedError(fault.status)
+        if self.command == "GET":
             self._body(fault, folder, file, path)
         else:
             self._head(200, folder, file, path, path.stat().st_size)
@@ -270,8 +261,7 @@ class _Handler(BaseHTTPRequestHandler):
         asked = self.headers.get("Range")
         start = int(asked.removeprefix("bytes=").partition("-")[0]) if asked else 0
         if asked and start >= size:
-            self._refuse(416)
-            return
+            raise _RefusedError(416)
         self._head(206 if asked else 200, folder, file, path, size - start)
         if asked:
             self.send_header("Content-Range", f"bytes {start}-{size - 1}/{size}")
@@ -301,6 +291,11 @@ class _Handler(BaseHTTPRequestHandler):
             os.close(self.connection.detach())
         else:
             self.connection.shutdown(socket.SHUT_RDWR)
+
+
+@cache
+def _digest_of(path: Path, *_state: int) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _is_large(name: str) -> bool:

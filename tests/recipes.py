@@ -1,5 +1,7 @@
 """Recipes of small synthetic models that several tests use."""
 
+from dataclasses import replace
+
 from specmoe.config.synthetic_recipe import Recipe
 
 # Wide enough for K-quants; the smallest that a real engine runs in every type.
@@ -15,6 +17,9 @@ SMALL = Recipe(
     gdn_head_size=64,
     seed=3,
 )
+# Targets that begin with its layers.
+DENSE = replace(SMALL, layers=8)
+MOE = replace(DENSE, experts=8, experts_used=2, expert_ffn=256)
 # For tests that only write and read files.
 TINY = Recipe(
     layers=4,

@@ -5,8 +5,7 @@ Usage: python tests/benchmarks/pass_times.py --engine results/engines/ID --model
 
 A benchmark, not a test: it judges nothing. The programs take turns. Both are of the engine's build
 and compiled for the comparison. llama-batched-bench decodes one token of each of as many sequences,
-so a hybrid model has a recurrent state a token there, and one state in ours. The column `each` is
-of pass_bench with a sequence for every token, which shows what that costs. Compare the steps: the
+so a hybrid model has a recurrent state a token there, and one state in ours. Compare the steps: the
 time of a pass over that of one token, both of the fastest round, for llama-batched-bench prints a
 mean that every disturbance of a round lengthens.
 """
@@ -50,8 +49,7 @@ def main() -> None:
     programs = built(args.engine)
     asked = (args.model, widths, args.depth, threads)
     ways = {
-        "one": lambda: ours(programs[PASS_BENCH], *asked, args.samples, "one"),
-        "each": lambda: ours(programs[PASS_BENCH], *asked, args.samples, "each"),
+        "ours": lambda: ours(programs[PASS_BENCH], *asked, args.samples),
         THEIRS: lambda: theirs(programs[THEIRS], *asked),
     }
     by_round = [{name: measure() for name, measure in ways.items()} for _ in range(args.rounds)]
@@ -59,14 +57,13 @@ def main() -> None:
         name: {width: min(times[name][width] for times in by_round) for width in widths}
         for name in ways
     }
-    print(" | ".join(["width", *(f"{name:>19}" for name in ways), "one / theirs", "each / theirs"]))
+    print(" | ".join(["width", *(f"{name:>19}" for name in ways), "ours / theirs"]))
     for width in widths:
         steps = [fastest[name][width] / fastest[name][1] for name in ways]
         shown = [
             f"{fastest[name][width]:8.2f} ms = {steps[at]:5.2f}" for at, name in enumerate(ways)
         ]
-        ratios = [f"{steps[0] / steps[2]:12.2f}", f"{steps[1] / steps[2]:13.2f}"]
-        print(" | ".join([f"{width:5}", *shown, *ratios]))
+        print(" | ".join([f"{width:5}", *shown, f"{steps[0] / steps[1]:13.2f}"]))
 
 
 def built(engine: Path) -> dict[str, Path]:
@@ -81,13 +78,7 @@ def built(engine: Path) -> dict[str, Path]:
 
 
 def ours(
-    program: Path,
-    model: Path,
-    widths: Sequence[int],
-    depth: int,
-    threads: int,
-    samples: int,
-    sequences: str,
+    program: Path, model: Path, widths: Sequence[int], depth: int, threads: int, samples: int
 ) -> Times:
     """Return what pass_bench measures, with the output of every token."""
     passes = TimedPasses(
@@ -102,7 +93,7 @@ def ours(
         environment={},
         gate={},
     )
-    command = pass_bench_command(program, model, ROOT, passes, sequences)
+    command = pass_bench_command(program, model, ROOT, passes)
     return {timing.width: timing.ms for timing in read_pass_bench(_printed(command))}
 
 

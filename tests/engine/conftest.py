@@ -4,18 +4,22 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from pydantic import TypeAdapter
 
 from specmoe.config.backend import Backend
+from specmoe.config.block import Block, Side
 from specmoe.config.models import AnyModel, Model
 from specmoe.engine.job import Job
 from specmoe.engine.memory import usable_memory
 from specmoe.engine.ngram_cache import make_ngram_cache
 from specmoe.engine.server import Server, server_command
+from specmoe.measure.paired import measure
 from specmoe.measure.upcycled import CONTEXT
 from specmoe.models.converter import quantize
 from specmoe.models.synthetic import write_model
@@ -23,7 +27,7 @@ from specmoe.models.synthetic_drafts import write_draft
 from specmoe.models.truncate import truncate
 
 from ..conftest import build_engine
-from ..recipes import SMALL
+from ..recipes import DENSE, MOE, SMALL
 
 Make = Callable[[str], Path]
 """Gives the file of a model of set `methods` by its id."""
@@ -38,9 +42,9 @@ def march_bin(snakemake, _study) -> Path:
 
 @pytest.fixture(scope="session")
 def family(tmp_path_factory) -> dict[str, Path]:
-    """A draft, and a target that begins with its layers and has twice as many."""
+    """A draft, and a dense target and an MoE that begin with its layers and have twice as many."""
     folder = tmp_path_factory.mktemp("family")
-    recipes = {"draft": SMALL, "target": replace(SMALL, layers=8)}
+    recipes = {"draft": SMALL, "target": DENSE, "moe": MOE}
     for name, recipe in recipes.items():
         write_model(folder / f"{name}.gguf", recipe)
     return {name: folder / f"{name}.gguf" for name in recipes}
@@ -70,6 +74,23 @@ def job_in(engine_bin, family, prompt_folder) -> Callable[[Path], Job]:
 def job(job_in, tmp_path) -> Job:
     """The job of measuring the small family, with its logs in the test's own folder."""
     return job_in(tmp_path)
+
+
+@pytest.fixture
+def do(job):
+    """Measure a block of the small family, or of other models; returns its record."""
+    return lambda block, **other_models: measure(block, replace(job, **other_models))
+
+
+@pytest.fixture
+def serve(job):
+    """Give the server of a side of a block of the small family, not yet started."""
+
+    def server(block: Block, side: Side, **other: Any) -> Server:
+        own = replace(job, **other)
+        return own.server(own.command(block, side), block, own.server_log)
+
+    return server
 
 
 @pytest.fixture(scope="session")
@@ -119,15 +140,16 @@ def make(engine_bin, root, _study, tmp_path_factory) -> Make:
     return made
 
 
-@pytest.fixture
-def start(engine_bin, tmp_path):
+@pytest.fixture(scope="session")
+def start(engine_bin, tmp_path_factory):
     """Give the server of a model, not yet started."""
+    folder, numbers = tmp_path_factory.mktemp("servers"), count()
 
-    def server(model: Path, words: Sequence[str] = ()) -> Server:
+    def server(model: Path, words: Sequence[str] = (), context: int = CONTEXT) -> Server:
         program = engine_bin / "llama-server"
         command = server_command(
-            program, model, context=CONTEXT, threads=1, gpu_layers=0, extra_args=words
+            program, model, context=context, threads=1, gpu_layers=0, extra_args=words
         )
-        return Server(command, tmp_path / "server.log", 60, 120)
+        return Server(command, folder / f"{next(numbers)}.log", 60, 120)
 
     return server

@@ -10,9 +10,8 @@ from specmoe.errors import MeasurementError
 from specmoe.measure.batches import Candidate, read_in_batches
 from specmoe.measure.divergence import find_divergences, judge_all
 from specmoe.measure.paired import measure
-from specmoe.runs.collect import rows_of_record
 
-from ..blocks import ALONE, PROVENANCE, alone, compared
+from ..blocks import ALONE, alone, compared, rows
 
 BASELINE = compared(alone(n_predict=16), sides=(ALONE,))
 POSITION = 5
@@ -21,7 +20,7 @@ POSITION = 5
 @pytest.fixture
 def record(job):
     """The record of a baseline's block."""
-    return measure(BASELINE, job) | {"provenance": PROVENANCE}
+    return measure(BASELINE, job)
 
 
 def planted(record, token_of):
@@ -38,7 +37,7 @@ def planted(record, token_of):
 
 
 def divergences(record, token_of):
-    return find_divergences(rows_of_record(planted(record, token_of), "c"), "target")
+    return find_divergences(rows(planted(record, token_of)), "target")
 
 
 def test_a_planted_token_is_far_behind_the_baselines_own(record, job):
@@ -64,9 +63,9 @@ def test_a_prefix_shared_by_several_runs_is_asked_about_once(record, job):
 
 
 @pytest.fixture
-def server(job):
+def server(serve):
     """The target, without a draft."""
-    with job.server(job.command(BASELINE, ALONE), BASELINE, job.server_log) as running:
+    with serve(BASELINE, ALONE) as running:
         yield running
 
 
@@ -89,8 +88,7 @@ def test_tokens_are_read_in_the_given_batches(server, job):
 
 def test_a_target_with_a_sliding_window_is_asked_too(job, make):
     sliding = replace(job, target=make("full_f16"))
-    record = measure(BASELINE, sliding) | {"provenance": PROVENANCE}
-    found = divergences(record, lambda token: (token + 100) % 256)
+    found = divergences(measure(BASELINE, sliding), lambda token: (token + 100) % 256)
     judged = judge_all(found, {BASELINE.block: BASELINE}, sliding)["divergences"]
     assert [one["best"][0]["token"] for one in judged] == [one["baseline_token"] for one in judged]
 
@@ -109,11 +107,8 @@ def test_a_token_within_a_character_has_its_candidates_too(server):
     steered = server.complete([1, 2, 3], chosen=whole, **asked)
     assert steered["tokens"] == [whole]
     free = server.complete([1, 2, 3], **asked)
-    keys = [
-        [
-            (one["id"], one["logprob"])
-            for one in answer["completion_probabilities"][0]["top_logprobs"]
-        ]
-        for answer in (steered, free)
+    likeliest = [
+        [(one["id"], one["logprob"]) for one in first["top_logprobs"]]
+        for [first] in (steered["completion_probabilities"], free["completion_probabilities"])
     ]
-    assert keys[0] == keys[1]
+    assert likeliest[0] == likeliest[1]

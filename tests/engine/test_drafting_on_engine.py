@@ -1,10 +1,8 @@
 """The models of set `methods` on the real engine: all drafts are accepted, and change no text."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
@@ -14,13 +12,13 @@ from specmoe.config.methods import Method
 from specmoe.engine.answers import ACCEPTED_AT, ROUNDS
 from specmoe.engine.binaries import NGRAM_MAKER
 from specmoe.engine.flags import speculation_flags
-from specmoe.engine.server import Server, server_command
 from specmoe.engine.tensor_check import check_tensors
 from specmoe.measure.batches import read_in_batches
 from specmoe.measure.common_prefix import common_prefix
 
 GAMMA = 4
 N_PREDICT = 64
+CONTEXT = 2048
 # Batches round otherwise than single tokens; how the engine was compiled decides which ties fall.
 TIE = 0.01  # nats, for a target in F16
 ASKED = 10  # candidates
@@ -41,27 +39,9 @@ class Spoken(NamedTuple):
         return self.accepted[0] / self.rounds
 
     @property
-    def other_passes(self) -> int:
-        """How many tokens came from passes that verified no draft: replays and plain steps."""
-        generated = sum(len(tokens) - 1 for tokens in self.tokens)
-        return generated - sum(self.accepted) - self.rounds
-
-    @property
     def mean_accepted_length(self) -> float:
         """Tokens of a round, the target's own included."""
         return 1 + sum(self.accepted) / self.rounds
-
-
-@contextmanager
-def served(engine_bin: Path, target: Path, *flags: str) -> Iterator[Server]:
-    """Serve a target, with flags of speculation or without."""
-    server = engine_bin / "llama-server"
-    command = server_command(server, target, context=2048, threads=1, gpu_layers=0)
-    with (
-        TemporaryDirectory() as folder,
-        Server([*command, *flags], Path(folder, "server.log"), 60, 120) as running,
-    ):
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -70,12 +50,12 @@ def texts(root) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def speak(engine_bin, texts) -> Callable[..., Spoken]:
+def speak(start, texts) -> Callable[..., Spoken]:
     """Give what a target says to the prompts, with flags of speculation or without."""
 
     @cache
     def spoken(target: Path, *flags: str) -> Spoken:
-        with served(engine_bin, target, *flags) as running:
+        with start(target, flags, CONTEXT) as running:
             answers = [
                 running.complete(running.tokenize(text), n_predict=N_PREDICT, temperature=0, seed=1)
                 for text in texts
@@ -89,12 +69,12 @@ def speak(engine_bin, texts) -> Callable[..., Spoken]:
 
 
 @pytest.fixture(scope="module")
-def lead(engine_bin, texts) -> Callable[..., float]:
+def lead(start, texts) -> Callable[..., float]:
     """Give by how many nats a target alone prefers its own text where another text leaves it."""
 
     def nats(target: Path, number: int, own: list[int], other: list[int]) -> float:
         same = common_prefix(own, other)
-        with served(engine_bin, target) as running:
+        with start(target, context=CONTEXT) as running:
             context = [*running.tokenize(texts[number]), *own[:same]]
             [candidates] = read_in_batches(running, context, [], [], ASKED)
         logprobs = {one.token: one.logprob for one in candidates}
@@ -158,20 +138,6 @@ def test_the_text_of_a_target_varies_and_depends_on_the_prompt(make, speak, targ
     assert not said.speculative
     assert all(len(set(tokens)) >= 12 for tokens in said.tokens)
     assert len({tuple(tokens[-8:]) for tokens in said.tokens}) == len(PROMPTS)
-
-
-@pytest.mark.parametrize(
-    ("target", "method", "draft", "replays"),
-    [
-        pytest.param("moe_f16", "draft", "draft_f16", True, id="a hybrid replays"),
-        pytest.param("moe_f16", "mtp", None, False, id="not if it kept its states"),
-        pytest.param("full_f16", "draft", "full_draft_q8", False, id="nor without states"),
-    ],
-)
-def test_only_a_hybrid_with_a_draft_model_replays(make, speak, target, method, draft, replays):
-    said = speak(make(target), *flags_of(method, draft and make(draft)))
-    # The last token of an answer may need a step of its own.
-    assert (said.other_passes > len(PROMPTS)) == replays
 
 
 @pytest.mark.parametrize("draft", ["eagle3", "dflash", "dspark"])

@@ -16,12 +16,8 @@ from specmoe.engine.server import server_command
 from specmoe.errors import MeasurementError
 from specmoe.measure.divergence import find_divergences, judge_all
 from specmoe.measure.live_side import cache_types
-from specmoe.measure.paired import measure
-from specmoe.models.synthetic import write_model
-from specmoe.runs.collect import rows_of_record
 
-from ..blocks import ALONE, DRAFTED, PROVENANCE, compared
-from ..recipes import SMALL
+from ..blocks import ALONE, DRAFTED, changed, compared, rows
 
 # A value of each that any machine accepts; without a GPU, weights stay where they are.
 VALUES = {
@@ -53,34 +49,20 @@ def with_options(block: Block, extra_args=(), **options) -> Block:
         {name.replace("_", "-"): value for name, value in options.items()}
         | {"extra_args": list(extra_args)}
     )
-    setting = EngineOptions().overlaid(given)
-    block = replace(
-        block,
-        engine_options=setting.options,
-        extra_args=setting.extra_args,
-        options_id=setting.id,
-    )
-    return replace(
-        block, block=f"{block.suite}/{block.target_setting}/{block.draft}/r{block.repeat}"
-    )
-
-
-@pytest.fixture
-def do(job):
-    """Measure a block of the small family; returns its record."""
-
-    def run(block: Block, **other_models):
-        return measure(block, replace(job, **other_models))
-
-    return run
+    its = EngineOptions().overlaid(given)
+    return changed(block, engine_options=its.options, extra_args=its.extra_args, options_id=its.id)
 
 
 @pytest.fixture(scope="module")
-def helped(engine_bin) -> list[tuple[str, ...]]:
-    """What the engine's help names: all names of each flag."""
+def help_text(engine_bin) -> str:
     command = [engine_bin / "llama-server", "--help"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    heads = re.findall(r"^-[\w-]+(?:, *-[\w-]+)*", printed, re.MULTILINE)
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.fixture(scope="module")
+def helped(help_text) -> list[tuple[str, ...]]:
+    """What the engine's help names: all names of each flag."""
+    heads = re.findall(r"^-[\w-]+(?:, *-[\w-]+)*", help_text, re.MULTILINE)
     return [tuple(re.split(", *", head)) for head in heads]
 
 
@@ -93,19 +75,14 @@ def fault_of(flag: str) -> str | None:
     return None
 
 
-# Names.
-
-
 def test_every_option_is_in_the_help_of_the_engine(helped):
     known = {name for names in helped for name in names}
     assert [name for name in OPTION_NAMES if f"--{name}" not in known] == []
     assert set(VALUES) == set(OPTION_NAMES)
 
 
-def test_the_types_of_the_cache_are_those_of_the_help(engine_bin):
-    command = [engine_bin / "llama-server", "--help"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    [named] = set(re.findall(r"allowed values: (f32.*)$", printed, re.MULTILINE))
+def test_the_types_of_the_cache_are_those_of_the_help(help_text):
+    [named] = set(re.findall(r"allowed values: (f32.*)$", help_text, re.MULTILINE))
     [of_field, _] = get_args(EngineOptions.model_fields["cache_type_k"].annotation)
     assert named.split(", ") == list(get_args(of_field))
 
@@ -132,12 +109,9 @@ def test_every_flag_of_speculation_is_refused_or_an_option(helped):
     assert [name for name in named if not fault_of(name)] == []
 
 
-# Values.
-
-
-def test_the_engine_accepts_every_option(job):
+def test_the_engine_accepts_every_option(job, serve):
     block = with_options(compared(), **VALUES)
-    with job.server(job.command(block, DRAFTED), block, job.server_log) as running:
+    with serve(block, DRAFTED) as running:
         assert running.settings().speculative
         given = set(running.command)
     alone = job.command(block, ALONE)
@@ -165,10 +139,6 @@ def test_both_sides_have_the_options_and_the_row_says_so(do):
     )
     assert {row["target"] for row in rows(record)} == {block.target_setting}
     assert {row["target_model"] for row in rows(record)} == {"target"}
-
-
-def rows(record):
-    return rows_of_record(record | {"provenance": PROVENANCE}, "c")
 
 
 def test_a_block_in_the_mtp_cache_of_a_target_has_the_drafts_types(make, job, do):
@@ -204,21 +174,16 @@ def test_the_types_of_a_sides_caches_follow_from_its_options(methods, side, type
     assert cache_types(block, side) == types
 
 
-def test_experts_kept_on_the_cpu_change_nothing_where_the_cpu_computes(do, tmp_path):
-    moe = tmp_path / "moe.gguf"
-    write_model(moe, replace(SMALL, layers=8, experts=8, experts_used=2, expert_ffn=256))
+def test_experts_kept_on_the_cpu_change_nothing_where_the_cpu_computes(do, family):
     plain, kept = (
         {
             (row["gamma"], row["prompt"]): (row["tokens"], row["accepted"], row["decodes"])
-            for row in rows(do(block, target=moe))
+            for row in rows(do(block, target=family["moe"]))
         }
         for block in (compared(), with_options(compared(), n_cpu_moe=4))
     )
     assert len(plain) == 4
     assert kept == plain
-
-
-# Refusals, in the engine's words.
 
 
 @pytest.mark.parametrize(
@@ -242,13 +207,6 @@ def test_what_the_engine_refuses_is_one_line_in_its_own_words(do, options, extra
     first, *_ = str(caught.value).splitlines()
     assert first.startswith("llama-server ended while loading (exit code 1): ")
     assert says in first
-
-
-def test_a_word_without_a_meaning_is_not_ours_to_refuse():
-    assert fault_of("--frobnicate") is None
-
-
-# Divergences.
 
 
 def test_a_divergence_is_judged_with_the_options_of_its_baseline(do, job):

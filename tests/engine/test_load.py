@@ -18,13 +18,10 @@ from specmoe.errors import MeasurementError
 from specmoe.measure.live_side import LiveSide
 from specmoe.measure.paired import measure
 from specmoe.models.converter import quantize
-from specmoe.models.synthetic import write_model
-from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import check_rows
 
-from ..blocks import ALONE, PROVENANCE, compared
+from ..blocks import ALONE, compared, rows
 from ..blocks import DRAFTED as WITH_DRAFT
-from ..recipes import SMALL
 
 LENGTHS = (8, 24, 40, 56, 72)
 PROMPTS = tuple(PromptSource(f"passage-{length}", "passage.txt", length) for length in LENGTHS)
@@ -36,24 +33,16 @@ GENERATED = "tokens_predicted_total"
 def at_once(clients=CLIENTS, **more):
     """Return a block of a load: a target alone, and with a draft."""
     given = {"prompts": PROMPTS, "warmups": 1, "n_predict": TOKENS}
-    block = compared(concurrency=clients, options_id=f"concurrency={clients}", **given | more)
-    return replace(block, block=f"B/{block.target_setting}/{block.draft}/r0")
+    return compared(concurrency=clients, options_id=f"concurrency={clients}", **given | more)
 
 
 @pytest.fixture(scope="module")
-def moe_job(engine_bin, job_in, module_folder) -> Job:
-    """The job of measuring a small mixture whose first layers are those of the family's draft."""
-    recipe = replace(SMALL, layers=8, experts=8, experts_used=2, expert_ffn=256)
-    write_model(module_folder / "half.gguf", recipe)
+def moe_job(engine_bin, job_in, family, module_folder) -> Job:
+    """The job of measuring the family's MoE in F32."""
     # In F16, batches may take AMX, whose rounding is another than that of a single row.
-    quantize(
-        engine_bin,
-        module_folder / "half.gguf",
-        module_folder / "moe.gguf",
-        "F32",
-        module_folder / "quantize.log",
-    )
-    return replace(job_in(module_folder), target=module_folder / "moe.gguf")
+    moe = module_folder / "moe.gguf"
+    quantize(engine_bin, family["moe"], moe, "F32", module_folder / "quantize.log")
+    return replace(job_in(module_folder), target=moe)
 
 
 @pytest.fixture(scope="module")
@@ -114,18 +103,18 @@ def test_as_many_requests_are_served_from_the_first_to_the_last(record):
 
 
 def test_rows_have_their_own_counts_and_those_of_their_load(record):
-    rows = rows_of_record(record | {"provenance": PROVENANCE}, "c")
-    check_rows(rows)
-    assert {(row["target"], row["target_model"], row["concurrency"]) for row in rows} == {
+    found = rows(record)
+    check_rows(found)
+    assert {(row["target"], row["target_model"], row["concurrency"]) for row in found} == {
         ("target+concurrency=2", "target", 2)
     }
-    for row in rows:
+    for row in found:
         # The server's counters are of all its requests.
         assert row["decodes"] is None
         assert row["draft_ms"] is None
         assert row["energy_j"] is None
         assert row["load_s"] > (row["prompt_ms"] + row["decode_ms"]) / 1000
-    for row in (row for row in rows if row["gamma"]):
+    for row in (row for row in found if row["gamma"]):
         given = 1 + row["rounds"] + row["accepted"] + row["replays"] - row["replays_rejected"]
         assert given <= row["generated"] == TOKENS
         assert sum(row["accepted_lengths"]) == row["rounds"]
@@ -136,12 +125,8 @@ def test_rows_have_their_own_counts_and_those_of_their_load(record):
 
 
 def test_a_model_in_f32_writes_alone_what_it_writes_among_others(record):
-    drafted = [row for row in rows_of(record) if row["gamma"]]
+    drafted = [row for row in rows(record) if row["gamma"]]
     assert [row["common_prefix"] for row in drafted] == [TOKENS] * len(PROMPTS)
-
-
-def rows_of(record):
-    return rows_of_record(record | {"provenance": PROVENANCE}, "c")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +136,7 @@ def rows_of(record):
         ((Method.DRAFT,), "draft", WITH_DRAFT),
     ],
 )
-def test_a_load_of_one_client_and_sides_in_turn(job, methods, draft, side):
+def test_a_load_of_one_client_and_sides_in_turn(do, methods, draft, side):
     block = at_once(
         1,
         methods=methods,
@@ -161,16 +146,16 @@ def test_a_load_of_one_client_and_sides_in_turn(job, methods, draft, side):
         arrangement=Arrangement.IN_TURN,
         prompts=PROMPTS[-2:],
     )
-    rows = rows_of(measure(block, job))
-    check_rows(rows)
-    assert [row["gamma"] for row in rows] == [0, 0, 4, 4]
-    assert {row["concurrency"] for row in rows} == {1}
-    assert all(row["load_tokens"] >= 2 * TOKENS for row in rows)
-    assert len({row["load_s"] for row in rows}) == 2
+    found = rows(do(block))
+    check_rows(found)
+    assert [row["gamma"] for row in found] == [0, 0, 4, 4]
+    assert {row["concurrency"] for row in found} == {1}
+    assert all(row["load_tokens"] >= 2 * TOKENS for row in found)
+    assert len({row["load_s"] for row in found}) == 2
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills a process")
-def test_a_server_that_is_killed_in_a_load_is_a_fault_of_the_block(job, monkeypatch):
+def test_a_server_that_is_killed_in_a_load_is_a_fault_of_the_block(do, monkeypatch):
     generate = LiveSide.generate
 
     def kill(one, *args, slot=0, **more):
@@ -180,4 +165,4 @@ def test_a_server_that_is_killed_in_a_load_is_a_fault_of_the_block(job, monkeypa
 
     monkeypatch.setattr(LiveSide, "generate", kill)
     with pytest.raises(MeasurementError, match=r"llama-server (crashed|ended|does not answer)"):
-        measure(at_once(), job)
+        do(at_once())

@@ -15,9 +15,8 @@ GREEDY = {"temperature": 0, "seed": 1}
 
 
 @pytest.mark.parametrize("side", [ALONE, DRAFTED], ids=lambda side: side.name)
-def test_answer_and_log_of_llama_server_have_the_same_counts(job, side, tmp_path):
-    block = compared(context=512)
-    with job.server(job.command(block, side), block, job.server_log) as server:
+def test_answer_and_log_of_llama_server_have_the_same_counts(serve, side, tmp_path):
+    with serve(compared(), side) as server:
         answer = server.complete(PROMPT, n_predict=48, **GREEDY)
         text = server.log_text()
     (tmp_path / "answer.json").write_text(json.dumps(answer))

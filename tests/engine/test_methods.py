@@ -9,33 +9,22 @@ from specmoe.audit.checks import audit_runs
 from specmoe.audit.evidence import gather_evidence
 from specmoe.audit.finding import CheckVerdict
 from specmoe.config.audit import AuditSettings
-from specmoe.config.block import Block, PromptSource, Side
+from specmoe.config.block import Block, PromptSource
 from specmoe.config.drafting import Drafting
 from specmoe.config.profiles import ImposedProfile
 from specmoe.errors import MeasurementError
 from specmoe.measure.paired import measure
-from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import check_rows, read_runs, write_runs
 
-from ..blocks import ALONE, PROVENANCE, compared
+from ..blocks import drafting, rows
 
 REPEATED = "def mean(values):\n    return sum(values) / len(values)\n\n\n" * 4
 
 
 def block_of(gammas=(4,), prompts=("repeated",), **given: Any) -> Block:
     """Return a block of the target alone and of all settings of a way of drafting."""
-    way = Drafting(**given)
-    file = way.drafts[0] if way.drafts else None
-    sides = (ALONE, *(Side(**setting) for setting in way.settings(list(gammas))))
-    return compared(
-        methods=tuple(way.method),
-        draft=way.drafter_id(file),
-        draft_model=file,
-        sides=sides,
-        prompts=tuple(PromptSource(name, f"{name}.txt") for name in prompts),
-        n_predict=64,
-        warmups=2,
-    )
+    sources = tuple(PromptSource(name, f"{name}.txt") for name in prompts)
+    return replace(drafting(gammas, **given), prompts=sources, n_predict=64, warmups=2)
 
 
 @pytest.fixture
@@ -47,14 +36,14 @@ def rows_of(job, tmp_path):
     def run(block: Block, **other_models: Any) -> list[dict[str, Any]]:
         loads = {"draft": None} if block.draft_model is None else {}
         own = replace(job, root=tmp_path, **loads | other_models)
-        rows = rows_of_record(measure(block, own) | {"provenance": PROVENANCE}, "c")
-        check_rows(rows)
-        write_runs(rows, tmp_path / "runs.parquet")
+        found = rows(measure(block, own))
+        check_rows(found)
+        write_runs(found, tmp_path / "runs.parquet")
         evidence = gather_evidence(read_runs(tmp_path / "runs.parquet"), {}, None, AuditSettings())
         audit = audit_runs(evidence)
         failed = audit[(audit["verdict"] == CheckVerdict.FAIL) & (audit["level"] == "impossible")]
         assert failed["why"].tolist() == []
-        return [row for row in rows if row["gamma"]]
+        return [row for row in found if row["gamma"]]
 
     return run
 

@@ -10,16 +10,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from specmoe.config.block import Arrangement, Block, Side
+from specmoe.config.block import Arrangement, Side
 from specmoe.engine.energy import IDLE_S, Counter, Meter, Search
 from specmoe.engine.server import Server
 from specmoe.engine.stream import WithheldError
 from specmoe.errors import MeasurementError
 from specmoe.measure import paired
 from specmoe.measure.paired import measure
-from specmoe.runs.collect import rows_of_record
 
-from ..blocks import ALONE, DRAFTED, PROVENANCE, alone, compared
+from ..blocks import ALONE, DRAFTED, alone, compared, rows
 from ..hostile import HOSTILE
 from ..processes import alive, eventually
 
@@ -28,24 +27,10 @@ COMPARED = compared(BASELINE)
 IN_TURN = replace(COMPARED, arrangement=Arrangement.IN_TURN)
 
 
-@pytest.fixture
-def do(job):
-    """Measure a block of the small family; returns its record."""
-
-    def run(block: Block, **other_models):
-        return measure(block, replace(job, **other_models))
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def record(job_in, tmp_path_factory):
     """The record of the comparison."""
     return measure(COMPARED, job_in(tmp_path_factory.mktemp("compared")))
-
-
-def rows(record):
-    return rows_of_record(record | {"provenance": PROVENANCE}, "c")
 
 
 def test_every_run_is_logged_with_its_place_and_rate(do, caplog):
@@ -239,7 +224,9 @@ def test_a_server_with_other_settings_is_not_measured(do, name, value, reported)
 
 
 def test_a_draft_of_another_vocabulary_fails_the_block(do, stranger):
-    with pytest.raises(MeasurementError, match="different vocabularies"):
+    with pytest.raises(
+        MeasurementError, match="draft draft and target target have different vocabularies"
+    ):
         do(COMPARED, draft=stranger)
 
 
@@ -252,25 +239,18 @@ def test_a_file_that_is_no_model_fails_with_the_end_of_the_log(do, tmp_path):
 
 def server_pids(log_folder: Path) -> list[int]:
     """Return the ids of the llama-server processes that write to logs in a folder."""
-    found = []
-    for process in Path("/proc").iterdir():
-        if process.name.isdigit():
-            try:
-                name = (process / "comm").read_text().strip()
-                output = (process / "fd/1").resolve()
-            except OSError:
-                continue
-            if name == "llama-server" and output.parent == log_folder:
-                found.append(int(process.name))
-    return found
+    return [
+        process.pid
+        for process in psutil.process_iter(["name", "open_files"])
+        if process.info["name"] == "llama-server"
+        and any(Path(file.path).parent == log_folder for file in process.info["open_files"] or ())
+    ]
 
 
 @pytest.fixture
-def long_run(job):
+def long_run(serve):
     """A server with time for a long request, in which a test plants a fault."""
-    block = alone(context=4096)
-    command = job.command(block, ALONE)
-    with replace(job, run_limit_s=3).server(command, block, job.server_log) as server:
+    with serve(alone(context=4096), ALONE, run_limit_s=3) as server:
         yield server
 
 
@@ -310,13 +290,9 @@ def test_a_server_that_ended_unseen_by_its_guard_has_no_memory(long_run, tmp_pat
 
 
 @needs_proc
-def test_a_hang_ends_at_the_time_limit_and_leaves_no_server(job, tmp_path):
-    with (
-        pytest.raises(MeasurementError, match=r"timeout: /completion took longer than 1 s"),
-        replace(job, run_limit_s=1).server(
-            job.command(BASELINE, ALONE), BASELINE, job.server_log
-        ) as server,
-    ):
+def test_a_hang_ends_at_the_time_limit_and_leaves_no_server(serve, tmp_path):
+    timeout = pytest.raises(MeasurementError, match=r"timeout: /completion took longer than 1 s")
+    with timeout, serve(BASELINE, ALONE, run_limit_s=1) as server:
         [pid] = server_pids(tmp_path)
         os.kill(pid, signal.SIGSTOP)
         server.complete([1] * 8, n_predict=8, temperature=0, seed=1)

@@ -1,6 +1,5 @@
 """Passes timed by themselves on a real engine, and the experts that they visit."""
 
-import subprocess
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -10,7 +9,6 @@ import numpy as np
 import pytest
 
 from specmoe.config.timed_passes import Outputs, TimedPasses
-from specmoe.engine.pass_bench import pass_bench_command, read_pass_bench
 from specmoe.errors import MeasurementError
 from specmoe.measure.pass_times import measure
 from specmoe.models.sizes import Size
@@ -88,24 +86,6 @@ def test_even_routing_is_near_its_formula_and_skewed_routing_below_it(measured, 
         assert of_skewed["all", width]["experts"] < seen
     widest = of_skewed["all", WIDTHS[-1]]["experts"]
     assert widest < 0.85 * of_even["all", WIDTHS[-1]]["experts"]
-
-
-def test_a_sequence_for_each_token_visits_about_as_many_experts_as_one_for_all(
-    pass_bench, even, root
-):
-    seen = []
-    for sequences in ("one", "each"):
-        passes = replace(
-            PASSES, text="resources/prompts/passage.txt", outputs=(Outputs.ALL,), samples=4, depth=8
-        )
-        command = pass_bench_command(pass_bench, even, root, passes, sequences)
-        printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-        seen.append([one.experts for one in read_pass_bench(printed)])
-    one, each = seen
-    assert one[0] == each[0] == MOE.experts_used
-    # The contexts of the tokens differ, so their experts may.
-    assert one != each
-    assert one == pytest.approx(each, rel=0.1)
 
 
 def test_a_text_that_is_too_short_and_a_missing_model_are_named(measured, family, tmp_path):

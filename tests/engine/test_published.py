@@ -9,9 +9,8 @@ from specmoe.config.block import Block, PromptSource, Protocol
 from specmoe.engine.self_test import self_test
 from specmoe.errors import MeasurementError
 from specmoe.measure.study_commands import measure
-from specmoe.runs.collect import rows_of_record
 
-from ..blocks import DRAFTED, PROVENANCE, alone, compared
+from ..blocks import DRAFTED, alone, compared, rows
 
 BASELINE = alone(
     suite="F",
@@ -33,8 +32,7 @@ def row(job, binaries):
 
     def run(block: Block, **other_models):
         given = {"binaries": binaries, "draft": job.draft if block.speculates else None}
-        record = measure(block, replace(job, **given | other_models))
-        [only] = rows_of_record(record | {"provenance": PROVENANCE}, "c")
+        [only] = rows(measure(block, replace(job, **given | other_models)))
         return only
 
     return run

@@ -14,24 +14,14 @@ from specmoe.engine.stream import WithheldError
 from ..blocks import ALONE, DRAFTED, compared
 from ..processes import eventually
 
+BLOCK = compared()
 PROMPT = list(range(1, 20))
 GREEDY = {"temperature": 0, "seed": 1}
 
 
-@pytest.fixture
-def serve(job):
-    """Start a server of a side of the small family."""
-
-    def start(side, context=512):
-        block = compared(context=context)
-        return job.server(job.command(block, side), block, job.server_log)
-
-    return start
-
-
 @pytest.mark.parametrize("side", [ALONE, DRAFTED], ids=lambda side: side.name)
 def test_streamed_tokens_are_the_unstreamed_and_times_end_with_the_answers(serve, side):
-    with serve(side) as server:
+    with serve(BLOCK, side) as server:
         whole = server.complete(PROMPT, n_predict=48, **GREEDY)
         streamed = server.complete_streamed(PROMPT, n_predict=48, **GREEDY)
     assert streamed["tokens"] == whole["tokens"]
@@ -48,7 +38,7 @@ def test_streamed_tokens_are_the_unstreamed_and_times_end_with_the_answers(serve
 
 
 def test_tokens_of_one_pass_share_a_time_as_the_log_counts_them(serve):
-    with serve(DRAFTED) as server:
+    with serve(BLOCK, DRAFTED) as server:
         answer = server.complete_streamed(PROMPT, n_predict=48, **GREEDY)
     [request] = read_requests(server.log_text())
     # A replay reads a token that the target gave, and gives a further one.
@@ -60,7 +50,7 @@ def test_tokens_of_one_pass_share_a_time_as_the_log_counts_them(serve):
 
 
 def test_a_request_that_is_closed_early_is_given_up(serve):
-    with serve(ALONE, context=4096) as server:
+    with serve(compared(context=4096), ALONE) as server:
         with closing(server.stream(PROMPT, n_predict=3500, **GREEDY)) as pieces:
             counts = [next(pieces).generated for _ in range(5)]
         assert counts == [1, 2, 3, 4, 5]
@@ -71,14 +61,14 @@ def test_a_request_that_is_closed_early_is_given_up(serve):
 
 
 def test_streams_and_other_requests_may_follow_each_other_at_once(serve):
-    with serve(ALONE) as server:
+    with serve(BLOCK, ALONE) as server:
         for _ in range(40):
             server.complete_streamed(PROMPT, n_predict=2, **GREEDY)
             server.complete(PROMPT, n_predict=2, **GREEDY)
 
 
 def test_threads_may_ask_one_server(serve):
-    with serve(ALONE) as server, ThreadPoolExecutor(3) as threads:
+    with serve(BLOCK, ALONE) as server, ThreadPoolExecutor(3) as threads:
         ask = partial(server.complete_streamed, n_predict=16, **GREEDY)
         prompts = [PROMPT, PROMPT[::-1], PROMPT[:5]]
         answers = list(threads.map(ask, prompts))
@@ -96,7 +86,7 @@ def test_ids_within_a_character_are_missed_and_never_passed_over(serve, monkeypa
     def biased(self, method, path, json, **more):
         return ask(self, method, path, json=json | forced, **more)
 
-    with serve(ALONE) as server:
+    with serve(BLOCK, ALONE) as server:
         monkeypatch.setattr(Server, "_chunks", biased)
         with pytest.raises(WithheldError, match=r"lacks the ids of \d tokens"):
             server.complete_streamed(PROMPT, n_predict=8, **GREEDY)

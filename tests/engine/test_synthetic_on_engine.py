@@ -1,11 +1,8 @@
 """Synthetic models on the real engine: they load, quantize, vary, and draft for each other."""
 
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -13,13 +10,11 @@ import pytest
 from specmoe.config.block import Side
 from specmoe.config.methods import Method
 from specmoe.engine.flags import speculation_flags
-from specmoe.engine.server import Server, server_command
+from specmoe.engine.server import Server
 from specmoe.models.synthetic import write_model
 
-from ..recipes import SMALL
+from ..recipes import DENSE, MOE, SMALL
 
-DENSE = replace(SMALL, layers=8)
-MOE = replace(DENSE, experts=8, experts_used=2, expert_ffn=256)
 RECIPES = {
     "draft": SMALL,
     "dense": DENSE,
@@ -32,31 +27,21 @@ RECIPES = {
 PROMPTS = ("The cause of the", "def mean(values):\n    return", "推测解码为什么更快？")
 
 
-@contextmanager
-def serving(engine_bin: Path, model: Path, draft: Path | None = None) -> Iterator[Server]:
-    """Run a model, with a draft that proposes four tokens a round if one is given."""
-    command = server_command(
-        engine_bin / "llama-server",
-        model,
-        context=1024,
-        threads=1,
-        gpu_layers=0,
-        speculation=speculation_flags([Method.DRAFT], Side(4), draft, 0) if draft else (),
-    )
-    with TemporaryDirectory() as folder:
-        log = Path(folder, "server.log")
-        with Server(command, log, start_limit_s=60, run_limit_s=60) as server:
-            yield server
-
-
 def generate(server: Server, prompt: str) -> dict[str, Any]:
     return server.complete(server.tokenize(prompt), n_predict=48, temperature=0, seed=1)
 
 
-def acceptance_rate(server: Server) -> float:
-    timings = [generate(server, prompt)["timings"] for prompt in PROMPTS]
-    drafted = sum(timing["draft_n"] for timing in timings)
-    return float(sum(timing["draft_n_accepted"] for timing in timings) / drafted)
+@pytest.fixture
+def acceptance_rate(start):
+    """Give the share that a target accepts of a draft that proposes four tokens a round."""
+
+    def rate(target: Path, draft: Path) -> float:
+        with start(target, speculation_flags([Method.DRAFT], Side(4), draft, 0), 1024) as server:
+            timings = [generate(server, prompt)["timings"] for prompt in PROMPTS]
+        drafted = sum(timing["draft_n"] for timing in timings)
+        return float(sum(timing["draft_n_accepted"] for timing in timings) / drafted)
+
+    return rate
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +51,8 @@ def models(module_folder: Path) -> dict[str, Path]:
     return {name: module_folder / f"{name}.gguf" for name in RECIPES}
 
 
-def test_any_text_survives_tokenization(engine_bin, models):
-    with serving(engine_bin, models["draft"]) as server:
+def test_any_text_survives_tokenization(start, models):
+    with start(models["draft"]) as server:
         for text in (*PROMPTS, "tabs\tand\r\nnew lines", "naïve 🙂"):
             ids = server.tokenize(text)
             assert server.detokenize(ids) == text
@@ -75,15 +60,15 @@ def test_any_text_survives_tokenization(engine_bin, models):
 
 
 @pytest.mark.parametrize("model", ["dense", "written_q8_0", "written_q4_k", "tied_q8_0"])
-def test_greedy_text_varies_and_depends_on_the_prompt(engine_bin, models, model):
-    with serving(engine_bin, models[model]) as server:
+def test_greedy_text_varies_and_depends_on_the_prompt(start, models, model):
+    with start(models[model]) as server:
         texts = [generate(server, prompt)["tokens"] for prompt in PROMPTS]
     assert all(len(set(tokens)) >= 12 for tokens in texts)
     assert len({tuple(tokens[-8:]) for tokens in texts}) == len(PROMPTS)
 
 
-def test_generated_text_is_printable_ascii(engine_bin, models):
-    with serving(engine_bin, models["moe"]) as server:
+def test_generated_text_is_printable_ascii(start, models):
+    with start(models["moe"]) as server:
         text = generate(server, PROMPTS[2])["content"]
     assert text.isascii()
     assert text.replace("\n", "").isprintable()
@@ -100,18 +85,20 @@ def test_generated_text_is_printable_ascii(engine_bin, models):
         pytest.param("written_q4_k", "moe", 0.8, 1, id="Q4_K and its unquantized twin"),
     ],
 )
-def test_a_target_accepts_a_draft_by_their_likeness(engine_bin, models, target, draft, least, most):
-    with serving(engine_bin, models[target], models[draft]) as server:
-        assert least <= acceptance_rate(server) <= most
+def test_a_target_accepts_a_draft_by_their_likeness(
+    models, acceptance_rate, target, draft, least, most
+):
+    assert least <= acceptance_rate(models[target], models[draft]) <= most
 
 
 @pytest.mark.parametrize("quantization", ["Q4_K_M", "Q8_0"])
-def test_a_quantized_moe_still_accepts_the_draft(engine_bin, models, tmp_path, quantization):
+def test_a_quantized_moe_still_accepts_the_draft(
+    engine_bin, models, acceptance_rate, tmp_path, quantization
+):
     quantized = tmp_path / "moe.gguf"
     quantize = [str(engine_bin / "llama-quantize"), str(models["moe"]), str(quantized)]
     finished = subprocess.run([*quantize, quantization, "2"], capture_output=True, text=True)
     assert finished.returncode == 0
     # A matrix that a K-quant cannot pack has another type, with a warning.
     assert "fallback" not in finished.stderr.replace("0 tensor(s) required fallback", "")
-    with serving(engine_bin, quantized, models["draft"]) as server:
-        assert acceptance_rate(server) > 0.3
+    assert acceptance_rate(quantized, models["draft"]) > 0.3

@@ -2,12 +2,11 @@
 
 import re
 
-from specmoe.config.models import UpcycleModel
 from specmoe.measure.upcycled import check_upcycled
 from specmoe.models.gguf import read_card
-from specmoe.models.upcycle import upcycle
 
 from ..conftest import ROOT
+from ..dense_model import write_moe
 
 MODEL = ROOT / "resources/drafts/smollm2-draft.gguf"
 ASKED = "Explain in three sentences why the sky is blue."
@@ -27,8 +26,6 @@ def test_it_answers_a_chat_in_english_words(start):
 
 
 def test_an_moe_of_its_copies_computes_the_same(start, tmp_path):
-    entry = {"kind": "upcycle", "source": "draft", "experts": 4, "used": 2}
-    upcycle(MODEL, UpcycleModel.model_validate(entry), tmp_path / "moe.gguf")
-    moe = tmp_path / "moe.gguf"
+    moe = write_moe(MODEL, tmp_path / "moe.gguf", used=2)
     one, two = check_upcycled(start, MODEL, moe, read_card(moe), ASKED)
     assert min(one["same"], two["same"]) > 0.8 * one["tokens"]

@@ -6,23 +6,18 @@ from typing import Any
 import pytest
 from gguf import GGMLQuantizationType
 
-from specmoe.config.models import UpcycleModel
 from specmoe.errors import ModelError
 from specmoe.measure.upcycled import TOKENS, check_upcycled
 from specmoe.models.converter import quantize
 from specmoe.models.gguf import read_card
-from specmoe.models.upcycle import upcycle
 
-from ..dense_model import weights_of, write_dense
+from ..dense_model import weights_of, write_dense, write_moe
 
 TEXT = "def mean(values):\n    return sum(values) / len(values)\n"
 
 
 def upcycled_from(source: Path, **keys: int) -> Path:
-    entry = {"kind": "upcycle", "source": "dense", "experts": 8} | keys
-    out = source.with_name("moe.gguf")
-    upcycle(source, UpcycleModel.model_validate(entry), out)
-    return out
+    return write_moe(source, source.with_name("moe.gguf"), experts=8, **keys)
 
 
 @pytest.fixture

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from specmoe.config.block import Arrangement, PromptSource, Sending, Stop, Template
+from specmoe.config.block import Arrangement, Stop
 from specmoe.measure.divergence import find_divergences
 from specmoe.measure.paired import measure
 from specmoe.models.synthetic import write_model
-from specmoe.runs.collect import ends_of_record, mark_past_end, rows_of_record
+from specmoe.runs.collect import ends_of_record, mark_past_end
 
-from ..blocks import PROVENANCE, compared
+from ..blocks import chatting, rows
 from ..recipes import SMALL
 
 CHAT = replace(SMALL, end_gain=1.5, chat_template=True)
@@ -28,7 +28,7 @@ QUESTIONS = [
 
 
 @pytest.fixture(scope="module")
-def chatting(module_folder) -> dict[str, Path]:
+def models(module_folder) -> dict[str, Path]:
     """A draft and a target that end their texts, of which the target has a chat template."""
     write_model(module_folder / "target.gguf", replace(CHAT, layers=8))
     write_model(module_folder / "draft.gguf", replace(CHAT, chat_template=False))
@@ -36,45 +36,22 @@ def chatting(module_folder) -> dict[str, Path]:
 
 
 @pytest.fixture
-def do(job, chatting, tmp_path):
+def do(job, models, tmp_path):
     """Measure a block of the questions; returns its record as a file holds it."""
-    lines = "".join(json.dumps(one) + "\n" for one in QUESTIONS)
-    (tmp_path / "asked.jsonl").write_text(lines)
-    prompts = tuple(
-        PromptSource(
-            f"asked-{line}",
-            "asked.jsonl",
-            line=line,
-            workload="asked",
-            category=one["category"],
-        )
-        for line, one in enumerate(QUESTIONS, 1)
-    )
 
     def run(thinking=None, **more):
-        sendings = {"asked": Sending(Template.CHAT, thinking)}
-        block = compared(**{"prompts": prompts, "sendings": sendings, "n_predict": 48} | more)
-        record = measure(block, replace(job, root=tmp_path, **chatting))
-        return json.loads(json.dumps(record | {"provenance": PROVENANCE}))
+        block = chatting(tmp_path, QUESTIONS, thinking, **{"n_predict": 48} | more)
+        return json.loads(json.dumps(measure(block, replace(job, root=tmp_path, **models))))
 
     return run
-
-
-def rows(record):
-    return rows_of_record(record, "c")
 
 
 def lengths(record):
     return {row["prompt"]: row["n_prompt"] for row in rows(record)}
 
 
-def test_the_servers_template_writes_the_chat_up_to_where_the_answer_starts(
-    job, chatting, tmp_path
-):
-    block = compared()
-    one = replace(job, **chatting)
-    command = one.command(block, block.sides[0])
-    with one.server(command, block, tmp_path / "log") as server:
+def test_the_servers_template_writes_the_chat_up_to_where_the_answer_starts(start, models):
+    with start(models["target"]) as server:
         plain = "user: Name a tree.\nassistant: Oak.\nuser: Another.\nassistant:"
         assert server.apply_template(TURNS, thinking=False) == plain
         assert server.apply_template(TURNS, thinking=True) == f"{plain} thinking:"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 from specmoe import errors
 from specmoe.audit.answers_text import describe_answers
+from specmoe.engine.reading import read_answers
 from specmoe.errors import ConfigError
 from specmoe.measure.agreement import Reader
-from specmoe.measure.answers import read_answers
 
 LIMIT_S = 86400.0  # whoever reads many answers is there to stop it
 

@@ -32,14 +32,10 @@ def test_a_sound_answer_is_returned_whole():
     ("answer", "fault"),
     [
         ({}, "tokens: Field required"),
-        (ANSWER | {"tokens": "ab"}, "tokens: Input should be a valid array"),
-        (ANSWER | {"tokens": ["a"]}, r"tokens\.0: "),
         (ANSWER | {"tokens": [-1]}, r"tokens\.0: "),
         (ANSWER | {"timings": TIMINGS | {"predicted_ms": 0}}, r"timings\.predicted_ms: .*greater"),
-        (ANSWER | {"timings": TIMINGS | {"prompt_ms": None}}, r"timings\.prompt_ms: "),
         (ANSWER | {"timings": TIMINGS | {"prompt_ms": "1"}}, r"timings\.prompt_ms: "),
         (ANSWER | {"timings": TIMINGS | {"predicted_ms": float("nan")}}, "finite"),
-        (ANSWER | {"timings": TIMINGS | {"predicted_ms": float("inf")}}, "finite"),
         ([], "top level"),
     ],
 )

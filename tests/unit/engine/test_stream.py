@@ -67,8 +67,6 @@ def test_tokens_without_an_event_count_and_come_with_the_next():
         ([EVENTS[0], event([8], 10**12, 5.5)], "1000000000000 tokens in its stream instead of 3"),
         ([{"error": {"code": 500, "message": "out of luck"}}], "error in its stream.*out of luck"),
         ([EVENTS[0] | {"tokens": ["a"]}], r"tokens\.0: "),
-        ([EVENTS[0] | {"timings": None}], "timings: "),
-        ([EVENTS[0] | {"stop": "yes"}], "stop: "),
         ([event([7], 1, float("nan"))], "finite"),
         ([event([7], 1, 1e6)], "the whole request took"),
         ([[]], "top level"),

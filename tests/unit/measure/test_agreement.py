@@ -4,10 +4,16 @@ import pytest
 
 from specmoe.config.matrix import list_readings
 from specmoe.config.schema import Config
-from specmoe.engine.reading import Proposal, Text, Words, read_proposals, widest_move
+from specmoe.engine.reading import (
+    Proposal,
+    Text,
+    Words,
+    read_answers,
+    read_proposals,
+    widest_move,
+)
 from specmoe.errors import MeasurementError
 from specmoe.measure.agreement import texts_to_read
-from specmoe.measure.answers import read_answers
 
 from ...blocks import alone, compared
 

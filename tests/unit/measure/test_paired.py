@@ -1,6 +1,5 @@
 """The paired protocol with stand-ins for servers: who is live, when, and with which seeds."""
 
-import json
 import os
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -11,15 +10,14 @@ import pytest
 
 from specmoe.commentary import Done, Rejected
 from specmoe.config.backend import Backend
-from specmoe.config.block import Arrangement, PromptSource, Sending, Side, Stop, Template
+from specmoe.config.block import Arrangement, PromptSource, Side, Stop
 from specmoe.engine.job import Job
 from specmoe.engine.memory import WORKING_BYTES
 from specmoe.engine.server import Settings
 from specmoe.errors import MeasurementError
 from specmoe.measure.paired import arrange, measure, summary
-from specmoe.runs.collect import rows_of_record
 
-from ...blocks import ALONE, DRAFTED, PROVENANCE, alone, compared
+from ...blocks import ALONE, DRAFTED, alone, chatting, compared, rows
 
 GB = 10**9
 in_each_arrangement = pytest.mark.parametrize(
@@ -152,10 +150,6 @@ def job(tmp_path):
         backend=Backend.CPU,
         usable_memory=100 * GB,
     )
-
-
-def rows(record):
-    return rows_of_record(json.loads(json.dumps(record)) | {"provenance": PROVENANCE}, "c")
 
 
 # One copy of the weights, and 1 GB for each process; on CUDA each process has the weights.
@@ -342,21 +336,7 @@ QUESTIONS = [
 
 
 def workload_block(job, **more):
-    """Return a block of two questions of a workload, whose file it writes."""
-    lines = "\n".join(map(json.dumps, QUESTIONS))
-    (job.root / "asked.jsonl").write_text(lines + "\n")
-    prompts = tuple(
-        PromptSource(
-            f"asked-{number}",
-            "asked.jsonl",
-            line=number,
-            workload="asked",
-            category=question["category"],
-        )
-        for number, question in enumerate(QUESTIONS, 1)
-    )
-    sendings = {"asked": Sending(Template.CHAT, thinking=False)}
-    return compared(**{"prompts": prompts, "sendings": sendings} | more)
+    return chatting(job.root, QUESTIONS, thinking=False, **more)
 
 
 @in_each_arrangement
@@ -371,17 +351,6 @@ def test_prompts_of_a_workload_are_sent_as_the_template_writes_their_chats(job, 
         ("asked-1", "short", 3),
         ("asked-2", "long", 6),
     }
-
-
-@in_each_arrangement
-def test_a_run_may_stop_where_its_target_ends_and_its_row_says_so(job, arrangement):
-    job.machine.ends_after = 5
-    block = workload_block(job, stop=Stop.EOS, arrangement=arrangement)
-    record = measure(block, job)
-    assert record["ends"] == {}
-    for row in rows(record):
-        assert (row["generated"], row["stop"], row["stopped_by"]) == (5, "eos", "eos")
-        assert row["past_end"] is None  # `mark_past_end` sees all records
 
 
 @pytest.mark.parametrize(

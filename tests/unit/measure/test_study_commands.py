@@ -1,6 +1,5 @@
 """The study's commands and their results, checked with recorded output of two engines."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +10,12 @@ from specmoe.config.block import Block, PromptSource, Protocol, Side
 from specmoe.config.load import load
 from specmoe.config.matrix import PUBLISHED_PASSAGE, list_blocks
 from specmoe.engine.job import Job
-from specmoe.engine.process import count_decode_failures
-from specmoe.errors import ConfigError, MeasurementError
+from specmoe.engine.process import count_failure_lines
+from specmoe.errors import MeasurementError
 from specmoe.measure.study_commands import Reading, measure, read_bench, read_speculative
-from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import COLUMNS, read_runs, write_runs
 
-from ...blocks import ALONE, DRAFTED, PROVENANCE, alone, compared
+from ...blocks import ALONE, DRAFTED, alone, compared, rows
 
 # Recorded on a two-core Linux machine: the synthetic moe_q4 with draft_0.8b, γ = 4, 64 tokens.
 MARCH_FAILURE = """\
@@ -69,7 +67,7 @@ build_commit,n_threads,n_prompt,n_gen,avg_ns,stddev_ns,avg_ts,stddev_ts
 """
 
 
-def test_speed_acceptance_and_counters_are_read_from_the_engine_of_march():
+def test_speed_acceptance_and_counters_are_read_from_the_logs_of_both_engines():
     assert read_speculative(MARCH_FAILURE + MARCH_RESULT) == Reading(
         n_prompt=235,
         prompt_ms=1095,
@@ -80,17 +78,14 @@ def test_speed_acceptance_and_counters_are_read_from_the_engine_of_march():
         accepted=12,
         acceptance_percent=5.769,
     )
-
-
-def test_they_are_read_from_the_engine_of_november_which_adds_times():
-    reading = read_speculative(NOVEMBER_FAILURE + NOVEMBER_RESULT)
-    assert (reading.tokens_per_second, reading.accepted) == (7.666, 12)
+    november = read_speculative(NOVEMBER_FAILURE + NOVEMBER_RESULT)  # whose lines begin with times
+    assert (november.tokens_per_second, november.accepted) == (7.666, 12)
 
 
 @pytest.mark.parametrize("failure", [MARCH_FAILURE, NOVEMBER_FAILURE])
 def test_a_failed_decode_is_counted_once(failure):
-    assert count_decode_failures(failure * 3 + MARCH_RESULT) == 3
-    assert count_decode_failures(NOVEMBER_RESULT) == 0
+    assert max(count_failure_lines(failure * 3 + MARCH_RESULT)) == 3
+    assert max(count_failure_lines(NOVEMBER_RESULT)) == 0
 
 
 def test_the_acceptance_of_an_empty_draft_is_unknown():
@@ -175,20 +170,16 @@ def arguments(record, run=0):
     return " ".join(record["runs"][run]["command"][1:])
 
 
-def test_a_baseline_is_the_studys_llama_bench(do):
+def test_runs_are_the_studys_commands_on_a_length_the_first_words_or_a_whole_text(do):
     assert arguments(do(BASELINE)) == "-m t.gguf -n 64 -t 2 -r 1 -o csv -p 8"
-
-
-def test_a_speculative_run_is_the_studys_llama_speculative_on_the_first_words_or_a_text(do):
-    record = do(SPECULATIVE)
+    longer = PromptSource("passage-512", "topic.txt", 512)  # than its text
+    record = do(replace(SPECULATIVE, prompts=(*SPECULATIVE.prompts, longer)))
     common = "-m t.gguf -n 64 -t 2 -md d.gguf --draft 4 --temp 0.0 -p"
-    assert arguments(record) == f"{common} one two three four five six seven eight"
-    assert arguments(record, 1) == f"{common} write\ncode"
-
-
-def test_a_prompt_longer_than_its_text_is_the_whole_text_as_in_the_study(do):
-    block = replace(SPECULATIVE, prompts=(PromptSource("passage-512", "topic.txt", 512),))
-    assert do(block)["runs"][0]["command"][-1].endswith("eight nine")
+    assert [arguments(record, run) for run in (0, 1, 2)] == [
+        f"{common} one two three four five six seven eight",
+        f"{common} write\ncode",
+        f"{common} one two three four five six seven eight nine",
+    ]
 
 
 def test_flags_have_the_names_that_the_engine_knows_and_layers_are_those_of_both_models(do):
@@ -247,12 +238,6 @@ def test_a_tool_that_ends_before_its_result_is_written_is_run_again(do, tmp_path
     assert [run["decode_failures"] for run in record["runs"]] == [1]
 
 
-def rows(record):
-    # Records are stored as JSON.
-    read = json.loads(json.dumps(record | {"provenance": PROVENANCE}))
-    return rows_of_record(read, "c")
-
-
 def test_a_row_has_what_the_tools_print_and_null_for_what_they_do_not(do, tmp_path):
     written = rows(do(SPECULATIVE))
     row = written[0]
@@ -279,10 +264,3 @@ def test_prompts_of_a_length_are_cut_from_the_studys_text(study, root):
     start = ["Please", "write", "a", "detailed", "analysis", "of"]
     text = (root / PUBLISHED_PASSAGE).read_text().split()
     assert text == start + 50 * ["the", "following", "topic."]
-
-
-def test_a_suite_with_baselines_on_texts_is_refused_by_the_config(study, root):
-    study["measurement"]["protocol"] = "published"
-    study["suites"]["B"]["drafts"].append("none")
-    with pytest.raises(ConfigError, match=r"suites\.B\.prompts: protocol published has no base"):
-        load(study, root)

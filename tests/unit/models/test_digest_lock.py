@@ -13,12 +13,9 @@ from specmoe.models.digest_lock import Locked
 ENTRY = Locked(sha256="a" * 64, size_bytes=7)
 
 
-def test_a_missing_lock_file_has_no_entries(tmp_path):
-    assert digest_lock.read(tmp_path / "lock.json") == {}
-
-
 def test_entries_are_read_back_and_sorted(tmp_path):
     lock = tmp_path / "config" / "lock.json"
+    assert digest_lock.read(lock) == {}  # it is not there
     for key in ("b/b/x.gguf@main", "a/b/x.gguf@main"):
         digest_lock.record(lock, key, ENTRY)
     assert digest_lock.read(lock) == {"a/b/x.gguf@main": ENTRY, "b/b/x.gguf@main": ENTRY}

@@ -16,49 +16,60 @@ from specmoe.models.synthetic_drafts import write_draft
 from ...conftest import merge
 from ...recipes import SMALL, TINY
 
+OWN = {"kind": "hub", "repository": "a/b", "file": "own.gguf"}
+
 
 @pytest.fixture
-def config(study, root):
-    return load(study, root)
+def entry(study):
+    """The entry of a model that a test may change."""
+    return study["model_sets"]["study"]["moe_q4"]
 
 
-def test_sizes_of_the_hub_and_the_config_take_precedence_over_the_rounded_one(study, root, config):
-    assert size_of("moe_q4", config, {}, {"moe_q4": 7}).file_bytes == 7
-    study["model_sets"]["study"]["moe_q4"]["size_bytes"] = 20_600_000_123
-    size = size_of("moe_q4", load(study, root), {}, {})
-    assert (size.file_bytes, size.basis) == (20_600_000_123, "the config")
+@pytest.fixture
+def size(study, root):
+    """Return the size of a model of the study's set as the configuration is now."""
+
+    def of(model="moe_q4", cards=None, **asked):
+        return size_of(model, load(study, root), cards or {}, asked)
+
+    return of
 
 
-def test_a_pass_of_one_token_reads_the_active_parameters_of_an_moe(config):
-    size = size_of("moe_q4", config, {}, {})
-    assert size.pass_bytes(1) == pytest.approx(20.6e9 * 2.946 / 34.66, rel=1e-3)
+def test_sizes_of_the_hub_and_the_config_take_precedence_over_the_rounded_one(size, entry):
+    assert size(moe_q4=7).file_bytes == 7
+    entry["size_bytes"] = 20_600_000_123
+    assert (size().file_bytes, size().basis) == (20_600_000_123, "the config")
 
 
-def test_the_size_of_a_quantized_model_is_estimated_from_its_family(study, root):
+def test_the_card_of_a_file_takes_precedence_over_the_config(size, tmp_path):
+    write_model(tmp_path / "model.gguf", TINY)
+    card = read_card(tmp_path / "model.gguf")
+    assert size(cards={"moe_q4": card}) == size_of_card(card)
+
+
+def test_a_pass_of_one_token_reads_the_active_parameters_of_an_moe(size):
+    assert size().pass_bytes(1) == pytest.approx(20.6e9 * 2.946 / 34.66, rel=1e-3)
+
+
+def test_the_size_of_a_quantized_model_is_estimated_from_its_family(study, size):
     study["campaign"]["models"] = "study_types"
-    config = load(study, root)
-    for model, size in (("moe_q8", 34.66e9 * 8.5 / 8), ("35b_bf16", 69.32e9)):
-        assert size_of(model, config, {}, {}).file_bytes == pytest.approx(size, rel=1e-3)
+    for model, expected in (("moe_q8", 34.66e9 * 8.5 / 8), ("35b_bf16", 69.32e9)):
+        assert size(model).file_bytes == pytest.approx(expected, rel=1e-3)
 
 
-def test_a_model_without_family_is_assumed_to_be_dense_and_may_have_no_size(study, root):
-    entry = {"kind": "hub", "repository": "a/b", "file": "c.gguf"}
-    study["model_sets"]["study"]["moe_q4"] = entry
-    assert size_of("moe_q4", load(study, root), {}, {}) is None
-    entry["size_gb"] = 2
-    size = size_of("moe_q4", load(study, root), {}, {})
-    assert size.pass_bytes(9) == 2e9
-    assert "taken for dense" in size.basis
+def test_a_model_without_family_is_assumed_to_be_dense_and_may_have_no_size(study, size):
+    study["model_sets"]["study"]["moe_q4"] = OWN
+    assert size() is None
+    study["model_sets"]["study"]["moe_q4"] = OWN | {"size_gb": 2}
+    assert size().pass_bytes(9) == 2e9
+    assert "taken for dense" in size().basis
 
 
 @pytest.mark.parametrize(("name", "bits"), [("Q4_K_M", 4.89), ("UD-Q4_K_XL", 4.5), ("any", 16)])
-def test_the_type_in_the_name_of_a_file_is_estimated_from_its_family(study, root, name, bits):
-    entry = study["model_sets"]["study"]["moe_q4"]
+def test_the_type_in_the_name_of_a_file_is_estimated_from_its_family(size, entry, name, bits):
     del entry["size_gb"]
     entry["file"] = f"x-{name}.gguf"
-    assert size_of("moe_q4", load(study, root), {}, {}).file_bytes == pytest.approx(
-        34.66e9 * bits / 8, rel=1e-3
-    )
+    assert size().file_bytes == pytest.approx(34.66e9 * bits / 8, rel=1e-3)
 
 
 def test_the_size_of_a_synthetic_draft_is_estimated_from_its_targets_recipe(study, root, tmp_path):
@@ -75,26 +86,19 @@ def test_the_size_of_a_synthetic_draft_is_estimated_from_its_targets_recipe(stud
 
 
 @pytest.mark.parametrize("recipe", [TINY, SMALL])
-def test_the_size_of_a_synthetic_model_is_estimated_from_its_recipe(study, root, tmp_path, recipe):
+def test_the_size_of_a_synthetic_model_is_estimated_from_its_recipe(study, size, tmp_path, recipe):
     study["model_sets"]["study"]["moe_q4"] = {"kind": "synthetic", "recipe": asdict(recipe)}
-    expected = size_of("moe_q4", load(study, root), {}, {}).file_bytes
     write_model(tmp_path / "model.gguf", recipe)
-    assert expected == pytest.approx((tmp_path / "model.gguf").stat().st_size, rel=0.2)
+    written = (tmp_path / "model.gguf").stat().st_size
+    assert size().file_bytes == pytest.approx(written, rel=0.2)
 
 
-def test_the_card_of_a_file_takes_precedence_over_the_config(config, tmp_path):
-    write_model(tmp_path / "model.gguf", TINY)
-    card = read_card(tmp_path / "model.gguf")
-    assert size_of("moe_q4", config, {"moe_q4": card}, {}) == size_of_card(card)
-
-
-def test_the_card_of_an_entry_has_null_where_only_the_file_has_the_value(config):
-    card = card_of_entry("moe_q4", config)
+def test_the_card_of_an_entry_has_null_where_only_the_file_has_the_value(study, root, size):
+    card = card_of_entry("moe_q4", load(study, root))
     assert card.size_bytes == 20_600_000_000
     assert (card.experts, card.experts_used, card.layers) == (256, 8, 40)
     assert card.sha256 is card.tensor_types is card.context_length is None
-    size = size_of("moe_q4", config, {}, {})
-    assert size_of_card(card).pass_bytes(5) == pytest.approx(size.pass_bytes(5))
+    assert size_of_card(card).pass_bytes(5) == pytest.approx(size().pass_bytes(5))
 
 
 @pytest.mark.parametrize(
@@ -107,31 +111,33 @@ def test_the_card_of_an_entry_has_null_where_only_the_file_has_the_value(config)
         ("Qwen3.5-4B.gguf", None),
     ],
 )
-def test_the_type_of_a_model_comes_from_the_name_of_its_file(study, root, file, type_):
-    study["model_sets"]["study"]["moe_q4"]["file"] = file
+def test_the_type_of_a_model_comes_from_the_name_of_its_file(study, root, entry, file, type_):
+    entry["file"] = file
     if "-of-" in file:
-        study["model_sets"]["study"]["moe_q4"]["sha256"] = ["0" * 64, "1" * 64]
+        entry["sha256"] = ["0" * 64, "1" * 64]
     assert card_of_entry("moe_q4", load(study, root)).type == type_
 
 
-def test_a_model_without_file_and_family_has_no_card(study, root):
-    del study["model_sets"]["study"]["moe_q4"]["family"]
+def test_a_model_without_file_and_family_has_no_card(study, root, entry):
+    del entry["family"]
     with pytest.raises(ConfigError, match="model 'moe_q4'"):
         card_of_entry("moe_q4", load(study, root))
 
 
-def test_a_cut_has_its_layers_share_of_its_source(synthetic, root):
-    models = synthetic["model_sets"]["synthetic"]
-    models["cut"] = {"kind": "truncate", "source": "moe_q8", "layers": 7}
-    config = load(synthetic, root)
-    half, whole = (size_of(name, config, {}, {}) for name in ("cut", "moe_q8"))
+def test_a_cut_has_its_layers_share_of_its_source(synthetic, size):
+    cut = {"kind": "truncate", "source": "moe_q8", "layers": 7}
+    synthetic["model_sets"]["synthetic"]["cut"] = cut
+    half, whole = size("cut"), size("moe_q8")
     assert (half.layers, whole.layers) == (7, 14)
     assert half.file_bytes == pytest.approx(whole.file_bytes / 2, abs=1)
     assert half.basis == "its source's layers; taken for dense"
 
 
-def test_an_upcycled_model_has_its_sources_feed_forward_blocks_as_often_as_experts(smollm2):
-    dense, moe = (size_of(name, smollm2, {}, {}) for name in ("smollm2", "moe_16_2"))
+def test_an_upcycled_model_has_its_sources_feed_forward_blocks_as_often_as_experts(study, size):
+    study["campaign"] |= {"models": "smollm2", "suites": ["mine"]}
+    suite = {"title": "Any", "targets": ["moe_16"], "drafts": ["none"], "prompts": ["code"]}
+    study["suites"]["mine"] = suite
+    dense, moe = size("smollm2"), size("moe_16_2")
     assert (dense.file_bytes, dense.experts, dense.layers) == (98_362_432, 0, 30)
     copied = 98_362_432 * 79_626_240 / 134_515_008
     assert moe.file_bytes == pytest.approx(98_362_432 + 15 * copied, abs=1)
@@ -141,20 +147,10 @@ def test_an_upcycled_model_has_its_sources_feed_forward_blocks_as_often_as_exper
     assert moe.pass_bytes(1) == pytest.approx(dense.pass_bytes(1) + copied)
 
 
-def test_an_upcycled_model_without_a_family_has_its_largest_size_or_none(study, root):
-    own = {"kind": "hub", "repository": "a/b", "file": "own.gguf"}
+def test_an_upcycled_model_without_a_family_has_its_largest_size_or_none(study, size):
     moe = {"kind": "upcycle", "source": "own", "experts": 8}
-    study["model_sets"]["study"] |= {"own": own, "moe": moe}
-    assert size_of("moe", load(study, root), {}, {}) is None
-    size = size_of("moe", load(study, root), {}, {"own": 1000})
-    assert (size.file_bytes, size.pass_bytes(1)) == (8000, 1000)
-    assert size.basis == "at most: its source times its experts"
-
-
-@pytest.fixture
-def smollm2(study, root):
-    """A campaign of the set of trained models."""
-    study["campaign"] |= {"models": "smollm2", "suites": ["mine"]}
-    suite = {"title": "Any", "targets": ["moe_16"], "drafts": ["none"], "prompts": ["code"]}
-    study["suites"]["mine"] = suite
-    return load(study, root)
+    study["model_sets"]["study"] |= {"own": OWN, "moe": moe}
+    assert size("moe") is None
+    found = size("moe", own=1000)
+    assert (found.file_bytes, found.pass_bytes(1)) == (8000, 1000)
+    assert found.basis == "at most: its source times its experts"

@@ -144,14 +144,6 @@ def served(hub, small):
 
 
 @pytest.fixture
-def served_parts(hub, parts):
-    """The small file in parts, which the hub serves."""
-    for part in parts:
-        hub.add("a/b", "main", part.name, part)
-    return parts
-
-
-@pytest.fixture
 def served_large(hub, large):
     """The large file, which the hub serves."""
     hub.add("a/b", "main", "c.gguf", large)
@@ -403,10 +395,12 @@ def test_a_token_opens_a_gated_repository_and_goes_to_no_other_host(tmp_path, ro
         assert all(request.authorized for request in hub.requests if request not in stored)
 
 
-def test_a_disk_that_is_too_small_is_reported_before_the_download(hub, user, served_parts):
+def test_a_disk_that_is_too_small_is_reported_before_the_download(hub, user, parts):
+    for part in parts:
+        hub.add("a/b", "main", part.name, part)
     edge = "from specmoe.models import hub; hub.free_bytes = lambda folder: 20_000"
-    needed = sum(part.stat().st_size for part in served_parts) / 1e6
-    first = served_parts[0].name
+    needed = sum(part.stat().st_size for part in parts) / 1e6
+    first = parts[0].name
     assert user.fault(edge=edge, file=first) == (
         f"a/b, revision main, file {first}: needs {needed:.1f} MB more in"
         f" {user.folder}/home/hub, 0.0 MB free; make room, or set HF_HOME to a folder on a larger"

@@ -48,14 +48,14 @@ def config(synthetic):
 def fetch(config, hub, tmp_path, root):
     """Run the command that the refusal of a workload names; returns the ended process."""
 
-    def run(**entry):
+    def run(trust="config", **entry):
         with pytest.raises(ConfigError, match=r"workloads\.asked: its file is not here") as refused:
             expand(config(**entry), tmp_path, NOTHING_SAID)
         _, script, *options = shlex.split(str(refused.value).partition("it once: ")[2])
         scripts = root / "workflow/scripts"
         assert script == str(tmp_path / "workflow/scripts/fetch_workload.py")
         return subprocess.run(
-            [sys.executable, str(scripts / "fetch_workload.py"), *options],
+            [sys.executable, str(scripts / "fetch_workload.py"), *options, "--trust", trust],
             env=environment(hub, tmp_path / "home", PYTHONPATH=str(scripts)),
             cwd=tmp_path,
             capture_output=True,
@@ -70,13 +70,10 @@ def test_the_command_that_the_refusal_names_fetches_the_prompts(fetch, config, h
     done = fetch(sha256=DIGEST)
     assert done.returncode == 0, done.stderr
     assert done.stdout.endswith(f"lab/questions, SHA-256 {DIGEST}\n")
-    assert {request.path for request in hub.requests if request.path.endswith("all.jsonl")} == {
-        "/datasets/lab/questions/resolve/main/data/all.jsonl",
-        *(
-            f"/datasets/lab/questions/resolve/{commit}/data/all.jsonl"
-            for commit in [hub.commit(hub.folder("lab/questions", "main"))]
-        ),
-    }
+    commit = hub.commit(hub.folder("lab/questions", "main"))
+    folder = "/datasets/lab/questions/resolve"
+    asked = {request.path for request in hub.requests if request.path.endswith("all.jsonl")}
+    assert asked == {f"{folder}/{revision}/data/all.jsonl" for revision in ("main", commit)}
     assert (tmp_path / "results/workloads/asked.jsonl").read_bytes() == LINES
     [prompt] = expand(config(sha256=DIGEST), tmp_path, NOTHING_SAID).workloads["asked"].prompts
     assert (prompt.id, prompt.category, prompt.line) == ("1", "code", 1)
@@ -96,12 +93,7 @@ def test_other_bytes_and_a_data_set_that_is_not_there_are_named(fetch, tmp_path,
     assert not (tmp_path / "results/workloads/asked.jsonl").exists()
 
 
-def test_a_digest_is_recorded_at_first_use(fetch, tmp_path, hub, root):
-    fetch()
-    command = [sys.executable, str(root / "workflow/scripts/fetch_workload.py")]
-    entry = {"kind": "hub", "repository": "lab/questions", "file": "data/all.jsonl"}
-    command += ["--entry", json.dumps(entry), "--trust", "first-use", "--out", "again.jsonl"]
-    env = environment(hub, tmp_path / "home", PYTHONPATH=str(root / "workflow/scripts"))
-    subprocess.run(command, env=env, cwd=tmp_path, check=True, capture_output=True)
+def test_a_digest_is_recorded_at_first_use(fetch, tmp_path):
+    assert fetch("first-use").returncode == 0
     lock = json.loads((tmp_path / "config/models.lock.json").read_text())
     assert lock["datasets/lab/questions/data/all.jsonl@main"]["sha256"] == DIGEST

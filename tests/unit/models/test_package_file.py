@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -83,14 +82,6 @@ def test_without_a_network_the_line_says_so(refused, monkeypatch):
 def test_a_file_of_another_size_is_refused_before_it_is_unpacked(refused, monkeypatch):
     monkeypatch.setattr(package_file, "written_whole", None)
     assert f"{len(CONTENT)} bytes, the config says 5" in refused(size_bytes=5)
-
-
-def test_a_full_disk_leaves_nothing(refused, monkeypatch):
-    def full_disk(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(shutil, "copyfileobj", full_disk)
-    assert re.search(r"not written.*No space left", refused())
 
 
 def test_a_damaged_archive_is_refused(refused, tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specmoe.models import random_weights
-from specmoe.models.random_weights import LEVELS, Tensor, draw, q4_k, q8_0, stored
+from specmoe.models.random_weights import Tensor, draw, stored
 
 QUANTIZED = ["Q8_0", "Q4_K"]
 MATRIX = Tensor("any", (64, 512), 0.0, 0.05, "F32", "any", silent_rows=(3, 60))
@@ -29,23 +29,14 @@ def decoded(tensor: Tensor, seed: int = 0) -> npt.NDArray[np.float32]:
 @pytest.mark.parametrize(
     ("tensor", "digest"),
     [
-        (
-            Tensor("any", (5, 7), 0.0, 1.0, "F32", "any"),
-            "d435f94fe20d64252f7273128e578302b1499c8cf16cd9eb6504d4c01f646b10",
-        ),
-        (
-            replace(MATRIX, dtype="Q8_0"),
-            "d2dce920ce946011ef2df9c09e0945bcf6767766b6e64ee0a411828cf29922ee",
-        ),
-        (
-            replace(MATRIX, dtype="Q4_K"),
-            "ab7160125b70a904a56a247f179008afa0342a80df528094875002b67457dc8e",
-        ),
+        (Tensor("any", (5, 7), 0.0, 1.0, "F32", "any"), "d435f94fe20d64252f7273128e578302"),
+        (replace(MATRIX, dtype="Q8_0"), "d2dce920ce946011ef2df9c09e0945bc"),
+        (replace(MATRIX, dtype="Q4_K"), "ab7160125b70a904a56a247f179008af"),
     ],
 )
 def test_stored_weights_do_not_change_with_the_versions_of_libraries(tensor, digest):
     content = b"".join(piece.tobytes() for piece in stored(tensor, seed=3))
-    assert hashlib.sha256(content).hexdigest() == digest
+    assert hashlib.sha256(content).hexdigest().startswith(digest)
 
 
 @given(
@@ -118,17 +109,3 @@ def test_a_scaled_row_is_that_many_times_the_same_numbers(dtype):
         weights, own = (decoded(replace(one, dtype=kind)) for one in (tensor, MATRIX))
         np.testing.assert_allclose(weights[5], 1.5 * own[5], rtol=2**-9)
         np.testing.assert_array_equal(np.delete(weights, 5, 0), np.delete(own, 5, 0))
-
-
-@pytest.mark.parametrize(("encode", "kind"), [(q8_0, "Q8_0"), (q4_k, "Q4_K")])
-@given(
-    octets=st.lists(st.binary(min_size=512, max_size=512), min_size=1, max_size=4),
-    exponents=st.lists(st.integers(-12, 12), min_size=4, max_size=4),
-)
-def test_blocks_hold_every_weight_without_error_if_half_precision_holds_the_step(
-    encode, kind, octets, exponents
-):
-    levels = np.array([np.frombuffer(row, np.uint8) % LEVELS for row in octets])
-    steps = np.exp2(np.array(exponents[: len(octets)], np.float32))
-    weights = dequantize(encode(levels, steps), gguf.GGMLQuantizationType[kind])
-    np.testing.assert_array_equal(weights, (levels - 7.5) * steps[:, None])

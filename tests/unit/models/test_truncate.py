@@ -41,14 +41,6 @@ def test_a_cut_is_the_model_that_its_first_layers_are(tmp_path, recipe, layers):
     assert cut.read_bytes() == small.read_bytes()
 
 
-def test_the_sections_of_a_rotation_are_no_values_for_blocks(tmp_path):
-    source, cut = tmp_path / "four.gguf", tmp_path / "cut.gguf"
-    write_model(source, replace(TINY, layers=5))
-    truncate(source, 4, cut)
-    key = "qwen35.rope.dimension_sections"
-    assert read_header(cut).metadata[key] == read_header(source).metadata[key]
-
-
 def test_the_parts_of_a_split_model_become_one_file_with_all_other_metadata(tmp_path, model):
     parts = split_model(model, tmp_path / "parts", "model", 2)
     truncate(model, 5, tmp_path / "whole.gguf")

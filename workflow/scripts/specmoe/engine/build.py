@@ -9,20 +9,19 @@ import logging
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from specmoe.config.backend import CMAKE_FLAGS, Backend
-from specmoe.config.engines import GitEngine, PathEngine, PypiEngine
+from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
 from specmoe.engine.binaries import ALL_BINARIES, engine_files, install, is_alias
 from specmoe.engine.devices import require_device
-from specmoe.engine.process import run_build_tool
+from specmoe.engine.machine_id import output_of, text_of
+from specmoe.engine.process import cmake_cache, run_build_tool
 from specmoe.engine.processor_probe import compiler_command, probe_processor
 from specmoe.engine.self_test import forget_tests, mark_tested, self_test
 from specmoe.engine.source import fetch
-from specmoe.engine.toolkit import TOOLKIT, missing_part
 from specmoe.errors import EngineError
 from specmoe.files import sha256_of
 from specmoe.models.converter import CONVERTER
@@ -31,12 +30,34 @@ from specmoe.models.converter import CONVERTER
 CONVERTER_PARTS = (CONVERTER, "conversion", "gguf-py")
 # How sources are merged and compiled, see there.
 RECIPE = Path(__file__).with_name("build.cmake")
+# What must be installed to build for a backend; packages have Debian's and Ubuntu's names.
+_TOOLKIT = {
+    Backend.CUDA: "the CUDA toolkit (nvidia-cuda-toolkit)",
+    Backend.HIP: "ROCm 6.1 or later (hipcc, libhipblas-dev, librocblas-dev)",
+    Backend.VULKAN: "a shader compiler, and a loader and headers of 1.3.272 or later (glslc,"
+    " libvulkan-dev, spirv-headers)",
+}
+
+# What CMake records of each part: FindVulkan.cmake, and ggml/src/ggml-vulkan/CMakeLists.txt.
+_PARTS = {
+    "Vulkan_GLSLC_EXECUTABLE": "the shader compiler glslc (package glslc)",
+    "Vulkan_LIBRARY": "Vulkan's loader (package libvulkan-dev)",
+    "Vulkan_INCLUDE_DIR": "Vulkan's headers (package libvulkan-dev)",
+    "SPIRV-Headers_DIR": "SPIR-V's headers (package spirv-headers)",
+}
+# VK_EXT_layer_settings came with 1.3.272; Debian 12 has 1.3.239. The version is in two lines.
+_OLDEST_HEADERS = (1, 3, 272)
+_VERSION = re.compile(
+    r"^#define VK_HEADER_VERSION (\d+)$.*?"
+    r"^#define VK_HEADER_VERSION_COMPLETE VK_MAKE_API_VERSION\(0, (\d+), (\d+),",
+    re.MULTILINE | re.DOTALL,
+)
 
 _logger = logging.getLogger(__name__)
 
 
 def make_engine(
-    engine: PypiEngine | GitEngine | PathEngine,
+    engine: Engine,
     engine_id: str,
     backend: Backend,
     folder: Path,
@@ -68,7 +89,7 @@ def make_engine(
 
 
 def _first_that_works(
-    engine: PypiEngine | GitEngine | PathEngine,
+    engine: Engine,
     backend: Backend,
     folder: Path,
     log: Path,
@@ -92,7 +113,7 @@ def _first_that_works(
 
 
 def _installed(
-    engine: PypiEngine | GitEngine | PathEngine, backend: Backend, folder: Path, output: int
+    engine: Engine, backend: Backend, folder: Path, output: int
 ) -> Iterator[dict[str, object]]:
     """Yield what to note of each build in turn, which is then installed in `folder`.
 
@@ -124,23 +145,18 @@ def _not_trapped(
     Additions whose instructions this processor traps are left out. If that leaves none, the last
     one is returned, and the self-test decides.
     """
-    additions = [{}, *engine.fallbacks]
-    kept, trapped = [], []
-    for addition in additions:
-        trap = probe_processor(engine.cmake | CMAKE_FLAGS[backend] | addition, work, output)
-        if trap:
-            trapped.append((addition, trap))
-        else:
-            kept.append(addition)
-    if not kept:
-        kept.append(trapped.pop()[0])
-    for addition, signal in trapped:
-        _logger.info(
-            "this processor traps what the flags %s turn on (%s); building with %s instead",
-            addition or "as configured",
-            signal,
-            kept[0] or "those as configured",
-        )
+    additions: list[dict[str, str]] = [{}, *engine.fallbacks]
+    flags = engine.cmake | CMAKE_FLAGS[backend]
+    traps = [probe_processor(flags | addition, work, output) for addition in additions]
+    kept = [one for one, trap in zip(additions, traps, strict=True) if not trap] or additions[-1:]
+    for addition, signal in zip(additions, traps, strict=True):
+        if addition not in kept:
+            _logger.info(
+                "this processor traps what the flags %s turn on (%s); building with %s instead",
+                addition or "as configured",
+                signal,
+                kept[0] or "those as configured",
+            )
     return kept
 
 
@@ -202,9 +218,35 @@ class Build:
         run_build_tool(command, self.output, self._fault("compiled"), "building llama.cpp")
 
     def _fault(self, what: str) -> str:
-        needs = TOOLKIT.get(self.backend)
+        needs = _TOOLKIT.get(self.backend)
         more = f" for backend {self.backend}, which needs {needs}" if needs else ""
         return f"llama.cpp could not be {what}{more}"
+
+
+def missing_part(backend: Backend, build: Path) -> str | None:
+    """Return what a build for a backend lacks by CMake's cache in `build`, in words for the user.
+
+    Only Vulkan's parts are known one by one. None if all of them are there or CMake ended before it
+    looked for them.
+    """
+    if backend != Backend.VULKAN:
+        return None
+    found = cmake_cache(build)
+    for part, name in _PARTS.items():
+        if found.get(part, "").endswith("-NOTFOUND"):
+            return f"{name} is missing"
+    folder = found.get("Vulkan_INCLUDE_DIR")
+    match = _VERSION.search(text_of(Path(folder, "vulkan/vulkan_core.h"))) if folder else None
+    if match is None:
+        return None
+    patch, major, minor = map(int, match.groups())
+    if (major, minor, patch) >= _OLDEST_HEADERS:
+        return None
+    return (
+        f"Vulkan's headers in {folder} are {major}.{minor}.{patch}, and 1.3.272 or later is needed"
+        " (package libvulkan-dev of Debian 13, or a folder with newer `include` and `lib` in"
+        " VULKAN_SDK)"
+    )
 
 
 def _install_converter(source: Path, folder: Path) -> None:
@@ -220,8 +262,5 @@ def _install_converter(source: Path, folder: Path) -> None:
 
 def _compiler(build: Path) -> str:
     """Return the first line of the version that a build's C++ compiler prints."""
-    cache = (build / "CMakeCache.txt").read_text()
-    match = re.search(r"^CMAKE_CXX_COMPILER:\w+=(.+)$", cache, re.MULTILINE)
-    path = match[1] if match else "c++"
-    version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
-    return (version.stdout.splitlines() or ["unknown"])[0]
+    printed = output_of(cmake_cache(build).get("CMAKE_CXX_COMPILER") or "c++", "--version")
+    return printed.partition("\n")[0] or "unknown"

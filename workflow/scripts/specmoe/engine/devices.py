@@ -2,13 +2,13 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from specmoe.config.backend import Backend
 from specmoe.config.environment import engine_environment
+from specmoe.engine.machine_id import output_of
 from specmoe.errors import EngineError
 
 LIMIT_S = 60.0  # a driver may compile its kernels first
@@ -46,28 +46,11 @@ def list_devices(server: Path, environment: Mapping[str, str]) -> list[Device] |
 
     `environment` is `measurement.environment`, which may choose among them.
     """
-    try:
-        done = subprocess.run(
-            [str(server), "--list-devices"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=True,
-            env=engine_environment(environment, os.environ),
-            errors="replace",
-            text=True,
-            timeout=LIMIT_S,
-        )
-    except (OSError, subprocess.SubprocessError):
+    own = engine_environment(environment, os.environ)
+    printed = output_of(str(server), "--list-devices", environment=own, limit_s=LIMIT_S)
+    if not printed:
         return None
-    return read_devices(done.stdout)
-
-
-def read_devices(text: str) -> list[Device]:
-    """Return the devices in the engine's list."""
-    return [
-        Device(name, description, int(size) * 2**20)
-        for name, description, size in _LINE.findall(text)
-    ]
+    return [Device(name, what, int(size) * 2**20) for name, what, size in _LINE.findall(printed)]
 
 
 def require_device(backend: Backend, server: Path, environment: Mapping[str, str]) -> None:

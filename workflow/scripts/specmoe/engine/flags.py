@@ -17,17 +17,18 @@ def computing_flags(gpu_layers: int, options: Mapping[str, OptionValue]) -> list
     on_gpu: dict[str, OptionValue] = (
         {"gpu-layers": gpu_layers, "flash-attn": "on"} if gpu_layers else {}
     )
-    return _flags(on_gpu | {key: options[key] for key in options if not concerns_draft(key)})
+    return words_of(on_gpu | {key: options[key] for key in options if not concerns_draft(key)})
 
 
 def drafting_options(methods: Sequence[Method], options: Mapping[str, OptionValue]) -> list[str]:
     """Return the flags of the options of a draft; n-grams alone have none."""
     if all(map(is_ngram, methods)):
         return []
-    return _flags({key: options[key] for key in options if concerns_draft(key)})
+    return words_of({key: options[key] for key in options if concerns_draft(key)})
 
 
-def _flags(values: Mapping[str, OptionValue]) -> list[str]:
+def words_of(values: Mapping[str, object]) -> list[str]:
+    """Return options as words of a command line; one that is True has no value."""
     words = []
     for name, value in values.items():
         words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
@@ -62,7 +63,6 @@ def speculation_flags(
 
 
 def _value(side: Side, parameter: str, method: Method) -> str:
-    """Return the value of a parameter of a method on a side, or its default."""
     if parameter == "gamma":
         return str(side.ngram_gamma or side.gamma if is_ngram(method) else side.gamma)
     value = getattr(side, parameter)

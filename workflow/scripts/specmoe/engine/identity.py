@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from specmoe.config.backend import Backend
-from specmoe.config.engines import ID_DIGITS, GitEngine, PathEngine, PypiEngine
+from specmoe.config.engines import ID_DIGITS, Engine, PathEngine
 from specmoe.config.schema import Config
 from specmoe.engine.binaries import ALL_BINARIES, NGRAM_MAKER, engine_files, is_alias
 from specmoe.files import replace_text, sha256_of
@@ -51,12 +51,7 @@ def engine_ids(config: Config, backend: Backend, memory: Path) -> dict[str, str]
     return ids
 
 
-def engine_id(
-    name: str,
-    backend: Backend,
-    entry: PypiEngine | GitEngine | PathEngine,
-    files: Mapping[str, str],
-) -> str:
+def engine_id(name: str, backend: Backend, entry: Engine, files: Mapping[str, str]) -> str:
     """Return `<name>-<backend>-<digits>`; the digits are a digest of the config entry and files.
 
     `files` holds the digests, by name, of an engine built elsewhere. If it has any, the engine's

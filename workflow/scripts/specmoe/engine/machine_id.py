@@ -8,6 +8,7 @@ import os
 import platform
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
@@ -106,17 +107,23 @@ def text_of(file: Path) -> str:
         return ""
 
 
-def output_of(*command: str) -> str:
-    """Return what a tool prints; empty if it is absent, fails or hangs."""
+def output_of(
+    *command: str, environment: Mapping[str, str] | None = None, limit_s: float | None = None
+) -> str:
+    """Return what a tool prints; empty if it is absent, fails or hangs.
+
+    Without `environment` it has this process's, and speaks English.
+    """
     try:
         done = subprocess.run(
             command,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             check=True,
-            env=os.environ | {"LC_ALL": "C"},
+            env=environment or os.environ | {"LC_ALL": "C"},
             errors="replace",
             text=True,
-            timeout=TOOL_LIMIT_S,
+            timeout=limit_s or TOOL_LIMIT_S,
         )
     except (OSError, subprocess.SubprocessError):
         return ""

@@ -96,7 +96,6 @@ def _lock(descriptor: int) -> bool:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[int]:
-    """Open the lock file, made if it is missing."""
     try:
         descriptor = _open_or_make(path)
     except OSError as error:

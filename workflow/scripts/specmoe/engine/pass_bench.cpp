@@ -2,8 +2,7 @@
 //
 // A pass decodes `width` consecutive tokens of a text behind `depth` others, in one sequence, as a
 // target verifies a draft. llama-bench gives the output of the last token only, llama-batched-bench
-// decodes one token of each of many sequences; neither is that pass. With `--sequences each` every
-// token continues a sequence of its own instead, for a comparison with llama-batched-bench.
+// decodes one token of each of many sequences; neither is that pass.
 //
 // Each sample starts at another place of the text. Within a sample all passes start from the same
 // state and follow one another in random order. Standard output receives one JSON object a line:
@@ -39,7 +38,6 @@ using State = std::vector<uint8_t>;
 struct Options {
     std::string model, text;
     int threads = 1, gpu_layers = 0, depth = 64, samples = 8;
-    bool sequence_each = false;
     std::vector<int> widths;
     std::vector<std::string> outputs;
 };
@@ -63,22 +61,15 @@ Options parse(int argc, char ** argv) {
     for (int at = 1; at + 1 < argc; at += 2) {
         given[argv[at]] = argv[at + 1];
     }
-    auto take = [&given](const std::string & name) {
-        if (!given.count(name)) {
-            fail("the option " + name + " is missing");
-        }
-        return given[name];
-    };
     Options options;
-    options.model = take("--model");
-    options.text = take("--text");
-    options.threads = std::stoi(take("--threads"));
-    options.gpu_layers = std::stoi(take("--gpu-layers"));
-    options.depth = std::stoi(take("--depth"));
-    options.samples = std::stoi(take("--samples"));
-    options.sequence_each = take("--sequences") == "each";
-    options.outputs = split(take("--outputs"));
-    for (const auto & width : split(take("--widths"))) {
+    options.model = given.at("--model");
+    options.text = given.at("--text");
+    options.threads = std::stoi(given.at("--threads"));
+    options.gpu_layers = std::stoi(given.at("--gpu-layers"));
+    options.depth = std::stoi(given.at("--depth"));
+    options.samples = std::stoi(given.at("--samples"));
+    options.outputs = split(given.at("--outputs"));
+    for (const auto & width : split(given.at("--widths"))) {
         options.widths.push_back(std::stoi(width));
     }
     return options;
@@ -135,9 +126,8 @@ class Bench {
         : text(text), depth(options.depth) {
         llama_context_params params = llama_context_default_params();
         const int widest = *std::max_element(options.widths.begin(), options.widths.end());
-        states.resize(options.sequence_each ? widest : 1);
-        params.n_seq_max = (uint32_t) states.size();
-        params.n_ctx = options.sequence_each ? (depth + 1) * widest : depth + widest;
+        params.n_seq_max = 1;
+        params.n_ctx = depth + widest;
         params.n_batch = params.n_ubatch = std::max(512, depth + widest);
         params.n_threads = params.n_threads_batch = options.threads;
         params.no_perf = true;
@@ -166,53 +156,35 @@ class Bench {
         llama_free(context);
     }
 
-    // Decode the text before a sample's passes, and keep the state. A sequence reads the text from
-    // as many tokens later as its number, so that all ways of a pass decode the same tokens.
+    // Decode the text before a sample's passes, and keep the state.
     void begin(int sample) {
         start = starts[sample];
         llama_memory_clear(llama_get_memory(context), false);
-        for (int sequence = 0; sequence < (int) states.size(); sequence++) {
-            batch.n_tokens = depth;
-            for (int at = 0; at < depth; at++) {
-                put(at, sequence + at, at, sequence, at == depth - 1);
-            }
-            decode();
-            State & state = states[sequence];
-            state.resize(llama_state_seq_get_size(context, sequence));
-            llama_state_seq_get_data(context, state.data(), state.size(), sequence);
-        }
+        decode(0, depth, false);
+        state.resize(llama_state_seq_get_size(context, 0));
+        llama_state_seq_get_data(context, state.data(), state.size(), 0);
     }
 
     // Decode the `width` tokens that follow, and return how many milliseconds that took.
     double pass(int width, bool all_outputs) {
         llama_memory_clear(llama_get_memory(context), false);
-        const bool each = states.size() > 1;
-        for (int sequence = 0; sequence < (each ? width : 1); sequence++) {
-            const State & state = states[sequence];
-            if (!llama_state_seq_set_data(context, state.data(), state.size(), sequence)) {
-                fail("the state cannot be restored");
-            }
+        if (!llama_state_seq_set_data(context, state.data(), state.size(), 0)) {
+            fail("the state cannot be restored");
         }
-        batch.n_tokens = width;
-        for (int at = 0; at < width; at++) {
-            put(at, depth + at, each ? depth : depth + at, each ? at : 0,
-                all_outputs || at == width - 1);
-        }
-        return decode();
+        return decode(depth, width, all_outputs);
     }
 
   private:
-    // Put a token of the text into the batch.
-    void put(int at, int place, int position, int sequence, bool output) {
-        batch.token[at] = text[start + place];
-        batch.pos[at] = position;
-        batch.n_seq_id[at] = 1;
-        batch.seq_id[at][0] = sequence;
-        batch.logits[at] = output;
-    }
-
-    // Decode the batch, and return how many milliseconds that took.
-    double decode() {
+    // Decode tokens from a place of the text on, and return how many milliseconds that took.
+    double decode(int place, int count, bool all_outputs) {
+        batch.n_tokens = count;
+        for (int at = 0; at < count; at++) {
+            batch.token[at] = text[start + place + at];
+            batch.pos[at] = place + at;
+            batch.n_seq_id[at] = 1;
+            batch.seq_id[at][0] = 0;
+            batch.logits[at] = all_outputs || at == count - 1;
+        }
         llama_synchronize(context);
         const auto began = std::chrono::steady_clock::now();
         if (llama_decode(context, batch) != 0) {
@@ -225,7 +197,7 @@ class Bench {
 
     llama_context * context;
     llama_batch batch;
-    std::vector<State> states;  // by sequence
+    State state;  // behind the first `depth` tokens
     const Tokens & text;
     const int depth;
     int start = 0;

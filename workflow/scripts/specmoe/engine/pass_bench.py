@@ -10,6 +10,7 @@ from statistics import fmean, median
 from typing import NamedTuple
 
 from specmoe.config.timed_passes import TimedPasses
+from specmoe.engine.flags import words_of
 from specmoe.engine.machine_id import physical_cores
 from specmoe.files import engine_path
 
@@ -23,13 +24,8 @@ class Timing(NamedTuple):
     experts: float | None  # distinct ones of a layer, mean over layers and samples; None if dense
 
 
-def pass_bench_command(
-    program: Path, model: Path, root: Path, passes: TimedPasses, sequences: str = "one"
-) -> list[str]:
-    """Return the program's command line; with sequences `each`, every token has its own.
-
-    The text of the passes is relative to `root`.
-    """
+def pass_bench_command(program: Path, model: Path, root: Path, passes: TimedPasses) -> list[str]:
+    """Return the program's command line; the text of the passes is relative to `root`."""
     options = {
         "model": engine_path(model),
         "text": root / passes.text,
@@ -39,10 +35,8 @@ def pass_bench_command(
         "depth": passes.depth,
         "threads": passes.threads or physical_cores(),
         "gpu-layers": passes.gpu_layers,
-        "sequences": sequences,
     }
-    words = [(f"--{name}", str(value)) for name, value in options.items()]
-    return [str(program), *(word for pair in words for word in pair)]
+    return [str(program), *words_of(options)]
 
 
 def read_pass_bench(text: str) -> list[Timing]:

@@ -113,16 +113,17 @@ def share_done(line: str) -> float | None:
     return int(match[1]) / int(match[2] or 100) if match else None
 
 
-def count_decode_failures(log: str) -> int:
-    """Return how many decodes of the engine failed, from its log.
-
-    An engine logs a failure, its cause, or both, so the number is that of the more frequent line.
-    """
-    return max(count_failure_lines(log))
+def cmake_cache(build: Path) -> dict[str, str]:
+    """Return what CMake keeps of a build in its folder; empty if it is gone or never began."""
+    cache = text_of(build / "CMakeCache.txt")
+    return dict(re.findall(r"^([\w-]+):\w+=(.*)$", cache, re.MULTILINE))
 
 
 def count_failure_lines(log: str) -> tuple[int, int]:
-    """Return how many lines of a log, or of a part of one, tell of a failure, and of its cause."""
+    """Return how many lines of a log, or of a part of one, tell of a failed decode, and of a cause.
+
+    An engine logs a failure, its cause, or both, so as many failed as the more frequent line says.
+    """
     return len(_FAILURE.findall(log)), len(_CAUSE.findall(log))
 
 

@@ -5,11 +5,10 @@ does it.
 """
 
 import os
-import re
 import shutil
 from pathlib import Path
 
-from specmoe.engine.process import run_build_tool
+from specmoe.engine.process import cmake_cache, run_build_tool
 from specmoe.errors import EngineError
 
 PASS_BENCH, READ_AGREEMENT = "pass_bench", "read_agreement"
@@ -23,22 +22,19 @@ def build_programs(engine: Path, output: int) -> None:
     The file `output` receives what the tools print. Raises EngineError.
     """
     build = engine / "work" / "build"
-    try:
-        cache = (build / "CMakeCache.txt").read_text()
-    except OSError as error:
+    source = cmake_cache(build).get("CMAKE_HOME_DIRECTORY")
+    if not source:
         raise EngineError(
             f"the build of the engine is gone from {build}, and timing passes needs it; delete"
             f" {engine} to build it again, or set measurement.pass_samples to 0"
-        ) from error
-    source = re.search(r"^CMAKE_HOME_DIRECTORY:\w+=(.+)$", cache, re.MULTILINE)
-    assert source, f"{build}/CMakeCache.txt names no source"
+        )
     sources = ";".join(str(Path(__file__).with_name(f"{name}.cpp")) for name in PROGRAMS)
     definitions = [f"-DCMAKE_PROJECT_INCLUDE={_BUILD_STEP}", f"-DSPECMOE_PROGRAMS={sources}"]
     fault = (
         f"{' and '.join(PROGRAMS)} could not be compiled against this llama.cpp"
         " (measurement.pass_samples: 0 measures without them)"
     )
-    run_build_tool(["cmake", "-S", source[1], "-B", str(build), *definitions], output, fault)
+    run_build_tool(["cmake", "-S", source, "-B", str(build), *definitions], output, fault)
     jobs = str(os.cpu_count() or 1)
     command = ["cmake", "--build", str(build), "--parallel", jobs, "--target", *PROGRAMS]
     run_build_tool(command, output, fault)

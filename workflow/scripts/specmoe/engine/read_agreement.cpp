@@ -54,11 +54,6 @@ std::map<std::string, std::string> parse(int argc, char ** argv) {
     for (int at = 1; at + 1 < argc; at += 2) {
         given[argv[at]] = argv[at + 1];
     }
-    for (const char * name : {"--model", "--texts", "--threads", "--gpu-layers", "--width"}) {
-        if (!given.count(name)) {
-            fail(std::string("the option ") + name + " is missing");
-        }
-    }
     return given;
 }
 
@@ -182,19 +177,19 @@ void log_faults(ggml_log_level level, const char * text, void *) {
 }  // namespace
 
 int main(int argc, char ** argv) {
-    auto options = parse(argc, argv);
+    const auto options = parse(argc, argv);
     llama_log_set(log_faults, nullptr);
     // An engine for every processor has its kernels in libraries beside its programs.
     const std::string self = argv[0];
     ggml_backend_load_all_from_path((self.substr(0, self.rfind('/') + 1) + "bin").c_str());
     llama_backend_init();
     llama_model_params of_model = llama_model_default_params();
-    of_model.n_gpu_layers = std::stoi(options["--gpu-layers"]);
-    llama_model * model = llama_model_load_from_file(options["--model"].c_str(), of_model);
+    of_model.n_gpu_layers = std::stoi(options.at("--gpu-layers"));
+    llama_model * model = llama_model_load_from_file(options.at("--model").c_str(), of_model);
     if (!model) {
-        fail("cannot load " + options["--model"]);
+        fail("cannot load " + options.at("--model"));
     }
-    const std::vector<Text> texts = read_texts(options["--texts"], llama_model_get_vocab(model));
+    const std::vector<Text> texts = read_texts(options.at("--texts"), llama_model_get_vocab(model));
     check(texts, model);
     size_t longest = 1;
     for (const Text & text : texts) {
@@ -204,7 +199,7 @@ int main(int argc, char ** argv) {
     params.n_ctx = (uint32_t) longest;
     params.n_batch = PROMPT_BATCH;
     params.n_ubatch = PHYSICAL_BATCH;
-    params.n_threads = params.n_threads_batch = std::stoi(options["--threads"]);
+    params.n_threads = params.n_threads_batch = std::stoi(options.at("--threads"));
     params.no_perf = true;
     llama_context * context = llama_init_from_model(model, params);
     if (!context) {
@@ -212,7 +207,7 @@ int main(int argc, char ** argv) {
     }
     llama_batch batch = llama_batch_init(PROMPT_BATCH, 0, 1);
     for (size_t number = 0; number < texts.size(); number++) {
-        read(context, batch, texts[number], (int) number, std::stoi(options["--width"]));
+        read(context, batch, texts[number], (int) number, std::stoi(options.at("--width")));
     }
     llama_batch_free(batch);
     llama_free(context);

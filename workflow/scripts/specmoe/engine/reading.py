@@ -1,4 +1,4 @@
-"""The program that reads a target's texts with a draft: its command line, and what it prints.
+"""What the program that reads a target's texts with a draft is given, and what it prints.
 
 See `read_agreement.cpp` for what it says of each token.
 """
@@ -7,9 +7,9 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from specmoe.files import engine_path
+from specmoe.errors import MeasurementError
 
 
 class Text(NamedTuple):
@@ -50,19 +50,38 @@ class Proposal(NamedTuple):
     lead_nats: float
 
 
-def reading_command(
-    program: Path, model: Path, texts: Path, *, threads: int, gpu_layers: int, width: int
-) -> list[str]:
-    """Return the program's command line; `texts` is a file of `Text.line`s."""
-    options = {
-        "model": engine_path(model),
-        "texts": texts,
-        "threads": threads,
-        "gpu-layers": gpu_layers,
-        "width": width,
-    }
-    words = [(f"--{name}", str(value)) for name, value in options.items()]
-    return [str(program), *(word for pair in words for word in pair)]
+def read_answers(path: Path) -> list[Text | Words]:
+    """Return the texts of a file that any engine's answers are in, a JSON object a line.
+
+    Either has token ids under `prompt` and `tokens`, or words under `prompt` and `answer`. Raises
+    MeasurementError naming the first line that is none, or has no prompt or no answer.
+    """
+    lines = path.read_text(encoding="utf-8").splitlines()
+    texts = [_text(line, f"{path}, line {number}") for number, line in enumerate(lines, 1)]
+    if not texts:
+        raise MeasurementError(f"{path} has no answers")
+    return texts
+
+
+def _text(line: str, place: str) -> Text | Words:
+    try:
+        answer = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise MeasurementError(f"{place}: no JSON: {error}") from error
+    if isinstance(answer, dict):
+        prompt, words = answer.get("prompt"), answer.get("answer")
+        if isinstance(prompt, str) and isinstance(words, str) and prompt and words:
+            return Words(prompt, words)
+    return Text(_ids(answer, "prompt", place), _ids(answer, "tokens", place))
+
+
+def _ids(answer: Any, key: str, place: str) -> tuple[int, ...]:
+    ids = answer.get(key) if isinstance(answer, dict) else None
+    if not isinstance(ids, list) or not ids or not all(type(one) is int for one in ids):
+        raise MeasurementError(
+            f"{place}: {key!r} is not a list of token ids, nor are 'prompt' and 'answer' texts"
+        )
+    return tuple(ids)
 
 
 def read_proposals(printed: str) -> list[list[Proposal]]:

@@ -109,7 +109,6 @@ def server_command(
 
 
 def _completion(prompt: list[int], asked: Asked) -> dict[str, Any]:
-    """Return the body of a request to `/completion`."""
     slot = asked.get("slot")
     return {
         "prompt": prompt,

@@ -9,7 +9,7 @@ from pathlib import Path
 from specmoe.config.engines import GitEngine, PypiEngine
 from specmoe.engine.process import run_build_tool
 from specmoe.errors import EngineError
-from specmoe.models.package_index import Kind, download
+from specmoe.models.package_index import download
 
 PYPI_PACKAGE = "llama-cpp-python"
 PYPI_PART = "/vendor/llama.cpp/"
@@ -36,9 +36,8 @@ def fetch(engine: PypiEngine | GitEngine, work: Path, output: int) -> Path:
 
 
 def _fetch_pypi(engine: PypiEngine, folder: Path, output: int) -> Path:
-    """Download the source distribution and unpack its llama.cpp."""
     pinned = PYPI_PACKAGE, engine.version, engine.sha256
-    archive = download(*pinned, folder, output, kind=Kind.SOURCE)
+    archive = download("source distribution", *pinned, folder, output)
     unpack(archive, folder, PYPI_PART)
     [unpacked] = folder.glob("*/vendor/llama.cpp")
     return unpacked
@@ -62,7 +61,6 @@ def unpack(archive: Path, folder: Path, part: str) -> None:
 
 
 def _fetch_git(engine: GitEngine, folder: Path, output: int) -> Path:
-    """Clone one tag, and check its commit."""
     clone = folder / "clone"
     command = ["git", "clone", "--depth", "1", "--branch", engine.tag, "--", engine.url, str(clone)]
     run_build_tool(command, output, f"{engine.url} could not be cloned")

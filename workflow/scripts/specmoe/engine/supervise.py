@@ -30,23 +30,14 @@ def guarded(command: list[str], scratch: str = "") -> list[str]:
 @cache  # one thread, however many blocks a job measures
 def end_with(pid: int) -> None:
     """End this process, at once and from another thread, when process `pid` has ended."""
+    from psutil import pid_exists  # the guard does without packages
 
     def watch() -> None:
-        while _exists(pid):
+        while pid_exists(pid):
             time.sleep(POLL_S)
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-
-
-def _exists(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _main() -> None:
@@ -72,7 +63,6 @@ def _main() -> None:
 
 
 def _remove(folder: str) -> None:
-    """Remove a folder of files, if it is there."""
     with suppress(OSError):
         for file in Path(folder).iterdir():
             file.unlink()

@@ -1,4 +1,4 @@
-"""The second measurement of a block in which a run was disturbed at every attempt.
+"""The blocks of records, and the second measurement of one that was disturbed at every attempt.
 
 What the rule of `engine.taken_away` said of each run decides on it, never a speed.
 """
@@ -12,10 +12,18 @@ from typing import Any
 from specmoe.config.block import Block, History
 from specmoe.config.gate import Gate
 from specmoe.config.parse import parse
+from specmoe.files import named_if_damaged, read_record
 
 Record = Mapping[str, Any]
 Neighbours = tuple[str | None, int]
 """Runs that are compared with one another: their prompt (None: all of a load) and their pass."""
+
+
+def recorded_block(records: Path, name: str) -> Block:
+    """Return the block that a record is of, from the folder of all records."""
+    file = records / f"{name}.json"
+    with named_if_damaged(file):
+        return parse(Block, read_record(file)["block"])
 
 
 def second_of(folder: Path, block: str) -> Path:

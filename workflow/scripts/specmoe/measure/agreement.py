@@ -16,18 +16,13 @@ from typing import Any
 from specmoe.config.block import NO_DRAFT, Block, Protocol, Side
 from specmoe.config.environment import engine_environment
 from specmoe.config.methods import Method, methods_of
+from specmoe.engine.flags import words_of
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id, physical_cores
 from specmoe.engine.process import run_tool
-from specmoe.engine.reading import (
-    Proposal,
-    Text,
-    Words,
-    read_proposals,
-    reading_command,
-    widest_move,
-)
+from specmoe.engine.reading import Proposal, Text, Words, read_proposals, widest_move
 from specmoe.errors import MeasurementError
+from specmoe.files import engine_path
 from specmoe.measure.requests import prompt_ids
 
 WIDTH = 32
@@ -66,14 +61,14 @@ class Reader:
         """
         file = self.log.with_suffix(".texts")
         file.write_text("".join(f"{text.line()}\n" for text in texts))
-        command = reading_command(
-            self.program,
-            self.draft,
-            file,
-            threads=self.threads or physical_cores(),
-            gpu_layers=self.gpu_layers,
-            width=width,
-        )
+        options = {
+            "model": engine_path(self.draft),
+            "texts": file,
+            "threads": self.threads or physical_cores(),
+            "gpu-layers": self.gpu_layers,
+            "width": width,
+        }
+        command = [str(self.program), *words_of(options)]
         environment = engine_environment(self.environment, os.environ)
         printed = run_tool(command, self.log, self.limit_s, environment).text
         file.unlink()

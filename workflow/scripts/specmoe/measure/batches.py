@@ -19,6 +19,14 @@ class Candidate:
     logprob: float
 
 
+def logprob_of(token: int, candidates: Sequence[Candidate]) -> float:
+    """Return the logarithm of a token's probability, or that of the last candidate, if it is none.
+
+    The latter is at least as high.
+    """
+    return {one.token: one.logprob for one in candidates}.get(token, candidates[-1].logprob)
+
+
 def batches(count: int, width: int) -> list[int]:
     """Return the sizes of batches of `width` for `count` tokens; only the first may be smaller."""
     full, rest = divmod(count, width)

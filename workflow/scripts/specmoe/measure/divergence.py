@@ -18,7 +18,7 @@ from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id
 from specmoe.engine.server import Server
 from specmoe.files import at_home
-from specmoe.measure.batches import Candidate, batches, read_in_batches
+from specmoe.measure.batches import Candidate, batches, logprob_of, read_in_batches
 from specmoe.measure.requests import prompt_ids
 
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
@@ -122,16 +122,10 @@ def judge(baseline_token: int, token: int, readings: Mapping[int, list[Candidate
     candidates, best first, by the width of the batches in which the target read the prefix; it has
     width 1.
     """
-    gaps = {
-        width: _gap(candidates, baseline_token, token) for width, candidates in readings.items()
-    }
+    gaps = {width: _gap(found, baseline_token, token) for width, found in readings.items()}
     ahead, missing = gaps.pop(1)
-    return TokenGap(
-        gap_nats=ahead,
-        gap_is_at_least=missing,
-        gap_nats_by_width={width: gap for width, (gap, least) in gaps.items() if not least},
-        best=tuple(readings[1][:CANDIDATES_KEPT]),
-    )
+    by_width = {width: gap for width, (gap, least) in gaps.items() if not least}
+    return TokenGap(ahead, missing, by_width, tuple(readings[1][:CANDIDATES_KEPT]))
 
 
 def judge_all(
@@ -166,10 +160,8 @@ def judge_all(
 
 def _gap(candidates: list[Candidate], ahead: int, behind: int) -> tuple[float, bool]:
     """Return by how many nats one token leads another, and whether a token is not listed."""
-    logprobs = {candidate.token: candidate.logprob for candidate in candidates}
-    least = candidates[-1].logprob
-    gap = logprobs.get(ahead, least) - logprobs.get(behind, least)
-    return gap, not {ahead, behind} <= set(logprobs)
+    gap = logprob_of(ahead, candidates) - logprob_of(behind, candidates)
+    return gap, not {ahead, behind} <= {one.token for one in candidates}
 
 
 def _readings(

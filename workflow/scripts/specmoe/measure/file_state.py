@@ -4,12 +4,10 @@ Hashing weights takes a minute, so files are hashed only when their state is not
 which is kept beside the card, in a file that no rule has as its input.
 """
 
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-
-from pydantic import TypeAdapter, ValidationError
 
 from specmoe.errors import MeasurementError
 from specmoe.files import digest_of_parts, files_of_model, replace_text, sha256_of
@@ -17,17 +15,6 @@ from specmoe.files import digest_of_parts, files_of_model, replace_text, sha256_
 # Of each file of a model, with links followed: size in bytes, mtime_ns, ctime_ns, inode, device.
 # Whoever edits a file in place can set the first time back, and not the second.
 State = tuple[tuple[int, int, int, int, int], ...]
-
-
-@dataclass(frozen=True)
-class KnownState:
-    """The state of a model's files when they had a digest."""
-
-    sha256: str  # of a split model, see `files.digest_of_parts`
-    files: State
-
-
-_KNOWN = TypeAdapter(KnownState)
 
 
 def state_of(model: Path) -> State:
@@ -38,8 +25,7 @@ def state_of(model: Path) -> State:
 
 def remember(model: Path, sha256: str) -> None:
     """Keep the state in which a model's files had a digest."""
-    known = KnownState(sha256, state_of(model))
-    replace_text(_memory(model), _KNOWN.dump_json(known).decode() + "\n")
+    replace_text(_memory(model), _noted(sha256, state_of(model)))
 
 
 @contextmanager
@@ -62,7 +48,8 @@ def unchanged(digests: Mapping[Path, str]) -> Iterator[None]:
 def _checked(model: Path, sha256: str) -> State:
     """Return the state of a model's files, which have the digest `sha256`."""
     state = state_of(model)
-    if KnownState(sha256, state) != _known(model):
+    memory = _memory(model)
+    if not memory.is_file() or memory.read_bytes() != _noted(sha256, state).encode():
         found = _digest(model)
         if found != sha256:
             raise MeasurementError(
@@ -78,11 +65,8 @@ def _digest(model: Path) -> str:
     return digest_of_parts([sha256_of(file) for file in files_of_model(model)])
 
 
-def _known(model: Path) -> KnownState | None:
-    try:
-        return _KNOWN.validate_json(_memory(model).read_bytes())
-    except (OSError, ValidationError):
-        return None
+def _noted(sha256: str, state: State) -> str:
+    return json.dumps({"sha256": sha256, "files": state}, separators=(",", ":")) + "\n"
 
 
 def _memory(model: Path) -> Path:

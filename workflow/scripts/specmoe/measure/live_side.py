@@ -69,11 +69,12 @@ class LiveSide:
         self._sent: Counter[int] = Counter()  # requests of the present server, by slot
         self._pass = 0
 
-    @property
-    def must_draft(self) -> bool:
-        """Whether every round has a draft, so that a run without any is no measurement."""
+    def refuse_undrafted(self, name: str, metrics: Mapping[str, float]) -> None:
+        """Raise MeasurementError if every round has a draft, and the server drafted nothing."""
         steady = any(METHODS[method].always_drafts for method in self.block.methods)
-        return self.side.speculates and steady and not (self.side.p_min or self.side.n_min)
+        must = self.side.speculates and steady and not (self.side.p_min or self.side.n_min)
+        if must and not metrics.get(DRAFTED):
+            raise self.server.fault(f"{name}: the server drafted nothing; its draft is not in use")
 
     def start(self) -> None:
         """Start a server; raises MeasurementError if it is not as the side asks."""
@@ -264,17 +265,11 @@ def drafting_as_asked(server: Server, block: Block, side: Side) -> Iterator[None
 
     It may end then, or continue without speculation or with shorter drafts.
     """
+    cause: MeasurementError | None = None
     try:
         yield
     except MeasurementError as error:
-        _refuse_other_drafting(server, block, side, error)
-        raise
-    _refuse_other_drafting(server, block, side)
-
-
-def _refuse_other_drafting(
-    server: Server, block: Block, side: Side, cause: MeasurementError | None = None
-) -> None:
+        cause = error
     log = server.log_text() if side.speculates else ""
     if VOCABULARY_FAULT in log:
         # The server goes on without speculation then.
@@ -286,6 +281,8 @@ def _refuse_other_drafting(
         raise server.fault(
             f"{block.draft} cannot draft for {block.target} with γ {side.longest}: {reason}"
         ) from cause
+    if cause:
+        raise cause
 
 
 def cache_types(block: Block, side: Side) -> tuple[str, ...]:

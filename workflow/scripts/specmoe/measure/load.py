@@ -18,14 +18,9 @@ from typing import Any
 from specmoe.commentary import Done
 from specmoe.config.block import PromptSource
 from specmoe.config.gate import Gate
-from specmoe.engine.answers import DECODES, DRAFTED, PROCESSING
+from specmoe.engine.answers import DECODES, PROCESSING
 from specmoe.engine.taken_away import measure_undisturbed
-from specmoe.measure.live_side import (
-    LiveSide,
-    acceptance_words,
-    describe_run,
-    log_rejection,
-)
+from specmoe.measure.live_side import LiveSide, acceptance_words, describe_run, log_rejection
 from specmoe.measure.turns import Turn, about_run
 
 # Fewest tokens of a filler: the second shows that its client generates.
@@ -143,8 +138,7 @@ def measure_load(one: LiveSide, turn: Turn, order: int) -> list[dict[str, Any]]:
     )
     of_load, requests = measured.result
     metrics = of_load["load_metrics"]
-    if one.must_draft and not metrics.get(DRAFTED):
-        raise one.server.fault(f"load {name}: the server drafted nothing; its draft is not in use")
+    one.refuse_undrafted(f"load {name}", metrics)
     _logger.debug(
         f"load {name}: {block.slots} at once for {of_load['load_s']:.2f} s,"
         f" {of_load['load_tokens_per_second']:.1f} tok/s{acceptance_words(metrics)}"

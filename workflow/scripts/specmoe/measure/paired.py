@@ -13,19 +13,14 @@ from typing import Any
 from specmoe.commentary import Done
 from specmoe.config.block import Arrangement, Block, History, Side
 from specmoe.config.gate import Gate
-from specmoe.engine.answers import DRAFTED, stopped_by
-from specmoe.engine.energy import Meter, find_meter, measure_idle
+from specmoe.engine.answers import stopped_by
+from specmoe.engine.energy import find_meter, measure_idle
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id
 from specmoe.engine.memory import bytes_together, working_bytes
 from specmoe.engine.stream import WithheldError
 from specmoe.engine.taken_away import Measured, measure_undisturbed
-from specmoe.measure.live_side import (
-    LiveSide,
-    describe_run,
-    log_rejection,
-    started,
-)
+from specmoe.measure.live_side import LiveSide, describe_run, log_rejection, started
 from specmoe.measure.load import measure_load
 from specmoe.measure.requests import prompt_ids
 from specmoe.measure.turns import Turn, about_run, turns_in_turn, turns_together
@@ -49,20 +44,13 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
     """
     arrangement = arrange(block, job)
     try:
-        sides, runs, ends = _measure_sides(block, job, arrangement)
+        measured = _measure_sides(block, job, arrangement)
     except _MemoryExceededError:
         _logger.info("memory does not hold all sides of %s at once", block.block)
         arrangement = Arrangement.IN_TURN
-        sides, runs, ends = _measure_sides(block, job, arrangement)
-    return {
-        "protocol": "paired",
-        "block": asdict(block),
-        "arrangement": arrangement,
-        "host": host_id(),
-        "sides": [side.record() for side in sides],
-        "runs": runs,
-        "ends": ends,
-    }
+        measured = _measure_sides(block, job, arrangement)
+    known = {"protocol": "paired", "block": asdict(block), "arrangement": arrangement}
+    return {**known, "host": host_id(), **measured}
 
 
 def arrange(block: Block, job: Job) -> Arrangement:
@@ -82,9 +70,7 @@ def arrange(block: Block, job: Job) -> Arrangement:
     return Arrangement.TOGETHER if needed <= job.usable_memory else Arrangement.IN_TURN
 
 
-def _measure_sides(
-    block: Block, job: Job, arrangement: Arrangement
-) -> tuple[list[LiveSide], list[Run], _Ends]:
+def _measure_sides(block: Block, job: Job, arrangement: Arrangement) -> dict[str, Any]:
     """Return the sides, their runs in order, and where the target alone ends its texts."""
     if arrangement == Arrangement.TOGETHER:
         turns = turns_together(block)
@@ -98,12 +84,10 @@ def _measure_sides(
     ends: _Ends = {}
     for group in groups:
         live, of_group, ends_of_group = _measure_group(group, turns, block, job)
-        for one in live.values():
-            one.add_traces(of_group)
         sides |= live
         runs += of_group
         ends |= ends_of_group
-    return [sides[side] for side in block.sides], runs, ends
+    return {"sides": [sides[side].record() for side in block.sides], "runs": runs, "ends": ends}
 
 
 def _measure_group(
@@ -123,14 +107,20 @@ def _measure_group(
             one.warm_up()
         runs = _measure_turns(live, turns, job)
         alone = [one for side, one in live.items() if not side.speculates]
-        return live, runs, _ends(alone[0]) if alone else {}
+        ends = _ends(alone[0]) if alone else {}
+    for one in live.values():
+        one.add_traces(runs)
+    return live, runs, ends
 
 
 def _measure_turns(live: Mapping[Side, LiveSide], turns: Sequence[Turn], job: Job) -> list[Run]:
     """Return the runs of those turns whose side is live; the sides are warm."""
     block = next(iter(live.values())).block
     at_once = block.concurrency is not None
-    meter = None if at_once else _meter(block, job)
+    gpus = block.environment.get("CUDA_VISIBLE_DEVICES", "")
+    meter = None if at_once else find_meter(job.backend, gpus).meter
+    if meter:  # the live servers are idle now
+        meter = measure_idle(meter)
     for one in live.values():
         one.meter = meter
     runs = []
@@ -182,12 +172,6 @@ def _rate(runs: Sequence[Mapping[str, Any]]) -> float:
     return tokens / seconds if tokens else 0.0
 
 
-def _meter(block: Block, job: Job) -> Meter | None:
-    """Return the machine's meter of energy with its idle power; the live servers are warm."""
-    found = find_meter(job.backend, block.environment.get("CUDA_VISIBLE_DEVICES", ""))
-    return measure_idle(found.meter) if found.meter else None
-
-
 def _measure_run(one: LiveSide, turn: Turn, order: int) -> Run:
     block, [source] = one.block, turn.sources
     seed = block.run_seed(turn.number, turn.side, order)
@@ -211,12 +195,8 @@ def _measure_run(one: LiveSide, turn: Turn, order: int) -> Run:
         _logger.info("run %s is measured again without a stream: %s", about["run"], error)
         measured = measure_it(streamed=False)
     run = about | measured.result | measured.columns
-    # A text of a single token needs no round.
-    several = len(run["answer"]["tokens"]) > 1
-    if one.must_draft and several and not run["metrics"].get(DRAFTED):
-        raise one.server.fault(
-            f"run {run['run']}: the server drafted nothing; its draft is not in use"
-        )
+    if len(run["answer"]["tokens"]) > 1:  # a single one needs no round
+        one.refuse_undrafted(f"run {run['run']}", run["metrics"])
     _logger.debug(describe_run(block, run), extra={"event": Done(order + 1)})
     return run
 

@@ -51,7 +51,6 @@ def digest_of_tokens(ids: list[int]) -> str:
 
 
 def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str:
-    """Return the text of a prompt as it is sent."""
     sending = block.sendings.get(source.workload or "", Sending())
     content: Content
     if source.line is None:

@@ -21,12 +21,7 @@ from specmoe.config.block import Arrangement, Block, PromptSource, Side
 from specmoe.config.environment import engine_environment
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id, physical_cores
-from specmoe.engine.process import (
-    count_decode_failures,
-    peak_rss_bytes,
-    run_tool,
-    with_end_of_log,
-)
+from specmoe.engine.process import count_failure_lines, peak_rss_bytes, run_tool, with_end_of_log
 from specmoe.errors import MeasurementError
 from specmoe.files import at_home, engine_path, read_text
 from specmoe.measure.turns import Turn, about_run
@@ -169,7 +164,6 @@ def _command(block: Block, side: Side, job: Job, environment: Mapping[str, str])
 
 
 def _draft_flag(tool: Path, log: Path, environment: Mapping[str, str]) -> str:
-    """Return the name of llama-speculative's flag for the number of tokens to draft."""
     manual = run_tool([str(tool), "--help"], log, _HELP_LIMIT_S, environment).text
     return _NEW_DRAFT_FLAG if _NEW_DRAFT_FLAG in manual else "--draft"
 
@@ -210,7 +204,7 @@ def _measure_run(
         "started_at": started_at.isoformat(),
         "wall_ms": wall_ms,
         "command": [*map(at_home, command)],
-        "decode_failures": count_decode_failures(output.log),
+        "decode_failures": max(count_failure_lines(output.log)),
         "reading": asdict(reading),
         "output": output.text,
     }

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from specmoe.engine.server import Server
 from specmoe.errors import ModelError
-from specmoe.measure.batches import Candidate, read_in_batches
+from specmoe.measure.batches import Candidate, logprob_of, read_in_batches
 from specmoe.models.card import ModelCard
 
 PROMPT_TOKENS: Final = 64
@@ -71,7 +71,7 @@ def _read(server: Server, prompt: list[int], tokens: list[int]) -> _Reading:
 
 def _compare(tokens: list[int], dense: _Reading, copied: _Reading) -> dict[str, Any]:
     differences = [
-        abs(_logprob(token, one) - _logprob(token, other))
+        abs(logprob_of(token, one) - logprob_of(token, other))
         for token, one, other in zip(tokens, dense, copied, strict=True)
     ]
     same = sum(one[0].token == other[0].token for one, other in zip(dense, copied, strict=True))
@@ -81,8 +81,3 @@ def _compare(tokens: list[int], dense: _Reading, copied: _Reading) -> dict[str, 
         "median_nats": median(differences),
         "widest_nats": max(differences),
     }
-
-
-def _logprob(token: int, candidates: list[Candidate]) -> float:
-    found = {one.token: one.logprob for one in candidates}
-    return found.get(token, candidates[-1].logprob)

@@ -31,7 +31,7 @@ class ModelCard:
     """What one model is, as far as a measurement depends on it; all parts of a split one.
 
     Null is what only the file tells and a card without a file does not know, see
-    `sizes.card_of_entry`.
+    `expected_sizes.card_of_entry`.
     """
 
     __pydantic_config__ = ConfigDict(extra="forbid")

@@ -13,8 +13,6 @@ from specmoe.models.gguf_header import Header, named_if_no_model
 _BY_ARCHITECTURE = {"eagle3": Method.EAGLE3, "dflash": Method.DFLASH}
 # llama.cpp tells the two block drafters apart by this tensor (common/speculative.cpp).
 _MARKOV_HEAD = "markov_w1.weight"
-# A whole model has layers before its MTP block; the file of an MTP block alone has none.
-_FIRST_LAYER = "blk.0."
 
 
 def has_mtp_block(header: Header) -> bool:
@@ -24,11 +22,12 @@ def has_mtp_block(header: Header) -> bool:
 
 def drafts_by(header: Header) -> Method:
     """Return the method that a file is made for; raises ValueError if it is no model."""
-    architecture = header.architecture
-    names = {tensor.name for tensor in header.tensors}
-    if architecture in _BY_ARCHITECTURE:
-        return Method.DSPARK if _MARKOV_HEAD in names else _BY_ARCHITECTURE[architecture]
-    return Method.DRAFT if any(name.startswith(_FIRST_LAYER) for name in names) else Method.MTP
+    if header.architecture in _BY_ARCHITECTURE:
+        has_markov_head = any(tensor.name == _MARKOV_HEAD for tensor in header.tensors)
+        return Method.DSPARK if has_markov_head else _BY_ARCHITECTURE[header.architecture]
+    # A whole model has layers before its MTP block; the file of an MTP block alone has none.
+    has_layers = any(tensor.block == 0 for tensor in header.tensors)
+    return Method.DRAFT if has_layers else Method.MTP
 
 
 def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None:

@@ -61,10 +61,8 @@ def size_of(
     source = size_of(entry.made_from, config, cards, asked) if entry.made_from else None
     if isinstance(entry, UpcycleModel):
         return _of_experts(entry, config.family(entry.source), source) if source else None
-    if model in asked:
-        known: tuple[int, str] | None = asked[model], "the hub"
-    else:
-        known = _file_bytes(entry, config, family, source)
+    of_hub = (asked[model], "the hub") if model in asked else None
+    known = of_hub or _file_bytes(entry, config, family, source)
     if known is None:
         return None
     file_bytes, basis = known
@@ -116,31 +114,25 @@ def _file_bytes(
     entry: AnyModel, config: Config, family: Family | None, source: Size | None
 ) -> tuple[int, str] | None:
     """Return the bytes of a model's file and where the figure comes from, in words."""
-    if isinstance(entry, HubModel | PackageModel) and (stated := _stated(entry)):
-        return stated
-    if isinstance(entry, SyntheticModel):
-        return sum(tensor.info.size_bytes for tensor in tensors(entry.recipe)), "its recipe"
-    if isinstance(entry, SyntheticDraft):
-        target = config.models[entry.target]
-        assert isinstance(target, SyntheticModel)  # see `load`
-        return round(matrix_elements(target.recipe, entry.method) * 2), "its target's recipe"
-    if isinstance(entry, TruncateModel):
-        if source is None:
+    match entry:
+        case HubModel() | PackageModel() if entry.size_bytes:
+            return entry.size_bytes, "the config"
+        case HubModel() if entry.size_gb:
+            return round(entry.size_gb * 1e9), "the config, rounded"
+        case SyntheticModel():
+            return sum(tensor.info.size_bytes for tensor in tensors(entry.recipe)), "its recipe"
+        case SyntheticDraft():
+            target = config.models[entry.target]
+            assert isinstance(target, SyntheticModel)  # see `load`
+            return round(matrix_elements(target.recipe, entry.method) * 2), "its target's recipe"
+        case TruncateModel() if source:
+            return source.file_bytes * entry.layers // source.layers, "its source's layers"
+        case TruncateModel():
             return None
-        return source.file_bytes * entry.layers // source.layers, "its source's layers"
-    if family is not None:
-        return round(family.parameters * _bits(entry) / 8), "its family and type"
-    if isinstance(entry, QuantizeModel) and source:
-        return round(source.file_bytes * _bits(entry) / FULL_BITS), "its source and type"
-    return None
-
-
-def _stated(entry: HubModel | PackageModel) -> tuple[int, str] | None:
-    if entry.size_bytes:
-        return entry.size_bytes, "the config"
-    if isinstance(entry, HubModel) and entry.size_gb:
-        return round(entry.size_gb * 1e9), "the config, rounded"
-    return None
+        case QuantizeModel() if source and family is None:
+            return round(source.file_bytes * _bits(entry) / FULL_BITS), "its source and type"
+    by_type = family and round(family.parameters * _bits(entry) / 8)
+    return (by_type, "its family and type") if by_type else None
 
 
 def _of_experts(entry: UpcycleModel, family: Family | None, source: Size) -> Size:
@@ -166,18 +158,9 @@ def _of_experts(entry: UpcycleModel, family: Family | None, source: Size) -> Siz
 
 def _of_family(file_bytes: int, family: Family, basis: str) -> Size:
     """Split a file's bytes by the family's parameters, as if all had the same type."""
-    scale = file_bytes / family.parameters
-    counts = family.parameters, family.parameters_active, family.experts, family.experts_used
-    always, routed = split_by_active(*counts)
-    return Size(
-        file_bytes,
-        always * scale,
-        routed * scale,
-        family.experts,
-        family.experts_used,
-        family.layers,
-        basis,
-    )
+    scale, experts = file_bytes / family.parameters, (family.experts, family.experts_used)
+    always, routed = split_by_active(family.parameters, family.parameters_active, *experts)
+    return Size(file_bytes, always * scale, routed * scale, *experts, family.layers, basis)
 
 
 def _bits(entry: AnyModel) -> float:

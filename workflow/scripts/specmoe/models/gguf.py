@@ -1,7 +1,6 @@
 """What a model's GGUF file says about it: its card, its family, its vocabulary."""
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -18,7 +17,7 @@ from specmoe.models.gguf_header import Header, TensorInfo, named_if_no_model, re
 
 # How far the parameters of a file may be from its family's, as published: some are rounded.
 _PARAMETERS_TOLERANCE: Final = 0.02
-_BLOCK: Final = re.compile(r"blk\.(\d+)\.")
+_CLOCK: Final = b"strftime_now"  # the one function for it, as in llama.cpp's common/jinja/
 
 
 def read_card(path: Path, sha256: str | None = None) -> ModelCard:
@@ -35,7 +34,7 @@ def read_card(path: Path, sha256: str | None = None) -> ModelCard:
 
 def describe_clock(path: Path) -> str:
     """Return what to know of a chat template that writes the date or time; empty of others."""
-    if not read_header(path).reads_clock:
+    if _CLOCK not in (read_header(path).chat_template or b""):
         return ""
     return (
         f"The chat template of {path} writes the date or time (strftime_now): chats of another day"
@@ -147,7 +146,7 @@ def _card(header: Header, sha256: str, size_bytes: int) -> ModelCard:
         experts_used=used,
         mtp_blocks=predictors,
         mtp_bytes=_mtp_bytes(header.tensors, layers, experts, used) if predictors else None,
-        chat_template=header.has_chat_template,
+        chat_template=header.chat_template is not None,
     )
     return card_of(vars(card))
 
@@ -158,7 +157,7 @@ def _mtp_bytes(tensors: Sequence[TensorInfo], layers: int, experts: int, used: i
     The token's logits are the target's own output matrix times what the block computes, unless the
     block has one of its own.
     """
-    block = [tensor for tensor in tensors if tensor.name.startswith(f"blk.{layers}.")]
+    block = [tensor for tensor in tensors if tensor.block == layers]
     read = {tensor.name: tensor.size_bytes for tensor in block if not tensor.is_routed}
     routed = sum(tensor.size_bytes for tensor in block if tensor.is_routed)
     by_name = {tensor.name: tensor.size_bytes for tensor in tensors}
@@ -184,7 +183,6 @@ def _multiplied(tensors: Sequence[TensorInfo], layers: int) -> Iterator[TensorIn
     """
     tied = all(tensor.name != "output.weight" for tensor in tensors)
     for tensor in tensors:
-        block = _BLOCK.match(tensor.name)
-        skipped = block is not None and int(block[1]) >= layers
+        skipped = tensor.block is not None and tensor.block >= layers
         if not skipped and (tied or tensor.name != "token_embd.weight"):
             yield tensor

@@ -5,6 +5,7 @@ seconds, this parser a tenth of one. Format: ggml's docs/gguf.md, versions 2 and
 """
 
 import mmap
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,8 +26,8 @@ from specmoe.errors import ModelError
 from specmoe.files import files_of_model
 
 _MOST_DIMENSIONS = 4  # ggml's GGML_MAX_DIMS
-_CLOCK = b"strftime_now"  # the one function for it, as in llama.cpp's common/jinja/
 _AGAIN = "fetch or make it again"
+_BLOCK = re.compile(r"blk\.(\d+)\.")
 
 Metadata = dict[str, GGUFValue]
 """Values by key; texts are bytes, because the tokens of a vocabulary may be no valid UTF-8."""
@@ -52,6 +53,12 @@ class TensorInfo:
         """Bytes of the weights, without padding."""
         per_block, block_bytes = GGML_QUANT_SIZES[self.type]
         return self.elements // per_block * block_bytes
+
+    @property
+    def block(self) -> int | None:
+        """The number of its block, from 0; None of what no block has."""
+        found = _BLOCK.match(self.name)
+        return int(found[1]) if found else None
 
     @property
     def is_routed(self) -> bool:
@@ -90,15 +97,10 @@ class Header:
         return self.number(f"{self.architecture}.{key}", default)
 
     @property
-    def has_chat_template(self) -> bool:
-        """Whether the file has a chat template."""
+    def chat_template(self) -> bytes | None:
+        """The file's chat template, if it has one."""
         value = self.metadata.get("tokenizer.chat_template")
-        return value is not None and value.type is GGUFValueType.STRING
-
-    @property
-    def reads_clock(self) -> bool:
-        """Whether the file's chat template writes the date or time."""
-        return self.has_chat_template and _CLOCK in self.metadata["tokenizer.chat_template"].value
+        return value.value if value and value.type is GGUFValueType.STRING else None
 
     def tokens(self) -> list[bytes]:
         """Return the vocabulary; raises ValueError if the header lacks it."""

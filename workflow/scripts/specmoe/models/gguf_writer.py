@@ -48,7 +48,8 @@ def write_gguf(out: Path, writer: GGUFWriter, tensors: Sequence[NewTensor]) -> N
     Raises ModelError if the disk is too small, full, or fails.
     """
     alignment = writer.data_alignment
-    needed = sum(_padded(tensor.info.size_bytes, alignment) for tensor in tensors)
+    sizes = [tensor.info.size_bytes for tensor in tensors]
+    needed = sum(size + -size % alignment for size in sizes)
     free = free_bytes(out.parent)
     if needed > free:
         raise ModelError(
@@ -84,10 +85,6 @@ def _stored(tensor: TensorInfo) -> Iterator[bytes]:
                 raise ModelError(f"{tensor.file}: truncated while it was read; fetch it again")
             yield piece
             left -= len(piece)
-
-
-def _padded(size: int, alignment: int) -> int:
-    return -(-size // alignment) * alignment
 
 
 def _pad(file: BinaryIO, alignment: int) -> None:

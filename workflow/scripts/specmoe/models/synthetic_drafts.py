@@ -134,7 +134,6 @@ def _tables(recipe: Recipe) -> tuple[Matrix, Matrix]:
 
 
 def _plan(recipe: Recipe) -> dict[str, Tensor]:
-    """Return the target's tensors by their names without the ending."""
     return {tensor.name.removesuffix(".weight"): tensor for tensor in tensors(recipe)}
 
 

@@ -4,10 +4,8 @@ Drafting with a part of the target's own layers is self-speculation (Draft & Ver
 Weights are copied as they are, whatever their type, so a cut of a quantized model is quantized.
 """
 
-import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from gguf import GGUFValueType
 from gguf.gguf_writer import GGUFValue
@@ -15,8 +13,6 @@ from gguf.gguf_writer import GGUFValue
 from specmoe.errors import ModelError
 from specmoe.models.gguf_header import Header, Metadata, named_if_no_model, read_header
 from specmoe.models.gguf_writer import copied, write_gguf, writer_of
-
-_BLOCK: Final = re.compile(r"blk\.(\d+)\.")
 
 
 def truncate(source: Path, layers: int, out: Path) -> None:
@@ -29,8 +25,8 @@ def truncate(source: Path, layers: int, out: Path) -> None:
     with named_if_no_model(source):
         metadata = _of_first_layers(source, header, layers)
         writer = writer_of(header.architecture, metadata)
-    kept = [copied(tensor) for tensor in header.tensors if _layer_of(tensor.name) < layers]
-    write_gguf(out, writer, kept)
+    kept = [tensor for tensor in header.tensors if tensor.block is None or tensor.block < layers]
+    write_gguf(out, writer, list(map(copied, kept)))
 
 
 def _of_first_layers(source: Path, header: Header, layers: int) -> Metadata:
@@ -47,10 +43,7 @@ def _of_first_layers(source: Path, header: Header, layers: int) -> Metadata:
     prefix = f"{header.architecture}."
     count = f"{prefix}block_count"
     kept = {
-        key: _shortened(value, blocks, layers)
-        # The sections of a rotation are always four.
-        if key.startswith(prefix) and not key.endswith("rope.dimension_sections")
-        else value
+        key: _shortened(value, blocks, layers) if key.startswith(prefix) else value
         for key, value in header.metadata.items()
         if key != f"{prefix}nextn_predict_layers" and not key.startswith("split.")
     }
@@ -62,9 +55,3 @@ def _shortened(value: GGUFValue, blocks: int, layers: int) -> GGUFValue:
     if value.type is not GGUFValueType.ARRAY or value.sub_type is GGUFValueType.STRING:
         return value
     return replace(value, value=value.value[:layers]) if len(value.value) == blocks else value
-
-
-def _layer_of(tensor: str) -> int:
-    """Return the layer of a tensor; -1 for one that every cut has."""
-    block = _BLOCK.match(tensor)
-    return int(block[1]) if block else -1

@@ -47,7 +47,6 @@ def upcycle(source: Path, model: UpcycleModel, out: Path) -> None:
 
 
 def _check_dense(header: Header) -> None:
-    """Raise ValueError if a model cannot be upcycled."""
     architecture = header.architecture
     if any(tensor.is_routed for tensor in header.tensors):
         raise ValueError(f"it has experts already (architecture {architecture})")
@@ -91,7 +90,6 @@ def _tensors(dense: Sequence[TensorInfo], model: UpcycleModel) -> Iterator[NewTe
 
 
 def _experts(tensor: TensorInfo, name: str, experts: int) -> NewTensor:
-    """Return the copies of a matrix, one after the other."""
     info = replace(tensor, name=name, dimensions=(*tensor.dimensions, experts))
     expert = copied(tensor)
     return NewTensor(info, lambda: chain.from_iterable(expert.pieces() for _ in range(experts)))

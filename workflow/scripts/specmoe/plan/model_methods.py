@@ -74,6 +74,6 @@ def _read(path: Path) -> _Facts:
         header = read_header(path)
         method = drafts_by(header)
         has_block = has_mtp_block(header) and method == Method.DRAFT
-        return _Facts(has_block, method, header.has_chat_template)
+        return _Facts(has_block, method, header.chat_template is not None)
     except (ModelError, ValueError):
         return _PLAIN
