@@ -1,7 +1,7 @@
 """Print how well loops are found: misses on planted ones, false alarms on text that people want.
 
 Usage: python tests/benchmarks/loops.py --engine results/engines/ID --model MODEL.gguf
-       [--texts 40] [--generate]
+       [--texts 40]
 
 A benchmark, not a test: it judges nothing. MODEL, a chat model, gives the tokens. The tables:
 
@@ -12,8 +12,6 @@ A benchmark, not a test: it judges nothing. MODEL, a chat model, gives the token
   loop begins, period, and noise in the loop (tokens replaced, inserted or lost): how much of the
   text was found to loop, and the share of texts in which more than the limit was: the others are
   misses where more was planted, and false alarms where less was.
-- generated (with `--generate`): the shipped prompts raw for 256 forced tokens, as chats until the
-  end, and as chats forced on.
 
 Nothing is timed, so the machine may be busy.
 """
@@ -44,7 +42,6 @@ LIMITS = (0.1, 0.2, 0.3, 0.5)
 PERIODS = (1, 2, 4, 8, 16, 32, 64, 128)
 STARTS = (0.0, 0.25, 0.5, 0.75, 0.9)  # where the loop begins, as a share of the text
 NOISES = (0.0, 0.01, 0.02, 0.05)  # tokens replaced, inserted or lost in the loop
-PROMPTS = ("short_factual", "code", "long_reasoning", "chinese", "code_to_edit")
 FILES = {
     "prose": ["resources/prompts/passage.txt", "*.md"],
     "tables in Markdown": ["config/README.md"],
@@ -67,7 +64,6 @@ def main() -> None:
     parser.add_argument("--engine", required=True, type=Path, help="its folder, with `bin`")
     parser.add_argument("--model", required=True, type=Path, help="GGUF of a chat model")
     parser.add_argument("--texts", type=int, default=40, help="planted texts of each setting")
-    parser.add_argument("--generate", action="store_true", help="print texts of the model too")
     args = parser.parse_args()
     command = server_command(
         args.engine / "bin/llama-server",
@@ -80,8 +76,6 @@ def main() -> None:
         texts = wanted(server)
         print_wanted(texts)
         print_planted(texts["prose"], args.texts)
-        if args.generate:
-            print_generated(server)
 
 
 def wanted(server: Server) -> Texts:
@@ -170,27 +164,6 @@ def planted(
         if kind == 1:
             text.append(token)
     return text[:length]
-
-
-def print_generated(server: Server) -> None:
-    """Print the measures of the model's own texts."""
-    print("\ngenerated\nprompt\traw, 256 forced\tchat until its end\tchat, 256 forced")
-    print("\t" + "\t".join(["tokens, repeated, loops"] * 3))
-    for name in PROMPTS:
-        text = (ROOT / f"resources/prompts/{name}.txt").read_text()
-        raw = server.tokenize(text)
-        chat = server.tokenize(
-            server.apply_template([{"role": "user", "content": text}], thinking=None)
-        )
-        asked = {"temperature": 0, "seed": 0}
-        answers = [
-            server.complete(raw, n_predict=256, **asked),
-            server.complete(chat, n_predict=1024, until_end=True, **asked),
-            server.complete(chat, n_predict=256, **asked),
-        ]
-        row = [answer["tokens"] for answer in answers]
-        cells = (f"{len(one)}, {repetition(one):.2f}, {looping(one):.2f}" for one in row)
-        print(f"{name}\t" + "\t".join(cells))
 
 
 if __name__ == "__main__":

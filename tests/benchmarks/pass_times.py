@@ -49,7 +49,7 @@ def main() -> None:
     programs = built(args.engine)
     asked = (args.model, widths, args.depth, threads)
     ways = {
-        "ours": lambda: ours(programs[PASS_BENCH], *asked, args.samples),
+        PASS_BENCH: lambda: ours(programs[PASS_BENCH], *asked, args.samples),
         THEIRS: lambda: theirs(programs[THEIRS], *asked),
     }
     by_round = [{name: measure() for name, measure in ways.items()} for _ in range(args.rounds)]

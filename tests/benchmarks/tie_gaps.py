@@ -19,7 +19,6 @@ Nothing is timed, so the machine may be busy.
 """
 
 import argparse
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate, cycle, islice
@@ -98,21 +97,16 @@ def main() -> None:
     parser.add_argument("targets", type=Path, nargs="+", help="GGUF")
     parser.add_argument("--texts", type=int, default=24, help="prompts cut from the passage")
     parser.add_argument("--gpu-layers", type=int, default=0)
-    parser.add_argument("--raw", type=Path, help="JSON file for all departures")
     args = parser.parse_args()
-    found: dict[str, list[Departure]] = {}
     for target in args.targets:
         with TemporaryDirectory() as folder:
             asker = Asker(args.engine / "bin/llama-server", Path(folder, "log"), args.gpu_layers)
             texts = list(islice(asker.texts(target), args.texts))
             print(f"{target.stem}: noise, texts of {PROMPTS} tokens and {GENERATED} generated")
             print_noise(asker.noise(target, texts))
-            found[target.stem] = asker.departures(target, args.draft, texts)
+            departures = asker.departures(target, args.draft, texts)
             print(f"{target.stem}: departures of {len(texts)} texts")
-            print_departures(found[target.stem])
-    if args.raw:
-        raw = {name: [asdict(one) for one in departures] for name, departures in found.items()}
-        args.raw.write_text(json.dumps(raw))
+            print_departures(departures)
 
 
 class Asker:

@@ -22,6 +22,14 @@ class Visit:
     requests: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
+    def assert_sound(self) -> None:
+        """Assert that the page fits the screen, runs, can be read by all, and loads nothing."""
+        assert overflow(self.page) == 0
+        assert serious_faults(self.page) == []
+        assert self.faults == []
+        foreign = [url for url in self.requests if not url.startswith("data:")]
+        assert foreign == [self.page.url.partition("#")[0]]
+
 
 def serious_faults(page: Page) -> list[tuple[str, list[str]]]:
     """Return what keeps some readers from a page: each fault with the elements that have it."""

@@ -12,7 +12,6 @@ from specmoe.analysis.cost_tables import break_even, chance_of_each
 from ..unit.page.test_page import page_of
 from ..unit.page.test_whatif import with_positions
 from ..unit.paper_analyses import fitted_pairs, timed_passes
-from .conftest import overflow, serious_faults
 
 GAMMAS = (1, 3, 4, 9, 16, 32)  # those that were measured, between and beyond them
 RATES = (0.0, 0.05, 0.37, 0.6, 0.99, 1.0)
@@ -173,10 +172,7 @@ def test_the_measured_profile_can_be_asked_for_where_there_is_one(visit, path, p
 def test_it_fits_and_can_be_read_in_both_languages(visit, path, size, locale, light):
     visited = visit(path, size, locale, light)
     assert LANGUAGES[locale] in answer(visited.page)
-    assert overflow(visited.page) == 0
-    assert serious_faults(visited.page) == []
-    assert visited.faults == []
-    assert [url for url in visited.requests if not url.startswith("data:")] == [path.as_uri()]
+    visited.assert_sound()
 
 
 def test_without_a_script_a_sentence_stands_for_the_controls(visit, path):

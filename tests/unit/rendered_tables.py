@@ -6,10 +6,21 @@ from specmoe.paper.tables import render_table
 from specmoe.tables import tables
 
 from ..conftest import ROOT
+from . import paper_analyses as made
+from .planted_loads import with_loads
+from .planted_twins import with_twins
+from .shared_analyses import with_machines, with_merged
 
 SPECIFICATIONS = ROOT / "paper/tables.yaml"
 ABOUT_FIGURES = ROOT / "paper/figures.yaml"
 TABLES = tables.read_tables(SPECIFICATIONS)
+# Functions that make analyses, which differ in the tables that have rows.
+MAKERS = [
+    *(made.full, made.single, made.without_drafts, made.sampled, made.several_types),
+    *(made.several_methods, made.several_ways, made.controlled, made.compared, made.streamed),
+    *(made.costed, made.costed_with_timed_passes, made.with_categories),
+    *(with_loads, with_twins, with_machines, with_merged),
+]
 # By the identity of the analysis, which is kept for that.
 _MADE = {}
 

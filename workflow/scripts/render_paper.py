@@ -10,9 +10,8 @@ from specmoe.figures.figures import FIGURES, figures_of, save
 from specmoe.page.data import write_tables
 from specmoe.page.figures import page_figures
 from specmoe.page.share import markdown, save_picture
-from specmoe.paper.exhibits import exhibits
 from specmoe.paper.latex import command_name
-from specmoe.paper.macros import macros, switch_file
+from specmoe.paper.macros import exhibits, macros, switch_file
 from specmoe.paper.tables import render_table
 from specmoe.tables.tables import read_tables
 

@@ -1,15 +1,21 @@
-"""The figures of the cost model show its numbers."""
+"""The figures of times and costs show the numbers of the cost model and of the audit's bound."""
 
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import pytest
 
+from specmoe.audit.bounds import required_time
+from specmoe.audit.evidence import gather_evidence
+from specmoe.figures import style
 from specmoe.figures.figures import FIGURES
 
-from ..paper_analyses import costed, costed_with_timed_passes
+from ..audit.test_checks import SETTINGS, SIZES, campaign, stranger
+from ..paper_analyses import costed, costed_with_timed_passes, full
 from ..planted_twins import with_twins
 from ..simulated_rounds import pass_cost, verify_cost
-from .test_figures import legend, lines
+from .test_figures import assert_fits, legend, lines, luminance
 
 ANALYSIS = costed()
 
@@ -83,3 +89,42 @@ def test_twins_share_panels_of_passes_experts_and_speedups():
     assert lines(experts)[0] == [1, 3]
     assert [y for line in lines(speedups) for y in line] == pytest.approx([1.2, 1.2, 0.9, 0.9])
     assert legend(figure) == ["Dense 4B", "MoE Q4", "if routing is even"]
+
+
+@pytest.fixture
+def frames():
+    """Two families of two campaigns, with two rows each."""
+    frame = required_time(gather_evidence(campaign(stranger()), SIZES, None, SETTINGS))
+    moe = frame.assign(family=["moe", "moe", "dense", "dense"])
+    return {"published": moe, "synthetic": moe.assign(decode_ms=moe["decode_ms"] / 5)}
+
+
+def plot_required_time(frames):
+    """Return the figure of campaigns, each with its rows of `bounds.required_time`."""
+    times = pd.concat(frame.assign(campaign=campaign) for campaign, frame in frames.items())
+    return FIGURES["required_time"](replace(full(), required_time=times))
+
+
+def test_runs_stand_beside_the_diagonal_where_they_take_what_their_passes_need(frames):
+    figure = plot_required_time(frames)
+    [axes] = figure.axes
+    bound, *series = axes.get_lines()
+    diagonal = bound.get_xydata()
+    assert np.array_equal(diagonal[:, 0], diagonal[:, 1])
+    assert axes.get_xscale() == axes.get_yscale() == "log"
+    assert axes.get_xlim() == axes.get_ylim() == pytest.approx(tuple(diagonal[:, 0]))
+    assert [len(one.get_xydata()) for one in series] == [2, 2, 2, 2]
+    assert series[0].get_xydata().tolist() == [[1.068, 1.602]] * 2
+    assert len({one.get_marker() for one in series}) == 4
+    assert abs(luminance(series[0].get_color()) - luminance(series[1].get_color())) > 40
+    assert legend(figure) == [
+        f"{name}, {of} (2)" for name in ("published", "synthetic") for of in ("MoE", "dense")
+    ]
+
+
+@pytest.mark.parametrize("name", ["a campaign of a long name " * 3, "$x^$"])
+def test_any_name_of_a_campaign_is_shown_as_text_and_fits(frames, name):
+    figure = plot_required_time({name: frames["synthetic"]} | frames)
+    assert legend(figure)[0] == f"{style.short(name)}, MoE (2)"
+    assert not figure.legends[0].get_texts()[0].get_parse_math()
+    assert_fits(figure)

@@ -1,9 +1,6 @@
 """The figures show the analysis's numbers, allow small campaigns, and are reproducible."""
 
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -39,7 +36,6 @@ from ..planted_twins import with_twins
 from ..rendered_tables import ABOUT_FIGURES
 from ..shared_analyses import with_machines, with_merged
 
-PAPER = Path(__file__).parents[3] / "paper"
 # Campaigns for the figures that show nothing of `full`.
 SHOWING = {
     "protocols": several_ways,
@@ -69,7 +65,7 @@ def drawn(figure):
 
 def lines(axes):
     """Return the lines of an axes with markers, each as its list of y values, without gaps."""
-    return [y for line in axes.get_lines() if line.get_marker() in "os^v" and (y := values(line))]
+    return [y for line in axes.get_lines() if line.get_marker() in "os^vD" and (y := values(line))]
 
 
 def values(line):
@@ -160,8 +156,6 @@ def test_throughput_shows_the_baseline_then_every_draft_and_gamma():
     bars = [[bar.get_height() for bar in group] for group in moe.containers]
     assert bars == [[50], [60, 70], [50]]
     assert [bar.get_height() for bar in dense.patches] == [50, 45, 40]
-    for axes in (moe, dense):
-        assert [tick.get_text() for tick in axes.get_xticklabels()] == ["–", "4", "8"]
 
 
 def test_bars_have_one_standard_deviation_around_their_rate():
@@ -198,11 +192,64 @@ def test_many_bars_wrap_into_rows():
     assert above.get_position().y0 > below.get_position().y1
 
 
-def test_speedup_by_gamma_has_a_panel_per_draft_and_a_line_per_target():
-    small, large = FIGURES["speedup_by_gamma"](full()).axes
-    assert lines(small) == [pytest.approx([1.2, 1.4]), pytest.approx([0.9, 0.8])]
-    assert lines(large) == [pytest.approx([1.0])]
-    assert [small.get_title(), large.get_title()] == ["draft Draft 0.8B", "draft Draft 2B"]
+NUMBERS = {  # of each figure: its campaign, the lines of each panel, the legend, and the titles
+    "speedup_by_gamma": (
+        *(full, [[[1.2, 1.4], [0.9, 0.8]], [[1.0]]]),
+        *(["MoE Q4", "Dense 4B"], ["draft Draft 0.8B", "draft Draft 2B"]),
+    ),
+    "speedup_by_total_parameters": (
+        *(full, [[[0.9], [1.2]], [[1.0]]]),
+        *(["MoE Q4", "Dense 4B"], ["draft Draft 0.8B, γ = 4", "draft Draft 2B, γ = 4"]),
+    ),
+    "protocols": (
+        *(several_ways, [[[0.5, 0.5]] * 2, [[0.8, 0.6], [1.2, 1.4]], [[0, 0], [100, 200]]]),
+        ["llama-server, current-cpu", "the study's commands, march-cpu"],
+        ["acceptance rate", "speedup it reports", "failed decodes a run"],
+    ),
+    "temperatures": (
+        *(sampled, [[[0.5, 0.5]], [[1.2, 1.2]]]),
+        *(["MoE Q4, draft Draft 0.8B, γ = 4"], ["", ""]),
+    ),
+    "types": (several_types, [[[1.2, 1.5]]], ["MoE, γ = 4"], ["draft Draft 0.8B"]),
+    "prompt_lengths": (
+        *(full, [[[50, 50], [55, 65]], [[1.1, 1.3]]]),
+        *(["MoE Q4, without draft", "MoE Q4, draft Draft 0.8B, γ = 8"], ["", ""]),
+    ),
+    "positions": (
+        several_methods,
+        # The longest drafts: γ = 8. N-grams that never draft have no line.
+        [
+            [[0.5, *[1] * 7], [0.5, 1], [0.5, *[1] * 3], [0.5, *[1] * 3]],
+            [[0.5] * 8, [0.5] * 2, [0.5] * 4, [0.5] * 4],
+            *([[0.5, 1, 1, 1]], [[0.5] * 4]),
+        ],
+        ["Draft 0.8B", "MTP", "prompt lookup", "n-gram pool + MTP"],
+        [f"{of}, {kind}" for of in ("MoE Q4", "Dense 4B") for kind in ("conditional", "joint")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_figures_show_the_numbers_of_the_analysis(name):
+    make, expected, words, titles = NUMBERS[name]
+    figure = FIGURES[name](make())
+    approximately = [[pytest.approx(line) for line in panel] for panel in expected]
+    assert [lines(axes) for axes in figure.axes] == approximately
+    assert legend(figure) == words
+    assert [axes.get_title() for axes in figure.axes] == titles
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "ticks"),
+    [
+        ("throughput", full, ["–", "4", "8"]),
+        ("temperatures", sampled, ["0", "0.7"]),
+        ("prompt_lengths", full, ["64", "1024"]),
+    ],
+)
+def test_what_was_measured_is_on_the_axis(name, make, ticks):
+    for axes in FIGURES[name](make()).axes:
+        assert [tick.get_text() for tick in axes.get_xticklabels()] == ticks
 
 
 def test_intervals_are_those_of_the_analysis():
@@ -231,30 +278,8 @@ def test_nothing_drawn_is_outside_the_axes():
             assert all(low < value < high for line in lines(axes) for value in line)
 
 
-def test_each_way_of_measuring_has_a_line():
-    figure = FIGURES["protocols"](several_ways())
-    acceptance, speedup, failures = figure.axes
-    assert legend(figure) == ["llama-server, current-cpu", "the study's commands, march-cpu"]
-    assert lines(acceptance) == [[0.5, 0.5]] * 2
-    assert lines(speedup) == [pytest.approx([0.8, 0.6]), pytest.approx([1.2, 1.4])]
-    assert lines(failures) == [[0, 0], [100, 200]]
-
-
-def test_temperature_has_a_line_for_acceptance_and_one_for_speedup():
-    figure = FIGURES["temperatures"](sampled())
-    acceptance, speedup = figure.axes
-    assert legend(figure) == ["MoE Q4, draft Draft 0.8B, γ = 4"]
-    assert lines(acceptance) == [[0.5, 0.5]]
-    assert lines(speedup) == [pytest.approx([1.2, 1.2])]
-    assert [tick.get_text() for tick in speedup.get_xticklabels()] == ["0", "0.7"]
-
-
-def test_types_are_drawn_over_the_bytes_that_a_pass_reads():
-    figure = FIGURES["types"](several_types())
-    (axes,) = figure.axes
-    assert legend(figure) == ["MoE, γ = 4"]
-    assert lines(axes) == [pytest.approx([1.2, 1.5])]
-    assert "GB" in figure.get_supxlabel()
+def test_the_bytes_of_a_pass_have_their_unit():
+    assert "GB" in FIGURES["types"](several_types()).get_supxlabel()
 
 
 def marks(axes):
@@ -312,17 +337,6 @@ def test_a_setting_measured_beside_other_methods_is_in_no_figure_of_drafts_alone
         assert FIGURES[name](several_methods()) is None
 
 
-def test_acceptance_by_position_has_a_line_for_each_way_of_drafting():
-    figure = FIGURES["positions"](several_methods())
-    moe, moe_joint, dense, _ = figure.axes
-    assert legend(figure) == ["Draft 0.8B", "MTP", "prompt lookup", "n-gram pool + MTP"]
-    shown = lines(moe)
-    assert shown[0] == [0.5, *[1] * 7]  # the longest drafts: γ = 8
-    assert shown[1] == [0.5, 1]
-    assert [moe.get_title(), moe_joint.get_title()] == ["MoE Q4, conditional", "MoE Q4, joint"]
-    assert lines(dense) == [[0.5, 1, 1, 1]]  # n-grams that never draft have no line
-
-
 def test_each_machine_has_a_mark_of_its_own_in_the_line_of_a_setting():
     figure = FIGURES["machines"](with_machines())
     [axes] = figure.axes
@@ -339,12 +353,6 @@ def test_acceptance_starts_at_zero():
         assert axes.get_ylim()[0] == 0
 
 
-def test_speedup_by_parameters_is_at_the_middle_gamma_and_says_so():
-    axes = FIGURES["speedup_by_total_parameters"](full()).axes[0]
-    assert axes.get_title() == "draft Draft 0.8B, γ = 4"
-    assert lines(axes) == [pytest.approx([0.9]), pytest.approx([1.2])]
-
-
 def test_sizes_that_spread_wide_are_on_a_logarithmic_axis():
     assert FIGURES["speedup_by_total_parameters"](full()).axes[0].get_xscale() == "log"
     assert FIGURES["speedup_by_active_parameters"](full()).axes[0].get_xscale() == "linear"
@@ -356,13 +364,6 @@ def test_targets_that_hardly_differ_in_size_are_not_drawn_by_it():
     analysis = replace(full(), models=models.assign(parameters_active=sizes))
     assert FIGURES["speedup_by_active_parameters"](analysis) is None
     assert FIGURES["speedup_by_total_parameters"](analysis)
-
-
-def test_prompt_lengths_show_rates_and_speedup_with_the_lengths_as_ticks():
-    left, right = FIGURES["prompt_lengths"](full()).axes
-    assert lines(left) == [[50, 50], [55, 65]]
-    assert lines(right) == [pytest.approx([1.1, 1.3])]
-    assert [tick.get_text() for tick in right.get_xticklabels()] == ["64", "1024"]
 
 
 def test_prompt_lengths_show_the_baseline_of_a_suite_once():
@@ -384,37 +385,13 @@ def test_any_label_is_shown_as_text(name):
     label = f"_$x^$ \\frac{{ %s {{}}\n{'a' * 300}"
     figure = drawn(FIGURES[name](relabelled(SHOWING.get(name, full)(), "moe_q4", label)))
     assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
-    titled = {
-        "categories",
-        "concurrency",
-        "machines",
-        "merged",
-        "methods",
-        "positions",
-        "protocols",
-        "side_by_side",
-        "token_gaps",
-        "types",
-    }
+    titled = {"categories", "concurrency", "machines", "merged", "methods", "positions"}
+    titled |= {"protocols", "side_by_side", "token_gaps", "types"}
     if name not in {"throughput", "required_time", "break_even", *titled}:
         assert any(style.short(label) in entry for entry in legend(figure))
 
 
-def test_every_target_has_a_look_of_its_own_without_colour():
-    cells = text_cells(full())
-    looks = style.target_looks(cells).values()
-    assert len({look.marker for look in looks}) == len(looks)
-
-
-def test_colours_of_families_differ_in_greyscale():
+def test_targets_differ_by_marker_and_families_in_greyscale():
     looks = style.target_looks(text_cells(full()))
+    assert len({look.marker for look in looks.values()}) == len(looks)
     assert abs(luminance(looks["moe_q4"].colour) - luminance(looks["dense_4b"].colour)) > 40
-
-
-def test_importing_the_figures_chooses_no_backend(root):
-    code = (
-        "import specmoe.figures.figures, matplotlib as m; print(m.rcParams._get_backend_or_none())"
-    )
-    command = [sys.executable, "-c", code]
-    shown = subprocess.check_output(command, cwd=root / "workflow/scripts", text=True)
-    assert shown.strip() in {"None", "agg"}

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from specmoe.claims.printed_numbers import compare_printed, read_reported
-from specmoe.paper.exhibits import exhibits
 from specmoe.paper.latex import command_name
 from specmoe.paper.macro_list import answer_counts
+from specmoe.paper.macros import exhibits
 from specmoe.tables.exhibits import read_figures
 
 from ...conftest import ROOT
@@ -44,21 +44,51 @@ def commands(analysis):
     return dict(re.findall(r"^\\newcommand{\\(\w+)}{(.*)} %", macros(analysis), re.MULTILINE))
 
 
-def test_macros_hold_the_numbers_of_the_text():
-    values = commands(full())
-    expected = {
-        "CampaignName": r"by\_hand",
-        "CampaignRuns": r"1\,234",
-        "CampaignStarted": "2026-01-02",
-        "CampaignConfidence": "95",
-        "EngineCommit": "0123456789ab",
-        "HostChip": r"Processor \& Sons",
-        "HostMemory": r"16.0\,GiB",
-        "SpeedupMinAll": "0.80",
-        "SpeedupMaxAll": "1.40",
-        "SpeedupMaxDense": "0.90",
-        "AcceptanceMaxAll": "50.0",
-    }
+def of_two_engines():
+    commits = f"{'a' * 40}, {'b' * 7}"
+    return replace(full(), campaign=full().campaign.assign(engine_commit=commits))
+
+
+def of_two_prompts():
+    rows = baseline_runs(["moe_q4"], ["code", "chinese"], 2)
+    rows += speculative_runs("B", "moe_q4", "draft_2b", 4, [60, 60], "code")
+    rows += speculative_runs("B", "moe_q4", "draft_2b", 8, [60, 60], "code")
+    return analysis_of([*rows, *speculative_runs("G", "moe_q4", "draft_2b", 2, [60], "chinese")])
+
+
+VALUES = [
+    (
+        full,
+        {
+            "CampaignName": r"by\_hand",
+            "CampaignRuns": r"1\,234",
+            "CampaignStarted": "2026-01-02",
+            "CampaignConfidence": "95",
+            "EngineCommit": "0123456789ab",
+            "HostChip": r"Processor \& Sons",
+            "HostMemory": r"16.0\,GiB",
+            "SpeedupMinAll": "0.80",
+            "SpeedupMaxAll": "1.40",
+            "SpeedupMaxDense": "0.90",
+            "AcceptanceMaxAll": "50.0",
+        },
+    ),
+    (without_drafts, {"SpeedupMaxAll": "--"}),
+    (of_two_engines, {"EngineCommit": f"{'a' * 12}, bbbbbbb"}),
+    (single, {"RangePrompts": "on Code"}),
+    (of_two_prompts, {"RangePrompts": "2 cells on Code; 1 cell on Chinese"}),
+    (
+        several_methods,
+        {"MethodsMeasured": "4", "MethodsSettings": "7", "MethodsGain": "5", "MethodsLoss": "2"}
+        | {"MethodsTargets": "MoE Q4 and Dense 4B"},
+    ),
+    (lambda: with_ceilings("measured"), {"CeilingRunsAbove": "22"}),
+]
+
+
+@pytest.mark.parametrize(("make", "expected"), VALUES)
+def test_macros_hold_the_numbers_of_the_text(make, expected):
+    values = commands(make())
     assert {name: values[name] for name in expected} == expected
 
 
@@ -110,38 +140,27 @@ def test_exhibits_with_anything_to_show_are_in_their_section_and_others_empty():
     assert r"\newcommand{\TableBaselines}{\floattable{baselines}{" in text
 
 
-def test_the_switches_say_what_was_measured():
-    text = macros(single())
-    assert r"\newif\ifCampaignSynthetic \CampaignSynthetictrue" in text
-    assert r"\newif\ifMeasuredMoe \MeasuredMoefalse" in text
-    assert r"\newif\ifMeasuredDense \MeasuredDensetrue" in text
-
-
 @pytest.mark.parametrize(
-    ("make", "measured", "passed"),
+    ("make", "switched"),
     [
-        (full, "false", "false"),
-        (controlled, "true", "true"),
-        (lambda: controlled(failed=1), "true", "false"),
+        (full, {"ControlsMeasured": "false", "ControlsPassed": "false"}),
+        (controlled, {"ControlsMeasured": "true", "ControlsPassed": "true"}),
+        (lambda: controlled(failed=1), {"ControlsMeasured": "true", "ControlsPassed": "false"}),
+        (several_methods, {"TableMethods": "true"}),
+        (full, {"TableMethods": "false"}),
+        (single, {"CampaignSynthetic": "true", "MeasuredMoe": "false", "MeasuredDense": "true"}),
     ],
 )
-def test_the_first_page_says_whether_controls_passed(make, measured, passed):
+def test_the_switches_say_what_was_measured_and_which_controls_passed(make, switched):
     text = macros(make())
-    assert rf"\newif\ifControlsMeasured \ControlsMeasured{measured}" in text
-    assert rf"\newif\ifControlsPassed \ControlsPassed{passed}" in text
+    for name, on in switched.items():
+        assert rf"\newif\if{name} \{name}{on}" in text
+
+
+def test_the_first_page_says_whether_controls_passed():
     for document in ("main", "supplement"):
         head = (PAPER / f"{document}.tex").read_text().partition(r"\section")[0]
         assert r"\ControlsSentence" in head
-
-
-def test_ranges_of_what_was_not_measured_are_dashes():
-    assert commands(without_drafts())["SpeedupMaxAll"] == "--"
-
-
-def test_every_engine_of_a_campaign_is_named_by_the_head_of_its_commit():
-    commits = f"{'a' * 40}, {'b' * 7}"
-    analysis = replace(full(), campaign=full().campaign.assign(engine_commit=commits))
-    assert commands(analysis)["EngineCommit"] == f"{'a' * 12}, bbbbbbb"
 
 
 def test_the_text_gives_the_errors_of_all_cells():
@@ -161,29 +180,6 @@ def test_a_setting_that_cannot_pay_is_counted_by_its_interval_and_not_by_its_est
     shown = commands(replace(costed(), break_even=settings.assign(**columns)))
     counted = {name: shown[f"BreakEven{name}"] for name in ("Settings", "Never", "Undecided")}
     assert counted == {"Settings": "4", "Never": "1", "Undecided": "2"}
-
-
-def test_ways_of_drafting_are_counted_where_several_were_measured():
-    shown = commands(several_methods())
-    counted = {name: shown[f"Methods{name}"] for name in ("Measured", "Settings", "Gain", "Loss")}
-    assert counted == {"Measured": "4", "Settings": "7", "Gain": "5", "Loss": "2"}
-    assert shown["MethodsTargets"] == "MoE Q4 and Dense 4B"
-    assert switches(several_methods())["TableMethods"]
-    assert not switches(full())["TableMethods"]
-
-
-def test_runs_above_their_ceilings_are_counted_over_all_cells():
-    assert commands(with_ceilings("measured"))["CeilingRunsAbove"] == "22"
-
-
-def test_ranges_name_the_prompts_of_their_cells():
-    assert commands(single())["RangePrompts"] == "on Code"
-    rows = baseline_runs(["moe_q4"], ["code", "chinese"], 2)
-    rows += speculative_runs("B", "moe_q4", "draft_2b", 4, [60, 60], "code")
-    rows += speculative_runs("B", "moe_q4", "draft_2b", 8, [60, 60], "code")
-    rows += speculative_runs("G", "moe_q4", "draft_2b", 2, [60, 60], "chinese")
-    found = commands(analysis_of(rows))["RangePrompts"]
-    assert found == "2 cells on Code; 1 cell on Chinese"
 
 
 @pytest.mark.parametrize(

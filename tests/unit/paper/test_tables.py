@@ -10,24 +10,8 @@ from specmoe.claims.printed_numbers import CELLS
 from specmoe.paper import tables
 from specmoe.paper.tables import NOT_MEASURED
 
-from ..paper_analyses import (
-    controlled,
-    costed,
-    costed_with_timed_passes,
-    full,
-    relabelled,
-    sampled,
-    several_methods,
-    several_types,
-    single,
-    streamed,
-    with_categories,
-    without_drafts,
-)
-from ..planted_loads import with_loads
-from ..planted_twins import with_twins
-from ..rendered_tables import TABLES, latex
-from ..shared_analyses import with_machines, with_merged
+from ..paper_analyses import costed, full, relabelled, several_methods, single, without_drafts
+from ..rendered_tables import MAKERS, TABLES, latex
 
 
 def lines(name, analysis):
@@ -40,26 +24,7 @@ def lines(name, analysis):
 
 
 @pytest.mark.parametrize("name", TABLES)
-@pytest.mark.parametrize(
-    "make",
-    [
-        full,
-        single,
-        without_drafts,
-        sampled,
-        several_types,
-        several_methods,
-        controlled,
-        costed,
-        costed_with_timed_passes,
-        with_categories,
-        streamed,
-        with_loads,
-        with_twins,
-        with_machines,
-        with_merged,
-    ],
-)
+@pytest.mark.parametrize("make", MAKERS)
 def test_every_table_is_one_tabular_with_rows_of_equal_length(name, make):
     text = latex(name, make())
     kind = re.search(r"\\begin\{(tabular|longtable)\}", text)[1]

@@ -18,11 +18,9 @@ from ..rendered_tables import latex
 ALWAYS = {"suites", "models", "hardware"}
 # Where costs are measured, both of their tables have rows.
 IMPLIED = dict.fromkeys(["TableVerification", "TableBreakEven"], "CostsMeasured")
-IMPLIED |= {
-    **dict.fromkeys(
-        ["TableAnswers", "TableSittings", "TableChanging", "FigureAnswers"], "TableAdvice"
-    )
-}  # simulated, so it is the same in every campaign
+# Simulated, so they are the same in every campaign.
+SIMULATED = ["TableAnswers", "TableSittings", "TableChanging", "FigureAnswers"]
+IMPLIED |= dict.fromkeys(SIMULATED, "TableAdvice")
 
 
 def campaign(**columns):
@@ -42,29 +40,35 @@ def daggers(analysis):
     return [r"$^\dagger$" in line for line in text.splitlines() if "[" in line][1:]
 
 
-def test_a_paired_campaign_says_so_and_marks_no_cell():
-    assert {"CampaignPaired", "ProtocolPaired"} <= switches(full())
-    assert switches(full()).isdisjoint({"CampaignPublished", "ProtocolPublished"})
-    assert daggers(full()) == [False] * 5
+@pytest.mark.parametrize(
+    ("columns", "on", "off"),
+    [
+        (
+            *({}, {"CampaignPaired", "ProtocolPaired", "CampaignOfStudy"}),
+            {"CampaignPublished", "ProtocolPublished", "LongSpeculation"},
+        ),
+        ({"protocol": "published, paired"}, {"ProtocolPaired", "ProtocolPublished"}, set()),
+        ({"of_study": False}, set(), {"CampaignOfStudy"}),
+    ],
+)
+def test_the_switches_say_how_was_measured(columns, on, off):
+    shown = switches(campaign(**columns))
+    assert on <= shown
+    assert off.isdisjoint(shown)
 
 
 def test_cells_without_baselines_of_their_own_are_marked():
     analysis = full()
+    assert daggers(analysis) == [False] * 5
     paired = analysis.cells["target"] != "dense_4b"
     unpaired = replace(analysis, cells=analysis.cells.assign(paired=paired))
     assert "CampaignPaired" not in switches(unpaired)
     assert daggers(unpaired) == [False, False, False, True, True]
 
 
-def test_a_campaign_of_both_protocols_has_both_switches():
-    mixed = campaign(protocol="published, paired")
-    assert {"ProtocolPaired", "ProtocolPublished"} <= switches(mixed)
-
-
 def test_a_table_that_would_fill_a_page_is_left_to_the_supplement():
     analysis = full()
     more = [analysis.cells.assign(gamma=analysis.cells["gamma"] + 100 * step) for step in range(7)]
-    assert "LongSpeculation" not in switches(analysis)
     assert "LongSpeculation" in switches(replace(analysis, cells=pd.concat(more)))
 
 
@@ -84,26 +88,16 @@ def pieces(document):
     assert inside == []
 
 
-def nested(document):
-    """Yield what a document refers to, each with the switches that it stands in."""
-    for part, inside in pieces(document):
-        for name in re.findall(r"\\ref\{([^}]+)\}", part):
-            yield name, inside
-
-
 @pytest.mark.parametrize("document", ["main.tex", "supplement.tex"])
 def test_a_table_or_figure_is_referred_to_only_where_it_is_included(document):
-    for name, inside in nested(document):
-        kind, _, of = name.partition(":")
-        if kind in ("tab", "fig") and of not in ALWAYS:
+    for part, inside in pieces(document):
+        for kind, of in re.findall(r"\\ref\{(tab|fig):([^}]+)\}", part):
             switch = command_name({"tab": "table", "fig": "figure"}[kind], of)
-            assert switch in inside or IMPLIED.get(switch) in inside, (name, inside)
+            shown = {switch, IMPLIED.get(switch)} & set(inside)
+            assert shown or of in ALWAYS, (of, inside)
 
 
 def test_the_study_is_out_of_the_paper_of_ones_own_models():
-    own = campaign(of_study=False)
-    assert "CampaignOfStudy" in switches(full())
-    assert "CampaignOfStudy" not in switches(own)
     title = r"\\section\{([^}]*(?:study|claims|as published)[^}]*)\}"
     titles = {
         section

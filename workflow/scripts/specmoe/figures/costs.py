@@ -1,6 +1,5 @@
-"""The figures of the cost model: cost of a pass, predictions, break-even, roofline."""
+"""The figures of times and costs: of a pass, predicted, break-even, roofline, needed by a run."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,20 +20,21 @@ from specmoe.figures.panels import (
     alike_logarithms,
     dodged,
     draw,
+    draw_panels,
     draw_series,
     handle,
     make_panels,
-    panel_for_each,
     plain_logarithm,
     powers_of_two,
     scatter,
     series_handles,
     start_at_zero,
+    target_title,
 )
-from specmoe.figures.style import Look, short, target_looks
+from specmoe.figures.style import WIDTH_IN, Look, short, target_looks
 
 WIDTH_WORDS = "width of the pass (tokens)"
-MARGIN = 1.15
+_REQUIRED_HEIGHT_IN = 3.3
 
 STEPS = PlottedColumn("steps", "time of a pass (single-token steps)", "steps_low", "steps_high")
 _ROUND = PlottedColumn("round_steps", "", "round_steps_low", "round_steps_high")
@@ -45,6 +45,7 @@ _BOUND_MS = PlottedColumn("bound_ms", "")
 _SHARE = PlottedColumn("bound_share", "share of the bound reached")
 _BREAK_EVEN = PlottedColumn("break_even", "acceptance rate", "break_even_low", "break_even_high")
 _BESIDE = Look("#444444", "o", ":")
+_NEVER: Any = {"color": "#B00020", "marker": "x", "linestyle": "none"}
 # Of each panel: the column of its predictions, and its title.
 _PREDICTIONS = {
     "predicted": "cost model",
@@ -74,13 +75,13 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     figure, panels = make_panels(1 if routed.empty else 2, sharey=False)
     draw_series(panels[0], passes, "width", STEPS, looks)
     for _, of_draft in rounds.groupby("draft", sort=False):
-        draw_beside(panels[0], of_draft, _ROUND, looks)
+        draw_series(panels[0], of_draft, "width", _ROUND, looks, hollow=True)
     _mark_one_by_one(panels[0], passes)
     panels[0].set_ylabel(STEPS.words)
     seen = routed[routed["experts_seen"].astype(bool)]
     for axes in panels[1:]:
         draw_series(axes, routed, "width", EXPERTS, looks)
-        draw_beside(axes, seen, EVEN, looks)
+        draw_series(axes, seen, "width", EVEN, looks, hollow=True)
         axes.set_ylabel(EXPERTS.words)
         start_at_zero(axes)
     for axes in panels:
@@ -90,15 +91,6 @@ def plot_verification_cost(analysis: Analysis) -> Figure | None:
     beside += [] if seen.empty else [handle(_BESIDE, "right: if routing is even", hollow=True)]
     add_legend(figure, [*series_handles(passes, looks), *beside])
     return figure
-
-
-def draw_beside(
-    axes: Axes, passes: pd.DataFrame, plotted: PlottedColumn, looks: Mapping[str, Look]
-) -> None:
-    """Draw hollow marks and dotted lines of another column of the same series."""
-    for (series, members), dodge in dodged(passes.groupby("series", sort=False)):
-        look = replace(looks[str(series)], line=":")
-        draw(axes, members, "width", plotted, look, dodge, hollow=True)
 
 
 def plot_predicted_speedup(analysis: Analysis) -> Figure | None:
@@ -114,7 +106,7 @@ def plot_predicted_speedup(analysis: Analysis) -> Figure | None:
     figure, panels = make_panels(len(_PREDICTIONS))
     cells = cells.astype(dict.fromkeys(["speedup", *_PREDICTIONS], float))
     for axes, (column, words) in zip(panels, _PREDICTIONS.items(), strict=True):
-        alike_logarithms(axes, cells[["speedup", *_PREDICTIONS]], MARGIN)
+        alike_logarithms(axes, cells[["speedup", *_PREDICTIONS]], margin=1.15)
         axes.set_aspect("equal")
         for (series, beyond), members in cells.groupby(["series", "extrapolated"], sort=False):
             look = looks[str(series)]
@@ -124,7 +116,7 @@ def plot_predicted_speedup(analysis: Analysis) -> Figure | None:
     figure.supylabel("predicted speedup")
     handles = series_handles(cells, looks)
     if cells["extrapolated"].any():
-        handles.append(handle(Look("#444444", "o", "none"), "wider than measured", hollow=True))
+        handles.append(handle(replace(_BESIDE, line="none"), "wider than measured", hollow=True))
     add_legend(figure, handles)
     return figure
 
@@ -138,8 +130,9 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
     if cells.empty:
         return None
     looks = target_looks(cells)
-    figure, panels = panel_for_each(cells.groupby("series", sort=False))
-    for axes, members in panels:
+    beside: Any = {"xytext": (4, 3), "textcoords": "offset points", "fontsize": 6}
+
+    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
         look = looks[members["series"].iloc[0]]
         line = members.drop_duplicates("gamma")
         # Where possibly no rate pays, the interval is open above.
@@ -147,7 +140,7 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
         line = line.assign(break_even_high=top)
         draw(axes, line, "gamma", _BREAK_EVEN, replace(look, line="-"), 0)
         never = line[line["break_even"].isna()]
-        axes.plot(never["gamma"], [1.0] * len(never), marker="x", color="#B00020", linestyle="none")
+        axes.plot(never["gamma"], [1.0] * len(never), **_NEVER)
         # A suite that imposes acceptance has several rates at each γ.
         curves = members.dropna(subset="suite").groupby(
             ["suite", "imposed_acceptance"], sort=False, dropna=False
@@ -155,16 +148,19 @@ def plot_break_even(analysis: Analysis) -> Figure | None:
         for (suite, _), of_curve in curves:
             draw(axes, of_curve, "gamma", ACCEPTANCE, replace(look, line=":"), 0, hollow=True)
             last = of_curve[["gamma", "acceptance_rate"]].iloc[-1]
-            beside: Any = {"xytext": (4, 3), "textcoords": "offset points"}
-            axes.annotate(str(suite), tuple(last), **beside, fontsize=6)
+            axes.annotate(str(suite), tuple(last), **beside)
         powers_of_two(axes, cells["gamma"])
         axes.set_ylim(-0.03, 1.06)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-        axes.set_title(short(members["label"].iloc[0]))
-    figure.supxlabel(GAMMA_WORDS)
-    figure.supylabel("acceptance rate")
-    add_legend(figure, _break_even_handles(cells))
-    return figure
+
+    grey = Look("#444444", "o", "-")
+    handles = [handle(grey, "acceptance at which the speedup is 1")]
+    if cells["suite"].notna().any():
+        handles.append(handle(replace(grey, line=":"), "measured, by suite", hollow=True))
+    if cells["break_even"].isna().any():
+        handles.append(Line2D([], [], label="never pays", **_NEVER))
+    groups, words = cells.groupby("series", sort=False), (GAMMA_WORDS, ACCEPTANCE.words)
+    return draw_panels(groups, draw_panel, target_title, words, handles)
 
 
 def plot_roofline(analysis: Analysis) -> Figure | None:
@@ -191,21 +187,40 @@ def plot_roofline(analysis: Analysis) -> Figure | None:
         axes.set_ylabel(plotted.words)
         powers_of_two(axes, passes["width"].astype(int))
     figure.supxlabel(WIDTH_WORDS)
-    bound = handle(Look("#444444", "o", ":"), "its bytes over the bandwidth", hollow=True)
+    bound = handle(_BESIDE, "its bytes over the bandwidth", hollow=True)
     add_legend(figure, [*series_handles(passes, looks), bound])
     return figure
 
 
-def _break_even_handles(cells: pd.DataFrame) -> list[Line2D]:
-    grey = Look("#444444", "o", "-")
-    handles = [handle(grey, "acceptance at which the speedup is 1")]
-    if cells["suite"].notna().any():
-        handles.append(handle(replace(grey, line=":"), "measured, by suite", hollow=True))
-    if cells["break_even"].isna().any():
-        handles.append(
-            Line2D([], [], color="#B00020", marker="x", linestyle="none", label="never pays")
-        )
-    return handles
+def plot_required_time(analysis: Analysis) -> Figure | None:
+    """Show every run with a draft of each campaign as a dot, or None if there are none.
+
+    No run can be below the diagonal: its passes, one by one, need more time than it took.
+    """
+    # Runs in which nothing was drafted need no time: a logarithmic axis has no place for them.
+    times = analysis.required_time
+    times = times[times["required_ms"] > 0]
+    if times.empty:
+        return None
+    seconds = times[["required_ms", "decode_ms"]].astype(float) / 1000
+    series = times["campaign"] + " " + times["family"]
+    figure = Figure(figsize=(0.75 * WIDTH_IN, _REQUIRED_HEIGHT_IN))
+    axes = figure.subplots()
+    diagonal = alike_logarithms(axes, seconds, margin=1.3)
+    axes.fill_between(diagonal, diagonal[0], diagonal, color="#EFEFEF", linewidth=0, zorder=0)
+    words = "faster than its own passes"
+    axes.annotate(words, (0.98, 0.03), xycoords="axes fraction", va="bottom", **REFERENCE_WORDS)
+    handles = []
+    for name, look in target_looks(times.assign(series=series)).items():
+        first, here = times[series == name].iloc[0], seconds[series == name]
+        dots = replace(look, line="none")
+        scatter(axes, here["required_ms"], here["decode_ms"], dots)
+        family = {"moe": "MoE", "dense": "dense"}[first["family"]]
+        handles.append(handle(dots, f"{short(first['campaign'])}, {family} ({len(here)})"))
+    axes.set_xlabel("time its rounds and drafted tokens need one by one (s)")
+    axes.set_ylabel("decode time in the row (s)")
+    add_legend(figure, handles)
+    return figure
 
 
 def _mark_one_by_one(axes: Axes, passes: pd.DataFrame) -> None:

@@ -1,7 +1,7 @@
 """Building blocks of the figures: panels, points with their intervals, axes, legends."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import ceil, isfinite, nan
 from typing import Any
 
@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
-from matplotlib.transforms import ScaledTranslation, Transform
+from matplotlib.transforms import ScaledTranslation
 
 from specmoe.figures.style import (
     MAX_HEIGHT_IN,
@@ -60,46 +60,57 @@ REFERENCE_WORDS: Any = {
 GAMMA_WORDS = "draft length γ (tokens)"
 
 
-def panel_for_each(
-    groups: Iterable[Any], most_columns: int = MAX_COLUMNS
-) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
-    """Return a figure with axes for each group of a `groupby`, and each axes with its cells."""
+def draw_panels(
+    groups: Iterable[Any],
+    draw_panel: Callable[[Axes, pd.DataFrame], None],
+    title: Callable[[pd.DataFrame], str],
+    words: tuple[str, str],
+    handles: Sequence[Line2D | Patch],
+    finish: Callable[[Axes], None] | None = None,
+    most_columns: int = MAX_COLUMNS,
+) -> Figure:
+    """Return a figure with a panel for each group of a `groupby`; `words` are those of its axes.
+
+    Panels share their vertical axis; `finish` sees each after all are drawn.
+    """
     listed = [members for _, members in groups]
     figure, panels = make_panels(len(listed), most_columns=most_columns)
-    return figure, list(zip(panels, listed, strict=True))
+    for axes, members in zip(panels, listed, strict=True):
+        draw_panel(axes, members)
+        axes.set_title(title(members))
+    if finish:
+        for axes in panels:
+            finish(axes)
+    figure.supxlabel(words[0])
+    figure.supylabel(words[1])
+    add_legend(figure, handles)
+    return figure
+
+
+def target_title(members: pd.DataFrame) -> str:
+    """Return the title of a panel of one target."""
+    return short(members["label"].iloc[0])
 
 
 def make_panels(
-    count: int, *, sharey: bool = True, most_columns: int = MAX_COLUMNS
+    count: int,
+    most_columns: int = MAX_COLUMNS,
+    *,
+    around_in: float = 0.5,
+    row_in: float = PANEL_HEIGHT_IN,
+    sharex: bool = False,
+    sharey: bool = True,
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with that many axes, at most `most_columns` side by side."""
+    """Return a figure with that many axes in rows of a height, as high as a page at most."""
     rows = ceil(count / most_columns)
     columns = ceil(count / rows)
     width = WIDTH_IN if columns > 1 else 0.6 * WIDTH_IN
-    figure = Figure(figsize=(width, min(0.5 + PANEL_HEIGHT_IN * rows, MAX_HEIGHT_IN)))
-    return figure, _fill(figure, count, rows, columns, sharey=sharey)
-
-
-def make_rows_of_panels(
-    count: int, most_columns: int, height_in: float
-) -> tuple[Figure, list[Axes]]:
-    """Return a figure with that many axes of a height, which share their axes row by row."""
-    rows = ceil(count / most_columns)
-    columns = ceil(count / rows)
-    height = min(0.9 + (height_in + 0.3) * rows, MAX_HEIGHT_IN)
-    figure = Figure(figsize=(WIDTH_IN, height))
-    return figure, _fill(figure, count, rows, columns, sharex=True, sharey=True)
-
-
-def _fill(
-    figure: Figure, count: int, rows: int, columns: int, *, sharex: bool = False, sharey: bool
-) -> list[Axes]:
-    """Return that many axes of a figure, row by row; the rest of the grid is removed."""
+    figure = Figure(figsize=(width, min(around_in + row_in * rows, MAX_HEIGHT_IN)))
     grid = figure.subplots(rows, columns, sharex=sharex, sharey=sharey, squeeze=False)
     panels = list(grid.flatten())
     for axes in panels[count:]:
         axes.remove()
-    return panels[:count]
+    return figure, panels[:count]
 
 
 def interval_rows(cells: pd.DataFrame, plotted: PlottedColumn) -> pd.DataFrame:
@@ -187,6 +198,7 @@ def draw(
     shown = cells[columns].to_numpy(float, na_value=nan)
     at, values, lows, highs = shown.T
     known = values[np.isfinite(values)]
+    figure: Any = axes.figure
     axes.errorbar(
         at,
         values,
@@ -194,7 +206,7 @@ def draw(
         yerr=[(values - lows).clip(min=0), (highs - values).clip(min=0)],
         capsize=2,
         elinewidth=0.8,
-        transform=_shifted(axes, dodge),
+        transform=axes.transData + ScaledTranslation(dodge / 72, 0, figure.dpi_scale_trans),
         **_line(look, hollow=hollow),
     )
     # Matplotlib ignores a shifted line when it chooses the limits of the axes.
@@ -210,16 +222,18 @@ def draw(
 
 
 def draw_series(
-    axes: Axes, cells: pd.DataFrame, x: str, plotted: PlottedColumn, looks: Mapping[str, Look]
+    axes: Axes,
+    cells: pd.DataFrame,
+    x: str,
+    plotted: PlottedColumn,
+    looks: Mapping[str, Look],
+    *,
+    hollow: bool = False,
 ) -> None:
-    """Draw a line for each series of cells with its intervals, side by side."""
+    """Draw a line for each series of cells with its intervals, side by side; dotted if hollow."""
     for (series, members), dodge in dodged(cells.groupby("series", sort=False)):
-        draw(axes, members, x, plotted, looks[series], dodge)
-
-
-def _shifted(axes: Axes, points: float) -> Transform:
-    figure: Any = axes.figure
-    return axes.transData + ScaledTranslation(points / 72, 0, figure.dpi_scale_trans)
+        look = replace(looks[series], line=":") if hollow else looks[series]
+        draw(axes, members, x, plotted, look, dodge, hollow=hollow)
 
 
 def _line(look: Look, *, hollow: bool = False) -> dict[str, Any]:

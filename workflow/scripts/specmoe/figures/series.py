@@ -1,34 +1,35 @@
 """Figures with a panel for each draft or target, and a line for each series of cells in it."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from specmoe.analysis.filters import cells_by_draft, drawn_side_by_side
 from specmoe.analysis.registry import Analysis, records
+from specmoe.config.block import NO_DRAFT
 from specmoe.figures.panels import (
     ACCEPTANCE,
     GAMMA_WORDS,
+    REFERENCE_LINE,
     SPEEDUP,
     PlottedColumn,
-    add_legend,
     dodged,
     draw,
+    draw_panels,
     draw_points,
     draw_series,
     handle,
     mark_no_change,
-    panel_for_each,
     powers_of_two,
     series_handles,
     size_axis,
     start_at_zero,
+    target_title,
 )
 from specmoe.figures.style import (
     REFERENCE_COLOUR,
@@ -45,8 +46,14 @@ _THROUGHPUT = PlottedColumn(
     "throughput_ratio_low",
     "throughput_ratio_high",
 )
+_ACCEPTED = PlottedColumn("accepted", "accepted")
 _POINT_DODGE_PT = 7.0
+_SPREAD_PT = 6  # of the lines of a panel over positions, which keeps equal values apart
 _BETWEEN = "\n"  # in no heading and no label
+_BY_GAMMA = (GAMMA_WORDS, SPEEDUP.words)
+_GAPS = ("time between tokens (ms)", "share of tokens")
+_ALONE = "without a draft"
+_MOST_LINES = 8  # of time between tokens in a panel; the table has every setting
 
 
 def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
@@ -80,9 +87,8 @@ def plot_gamma_curves(analysis: Analysis) -> Figure | None:
             draw(axes, measured, "gamma", SPEEDUP, replace(look, line="none"), dodge)
         powers_of_two(axes, (2**power for power in range(6)))
 
-    handles, words = series_handles(cells, looks), (GAMMA_WORDS, SPEEDUP)
-    groups = cells.groupby("draft_rank")
-    return _panels(groups, draw_panel, _draft, words, handles, mark_no_change)
+    groups, handles = cells.groupby("draft_rank"), series_handles(cells, looks)
+    return draw_panels(groups, draw_panel, _draft, _BY_GAMMA, handles, mark_no_change)
 
 
 def plot_speedup_by_active_parameters(analysis: Analysis) -> Figure | None:
@@ -135,8 +141,8 @@ def plot_side_by_side(analysis: Analysis) -> Figure | None:
         handle(replace(pairs[headings[0], draft], colour=REFERENCE_COLOUR), f"draft {short(draft)}")
         for draft in drafts
     ]
-    handles = [*campaigns, *of_drafts]
-    return _panels(cells.groupby("panel"), draw_panel, title, (GAMMA_WORDS, SPEEDUP), handles)
+    groups, handles = cells.groupby("panel"), [*campaigns, *of_drafts]
+    return draw_panels(groups, draw_panel, title, _BY_GAMMA, handles, _gain_from_zero)
 
 
 def plot_types(analysis: Analysis) -> Figure | None:
@@ -160,8 +166,9 @@ def plot_types(analysis: Analysis) -> Figure | None:
         handle(looks[row["series"]], f"{short(row['label'])}, γ = {row['gamma']}")
         for row in records(cells.drop_duplicates("series"))
     ]
-    words = f"read by a pass over one token ({unit})"
-    return _panels(cells.groupby("draft_rank"), draw_panel, _draft, (words, SPEEDUP), handles)
+    groups = cells.groupby("draft_rank")
+    words = (f"read by a pass over one token ({unit})", SPEEDUP.words)
+    return draw_panels(groups, draw_panel, _draft, words, handles, _gain_from_zero)
 
 
 def plot_concurrency(analysis: Analysis) -> Figure | None:
@@ -181,7 +188,76 @@ def plot_concurrency(analysis: Analysis) -> Figure | None:
 
     handles = [handle(look, short(setting)) for setting, look in looks.items()]
     groups = cells.groupby("series", sort=False)
-    return _panels(groups, draw_panel, _target, ("requests at once", _THROUGHPUT), handles)
+    words = ("requests at once", _THROUGHPUT.words)
+    return draw_panels(groups, draw_panel, target_title, words, handles, _gain_from_zero)
+
+
+def plot_token_gaps(analysis: Analysis) -> Figure | None:
+    """Show the distribution of the time between tokens, or None if no answer was streamed.
+
+    A panel for each target, a line for each setting and for the target alone.
+    """
+    curves = analysis.token_gaps
+    if curves.empty:
+        return None
+    alone = curves["draft"] == NO_DRAFT
+    labels = curves["draft_label"].fillna("").map(short)  # null for the target alone
+    words = labels + ", γ = " + curves["gamma"].astype(str)
+    curves["setting"] = words.where(~alone, _ALONE)
+    looks = looks_of(curves.loc[~alone, "setting"].drop_duplicates()[:_MOST_LINES])
+    styles = {name: {"color": one.colour, "linestyle": one.line} for name, one in looks.items()}
+    styles[_ALONE] = REFERENCE_LINE
+    curves = curves[curves["setting"].isin(styles)]
+
+    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
+        for name, curve in members.groupby("setting", sort=False):
+            axes.step(curve["ms"], curve["share"], where="post", **styles[str(name)])
+        axes.set_xlim(left=0)
+        axes.set_ylim(0, 1.02)
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+
+    named = curves["setting"].drop_duplicates()
+    handles = [Line2D([], [], label=name, **styles[name]) for name in named]
+    groups = curves.groupby("series", sort=False)
+    return draw_panels(groups, draw_panel, target_title, _GAPS, handles)
+
+
+def plot_positions(analysis: Analysis) -> Figure | None:
+    """Show conditional and joint acceptance by position, or None if no rounds were logged.
+
+    A row for each target. A line for each method and the file that it loads: its longest drafts, in
+    the first setting that has them.
+    """
+    cells, line = analysis.positions, ["series", "drafter"]
+    cells = cells[cells["gamma"] == cells.groupby(line)["gamma"].transform("max")]
+    cells = cells[cells["draft_rank"] == cells.groupby(line)["draft_rank"].transform("min")]
+    if cells.empty:
+        return None
+    ordered = cells.sort_values("draft_rank", kind="stable")
+    looks = looks_of(ordered["drafter"].drop_duplicates())
+
+    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
+        lines = list(members.groupby("drafter", sort=False))
+        for (drafter, own), dodge in dodged(lines, min(2, _SPREAD_PT / len(lines))):
+            draw(axes, own, "position", _ACCEPTED, looks[drafter], dodge)
+        axes.set_xlim(0.5, cells["position"].max() + 0.5)
+        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+
+    def title(members: pd.DataFrame) -> str:
+        return f"{target_title(members)}, {members['kind'].iloc[0]}"
+
+    def finish(axes: Axes) -> None:
+        axes.set_ylim(-0.03, 1.05)
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+
+    groups = [
+        (kind, members.assign(kind=kind, accepted=members[kind]))
+        for _, members in cells.groupby("series", sort=False)
+        for kind in ("conditional", "joint")
+    ]
+    words = ("position in the draft (tokens)", _ACCEPTED.words)
+    handles = [handle(look, short(drafter)) for drafter, look in looks.items()]
+    return draw_panels(groups, draw_panel, title, words, handles, finish, most_columns=2)
 
 
 def _by_gamma(
@@ -196,8 +272,8 @@ def _by_gamma(
         here = _looks_in(members, looks)
         draw_points(axes, members, "gamma", plotted, here, categories=cells["gamma"])
 
-    handles, words = series_handles(cells, looks), (GAMMA_WORDS, plotted)
-    return _panels(cells.groupby("draft_rank"), draw_panel, _draft, words, handles, finish)
+    groups, handles = cells.groupby("draft_rank"), series_handles(cells, looks)
+    return draw_panels(groups, draw_panel, _draft, (GAMMA_WORDS, plotted.words), handles, finish)
 
 
 def _by_parameters(analysis: Analysis, column: str, words: str) -> Figure | None:
@@ -211,7 +287,9 @@ def _by_parameters(analysis: Analysis, column: str, words: str) -> Figure | None
 
     def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
         members = members[members["gamma"] == _middle(members["gamma"])]
-        _join_dense(axes, members, column)
+        # Joined, they show on which side of them an MoE is.
+        dense = members[members["family"] == "dense"].sort_values(column)
+        axes.plot(dense[column], dense["speedup"], color="#C9A98F", linewidth=0.8, zorder=1)
         for _, beside in members.groupby(column):
             points = beside.groupby("series", sort=False)
             for (series, point), dodge in dodged(points, _POINT_DODGE_PT):
@@ -222,8 +300,8 @@ def _by_parameters(analysis: Analysis, column: str, words: str) -> Figure | None
         return f"{_draft(members)}, γ = {_middle(members['gamma'])}"
 
     groups, handles = cells.groupby("draft_rank"), series_handles(cells, looks)
-    of_axes = (f"{words} of the target ({unit})", SPEEDUP)
-    return _panels(groups, draw_panel, title, of_axes, handles, mark_no_change)
+    of_axes = (f"{words} of the target ({unit})", SPEEDUP.words)
+    return draw_panels(groups, draw_panel, title, of_axes, handles, mark_no_change)
 
 
 def _gain_from_zero(axes: Axes) -> None:
@@ -236,28 +314,6 @@ def _show_percent(axes: Axes) -> None:
     axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
 
-def _panels(
-    groups: Iterable[Any],
-    draw_panel: Callable[[Axes, pd.DataFrame], None],
-    title: Callable[[pd.DataFrame], str],
-    words: tuple[str, PlottedColumn],
-    handles: Sequence[Line2D],
-    finish: Callable[[Axes], None] = _gain_from_zero,
-) -> Figure:
-    """Return a figure with a panel for each group of a `groupby`; `words` are those of its axes."""
-    figure, panels = panel_for_each(groups)
-    for axes, members in panels:
-        draw_panel(axes, members)
-        axes.set_title(title(members))
-    # The panels share their vertical axis, so its limits are set after all lines are drawn.
-    for axes, _ in panels:
-        finish(axes)
-    figure.supxlabel(words[0])
-    figure.supylabel(words[1].words)
-    add_legend(figure, handles)
-    return figure
-
-
 def _looks_in(members: pd.DataFrame, looks: Mapping[str, Look]) -> dict[str, Look]:
     return {series: looks[series] for series in members["series"].unique()}
 
@@ -266,16 +322,6 @@ def _draft(members: pd.DataFrame) -> str:
     return f"draft {short(members['draft_label'].iloc[0])}"
 
 
-def _target(members: pd.DataFrame) -> str:
-    return short(members["label"].iloc[0])
-
-
 def _middle(values: Iterable[int]) -> int:
     distinct = sorted(set(values))
     return distinct[(len(distinct) - 1) // 2]
-
-
-def _join_dense(axes: Axes, members: pd.DataFrame, column: str) -> None:
-    """Join the dense targets, to show on which side of them an MoE is."""
-    dense = members[members["family"] == "dense"].sort_values(column)
-    axes.plot(dense[column], dense["speedup"], color="#C9A98F", linewidth=0.8, zorder=1)

@@ -18,9 +18,9 @@ from specmoe.figures.panels import (
     SPEEDUP,
     add_legend,
     handle,
-    make_rows_of_panels,
+    make_panels,
 )
-from specmoe.figures.style import REFERENCE_COLOUR, Look, markers_of, short, target_looks
+from specmoe.figures.style import REFERENCE_COLOUR, WIDTH_IN, Look, markers_of, short, target_looks
 
 _MAX_COLUMNS = 4
 # More would not fit a page; the tables have them all.
@@ -98,8 +98,14 @@ def _rows(
     slots, height = _slots(cells, row, mark, order)
     groups = [members for _, members in cells.groupby("series", sort=False)]
     columns = min(_MAX_COLUMNS, len(groups))
-    figure, panels = make_rows_of_panels(len(groups), _MAX_COLUMNS, _LINE_IN * height)
-    furthest = _furthest(cells)
+    row_in = _LINE_IN * height + 0.3
+    figure, panels = make_panels(
+        len(groups), _MAX_COLUMNS, around_in=0.9, row_in=row_in, sharex=True
+    )
+    figure.set_figwidth(WIDTH_IN)
+    # Beyond all values, and beyond all intervals that are not too wide.
+    values = cells[SPEEDUP.column].max()
+    furthest = max(1, values, cells["speedup_high"].clip(upper=FURTHEST * values).max())
     for axes, members in zip(panels, groups, strict=True):
         for cell in records(members):
             place = slots[cell[row]][cell[mark]]
@@ -135,12 +141,6 @@ def _slots(
         slots[str(label)] = {value: top + place for place, value in enumerate(marks)}
         top += len(marks) + _GAP
     return slots, top - _GAP - 1 + _EDGE
-
-
-def _furthest(cells: pd.DataFrame) -> float:
-    """Return the end of the axis: beyond all values, and beyond all intervals not too wide."""
-    values = cells[SPEEDUP.column].max()
-    return float(max(1, values, cells["speedup_high"].clip(upper=FURTHEST * values).max()))
 
 
 def _mark(axes: Axes, row: Record, place: float, look: Look) -> None:

@@ -1,14 +1,15 @@
-"""Figures of what a suite varies: prompt length, or the temperature of sampling."""
+"""Figures of what a campaign varies: prompt length, temperature of sampling, way of measuring."""
 
 from dataclasses import replace
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import FuncFormatter, PercentFormatter
 
-from specmoe.analysis.filters import length_cells
+from specmoe.analysis.filters import cells_by_way, length_cells
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.figures.panels import (
     ACCEPTANCE,
+    GAMMA_WORDS,
     SPEEDUP,
     PlottedColumn,
     add_legend,
@@ -18,11 +19,18 @@ from specmoe.figures.panels import (
     mark_no_change,
     start_at_zero,
 )
-from specmoe.figures.style import short, target_looks
+from specmoe.figures.style import WIDTH_IN, looks_of, short, target_looks
+
+_ROW_HEIGHT_IN = 1.7
+# The axes are linear below these, so that they can show zero.
+_LEAST_ACCEPTANCE, _LEAST_FAILURES = 1e-3, 1.0
 
 _MOST_LINES = 12
 _RATE = PlottedColumn("tokens_per_second", "tokens per second")
 _BASELINE_RATE = PlottedColumn("baseline_tokens_per_second", _RATE.words)
+_REPORTED = PlottedColumn("speedup", "speedup it reports", "speedup_low", "speedup_high")
+_FAILURES = PlottedColumn("decode_failures", "failed decodes a run")
+_OF_PROTOCOLS = (ACCEPTANCE, _REPORTED, _FAILURES)
 
 
 def plot_prompt_lengths(analysis: Analysis) -> Figure | None:
@@ -80,6 +88,46 @@ def plot_temperatures(analysis: Analysis) -> Figure | None:
     figure.supxlabel("temperature")
     rows = records(cells.drop_duplicates("series"))
     add_legend(figure, [handle(looks[row["series"]], _setting(row)) for row in rows])
+    return figure
+
+
+def plot_protocols(analysis: Analysis) -> Figure | None:
+    """Show the results of each way of measuring the same cells, or None with a single way.
+
+    A row of panels for each target and draft, a line for each way, over draft length.
+    """
+    cells = cells_by_way(analysis)
+    if cells.empty:
+        return None
+    cells["series"] = cells["way"]
+    rows = [members for _, members in cells.groupby(["target_rank", "draft_rank"])]
+    figure = Figure(figsize=(WIDTH_IN, 0.7 + _ROW_HEIGHT_IN * len(rows)))
+    grid = figure.subplots(len(rows), 3, squeeze=False, sharex=True, sharey="col")
+    looks = looks_of(cells["way"].unique())
+    for panels, members in zip(grid, rows, strict=True):
+        here = {way: looks[way] for way in members["series"].unique()}
+        for axes, plotted in zip(panels, _OF_PROTOCOLS, strict=True):
+            draw_points(axes, members, "gamma", plotted, here, categories=cells["gamma"])
+        first = members.iloc[0]
+        labels = short(first["target_label"]), short(first["draft_label"])
+        panels[0].set_ylabel("{}\ndraft {}".format(*labels))
+    for axes, plotted in zip(grid[0], _OF_PROTOCOLS, strict=True):
+        axes.set_title(plotted.words)
+    most = max(float(cells["decode_failures"].max()), _LEAST_FAILURES)
+    for acceptance, speedup, failures in grid:
+        acceptance.set_yscale("symlog", linthresh=_LEAST_ACCEPTANCE)
+        acceptance.set_ylim(0, 1.5)
+        acceptance.set_yticks([0, 1e-3, 1e-2, 1e-1, 1], minor=False)
+        acceptance.yaxis.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+        mark_no_change(speedup)
+        failures.set_yscale("symlog", linthresh=_LEAST_FAILURES)
+        failures.set_ylim(-0.4, 3 * most)  # room for the markers of both ends
+        failures.yaxis.set_major_formatter("{x:g}")
+        for axes in (acceptance, failures):
+            axes.minorticks_off()
+    start_at_zero(grid[0][1])
+    figure.supxlabel(GAMMA_WORDS)
+    add_legend(figure, [handle(look, way) for way, look in looks.items()])
     return figure
 
 

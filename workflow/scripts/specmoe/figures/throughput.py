@@ -16,9 +16,9 @@ from specmoe.figures.panels import (
     GAMMA_WORDS,
     INTERVAL,
     PlottedColumn,
-    add_legend,
+    draw_panels,
     interval_rows,
-    panel_for_each,
+    target_title,
 )
 from specmoe.figures.style import BASELINE_FILL, Fill, draft_fills, short
 
@@ -42,38 +42,37 @@ def plot_throughput(analysis: Analysis) -> Figure | None:
     None if it has none.
     """
     cells = rates_by_draft(analysis)
-    shown = _baselines(analysis) if cells.empty else cells
+    shown = cells
+    if cells.empty:
+        baselines = analysis.baselines
+        shown = baselines.assign(gamma=ALONE, draft=NO_DRAFT, series=baselines["target"])
     if shown.empty:
         return None
     groups = _with_deviation(shown).groupby(["series", *MEASURED_BY], sort=False)
     widest = int(groups.size().max()) + 1
     columns = min(MAX_COLUMNS, max(1, MAX_BARS // widest))
-    figure, panels = panel_for_each(groups, columns)
     drafts = cells.sort_values("draft_rank").drop_duplicates("draft")
     fills = draft_fills(drafts["draft"])
-    for axes, members in panels:
+
+    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
         gammas = [] if cells.empty else sorted(members["gamma"].unique())
         categories = [ALONE, *map(str, gammas)]
         alone = members if cells.empty else _alone(members)
         _draw_bars(axes, alone.assign(draft=NO_DRAFT), {NO_DRAFT: BASELINE_FILL}, categories)
         here = {draft: fill for draft, fill in fills.items() if draft in set(members["draft"])}
         _draw_bars(axes, members.assign(gamma=members["gamma"].astype(str)), here, categories)
-        axes.set_title(textwrap.fill(short(members["label"].iloc[0]), 60 // columns))
-    figure.supxlabel(GAMMA_WORDS)
-    figure.supylabel(_RATE.words)
+
+    def title(members: pd.DataFrame) -> str:
+        return textwrap.fill(target_title(members), 60 // columns)
+
     labels = {NO_DRAFT: "without draft"}
     labels |= dict(zip(drafts["draft"], "draft " + drafts["draft_label"].map(short), strict=True))
     handles = [
         Patch(facecolor=fill.colour, edgecolor="black", hatch=fill.hatch, label=labels[draft])
         for draft, fill in {NO_DRAFT: BASELINE_FILL, **fills}.items()
     ]
-    add_legend(figure, handles)
-    return figure
-
-
-def _baselines(analysis: Analysis) -> pd.DataFrame:
-    baselines = analysis.baselines
-    return baselines.assign(gamma=ALONE, draft=NO_DRAFT, series=baselines["target"])
+    words = (GAMMA_WORDS, _RATE.words)
+    return draw_panels(groups, draw_panel, title, words, handles, most_columns=columns)
 
 
 def _alone(cells: pd.DataFrame) -> pd.DataFrame:

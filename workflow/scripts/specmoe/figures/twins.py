@@ -5,11 +5,10 @@ from collections.abc import Callable
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import PercentFormatter
 
 from specmoe.analysis.registry import Analysis
-from specmoe.figures.costs import EVEN, EXPERTS, STEPS, WIDTH_WORDS, draw_beside
+from specmoe.figures.costs import EVEN, EXPERTS, STEPS, WIDTH_WORDS
 from specmoe.figures.panels import (
     SPEEDUP,
     add_legend,
@@ -36,10 +35,11 @@ def plot_twins(analysis: Analysis) -> Figure | None:
     """
     passes = analysis.twin_passes
     passes = passes.assign(series=passes["model"])
+    routed = passes[passes["experts"].notna()]
     speedups = _at_imposed(analysis.twins)
     shown: list[tuple[pd.DataFrame, Callable[[Axes, pd.DataFrame, Looks], None]]] = [
         (passes, _draw_steps),
-        (passes[passes["experts"].notna()], _draw_experts),
+        (routed, _draw_experts),
         (speedups, _draw_speedups),
     ]
     shown = [(rows, draw) for rows, draw in shown if not rows.empty]
@@ -53,7 +53,8 @@ def plot_twins(analysis: Analysis) -> Figure | None:
     for axes, (name, rows, draw) in zip(panels, of_panels, strict=True):
         draw(axes, rows[rows["dense_label"] == name], looks)
         axes.set_title(short(name))
-    add_legend(figure, [*series_handles(families, looks), *_even(passes)])
+    even = handle(Look("#444444", "o", ":"), "if routing is even", hollow=True)
+    add_legend(figure, [*series_handles(families, looks), *([] if routed.empty else [even])])
     return figure
 
 
@@ -83,7 +84,7 @@ def _draw_steps(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
 
 def _draw_experts(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
     draw_series(axes, rows, "width", EXPERTS, looks)
-    draw_beside(axes, rows, EVEN, looks)
+    draw_series(axes, rows, "width", EVEN, looks, hollow=True)
     axes.set(xlabel=WIDTH_WORDS, ylabel=EXPERTS.words)
     powers_of_two(axes, rows["width"])
     start_at_zero(axes)
@@ -96,9 +97,3 @@ def _draw_speedups(axes: Axes, rows: pd.DataFrame, looks: Looks) -> None:
     axes.xaxis.set_major_formatter(PercentFormatter(1.0))
     start_at_zero(axes)
     mark_no_change(axes)
-
-
-def _even(passes: pd.DataFrame) -> list[Line2D]:
-    if passes["experts"].isna().all():
-        return []
-    return [handle(Look("#444444", "o", ":"), "if routing is even", hollow=True)]

@@ -4,27 +4,30 @@ The words are in `paper/site/`, the numbers are those of the paper's tables, fig
 """
 
 import re
+from base64 import b64encode
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import jinja2
 from markupsafe import Markup, escape
 
-from specmoe.analysis.compared_prompts import on_other_prompts
+from specmoe.analysis import number_text
+from specmoe.analysis.compared_prompts import on_other_prompts, prompt_words
 from specmoe.analysis.filters import advised_targets, files, prompt_sets, told_twins, whole_audit
 from specmoe.analysis.gamma_curves import LONGEST
-from specmoe.analysis.number_text import shown
 from specmoe.analysis.registry import Analysis, records
 from specmoe.measure.trace_record import Recording
 from specmoe.page.data import data_names
-from specmoe.page.templates import environment
 from specmoe.page.trace import trace_context
 from specmoe.page.whatif import whatif_pairs
 from specmoe.paper.macro_list import all_macros, of_family, printed_by_study
 from specmoe.paper.macros import switches
 from specmoe.tables.exhibits import by_section, read_figures, read_yaml
 from specmoe.tables.tables import page_tables, read_tables
+from specmoe.words import counted, later
 
 MOST_ROWS = 400
 """Rows of a table on the page, which links the data of all; a campaign may have thousands."""
@@ -60,9 +63,9 @@ def render_page(
             pair=pair,
             span=span,
             zh=zh,
-            t=translator(zh),
+            t=zh.beside,
             kind=kind_of(analysis),
-            n={macro.name: shown(macro.value) for macro in all_macros(analysis)},
+            n={macro.name: number_text.shown(macro.value) for macro in all_macros(analysis)},
             on=switches(analysis, specifications),
             counts=whole_audit(analysis),
             advised=records(advised_targets(analysis)),
@@ -136,18 +139,35 @@ class Chinese:
                 return chinese
         return words
 
-
-def translator(chinese: Callable[[str], str]) -> Callable[[str], Markup]:
-    """Return a function that gives words in both languages, once where they are the same.
-
-    It escapes the words, which may come from a configuration.
-    """
-
-    def translate(words: str) -> Markup:
-        translated = chinese(words)
+    def beside(self, words: str) -> Markup:
+        """Return the words in both languages, once where they are the same; escaped."""
+        translated = self(words)
         return escape(words) if translated == words else pair(words, translated)
 
-    return translate
+
+def environment(templates: Path) -> jinja2.Environment:
+    """Return the template environment of a folder of HTML.
+
+    What a template prints is escaped, and null is a dash; an undefined name is an error.
+    """
+    env = jinja2.Environment(
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        undefined=jinja2.StrictUndefined,
+        autoescape=True,
+        finalize=lambda value: value if isinstance(value, Markup) else number_text.shown(value),
+        loader=jinja2.FileSystemLoader(templates),
+    )
+    numbers = ("fixed", "percent", "thousands", "parameters", "interval")
+    env.filters.update({name: getattr(number_text, name) for name in numbers})
+    env.filters.update(counted=counted, later=later, prompt_words=prompt_words, digest=_digest)
+    return env
+
+
+def _digest(text: str) -> str:
+    """Return the name by which a content security policy allows this inline script or style."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 def _joined(*files: Path) -> Markup:

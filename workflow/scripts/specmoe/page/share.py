@@ -94,7 +94,7 @@ def markdown(analysis: Analysis, specifications: Path) -> str:
 
     `specifications` is `paper/tables.yaml`.
     """
-    rows = mark_unpaired(usual_cells(analysis))
+    rows = records(mark_unpaired(usual_cells(analysis)))
     lines = [escape(caption(analysis))]
     elsewhere = on_other_prompts(analysis)
     for row in records(advised_targets(analysis)):

@@ -10,7 +10,7 @@ from itertools import count, groupby
 from typing import Any
 
 from specmoe.config.methods import Method, engine_types, is_ngram
-from specmoe.engine.debug_log import Fate, Guess, Pass, Round
+from specmoe.engine.debug_log import Fate, Round
 from specmoe.measure.trace_record import Recording
 
 MARKS = {Fate.ACCEPTED: "✓", Fate.REJECTED: "✗", Fate.DROPPED: "·"}
@@ -119,7 +119,7 @@ def rounds(recording: Recording) -> Iterator[RoundParts]:
     for drafted, some in _stretches(recording):
         yield RoundParts(
             number=next(numbers) if drafted else None,
-            parts=tuple(_parts(recording, some[0]) if drafted else [_alone(recording, some)]),
+            parts=tuple(_parts(recording, some)),
             tokens=sum(len(one.tokens) for one in some),
             passes=sum(len(one.passes) for one in some),
         )
@@ -134,34 +134,32 @@ def _stretches(recording: Recording) -> Iterator[tuple[bool, list[Round]]]:
             yield False, list(rounds_)
 
 
-def _alone(recording: Recording, some: list[Round]) -> Part:
-    """Return the step of passes without a draft."""
-    chips = tuple(Chip(OWN, recording.word(one.passes[0].own), "own") for one in some)
-    return Part("alone", chips, 0, 0, restored=False)
+def _chance(probability: float | None) -> str:
+    return "" if probability is None else f"{probability:.0%}"
 
 
-def _parts(recording: Recording, one: Round) -> Iterator[Part]:
-    chips = tuple(_guess(recording, guess) for guess in one.drafted)
+def _parts(recording: Recording, some: list[Round]) -> Iterator[Part]:
+    """Yield the steps of a round, or the one of passes without a draft."""
+    word = recording.word
+    one = some[0]
+    if not one.drafted:
+        chips = tuple(Chip(OWN, word(each.passes[0].own), "own") for each in some)
+        yield Part("alone", chips, 0, 0, restored=False)
+        return
+    chips = tuple(
+        Chip("", word(guess.token), "drafted", _chance(guess.probability)) for guess in one.drafted
+    )
     yield Part("draft", chips, 0, len(chips), restored=False, by=one.method)
     for place, pass_ in enumerate(one.passes):
+        read = zip(pass_.fates, pass_.read, strict=True)
+        chips = tuple(Chip(MARKS[fate], word(token), fate) for fate, token in read)
         yield Part(
             "replay" if place else "target",
-            tuple(_chips(recording, pass_)),
+            (*chips, Chip(OWN, word(pass_.own), "own")),
             pass_.accepted,
             len(pass_.read),
             pass_.restored,
         )
-
-
-def _guess(recording: Recording, guess: Guess) -> Chip:
-    probability = "" if guess.probability is None else f"{guess.probability:.0%}"
-    return Chip("", recording.word(guess.token), "drafted", probability)
-
-
-def _chips(recording: Recording, one: Pass) -> Iterator[Chip]:
-    for fate, token in zip(one.fates, one.read, strict=True):
-        yield Chip(MARKS[fate], recording.word(token), fate)
-    yield Chip(OWN, recording.word(one.own), "own")
 
 
 def _words(recording: Recording) -> Iterator[Word]:

@@ -91,14 +91,10 @@ def _row(label: str, who: str, cells: Iterable[str], colour: bool) -> list[str]:
         if width + len(cell) > WIDTH:
             lines.append(_INDENT)
             width = len(_INDENT)
-        lines[-1] += (_painted(cell) if colour else cell) + "  "
+        code = _COLOURS.get(cell.partition(" ")[0]) if colour else None
+        lines[-1] += (f"\x1b[{code}m{cell}\x1b[0m" if code else cell) + "  "
         width += len(cell) + 2
     return [line.rstrip() for line in lines]
-
-
-def _painted(cell: str) -> str:
-    code = _COLOURS.get(cell.partition(" ")[0])
-    return f"\x1b[{code}m{cell}\x1b[0m" if code else cell
 
 
 def _totals(recording: Recording) -> list[str]:

@@ -12,19 +12,13 @@ _KINDS = ("draft", "pass", "reread", "rest", "replay")
 _SHORT = {"acceptance_rate": "rate", "speedup_low": "low", "speedup_high": "high"}
 
 
-class Profile(TypedDict):
-    """The chances of the tokens at each position of a suite's drafts, if all before them held."""
-
-    suite: str
-    gamma: int
-    chances: list[float]
-
-
 class Pair(TypedDict):
     """A target and draft with fitted costs.
 
     `knots` are the γ or widths of each kind of cost, `costs` the steps there, `without` the same as
     fitted without each repeat. `quantile` is null, and `without` empty, with a single repeat.
+    `profile` has a suite's γ, and the `chances` of the tokens at each position of its drafts if all
+    before them held.
     """
 
     target: str
@@ -37,7 +31,7 @@ class Pair(TypedDict):
     quantile: float | None
     widest: int
     cells: list[Record]
-    profile: Profile | None
+    profile: Record | None
 
 
 def whatif_pairs(analysis: Analysis) -> list[Pair]:
@@ -81,13 +75,12 @@ def _cells(settings: pd.DataFrame) -> list[Record]:
     return records(cells.where(cells.notna(), None))
 
 
-def _profile(positions: pd.DataFrame) -> Profile | None:
+def _profile(positions: pd.DataFrame) -> Record | None:
     """Return the profile of the longest drafts, and of these of the most rounds."""
     longest = positions[positions["gamma"] == positions["gamma"].max()]
     if longest.empty:
         return None
     _, suite = max(longest.groupby("suite"), key=lambda one: one[1]["tried"].iloc[0])
     first = suite.iloc[0]
-    return Profile(
-        suite=first["suite"], gamma=int(first["gamma"]), chances=suite["conditional"].tolist()
-    )
+    chances = suite["conditional"].tolist()
+    return {"suite": first["suite"], "gamma": int(first["gamma"]), "chances": chances}

@@ -16,7 +16,7 @@ from specmoe.analysis.filters import (
     whole_audit,
 )
 from specmoe.analysis.number_text import DASH, fixed, measured_in, memory, percent, thousands
-from specmoe.analysis.registry import Analysis, Record, records
+from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.sentences import describe_concurrency, describe_twins
 from specmoe.analysis.sittings import sitting_reach
 from specmoe.audit.finding import Level
@@ -42,8 +42,6 @@ _CITED = (
 _ERRORS = {"Median": "median", "Worst": "worst"}
 _ERRORS |= {"EquationOne": "median_1", "EquationTwo": "median_2"}
 _ERRORS |= {"EquationOnePerToken": "median_1_per_token", "Inside": "inside"}
-
-
 _NAMED_PROMPTS = 8
 
 
@@ -74,29 +72,13 @@ def listed(names: Iterable[str]) -> str:
 
 def all_macros(analysis: Analysis) -> Iterator[Macro]:
     """Yield the numbers of a campaign that a text can cite; their names suit every campaign."""
-    yield from _conditions(records(analysis.campaign)[0])
-    targets = listed(advised_targets(analysis)["label"])
-    yield Macro("CampaignTargets", targets, "targets that get an answer, by their labels")
-    others = ", ".join(compared(analysis))
-    yield Macro("CampaignsCompared", others, "campaigns that this one is compared with")
-    yield from _counts(analysis)
-    yield from _audit(analysis)
-    yield from _of_commands(analysis)
-    yield from _rounds(analysis)
-    yield from _reported(analysis)
-    yield from _verdicts(analysis)
-    yield from _answers(analysis)
-    yield from _costs(analysis)
-    yield from _methods(analysis)
-    found = " ".join(describe_concurrency(analysis))
-    yield Macro("ConcurrencyFound", found, "how gains change with requests at once, in sentences")
-    found = " ".join(describe_twins(analysis))
-    yield Macro("TwinsFound", found, "what MoEs gain beside their dense twins, in sentences")
-    yield from _ranges(text_cells(analysis))
-    yield Macro("RangePrompts", _prompts(analysis), "the prompts of these cells")
+    parts = (_conditions, _counts, _audit, _of_commands, _rounds, _reported, _verdicts, _answers)
+    for part in (*parts, _costs, _methods, _sentences, _ranges):
+        yield from part(analysis)
 
 
-def _conditions(campaign: Record) -> Iterator[Macro]:
+def _conditions(analysis: Analysis) -> Iterator[Macro]:
+    campaign = records(analysis.campaign)[0]
     load = fixed(campaign["load_average_max"])
     yield Macro("CampaignName", campaign["campaign"], "campaign")
     yield Macro("CampaignProtocol", campaign["protocol"], "protocol of the runs")
@@ -125,6 +107,10 @@ def _conditions(campaign: Record) -> Iterator[Macro]:
     yield Macro("SittingSpread", spread, "per cent, standard deviation between sittings")
     yield Macro("SittingReach", percent(sitting_reach(campaign), 0), "per cent between sittings")
     yield Macro("HostMemory", memory(campaign.get("host_memory_bytes")), "memory of the machine")
+    targets = listed(advised_targets(analysis)["label"])
+    yield Macro("CampaignTargets", targets, "targets that get an answer, by their labels")
+    others = ", ".join(compared(analysis))
+    yield Macro("CampaignsCompared", others, "campaigns that this one is compared with")
 
 
 def _counts(analysis: Analysis) -> Iterator[Macro]:
@@ -335,6 +321,13 @@ def _methods(analysis: Analysis) -> Iterator[Macro]:
     yield Macro("MethodsFastest", "; ".join(best), "the fastest of each target on its prompts")
 
 
+def _sentences(analysis: Analysis) -> Iterator[Macro]:
+    found = " ".join(describe_concurrency(analysis))
+    yield Macro("ConcurrencyFound", found, "how gains change with requests at once, in sentences")
+    found = " ".join(describe_twins(analysis))
+    yield Macro("TwinsFound", found, "what MoEs gain beside their dense twins, in sentences")
+
+
 def widest_passes(analysis: Analysis) -> pd.DataFrame:
     """Return the costs of passes at the largest width that was measured of every target."""
     passes = analysis.verification
@@ -364,10 +357,8 @@ def _imposed(analysis: Analysis) -> Iterator[Macro]:
     shares = cells["imposed_acceptance"].astype(float)
     for end, share in [("Lowest", shares.min()), ("Highest", shares.max())]:
         at = cells[shares == share]
-        for side, values in [
-            ("Min", at.min(numeric_only=True)),
-            ("Max", at.max(numeric_only=True)),
-        ]:
+        for side in ("Min", "Max"):
+            values = at.agg(side.lower(), numeric_only=True)
             least = f"{side.lower()} over the cells of the {end.lower()} acceptance imposed"
             rate, gain = percent(values.get("acceptance_rate")), fixed(values.get("speedup"), 2)
             yield Macro(f"Imposed{end}Acceptance{side}", rate, f"{least}: as realised, in percent")
@@ -380,7 +371,8 @@ def predicted(analysis: Analysis) -> pd.DataFrame:
     return errors[errors["suite"] == WHOLE]
 
 
-def _ranges(cells: pd.DataFrame) -> Iterator[Macro]:
+def _ranges(analysis: Analysis) -> Iterator[Macro]:
+    cells = text_cells(analysis)
     for family in OF_TARGETS:
         speedups = of_family(cells, family)["speedup"]
         for end, value in [("min", speedups.min()), ("max", speedups.max())]:
@@ -390,6 +382,7 @@ def _ranges(cells: pd.DataFrame) -> Iterator[Macro]:
     for end, value in [("Min", rates.min()), ("Max", rates.max())]:
         meaning = f"{end.lower()} of the acceptance rate over cells, in percent"
         yield Macro(f"Acceptance{end}All", percent(value), meaning)
+    yield Macro("RangePrompts", _prompts(analysis), "the prompts of these cells")
 
 
 def day(time: Any) -> str:

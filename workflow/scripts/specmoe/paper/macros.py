@@ -1,9 +1,11 @@
-r"""The numbers that a text cites, as LaTeX commands like `\SpeedupMaxMoe`, and switches.
+r"""The commands of LaTeX that a campaign gives the paper: numbers, switches, tables and figures.
 
-A comment in `paper/macros.tex` explains each. A value that was not measured is a dash.
+A number is like `\SpeedupMaxMoe`: a comment in `paper/macros.tex` explains it, and it is a dash if
+it was not measured. `\TableAdvice` and `\FigureBreakEven` are a table and a figure with their
+captions, `\ExhibitsTwins` all of a section; what the campaign has nothing to show in is empty.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from specmoe.analysis.advice import Answer
@@ -29,7 +31,8 @@ from specmoe.paper.macro_list import (
     predicted,
     widest_passes,
 )
-from specmoe.tables.tables import rows_of
+from specmoe.tables.exhibits import by_section, read_figures
+from specmoe.tables.tables import read_tables, rows_of
 
 HEADER = "% Made by specmoe from the campaign's analysis; changes are lost when it runs again.\n"
 
@@ -102,6 +105,34 @@ def switches(analysis: Analysis, tables: Path) -> dict[str, bool]:
 def switch_file(on: Mapping[str, bool]) -> str:
     r"""Return a TeX file with these switches, e.g. `\ifFigureThroughput`."""
     return "".join([HEADER, *(_switch(name, state) for name, state in on.items())])
+
+
+def exhibits(analysis: Analysis, drawn: Collection[str], tables: Path, figures: Path) -> str:
+    """Return `exhibits.tex`.
+
+    `drawn` are the figures that show anything, `tables` and `figures` the files that specify them.
+    """
+    about_tables, about_figures = read_tables(tables), read_figures(figures)
+    filled = [name for name, found in rows_of(analysis, tables).items() if found.rows]
+    lines = [HEADER]
+    for name, table in about_tables.items():
+        caption = table.caption + (r" \TheseSittings" if table.of_sitting else "")
+        text = rf"\{'pagestable' if table.long else 'floattable'}{{{name}}}{{{caption}}}"
+        lines.append(_command(command_name("table", name), text if name in filled else ""))
+    for name, figure in about_figures.items():
+        text = rf"\floatfigure{{{name}}}{{{to_latex(figure.note.en)}}}"
+        lines.append(_command(command_name("figure", name), text if name in drawn else ""))
+    tables_of, figures_of = by_section(about_tables, filled), by_section(about_figures, drawn)
+    for section in dict.fromkeys([*tables_of, *figures_of]):
+        shown = [command_name("figure", name) for name in figures_of.get(section, [])]
+        shown += [command_name("table", name) for name in tables_of.get(section, [])]
+        commands = "".join(f"\\{one}" for one in shown)
+        lines.append(_command(command_name("exhibits", section), commands))
+    return "".join(lines)
+
+
+def _command(name: str, text: str) -> str:
+    return f"\\newcommand{{\\{name}}}{{{text}}}\n"
 
 
 def _switch(name: str, on: bool) -> str:

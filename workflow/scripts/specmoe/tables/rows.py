@@ -1,9 +1,10 @@
 """The rows of the tables about a campaign itself, in order, as values that columns format.
 
+Each function of a table's name returns a frame, or `Rows` if there is more to say.
 `paper/tables.yaml` names the columns. `series` marks the rows that belong together.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,19 +99,8 @@ def short_commits(commits: str) -> str:
     return ", ".join(commit[:_COMMIT_DIGITS] for commit in commits.split(", "))
 
 
-def prompt_lengths(analysis: Analysis) -> Rows:
-    """Return the cells by prompt length."""
-    return Rows(records(length_cells(analysis)))
-
-
-def energy(analysis: Analysis) -> Rows:
-    """Return the cells with their energy."""
-    return Rows(records(energy_cells(analysis)))
-
-
-def protocols(analysis: Analysis) -> Rows:
-    """Return the cells that were measured in several ways."""
-    return Rows(records(cells_by_way(analysis)))
+# Cells as filters of the analysis choose them.
+prompt_lengths, energy, protocols = length_cells, energy_cells, cells_by_way
 
 
 def suites(analysis: Analysis) -> Rows:
@@ -167,73 +157,67 @@ def hardware(analysis: Analysis) -> Rows:
     return Rows(rows)
 
 
-def speculation(analysis: Analysis) -> Rows:
+def speculation(analysis: Analysis) -> pd.DataFrame:
     """Return the cells of each target; the fastest on the same prompts is marked `best`."""
     cells = text_cells(analysis)
-    return Rows(mark_unpaired(cells.assign(best=fastest(cells))))
+    return mark_unpaired(cells.assign(best=fastest(cells)))
 
 
 def drafts(analysis: Analysis) -> Rows:
-    """Return the cells of targets with several drafts: for each γ, one cell (or None) per draft."""
+    """Return the cells of targets with several drafts, those of a γ beside each other."""
     cells = cells_by_draft(analysis)
-    cells = cells[cells.groupby("series")["draft"].transform("nunique").gt(1)]
-    names = cells.sort_values("draft_rank").drop_duplicates("draft").set_index("draft")
-    rows = []
-    for _, members in cells.groupby("series", sort=False):
-        for gamma, measured in members.groupby("gamma"):
-            by_draft = {cell["draft"]: cell for cell in records(measured)}
-            rows.append(
-                {
-                    "label": members["label"].iloc[0],
-                    "gamma": gamma,
-                    "cells": [by_draft.get(draft) for draft in names.index],
-                }
-            )
-    return Rows(rows, of=names["draft_label"].tolist())
+    by_series = cells.groupby("series", sort=False)
+    cells = cells[by_series["draft"].transform("nunique").gt(1)]
+    names = cells.sort_values("draft_rank").drop_duplicates("draft")
+    groups = cells.groupby([by_series.ngroup(), "gamma"])
+    return Rows(set_beside(groups, "draft", names["draft"]), of=[*names["draft_label"]])
 
 
 def positions(analysis: Analysis) -> Rows:
     """Return the acceptance of each cell at some positions of its drafts."""
     cells = analysis.positions
-    shown = cells[cells["position"].isin(POSITIONS)]
-    rows, names = _side_by_side(shown, "position", "position")
-    return Rows(rows, of=names)
+    return _beside(cells[cells["position"].isin(POSITIONS)], "position", "position")
 
 
 def accepted_lengths(analysis: Analysis) -> Rows:
     """Return the shares of the rounds of each cell that accepted so many tokens."""
-    rows, names = _side_by_side(analysis.accepted_lengths, "lengths", "least")
-    return Rows(rows, of=names)
+    return _beside(analysis.accepted_lengths, "lengths", "least")
 
 
-def _side_by_side(frame: pd.DataFrame, column: str, order: str) -> tuple[list[Record], list[str]]:
-    """Return a row for each cell, with its rows of the frame in `cells`, and what names these.
-
-    The names are the values of `column`, in the order of the column `order`.
-    """
+def _beside(frame: pd.DataFrame, column: str, order: str) -> Rows:
+    """Return the rows of each cell beside each other, by `column` in the order of `order`."""
     values = frame.sort_values(order)[column].unique()
+    groups = frame.groupby([*MEASURED_BY, *CELL], sort=False)
+    return Rows(set_beside(groups, column, values), of=[*map(str, values)])
+
+
+def set_beside(groups: Iterable[Any], column: str, values: Iterable[Any]) -> list[Record]:
+    """Return a row for each group of a `groupby`: its first row, and `cells`, one for each value.
+
+    They are the group's rows with that value of `column`; the first if there are several, or None.
+    """
     rows = []
-    for _, members in frame.groupby([*MEASURED_BY, *CELL], sort=False):
-        by_value = {row[column]: row for row in records(members)}
-        first = next(iter(by_value.values()))
-        rows.append(first | {"cells": [by_value.get(value) for value in values]})
-    return rows, [str(value) for value in values]
+    for _, members in groups:
+        cells = records(members)
+        by_value = {cell[column]: cell for cell in reversed(cells)}
+        rows.append(cells[0] | {"cells": [by_value.get(value) for value in values]})
+    return rows
 
 
-def prompts(analysis: Analysis) -> Rows:
+def prompts(analysis: Analysis) -> pd.DataFrame:
     """Return the cells of each target by text, if one was measured on several.
 
     All prompts of a workload are one.
     """
-    cells = prompt_cells(analysis)
+    cells = mark_unpaired(prompt_cells(analysis))
     several = cells.duplicated(["series", "draft", "gamma"]).any()
-    return Rows(mark_unpaired(cells) if several else [])
+    return cells if several else cells.iloc[:0]
 
 
-def category_gaps(analysis: Analysis) -> Rows:
+def category_gaps(analysis: Analysis) -> pd.DataFrame:
     """Return the pairs of categories whose speedups are shown to differ."""
     gaps = analysis.category_gaps
-    return Rows(records(gaps[gaps["ratio"].notna()]))
+    return gaps[gaps["ratio"].notna()]
 
 
 def controls(analysis: Analysis) -> Rows:
@@ -260,7 +244,7 @@ def advice(analysis: Analysis) -> Rows:
     return Rows(rows)
 
 
-def identity(analysis: Analysis) -> Rows:
+def identity(analysis: Analysis) -> pd.DataFrame:
     """Return, per target and draft over all suites and γ, how many runs' tokens are the baseline's.
 
     Columns: label, draft_label, runs (whose tokens are known), identical (runs), common_prefix_min
@@ -281,20 +265,14 @@ def identity(analysis: Analysis) -> Rows:
         .reset_index(drop=True)
     )
     labels = analysis.models.set_index("model")["label"]
-    return Rows(records(frame.assign(label=frame["target"].map(labels))))
+    return frame.assign(label=frame["target"].map(labels))
 
 
-def verification(analysis: Analysis) -> Rows:
+def verification(analysis: Analysis) -> pd.DataFrame:
     """Return what passes and rounds cost, by target and width; one token makes no round."""
     costs = analysis.verification
-    return Rows(
-        records(
-            costs.assign(
-                gamma=costs["gamma"].where(costs["gamma"] != 0),
-                untimed=~costs["timed"].astype(bool),
-            )
-        )
-    )
+    gammas = costs["gamma"].where(costs["gamma"] != 0)
+    return costs.assign(gamma=gammas, untimed=~costs["timed"].astype(bool))
 
 
 def prediction_errors(analysis: Analysis) -> Rows:
@@ -310,10 +288,10 @@ def prediction_errors(analysis: Analysis) -> Rows:
     return Rows(rows, totals)
 
 
-def break_even(analysis: Analysis) -> Rows:
+def break_even(analysis: Analysis) -> pd.DataFrame:
     """Return the speedup of each cell between its floor and ceiling, by target."""
     cells = analysis.break_even
-    return Rows(records(cells.assign(imposed=cells["imposed_acceptance"].notna())))
+    return cells.assign(imposed=cells["imposed_acceptance"].notna())
 
 
 def audit(analysis: Analysis) -> Rows:
@@ -357,9 +335,9 @@ def power(analysis: Analysis) -> Rows:
     return Rows([*rows.values()])
 
 
-def mark_unpaired(cells: pd.DataFrame) -> list[Record]:
+def mark_unpaired(cells: pd.DataFrame) -> pd.DataFrame:
     """Return cells with a column `unpaired`: their runs have no baselines of their own."""
-    return [row | {"unpaired": not row["paired"]} for row in records(cells)]
+    return cells.assign(unpaired=~cells["paired"].astype(bool))
 
 
 def _counted(row: Record, check: str) -> Record:

@@ -6,16 +6,13 @@ from specmoe.analysis.number_text import fixed
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.claims.verdicts import Verdict
 from specmoe.config.study import CELLS
-from specmoe.tables.rows import Rows, short_commits
+from specmoe.tables.rows import Rows, set_beside, short_commits
 
 
-def reported(analysis: Analysis) -> Rows:
+def reported(analysis: Analysis) -> pd.DataFrame:
     """Return, for each place of the published study, how many of its numbers its rows give."""
-    frame = analysis.reported
-    counted = frame.groupby("source", sort=False).agg(
-        cells=("equal", "size"), equal=("equal", "sum")
-    )
-    return Rows(records(counted.reset_index()))
+    by_place = analysis.reported.groupby("source", sort=False, as_index=False)
+    return by_place.agg(cells=("equal", "size"), equal=("equal", "sum"))
 
 
 def differences(analysis: Analysis) -> Rows:
@@ -37,13 +34,10 @@ def claims(analysis: Analysis) -> Rows:
     several = judged["way"].nunique() > 1
     rows = []
     for way, members in judged.groupby("way", sort=False):
-        ordered = members.sort_values("verdict", key=_is_untested, kind="stable")
+        untested = members["verdict"] == Verdict.NOT_TESTABLE
+        ordered = pd.concat([members[~untested], members[untested]])
         rows += records(ordered.assign(way=way if several else None))
     return Rows(rows)
-
-
-def _is_untested(verdicts: "pd.Series[str]") -> "pd.Series[bool]":
-    return verdicts == Verdict.NOT_TESTABLE
 
 
 def comparison(analysis: Analysis) -> Rows:
@@ -87,11 +81,10 @@ def headline(analysis: Analysis) -> Rows:
     return Rows(rows)
 
 
-def compared_campaigns(analysis: Analysis) -> Rows:
+def compared_campaigns(analysis: Analysis) -> pd.DataFrame:
     """Return the campaigns that are set side by side, each with what it ran on."""
     frame = analysis.compared_campaigns
-    commits = frame["engine_commit"].map(short_commits)
-    return Rows(records(frame.assign(engine_commit=commits)))
+    return frame.assign(engine_commit=frame["engine_commit"].map(short_commits))
 
 
 def side_by_side(analysis: Analysis) -> Rows:
@@ -100,25 +93,16 @@ def side_by_side(analysis: Analysis) -> Rows:
     `other_files` says that the campaigns are not known to have the same files of its models.
     """
     frame = analysis.side_by_side
-    headings = analysis.compared_campaigns["heading"].tolist()
-    place = ["target_label", "prompts", "suite"]
-    rows = []
-    for (label, prompts, suite), members in frame.groupby(place, sort=False):
-        for (draft, gamma), cells in members.groupby(["draft_label", "gamma"], sort=False):
-            by_heading = {cell["heading"]: cell for cell in reversed(records(cells))}
-            rows.append(
-                {
-                    "setting": f"{label}, suite {suite}: {prompts}",
-                    "label": label,
-                    "suite": suite,
-                    "prompts": prompts,
-                    "draft_label": draft,
-                    "gamma": gamma,
-                    "other_files": bool(cells["same_files"].eq(False).any()),
-                    "cells": [by_heading.get(heading) for heading in headings],
-                }
-            )
-    return Rows(rows, of=headings)
+    headings = analysis.compared_campaigns["heading"]
+    prompted = frame.groupby(["target_label", "prompts", "suite"], sort=False).ngroup()
+    frame = frame.assign(prompted=prompted, other_files=frame["same_files"].eq(False))
+    frame = frame.sort_values("prompted", kind="stable")
+    groups = frame.groupby(["prompted", "draft_label", "gamma"], sort=False)
+    rows = set_beside(groups, "heading", headings)
+    for row in rows:
+        row["label"] = row["target_label"]
+        row["setting"] = f"{row['label']}, suite {row['suite']}: {row['prompts']}"
+    return Rows(rows, of=[*headings])
 
 
 def _is_known(number: Record) -> bool:

@@ -6,6 +6,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from specmoe.analysis.number_text import DASH
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.tables import rows, study_rows
@@ -13,11 +15,11 @@ from specmoe.tables.columns import Cell, Medium, TableColumn
 from specmoe.tables.exhibits import Exhibit, read_yaml
 from specmoe.tables.rows import Rows
 
-_FUNCTIONS: dict[str, Callable[[Analysis], Rows]] = {
+_FUNCTIONS: dict[str, Callable[[Analysis], Rows | pd.DataFrame]] = {
     name: value
     for module in (rows, study_rows)
     for name, value in vars(module).items()
-    if getattr(value, "__annotations__", {}).get("return") is Rows
+    if getattr(value, "__annotations__", {}).get("return") in (Rows, pd.DataFrame)
 }
 
 
@@ -27,12 +29,12 @@ def rows_of(analysis: Analysis, path: Path) -> dict[str, Rows]:
 
     They are those of the function of the table's name, or else the analysis's table of that name.
     """
-    return {
-        name: _FUNCTIONS[name](analysis)
-        if name in _FUNCTIONS
-        else Rows(records(getattr(analysis, name)))
-        for name in read_tables(path)
-    }
+    made = {}
+    for name in read_tables(path):
+        function = _FUNCTIONS.get(name)
+        found = function(analysis) if function else getattr(analysis, name)
+        made[name] = found if isinstance(found, Rows) else Rows(records(found))
+    return made
 
 
 class Specification(Exhibit):
