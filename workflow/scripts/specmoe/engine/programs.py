@@ -23,10 +23,12 @@ def build_programs(engine: Path, output: int) -> None:
     """
     build = engine / "work" / "build"
     source = cmake_cache(build).get("CMAKE_HOME_DIRECTORY")
-    if not source:
+    # CMake's files name their folder, so a build that was moved or copied is of no use.
+    if not source or not Path(source).resolve().is_relative_to(engine.resolve()):
+        gone = "of the engine was made in another folder than" if source else "is gone from"
         raise EngineError(
-            f"the build of the engine is gone from {build}, and timing passes needs it; delete"
-            f" {engine} to build it again, or set measurement.pass_samples to 0"
+            f"the build {gone} {build}, and timing passes needs it; delete {engine} to build it"
+            " again, or set measurement.pass_samples to 0"
         )
     sources = ";".join(str(Path(__file__).with_name(f"{name}.cpp")) for name in PROGRAMS)
     definitions = [f"-DCMAKE_PROJECT_INCLUDE={_BUILD_STEP}", f"-DSPECMOE_PROGRAMS={sources}"]
