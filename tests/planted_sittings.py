@@ -10,11 +10,9 @@ from specmoe.analysis.advice import Answer, deciding_intervals, judge
 from specmoe.analysis.deciding import look_confidence
 from specmoe.analysis.intervals import joint_intervals
 from specmoe.analysis.sittings import by_sitting, sitting_variance
-from specmoe.config.schema import Statistics
 
-STATISTICS = Statistics()
-CONFIDENCE = STATISTICS.confidence
-PROMPTS = 4
+from .planted_speedups import CONFIDENCE, PROMPTS, STATISTICS
+
 _BLOCKS_APART = 0.05  # suite D of the shipped campaign `synthetic`, as in `planted_speedups`
 
 

@@ -50,7 +50,7 @@ def predicted(pair, held, factor):
     model = scaled(pair, factor).model
     _, tokens, work = model.expected(np.array(held))
     speedup = tokens / (work @ model.costs)
-    return [speedup, *model.interval_of_ratio(speedup, tokens / (model.without @ work))]
+    return [*model.ratio(speedup, tokens / (model.without @ work))]
 
 
 def alike(gamma, rate):

@@ -12,27 +12,22 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis import cost_tables
+from specmoe.analysis.build import cell_tables
 from specmoe.analysis.categories import (
     compare_categories,
     gaps_between_categories,
     how_texts_end,
-    text_shares,
 )
 from specmoe.analysis.compared_cells import compare_methods, compare_types, gains_by_profile
-from specmoe.analysis.controls import with_controls, without_controls
-from specmoe.analysis.drafts import list_drafts
+from specmoe.analysis.drafts import list_drafts, with_controls, without_controls
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths, chain_counts
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.analysis.summaries import (
-    CELL,
     MEASURED_BY,
-    named_prompts,
     summarise_baselines,
-    summarise_cells,
-    with_rates_alone,
     with_speedups,
 )
 from specmoe.analysis.temperature import compare_temperatures
@@ -40,7 +35,7 @@ from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.reading import readings_of
 from specmoe.config.schema import Statistics
 from specmoe.models.sizes import Size
-from specmoe.runs.disturbed import count_excluded, excluded
+from specmoe.runs.disturbed import excluded
 from specmoe.runs.pass_times import no_pass_times
 
 from ..blocks import NO_LOAD
@@ -218,32 +213,13 @@ def cells_of(rows: list[dict]) -> Analysis:
 
 def _cells_of(runs: pd.DataFrame, compared: pd.DataFrame) -> Analysis:
     settings = Statistics()
-    of_length = compared["prompt"].str.startswith("passage-").astype(bool)
-
-    def summarise(members: pd.DataFrame, *by: str, **more: Any) -> pd.DataFrame:
-        keys = [*CELL, *by]
-        cells = summarise_cells(members, settings, keys, **more)
-        return count_excluded(cells, excluded(runs), keys)
-
-    sweep = summarise(compared[of_length], "prompt", "n_prompt")
-    if not sweep.empty:
-        sweep["baseline_tokens_per_second"] = BASELINE_RATE
-    workload = compared["workload"]
-    texts = compared.assign(prompt=workload.where(workload.notna(), compared["prompt"]))
-    by_prompt = summarise(texts[~of_length], "prompt")
-    if not by_prompt.empty:
-        by_prompt["prompt_label"] = by_prompt["prompt"].str.capitalize()
-    cells = with_rates_alone(summarise(compared, more=text_shares), compared)
-    cells = cells.assign(prompt_set=named_prompts(cells, runs))
     return Analysis(
+        cell_tables(compared, excluded(runs), runs, settings, str.capitalize),
         baselines=summarise_baselines(runs, settings),
-        cells=cells,
-        sweep=sweep,
         models=MODELS,
         drafts=list_drafts(runs, lambda model: LABELS.get(model, model)),
         suites=SUITES,
         campaign=CAMPAIGN,
-        by_prompt=by_prompt,
         marked=unmarked(runs),
     )
 
@@ -454,10 +430,7 @@ def sampled() -> Analysis:
     ]
     runs = pd.DataFrame(
         row
-        | {
-            "temperature": temperature,
-            "tokens": [2 * index, 2 * index + 1],
-        }  # no two runs share any
+        | {"temperature": temperature, "tokens": [2 * index, 2 * index + 1]}  # none shares any
         | {key: f"t{temperature:g}/{row[key]}" for key in ("block", "run")}
         | {"baseline": row["baseline"] and f"t{temperature:g}/{row['baseline']}"}
         for temperature in (0.0, 0.7)
@@ -476,24 +449,12 @@ def with_categories() -> Analysis:
     for category, speedup in (("code", 1.5), ("poems", 0.8)):
         for number in range(4):
             prompt = f"mine_{category}{number}"
-            of_prompt = [
-                *baseline_runs(["moe_q4"], [prompt], 3),
-                *speculative_runs(
-                    "W",
-                    "moe_q4",
-                    "draft_0.8b",
-                    4,
-                    [BASELINE_RATE * speedup * (1 + 0.01 * (number + block)) for block in range(3)],
-                    prompt,
-                ),
-            ]
-            text = list(range(N_PREDICT // 2)) + [7] * (N_PREDICT // 2)
-            rows += [
-                row
-                | {"workload": "mine", "category": category, "past_end": N_PREDICT // 2}
-                | {"tokens": text}
-                for row in of_prompt
-            ]
+            rates = [BASELINE_RATE * speedup * (1 + 0.01 * (number + block)) for block in range(3)]
+            of_prompt = baseline_runs(["moe_q4"], [prompt], 3)
+            of_prompt += speculative_runs("W", "moe_q4", "draft_0.8b", 4, rates, prompt)
+            half = N_PREDICT // 2
+            text = {"tokens": [*range(half), *[7] * half], "past_end": half}
+            rows += [row | {"workload": "mine", "category": category} | text for row in of_prompt]
     return analysis_of(rows)
 
 
@@ -526,9 +487,7 @@ def several_types() -> Analysis:
         *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60, 60]),
         *speculative_runs("B", "moe_q8", "draft_0.8b", 4, [75, 75]),
     ]
-    names = {"model": "moe_q8", "of_model": "moe_q8", "label": "MoE Q8"}
-    larger = MODELS[MODELS["model"] == "moe_q4"].assign(**names, type="Q8_0")
-    analysis = replace(analysis_of(rows), models=pd.concat([MODELS, larger], ignore_index=True))
+    analysis = with_model(analysis_of(rows), "moe_q4", "moe_q8", "MoE Q8", type="Q8_0")
     return replace(
         analysis,
         types=compare_types(
@@ -554,8 +513,6 @@ def controlled(failed: int = 0) -> Analysis:
         *speculative_runs("K", "moe_q4", UNRELATED, 4, [105, 105]),
         *speculative_runs("K", "moe_q4", UNRELATED, 8, [105, 105], "passage-64"),
     ]
-    names = {"model": UNRELATED, "of_model": UNRELATED, "label": "Stranger"}
-    stranger = MODELS[MODELS["model"] == "draft_0.8b"].assign(**names)
     counts = {"protocol": "paired", "engine": "current-cpu", "target": "moe_q4", "gamma": 4}
     audit = [
         counts | {"draft": "moe_q4", "controls_passed": 2 - failed, "controls_failed": failed},
@@ -566,8 +523,7 @@ def controlled(failed: int = 0) -> Analysis:
     nothing = dict.fromkeys(["marked", "impossible", "implausible"], 0)
     zero = {f"{check}_{word}": 0 for check in CHECKS for word in ("passed", "failed")}
     return replace(
-        analysis_of(rows),
-        models=pd.concat([MODELS, stranger], ignore_index=True),
+        with_model(analysis_of(rows), "draft_0.8b", UNRELATED, "Stranger"),
         audit=pd.DataFrame([zero | row | {"runs": 2} | nothing for row in audit]),
     )
 
@@ -576,6 +532,13 @@ def controlled(failed: int = 0) -> Analysis:
 def without_drafts() -> Analysis:
     """Return a campaign of baselines alone."""
     return analysis_of(baseline_runs(["moe_q4"], ["passage-64"], 2))
+
+
+def with_model(analysis: Analysis, like: str, model: str, label: str, **more: str) -> Analysis:
+    """Return the analysis with one more model, which is like another."""
+    columns = {"model": model, "of_model": model, "label": label} | more
+    own = MODELS[MODELS["model"] == like].assign(**columns)
+    return replace(analysis, models=pd.concat([MODELS, own], ignore_index=True))
 
 
 def relabelled(analysis: Analysis, model: str, label: str) -> Analysis:

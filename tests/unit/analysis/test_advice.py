@@ -10,12 +10,11 @@ import pytest
 import yaml
 from scipy import stats
 
-from specmoe.analysis.advice import Answer, Controls, Measured, Standing, advise
+from specmoe.analysis.advice import Answer, Controls, Standing, advise
 from specmoe.analysis.advice_text import advice_values, describe_advice
 from specmoe.analysis.build import usual_runs
 from specmoe.analysis.categories import text_shares
-from specmoe.analysis.controls import with_controls
-from specmoe.analysis.drafts import list_drafts
+from specmoe.analysis.drafts import list_drafts, with_controls
 from specmoe.analysis.sittings import by_sitting, sittings_of
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import named_prompts, summarise_cells, with_speedups
@@ -31,7 +30,7 @@ from specmoe.runs.schema import read_runs
 
 from ...conftest import merge
 from ..made_card import made_card
-from ..paper_analyses import baseline_runs, full, speculative_runs
+from ..paper_analyses import LABELS, baseline_runs, full, speculative_runs
 
 PROMPTS = ["code", "passage-64"]
 CARDS = {
@@ -47,11 +46,11 @@ def config(study, root):
     return load(study, root)
 
 
-def setting(gamma, rates, *, target="moe_q4", draft="draft_0.8b", suite="B"):
-    """Return a setting's runs of two prompts; the baselines run at 50 tok/s."""
+def setting(gamma, rates, *, target="moe_q4", draft="draft_0.8b", suite="B", prompts=PROMPTS):
+    """Return a setting's runs of some prompts; the baselines run at 50 tok/s."""
     return [
         run
-        for prompt in PROMPTS
+        for prompt in prompts
         for run in speculative_runs(suite, target, draft, gamma, rates, prompt)
     ]
 
@@ -96,13 +95,25 @@ def advised(runs, config, audited, cards=CARDS):
     cells = summarise_cells(compared, config.statistics, more=text_shares)
     cells = cells.assign(prompt_set=named_prompts(cells, runs))
     spread = spread_of_cells(compared, config.statistics)
-    return advise(Measured(runs, compared, cells, spread, audited), config, cards)
+    return advise(runs, compared, cells, spread, audited, config, cards)
 
 
 def advice_of(runs, config, **audits):
     advice = advised(runs, config, audit(runs, **audits))
     [row] = advice.targets.to_dict("records")
     return row, advice.settings
+
+
+def shown(runs, config, **audits):
+    advice = advised(runs, config, audit(runs, **audits))
+    drafts = list_drafts(runs, lambda model: LABELS.get(model, model))
+    tables = {"advice": advice.targets, "advice_settings": advice.settings, "drafts": drafts}
+    return replace(full(), **tables)
+
+
+def said(*args, **audits):
+    """Return the text of the advice in one line."""
+    return " ".join(describe_advice(shown(*args, **audits)).split())
 
 
 def standings(settings):
@@ -123,23 +134,49 @@ def test_a_free_draft_is_switched_on_at_its_fastest(config):
     assert settings["gamma"].tolist() == [8, 4, 2]
 
 
-def test_a_useless_draft_is_left_off_since_every_interval_lies_below_one(config):
-    # Nothing is accepted: a round gives the one token that a pass gives anyway.
-    runs = campaign(
-        *(setting(g, [50 / (1 + 0.1 * g) * w for w in (0.99, 1, 1.01)]) for g in (2, 4, 8))
-    )
-    row, _ = advice_of(runs, config)
-    assert row["answer"] == Answer.OFF
-    assert row["reason"] == "the interval of every setting by itself is below 1 on these prompts"
-    assert row["gamma"] == 2  # the one that loses least is named
+WOBBLE = np.array([0.99, 1, 1.01])
 
 
-def test_a_draft_that_neither_gains_nor_loses_stays_undecided_though_all_is_accepted(config):
-    # γ drafted at the target's own pace and a pass to verify, for γ + 1 tokens: no gain at all.
-    runs = campaign(*(setting(g, [49, 50, 51]) for g in (2, 4, 8)))
-    row, _ = advice_of(runs, config)
-    assert row["answer"] == Answer.UNDECIDED
-    assert row["reason"] == "no interval is above 1, and not every one is below"
+@pytest.mark.parametrize(
+    ("rates", "answer", "gamma", "reason"),
+    [
+        pytest.param(
+            {g: 50 / (1 + 0.1 * g) * WOBBLE for g in (2, 4, 8)},
+            *(Answer.OFF, 2, "the interval of every setting by itself is below 1"),
+            id="nothing is accepted, and the one that loses least is named",
+        ),
+        pytest.param(
+            {g: [49, 50, 51] for g in (2, 4, 8)},
+            *(Answer.UNDECIDED, 2, "no interval is above 1, and not every one is below"),
+            id="γ drafted at the target's own pace, and all accepted",
+        ),
+        pytest.param(
+            {4: [39, 40, 41], 8: [70]},
+            *(Answer.UNDECIDED, 8, "no interval is above 1, and not every one is below"),
+            id="a loss, and a faster setting of a single block",
+        ),
+        pytest.param(
+            {4: [100], 8: [59, 60, 61]},
+            *(Answer.ON, 8, "the interval of the best setting is above 1 for other prompts too"),
+            id="a sure gain, and a faster setting of a single block",
+        ),
+        pytest.param(
+            {4: [50.8, 51, 51.2]} | {g: [44, 50, 56] for g in (1, 2, 8, 16, 32)},
+            *(Answer.UNDECIDED, 4, "no interval is above 1 after allowing for the choice among"),
+            id="a gain that is due to the choice of the best",
+        ),
+        pytest.param(
+            {4: [100]},
+            *(Answer.UNKNOWN, 4, "every setting was measured once, so no interval is known"),
+            id="a single block",
+        ),
+    ],
+)
+def test_the_answer_to_planted_rates(config, rates, answer, gamma, reason):
+    row, settings = advice_of(campaign(*(setting(*one) for one in rates.items())), config)
+    assert (row["answer"], row["gamma"]) == (answer, gamma)
+    assert row["reason"].startswith(reason)
+    assert all(settings["joint_low"].isna() == (settings["blocks"] == 1))
 
 
 def test_an_answer_comes_with_its_command_line(config):
@@ -220,7 +257,7 @@ def test_two_looks_share_the_level_and_there_is_no_third(config):
     assert second["joint_high"] == pytest.approx(ended(0.04, 8, 1 - 0.05 * 0.2))
     assert (second["answer"], second["second_look"]) == (Answer.UNDECIDED, True)
     assert pd.isna(second["second_look_repeats"]) and second["command"] is None
-    text = " ".join(describe_advice(shown(many, second_look(config, 8))).split())
+    text = said(many, second_look(config, 8))
     assert "This was its second look; there is no third" in text
 
 
@@ -229,14 +266,12 @@ def ended(sd, blocks, confidence):
     return np.exp(stats.t.ppf((1 + confidence) / 2, blocks - 1) * sd / np.sqrt(blocks))
 
 
-def on_prompts(of_prompt, wobble=(0.99, 1, 1.01), gamma=4):
+def on_prompts(of_prompt, gamma=4):
     """Return a setting's runs; `of_prompt` has the speedup on each prompt."""
     return [
         run
         for prompt, speedup in of_prompt.items()
-        for run in speculative_runs(
-            "B", "moe_q4", "draft_0.8b", gamma, [50 * speedup * w for w in wobble], prompt
-        )
+        for run in setting(gamma, 50 * speedup * WOBBLE, prompts=[prompt])
     ]
 
 
@@ -252,7 +287,7 @@ def test_a_gain_is_on_only_if_it_is_one_on_other_prompts_and_else_on_for_these(c
     assert here["joint_low"] > 1 > here["other_prompts_low"]
     assert here["reason"] == "no gain is shown for other prompts of this kind"
     assert here["command"].startswith("llama-server")
-    text = " ".join(describe_advice(shown(runs, config)).split())
+    text = said(runs, config)
     assert "switch it on for these prompts Draft 0.8B, γ = 4 (suite B): speedup 1.16 [" in text
     assert ". No gain is shown for other prompts of this kind" in text
     assert "Interval for other prompts like its 4: [0." in text
@@ -268,23 +303,12 @@ def test_a_slower_setting_that_gains_on_other_prompts_is_advised_before_a_faster
     assert (row["answer"], row["gamma"]) == (Answer.ON, 4)
 
 
-def test_one_prompt_says_nothing_of_others(config):
-    row, _ = advice_of(campaign(on_prompts({"code": 1.5}), prompts=["code"]), config)
-    assert row["answer"] == Answer.HERE
-    assert np.isnan(row["other_prompts_low"])
-
-
 def test_off_needs_every_setting_to_lose_by_itself_so_the_choice_takes_nothing_away(config):
     wide = [setting(gamma, of_spread(0.5, 3, sd=0.2)) for gamma in (8, 16, 32)]
     row, settings = advice_of(campaign(setting(4, of_spread(0.9, 3, sd=0.01)), *wide), config)
     nearest = settings.set_index("gamma").loc[4]
     assert nearest["joint_high"] > 1 > nearest["alone_high"]
     assert row["answer"] == Answer.OFF
-
-
-def test_a_loss_of_one_setting_and_a_single_block_of_another_decide_nothing(config):
-    row, _ = advice_of(campaign(setting(4, [39, 40, 41]), setting(8, [70])), config)
-    assert row["answer"] == Answer.UNDECIDED
 
 
 def test_a_cached_campaign_cannot_be_measured_on(config):
@@ -325,34 +349,12 @@ def test_a_setting_is_slower_if_every_block_says_so_however_much_blocks_differ(c
 
 
 def test_settings_whose_intervals_overlap_are_equally_good(config):
-    runs = campaign(setting(2, [66, 70, 74]), setting(4, [67, 71, 75]), setting(8, [52, 53, 54]))
+    rates = {2: [66, 70, 74], 4: [67, 71, 75], 8: [52, 53, 54], 16: [100]}
+    runs = campaign(*(setting(*one) for one in rates.items()))
     row, settings = advice_of(runs, config)
-    assert (row["answer"], row["gamma"], row["equal"]) == (Answer.ON, 4, 1)
-    assert standings(settings) == {4: Standing.BEST, 2: Standing.EQUAL, 8: Standing.SLOWER}
-
-
-def test_a_single_block_has_no_interval_and_is_never_advised(config):
-    runs = campaign(setting(4, [100]), repeats=1)
-    row, _ = advice_of(runs, config)
-    assert row["answer"] == Answer.UNKNOWN
-    assert "speedup 2.00 in one block, without an interval" in describe_advice(shown(runs, config))
-    assert row["reason"] == "every setting was measured once, so no interval is known"
-    assert row["speedup"] == pytest.approx(2)
-    assert np.isnan(row["joint_low"])
-
-
-def test_a_faster_setting_of_one_block_does_not_hide_a_sure_gain(config):
-    runs = campaign(setting(4, [100]), setting(8, [59, 60, 61]))
-    row, settings = advice_of(runs, config)
-    assert (row["answer"], row["gamma"]) == (Answer.ON, 8)
-    assert standings(settings)[4] == Standing.EQUAL
-
-
-def test_a_gain_that_is_due_to_the_choice_of_the_best_is_not_advised(config):
-    wide = [setting(gamma, [44, 50, 56]) for gamma in (1, 2, 8, 16, 32)]
-    row, _ = advice_of(campaign(setting(4, [50.8, 51, 51.2]), *wide), config)
-    assert row["answer"] == Answer.UNDECIDED
-    assert row["reason"].endswith("for the choice among settings and for two looks")
+    assert (row["answer"], row["gamma"], row["equal"]) == (Answer.ON, 4, 2)
+    equal = dict.fromkeys((2, 16), Standing.EQUAL)
+    assert standings(settings) == {4: Standing.BEST, **equal, 8: Standing.SLOWER}
 
 
 def test_settings_with_marked_runs_are_set_aside(config):
@@ -375,15 +377,9 @@ def test_a_marked_baseline_sets_aside_every_setting_compared_with_it(config):
 MANY = [f"text-{number}" for number in range(8)]
 
 
-def workload(*settings, repeats=3):
-    """Return a campaign of eight texts; `settings` are γ and the speedup of each repeat."""
-    runs = [
-        run
-        for gamma, rates in settings
-        for prompt in MANY
-        for run in speculative_runs("B", "moe_q4", "draft_0.8b", gamma, rates, prompt)
-    ]
-    return campaign(runs, repeats=repeats, prompts=MANY)
+def workload(*settings):
+    """Return a campaign of eight texts; `settings` are γ and the rate of each repeat."""
+    return campaign(*(setting(*one, prompts=MANY) for one in settings), prompts=MANY)
 
 
 def of_prompt(runs, gamma, prompt):
@@ -399,7 +395,7 @@ def test_one_odd_prompt_leaves_all_settings_and_the_workload_is_answered_without
     assert row["speedup"] == pytest.approx(1.2, rel=1e-3)
     assert settings["odd_prompts"].tolist() == ["text-3", "text-3"]
     assert settings["marked"].tolist() == [3, 0]
-    text = " ".join(describe_advice(shown(runs, config, failed=odd, check="baseline_time")).split())
+    text = said(runs, config, failed=odd, check="baseline_time")
     assert "3 of 24 pairs left out (12%, on text-3): the audit marks them" in text
     assert "1 of 8 prompts left out (text-3): a setting has no pair left on them" in text
 
@@ -426,14 +422,6 @@ def test_marks_on_fast_rows_alone_do_not_make_a_loss(config):
     assert (row["answer"], settings["marked"].tolist()) == (Answer.UNDECIDED, [5])
 
 
-def test_so_many_odd_prompts_that_the_rest_is_no_sample_leave_nothing_to_advise(config):
-    runs = workload((4, [59, 60, 61]))
-    failed = [run for prompt in MANY[:3] for run in of_prompt(runs, 4, prompt)]
-    row, _ = advice_of(runs, config, failed=failed, check="baseline_time")
-    assert (row["answer"], row["set_aside"]) == (Answer.UNKNOWN, 1)
-    assert row["reason"] == "the audit marks too many runs of every setting"
-
-
 def test_an_engine_that_fails_fast_is_never_switched_on_by_the_rows_that_slip_through(config):
     # All its rows are three times too fast; the bound finds one in twenty-four.
     runs = workload((16, [149, 150, 151]))
@@ -457,7 +445,7 @@ def test_a_setting_that_drafted_nothing_is_neither_the_fastest_nor_in_the_way_of
     row, settings = advice_of(runs, config)
     assert (row["answer"], row["gamma"], row["idle"]) == (Answer.OFF, 4, 1)
     assert standings(settings)[8] == Standing.IDLE
-    text = " ".join(describe_advice(shown(runs, config)).split())
+    text = said(runs, config)
     assert "Not compared, as nothing was drafted: 1 setting." in text
     alone, _ = advice_of(runs[runs["gamma"] != 4], config)
     assert alone["answer"] == Answer.UNKNOWN
@@ -477,17 +465,9 @@ def test_disturbed_pairs_leave_the_answer_and_are_counted_beside_it(config):
     row, _ = advice_of(disturb(runs, busy), config)
     assert (row["answer"], row["excluded"], row["pairs"]) == (Answer.ON, 2, 24)
     assert row["speedup"] == pytest.approx(1.2, rel=1e-3)
-    text = " ".join(describe_advice(shown(disturb(runs, busy), config)).split())
+    text = said(disturb(runs, busy), config)
     assert "22 runs in 3 blocks" in text
     assert "2 of 24 pairs left out: the machine was disturbed" in text
-
-
-def test_a_disturbed_baseline_takes_its_pairs_along(config):
-    runs = workload((4, [59, 60, 61]), (8, [54, 55, 56]))
-    [baseline, *_] = runs.loc[(runs["draft"] == "none") & (runs["prompt"] == "text-0"), "run"]
-    _, settings = advice_of(disturb(runs, [baseline]), config)
-    assert settings["excluded"].tolist() == [1, 1]
-    assert settings["pairs"].tolist() == [24, 24]
 
 
 def test_a_target_of_which_no_pair_is_left_is_not_known_and_says_why(config):
@@ -550,25 +530,6 @@ def test_controls_and_the_studys_commands_are_no_settings(config):
     assert row["reason"] == "no run with a draft was measured against baselines of its own"
 
 
-def shown(runs, config, **audits):
-    advice = advised(runs, config, audit(runs, **audits))
-    return replace(full(), advice=advice.targets, advice_settings=advice.settings)
-
-
-def test_the_text_names_setting_rivals_costs_and_what_it_rests_on(config):
-    runs = campaign(setting(2, [66, 70, 74]), setting(4, [67, 71, 75]))
-    text = describe_advice(shown(runs, config))
-    [line] = [line for line in text.splitlines() if line.startswith("  llama-server -m ")]
-    assert " --spec-draft-n-max 4 " in line  # whole, to be pasted
-    text = " ".join(text.split())
-    assert "Costs: the draft's file, 0.0 MB" in text
-    assert "MoE Q4 (moe_q4): switch it on Draft 0.8B, γ = 4 (suite B): speedup 1.42 [" in text
-    assert "Not shown to be slower: Draft 0.8B, γ = 2 (suite B): speedup 1.40 [" in text
-    assert "it has no controls of its own (suite K)" in text
-    assert "How sure: 3 blocks of 2 runs" in text
-    assert "its models are synthetic" in text.lower()
-
-
 def looping_in(runs, looped):
     """Return runs whose text is of 200 tokens, so many of which repeat one."""
     text = [*range(200 - looped), *[7] * looped]
@@ -592,24 +553,6 @@ def test_what_gains_on_text_that_loops_is_on_for_looping_text_and_never_on(confi
     assert off["answer"] == Answer.OFF
 
 
-def test_the_text_and_the_values_say_what_share_loops_and_what_that_leaves_open(config):
-    runs = looping_in(campaign(setting(8, [59, 60, 61])), 120)
-    analysis = shown(runs.assign(past_end=25), config)
-    text = " ".join(describe_advice(analysis).split())
-    assert "MoE Q4 (moe_q4): switch it on for looping text Draft 0.8B, γ = 8" in text
-    assert "60% of its text loops: the same tokens again and again" in text
-    assert "This says nothing about text that does not loop. Answers that may end" in text
-    assert (
-        "Text: 59% of its 4-grams repeat earlier ones, 60% is in loops, 25% is past the target's"
-        " own end" in text
-    )
-    assert "llama-server" not in text
-    [target] = advice_values(analysis)["targets"]
-    assert target["answer"] == "on for looping text"
-    assert (target["looping"], target["past_end"]) == pytest.approx((0.6, 0.25))
-    assert target["measured"][0]["looping"] == pytest.approx(0.6)
-
-
 def drafting_with(runs, draft, method):
     """Return runs whose draft model is replaced by a method that loads no file."""
     drafts = runs["draft"] != "none"
@@ -617,64 +560,80 @@ def drafting_with(runs, draft, method):
     return runs.assign(**{key: runs[key].where(~drafts, value) for key, value in columns.items()})
 
 
-def shown_methods(runs, config, **audits):
-    """Return the analysis of runs of several methods."""
-    drafts = list_drafts(runs, {"draft_0.8b": "Draft 0.8B"}.__getitem__)
-    return replace(shown(runs, config, **audits), drafts=drafts)
+def later(runs, factor):
+    """Return runs whose prompts the draft reads too, which takes so many times as long."""
+    factors = np.where(runs["draft"] == "none", 1, factor)
+    return runs.assign(prompt_ms=runs["prompt_ms"] * factors)
 
 
-def test_the_text_names_a_method_by_its_label_and_says_that_it_loads_no_file(config):
-    runs = drafting_with(campaign(setting(2, [66, 70, 74])), "mtp", "draft-mtp")
-    text = " ".join(describe_advice(shown_methods(runs, config)).split())
-    assert "MoE Q4 (moe_q4): switch it on MTP, γ = 2 (suite B): speedup 1.40 [" in text
-    assert "the draft's file" not in text
-    assert "Costs: nothing on the disk, as it loads no file besides the target's;" in text
-    assert "peak memory grew by 0.0 MB" in text
-    assert "With the prompt, which the draft reads too:" in text
-    [target] = advice_values(shown_methods(runs, config))["targets"]
-    assert target["draft_bytes"] is None
+ALONE = campaign(setting(2, [66, 70, 74]))
+TEXTS = {
+    "gain": (
+        campaign(setting(2, [66, 70, 74]), setting(4, [67, 71, 75])),
+        "(moe_q4): switch it on Draft 0.8B, γ = 4 (suite B): speedup 1.42 [",
+        "Not shown to be slower: Draft 0.8B, γ = 2",
+        "the draft's file, 0.0 MB",
+        "3 blocks of 2 runs",
+    ),
+    "loops": (
+        looping_in(campaign(setting(8, [59, 60, 61])), 120).assign(past_end=25),
+        "switch it on for looping text Draft 0.8B, γ = 8",
+        "60% of its text loops",
+        "59% of its 4-grams repeat earlier ones, 60% is in loops, 25% is past the target's",
+    ),
+    "no file": (
+        drafting_with(ALONE, "mtp", "draft-mtp"),
+        "switch it on MTP, γ = 2 (suite B)",
+        "nothing on the disk",
+        "memory grew by 0.0 MB",
+        "With the prompt, which the draft reads too:",
+    ),
+    "n-grams": (
+        drafting_with(ALONE, "ngram-simple-n3", "ngram-simple").assign(peak_rss_bytes=5_000),
+        "With the prompt: speedup",
+        "the process's peak memory did not grow",
+    ),
+    "one block": (
+        campaign(setting(4, [100]), repeats=1),
+        "speedup 2.00 in one block, without an interval",
+        "How sure: one block of 2 runs",
+    ),
+    "later": (later(ALONE, 1.5), "answer; the first token comes 50% later [+50%, +50%]"),
+    "limit": (
+        campaign(setting(4, of_spread(1.0, 30)), repeats=30),
+        "No second look is planned: statistics.repeats_limit = 30 repeats are reached",
+    ),
+}
 
 
-def test_n_grams_read_no_prompt_and_need_no_memory(config):
-    runs = drafting_with(campaign(setting(2, [66, 70, 74])), "ngram-simple-n3", "ngram-simple")
-    text = " ".join(
-        describe_advice(shown_methods(runs.assign(peak_rss_bytes=5_000), config)).split()
-    )
-    assert "the process's peak memory did not grow" in text
-    assert "With the prompt: speedup" in text
+@pytest.mark.parametrize("case", TEXTS)
+def test_the_text_says(config, case):
+    runs, *parts = TEXTS[case]
+    text = said(runs, config)
+    assert [part for part in parts if part not in text] == []
+    assert ("llama-server" in text) == ("switch it on" in text and "looping text" not in text)
 
 
-def test_the_text_of_an_undecided_answer_ends_with_its_second_look(config):
+def test_command_lines_stand_whole_at_the_end_to_be_pasted(config):
     near = shown(campaign(setting(4, [50, 52, 54]), setting(8, [29, 30, 31])), config)
-    *_, said, more, command = describe_advice(near).split("\n\n")[1].splitlines()
-    assert re.search(
-        r"A second and last look takes \d+ repeats, which .* ±5%:", f"{said} {more.strip()}"
-    )
+    *_, first, second, command = describe_advice(near).split("\n\n")[1].splitlines()
+    words = f"{first} {second.strip()}"
+    assert re.search(r"A second and last look takes \d+ repeats, which .* ±5%:", words)
     assert command.startswith("  snakemake --cores 1 advise --configfile <those of this campaign>")
-    many = campaign(setting(4, of_spread(1.0, 30)), repeats=30)
-    text = " ".join(describe_advice(shown(many, config)).split())
-    assert "No second look is planned: statistics.repeats_limit = 30 repeats are reached" in text
-
-
-def test_the_text_and_the_values_have_the_whole_answer_and_the_first_token(config):
-    # Prompts of 25 ms and 80 ms; the drafts read them too, in half as much time again.
-    runs = campaign(setting(4, [99, 100, 101]))
-    slower = np.where(runs["draft"] == "none", 1, 1.5)
-    analysis = shown(runs.assign(prompt_ms=runs["prompt_ms"] * slower), config)
-    text = " ".join(describe_advice(analysis).split())
-    assert "of the whole answer; the first token comes 50% later [+50%, +50%]" in text
-    [target] = advice_values(analysis)["targets"]
-    assert target["first_token_ratio"] == pytest.approx(1.5)
-    assert 1 < target["end_to_end_low"] < target["end_to_end"] < target["speedup"]
 
 
 def test_the_values_are_json_without_nan(config):
-    runs = campaign(setting(4, [99, 100, 101]), setting(8, [60]))
+    runs = looping_in(campaign(setting(4, [99, 100, 101]), setting(8, [60])), 0)
     failed = [runs.loc[runs["gamma"] == 8, "run"].iloc[0]]
-    values = advice_values(shown(runs, config, failed=failed))
+    values = advice_values(shown(later(runs, 1.5).assign(past_end=25), config, failed=failed))
     [target] = json.loads(json.dumps(values, allow_nan=False))["targets"]
     assert (target["answer"], target["gamma"], len(target["measured"])) == ("switch on", 4, 2)
+    assert (target["looping"], target["past_end"]) == (0, 0.25)
+    assert target["first_token_ratio"] == pytest.approx(1.5)
+    assert 1 < target["end_to_end_low"] < target["end_to_end"] < target["speedup"]
     assert target["measured"][1]["joint_low"] is None
+    without_file = shown(drafting_with(runs, "mtp", "draft-mtp"), config)
+    assert advice_values(without_file)["targets"][0]["draft_bytes"] is None
 
 
 def test_the_table_has_the_answer_and_the_reason_to_leave_it_off(config, root):

@@ -83,10 +83,10 @@ def by_hand(gammas, drafts, widths, passes, replay, *, replays=True):
 def test_known_costs_are_recovered(hybrid):
     pair = fitted(hybrid=hybrid)
     model = pair.model
-    assert pair.step_ms == pytest.approx(STEP_MS)
+    assert pair.step_ms.value == pytest.approx(STEP_MS)
     assert list(model.widths) == WIDTHS
     assert model.costs[model.draft_costs] == pytest.approx([DRAFT_COST] * len(GAMMAS))
-    assert model.costs[model.pass_costs] == pytest.approx([pass_cost(width) for width in WIDTHS])
+    assert [model.pass_cost(width) for width in WIDTHS] == pytest.approx([*map(pass_cost, WIDTHS)])
     assert model.replays is hybrid
     assert model.costs[-1] == pytest.approx(REPLAY_COST if hybrid else 0)
 
@@ -121,9 +121,8 @@ def test_drafts_of_one_target_share_the_cost_of_its_passes():
     other = times[times["model"] == "draft_0.8b"].assign(model="draft_2b")
     times = pd.concat([times, other.assign(ms=0.5 * other["ms"])])
     small, large = fit_pairs(with_speedups(runs), runs, times, SETTINGS)
-    assert small.model.costs[small.model.pass_costs] == pytest.approx(
-        large.model.costs[large.model.pass_costs]
-    )
+    costs = [[one.model.pass_cost(width) for width in one.model.widths] for one in (small, large)]
+    assert costs[0] == pytest.approx(costs[1])
 
 
 def as_other_draft(rows):
@@ -256,25 +255,27 @@ def test_a_single_block_gives_no_interval():
     assert table[["steps_low", "steps_high", "ms_low"]].isna().all(axis=None)
 
 
-def test_without_imposed_runs_there_is_no_model_and_every_table_is_empty():
-    runs = frame(real("B", "moe_q4", 4, 0.5))
-    pairs = pairs_of(runs)
+def of_one_share(share):
+    return [row for row in imposed() if row["imposed_acceptance"] in (None, share)]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        real("B", "moe_q4", 4, 0.5),
+        of_one_share(0.0),
+        of_one_share(1.0),
+        [row for row in imposed() if row["draft"] != "none"],
+    ],
+    ids=["none imposed", "nothing accepted", "all accepted", "no baselines"],
+)
+def test_what_the_costs_cannot_be_fitted_on_gives_no_model_and_empty_tables(rows):
+    runs = frame(rows)
+    assert pairs_of(runs) == []
     predicted = predicted_of(runs)
-    assert pairs == []
-    assert predicted.empty
-    tables = [verification(pairs, {}, None, 0), round_costs(pairs), prediction_errors(predicted)]
-    assert all(table.empty for table in [*tables, break_even(pairs, predicted)])
-
-
-@pytest.mark.parametrize("share", [0.0, 1.0])
-def test_runs_of_one_imposed_acceptance_alone_give_no_model(share):
-    rows = [row for row in imposed() if row["imposed_acceptance"] in (None, share)]
-    assert pairs_of(frame(rows)) == []
-
-
-def test_runs_without_a_baseline_are_left_out():
-    rows = [row for row in imposed() if row["draft"] != "none"]
-    assert pairs_of(frame(rows)) == []
+    tables = [predicted, verification([], {}, None, 0), round_costs([])]
+    tables += [prediction_errors(predicted), break_even([], predicted)]
+    assert all(table.empty for table in tables)
 
 
 @pytest.mark.parametrize("hybrid", [True, False])
@@ -293,15 +294,16 @@ def test_cells_that_were_not_fitted_on_are_predicted(hybrid):
     assert not table["extrapolated"].any()
 
 
-def test_another_pair_is_not_predicted():
-    runs = frame([*imposed("moe_q4"), *real("D", "dense_4b", 4, 0.7)])
-    assert predicted_of(runs).empty
-
-
-def test_a_longer_draft_than_measured_is_predicted_and_marked_as_extrapolated():
-    runs = frame([*imposed(gammas=(1, 2, 4)), *real("G", "moe_q4", 16, 0.8)])
+def test_a_longer_draft_than_measured_is_extrapolated_and_another_pair_is_not_predicted():
+    runs = frame(
+        [
+            *imposed("moe_q4", gammas=(1, 2, 4)),
+            *real("G", "moe_q4", 16, 0.8),
+            *real("D", "dense_4b", 4, 0.7),
+        ]
+    )
     (row,) = predicted_of(runs).to_dict("records")
-    assert row["extrapolated"]
+    assert (row["target"], row["extrapolated"]) == ("moe_q4", True)
     assert row["ratio"] == pytest.approx(1, abs=0.02)
 
 

@@ -13,7 +13,6 @@ from specmoe.analysis.intervals import (
     joint_quantile,
     log_means,
     ratio_of_speedups,
-    student_quantile,
 )
 
 
@@ -30,16 +29,6 @@ def pairs(logs, block="r"):
 
 def logs_of(ends):
     return [float(np.log(end)) for end in ends]
-
-
-# Two-sided, of any table of Student's t.
-@pytest.mark.parametrize(
-    "degrees, confidence, quantile",
-    [(1, 0.95, 12.706), (2, 0.95, 4.303), (3, 0.9, 2.353), (10, 0.99, 3.169), (120, 0.95, 1.980)],
-)
-def test_students_quantiles_are_those_of_the_tables(degrees, confidence, quantile):
-    assert student_quantile(degrees, confidence) == pytest.approx(quantile, abs=5e-4)
-    assert quantile == pytest.approx(stats.t.ppf((1 + confidence) / 2, degrees), abs=5e-4)
 
 
 def test_an_interval_by_hand():

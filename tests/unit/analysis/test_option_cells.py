@@ -14,7 +14,7 @@ from specmoe.config.load import load
 from specmoe.engine.flags import computing_flags, drafting_options
 
 from ...conftest import merge
-from ..paper_analyses import MODELS, analysis_of, baseline_runs, speculative_runs
+from ..paper_analyses import analysis_of, baseline_runs, speculative_runs, with_model
 from ..rendered_tables import rows
 
 KEPT = "moe_q4+n-cpu-moe=2"
@@ -31,8 +31,7 @@ def with_options() -> Analysis:
         *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60, 60]),
     ]
     analysis = analysis_of([*plain, *(row | OPTIONS for row in kept)])
-    own = MODELS[MODELS["model"] == "moe_q4"].assign(model=KEPT, label="MoE Q4, n-cpu-moe 2")
-    return replace(analysis, models=pd.concat([MODELS, own], ignore_index=True))
+    return with_model(analysis, "moe_q4", KEPT, "MoE Q4, n-cpu-moe 2", of_model="moe_q4")
 
 
 @pytest.fixture
@@ -42,21 +41,14 @@ def config(study, root):
     return load(study, root)
 
 
-def test_no_cell_pools_runs_of_several_options():
-    cells = text_cells(with_options())
-    found = cells.set_index("target")[["runs", "speedup", "baseline_tokens_per_second"]]
+def test_no_cell_pools_runs_of_several_options_and_labels_tell_them_apart():
+    cells = text_cells(with_options()).set_index("target")
+    found = cells[["runs", "speedup", "baseline_tokens_per_second"]]
     assert found.loc["moe_q4"].tolist() == pytest.approx([2, 1.2, 50])
     assert found.loc[KEPT].tolist() == pytest.approx([2, 2.0, 25])
-
-
-def test_a_series_and_a_label_have_the_options():
-    cells = text_cells(with_options())
     assert cells["series"].tolist() == ["moe_q4", KEPT]
     assert cells["label"].tolist() == ["MoE Q4", "MoE Q4, n-cpu-moe 2"]
     assert cells["family"].tolist() == ["moe", "moe"]
-    assert [row[0] for row in rows("speculation", with_options())] == [
-        "MoE Q4", "MoE Q4, n-cpu-moe 2"
-    ]  # fmt: skip
 
 
 def test_the_table_of_models_has_a_file_once_whatever_its_options():

@@ -10,6 +10,8 @@ from specmoe.analysis.passes import MOST_PASSES, cheapest_passes, passes_that_pa
 from specmoe.analysis.summaries import with_speedups
 from specmoe.analysis.terminal import describe_passes
 
+from .test_summaries import run as made
+
 
 def campaign(between, run, *, seed, blocks=40, prompts=4, passes=2):
     """Return planted runs: blocks share an error, and each run has one of its own."""
@@ -19,32 +21,13 @@ def campaign(between, run, *, seed, blocks=40, prompts=4, passes=2):
         shared = generator.normal(0, between)
         for number in range(passes):
             for prompt in range(prompts):
-                for gamma in (0, 4):
-                    name = f"S/t/d/r{block}/g{gamma}/p{prompt}/p{number}"
-                    noise = shared + generator.normal(0, run) if gamma else 0.0
-                    rows.append(
-                        {
-                            "protocol": "paired",
-                            "engine": "e",
-                            "suite": "S",
-                            "block": f"S/t/d/r{block}",
-                            "run": name,
-                            "target": "t",
-                            "draft": "d" if gamma else "none",
-                            "gamma": gamma,
-                            "imposed_acceptance": math.nan,
-                            "temperature": 0.0,
-                            "prompt": f"p{prompt}",
-                            "pass": number,
-                            "tokens_per_second": 100 * math.exp(noise),
-                            "baseline": name.replace("g4", "g0") if gamma else None,
-                            "prompt_ms": 1.0,
-                            "decode_ms": 9.0,
-                            "start_ms": 30.0,
-                            "warm_up_ms": 10.0,
-                        }
-                    )
-    return pd.DataFrame(rows)
+                at = {"suite": "S", "prompt": f"p{prompt}", "pass": number, "decode_ms": 9.0}
+                at |= {"block": f"S/t/d/r{block}", "prompt_ms": 1.0, "start_ms": 30.0}
+                name, noise = f"{block}/{number}/{prompt}", shared + generator.normal(0, run)
+                drafted = {"draft": "d", "gamma": 4, "baseline": name}
+                rows.append(made(name, 100.0, **at))
+                rows.append(made(f"{name}/d", 100 * math.exp(noise), **at, **drafted))
+    return pd.DataFrame(rows).assign(warm_up_ms=10.0)
 
 
 def advised(*args, **kwargs):

@@ -149,6 +149,6 @@ def test_every_cell_has_its_own_positions_and_a_run_without_a_log_has_none():
         )
     )
     assert frame[["gamma", "position", "conditional"]].to_numpy().tolist() == [
-        [4, 1, 1],
         [2, 1, 0],
+        [4, 1, 1],
     ]

@@ -31,30 +31,22 @@ def setting(name, speedup, target="t"):
     return Setting(name, target, speedup and Predicted(speedup, *low_high, False))
 
 
-def kept(*settings):
-    return worth_measuring(settings, STATISTICS)
+# Of three settings: 2.39 deviations, times the square root of two between predictions.
+LEAST = 1.5 * math.exp(-2.394 * 0.05 * math.sqrt(2))
 
 
-def test_what_may_be_the_fastest_is_measured():
-    # Three settings: 2.39 deviations, times the square root of two between predictions.
-    least = 1.5 * math.exp(-2.394 * 0.05 * math.sqrt(2))
-    assert kept(setting("a", 1.5), setting("b", least * 1.01), setting("c", least * 0.99)) == {
-        "a",
-        "b",
-    }
-
-
-def test_where_nothing_can_gain_the_best_alone_is_measured():
-    assert kept(setting("a", 0.6), setting("b", 0.59), setting("c", 0.3)) == {"a"}
-    assert kept(setting("a", 0.95), setting("b", 0.93)) == {"a", "b"}
-
-
-def test_targets_do_not_compete_and_what_is_not_predicted_stays():
-    assert kept(setting("a", 2.0), setting("b", 1.0, "other"), setting("n", None)) == {
-        "a",
-        "b",
-        "n",
-    }
+@pytest.mark.parametrize(
+    ("settings", "kept"),
+    [
+        pytest.param([("a", 1.5), ("b", LEAST * 1.01), ("c", LEAST * 0.99)], "ab", id="fastest"),
+        pytest.param([("a", 0.6), ("b", 0.59), ("c", 0.3)], "a", id="the best where none gains"),
+        pytest.param([("a", 0.95), ("b", 0.93)], "ab", id="what may gain"),
+        pytest.param([("a", 2.0), ("b", 1.0, "other")], "ab", id="targets do not compete"),
+        pytest.param([("a", 2.0), ("n", None)], "an", id="what is not predicted"),
+    ],
+)
+def test_what_may_be_the_answer_is_measured(settings, kept):
+    assert worth_measuring([setting(*one) for one in settings], STATISTICS) == set(kept)
 
 
 def test_texts_answer_and_passages_and_controls_do_not(config):
@@ -92,7 +84,7 @@ def test_the_overlay_measures_what_is_worth_it_and_controls(config, study):
 
 def test_the_text_names_every_setting_the_best_first():
     settings = [setting("B/t/d/g4", 0.5), setting("B/t/d/g8", 0.8), setting("B/t/n/g4", None)]
-    text = describe_shortlist(settings, kept(*settings), 0.95)
+    text = describe_shortlist(settings, worth_measuring(settings, STATISTICS), 0.95)
     assert "2 of 3 settings are worth measuring" in text
     assert text.index("measure  0.80") < text.index("leave    0.50")
     assert "Nothing is predicted of 1 other" in text

@@ -76,18 +76,16 @@ def test_one_campaign_alone_is_compared_with_nothing():
     assert compared_campaigns([full()]).empty
 
 
-def test_cells_over_other_prompts_are_other_settings():
-    one, other = analysis_of(of_prompt("code")), analysis_of(of_prompt("code", "story", rate=70))
-    assert settings(one, named(other, "other")) == [
+def test_cells_are_one_setting_by_their_prompts_whatever_their_suites_are_called():
+    one = analysis_of(of_prompt("code"))
+    longer = named(analysis_of(of_prompt("code", "story", rate=70)), "other")
+    assert settings(one, longer) == [
         ("MoE Q4", "Draft 0.8B", 4, "B", {"by_hand": 1.2}),
         ("MoE Q4", "Draft 0.8B", 4, "B", {"other": 1.4}),
     ]
-
-
-def test_the_same_prompts_in_suites_of_other_names_are_one_setting():
-    one, other = analysis_of(of_prompt("code")), analysis_of(of_prompt("code", suite="mine"))
-    [setting] = settings(one, named(other, "other"))
-    assert setting[3:] == ("B, mine", {"by_hand": 1.2, "other": 1.2})
+    elsewhere = named(analysis_of(of_prompt("code", suite="mine")), "other")
+    both = {"by_hand": 1.2, "other": 1.2}
+    assert settings(one, elsewhere) == [("MoE Q4", "Draft 0.8B", 4, "B, mine", both)]
 
 
 def test_lengths_in_words_are_not_lengths_in_tokens():

@@ -1,62 +1,49 @@
 """Which prompts answer where the audit marks some pairs: planted cases."""
 
 import pandas as pd
+import pytest
 
 from specmoe.analysis.sound_prompts import MOST_MARKED, sound_prompts
 
 PROMPTS = [f"p{number}" for number in range(8)]
+MOST = int(MOST_MARKED * len(PROMPTS))
 
 
-def setting(*marked, impossible=()):
+def setting(*marked, once=(), impossible=()):
     """Return a setting's pairs, two repeats of each prompt; those of named ones are marked."""
-    return pd.DataFrame(
-        [
-            {
-                "prompt": prompt,
-                "repeat": repeat,
-                "marked": prompt in (*marked, *impossible),
-                "impossible": repeat == 0 and prompt in impossible,
-            }
-            for prompt in PROMPTS
-            for repeat in range(2)
-        ]
-    )
+    rows = [
+        {
+            "prompt": prompt,
+            "marked": prompt in (*marked, *impossible) or (repeat == 0 and prompt in once),
+            "impossible": repeat == 0 and prompt in impossible,
+        }
+        for prompt in PROMPTS
+        for repeat in range(2)
+    ]
+    return pd.DataFrame(rows)
 
 
-def test_an_odd_prompt_leaves_all_settings():
-    found = sound_prompts({4: setting("p1"), 8: setting()}, {})
-    assert found == ({"p1"}, frozenset())
+MANY, FEW, OTHER = setting("p1", "p2"), setting("p3"), setting("p4")
+WITHOUT_P0 = setting().query("prompt != 'p0'")
 
 
-def test_a_prompt_with_a_pair_left_stays():
-    once = setting("p1")
-    once["marked"] &= once["repeat"] == 0
-    assert sound_prompts({4: once, 8: setting()}, {}) == (frozenset(), frozenset())
-
-
-def test_a_setting_with_an_impossible_row_is_set_aside_whole_and_takes_no_prompt_from_others():
-    found = sound_prompts({4: setting(impossible=["p1"]), 8: setting("p2")}, {})
-    assert found == ({"p2"}, {4})
-
-
-def test_a_setting_with_too_many_odd_prompts_is_set_aside():
-    most = int(MOST_MARKED * len(PROMPTS))
-    enough, too_many = PROMPTS[:most], PROMPTS[: most + 1]
-    assert sound_prompts({4: setting(*enough)}, {}) == (set(enough), frozenset())
-    assert sound_prompts({4: setting(*too_many)}, {}) == (frozenset(), {4})
-
-
-def test_settings_with_fewer_odd_prompts_come_first_whatever_their_order():
-    many, few, other = setting("p1", "p2"), setting("p3"), setting("p4")
-    for order in ([8, 4, 2], [2, 4, 8]):
-        cells = {key: {8: many, 4: few, 2: other}[key] for key in order}
-        assert sound_prompts(cells, {}) == ({"p3", "p4"}, {8})
-
-
-def test_a_prompt_of_which_the_machine_left_no_pair_leaves_all_settings():
-    lacking = setting()
-    lacking = lacking[lacking["prompt"] != "p0"]
-    assert sound_prompts({4: lacking, 8: setting()}, {4: frozenset(["p0"])}) == (
-        {"p0"},
-        frozenset(),
-    )
+@pytest.mark.parametrize(
+    ("settings", "lost", "odd", "aside"),
+    [
+        pytest.param({4: setting("p1"), 8: setting()}, {}, {"p1"}, set(), id="leaves all"),
+        pytest.param({4: setting(once=["p1"]), 8: setting()}, {}, set(), set(), id="a pair left"),
+        pytest.param(
+            {4: setting(impossible=["p1"]), 8: setting("p2")}, {}, {"p2"}, {4}, id="impossible"
+        ),
+        pytest.param({4: setting(*PROMPTS[:MOST])}, {}, {*PROMPTS[:MOST]}, set(), id="most"),
+        pytest.param({4: setting(*PROMPTS[: MOST + 1])}, {}, set(), {4}, id="too many"),
+        pytest.param({8: MANY, 4: FEW, 2: OTHER}, {}, {"p3", "p4"}, {8}, id="fewer come first"),
+        pytest.param({2: OTHER, 4: FEW, 8: MANY}, {}, {"p3", "p4"}, {8}, id="whatever the order"),
+        pytest.param(
+            *({4: WITHOUT_P0, 8: setting()}, {4: frozenset(["p0"])}, {"p0"}, set()),
+            id="no pair left by the machine",
+        ),
+    ],
+)
+def test_prompts_that_leave_all_settings_and_settings_set_aside(settings, lost, odd, aside):
+    assert sound_prompts(settings, lost) == (odd, aside)

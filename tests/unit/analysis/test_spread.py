@@ -18,6 +18,8 @@ from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.config.schema import Statistics
 
+from .test_summaries import run
+
 SETTINGS = Statistics()
 
 
@@ -27,23 +29,12 @@ def cell(logs, *, gamma=4, target="t", suite="B", shared=False, temperature=0.0,
     `shared`: all γ of a draft are sides of one block.
     """
     comparison = f"{suite}/{target}/d" + ("" if shared else f"/g{gamma}")
+    common = {"suite": suite, "target": target, "draft": "d", "gamma": gamma}
+    common |= {"temperature": temperature, "imposed_acceptance": imposed}
     return pd.DataFrame(
         [
-            {
-                "run": f"{suite}/{target}/d/g{gamma}/r{repeat}/p{prompt}",
-                "block": f"{comparison}/r{repeat}",
-                "suite": suite,
-                "target": target,
-                "draft": "d",
-                "gamma": gamma,
-                "prompt": f"p{prompt}",
-                "temperature": temperature,
-                "imposed_acceptance": imposed,
-                "accepted": 5,
-                "drafted": 10,
-                "speedup": np.exp(value),
-                "baseline": f"P/{target}/none/g0/r{repeat}/p{prompt}",
-            }
+            run(f"{comparison}/{gamma}/r{repeat}/p{prompt}", 50.0, prompt=f"p{prompt}", **common)
+            | {"block": f"{comparison}/r{repeat}", "speedup": np.exp(value)}
             for repeat, block in enumerate(logs)
             for prompt, value in enumerate(block)
         ]

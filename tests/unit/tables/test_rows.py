@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from specmoe.analysis.controls import Control
+from specmoe.analysis.drafts import Control
 from specmoe.audit.checks import CHECKS
 
 from ..paper_analyses import (

@@ -28,9 +28,9 @@ from enum import StrEnum
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from specmoe.analysis.controls import with_controls, without_controls
 from specmoe.analysis.deciding import (
     NEXT_SITTING,
     is_second_look,
@@ -38,6 +38,7 @@ from specmoe.analysis.deciding import (
     measuring_line,
     plan_second_look,
 )
+from specmoe.analysis.drafts import with_controls, without_controls
 from specmoe.analysis.intervals import (
     Interval,
     joint_intervals,
@@ -158,48 +159,51 @@ class Advice:
     settings: pd.DataFrame
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What a campaign measured, as the advice needs it."""
+def advise(
+    runs: pd.DataFrame,
+    compared: pd.DataFrame,
+    cells: pd.DataFrame,
+    spread: pd.DataFrame,
+    audit: pd.DataFrame,
+    config: Config,
+    cards: Mapping[str, ModelCard],
+) -> Advice:
+    """Return the advice of a campaign.
 
-    runs: pd.DataFrame  # see `build.usual_runs`; those that do not count too
-    compared: pd.DataFrame  # `with_speedups` of those that do
-    cells: pd.DataFrame  # `summarise_cells` of those, with their `control`
-    spread: pd.DataFrame  # see `spread_of_cells`
-    audit: pd.DataFrame  # see `audit_runs`
-
-
-def advise(measured: Measured, config: Config, cards: Mapping[str, ModelCard]) -> Advice:
-    """Return the advice of a campaign; `cards` are the models' by id."""
-    runs, audit = measured.runs, measured.audit
-    members = {cell: rows for cell, rows in _compared(measured).groupby(CELL)}
-    lost = _lost(runs, cards, config)
-    candidates = count_excluded(_candidates(measured.cells), lost, CELL)
+    `runs` are those of `build.usual_runs`, those that do not count too; `compared` is
+    `with_speedups` of those that do, `cells` `summarise_cells` of that with `prompt_set`, `spread`
+    as in `spread_of_cells`, `audit` as in `audit_runs`; `cards` are the models' by id.
+    """
+    members = {cell: rows for cell, rows in _marked(compared, runs, audit).groupby(CELL)}
+    lost = excluded(runs)
+    lost = lost[(lost["draft"] != NO_DRAFT) & (lost["protocol"] == Protocol.PAIRED)]
+    lost = without_controls(with_controls(lost, config.audit.unrelated_drafts, cards))
+    # No one uses a control. The study's protocol has two programs for the two sides.
+    if len(cells):
+        cells = without_controls(cells[cells["paired"] & (cells["protocol"] == Protocol.PAIRED)])
+    candidates = count_excluded(cells, lost, CELL)
     candidates, members = on_sound_prompts(candidates, members, lost, config.statistics)
-    settings = _settings(candidates, members, measured.spread, cards, config)
+    settings = _settings(candidates, members, spread, cards, config)
     # What varies between machines has what varies between sittings in it.
     apart = 0.0 if machine_varies(runs, config) else config.statistics.sitting_spread
     others = {cell: sitting_variance(own, apart) for cell, own in members.items()}
     settings_of = runs.groupby("target_model")["target"].unique()
-    targets = [
-        target
-        for model in config.models
-        if model in settings_of
-        for target in sorted(settings_of[model])
-    ]
-    ranked = {
-        target: _ranked(settings[settings["target"] == target], members, others, config)
-        for target in targets
-    }
+    targets = [name for model in config.models for name in sorted(settings_of.get(model, []))]
     gpu = bool((runs["backend"] != Backend.CPU).any())
-    answers = []
-    for target, own in ranked.items():
+    ranked, answers = [], []
+    for target in targets:
+        own = settings[settings["target"] == target]
+        sets = [rivals for _, rivals in own.groupby("prompt_set", sort=False)]
+        sets.sort(key=_claim, reverse=True)
+        in_order = [_ranked(rivals, members, others, config) for rivals in sets]
+        own = pd.concat(in_order) if in_order else own.assign(standing=[])
         own_lost = lost[lost["target"] == target]
         answer = _answer(target, own, own_lost, _controls(audit, target), config)
         command = _command(answer, own, members, config, gpu=gpu)
         answers.append(answer | {"command": command})
+        ranked.append(own)
     # Frames without rows would turn the columns of the others into objects.
-    known = [own for own in ranked.values() if len(own)] or [settings]
+    known = [own for own in ranked if len(own)] or [settings]
     return Advice(
         pd.DataFrame(answers, columns=TABLES["advice"].columns).astype(
             dict.fromkeys(_COUNTS, "Int64")
@@ -208,33 +212,18 @@ def advise(measured: Measured, config: Config, cards: Mapping[str, ModelCard]) -
     )
 
 
-def _candidates(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the cells that can be advised.
-
-    Controls cannot: no one uses a target as its own draft, or a draft that knows nothing of it.
-    Neither can cells of the study's protocol, whose two sides are two programs.
-    """
-    if cells.empty:
-        return cells
-    return without_controls(cells[cells["paired"] & (cells["protocol"] == Protocol.PAIRED)])
-
-
-def _lost(runs: pd.DataFrame, cards: Mapping[str, ModelCard], config: Config) -> pd.DataFrame:
-    """Return the runs of settings that do not count, because the machine was disturbed."""
-    lost = excluded(runs)
-    lost = lost[(lost["draft"] != NO_DRAFT) & (lost["protocol"] == Protocol.PAIRED)]
-    return without_controls(with_controls(lost, config.audit.unrelated_drafts, cards))
-
-
-def _compared(measured: Measured) -> pd.DataFrame:
+def _marked(compared: pd.DataFrame, runs: pd.DataFrame, audit: pd.DataFrame) -> pd.DataFrame:
     """Return the compared runs with their baselines' memory, and whether the audit marks either."""
-    audit, compared = measured.audit, measured.compared
     telling = audit[~audit["check"].isin(_HARMLESS)]
-    marked, impossible = marked_runs(telling), marked_runs(telling, Level.IMPOSSIBLE)
-    memory = measured.runs.set_index("run")["peak_rss_bytes"]
+    pairs = compared[["run", "baseline"]]
+    marked, impossible = (
+        pairs.isin(found).any(axis="columns")
+        for found in (marked_runs(telling), marked_runs(telling, Level.IMPOSSIBLE))
+    )
+    memory = runs.set_index("run")["peak_rss_bytes"]
     return compared.assign(
-        marked=compared["run"].isin(marked) | compared["baseline"].isin(marked),
-        impossible=compared["run"].isin(impossible) | compared["baseline"].isin(impossible),
+        marked=marked,
+        impossible=impossible,
         baseline_rss_bytes=compared["baseline"].map(memory),
     ).astype({"peak_rss_bytes": float, "baseline_rss_bytes": float})
 
@@ -257,7 +246,7 @@ def _settings(
     """Return the settings as measured, each by itself."""
     if candidates.empty:
         return pd.DataFrame(columns=_SETTING_COLUMNS)
-    spread = spread.set_index("cell")
+    needed = spread.set_index("cell")["repeats_needed"]
     more = []
     for cell in _keys(candidates):
         own = members[cell]
@@ -271,7 +260,7 @@ def _settings(
                 "sittings": own["sitting"].nunique(),
                 "sent": _sent(own, config),
                 "block_sd": log_means(own).std(),
-                "repeats_needed": spread.loc[cell_id(*cell), "repeats_needed"],
+                "repeats_needed": needed[cell_id(*cell)],
                 # Null without a file, and for a cache of n-grams.
                 "draft_bytes": draft.size_bytes if draft else None,
                 "added_rss_bytes": own["peak_rss_bytes"].max() - own["baseline_rss_bytes"].max(),
@@ -301,23 +290,6 @@ def _sent(own: pd.DataFrame, config: Config) -> Sent:
     return Sent.UNTEMPLATED if untemplated else Sent.TEXTS
 
 
-def _ranked(
-    own: pd.DataFrame,
-    members: Mapping[Any, pd.DataFrame],
-    known: Mapping[Any, float],
-    config: Config,
-) -> pd.DataFrame:
-    """Return a target's settings with joint intervals and standings, in order.
-
-    `known` are the variances that other sittings add.
-    """
-    if own.empty:
-        return own.assign(standing=[])
-    sets = [rivals for _, rivals in own.groupby("prompt_set", sort=False)]
-    sets.sort(key=_claim, reverse=True)
-    return pd.concat([_ranked_rivals(rivals, members, known, config) for rivals in sets])
-
-
 def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int, bool]:
     """Return what makes settings on the same prompts the ones that answer."""
     prompts = str(rivals["prompt_set"].iloc[0]).split(", ")
@@ -325,13 +297,16 @@ def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int, bool]:
     return sound, *claim_of(prompts, until_end=bool(rivals["until_end"].iloc[0]))
 
 
-def _ranked_rivals(
+def _ranked(
     own: pd.DataFrame,
     members: Mapping[Any, pd.DataFrame],
     known: Mapping[Any, float],
     config: Config,
 ) -> pd.DataFrame:
-    """Return settings on the same prompts with joint intervals and standings, the best first."""
+    """Return settings on the same prompts with joint intervals and standings, the best first.
+
+    `known` are the variances that other sittings add.
+    """
     own = own.sort_values(["speedup", *CELL], ascending=[False, *[True] * len(CELL)])
     keys = _keys(own)
     own["idle"] = [drafted_nothing(members[key]) for key in keys]
@@ -346,7 +321,16 @@ def _ranked_rivals(
         judge(alike, config.audit.looping_share)[0] if alike["joint_low"].notna().any() else None
     )
     slower = _shown_slower(sound, confidence)
-    own["standing"] = _standings(own, [key in slower for key in keys])
+    own["standing"] = np.select(
+        [
+            own["aside"],
+            own["idle"],
+            own.index.isin(_best(own[counts]).index),
+            [key in slower for key in keys],
+        ],
+        [Standing.MARKED, Standing.IDLE, Standing.BEST, Standing.SLOWER],
+        Standing.EQUAL,
+    )
     order = {standing: rank for rank, standing in enumerate(Standing)}
     return own.sort_values("standing", key=lambda column: column.map(order), kind="stable")
 
@@ -411,20 +395,6 @@ def _best(sound: pd.DataFrame) -> pd.DataFrame:
     gains = sound[sound["joint_low"] > 1]
     everywhere = gains[gains["other_prompts_low"] > 1]
     return next((some for some in (everywhere, gains) if len(some)), sound).head(1)
-
-
-def _standings(own: pd.DataFrame, slower: Sequence[bool]) -> list[Standing]:
-    """Return the standing of each setting."""
-    best = _best(own[~(own["aside"] | own["idle"])])
-    standings = []
-    for row, is_slower in zip(own.itertuples(), slower, strict=True):
-        if row.aside or row.idle:
-            standings.append(Standing.MARKED if row.aside else Standing.IDLE)
-        elif row.Index in best.index:
-            standings.append(Standing.BEST)
-        else:
-            standings.append(Standing.SLOWER if is_slower else Standing.EQUAL)
-    return standings
 
 
 def _answer(

@@ -1,12 +1,12 @@
 """The tables of the analysis, from which the paper and the page are rendered."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import pandas as pd
 
 from specmoe.analysis import cost_tables
-from specmoe.analysis.advice import Measured, advise
+from specmoe.analysis.advice import advise
 from specmoe.analysis.categories import (
     compare_categories,
     gaps_between_categories,
@@ -14,11 +14,14 @@ from specmoe.analysis.categories import (
     text_shares,
 )
 from specmoe.analysis.ceilings import ceilings
-from specmoe.analysis.compared_cells import compare_methods, compare_types, gains_by_profile
+from specmoe.analysis.compared_cells import (
+    compare_methods,
+    compare_types,
+    energy_of_cells,
+    gains_by_profile,
+)
 from specmoe.analysis.concurrency import changes_with_concurrency, compare_loads, one_by_one
-from specmoe.analysis.controls import is_no_control, with_controls, without_controls
-from specmoe.analysis.drafts import list_drafts
-from specmoe.analysis.energy import energy_of_cells
+from specmoe.analysis.drafts import is_no_control, list_drafts, with_controls, without_controls
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
 from specmoe.analysis.machines import by_machine, cells_of_machines, machine_varies
@@ -42,7 +45,7 @@ from specmoe.audit.tables import Audit
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.matrix import left_out_blocks
 from specmoe.config.option_words import parts_of_setting
-from specmoe.config.schema import Config
+from specmoe.config.schema import Config, Statistics
 from specmoe.config.study import is_family_of_study, is_of_study
 from specmoe.models.card import ModelCard
 from specmoe.models.sizes import Size, sizes_of_cards
@@ -53,15 +56,10 @@ from specmoe.words import counted
 T = TypeVar("T")
 
 # What the analysis takes over from a model's card.
-CARD_COLUMNS = (
-    "parameters_total",
-    "parameters_active",
-    "size_bytes",
-    "type",
-    "experts",
-    "experts_used",
-    "sha256",
-)
+_OF_CARD = [
+    *("parameters_total", "parameters_active", "size_bytes", "type"),
+    *("experts", "experts_used", "sha256"),
+]
 
 
 def analyse(
@@ -105,15 +103,11 @@ def analyse(
     excluded = excluded[excluded["draft"] != NO_DRAFT]
     usually_compared = compared[compared["run"].isin(usual["run"])]
     of_blocks = of_blocks[of_blocks["run"].isin(usually_compared["run"])]
-    of_length = usually_compared["prompt"].str.startswith(PASSAGE_PREFIX).astype(bool)
-
-    def summarise(members: pd.DataFrame, lost: pd.DataFrame, *by: str, **more: Any) -> pd.DataFrame:
-        keys = [*CELL, *by]
-        return count_excluded(summarise_cells(members, statistics, keys, **more), lost, keys)
-
-    cells = summarise(usually_compared, excluded, more=text_shares)
-    cells = with_rates_alone(cells, usually_compared)
-    cells = cells.assign(prompt_set=named_prompts(cells, usually_run))
+    of_cells = cell_tables(usually_compared, excluded, usually_run, statistics, config.prompt_label)
+    cells = of_cells["cells"]
+    loads = compare_loads(all_compared, all_runs, statistics)
+    changes = changes_with_concurrency(all_compared, all_runs, statistics)
+    of_target = "of_label", "of_target", config.target_label
     own_cells = without_controls(cells)
     drafts = list_drafts(every, config.label)
     waited = without_controls(usual)
@@ -123,9 +117,7 @@ def analyse(
     spread = spread_of_cells(compared, statistics)
     sizes = sizes_of_cards(cards, by_setting(seen_experts(pass_times), every))
     pass_times = undisturbed_passes(pass_times)
-    advice = advise(
-        Measured(usually_run, usually_compared, cells, spread, audit.audit), config, cards
-    )
+    advice = advise(usually_run, usually_compared, cells, spread, audit.audit, config, cards)
     at_usual = compared[compared["temperature"] == config.measurement.temperature]
     # All but controls of accepted drafts.
     drafted = at_usual[at_usual["imposed_acceptance"].notna() | is_no_control(at_usual)]
@@ -135,12 +127,8 @@ def analyse(
     readings = {} if varies or agreement is None else readings_of(agreement)
     gammas = gamma_curves(of_draft, runs, readings, fitted, pass_times, statistics)
     return Analysis(
+        of_cells | gammas,
         baselines=summarise_baselines(usual, statistics),
-        cells=cells,
-        sweep=summarise(usually_compared[of_length], excluded, "prompt", "n_prompt"),
-        by_prompt=_with_prompt_labels(
-            summarise(_by_text(usually_compared[~of_length]), _by_text(excluded), "prompt"), config
-        ),
         categories=compare_categories(of_draft, statistics),
         category_gaps=gaps_between_categories(of_draft, statistics),
         endings=how_texts_end(usual),
@@ -149,12 +137,10 @@ def analyse(
             compared[compared["imposed_acceptance"].isna()], tokens, statistics
         ),
         types=_types(own_cells, usually_compared, config, sizes),
-        concurrency=_labelled(compare_loads(all_compared, all_runs, statistics), config),
-        concurrency_changes=_labelled(
-            changes_with_concurrency(all_compared, all_runs, statistics), config
-        ),
+        concurrency=_with_labels(loads, *of_target),
+        concurrency_changes=_with_labels(changes, *of_target),
         machines=cells_of_machines(without_controls(of_blocks), cells, host, statistics),
-        energy=energy_of_cells(cells, usual, statistics),
+        energy=energy_of_cells(usual, statistics),
         latency=latency_of_cells(waited, statistics),
         token_gaps=curves_between_tokens(waited),
         methods=compare_methods(own_cells, drafting, drafts),
@@ -171,9 +157,6 @@ def analyse(
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
-        gamma_curves=gammas["gamma_curves"],
-        best_gammas=gammas["best_gammas"],
-        best_by_category=gammas["best_by_category"],
         profiles=gains_by_profile(compared, cells, predicted, statistics),
         twins=compare_twins(drafted, tokens, dense_of, statistics, "host" if varies else "repeat"),
         twin_passes=twin_passes(
@@ -202,28 +185,49 @@ def usual_runs(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
     return runs[own & one & runs["temperature"].eq(config.measurement.temperature)]
 
 
+def cell_tables(
+    compared: pd.DataFrame,
+    excluded: pd.DataFrame,
+    runs: pd.DataFrame,
+    settings: Statistics,
+    prompt_label: Callable[[str], str],
+) -> dict[str, pd.DataFrame]:
+    """Return the tables `cells`, `sweep` and `by_prompt`.
+
+    `compared` is `with_speedups` of the `runs` that count, `excluded` are those with a draft that
+    do not.
+    """
+
+    def summarise(members: pd.DataFrame, lost: pd.DataFrame, *by: str, **more: Any) -> pd.DataFrame:
+        keys = [*CELL, *by]
+        return count_excluded(summarise_cells(members, settings, keys, **more), lost, keys)
+
+    of_length = compared["prompt"].str.startswith(PASSAGE_PREFIX).astype(bool)
+    cells = with_rates_alone(summarise(compared, excluded, more=text_shares), compared)
+    by_prompt = summarise(_by_text(compared[~of_length]), _by_text(excluded), "prompt")
+    return {
+        "cells": cells.assign(prompt_set=named_prompts(cells, runs)),
+        "sweep": summarise(compared[of_length], excluded, "prompt", "n_prompt"),
+        "by_prompt": _with_labels(by_prompt, "prompt_label", "prompt", prompt_label),
+    }
+
+
 def _by_text(runs: pd.DataFrame) -> pd.DataFrame:
     """Return runs in which all prompts of a workload are one."""
     workload = runs["workload"]
     return runs.assign(prompt=workload.where(workload.notna(), runs["prompt"]))
 
 
-def _labelled(of_loads: pd.DataFrame, config: Config) -> pd.DataFrame:
-    if of_loads.empty:
-        return of_loads
-    return of_loads.assign(of_label=of_loads["of_target"].map(config.target_label))
+def _with_labels(
+    frame: pd.DataFrame, column: str, of: str, label: Callable[[str], str]
+) -> pd.DataFrame:
+    return frame if frame.empty else frame.assign(**{column: frame[of].map(label)})
 
 
 def required_times(analyses: Iterable[Analysis]) -> pd.DataFrame:
     """Return the campaigns' own rows of `required_time`, one campaign after the other."""
     frames = [one.required_time[one.required_time["campaign"] == one.name] for one in analyses]
     return pd.concat([frame for frame in frames if not frame.empty] or frames, ignore_index=True)
-
-
-def _with_prompt_labels(cells: pd.DataFrame, config: Config) -> pd.DataFrame:
-    if cells.empty:
-        return cells
-    return cells.assign(prompt_label=cells["prompt"].map(config.prompt_label))
 
 
 def by_setting(of_models: Mapping[str, T], runs: pd.DataFrame) -> dict[str, T]:
@@ -242,7 +246,7 @@ def _models(runs: pd.DataFrame, config: Config, cards: Mapping[str, ModelCard]) 
                 "label": config.target_label(name),
                 "of_model": parts_of_setting(name)[0],
                 "family": "moe" if card.experts else "dense",
-                **{column: getattr(card, column) for column in CARD_COLUMNS},
+                **{column: getattr(card, column) for column in _OF_CARD},
                 "in_cache": card.size_bytes <= config.audit.cache_bytes,
                 "constructed": config.is_constructed(parts_of_setting(name)[0]),
             }

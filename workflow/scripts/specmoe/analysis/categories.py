@@ -5,6 +5,7 @@ A question about other prompts of a category has its prompts as what varies, see
 """
 
 import math
+from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
@@ -13,13 +14,12 @@ import pandas as pd
 
 from specmoe.analysis.intervals import interval_over_prompts, ratio_of_prompts
 from specmoe.analysis.registry import TABLES
-from specmoe.analysis.summaries import CELL, summarise_cells
+from specmoe.analysis.summaries import CELL, by_group, summarise_cells
 from specmoe.audit.repetition import looping, repetition
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Stop
 from specmoe.config.schema import Statistics
 
 WORKLOAD = [*CELL, "workload"]
-_GAP_COLUMNS = TABLES["category_gaps"].columns
 
 
 def compare_categories(compared: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
@@ -55,34 +55,27 @@ def gaps_between_categories(compared: pd.DataFrame, settings: Statistics) -> pd.
     cell's categories hold at once. Categories of a single prompt have no pair. A cell with several
     categories and no shown gap has one row, whose ratio is null.
     """
-    rows = []
+
+    def gaps(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        of_category = [own for _, own in members.groupby("category") if own["prompt"].nunique() > 1]
+        pairs = [*combinations(of_category, 2)]
+        if not pairs:
+            return
+        level = 1 - (1 - settings.confidence) / len(pairs)
+        shown = []
+        for first, second in pairs:
+            ratio = ratio_of_prompts(first, second, level)
+            if ratio.value < 1:
+                first, second, ratio = second, first, ratio.inverse()
+            if ratio.low > 1:
+                named = {"higher": first["category"].iloc[0], "lower": second["category"].iloc[0]}
+                shown.append(named | ratio.columns("ratio"))
+        shown.sort(key=lambda gap: gap["ratio"], reverse=True)
+        for gap in shown or [{}]:
+            yield {"pairs": len(pairs)} | gap
+
     members = compared[compared["category"].notna()]
-    for cell, its in members.groupby(WORKLOAD):
-        of_category = {
-            str(name): own for name, own in its.groupby("category") if own["prompt"].nunique() > 1
-        }
-        about = dict(zip(WORKLOAD, cell, strict=True))
-        if len(of_category) > 1:
-            rows += [about | gap for gap in _gaps(of_category, settings.confidence)]
-    return pd.DataFrame(rows, columns=_GAP_COLUMNS)
-
-
-def _gaps(of_category: dict[str, pd.DataFrame], confidence: float) -> list[dict[str, object]]:
-    pairs = list(combinations(of_category, 2))
-    level = 1 - (1 - confidence) / len(pairs)
-    shown = []
-    for first, second in pairs:
-        ratio = ratio_of_prompts(of_category[first], of_category[second], level)
-        higher, lower = (first, second) if ratio.value > 1 else (second, first)
-        wide = ratio if ratio.value > 1 else ratio.inverse()
-        if wide.low > 1:
-            shown.append((higher, lower, wide))
-    shown.sort(key=lambda gap: gap[2].value, reverse=True)
-    return [
-        {"higher": higher, "lower": lower, "pairs": len(pairs)}
-        | {"ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high}
-        for higher, lower, ratio in shown
-    ] or [{"pairs": len(pairs)}]
+    return by_group(members, WORKLOAD, gaps, TABLES["category_gaps"].columns)
 
 
 def how_texts_end(runs: pd.DataFrame) -> pd.DataFrame:
@@ -103,29 +96,26 @@ def how_texts_end(runs: pd.DataFrame) -> pd.DataFrame:
     asked = runs.groupby(WORKLOAD, dropna=False)["past_end"].transform("count") > 0
     members = runs[runs["workload"].notna() | runs["stop"].eq(Stop.EOS) | (whole & asked)]
     lengths = runs.set_index("run")["generated"]
-    rows = []
-    for cell, its in members.groupby(WORKLOAD, dropna=False):
+
+    def row(its: pd.DataFrame) -> Iterator[dict[str, Any]]:
         generated = its["generated"].astype(float)
         baselines = its["baseline"].map(lengths).astype(float)
-        rows.append(
-            dict(zip(WORKLOAD, cell, strict=True))
-            | {
-                "stop": its["stop"].iloc[0],
-                "prompts": its["prompt"].nunique(),
-                "runs": len(its),
-                "generated": generated.mean(),
-                "shortest": int(generated.min()),
-                "longest": int(generated.max()),
-                "ended": (its["stopped_by"] == Stop.EOS).mean(),
-                "at_once": int((generated == 1).sum()),
-                **text_shares(its),
-                "past_end_runs": int(its["past_end"].notna().sum()),
-                "same_length": math.nan
-                if its["draft"].iloc[0] == NO_DRAFT
-                else (baselines == generated).mean(),
-            }
-        )
-    return pd.DataFrame(rows)
+        alone = its["draft"].iloc[0] == NO_DRAFT
+        yield {
+            "stop": its["stop"].iloc[0],
+            "prompts": its["prompt"].nunique(),
+            "runs": len(its),
+            "generated": generated.mean(),
+            "shortest": int(generated.min()),
+            "longest": int(generated.max()),
+            "ended": (its["stopped_by"] == Stop.EOS).mean(),
+            "at_once": int((generated == 1).sum()),
+            **text_shares(its),
+            "past_end_runs": int(its["past_end"].notna().sum()),
+            "same_length": math.nan if alone else (baselines == generated).mean(),
+        }
+
+    return by_group(members, WORKLOAD, row)
 
 
 def text_shares(runs: pd.DataFrame) -> dict[str, float]:

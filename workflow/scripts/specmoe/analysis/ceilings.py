@@ -1,12 +1,13 @@
 """The largest speedup that a cell could have had at its recorded acceptance."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from specmoe.analysis.registry import TABLES
-from specmoe.analysis.summaries import CELL, geometric_mean
+from specmoe.analysis.summaries import CELL, by_group, geometric_mean
 from specmoe.audit.bounds import draft_time
 from specmoe.audit.evidence import single_token_ms
 from specmoe.audit.finding import Run
@@ -59,25 +60,21 @@ def ceilings(
         counts = (tokens, run.steps, run.drafted, run.accepted)
         above = run.decode_ms < fastest_ms
         rows.append((*identity, *counts, row["speedup"], tokens / passes, above, draft.basis))
-    counted = ["tokens", "steps", "drafted", "accepted"]
-    columns = [*MEASURED_BY, *CELL, *counted, "speedup", "ceiling", "above", "draft_basis"]
-    return _by_cell(pd.DataFrame(rows, columns=columns))
+    cell, counted = [*MEASURED_BY, *CELL], ["tokens", "steps", "drafted", "accepted"]
+    found = pd.DataFrame(
+        rows, columns=[*cell, *counted, "speedup", "ceiling", "above", "draft_basis"]
+    )
+    return by_group(found, cell, _summarised, TABLES["ceilings"].columns)
 
 
-def _by_cell(rows: pd.DataFrame) -> pd.DataFrame:
-    cells = []
-    for cell, members in rows.groupby([*MEASURED_BY, *CELL]):
-        drafted, accepted = members["drafted"].sum(), members["accepted"].sum()
-        cells.append(
-            (
-                *cell,
-                len(members),
-                accepted / drafted if drafted else np.nan,
-                members["tokens"].sum() / members["steps"].sum(),
-                geometric_mean(members["speedup"].to_numpy(float)),
-                geometric_mean(members["ceiling"].to_numpy(float)),
-                int(members["above"].sum()),
-                members["draft_basis"].iloc[0],
-            )
-        )
-    return pd.DataFrame(cells, columns=TABLES["ceilings"].columns)
+def _summarised(runs: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    drafted = runs["drafted"].sum()
+    yield {
+        "runs": len(runs),
+        "acceptance_rate": runs["accepted"].sum() / drafted if drafted else np.nan,
+        "tokens_per_step": runs["tokens"].sum() / runs["steps"].sum(),
+        "speedup": geometric_mean(runs["speedup"].to_numpy(float)),
+        "ceiling": geometric_mean(runs["ceiling"].to_numpy(float)),
+        "above": int(runs["above"].sum()),
+        "draft_basis": runs["draft_basis"].iloc[0],
+    }

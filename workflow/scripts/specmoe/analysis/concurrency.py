@@ -5,20 +5,19 @@ compared with that of the load without a draft in the same block and pass, at th
 requests at once. The speed of a user is a run's own rate, as everywhere.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from specmoe.analysis.intervals import ratio_of_speedups
-from specmoe.analysis.summaries import CELL, mean_ratio, summarise_cells
+from specmoe.analysis.summaries import CELL, by_group, mean_ratio, summarise_cells
 from specmoe.config.option_words import without_concurrency
 from specmoe.config.schema import Statistics
 
 # A setting whose loads are compared at several numbers of requests at once.
 SETTING = ["suite", "of_target", "draft", "gamma", "imposed_acceptance"]
-_LOAD = [*CELL, "imposed_acceptance"]
-_OWN = -1.0  # stands for acceptance that is the draft's own, as groups leave out null
 
 
 def of_loads(runs: pd.DataFrame) -> pd.DataFrame:
@@ -55,12 +54,8 @@ def compare_loads(compared: pd.DataFrame, runs: pd.DataFrame, settings: Statisti
             **mean_ratio("throughput_ratio", its, settings),
         }
 
-    cells = summarise_cells(members, settings, _LOAD, of_load)
-    imposed = cells["imposed_acceptance"]
-    return cells.assign(
-        of_target=cells["target"].map(without_concurrency),
-        imposed_acceptance=imposed.where(imposed != _OWN),
-    )
+    cells = summarise_cells(members, settings, [*CELL, "imposed_acceptance"], of_load)
+    return cells.assign(of_target=cells["target"].map(without_concurrency))
 
 
 def changes_with_concurrency(
@@ -77,49 +72,34 @@ def changes_with_concurrency(
     """
     members = _with_ratios(of_loads(compared), runs)
     members = members.assign(of_target=members["target"].map(without_concurrency))
-    groups = {
-        setting: its
-        for setting, its in members.groupby(SETTING)
-        if its["concurrency"].nunique() > 1
-    }
-    rows = []
-    for setting, its in groups.items():
-        least, most = (
-            its[its["concurrency"] == number].assign(speedup=its["throughput_ratio"])
-            for number in (its["concurrency"].min(), its["concurrency"].max())
-        )
-        level = 1 - (1 - settings.confidence) / len(groups)
-        change = ratio_of_speedups(most, least, level)
-        rows.append(
-            dict(zip(SETTING, setting, strict=True))
-            | {"settings": len(groups)}
-            | _end("least", least, settings)
-            | _end("most", most, settings)
-            | dict(zip(("change", "change_low", "change_high"), change, strict=True))
-        )
-    changes = pd.DataFrame(rows)
+    numbers = members.groupby(SETTING, dropna=False)["concurrency"]
+    members = members[numbers.transform("nunique") > 1]
+    count = members.groupby(SETTING, dropna=False).ngroups
+
+    def row(its: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        ratios = its["throughput_ratio"]
+        its = its.assign(speedup=ratios, at_least=ratios, at_most=ratios)
+        least, *_, most = (own for _, own in its.groupby("concurrency"))
+        level = 1 - (1 - settings.confidence) / count
+        yield {
+            "settings": count,
+            "least": int(least["concurrency"].iloc[0]),
+            "least_cell": least["target"].iloc[0],
+            **mean_ratio("at_least", least, settings),
+            "most": int(most["concurrency"].iloc[0]),
+            "most_cell": most["target"].iloc[0],
+            **mean_ratio("at_most", most, settings),
+            **ratio_of_speedups(most, least, level).columns("change"),
+        }
+
+    changes = by_group(members, SETTING, row)
     if changes.empty:
         return changes
-    imposed = changes["imposed_acceptance"]
     found = np.where(changes["change_low"] > 1, "rises", "undecided")
     return changes.assign(
-        imposed_acceptance=imposed.where(imposed != _OWN),
         target=changes["least_cell"],
         found=np.where(changes["change_high"] < 1, "falls", found),
     )
-
-
-def _end(name: str, members: pd.DataFrame, settings: Statistics) -> dict[str, object]:
-    """Return the ratio at one number of requests at once, by column."""
-    ratio = mean_ratio("throughput_ratio", members, settings)
-    return {
-        name: int(members["concurrency"].iloc[0]),
-        f"{name}_cell": members["target"].iloc[0],
-        **{
-            f"at_{name}{key.removeprefix('throughput_ratio')}": value
-            for key, value in ratio.items()
-        },
-    }
 
 
 def _with_ratios(compared: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -128,7 +108,7 @@ def _with_ratios(compared: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     of_baseline = baselines.astype(float).reindex(compared["baseline"]).set_index(compared.index)
     throughput = compared["load_tokens_per_second"].astype(float)
     return compared.assign(
-        imposed_acceptance=compared["imposed_acceptance"].astype(float).fillna(_OWN),
+        imposed_acceptance=compared["imposed_acceptance"].astype(float),
         baseline_throughput=of_baseline["load_tokens_per_second"],
         throughput_ratio=throughput / of_baseline["load_tokens_per_second"],
         tokens_per_pass=compared["load_tokens"].astype(float)

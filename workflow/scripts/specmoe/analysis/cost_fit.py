@@ -27,19 +27,6 @@ class TimedSteps(NamedTuple):
     reread: pd.DataFrame
 
 
-class _Equations(NamedTuple):
-    """What some repeats took, in steps.
-
-    `drafting` and `rest` are the time of each kind of run, beside its `work`, shape (kinds, costs).
-    `timed` are the passes timed by themselves: v at each width, then d.
-    """
-
-    drafting: Array
-    rest: Array
-    work: Array
-    timed: Array
-
-
 def timed_steps(times: pd.DataFrame, target: str, draft: str | None) -> TimedSteps | None:
     """Return the passes of a target and its draft that were timed with one engine.
 
@@ -115,7 +102,7 @@ def fit(
     if full.empty or none.empty:
         return None
     read = pd.concat([full.assign(full=True), none.assign(full=False)])
-    of_rounds = tuple(sorted({_widest(counts) for counts in _counts(full)}))
+    of_rounds = tuple(sorted({round(float(one.widths().max())) for one in _counts(full)}))
     unfitted = CostModel(
         gammas=tuple(sorted({int(gamma) for gamma in read["gamma"]})),
         widths=tuple(map(int, timed.verified.columns)) if timed else (1, *of_rounds),
@@ -129,11 +116,11 @@ def fit(
     )
     sums = _sums(read, unfitted)
     repeats = sorted(read["repeat"].unique())
-    costs = _solve(_equations(sums, timed, repeats), unfitted)
+    costs = _solve(sums, timed, repeats, unfitted)
     without = np.empty((0, len(costs)))
     if unfitted.degrees > 0:
         others = ([one for one in repeats if one != left_out] for left_out in repeats)
-        without = np.array([_solve(_equations(sums, timed, kept), unfitted) for kept in others])
+        without = np.array([_solve(sums, timed, kept, unfitted) for kept in others])
     return replace(unfitted, costs=costs, without=without)
 
 
@@ -145,13 +132,6 @@ def _sums(read: pd.DataFrame, model: CostModel) -> pd.DataFrame:
     work = np.array([model.work(one) for one in _counts(read)])
     columns = pd.DataFrame(np.column_stack([drafting, rest, work]), index=read.index)
     return columns.groupby([read["full"], read["gamma"], read["repeat"]]).sum()
-
-
-def _equations(sums: pd.DataFrame, timed: TimedSteps | None, repeats: list[int]) -> _Equations:
-    kept = sums[sums.index.isin(repeats, level="repeat")]
-    drafting, rest, *work = kept.groupby(level=["full", "gamma"]).sum().to_numpy(float).T
-    passes = [_mean(frame, repeats) for frame in timed] if timed else []
-    return _Equations(drafting, rest, np.array(work).T, np.concatenate([[], *passes]))
 
 
 def _mean(steps: pd.DataFrame, repeats: list[int]) -> Array:
@@ -166,27 +146,25 @@ def _counts(members: pd.DataFrame) -> list[RunCounts]:
     return [RunCounts.of(row) for row in members.to_dict("records")]
 
 
-def _widest(counts: RunCounts) -> int:
-    return round(float(counts.widths().max()))
-
-
-def _solve(equations: _Equations, model: CostModel) -> Array:
-    """Return the costs that explain the equations best."""
+def _solve(
+    sums: pd.DataFrame, timed: TimedSteps | None, repeats: list[int], model: CostModel
+) -> Array:
+    """Return the costs that best explain what some repeats took."""
     from scipy.optimize import nnls
 
-    drafted = equations.work[:, model.draft_costs]
-    drafting = (equations.drafting[:, None] * (drafted > 0)).sum(axis=0) / drafted.sum(axis=0)
+    kept = sums[sums.index.isin(repeats, level="repeat")]
+    took = kept.groupby(level=["full", "gamma"]).sum().to_numpy(float)
+    of_drafting, of_rest, of_work = took[:, 0], took[:, 1], took[:, 2:]
+    drafted = of_work[:, model.draft_costs]
+    drafting = (of_drafting[:, None] * (drafted > 0)).sum(axis=0) / drafted.sum(axis=0)
     rises = _rises(model)
     single = np.zeros(len(rises))
     single[: len(model.widths)] = 1  # v(1), from which v rises
-    left, right = [equations.work[:, len(model.gammas) :]], [equations.rest]
-    if len(equations.timed):
-        left.append(np.eye(len(equations.timed), len(rises)))
-        right.append(equations.timed)
-    work, took = np.concatenate(left), np.concatenate(right)
-    count = len(equations.rest)
-    weight = np.where(np.arange(len(took)) < count, 1.0, _TIMED_WEIGHT) / took
-    found, _ = nnls((work @ rises) * weight[:, None], (took - work @ single) * weight)
+    passes = np.concatenate([[], *(_mean(frame, repeats) for frame in timed or ())])
+    work = np.concatenate([of_work[:, len(model.gammas) :], np.eye(len(passes), len(rises))])
+    times = np.concatenate([of_rest, passes])
+    weights = np.repeat([1.0, _TIMED_WEIGHT], [len(of_rest), len(passes)]) / times
+    found, _ = nnls((work @ rises) * weights[:, None], (times - work @ single) * weights)
     return np.concatenate([drafting, single + rises @ found])
 
 

@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from specmoe.analysis.intervals import NO_INTERVAL, Interval, student_quantile
+from specmoe.analysis.intervals import Estimate, student_quantile
 from specmoe.audit.reading import Rounds
 
 Array = npt.NDArray[np.float64]
@@ -132,14 +132,20 @@ class CostModel:
     confidence: float
 
     @property
+    def knots(self) -> dict[str, tuple[int, ...]]:
+        """The γ or widths of each kind of cost, in the order of `costs`."""
+        return {
+            "draft": self.gammas,
+            "pass": self.widths,
+            "reread": self.reread_widths,
+            "rest": self.rest_widths,
+            "replay": (0,),
+        }
+
+    @property
     def draft_costs(self) -> slice:
         """Where in `costs` the drafted tokens' are."""
         return slice(0, len(self.gammas))
-
-    @property
-    def pass_costs(self) -> slice:
-        """Where in `costs` those of passes are."""
-        return slice(len(self.gammas), len(self.gammas) + len(self.widths))
 
     @property
     def passes_were_timed(self) -> bool:
@@ -166,23 +172,23 @@ class CostModel:
         """How many standard errors an interval reaches: Student's t; NaN with a single repeat."""
         return student_quantile(self.degrees, self.confidence)
 
-    def interval(self, parts: Array) -> Interval:
-        """Return the interval of a cost that is `parts @ costs` and may be zero.
+    def cost(self, parts: Array) -> Estimate:
+        """Return the cost `parts @ costs`, which may be zero.
 
-        NaN at zero: there the fit does not say how much more it may be.
+        It has no interval at zero: there the fit does not say how much more it may be.
         """
         value, reach = float(parts @ self.costs), float(self.reach(self.without @ parts))
         if not value or np.isnan(reach):
-            return NO_INTERVAL
-        return Interval(max(value - reach, 0.0), value + reach)
+            return Estimate(value)
+        return Estimate(value, max(value - reach, 0.0), value + reach)
 
-    def interval_of_ratio(self, value: float, without: Array) -> Interval:
-        """Return the interval of a cost or speedup above zero, by its logarithm.
+    def ratio(self, value: float, without: Array) -> Estimate:
+        """Return a cost or speedup above zero, with an interval by its logarithm.
 
         `without` has the value without each repeat.
         """
         reach = float(self.reach(np.log(without)))
-        return NO_INTERVAL if np.isnan(reach) else Interval(value / exp(reach), value * exp(reach))
+        return Estimate(value, value / exp(reach), value * exp(reach))
 
     def draft_cost(self, gamma: int) -> float:
         """Return c(gamma), in steps a token."""
@@ -194,19 +200,19 @@ class CostModel:
 
     def passing(self, width: float) -> Array:
         """Return the weights of `costs` that give v(width)."""
-        return self._joined(passes=shares([width], self.widths))
+        return self._alone("pass", shares([width], self.widths))
 
     def rereading(self, width: float) -> Array:
         """Return the weights of `costs` that give d(width)."""
-        return self._joined(rereads=shares([width], self.reread_widths))
+        return self._alone("reread", shares([width], self.reread_widths))
 
     def resting(self, width: float) -> Array:
         """Return the weights of `costs` that give o(width)."""
-        return self._joined(rests=self._rests([width]))
+        return self._alone("rest", self._rests([width]))
 
     def replaying(self) -> Array:
         """Return the weights of `costs` that give r."""
-        return self._joined(replays=1.0)
+        return self._alone("replay", np.ones(1))
 
     def round(self, width: float) -> Array:
         """Return the weights of `costs` that give v + d + o: a round of a width, not drafted."""
@@ -217,15 +223,8 @@ class CostModel:
         rounds = counts.widths()
         batches = np.append(rounds, counts.replay_width())
         times = np.append(np.ones(len(rounds)), counts.replays)
-        passes = shares(batches, self.widths, times)
-        passes[0] += counts.single_steps
-        return self._joined(
-            drafting=self._drafting(counts.gamma, counts.drafted),
-            passes=passes,
-            rereads=shares(batches, self.reread_widths, times),
-            rests=self._rests(rounds),
-            replays=counts.replays,
-        )
+        drafting = self._drafting(counts.gamma, counts.drafted)
+        return self._work(drafting, batches, times, rounds, counts.replays, counts.single_steps)
 
     def played(self, rounds: Rounds, gamma: int, discarded: int = 0) -> Array:
         """Return the same of rounds that are known one by one.
@@ -235,15 +234,8 @@ class CostModel:
         drafted, held = np.array(rounds.drafted_lengths, float), np.array(rounds.accepted_lengths)
         replayed = held[held < drafted] + 2.0 if self.replays else np.array([])
         batches = np.concatenate([drafted + 1, replayed])
-        passes = shares(batches, self.widths)
-        passes[0] += rounds.single_steps
-        return self._joined(
-            drafting=self._drafting(gamma, rounds.drafted + discarded),
-            passes=passes,
-            rereads=shares(batches, self.reread_widths),
-            rests=self._rests(drafted + 1),
-            replays=len(replayed),
-        )
+        drafting = self._drafting(gamma, rounds.drafted + discarded)
+        return self._work(drafting, batches, 1.0, drafted + 1, len(replayed), rounds.single_steps)
 
     def cycle(self, gamma: int, chance: float) -> tuple[float, float, Array]:
         """Return a round's expected accepted tokens, all tokens it yields, and its work.
@@ -260,19 +252,12 @@ class CostModel:
         """
         gamma = len(held)
         # The chances of accepting exactly 0, 1, ... of them, but not all.
-        partly: Array = -np.diff(held, prepend=1.0)
-        accepted = float(held.sum())
-        replays = float(partly.sum()) if self.replays else 0.0
+        partly: Array = -np.diff(held, prepend=1.0) * self.replays
+        accepted, replays = float(held.sum()), float(partly.sum())
         batches = np.arange(2, gamma + 3, dtype=float)
         batches[-1] = gamma + 1  # the round's own, behind its possible replays
-        times = np.append(partly if self.replays else np.zeros(gamma), 1.0)
-        work = self._joined(
-            drafting=self._drafting(gamma, gamma),
-            passes=shares(batches, self.widths, times),
-            rereads=shares(batches, self.reread_widths, times),
-            rests=self._rests([gamma + 1]),
-            replays=replays,
-        )
+        times, own = np.append(partly, 1.0), np.array([gamma + 1.0])
+        work = self._work(self._drafting(gamma, gamma), batches, times, own, replays)
         return accepted, 1 + accepted + replays, work
 
     def extrapolates(self, counts: RunCounts) -> bool:
@@ -292,24 +277,29 @@ class CostModel:
         least = self.rest_widths[0] if self.rest_widths else 0
         return shares(np.maximum(widths, least), self.rest_widths)
 
-    def _joined(
+    def _work(
         self,
-        *,
-        drafting: Array | None = None,
-        passes: Array | None = None,
-        rereads: Array | None = None,
-        rests: Array | None = None,
-        replays: float = 0.0,
+        drafting: Array,
+        batches: Array,
+        times: Array | float,
+        rounds: Array,
+        replays: float,
+        single_steps: int = 0,
     ) -> Array:
-        """Return weights of `costs`, those that are not given as zeros."""
-        kinds = [
-            (drafting, self.gammas),
-            (passes, self.widths),
-            (rereads, self.reread_widths),
-            (rests, self.rest_widths),
-        ]
-        given = [np.zeros(len(at)) if weights is None else weights for weights, at in kinds]
-        return np.concatenate([*given, [replays]])
+        """Return how much of each of `costs` there is in passes of some widths.
+
+        `times`: how often each was; `rounds`: the widths of those that are rounds.
+        """
+        passes = shares(batches, self.widths, times)
+        passes[0] += single_steps
+        rereads = shares(batches, self.reread_widths, times)
+        return np.concatenate([drafting, passes, rereads, self._rests(rounds), [replays]])
+
+    def _alone(self, kind: str, weights: Array) -> Array:
+        """Return weights of `costs` that are zero but for those of one kind."""
+        return np.concatenate(
+            [weights if kind == one else np.zeros(len(at)) for one, at in self.knots.items()]
+        )
 
 
 def shares(

@@ -1,6 +1,6 @@
 """The tables of the cost model: what passes cost, what cells should gain, where SD pays."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,8 +8,8 @@ import pandas as pd
 
 from specmoe.analysis.cost_fit import fit, timed_steps
 from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_known
-from specmoe.analysis.intervals import NO_INTERVAL, interval_of_rate, interval_of_speedup
-from specmoe.analysis.summaries import geometric_mean
+from specmoe.analysis.intervals import Estimate, interval_of_rate, interval_of_speedup
+from specmoe.analysis.summaries import by_group, geometric_mean
 from specmoe.config.block import MEASURED_BY
 from specmoe.config.methods import Method, methods_of
 from specmoe.config.schema import Statistics
@@ -33,9 +33,7 @@ class Fitted(NamedTuple):
 
     key: tuple[str, ...]
     model: CostModel
-    step_ms: float
-    step_ms_low: float
-    step_ms_high: float
+    step_ms: Estimate
 
     @property
     def identity(self) -> dict[str, str]:
@@ -64,8 +62,9 @@ def fit_pairs(
         if model is not None:
             own = runs[runs["run"].isin(members["baseline"])]
             times = 1000 / own["tokens_per_second"].astype(float)
-            low, high = interval_of_rate(times, own["block"], settings.confidence)
-            fitted.append(Fitted(tuple(map(str, key)), model, float(times.mean()), low, high))
+            ends = interval_of_rate(times, own["block"], settings.confidence)
+            step = Estimate(float(times.mean()), *ends)
+            fitted.append(Fitted(tuple(map(str, key)), model, step))
     return fitted
 
 
@@ -96,12 +95,12 @@ def verification(
         model = pair.model
         size = sizes.get(pair.identity["target"])
         for width in model.widths:
-            steps = model.pass_cost(width)
-            ends = model.interval_of_ratio(steps, model.without @ model.passing(width))
-            ends_ms = (ends.low * pair.step_ms, ends.high * pair.step_ms)
-            if width == 1:
-                ends, ends_ms = NO_INTERVAL, (pair.step_ms_low, pair.step_ms_high)
-            ms, read = steps * pair.step_ms, size.pass_bytes(width) if size else np.nan
+            steps, ms = Estimate(1.0), pair.step_ms
+            if width > 1:
+                parts = model.passing(width)
+                steps = model.ratio(float(parts @ model.costs), model.without @ parts)
+                ms = steps.times(pair.step_ms.value)
+            read = size.pass_bytes(width) if size else np.nan
             bound = 1000 * read / bandwidth if bandwidth else np.nan
             routed = size if size and size.experts else None
             rows.append(
@@ -109,15 +108,15 @@ def verification(
                 | {
                     "width": width,
                     "timed": model.passes_were_timed,
-                    **_with_ends("steps", steps, ends),
-                    **_with_ends("ms", ms, ends_ms),
-                    "target_efficiency": 1 / steps if model.passes_were_timed else np.nan,
+                    **steps.columns("steps"),
+                    **ms.columns("ms"),
+                    "target_efficiency": 1 / steps.value if model.passes_were_timed else np.nan,
                     "experts": routed.visited(width) if routed else np.nan,
                     "experts_even": routed.evenly_visited(width) if routed else np.nan,
                     "experts_seen": bool(routed and routed.seen_experts),
                     "read_bytes": read,
                     "bound_ms": bound,
-                    "bound_share": bound / ms,
+                    "bound_share": bound / ms.value,
                     "in_cache": bool(size and size.file_bytes <= cache_bytes),
                 }
             )
@@ -138,25 +137,24 @@ def round_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
         model = pair.model
         for place, gamma in enumerate(model.gammas):
             width = gamma + 1
-            parts = {
-                "round_steps": model.round(width),
-                "reread_steps": model.rereading(width) if model.reread_widths else None,
-                "rest_steps": model.resting(width) if model.rest_widths else None,
-                "replay_steps": model.replaying() if model.replays else None,
-            }
-            drafting = float(model.costs[place])
-            ends = model.interval_of_ratio(drafting, model.without[:, place])
-            steps = _with_ends("draft_steps", drafting, ends)
-            for name, weights in parts.items():
-                if weights is None:
-                    steps |= _with_ends(name, np.nan, NO_INTERVAL)
-                else:
-                    value = float(weights @ model.costs)
-                    steps |= _with_ends(name, value, model.interval(weights))
-            ms = {
-                f"{name}_ms": steps[f"{name}_steps"] * pair.step_ms for name in ("draft", "replay")
-            }
-            rows.append({**pair.identity, "gamma": gamma, **steps, **ms})
+            unknown = Estimate(np.nan)
+            drafting = model.ratio(float(model.costs[place]), model.without[:, place])
+            replay = model.cost(model.replaying()) if model.replays else unknown
+            reread = model.cost(model.rereading(width)) if model.reread_widths else unknown
+            rest = model.cost(model.resting(width)) if model.rest_widths else unknown
+            rows.append(
+                pair.identity
+                | {
+                    "gamma": gamma,
+                    **drafting.columns("draft_steps"),
+                    **model.cost(model.round(width)).columns("round_steps"),
+                    **reread.columns("reread_steps"),
+                    **rest.columns("rest_steps"),
+                    **replay.columns("replay_steps"),
+                    "draft_ms": drafting.value * pair.step_ms.value,
+                    "replay_ms": replay.value * pair.step_ms.value,
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -175,14 +173,7 @@ def fitted_costs(fitted: Iterable[Fitted]) -> pd.DataFrame:
     rows = []
     for pair in fitted:
         model = pair.model
-        kinds = {
-            "draft": model.gammas,
-            "pass": model.widths,
-            "reread": model.reread_widths,
-            "rest": model.rest_widths,
-            "replay": (0,),
-        }
-        places = [(kind, at) for kind, knots in kinds.items() for at in knots]
+        places = [(kind, at) for kind, knots in model.knots.items() for at in knots]
         of_pair = {name: getattr(model, name) for name in ("replays", "quantile", "widest")}
         rows += [
             pair.identity
@@ -218,14 +209,13 @@ def predictions(
     """
     unseen = ~compared["imposed_acceptance"].isin([0, 1])
     compared = compared[unseen & counts_are_known(compared)]
-    by_pair = {pair.key: pair for pair in fitted}
-    rows = []
-    for cell, members in compared.groupby(_CELL, dropna=False):
-        pair = by_pair.get(tuple(map(str, cell[: len(PAIR)])))
-        if pair is not None:
-            named = dict(zip(_CELL, cell, strict=True))
-            rows.append(named | _predicted(members, pair.model, settings))
-    return pd.DataFrame(rows)
+    models = {pair.key: pair.model for pair in fitted}
+
+    def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        if model := models.get(tuple(map(str, members.iloc[0][PAIR]))):
+            yield _predicted(members, model, settings)
+
+    return by_group(compared, _CELL, rows)
 
 
 def _predicted(members: pd.DataFrame, model: CostModel, settings: Statistics) -> dict[str, Any]:
@@ -233,9 +223,10 @@ def _predicted(members: pd.DataFrame, model: CostModel, settings: Statistics) ->
     gamma = counts[0].gamma
     tokens = np.array([one.tokens for one in counts])
     work = np.array([model.work(one) for one in counts])
-    predicted = geometric_mean(tokens / (work @ model.costs))
     without = np.exp(np.log(tokens / (model.without @ work.T)).mean(axis=1))
+    predicted = model.ratio(geometric_mean(tokens / (work @ model.costs)), without)
     speedup = geometric_mean(members["speedup"].to_numpy(float))
+    measured = Estimate(speedup, *interval_of_speedup(members, settings.confidence))
     accepted, rounds = members["accepted"].sum(), members["rounds"].sum()
     rate = float(accepted / members["drafted"].sum())
     each = chance_of_each(gamma, float(accepted / rounds))
@@ -245,9 +236,9 @@ def _predicted(members: pd.DataFrame, model: CostModel, settings: Statistics) ->
         "runs": len(members),
         "blocks": members["block"].nunique(),
         "acceptance_rate": rate,
-        **_with_ends("speedup", speedup, interval_of_speedup(members, settings.confidence)),
-        **_with_ends("predicted", predicted, model.interval_of_ratio(predicted, without)),
-        "ratio": predicted / speedup,
+        **measured.columns("speedup"),
+        **predicted.columns("predicted"),
+        "ratio": predicted.value / speedup,
         "tokens_per_round": tokens_per_round,
         "utility": tokens_per_round / passing,
         "equation_1": classical_speedup(gamma, rate, drafting),
@@ -287,33 +278,31 @@ def prediction_errors(predicted: pd.DataFrame) -> pd.DataFrame:
     if predicted.empty:
         return pd.DataFrame()
     cells = predicted.assign(imposed=predicted["imposed_acceptance"].notna())
-    rows = [
-        _errors(str(suite), bool(imposed), members)
-        for (suite, imposed), members in cells.groupby(["suite", "imposed"])
-    ]
+    errors = by_group(cells, ["suite", "imposed"], _errors)
     real = cells[~cells["imposed"]]
-    if not real.empty:
-        rows.append(_errors(WHOLE, False, real))
-    return pd.DataFrame(rows)
+    whole = [{"suite": WHOLE, "imposed": False} | next(_errors(real))] if len(real) else []
+    return pd.concat([errors, pd.DataFrame(whole)], ignore_index=True)
 
 
-def _errors(suite: str, imposed: bool, cells: pd.DataFrame) -> dict[str, Any]:
+def _errors(cells: pd.DataFrame) -> Iterator[dict[str, Any]]:
     errors = (cells["ratio"] - 1).abs()
     worst = cells.iloc[int(errors.argmax())]
     names = ["equation_1", "equation_1_per_token", "equation_2"]
     of_equations = (cells[names].div(cells["speedup"], axis=0) - 1).abs().median()
-    known = cells.dropna(subset=["predicted_low", "predicted_high"])
-    inside = known["speedup"].between(known["predicted_low"], known["predicted_high"])
-    return {
-        "suite": suite,
-        "imposed": imposed,
+    yield {
         "cells": len(cells),
         "median": float(errors.median()),
         "worst": float(errors.max()),
         **{f"worst_{key}": worst[key] for key in ("suite", "target", "draft", "gamma", "ratio")},
-        "inside": float(inside.mean()) if len(known) else np.nan,
+        "inside": share_inside(cells),
         **{name.replace("equation", "median"): float(of_equations[name]) for name in names},
     }
+
+
+def share_inside(cells: pd.DataFrame) -> float:
+    """Return the share of measured speedups that lie in the predicted interval; NaN of none."""
+    known = cells.dropna(subset=["predicted_low", "predicted_high"])
+    return float(known["speedup"].between(known["predicted_low"], known["predicted_high"]).mean())
 
 
 def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFrame:
@@ -330,10 +319,10 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
     - suite, imposed_acceptance, acceptance_rate, speedup, speedup_low, speedup_high: the cell's, of
       `predicted`; null for a gamma without one.
     """
+    measured = {} if predicted.empty else predicted.groupby(PAIR)["gamma"].unique().to_dict()
     rows = []
     for pair in fitted:
-        own = _of_pair(predicted, pair)
-        gammas = sorted({*pair.model.gammas, *(int(gamma) for gamma in own.get("gamma", []))})
+        gammas = sorted({*pair.model.gammas, *map(int, measured.get(pair.key, []))})
         rows += [pair.identity | {"gamma": gamma} | _ends(pair.model, gamma) for gamma in gammas]
     frame = pd.DataFrame(rows)
     cells = ["suite", "imposed_acceptance", "acceptance_rate"]
@@ -342,12 +331,6 @@ def break_even(fitted: Iterable[Fitted], predicted: pd.DataFrame) -> pd.DataFram
         return frame.assign(**dict.fromkeys(cells, np.nan))
     keys = [*PAIR, "gamma"]
     return frame.merge(predicted[[*keys, *cells]], how="left", on=keys)
-
-
-def _of_pair(predicted: pd.DataFrame, pair: Fitted) -> pd.DataFrame:
-    if predicted.empty:
-        return predicted
-    return predicted[(predicted[PAIR] == list(pair.key)).all(axis=1)]
 
 
 def _ends(model: CostModel, gamma: int) -> dict[str, Any]:
@@ -361,11 +344,11 @@ def _ends(model: CostModel, gamma: int) -> dict[str, Any]:
     known = not np.isnan(reach).any()
     # The lower the curve of speedups, the higher the rate from which on it pays.
     point, least, most = _crossing(rates, np.column_stack([curve, high, low]))
-    ends = (float(least), float(most)) if known else NO_INTERVAL
+    ends = (least, most) if known else ()
     values = {
-        **_with_ends("floor", float(curve[0]), (float(low[0]), float(high[0]))),
-        **_with_ends("ceiling", float(curve[-1]), (float(low[-1]), float(high[-1]))),
-        **_with_ends("break_even", float(point), ends),
+        **Estimate(curve[0], low[0], high[0]).columns("floor"),
+        **Estimate(curve[-1], low[-1], high[-1]).columns("ceiling"),
+        **Estimate(point, *ends).columns("break_even"),
     }
     finite = {name: value if np.isfinite(value) else np.nan for name, value in values.items()}
     return finite | {"extrapolated": gamma + 1 > model.widest}
@@ -385,9 +368,3 @@ def _crossing(rates: Array, curves: Array) -> Array:
     found = rates[last] + (1 - low) / rise * (rates[after] - rates[last])
     found = np.where(last == len(rates) - 1, np.inf, found)
     return np.where(below.any(axis=0), found, 0.0)
-
-
-def _with_ends(name: str, value: float, interval: tuple[float, float]) -> dict[str, float]:
-    """Return a value and the ends of its interval by column."""
-    low, high = interval
-    return {name: value, f"{name}_low": low, f"{name}_high": high}

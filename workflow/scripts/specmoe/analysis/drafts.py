@@ -1,11 +1,17 @@
-"""What drafted in a campaign: every method, draft model and set of parameters, with its name."""
+"""What drafted in a campaign, with its name; and which of it is a control.
 
-from collections.abc import Callable
+A control is a cell whose outcome is known beforehand, measured to check a campaign. It says nothing
+about a draft that one would use.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from enum import StrEnum
 
 import pandas as pd
 
 from specmoe.config.block import NO_DRAFT, History
 from specmoe.config.methods import (
+    METHODS,
     PARAMETERS,
     Method,
     draft_label,
@@ -13,6 +19,46 @@ from specmoe.config.methods import (
     methods_of,
     setting_label,
 )
+from specmoe.models.card import ModelCard
+
+
+class Control(StrEnum):
+    """What makes a cell a control, if anything."""
+
+    ITSELF = "itself"
+    UNRELATED = "unrelated"
+    NONE = ""
+
+
+def with_controls(
+    cells: pd.DataFrame, unrelated: Collection[str], cards: Mapping[str, ModelCard]
+) -> pd.DataFrame:
+    """Return cells, or runs, with `control`, a `Control`'s value.
+
+    They have the columns target, method and draft_model. `unrelated` are the drafts that know
+    nothing of any target, `cards` the models' by id: a file under another name is the same model.
+    """
+
+    def kind(target: str, method: str, draft: str) -> Control:
+        ours, theirs = (cards[one].sha256 if one in cards else None for one in (target, draft))
+        if method != METHODS[Method.DRAFT].engine:
+            return Control.NONE
+        if draft == target or (ours is not None and ours == theirs):
+            return Control.ITSELF
+        return Control.UNRELATED if draft in unrelated else Control.NONE
+
+    rows = cells[["target", "method", "draft_model"]].itertuples(index=False)
+    return cells.assign(control=[kind(*row).value for row in rows])
+
+
+def is_no_control(cells: pd.DataFrame) -> "pd.Series[bool]":
+    """Return whether each of `with_controls`'s rows is none."""
+    return cells["control"] == Control.NONE
+
+
+def without_controls(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of `with_controls` but for controls; a frame without rows as it is."""
+    return cells if cells.empty else cells[is_no_control(cells)]
 
 
 def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFrame:

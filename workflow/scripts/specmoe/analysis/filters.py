@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.controls import Control, without_controls
+from specmoe.analysis.drafts import Control, without_controls
 from specmoe.analysis.labels import in_series, way_words
 from specmoe.analysis.registry import Analysis, records
 from specmoe.audit.checks import ALL
@@ -27,7 +27,8 @@ def usual_cells(analysis: Analysis) -> pd.DataFrame:
 
 def text_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the cells of suites that send whole texts, but for controls."""
-    return in_series(_of_texts(analysis))
+    cells = without_controls(analysis.cells)
+    return in_series(cells[~cells["suite"].isin(analysis.sweep["suite"])])
 
 
 def cells_by_draft(analysis: Analysis) -> pd.DataFrame:
@@ -35,7 +36,9 @@ def cells_by_draft(analysis: Analysis) -> pd.DataFrame:
 
     Those have many settings, and tables and figures of their own.
     """
-    return in_series(_by_draft(analysis))
+    cells, keys = text_cells(analysis), ["suite", "target"]
+    side_by_side = pd.MultiIndex.from_frame(analysis.methods[keys])
+    return in_series(cells[~pd.MultiIndex.from_frame(cells[keys]).isin(side_by_side)])
 
 
 def rates_by_draft(analysis: Analysis) -> pd.DataFrame:
@@ -43,7 +46,7 @@ def rates_by_draft(analysis: Analysis) -> pd.DataFrame:
 
     Rates of two suites may be over other prompts.
     """
-    return in_series(_by_draft(analysis), once=["target"])
+    return in_series(cells_by_draft(analysis), once=["target"])
 
 
 def prompt_cells(analysis: Analysis) -> pd.DataFrame:
@@ -73,11 +76,8 @@ def control_cells(analysis: Analysis) -> pd.DataFrame:
     """
     cells = analysis.cells
     cells = in_series(cells[cells["control"] != Control.NONE])
-    keys, counted = (
-        [*MEASURED_BY, "target", "draft", "gamma"],
-        ["controls_passed", "controls_failed"],
-    )
-    audit = analysis.audit.reindex(columns=[*keys, *counted])
+    keys = [*MEASURED_BY, "target", "draft", "gamma"]
+    audit = analysis.audit.reindex(columns=[*keys, "controls_passed", "controls_failed"])
     campaign = analysis.campaign.iloc[0]
     due = {kind: campaign[f"{kind}_acceptance"] for kind in Control if kind != Control.NONE}
     cells = cells.assign(due=cells["control"].map(due)).merge(audit, how="left", on=keys)
@@ -109,7 +109,7 @@ def prompt_sets(analysis: Analysis) -> list[tuple[int, list[str]]]:
         suite: (*own.unique(),)
         for suite, own in analysis.by_prompt.groupby("suite")["prompt_label"]
     }
-    sets = Counter(labels[suite] for suite in _of_texts(analysis)["suite"] if suite in labels)
+    sets = Counter(labels[suite] for suite in text_cells(analysis)["suite"] if suite in labels)
     return [(count, [*named]) for named, count in sets.items()]
 
 
@@ -184,15 +184,3 @@ def count_check(counts: Mapping[str, Any], check: str) -> dict[str, Any]:
         "not_judged": int(unjudged) if pd.notna(unjudged) and unjudged else None,
         "worst": counts.get(f"{check}_worst"),
     }
-
-
-def _of_texts(analysis: Analysis) -> pd.DataFrame:
-    cells = without_controls(analysis.cells)
-    return cells[~cells["suite"].isin(analysis.sweep["suite"])]
-
-
-def _by_draft(analysis: Analysis) -> pd.DataFrame:
-    cells = _of_texts(analysis)
-    side_by_side = pd.MultiIndex.from_frame(analysis.methods[["suite", "target"]])
-    inside = pd.MultiIndex.from_frame(cells[["suite", "target"]]).isin(side_by_side)
-    return cells[~inside]

@@ -15,8 +15,8 @@ import pandas as pd
 
 from specmoe.analysis.cost_fit import timed_costs
 from specmoe.analysis.cost_model import CostModel
-from specmoe.analysis.cost_tables import PAIR, Fitted
-from specmoe.analysis.intervals import MANY, interval_of_speedup, student_quantile
+from specmoe.analysis.cost_tables import PAIR, Fitted, share_inside
+from specmoe.analysis.intervals import MANY, Estimate, interval_of_speedup, student_quantile
 from specmoe.analysis.summaries import geometric_mean
 from specmoe.audit.reading import (
     Limits,
@@ -53,7 +53,7 @@ class Predicted(NamedTuple):
 
     def columns(self, name: str) -> dict[str, float]:
         """Return the speedup and its interval by column."""
-        return {name: self.speedup, f"{name}_low": self.low, f"{name}_high": self.high}
+        return Estimate(self.speedup, self.low, self.high).columns(name)
 
 
 class Pair(NamedTuple):
@@ -71,29 +71,24 @@ class Pair(NamedTuple):
 
         `discards`: where it stops before γ, the draft has made one token more to see that.
         """
-        played = [
-            rounds_from_agreement(text.reading.agrees, lengths, text.limits)
-            for text, lengths in zip(self.texts, policies, strict=True)
-        ]
+        played, done = [], []
+        for text, lengths in zip(self.texts, policies, strict=True):
+            rounds = rounds_from_agreement(text.reading.agrees, lengths, text.limits)
+            left = text.limits.n_predict - 1
+            short = [lengths[at] < min(longest, left - at) for at in rounds.places]
+            played.append(rounds)
+            done.append(self.model.played(rounds, longest, sum(short) if discards else 0))
         tokens = np.array([len(text.reading.tokens) - 1.0 for text in self.texts])
-        discarded = [
-            sum(lengths[at] < min(longest, text.limits.n_predict - at - 1) for at in rounds.places)
-            for text, lengths, rounds in zip(self.texts, policies, played, strict=True)
-        ]
-        work = np.array(
-            [
-                self.model.played(rounds, longest, count if discards else 0)
-                for rounds, count in zip(played, discarded, strict=True)
-            ]
-        )
-        value = geometric_mean(tokens / (work @ self.model.costs))
+        work = np.array(done)
+        took = work @ self.model.costs
+        value = geometric_mean(tokens / took)
         without = np.exp(np.log(tokens / (self.model.without @ work.T)).mean(axis=1))
         widest = max(max(rounds.drafted_lengths, default=0) for rounds in played) + 1
         reach = float(self.model.reach(np.log(without)))
         if self.error:
             # Passes that were timed once have no interval of their own. Single steps do not err.
             steps = np.array([rounds.single_steps for rounds in played])
-            of_rounds = float(1 - (steps / (work @ self.model.costs)).mean())
+            of_rounds = float(1 - (steps / took).mean())
             more = self.error * of_rounds * student_quantile(MANY, self.model.confidence)
             reach = hypot(0.0 if isnan(reach) else reach, more)
         ends = value / exp(reach), value * exp(reach)
@@ -176,9 +171,13 @@ def gamma_curves(
     baselines = runs.set_index("run")
     for cell, members in by_model.groupby(_CELL, sort=False):
         named = dict(zip(_CELL, map(str, cell), strict=True))
-        texts = _texts(members, baselines, readings)
-        known = costs.get(tuple(named[name] for name in PAIR))
-        model = known or _of_passes(members, pass_times, settings)
+        replays = bool(members["replays"].fillna(0).gt(0).any())
+        draft = str(members["draft_model"].iloc[0])
+        texts = texts_read(baselines.loc[members["baseline"].unique()], draft, readings, replays)
+        model = known = costs.get(tuple(named[name] for name in PAIR))
+        if model is None:
+            times = pass_times[pass_times["engine"] == named["engine"]]
+            model = timed_costs(times, named["target"], draft, settings, replays=replays)
         if not texts or model is None:
             continue
         pair = Pair(texts, model, settings.prediction_error if known is None else 0.0)
@@ -196,43 +195,20 @@ def gamma_curves(
     }
 
 
-def read_text(
-    alone: Mapping[Any, Any] | pd.Series,
-    draft: str,
-    readings: Mapping[ReadingKey, list[Reading]],
-    replays: bool,
-) -> Text | None:
-    """Return a draft's reading of what a run without a draft wrote, if it has read that."""
-    tokens = tuple(map(int, alone["tokens"]))
-    key = (alone["engine"], alone["target_model"], draft, alone["prompt"])
-    for reading in readings.get(key, []):
-        if reading.tokens == tokens and len(tokens) > 1:
-            ended = alone["stopped_by"] == Stop.EOS
-            category = alone["category"] if isinstance(alone["category"], str) else None
-            return Text(reading, Limits(int(alone["n_predict"]), ended, replays), category)
-    return None
-
-
-def _texts(
-    members: pd.DataFrame, baselines: pd.DataFrame, readings: Mapping[ReadingKey, list[Reading]]
+def texts_read(
+    alone: pd.DataFrame, draft: str, readings: Mapping[ReadingKey, list[Reading]], replays: bool
 ) -> list[Text]:
-    """Return the texts of the runs' baselines, as far as the draft has read them."""
-    replays = bool(members["replays"].fillna(0).gt(0).any())
+    """Return what runs without a draft wrote, each text once, as far as the draft has read it."""
     texts = {}
-    for _, run in members.drop_duplicates("baseline").iterrows():
-        text = read_text(baselines.loc[run["baseline"]], run["draft_model"], readings, replays)
-        if text:
-            texts[run["prompt"], text.reading.tokens] = text
+    for run in alone.to_dict("records"):
+        tokens = tuple(map(int, run["tokens"]))
+        read = readings.get((run["engine"], run["target_model"], draft, run["prompt"]), [])
+        found = next((one for one in read if one.tokens == tokens and len(tokens) > 1), None)
+        if found:
+            limits = Limits(int(run["n_predict"]), run["stopped_by"] == Stop.EOS, replays)
+            category = run["category"] if isinstance(run["category"], str) else None
+            texts[run["prompt"], tokens] = Text(found, limits, category)
     return list(texts.values())
-
-
-def _of_passes(
-    members: pd.DataFrame, pass_times: pd.DataFrame, settings: Statistics
-) -> CostModel | None:
-    first = members.iloc[0]
-    own = pass_times[pass_times["engine"] == first["engine"]]
-    replays = bool(members["replays"].fillna(0).gt(0).any())
-    return timed_costs(own, first["target"], first["draft_model"], settings, replays=replays)
 
 
 def _curve(pair: Pair, members: pd.DataFrame, settings: Statistics) -> list[dict[str, Any]]:
@@ -241,15 +217,15 @@ def _curve(pair: Pair, members: pd.DataFrame, settings: Statistics) -> list[dict
     for gamma in range(1, LONGEST + 1):
         predicted = pair.of_length(gamma, p_min)
         own = members[members["gamma"] == gamma]
-        speedup, low, high = np.nan, np.nan, np.nan
+        measured = Estimate(np.nan)
         if not own.empty:
             speedup = geometric_mean(own["speedup"].to_numpy(float))
-            low, high = interval_of_speedup(own, settings.confidence)
+            measured = Estimate(speedup, *interval_of_speedup(own, settings.confidence))
         rows.append(
             {"gamma": gamma}
             | predicted.columns("predicted")
             | {"extrapolated": predicted.extrapolated}
-            | {"speedup": speedup, "speedup_low": low, "speedup_high": high}
+            | measured.columns("speedup")
         )
     return rows
 
@@ -284,11 +260,9 @@ def _best(pair: Pair) -> dict[str, Any]:
 def _errors(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     frame = pd.DataFrame(rows).dropna(subset="speedup")
     errors = (frame["predicted"] / frame["speedup"] - 1).abs()
-    known = frame.dropna(subset=["predicted_low", "predicted_high"])
-    inside = known["speedup"].between(known["predicted_low"], known["predicted_high"])
     return {
         "measured": len(frame),
         "median": float(errors.median()),
         "worst": float(errors.max()),
-        "inside": float(inside.mean()) if len(known) else np.nan,
+        "inside": share_inside(frame),
     }

@@ -33,6 +33,10 @@ class Estimate(NamedTuple):
     low: float = math.nan
     high: float = math.nan
 
+    def columns(self, name: str) -> dict[str, float]:
+        """Return the value and both ends as columns of a table."""
+        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
+
     @classmethod
     def exact(cls, value: float) -> Self:
         """Return a number that is known without error."""
@@ -271,14 +275,22 @@ def _over_prompts(compared: pd.DataFrame) -> _Error:
     degrees = (blocks - 1, prompts - 1, (blocks - 1) * (prompts - 1))
     if min(degrees) < 1:
         return _Error(math.nan, np.full(3, math.nan), degrees, values.size)
-    of_block, of_prompt = values.mean(axis=1), values.mean(axis=0)
-    rest = values - of_block[:, None] - of_prompt + values.mean()
     squares = [
-        prompts * of_block.var(ddof=1),
-        blocks * of_prompt.var(ddof=1),
-        (rest**2).sum() / degrees[2],
+        prompts * values.mean(axis=1).var(ddof=1),
+        blocks * values.mean(axis=0).var(ddof=1),
+        residual_square(values.T),
     ]
     return _Error(values.mean(), np.array(squares), degrees, values.size)
+
+
+def residual_square(values: np.ndarray) -> float:
+    """Return the mean square of what its means by row and by column leave of a table.
+
+    It is the same of the table turned round, but for rounding.
+    """
+    rows, columns = values.shape
+    rest = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
+    return float((rest**2).sum() / ((rows - 1) * (columns - 1)))
 
 
 def _variance(squares: np.ndarray, degrees: tuple[int, ...]) -> tuple[float, float]:

@@ -14,15 +14,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.intervals import Interval, student_quantile
+from specmoe.analysis.intervals import NO_INTERVAL, Estimate, Interval, student_quantile
 from specmoe.analysis.registry import TABLES
-from specmoe.analysis.summaries import CELL
+from specmoe.analysis.summaries import CELL, by_group
 from specmoe.config.block import MEASURED_BY, NO_DRAFT
 from specmoe.config.schema import Statistics
 
 # A quantile has so many observations beyond it at least: the median 20 in all, p99 1000.
 LEAST_BEYOND = 10
 _ROUNDING = 1e-9
+_CELL = [*CELL, *MEASURED_BY]
 
 
 class Time(StrEnum):
@@ -48,20 +49,24 @@ def latency_of_cells(runs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
     time_rank, observations, runs, blocks (with a draft); p50, p90, p99 in ms and the same with
     `baseline_` before, each with its interval, see `quantile` and `interval_of_quantile`.
     """
-    rows = []
-    for about, members, baselines in _cells(runs):
+
+    def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        baselines = _baselines(runs, members)
         for rank, time in enumerate(Time):
             with_draft, alone = observe(members, time), observe(baselines, time)
-            if min(len(with_draft), len(alone)) < _needed(QUANTILES["p90"]):
-                continue
-            rows.append(
-                about
-                | {"time": time.value, "time_rank": rank, "observations": len(with_draft)}
-                | {"runs": len(members), "blocks": members["block"].nunique()}
-                | _quantiles("", with_draft, settings.confidence)
-                | _quantiles("baseline_", alone, settings.confidence)
-            )
-    return pd.DataFrame(rows, columns=TABLES["latency"].columns)
+            if min(len(with_draft), len(alone)) >= _needed(QUANTILES["p90"]):
+                yield {
+                    "time": time.value,
+                    "time_rank": rank,
+                    "observations": len(with_draft),
+                    "runs": len(members),
+                    "blocks": members["block"].nunique(),
+                    **_quantiles("", with_draft, settings.confidence),
+                    **_quantiles("baseline_", alone, settings.confidence),
+                }
+
+    drafted = runs[runs["draft"] != NO_DRAFT]
+    return by_group(drafted, _CELL, rows, TABLES["latency"].columns)
 
 
 def curves_between_tokens(runs: pd.DataFrame) -> pd.DataFrame:
@@ -71,22 +76,20 @@ def curves_between_tokens(runs: pd.DataFrame) -> pd.DataFrame:
     baselines of its suite's cells), protocol, engine; ms, below which a `share` of the times is, at
     each hundredth. Cells whose hundredths are not known, see `quantile`, have none.
     """
-    rows: list[dict[str, Any]] = []
-    drawn = set()
-    for about, members, baselines in _cells(runs):
-        alone = about | {"draft": NO_DRAFT, "gamma": 0}
-        for named, its in ((alone, baselines), (about, members)):
-            times = observe(its, Time.BETWEEN_TOKENS)["ms"].to_numpy(float)
-            key = tuple(named.values())
-            if len(times) < _needed(_SHARES[-1]) or key in drawn:
-                continue
-            drawn.add(key)
-            ends = np.quantile(times, _SHARES, method="inverted_cdf")
-            rows += [
-                named | {"share": share, "ms": end}
-                for share, end in zip(_SHARES, ends, strict=True)
-            ]
-    return pd.DataFrame(rows)
+
+    def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        alone = {"draft": NO_DRAFT, "gamma": 0}
+        for its, named in ((_baselines(runs, members), alone), (members, {})):
+            times = observe(its, Time.BETWEEN_TOKENS)["ms"]
+            if len(times) >= _needed(_SHARES[-1]):
+                ends = np.quantile(times, _SHARES, method="inverted_cdf")
+                for share, end in zip(_SHARES, ends, strict=True):
+                    yield named | {"share": share, "ms": end}
+
+    drafted = runs[runs["draft"] != NO_DRAFT]
+    curves = by_group(drafted, _CELL, rows)
+    once = [*_CELL, "share"]
+    return curves if curves.empty else curves.drop_duplicates(once, ignore_index=True)
 
 
 def observe(runs: pd.DataFrame, time: Time) -> pd.DataFrame:
@@ -95,6 +98,7 @@ def observe(runs: pd.DataFrame, time: Time) -> pd.DataFrame:
     A run has one, or one for each pair of neighbouring tokens or arrivals, if it was streamed. A
     run whose times are not known has none.
     """
+    runs = runs.reset_index(drop=True)
     own: pd.Series[Any]
     if time in (Time.BETWEEN_TOKENS, Time.BETWEEN_ARRIVALS):
         times = runs["token_ms"].dropna().map(np.asarray)
@@ -131,27 +135,24 @@ def interval_of_quantile(observed: pd.DataFrame, share: float, confidence: float
     value = quantile(observed, share)
     by_block = (observed["ms"] <= value).groupby(observed["block"]).agg(["sum", "size"])
     if math.isnan(value) or len(by_block) < 2:
-        return Interval(math.nan, math.nan)
+        return NO_INTERVAL
     count, blocks = len(observed), len(by_block)
     beyond = by_block["sum"] - by_block["sum"].sum() / count * by_block["size"]
     error = math.sqrt((beyond**2).sum() * blocks / (blocks - 1)) / count
     error = max(error, math.sqrt(share * (1 - share) / count))
     half = student_quantile(blocks - 1, confidence) * error
-    return Interval(*(_at(observed["ms"], share + side * half) for side in (-1, 1)))
-
-
-def _at(times: "pd.Series[float]", share: float) -> float:
-    if not 0 < share < 1:
-        return math.nan
-    return float(np.quantile(times, share, method="inverted_cdf"))
+    low, high = (
+        float(np.quantile(observed["ms"], end, method="inverted_cdf")) if 0 < end < 1 else math.nan
+        for end in (share - half, share + half)
+    )
+    return Interval(low, high)
 
 
 def _quantiles(of: str, observed: pd.DataFrame, confidence: float) -> dict[str, float]:
     found: dict[str, float] = {}
     for name, share in QUANTILES.items():
-        low, high = interval_of_quantile(observed, share, confidence)
-        found |= {f"{of}{name}": quantile(observed, share)}
-        found |= {f"{of}{name}_low": low, f"{of}{name}_high": high}
+        ends = interval_of_quantile(observed, share, confidence)
+        found |= Estimate(quantile(observed, share), *ends).columns(f"{of}{name}")
     return found
 
 
@@ -159,14 +160,5 @@ def _needed(share: float) -> int:
     return math.ceil(LEAST_BEYOND / (1 - share) - _ROUNDING)
 
 
-def _cells(runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]:
-    """Yield the columns of each cell, its runs with a draft, and their baselines."""
-    by_run = runs.set_index("run", drop=False)
-    for _, members in runs[runs["draft"] != NO_DRAFT].groupby(CELL, sort=False):
-        first = members.iloc[0]
-        baselines = by_run[by_run.index.isin(members["baseline"].dropna())]
-        yield (
-            {key: first[key] for key in [*CELL, *MEASURED_BY]},
-            members.reset_index(drop=True),
-            baselines.reset_index(drop=True),
-        )
+def _baselines(runs: pd.DataFrame, members: pd.DataFrame) -> pd.DataFrame:
+    return runs[runs["run"].isin(members["baseline"].dropna())]

@@ -33,18 +33,12 @@ def launch_line(
         file = setting["draft_model"]
         file = None if pd.isna(file) else file_of(config, file)
         methods = methods_of(setting["method"])
-        words += speculation_flags(methods, _side(setting), file, layers)
+        given_to = {name: setting[name] for name in PARAMETERS if pd.notna(setting[name])}
+        numbers = {name: PARAMETERS[name].number(value) for name, value in given_to.items()}
+        side = Side(gamma=int(setting["gamma"]), **numbers)
+        words += speculation_flags(methods, side, file, layers)
         words += drafting_options(methods, given.options)
     return shlex.join(words)
-
-
-def _side(setting: Mapping[str, Any]) -> Side:
-    """Return the side of a row that drafts."""
-    given = {name: setting[name] for name in PARAMETERS if not pd.isna(setting[name])}
-    return Side(
-        gamma=int(setting["gamma"]),
-        **{name: PARAMETERS[name].number(value) for name, value in given.items()},
-    )
 
 
 def file_of(config: Config, model: str) -> str:

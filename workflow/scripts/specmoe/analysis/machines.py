@@ -53,19 +53,14 @@ def cells_of_machines(
     if compared.empty or compared["host"].nunique() < 2:
         return pd.DataFrame(columns=TABLES["machines"].columns)
     frame = summarise_cells(compared, settings, [*CELL, "host"])
-    of_all = cells.set_index(CELL)[["speedup", "speedup_low", "speedup_high"]]
-    whole = of_all.reindex(pd.MultiIndex.from_frame(frame[CELL])).to_numpy(float)
+    of_all = cells.rename(columns=lambda name: name.replace("speedup", "of_all"))
     known = {one["id"]: one for one in host.get("machines", [host])}
     chips = frame["host"].map(lambda name: known.get(name, {}).get("chip") or name)
     gpus = frame["host"].map(lambda name: known.get(name, {}).get("gpu"))
     backends = frame["host"].map(compared.groupby("host")["backend"].first())
     named = pd.Series(map(computing_chip, chips, gpus, backends), index=frame.index)
     shared = frame["host"].groupby(named).transform("nunique") > 1
-    return frame.assign(
-        chip=chips,
-        gpu=gpus,
-        machine=named.where(~shared, named + " (" + frame["host"] + ")"),
-        of_all=whole[:, 0],
-        of_all_low=whole[:, 1],
-        of_all_high=whole[:, 2],
+    machine = named.where(~shared, named + " (" + frame["host"] + ")")
+    return frame.assign(chip=chips, gpu=gpus, machine=machine).merge(
+        of_all[[*CELL, "of_all", "of_all_low", "of_all_high"]], how="left", on=CELL
     )[TABLES["machines"].columns]

@@ -58,7 +58,10 @@ def difference(analyses: Sequence[Analysis]) -> str:
     first = analyses[0]
     for other in analyses[1:]:
         names = f"campaigns {first.name} and {other.name}"
-        own, its = map(_facts, (first, other))
+        own, its = (
+            dict(zip(one.identity["name"], one.identity["value"], strict=True))
+            for one in (first, other)
+        )
         if unlike := differences(its, {name: own[name] for name in own if name in its}):
             name, found, asked = unlike[0]
             return f"{names} differ in {name}: {asked or 'none'!s} and {found or 'none'!s}"
@@ -92,10 +95,6 @@ def _cells(analysis: Analysis) -> pd.DataFrame:
         .merge(joules[[*CELL, "joules_per_token"]], how="left", on=CELL)
         .assign(campaign=analysis.name, machine=f"{machine} ({analysis.name})")
     )
-
-
-def _facts(analysis: Analysis) -> dict[str, str]:
-    return dict(zip(analysis.identity["name"], analysis.identity["value"], strict=True))
 
 
 def _matrix(analysis: Analysis) -> set[str]:

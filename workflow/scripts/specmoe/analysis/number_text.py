@@ -84,18 +84,13 @@ def interval(
     """
     if pd.isna(low) and pd.isna(high):
         return ""
-    if ratio and too_wide(low, high):
+    if ratio and pd.notna(low) and pd.notna(high) and 0 <= _WIDEST * low < high:
         return wide
     return f"[{fixed(low, digits)}, {fixed(high, digits)}]"
 
 
 def _grouped(digits: str) -> str:
     return digits.replace(",", THIN).replace("-", "−")
-
-
-def too_wide(low: float | None, high: float | None) -> bool:
-    """Return whether an interval above 0 is wider than 4 to 1."""
-    return bool(pd.notna(low) and pd.notna(high) and low >= 0 and high > _WIDEST * low)
 
 
 def measured(

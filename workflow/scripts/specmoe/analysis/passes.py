@@ -5,16 +5,18 @@ noise alone; another block lessens both, but also starts and warms up every engi
 """
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from specmoe.analysis.intervals import residual_square
+from specmoe.analysis.summaries import by_group
 from specmoe.config.block import Protocol
 from specmoe.config.matrix import comparison_of
 
 MOST_PASSES = 8
-_RUN_MS = ["prompt_ms", "decode_ms"]
-_PROCESS_MS = ["start_ms", "warm_up_ms"]
 
 
 def passes_that_pay(runs: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
@@ -30,30 +32,29 @@ def passes_that_pay(runs: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
     - block_ms: start and warm-ups of all sides; pass_ms: one time through the prompts of all sides.
     - passes_that_pay: see `cheapest_passes`; null where a spread is not known.
     """
-    rows = []
     paired = runs[(runs["protocol"] == Protocol.PAIRED) & runs["start_ms"].notna()]
     named = compared.assign(comparison=compared["block"].map(comparison_of))
-    for comparison, members in paired.groupby(paired["block"].map(comparison_of)):
-        passes = int(members["pass"].max()) + 1
-        prompts = members["prompt"].nunique()
+
+    def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        passes, prompts = int(members["pass"].max()) + 1, members["prompt"].nunique()
         blocks = members["block"].nunique()
         sides = members.drop_duplicates(["block", "draft", "gamma", "imposed_acceptance"])
-        block_ms = float(sides[_PROCESS_MS].to_numpy(float).sum()) / blocks
-        pass_ms = float(members[_RUN_MS].to_numpy(float).sum()) / (blocks * passes)
-        own = named[named["comparison"] == comparison]
+        block_ms = sides[["start_ms", "warm_up_ms"]].to_numpy(float).sum() / blocks
+        pass_ms = members[["prompt_ms", "decode_ms"]].to_numpy(float).sum() / (blocks * passes)
+        own = named[named["comparison"] == members["comparison"].iloc[0]]
         between, noise = _variances(own, prompts * passes)
-        rows.append(
-            {
-                "comparison": comparison,
-                "passes": passes,
-                "between_sd": math.sqrt(between),
-                "run_sd": math.sqrt(noise),
-                "block_ms": block_ms,
-                "pass_ms": pass_ms,
-                "passes_that_pay": cheapest_passes(between, noise / prompts, block_ms, pass_ms),
-            }
-        )
-    return pd.DataFrame(rows).astype({"passes_that_pay": "Int64"}) if rows else pd.DataFrame()
+        yield {
+            "passes": passes,
+            "between_sd": math.sqrt(between),
+            "run_sd": math.sqrt(noise),
+            "block_ms": block_ms,
+            "pass_ms": pass_ms,
+            "passes_that_pay": cheapest_passes(between, noise / prompts, block_ms, pass_ms),
+        }
+
+    paired = paired.assign(comparison=paired["block"].map(comparison_of))
+    found = by_group(paired, ["comparison"], row)
+    return found.astype({"passes_that_pay": "Int64"}) if len(found) else found
 
 
 def cheapest_passes(between: float, within: float, block_ms: float, pass_ms: float) -> int | None:
@@ -81,9 +82,7 @@ def _variances(compared: pd.DataFrame, runs_of_block: int) -> tuple[float, float
         if min(table.shape) < 2 or table.isna().any(axis=None):
             continue
         values = table.to_numpy(float)
-        blocks, columns = values.shape
-        rest = values - values.mean(0) - values.mean(1, keepdims=True) + values.mean()
-        noise.append((rest**2).sum() / ((blocks - 1) * (columns - 1)))
+        noise.append(residual_square(values))
         between.append(values.mean(1).var(ddof=1))
     if not noise:
         return math.nan, math.nan

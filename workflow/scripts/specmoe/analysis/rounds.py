@@ -7,15 +7,14 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.registry import TABLES
-from specmoe.analysis.summaries import CELL
+from specmoe.analysis.summaries import CELL, by_group
 from specmoe.config.block import MEASURED_BY, NO_DRAFT
 from specmoe.config.methods import METHODS, methods_of
 
 # The numbers of accepted tokens that are counted together, by their least: long drafts are rare.
 _LEAST = (0, 1, 2, 3, 4, 5, 9, 17)
 
-_LENGTH_COLUMNS = TABLES["accepted_lengths"].columns
-_CHAIN_COLUMNS = TABLES["chains"].columns
+_CELL = [*CELL, *MEASURED_BY]
 
 
 def drafting_share(runs: pd.DataFrame) -> "pd.Series[float]":
@@ -43,20 +42,18 @@ def acceptance_by_position(runs: pd.DataFrame) -> pd.DataFrame:
     accepted as a whole). Positions that were never tried are left out.
     """
     counted = runs[(runs["draft"] != NO_DRAFT) & runs["tried_per_position"].notna()]
-    rows = []
-    for about, members in _cells(counted):
+
+    def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
         tried = sum_lists(members["tried_per_position"])
-        accepted = sum_lists(members["accepted_per_position"])
-        conditional = accepted[tried > 0] / tried[tried > 0]
-        for position, (chance, joint) in enumerate(
-            zip(conditional, np.cumprod(conditional), strict=True)
-        ):
-            rows.append(
-                about
-                | {"position": position + 1, "tried": int(tried[position])}
-                | {"accepted": int(accepted[position]), "conditional": chance, "joint": joint}
-            )
-    return pd.DataFrame(rows, columns=TABLES["positions"].columns)
+        known = tried > 0
+        tried, accepted = tried[known], sum_lists(members["accepted_per_position"])[known]
+        conditional = accepted / tried
+        positions = np.flatnonzero(known) + 1
+        columns = zip(positions, tried, accepted, conditional, np.cumprod(conditional), strict=True)
+        names = ("position", "tried", "accepted", "conditional", "joint")
+        return (dict(zip(names, row, strict=True)) for row in columns)
+
+    return by_group(counted, _CELL, rows, TABLES["positions"].columns)
 
 
 def accepted_lengths(runs: pd.DataFrame) -> pd.DataFrame:
@@ -67,23 +64,24 @@ def accepted_lengths(runs: pd.DataFrame) -> pd.DataFrame:
     most is null in the last, which is open), lengths (words for it); counted (rounds in it); share
     (of the rounds). Cells whose rounds were not logged, or that had none, are left out.
     """
-    rows: list[dict[str, Any]] = []
-    for about, members in _cells(runs[runs["accepted_lengths"].notna()]):
+
+    def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
         lengths = sum_lists(members["accepted_lengths"])
         rounds = int(lengths.sum())
-        if rounds == 0:
-            continue
         for least, beyond in zip(_LEAST, (*_LEAST[1:], None), strict=True):
-            counted = int(lengths[least:beyond].sum())
-            if least < len(lengths):
-                most = beyond and beyond - 1
-                rows.append(
-                    about
-                    | {"rounds": rounds, "least": least, "most": most}
-                    | {"lengths": _range(least, most)}
-                    | {"counted": counted, "share": counted / rounds}
-                )
-    return pd.DataFrame(rows, columns=_LENGTH_COLUMNS).astype({"most": "Int64"})
+            if rounds and least < len(lengths):
+                most, counted = beyond and beyond - 1, int(lengths[least:beyond].sum())
+                yield {
+                    "rounds": rounds,
+                    "least": least,
+                    "most": most,
+                    "lengths": _range(least, most),
+                    "counted": counted,
+                    "share": counted / rounds,
+                }
+
+    logged, columns = runs[runs["accepted_lengths"].notna()], TABLES["accepted_lengths"].columns
+    return by_group(logged, _CELL, rows, columns).astype({"most": "Int64"})
 
 
 def _range(least: int, most: int | None) -> str:
@@ -100,40 +98,31 @@ def chain_counts(runs: pd.DataFrame) -> pd.DataFrame:
     drafts (in which this one did) and their share; drafted, accepted (tokens) and acceptance_rate.
     The last two are null if any run has replays, which hide whose tokens were accepted.
     """
-    rows: list[dict[str, Any]] = []
-    for about, members in _cells(runs[runs["drafts_by_type"].notna()]):
-        drafts, drafted = (
-            sum_lists(members["drafts_by_type"]),
-            sum_lists(members["drafted_by_type"]),
-        )
+
+    def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        drafts, drafted = (sum_lists(members[f"{of}_by_type"]) for of in ("drafts", "drafted"))
         known = bool(members["accepted_by_type"].notna().all())
         accepted = sum_lists(members["accepted_by_type"]) if known else np.full(len(drafts), np.nan)
         rounds = int(drafts.sum())
         for place, method in enumerate(methods_of(str(members["method"].iloc[0]))):
             own = int(drafted[place])
-            rows.append(
-                about
-                | {
-                    "place": place,
-                    "words": METHODS[method].words,
-                    "engine_type": METHODS[method].engine,
-                }
-                | {"rounds": rounds, "drafts": int(drafts[place])}
-                | {"share": drafts[place] / rounds if rounds else np.nan}
-                | {"drafted": own, "accepted": accepted[place] if known else None}
-                | {"acceptance_rate": accepted[place] / own if own else np.nan}
-            )
-    return pd.DataFrame(rows, columns=_CHAIN_COLUMNS).astype({"accepted": "Int64"})
+            yield {
+                "place": place,
+                "words": METHODS[method].words,
+                "engine_type": METHODS[method].engine,
+                "rounds": rounds,
+                "drafts": int(drafts[place]),
+                "share": drafts[place] / rounds if rounds else np.nan,
+                "drafted": own,
+                "accepted": accepted[place] if known else None,
+                "acceptance_rate": accepted[place] / own if own else np.nan,
+            }
+
+    chains, columns = runs[runs["drafts_by_type"].notna()], TABLES["chains"].columns
+    return by_group(chains, _CELL, rows, columns).astype({"accepted": "Int64"})
 
 
 def sum_lists(lists: Iterable[Sequence[int]]) -> np.ndarray:
     """Return the sums by position of lists of the same length."""
     total: np.ndarray = np.sum([np.asarray(one, dtype=int) for one in lists], axis=0)
     return total
-
-
-def _cells(runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    """Yield the runs of each cell, after the columns that name it."""
-    for _, members in runs.groupby(CELL, sort=False):
-        first = members.iloc[0]
-        yield {key: first[key] for key in [*CELL, *MEASURED_BY]}, members

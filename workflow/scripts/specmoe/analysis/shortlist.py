@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis.cost_fit import timed_costs
-from specmoe.analysis.gamma_curves import Pair, Predicted, read_text
+from specmoe.analysis.gamma_curves import Pair, Predicted, texts_read
 from specmoe.analysis.intervals import MANY, student_quantile
 from specmoe.analysis.number_text import measured
 from specmoe.audit.reading import Reading, ReadingKey
@@ -51,37 +51,27 @@ def predict_settings(
     predicted of what no draft model drafts alone and greedily, of passes that were not timed,
     and of drafts that are given up where they are short.
     """
+    statistics = config.statistics
+
+    def pair_of(block: Block) -> Pair | None:
+        """Return the texts that a block's draft has read, and what their rounds take."""
+        draft, replays = str(block.draft_model), cards[block.target].replays
+        model = timed_costs(pass_times, block.target, draft, statistics, replays=replays)
+        own = runs[(runs["suite"] == block.suite) & (runs["target"] == block.target_setting)]
+        texts = texts_read(own, draft, readings, replays)
+        return Pair(texts, model, statistics.prediction_error) if texts and model else None
+
     settings = []
     for block in contenders:
         if block.repeat > 0:
             continue
-        pair = None
-        if reads_texts(config, block):
-            pair = _pair(config, block, runs, readings, pass_times, cards)
+        pair = pair_of(block) if reads_texts(config, block) else None
         for side in block.sides:
             if side.speculates and side.imposed_acceptance is None:
-                known = None if pair is None or side.n_min else pair
+                known = pair if pair and not side.n_min else None
                 predicted = known and known.of_length(side.gamma, side.p_min or 0.0)
                 settings.append(Setting(setting_of(block, side), block.target_setting, predicted))
     return settings
-
-
-def _pair(
-    config: Config,
-    block: Block,
-    runs: pd.DataFrame,
-    readings: Mapping[ReadingKey, list[Reading]],
-    pass_times: pd.DataFrame,
-    cards: Mapping[str, ModelCard],
-) -> Pair | None:
-    """Return the texts that a block's draft has read, and what their rounds take."""
-    assert block.draft_model is not None
-    statistics, replays = config.statistics, cards[block.target].replays
-    model = timed_costs(pass_times, block.target, block.draft_model, statistics, replays=replays)
-    own = runs[(runs["suite"] == block.suite) & (runs["target"] == block.target_setting)]
-    read = (read_text(row, block.draft_model, readings, replays) for row in own.to_dict("records"))
-    texts = [text for text in read if text]
-    return Pair(texts, model, statistics.prediction_error) if texts and model else None
 
 
 def worth_measuring(settings: Iterable[Setting], statistics: Statistics) -> set[str]:

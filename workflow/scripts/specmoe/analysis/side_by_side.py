@@ -5,7 +5,6 @@ or protocols.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import pandas as pd
 
@@ -48,10 +47,13 @@ def side_by_side(analyses: Sequence[Analysis]) -> pd.DataFrame:
     repeated = cells.duplicated(["heading", *_SETTING], keep=False)
     prompted = pd.MultiIndex.from_frame(cells[_PROMPTED])
     cells["split"] = cells["suite"].where(prompted.isin(prompted[repeated]), "")
-    cells["suite"] = cells.groupby(_PROMPTED)["suite"].transform(_listed)
+    cells["suite"] = cells.groupby(_PROMPTED)["suite"].transform(
+        lambda suites: ", ".join(dict.fromkeys(suites))
+    )
     setting = cells.groupby(_SETTING)
     cells["campaigns"] = setting["campaign"].transform("nunique")
-    same = setting["files"].transform(_all_equal).astype(object)
+    files = setting["files"]
+    same = files.transform(lambda own: own.notna().all() and own.nunique() == 1).astype(object)
     cells["same_files"] = same.where(cells["campaigns"] > 1, None)
     return _ordered(cells, analyses)[TABLES["side_by_side"].columns]
 
@@ -132,14 +134,6 @@ def _prompts(analysis: Analysis) -> "pd.Series[str]":
         return ", ".join([*sorted(prompts[~of_length]), *lengths])
 
     return pd.concat(parts).groupby(CELL)["prompt"].agg(words).rename("prompts")
-
-
-def _listed(suites: "pd.Series[str]") -> str:
-    return ", ".join(dict.fromkeys(suites))
-
-
-def _all_equal(files: "pd.Series[Any]") -> bool:
-    return bool(files.notna().all() and files.nunique() == 1)
 
 
 def _ordered(cells: pd.DataFrame, analyses: Sequence[Analysis]) -> pd.DataFrame:

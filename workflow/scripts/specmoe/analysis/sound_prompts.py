@@ -33,11 +33,6 @@ Key = TypeVar("Key", bound=Hashable)
 MOST_MARKED = 0.25
 
 
-def sound_of(own: pd.DataFrame) -> "pd.Series[str]":
-    """Return the prompts of a setting's pairs that the audit does not mark."""
-    return own.loc[~own["marked"], "prompt"]
-
-
 class SoundPrompts(NamedTuple):
     """What is left out of the comparison of settings on the same prompts."""
 
@@ -57,7 +52,7 @@ def sound_prompts(
     """
     sent = set().union(*(own["prompt"] for own in settings.values()), *lost.values())
     odd_of = {
-        key: lost.get(key, frozenset()) | frozenset(own["prompt"]) - frozenset(sound_of(own))
+        key: {*lost.get(key, ()), *own["prompt"]} - {*own.loc[~own["marked"], "prompt"]}
         for key, own in settings.items()
         if not own["impossible"].any() and own["marked"].mean() <= MOST_MARKED
     }
@@ -95,7 +90,12 @@ def on_sound_prompts(
         whole = {"marked_prompts": prompts, "whole_high": row["speedup_high"]}
         rows[key] = row | marks | whole
         rivals[row["target"], row["prompt_set"]].append(key)
-    kept, without = dict(members), _without_pairs(members, lost)
+    kept = dict(members)
+    without = {
+        key: frozenset(own["prompt"]) - set(members[key]["prompt"])
+        for key, own in lost.groupby(CELL)
+        if key in members
+    }
     for keys in rivals.values():
         own_lost = {key: without[key] for key in keys if key in without}
         found = sound_prompts({key: members[key] for key in keys}, own_lost)
@@ -108,14 +108,3 @@ def on_sound_prompts(
             odd = "" if aside else ", ".join(sorted(found.odd))
             rows[key] |= {"aside": aside, "odd_prompts": odd}
     return (pd.DataFrame(list(rows.values())) if rows else candidates), kept
-
-
-def _without_pairs(
-    members: Mapping[Any, pd.DataFrame], lost: pd.DataFrame
-) -> dict[Any, frozenset[str]]:
-    """Return, by setting, the prompts that were sent and of which the machine left no pair."""
-    return {
-        key: frozenset(set(own["prompt"]) - set(members[key]["prompt"]))
-        for key, own in lost.groupby(CELL)
-        if key in members
-    }

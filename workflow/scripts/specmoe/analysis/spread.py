@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.intervals import log_means, student_quantile
+from specmoe.analysis.intervals import log_means, residual_square, student_quantile
 from specmoe.analysis.summaries import CELL
 from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Statistics
@@ -99,9 +99,8 @@ def repeats_for(deviation: float, settings: Statistics) -> int | None:
     if math.isnan(deviation):
         return None
     # Student's t is above the normal quantile, so fewer blocks never suffice.
-    fewest = (
-        _normal_quantile(settings.confidence) * deviation / math.log1p(settings.precision)
-    ) ** 2
+    normal = NormalDist().inv_cdf((1 + settings.confidence) / 2)
+    fewest = (normal * deviation / math.log1p(settings.precision)) ** 2
     blocks = max(FEWEST_REPEATS, math.ceil(fewest))
     while half_width(deviation, blocks, settings.confidence) > settings.precision:
         blocks += 1
@@ -123,10 +122,6 @@ def repeats_to_measure(spread: pd.DataFrame, settings: Statistics) -> dict[str, 
     both = spread.assign(needed=needed).groupby("comparison")[["needed", "blocks"]].max()
     short = both.loc[both["needed"] > both["blocks"], "needed"]
     return {str(comparison): int(count) for comparison, count in short.items()}
-
-
-def _normal_quantile(confidence: float) -> float:
-    return NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 def _row(key: Mapping[str, Any], members: pd.DataFrame, *, at_several: bool) -> dict[str, object]:
@@ -156,12 +151,8 @@ def _row(key: Mapping[str, Any], members: pd.DataFrame, *, at_several: bool) -> 
 
 def _noise(logs: pd.DataFrame) -> float:
     """Return the residual deviation of block × prompt, both means subtracted."""
-    blocks, prompts = logs.shape
-    if min(blocks, prompts) < 2 or logs.isna().any(axis=None):
-        return math.nan
-    values = logs.to_numpy(float)
-    rest = values - values.mean(0) - values.mean(1, keepdims=True) + values.mean()
-    return math.sqrt((rest**2).sum() / ((blocks - 1) * (prompts - 1)))
+    known = min(logs.shape) > 1 and logs.notna().all(axis=None)
+    return math.sqrt(residual_square(logs.to_numpy(float))) if known else math.nan
 
 
 def _pooled_sd(cells: pd.DataFrame) -> float:

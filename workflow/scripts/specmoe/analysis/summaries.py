@@ -4,22 +4,36 @@ All functions take and return frames. The block is the unit of repetition: runs 
 an engine process, so only the spread between blocks says how well a number would repeat.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.controls import Control
-from specmoe.analysis.intervals import (
-    Estimate,
-    estimate_of_ratio,
-    interval_of_rate,
-)
+from specmoe.analysis.drafts import Control
+from specmoe.analysis.intervals import Estimate, estimate_of_ratio, interval_of_rate
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.schema import Statistics
 
 CELL = ["suite", "target", "draft", "gamma"]
+
+
+def by_group(
+    frame: pd.DataFrame,
+    keys: Sequence[str],
+    rows: Callable[[pd.DataFrame], Iterator[dict[str, Any]]],
+    columns: list[str] | None = None,
+) -> pd.DataFrame:
+    """Return the rows that `rows` makes of each group, after the group's own `keys`, sorted.
+
+    `columns` are those of the result, also where it has no rows. Null is a key like others.
+    """
+    found = [
+        dict(zip(keys, key, strict=True)) | row
+        for key, members in frame.groupby([*keys], dropna=False)
+        for row in rows(members)
+    ]
+    return pd.DataFrame(found, columns=columns)
 
 
 def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
@@ -56,20 +70,16 @@ def with_speedups(runs: pd.DataFrame) -> pd.DataFrame:
     )
     # A text that ends with its first token has no rate.
     rated = drafted["baseline_tokens_per_second"].notna() & drafted["tokens_per_second"].notna()
-    compared = drafted[rated].copy()
-    compared["speedup"] = compared["tokens_per_second"] / compared["baseline_tokens_per_second"]
-    return compared.assign(**_prompt_ratios(compared, runs))
-
-
-def _prompt_ratios(compared: pd.DataFrame, runs: pd.DataFrame) -> dict[str, "pd.Series[float]"]:
-    """Return what becomes of a run's speedup if the time to read its prompt counts."""
-    times = runs.set_index("run")[["prompt_ms", "decode_ms"]].astype(float)
-    baseline = times.reindex(compared["baseline"]).set_index(compared.index)
-    own = compared[["prompt_ms", "decode_ms"]].astype(float)
-    return {
-        "first_token_ratio": own["prompt_ms"] / baseline["prompt_ms"],
-        "end_to_end": baseline.sum(axis=1, skipna=False) / own.sum(axis=1, skipna=False),
-    }
+    compared = drafted[rated]
+    parts = ["prompt_ms", "decode_ms"]
+    times = compared[parts].astype(float)
+    baseline = runs.set_index("run")[parts].astype(float).reindex(compared["baseline"])
+    baseline = baseline.set_index(compared.index)
+    return compared.assign(
+        speedup=compared["tokens_per_second"] / compared["baseline_tokens_per_second"],
+        first_token_ratio=times["prompt_ms"] / baseline["prompt_ms"],
+        end_to_end=baseline.sum(axis=1, skipna=False) / times.sum(axis=1, skipna=False),
+    )
 
 
 def summarise_baselines(runs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
@@ -95,10 +105,8 @@ def summarise_baselines(runs: pd.DataFrame, settings: Statistics) -> pd.DataFram
         interval_of_rate(members["tokens_per_second"], members["block"], settings.confidence)
         for _, members in groups
     ]
-    return baselines.assign(
-        tokens_per_second_low=[low for low, _ in intervals],
-        tokens_per_second_high=[high for _, high in intervals],
-    )
+    ends = ["tokens_per_second_low", "tokens_per_second_high"]
+    return baselines.join(pd.DataFrame(intervals, columns=ends, dtype=float))
 
 
 def _passage_baselines(runs: pd.DataFrame) -> pd.DataFrame:
@@ -136,49 +144,48 @@ def summarise_cells(
     - common_prefix_min: shortest prefix shared with the baseline; identical: share of runs whose
       tokens all equal the baseline's. Both are over the runs with a known prefix, null without any.
     """
-    rows = []
-    for cell, members in compared.groupby(list(keys)):
-        accepted, drafted = _total(members["accepted"]), _total(members["drafted"])
-        rounds = _total(members["rounds"])
+
+    def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        accepted, drafted, rounds = (
+            _total(members[name]) for name in ("accepted", "drafted", "rounds")
+        )
         # A method that finds no draft has no rounds to take a mean over.
         some_rounds = rounds if rounds > 0 else np.nan
         replays = (members["replays"] - members["replays_rejected"]).fillna(0).sum() / some_rounds
         rate = members["tokens_per_second"].mean()
         rates = members["accepted"].astype(float) / members["drafted"].astype(float)
-        known = members[members["common_prefix"].notna()]
+        known = members.dropna(subset="common_prefix")
         first = members.iloc[0]
-        rows.append(
-            dict(zip(keys, cell, strict=True))
-            | {
-                **first[[*MEASURED_BY, "method", "draft_model"]],
-                "control": first.get("control", Control.NONE.value),
-                "runs": len(members),
-                "blocks": members["block"].nunique(),
-                "paired": bool(members["paired"].all()),
-                "tokens_per_second": rate,
-                "tokens_per_second_sd": members["tokens_per_second"].std(),
-                "block_sd": members.groupby("block")["tokens_per_second"].mean().std(),
-                "baseline_tokens_per_second": members["baseline_tokens_per_second"].mean(),
-                "acceptance_rate": accepted / drafted if drafted > 0 else np.nan,
-                "acceptance_rate_mean": rates.mean(),
-                "mean_accepted_length": 1 + accepted / some_rounds,
-                "replays_per_round": replays,
-                "tokens_per_round": 1 + accepted / some_rounds + replays,
-                "rounds_per_run": rounds / len(members),
-                "round_ms": members["decode_ms"].sum() / some_rounds,
-                **mean_ratio("speedup", members, settings),
-                **mean_ratio("first_token_ratio", members, settings),
-                **mean_ratio("end_to_end", members, settings),
-                "speedup_unpaired": rate / first["mean_baseline_tokens_per_second"],
-                "common_prefix_min": known["common_prefix"].min() if len(known) else np.nan,
-                "decode_failures": _total(members["decode_failures"]) / len(members),
-                "identical": (known["common_prefix"] == known["generated"]).mean()
-                if len(known)
-                else np.nan,
-                **more(members),
-            }
-        )
-    return pd.DataFrame(rows)
+        yield {
+            **first[[*MEASURED_BY, "method", "draft_model"]],
+            "control": first.get("control", Control.NONE.value),
+            "runs": len(members),
+            "blocks": members["block"].nunique(),
+            "paired": bool(members["paired"].all()),
+            "tokens_per_second": rate,
+            "tokens_per_second_sd": members["tokens_per_second"].std(),
+            "block_sd": members.groupby("block")["tokens_per_second"].mean().std(),
+            "baseline_tokens_per_second": members["baseline_tokens_per_second"].mean(),
+            "acceptance_rate": accepted / drafted if drafted > 0 else np.nan,
+            "acceptance_rate_mean": rates.mean(),
+            "mean_accepted_length": 1 + accepted / some_rounds,
+            "replays_per_round": replays,
+            "tokens_per_round": 1 + accepted / some_rounds + replays,
+            "rounds_per_run": rounds / len(members),
+            "round_ms": members["decode_ms"].sum() / some_rounds,
+            **mean_ratio("speedup", members, settings),
+            **mean_ratio("first_token_ratio", members, settings),
+            **mean_ratio("end_to_end", members, settings),
+            "speedup_unpaired": rate / first["mean_baseline_tokens_per_second"],
+            "common_prefix_min": known["common_prefix"].min() if len(known) else np.nan,
+            "decode_failures": _total(members["decode_failures"]) / len(members),
+            "identical": (known["common_prefix"] == known["generated"]).mean()
+            if len(known)
+            else np.nan,
+            **more(members),
+        }
+
+    return by_group(compared, keys, row)
 
 
 def with_rates_alone(cells: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
@@ -199,10 +206,9 @@ def with_rates_alone(cells: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFram
 
 def mean_ratio(name: str, members: pd.DataFrame, settings: Statistics) -> dict[str, float]:
     """Return the geometric mean of a column of ratios over blocks and its ends, by column."""
-    estimate = Estimate(np.nan, np.nan, np.nan)
-    if members[name].notna().all():
-        estimate = estimate_of_ratio(members, name, settings.confidence)
-    return dict(zip((name, f"{name}_low", f"{name}_high"), estimate, strict=True))
+    known = members[name].notna().all()
+    estimate = estimate_of_ratio(members, name, settings.confidence) if known else Estimate(np.nan)
+    return estimate.columns(name)
 
 
 def named_prompts(cells: pd.DataFrame, runs: pd.DataFrame) -> list[str]:

@@ -78,27 +78,24 @@ def compare_temperatures(
         return pd.DataFrame()
     keys = [*CELL, "temperature"]
     cells = summarise_cells(chosen, settings, keys)
-    pairs = {cell: _pairs(members, texts) for cell, members in chosen.groupby(keys)}
-    listed = [pairs[cell] for cell in cells[keys].itertuples(index=False, name=None)]
-    found = [compare_texts(*sides) for sides in listed]
-    frame = pd.DataFrame([vars(one) for one in found], index=cells.index)
-    untested = (cells["temperature"] == 0) | (frame["pairs"] == 0)
-    frame.loc[untested, ["distance", "distance_expected", "p_value"]] = np.nan
-    frame["p_adjusted"] = holm(frame["p_value"])
-    strictest = (1 - settings.confidence) / max(int(frame["p_value"].notna().sum()), 1)
-    frame["detectable"] = [
-        np.nan if greedy else smallest_detectable(*sides, strictest)
-        for sides, greedy in zip(listed, untested, strict=True)
+    sides = [_pairs(members, texts) for _, members in chosen.groupby(keys)]
+    found = pd.DataFrame([vars(compare_texts(*texts)) for texts in sides])
+    untested = (cells["temperature"] == 0) | (found["pairs"] == 0)
+    found.loc[untested, ["distance", "distance_expected", "p_value"]] = np.nan
+    found["p_adjusted"] = holm(found["p_value"])
+    strictest = (1 - settings.confidence) / max(int(found["p_value"].notna().sum()), 1)
+    found["detectable"] = [
+        np.nan if is_untested else smallest_detectable(*own, strictest)
+        for own, is_untested in zip(sides, untested, strict=True)
     ]
-    return cells.join(frame.drop(columns="identical")).assign(identical=frame["identical"])
+    return cells.assign(**{str(name): found[name] for name in found})
 
 
 def compare_texts(texts: Sequences, baselines: Sequences) -> TextComparison:
     """Compare texts with their baselines, pair by pair; a text is a list of token ids."""
     if not texts:
         return TextComparison(0, np.nan, np.nan, np.nan, np.nan)
-    differences = _histograms([*texts, *baselines])
-    differences = differences[: len(texts)] - differences[len(texts) :]
+    differences = _differences(texts, baselines)
     swaps = _swaps(len(texts))
     expected = np.abs(swaps[:SWAPS] @ differences).sum(axis=1) / len(texts) / 2
     return TextComparison(
@@ -145,16 +142,16 @@ def _pairs(compared: pd.DataFrame, texts: "pd.Series[Any]") -> tuple[Sequences, 
     return [list(own) for own in sides["tokens"]], [list(other) for other in sides["other"]]
 
 
-def _histograms(texts: Sequences) -> _Matrix:
-    """Return each text's share of each token seen, texts by tokens."""
-    _, columns = np.unique(
-        np.concatenate([np.asarray(text) for text in texts]), return_inverse=True
-    )
-    histograms = np.zeros((len(texts), columns.max() + 1))
-    rows = np.repeat(np.arange(len(texts)), [len(text) for text in texts])
+def _differences(texts: Sequences, baselines: Sequences) -> _Matrix:
+    """Return by how much the share of each token seen differs in each pair, pairs by tokens."""
+    every = [*texts, *baselines]
+    _, columns = np.unique(np.concatenate([np.asarray(one) for one in every]), return_inverse=True)
+    histograms = np.zeros((len(every), columns.max() + 1))
+    rows = np.repeat(np.arange(len(every)), [len(text) for text in every])
     np.add.at(histograms, (rows, columns.ravel()), 1)
-    shares: _Matrix = histograms / histograms.sum(axis=1, keepdims=True)
-    return shares
+    shares = histograms / histograms.sum(axis=1, keepdims=True)
+    differences: _Matrix = shares[: len(texts)] - shares[len(texts) :]
+    return differences
 
 
 def _swaps(pairs: int) -> _Matrix:
@@ -191,7 +188,6 @@ def _spoilt(
         one[wrong] = generator.choice(seen, int(wrong.sum()))
         ones.append(one.tolist())
         others.append(pair[1 - first])
-    histograms = _histograms([*ones, *others])
-    differences = histograms[: len(ones)] - histograms[len(ones) :]
+    differences = _differences(ones, others)
     products: _Matrix = differences @ differences.T
     return products

@@ -4,12 +4,13 @@ They have the same tokens, acceptance and active weights, up to a router. So whe
 it is because of the experts that a pass over several tokens has to read.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.summaries import mean_ratio
+from specmoe.analysis.summaries import by_group, mean_ratio
 from specmoe.config.block import MEASURED_BY
 from specmoe.config.models import UpcycleModel
 from specmoe.config.option_words import parts_of_setting, target_setting
@@ -18,14 +19,8 @@ from specmoe.config.timed_passes import Outputs
 from specmoe.models.sizes import Size
 
 _SHARED = [
-    *MEASURED_BY,
-    "suite",
-    "draft",
-    "gamma",
-    "imposed_acceptance",
-    "prompt",
-    "repeat",
-    "pass",
+    *(*MEASURED_BY, "suite", "draft", "gamma", "imposed_acceptance"),
+    *("prompt", "repeat", "pass"),
 ]
 _COUNTED = ("drafted", "accepted", "speedup", "tokens")
 
@@ -69,15 +64,15 @@ def compare_twins(
     pairs = _pairs(compared, tokens, dense_of, unit)
     if pairs.empty:
         return pd.DataFrame()
-    setting = [*MEASURED_BY, "suite", "dense", "target", "draft", "imposed_acceptance"]
-    rows = []
-    for of_draft, members in pairs.groupby(setting, dropna=False):
-        by_gamma = dict(list(members.groupby("gamma")))
+
+    def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        by_gamma: dict[Any, pd.DataFrame] = dict(list(members.groupby("gamma")))
         every = {pd.NA: members} if len(by_gamma) > 1 else {}
-        for gamma, its in [*by_gamma.items(), *every.items()]:
-            named = dict(zip(setting, of_draft, strict=True)) | {"gamma": gamma}
-            rows.append(named | _compared(its, settings))
-    return pd.DataFrame(rows).astype({"gamma": "Int64"})
+        for gamma, its in (by_gamma | every).items():
+            yield {"gamma": gamma} | _compared(its, settings)
+
+    setting = [*MEASURED_BY, "suite", "dense", "target", "draft", "imposed_acceptance"]
+    return by_group(pairs, setting, rows).astype({"gamma": "Int64"})
 
 
 def _pairs(
@@ -160,19 +155,15 @@ def twin_passes(
     pairs = pairs.assign(ratio=pairs["steps"] / pairs["dense_steps"])
     # A family needs two members.
     pairs = pairs[pairs.groupby("dense")["model"].transform("nunique") > 1]
-    rows = [
-        dict(zip(("engine", "dense", "model", "width"), key, strict=True))
-        | {
+
+    def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
+        size, width = sizes.get(members["model"].iloc[0]), members["width"].iloc[0]
+        yield {
             "repeats": members["repeat"].nunique(),
             **mean_ratio("steps", members, settings),
             **mean_ratio("ratio", members, settings),
             "experts": members["experts"].astype(float).mean(),
-            "experts_even": _evenly(sizes.get(str(key[2])), members["width"].iloc[0]),
+            "experts_even": size.evenly_visited(width) if size and size.experts else np.nan,
         }
-        for key, members in pairs.groupby(["engine", "dense", "model", "width"])
-    ]
-    return pd.DataFrame(rows)
 
-
-def _evenly(size: Size | None, width: int) -> float:
-    return size.evenly_visited(width) if size and size.experts else np.nan
+    return by_group(pairs, ["engine", "dense", "model", "width"], row)

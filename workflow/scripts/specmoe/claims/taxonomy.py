@@ -14,7 +14,7 @@ from typing import Annotated, Literal, Self
 import pandas as pd
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from specmoe.analysis.controls import Control, with_controls
+from specmoe.analysis.drafts import Control, with_controls
 from specmoe.claims.entries import read_entries, read_references
 from specmoe.config.base import Strict
 from specmoe.config.methods import METHODS, NO_METHOD, Method, engine_types, methods_of

@@ -12,8 +12,8 @@ import pandas as pd
 
 from specmoe.analysis.advice import Answer
 from specmoe.analysis.compared_prompts import prompt_words
-from specmoe.analysis.controls import Control
 from specmoe.analysis.cost_tables import WHOLE
+from specmoe.analysis.drafts import Control
 from specmoe.analysis.filters import (
     advised_targets,
     cells_by_draft,

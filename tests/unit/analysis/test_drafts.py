@@ -1,9 +1,10 @@
-"""Ways of drafting are compared where a suite measured several for a target."""
+"""What drafted, which of it is a control, and the ways of drafting that a suite compares."""
 
 import pandas as pd
 
-from specmoe.analysis.drafts import list_drafts
+from specmoe.analysis.drafts import list_drafts, with_controls
 
+from ..made_card import made_card
 from ..paper_analyses import (
     analysis_of,
     baseline_runs,
@@ -68,3 +69,28 @@ def test_runs_after_other_prompts_have_a_label_of_their_own():
 def test_a_method_without_file_and_parameters_has_no_setting():
     runs = pd.DataFrame(logged_runs("moe_q4", "mtp", "draft-mtp", 4, [60]))
     assert list_drafts(runs, str)["setting"].isna().all()
+
+
+CELLS = pd.DataFrame(
+    [("t", "t"), ("t", "copy"), ("t", "stranger"), ("t", "d")], columns=["target", "draft_model"]
+).assign(method="draft-simple")
+
+
+def kinds(digests):
+    """Return the kinds of `CELLS`; `stranger` is unrelated."""
+    cards = {model: made_card(sha256=digest) for model, digest in digests.items()}
+    return with_controls(CELLS, ["stranger"], cards)["control"].tolist()
+
+
+def test_a_target_its_copy_and_unrelated_drafts_are_controls():
+    digests = {"t": "1", "copy": "1", "stranger": "2", "d": "3"}
+    assert kinds(digests) == ["itself", "itself", "unrelated", ""]
+
+
+def test_only_a_whole_draft_model_is_a_control():
+    others = CELLS.assign(method="draft-mtp")
+    assert set(with_controls(others, ["stranger"], {})["control"]) == {""}
+
+
+def test_models_of_unknown_digest_are_no_copies():
+    assert kinds({"t": None, "copy": None}) == ["itself", "", "unrelated", ""]
