@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,33 +25,14 @@ class Outcome(NamedTuple):
 
 
 def outcome_of(
-    snakefile: Path,
-    folder: Path,
-    environment: Mapping[str, str],
-    *args: str,
-    under: Sequence[str] = (),
+    snakefile: Path, folder: Path, environment: Mapping[str, str], *args: str, under=()
 ) -> Outcome:
     """Run snakemake in a folder, perhaps under another command, and return how it ended."""
-    command = [
-        *under,
-        sys.executable,
-        "-m",
-        "snakemake",
-        "--cores",
-        "2",
-        "--snakefile",
-        str(snakefile),
-    ]
-    command += ["--directory", str(folder), *args]
+    command = [*under, sys.executable, "-m", "snakemake", "--cores", "2"]
+    command += ["--snakefile", str(snakefile), "--directory", str(folder), *args]
+    caught = {"capture_output": True, "text": True, "check": False}
     try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=LIMIT_S,
-            env=os.environ | environment,
-        )
+        done = subprocess.run(command, **caught, timeout=LIMIT_S, env=os.environ | environment)
     except subprocess.TimeoutExpired as error:
         return Outcome("hang", True, "", str(error.stdout))
     printed = done.stdout + done.stderr

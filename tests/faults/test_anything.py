@@ -6,7 +6,6 @@
 import json
 import os
 import shutil
-from copy import deepcopy
 
 import pandas as pd
 import pyarrow as pa
@@ -31,33 +30,22 @@ from specmoe.models.gguf import read_card
 from specmoe.models.synthetic import write_model
 from specmoe.plan.inventory import changed_blocks
 from specmoe.plan.progress import read_measured
-from specmoe.runs.collect import collect_records, rows_of_record
+from specmoe.runs.collect import rows_of_record
 from specmoe.runs.described import Described
-from specmoe.runs.expected import refuse_other_runs
 from specmoe.runs.manifest import NAME as MANIFEST
 from specmoe.runs.manifest import check_manifest
 from specmoe.runs.schema import COLUMNS, INTEGER, REAL, read_runs, write_runs
 
 from ..blocks import compared
-from ..made_record import (
-    DESCRIBED,
-    DIGESTS,
-    ENGINE,
-    HOST,
-    made_record,
-    small_blocks,
-    small_config,
-)
+from ..made_record import DESCRIBED, DIGESTS, ENGINE, HOST, made_record
 from ..recipes import TINY
 from ..unit.audit.test_checks import BANDWIDTH, SIZES, campaign
 from ..unit.decoding_log import every_kind
-from ..unit.runs.test_collect import record
 from .damage import EDITS, JUNK, damaged
 from .fake_server import SOUND
 from .fields import others_of, unlike_fields
 from .free_fields import FREE, FREE_COLUMNS
 
-BLOCK = "S/target/draft/r0"
 many = settings(
     max_examples=int(os.environ.get("SPECMOE_EXAMPLES", "100")),
     suppress_health_check=list(HealthCheck),
@@ -74,8 +62,8 @@ def refused_in_one_line(read, expected=SpecmoeError):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("anything")
+def folder(module_folder):
+    return module_folder
 
 
 @pytest.fixture(scope="module")
@@ -85,9 +73,11 @@ def sound_model(folder):
 
 
 @pytest.fixture(scope="module")
-def sound_rows(folder):
-    write_runs(rows_of_record(record(), "c"), folder / "sound.parquet")
-    return folder / "sound.parquet"
+def sound_rows(small):
+    """The rows of its comparison."""
+    rows = rows_of_record(made_record(small.block), small.config.campaign.name)
+    write_runs(rows, small.folder / "sound.parquet")
+    return small.folder / "sound.parquet"
 
 
 @pytest.fixture(scope="module")
@@ -106,49 +96,35 @@ def test_a_configuration_is_loaded_or_refused(_study, root, data):
         list_blocks(loaded, gpu=False)
 
 
-@pytest.fixture(scope="module")
-def small(_study, folder):
-    """The configuration of the small campaign, the block of its comparison, and its packed rows."""
-    config = small_config(deepcopy(_study))
-    block = small_blocks(config)[BLOCK]
-    write_runs(rows_of_record(made_record(block), config.campaign.name), folder / "packed.parquet")
-    return config, block
-
-
-def collected(folder, small, record, described=DESCRIBED):
-    """Return the rows of a record by their runs, as collection believes them; None if it refuses.
+def collected(small, record, described=DESCRIBED):
+    """Return the rows of a record, as collection believes them; None if it refuses.
 
     It reads and writes them as a table besides.
     """
-    config, block = small
-    file = folder / "r0.json"
-    file.write_text(json.dumps(record))
 
     def read():
-        rows, _ = collect_records({file: block}, config.campaign.name, {})
-        refuse_other_runs(rows, config, described, [block], "get it again")
-        write_runs(rows, folder / "rows.parquet")
-        read_runs(folder / "rows.parquet")
-        return {row["run"]: row for row in rows}
+        rows = small.collected(record, described)
+        write_runs(rows.values(), small.folder / "rows.parquet")
+        read_runs(small.folder / "rows.parquet")
+        return rows
 
     return refused_in_one_line(read)
 
 
 @many
 @given(data=st.data())
-def test_a_damaged_record_is_refused_or_changes_no_number_but_measured_ones(small, folder, data):
-    sound = made_record(small[1])
+def test_a_damaged_record_is_refused_or_changes_no_number_but_measured_ones(small, data):
+    sound = made_record(small.block)
     other = data.draw(damaged(sound))
-    rows = collected(folder, small, other)
-    if rows is not None and rows != collected(folder, small, sound):
+    rows = collected(small, other)
+    if rows is not None and rows != collected(small, sound):
         assert FREE.keys() & set(unlike_fields(sound, other))
 
 
 @many
 @given(data=st.data())
-def test_a_damaged_row_is_refused_or_changes_no_number_but_measured_ones(small, folder, data):
-    config, _ = small
-    table = pq.read_table(folder / "packed.parquet")
+def test_a_damaged_row_is_refused_or_changes_no_number_but_measured_ones(small, sound_rows, data):
+    table = pq.read_table(sound_rows)
     rows = table.to_pylist()
     names = data.draw(st.lists(st.sampled_from(table.column_names), min_size=1, max_size=3))
     for name in names:
@@ -158,14 +134,10 @@ def test_a_damaged_row_is_refused_or_changes_no_number_but_measured_ones(small, 
         changed = table.from_pylist(rows, schema=table.schema)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return  # no table holds it
-    pq.write_table(changed, folder / "changed.parquet")
-
-    def read():
-        frame = read_runs(folder / "changed.parquet")
-        refuse_other_runs(frame.to_dict("records"), config, DESCRIBED, [small[1]], "get it again")
-        return True
-
-    if refused_in_one_line(read) and not changed.equals(table):
+    file = small.folder / "changed.parquet"
+    pq.write_table(changed, file)
+    believed = refused_in_one_line(lambda: small.packed(file)) is not None
+    if believed and not changed.equals(table):
         assert FREE_COLUMNS.keys() & set(names)
 
 
@@ -178,7 +150,7 @@ def test_damaged_descriptions_of_a_campaign_are_refused_or_say_the_same(small, f
     for at, (file, content) in enumerate(zip(files, sound, strict=True)):
         file.write_text(json.dumps(data.draw(damaged(content)) if at == place else content))
     read = refused_in_one_line(lambda: Described.read([files[0]], [files[1]], files[2]))
-    if read and collected(folder, small, made_record(small[1]), read):
+    if read and collected(small, made_record(small.block), read):
         assert HOST in read.hosts
         assert {name: read.digests[name] for name in DIGESTS} == DIGESTS
         assert ENGINE["id"] in read.engines
@@ -309,7 +281,7 @@ def test_a_servers_log_is_read_or_refused(edits):
     refused_in_one_line(lambda: read_rounds(log, decoding.tokens))
 
 
-def test_the_sound_ones_are_taken(folder, small, sound_rows, sound_model):
-    assert len(collected(folder, small, made_record(small[1]))) == 4
-    assert len(read_runs(sound_rows)) == 2
+def test_the_sound_ones_are_taken(small, sound_rows, sound_model):
+    assert len(collected(small, made_record(small.block))) == 4
+    assert len(read_runs(sound_rows)) == 4
     assert read_card(sound_model).architecture == "qwen35"

@@ -59,12 +59,6 @@ def test_a_broken_answer_is_named(serve, path, answer, ask, fault):
         ask(server)
 
 
-def test_a_server_that_drips_bytes_is_stopped_at_the_time_limit(serve):
-    limit = pytest.raises(MeasurementError, match="timeout: /completion took longer than 1 s")
-    with serve(drips=("/completion",), run_limit_s=1) as server, limit:
-        complete(server)
-
-
 def complete_streamed(server):
     """Ask for two tokens in a stream."""
     return server.complete_streamed([1, 2, 3], n_predict=2, temperature=0, seed=1)
@@ -100,20 +94,20 @@ def test_a_broken_stream_is_named(serve, answer, fault):
         complete_streamed(server)
 
 
-def test_a_stream_that_drips_is_stopped_at_the_time_limit(serve):
+@pytest.mark.parametrize(
+    ("answer", "ask"),
+    [(COMPLETION, complete), (streamed(STREAM).decode(), complete_streamed)],
+)
+def test_a_server_that_drips_bytes_is_stopped_at_the_time_limit(serve, answer, ask):
     limit = pytest.raises(MeasurementError, match="timeout: /completion took longer than 1 s")
-    answer = {"/completion": streamed(STREAM).decode()}
-    with serve(answer, drips=("/completion",), run_limit_s=1) as server, limit:
-        complete_streamed(server)
+    with serve({"/completion": answer}, drips=("/completion",), run_limit_s=1) as server, limit:
+        ask(server)
 
 
 def test_failures_are_counted_over_the_whole_log_however_it_grows(serve, tmp_path):
+    first = "llama_decode: failed to decode, ret = -1\nhalf of a line: failed to"
     with serve() as server:
-        assert server.decode_failures() == 0
-        with (tmp_path / "server.log").open("a") as log:
-            log.write("llama_decode: failed to decode, ret = -1\nhalf of a line: failed to")
-        assert server.decode_failures() == 1
-        with (tmp_path / "server.log").open("a") as log:
-            log.write(" decode\n")
-        assert server.decode_failures() == 2
-        assert server.decode_failures() == 2
+        for added, count in [("", 0), (first, 1), (" decode\n", 2), ("", 2)]:
+            with (tmp_path / "server.log").open("a") as log:
+                log.write(added)
+            assert server.decode_failures() == count

@@ -89,10 +89,6 @@ def check_quick_texts(run: Run, _: Evidence) -> Finding:
         return not_applicable("tokens were not counted")
     return at_most(run.generated, 1e9, f"{run.generated} tokens")
 """,
-    f"{PACKAGE}/audit/checks.py": [
-        (BEFORE, "    check_losslessness,\n)", "    check_quick_texts,\n"),
-        (BEFORE, '    "controls": check_controls,', '    "quick_texts": check_quick_texts,\n'),
-    ],
     "paper/tables.yaml": [
         (AFTER, "    data: [audit, marked]\n    columns: [\n", "      {key: quick_texts_failed,"
          " head: [Quick, 快], form: ratio, out_of: quick_texts_runs},\n"),
@@ -105,7 +101,7 @@ RECIPES = {
     "A way of drafting": (PARAMETER, 2),
     "A key of the configuration": (KEY, 1),
     "A column of runs": (COLUMN, 2),
-    "A check of the audit": (CHECK, 4),
+    "A check of the audit": (CHECK, 3),
 }
 OVERLAY = {
     "campaign": {"suites": ["Q"]},
@@ -126,10 +122,11 @@ from specmoe.config.block import Side
 from specmoe.config.methods import Method
 from specmoe.engine.flags import speculation_flags
 from specmoe.runs.collect import rows_of_record
-from tests.unit.runs.test_collect import record
+from tests.blocks import compared
+from tests.made_record import made_record
 side = Side(gamma=8, n_match=3, n_min=0, patience=3)
 print(side.name, *speculation_flags([Method.NGRAM_MOD], side, None, 0))
-print(rows_of_record(record(), "c")[0]["slug"])
+print(rows_of_record(made_record(compared()), "c")[0]["slug"])
 """
 
 

@@ -15,7 +15,6 @@ from specmoe.audit.reading import (
     fixed,
     possible_outcomes,
     rounds_from_agreement,
-    run_lengths,
 )
 
 END = -1  # a text's last token, where the target ends it
@@ -163,7 +162,7 @@ def test_a_draft_that_prefers_hardly_anything_tells_nothing():
 @given(AGREEMENTS, st.integers(1, 9))
 def test_an_oracle_drafts_what_will_be_accepted_and_nothing_else(agrees, gamma):
     limits = Limits(len(agrees))
-    oracle = rounds_from_agreement(agrees, run_lengths(agrees, gamma), limits)
+    oracle = rounds_from_agreement(agrees, confident(agrees, gamma, 1), limits)
     assert oracle.accepted == oracle.drafted
     held = rounds_from_agreement(agrees, fixed(gamma, len(agrees)), limits).accepted
     assert oracle.accepted == held
@@ -183,4 +182,3 @@ def test_a_text_that_never_agrees_and_one_that_always_does(agrees, expected):
 def test_a_policy_drafts_until_the_first_unlikely_token():
     assert confident([0.9, 0.9, 0.4, 0.9], 4, 0.5) == [2, 1, 0, 1]
     assert confident([0.9] * 4, 2, 0.5) == [2, 2, 2, 1]
-    assert run_lengths([True, True, False, True], 8) == [2, 1, 0, 1]

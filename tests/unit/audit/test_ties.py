@@ -1,10 +1,12 @@
 """What is a tie: a gap that batches alone close, there or at another divergence of the target."""
 
+import pytest
+
 from specmoe.audit.ties import Gap, gaps_of
 
 
-def answer(*divergences):
-    return {"target": "t", "divergences": list(divergences)}
+def found(*divergences):
+    return gaps_of({"target": "t", "divergences": list(divergences)})
 
 
 def divergence(run, gap, by_width, target="t"):
@@ -18,28 +20,19 @@ def divergence(run, gap, by_width, target="t"):
 
 
 def test_the_narrowest_batches_that_give_the_runs_token_are_named():
-    found = gaps_of(answer(divergence("B", 0.25, {"2": 0.25, "4": -0.125, "5": -0.25})))
-    assert found == {"B": Gap(5, gap_nats=0.25, moved_nats=0.5, closed_by=4)}
+    gaps = found(divergence("B", 0.25, {"2": 0.25, "4": -0.125, "5": -0.25}))
+    assert gaps == {"B": Gap(5, gap_nats=0.25, moved_nats=0.5, closed_by=4)}
 
 
-def test_batches_move_the_gaps_of_a_target_as_far_as_at_any_of_its_divergences():
-    found = gaps_of(
-        answer(divergence("near", 0.25, {"2": 0.125}), divergence("far", 3.0, {"2": 2.5}))
-    )
-    assert {run: gap.moved_nats for run, gap in found.items()} == {"near": 0.5, "far": 0.5}
-    assert {gap.closed_by for gap in found.values()} == {None}
+@pytest.mark.parametrize(("target", "near"), [("t", 0.5), ("t+cache-type-k=q8_0", 0.125)])
+def test_batches_move_the_gaps_of_a_target_as_far_as_at_any_of_its_divergences(target, near):
+    """Those with other options by themselves."""
+    gaps = found(divergence("near", 0.25, {"2": 0.125}), divergence("far", 3.0, {"2": 2.5}, target))
+    assert {run: gap.moved_nats for run, gap in gaps.items()} == {"near": near, "far": 0.5}
+    assert {gap.closed_by for gap in gaps.values()} == {None}
 
 
-def test_batches_move_the_gaps_of_a_target_with_other_options_by_themselves():
-    far = divergence("far", 3.0, {"2": 2.5}, target="t+cache-type-k=q8_0")
-    found = gaps_of(answer(divergence("near", 0.25, {"2": 0.125}), far))
-    assert {run: gap.moved_nats for run, gap in found.items()} == {"near": 0.125, "far": 0.5}
-
-
-def test_a_gap_that_no_batch_measured_was_not_moved():
-    assert gaps_of(answer(divergence("B", 9.0, {}))) == {"B": Gap(5, 9.0, 0.0, None)}
-
-
-def test_answers_without_gaps_by_batch_are_left_out():
+def test_a_gap_that_no_batch_measured_was_not_moved_and_one_of_before_is_left_out():
+    assert found(divergence("B", 9.0, {})) == {"B": Gap(5, 9.0, 0.0, None)}
     old = {"run": "B", "position": 5, "gap_nats": 0.01, "baseline_gap_nats": 0.0}
-    assert gaps_of(answer(old)) == {}
+    assert found(old) == {}

@@ -31,9 +31,6 @@ def with_speedup(speedup, name, source="measured"):
     return replace(named(full(), name, source), cells=cells)
 
 
-# Printed, recomputed, measured.
-
-
 def test_recomputed_is_of_the_studys_rows_and_measured_of_another_campaign():
     study, other = with_speedup(1.15, "published", "published"), with_speedup(9.0, "other")
     # By hand: 60 tok/s with the draft, 50 without.
@@ -76,9 +73,6 @@ def test_what_drafts_without_a_model_is_none_of_the_studys_numbers():
     )
 
 
-# The table.
-
-
 def test_the_table_has_both_quantities_of_a_cell_then_the_headline():
     analysis = replace(full(), comparison=compare_printed(REPORTED, full(), []))
     first = rows("comparison", analysis)[0]
@@ -93,16 +87,10 @@ def test_a_bound_is_shown_with_the_digits_that_decide():
     assert bound[1:] == ["< 4", "–", "3.96"]
 
 
-# The figure of required times.
-
-
 def test_a_campaign_compared_with_brings_its_own_times_alone():
     other = named(full(), "other")
     other = replace(other, required_time=required_times([other, named(full(), "third")]))
     assert set(required_times([full(), other])["campaign"]) == {"by_hand", "other"}
-
-
-# The configuration.
 
 
 def test_a_campaign_that_was_not_rendered_is_refused_with_the_command(study, tmp_path):

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -101,10 +101,11 @@ def judged(analysis, predicate, **parameters):
     return row
 
 
-def bandwidth_of(gigabytes):
-    """Return the campaign's table for a machine of that memory bandwidth."""
-    known = full().campaign
-    return known.assign(host_memory_bandwidth_bytes_per_second=gigabytes * 1e9)
+def with_marked(analysis, count, column="impossible", **cell):
+    """Return an analysis whose audit marks so many runs of each of some cells."""
+    marked = analysis.marked.copy()
+    marked.loc[(marked[list(cell)] == pd.Series(cell)).all(axis=1), column] = count
+    return replace(analysis, marked=marked)
 
 
 def audited(**counts):
@@ -133,8 +134,11 @@ def verdicts_on(make):
 
 
 SMALL, LARGE = "draft_0.8b", "draft_2b"
-MOE = cell("moe_q4", SMALL, 4, 60, 62)  # 1.20 to 1.24
-DENSE = cell("dense_4b", SMALL, 4, 60, 62)
+# Cells by γ and the ends of their intervals.
+moe, moe_2b = partial(cell, "moe_q4", SMALL), partial(cell, "moe_q4", LARGE)
+moe_q8, dense_4b, dense_9b = (partial(cell, f, SMALL) for f in ("moe_q8", "dense_4b", "dense_9b"))
+MOE = moe(4, 60, 62)  # 1.20 to 1.24
+DENSE = dense_4b(4, 60, 62)
 
 
 def curve(*rates_by_gamma, draft=SMALL, target="moe_q4"):
@@ -162,30 +166,29 @@ PREDICATE_CASES = {
         (SUPPORTED, [MOE, cell("moe_q4+poll=0", SMALL, 4, 50, 51)], {"of": "speedup", "low": 1.1}),
         (NOT_TESTABLE, [cell("moe_q4+poll=0", SMALL, 4, 50, 51)], {"of": "speedup", "low": 1.1}),
         # 1.196 to 1.198 rounds to the 1.20 that was printed.
-        (SUPPORTED, [cell("moe_q4", SMALL, 4, 59.8, 59.9)],
-         {"of": "speedup", "low": 1.2, "digits": 2}),
-        (CONTRADICTED, [cell("moe_q4", SMALL, 4, 59.8, 59.9)], {"of": "speedup", "low": 1.2}),
+        (SUPPORTED, [moe(4, 59.8, 59.9)], {"of": "speedup", "low": 1.2, "digits": 2}),
+        (CONTRADICTED, [moe(4, 59.8, 59.9)], {"of": "speedup", "low": 1.2}),
         # The 2B draft is not the smallest, and γ = 8 is not 4.
-        (CONTRADICTED, [MOE, cell("moe_q4", LARGE, 4, 70, 71), cell("moe_q4", SMALL, 8, 70, 71)],
+        (CONTRADICTED, [MOE, moe_2b(4, 70, 71), moe(8, 70, 71)],
          {"of": "speedup", "draft": "smallest", "gammas": [4], "low": 1.3}),
         # The study's drafts are models.
         (SUPPORTED, [MOE, by_mtp(40, 41)], {"of": "speedup", "low": 1.1}),
         (NOT_TESTABLE, [by_mtp(40, 41)], {"of": "speedup"}),
         # A target that drafts for itself is a control.
         (NOT_TESTABLE, [cell("draft_2b", LARGE, 4, 60, 62)], {"of": "speedup"}),
-        (SUPPORTED, [cell("moe_q4", SMALL, 4, 60, accepted=1)], {"of": "acceptance", "high": 4}),
+        (SUPPORTED, [moe(4, 60, accepted=1)], {"of": "acceptance", "high": 4}),
         (CONTRADICTED, [MOE], {"of": "acceptance", "high": 4}),  # 50 %
         (NOT_TESTABLE, [MOE], {"of": "acceptance", "draft_family": "moe"}),
         (SUPPORTED, [cell("moe_q4", "draft_moe", 4, 60, 60)],
          {"of": "acceptance", "draft_family": "moe", "low": 40}),
         # Lengths count where they are asked for, and not among texts.
-        *((verdict, [MOE, cell("moe_q4", SMALL, 8, 50, 51, prompt="passage-64", suite="F")],
+        *((verdict, [MOE, moe(8, 50, 51, prompt="passage-64", suite="F")],
            {"of": "speedup", "cells": cells, "low": 1.1})
           for cells, verdict in [
               ("lengths", CONTRADICTED), ("texts", SUPPORTED), ("all", CONTRADICTED)
           ]),
         # In a campaign without texts all cells count.
-        (SUPPORTED, [cell("moe_q4", SMALL, 8, 60, 61, prompt="passage-64", suite="F")],
+        (SUPPORTED, [moe(8, 60, 61, prompt="passage-64", suite="F")],
          {"of": "speedup", "low": 1.1}),
     ],
     "changes_with_gamma": [
@@ -193,8 +196,7 @@ PREDICATE_CASES = {
         (CONTRADICTED, [curve([50, 51], [60, 61], [55, 56])], {"of": "speedup", "rises": True}),
         (INCONCLUSIVE, [curve([50, 53], [52, 55])], {"of": "speedup", "rises": True}),
         (NOT_TESTABLE, [MOE], {"of": "speedup", "rises": True}),
-        (SUPPORTED,
-         [cell("moe_q4", SMALL, 4, 50, accepted=9), cell("moe_q4", SMALL, 8, 50, accepted=9)],
+        (SUPPORTED, [moe(4, 50, accepted=9), moe(8, 50, accepted=9)],
          {"of": "acceptance", "rises": False}),
         (CONTRADICTED, [curve([50, 50], [50, 50])], {"of": "acceptance", "rises": False}),
     ],
@@ -211,29 +213,27 @@ PREDICATE_CASES = {
         (CONTRADICTED, [curve([50, 51], [60, 61]), curve([70, 71], [50, 51], draft=LARGE)], {}),
         (INCONCLUSIVE, [curve([50, 51], [60, 62]), curve([40, 41], [61, 63], draft=LARGE)], {}),
         (NOT_TESTABLE, [curve([50, 51], [60, 61])], {}),
-        (NOT_TESTABLE, [MOE, cell("moe_q4", LARGE, 4, 50, 51)], {}),
+        (NOT_TESTABLE, [MOE, moe_2b(4, 50, 51)], {}),
     ],
     "smaller_draft_gains_more": [
-        (SUPPORTED, [MOE, cell("moe_q4", LARGE, 4, 50, 52)], {}),
-        (CONTRADICTED, [MOE, cell("moe_q4", LARGE, 4, 63, 64)], {}),
-        (INCONCLUSIVE, [MOE, cell("moe_q4", LARGE, 4, 61, 64)], {}),
-        (NOT_TESTABLE, [MOE, cell("moe_q4", LARGE, 8, 50, 52)], {}),
+        (SUPPORTED, [MOE, moe_2b(4, 50, 52)], {}),
+        (CONTRADICTED, [MOE, moe_2b(4, 63, 64)], {}),
+        (INCONCLUSIVE, [MOE, moe_2b(4, 61, 64)], {}),
+        (NOT_TESTABLE, [MOE, moe_2b(8, 50, 52)], {}),
         # The lead is 0.16 to 0.24.
-        *((verdict, [MOE, cell("moe_q4", LARGE, 4, 50, 52)], {"low": 0.1, "high": high})
+        *((verdict, [MOE, moe_2b(4, 50, 52)], {"low": 0.1, "high": high})
           for high, verdict in [(0.3, SUPPORTED), (0.15, CONTRADICTED), (0.2, INCONCLUSIVE)]),
     ],
     "larger_draft_is_accepted_more": [
-        (SUPPORTED, [cell("moe_q4", SMALL, 4, 60, accepted=9), cell("moe_q4", LARGE, 4, 60)], {}),
-        (CONTRADICTED, [MOE, cell("moe_q4", LARGE, 4, 60, accepted=9)], {}),
+        (SUPPORTED, [moe(4, 60, accepted=9), moe_2b(4, 60)], {}),
+        (CONTRADICTED, [MOE, moe_2b(4, 60, accepted=9)], {}),
         (NOT_TESTABLE, [MOE], {}),
         # Two of three are most.
-        (SUPPORTED,
-         [run for gamma, accepted in [(4, 5), (8, 5), (16, 100)] for run in
-          (*cell("moe_q4", SMALL, gamma, 60, accepted=accepted),
-           *cell("moe_q4", LARGE, gamma, 60, accepted=10))], {}),
+        (SUPPORTED, [run for gamma, accepted in [(4, 5), (8, 5), (16, 100)] for run in
+          (*moe(gamma, 60, accepted=accepted), *moe_2b(gamma, 60, accepted=10))], {}),
     ],
     "gain_lies_between": [
-        (verdict, [MOE, cell("dense_4b", SMALL, 4, *low), cell("dense_9b", SMALL, 4, *high)],
+        (verdict, [MOE, dense_4b(4, *low), dense_9b(4, *high)],
          {"family": "moe", "above": "dense_4b", "below": "dense_9b", "at": at})
         for at in ("best", "each")
         for verdict, low, high in [
@@ -247,9 +247,9 @@ PREDICATE_CASES = {
         (NOT_TESTABLE, [MOE, DENSE],
          {"family": "moe", "above": "dense_4b", "below": "dense_9b", "at": "best"}),
         # One end may be open.
-        (SUPPORTED, [cell("dense_9b", SMALL, 4, 70, 71), cell("dense_4b", SMALL, 4, 50, 51)],
+        (SUPPORTED, [dense_9b(4, 70, 71), dense_4b(4, 50, 51)],
          {"targets": ["dense_9b"], "above": "dense_4b", "at": "each"}),
-        (NOT_TESTABLE, [cell("dense_9b", SMALL, 4, 70, 71)],
+        (NOT_TESTABLE, [dense_9b(4, 70, 71)],
          {"targets": ["dense_9b"], "above": "dense_4b", "at": "each"}),
         # At their best (γ = 8) in order, at γ = 4 not.
         *((verdict, [curve([50, 51], [60, 61]), curve([40, 41], [50, 51], target="dense_4b"),
@@ -257,101 +257,89 @@ PREDICATE_CASES = {
            {"family": "moe", "above": "dense_4b", "below": "dense_9b", "at": at})
           for at, verdict in [("best", SUPPORTED), ("each", CONTRADICTED)]),
         # Cells with other drafts are not compared.
-        (NOT_TESTABLE,
-         [cell("moe_q4", LARGE, 4, 60, 61), DENSE, cell("dense_9b", SMALL, 4, 70, 71)],
+        (NOT_TESTABLE, [moe_2b(4, 60, 61), DENSE, dense_9b(4, 70, 71)],
          {"family": "moe", "above": "dense_4b", "below": "dense_9b", "at": "each"}),
     ],
     "gain_follows": [
-        (SUPPORTED, [MOE, cell("dense_4b", SMALL, 4, 50, 51)], {"column": "parameters_total"}),
-        (CONTRADICTED, [MOE, cell("dense_9b", SMALL, 4, 70, 71)], {"column": "parameters_total"}),
-        (INCONCLUSIVE, [MOE, cell("dense_9b", SMALL, 4, 61, 63)], {"column": "parameters_total"}),
-        (NOT_TESTABLE, [MOE, cell("moe_q8", SMALL, 4, 70, 71)], {"column": "size_bytes"}),
+        (SUPPORTED, [MOE, dense_4b(4, 50, 51)], {"column": "parameters_total"}),
+        (CONTRADICTED, [MOE, dense_9b(4, 70, 71)], {"column": "parameters_total"}),
+        (INCONCLUSIVE, [MOE, dense_9b(4, 61, 63)], {"column": "parameters_total"}),
+        (NOT_TESTABLE, [MOE, moe_q8(4, 70, 71)], {"column": "size_bytes"}),
         # An MoE of 3 B active parameters gains more than a dense model of 4 B.
-        (SUPPORTED, [MOE, cell("dense_4b", SMALL, 4, 50, 51)],
-         {"column": "parameters_active", "follows": False}),
-        (CONTRADICTED, [MOE, cell("dense_4b", SMALL, 4, 70, 71)],
+        (SUPPORTED, [MOE, dense_4b(4, 50, 51)], {"column": "parameters_active", "follows": False}),
+        (CONTRADICTED, [MOE, dense_4b(4, 70, 71)],
          {"column": "parameters_active", "follows": False}),
         # One pair out of order is enough.
-        (SUPPORTED, [MOE, cell("dense_4b", SMALL, 4, 50, 51), cell("dense_9b", SMALL, 4, 70, 71)],
+        (SUPPORTED, [MOE, dense_4b(4, 50, 51), dense_9b(4, 70, 71)],
          {"column": "parameters_active", "follows": False}),
     ],
     "larger_file_gains_more": [
-        (SUPPORTED, [MOE, cell("moe_q8", SMALL, 4, 63, 64)], {}),
-        (CONTRADICTED, [MOE, cell("moe_q8", SMALL, 4, 50, 51)], {}),
-        (INCONCLUSIVE, [MOE, cell("moe_q8", SMALL, 4, 61, 64)], {}),
+        (SUPPORTED, [MOE, moe_q8(4, 63, 64)], {}),
+        (CONTRADICTED, [MOE, moe_q8(4, 50, 51)], {}),
+        (INCONCLUSIVE, [MOE, moe_q8(4, 61, 64)], {}),
         (NOT_TESTABLE, [MOE, cell("moe_q8", LARGE, 4, 63, 64)], {}),
-        (NOT_TESTABLE, [MOE, cell("dense_4b", SMALL, 4, 50, 51)], {}),  # another network
+        (NOT_TESTABLE, [MOE, dense_4b(4, 50, 51)], {}),  # another network
     ],
     **{
         predicate: [
-            (verdict,
-             [cell("moe_q4", SMALL, 4, 60, 62, prompt="passage-64"),
-              cell("moe_q4", SMALL, 4, *rates, prompt="passage-128")], {})
+            (verdict, [moe(4, 60, 62, prompt="passage-64"),
+              moe(4, *rates, prompt="passage-128")], {})
             for verdict, rates in [(falls, (57, 58)), (rises, (65, 66)), (INCONCLUSIVE, (59, 63))]
         ]
-        + [(NOT_TESTABLE, [cell("moe_q4", SMALL, 4, 60, 62, prompt="passage-64")], {})]
+        + [(NOT_TESTABLE, [moe(4, 60, 62, prompt="passage-64")], {})]
         for predicate, falls, rises in [
             ("falls_with_length", SUPPORTED, CONTRADICTED),
             ("falls_with_reading_the_prompt", CONTRADICTED, SUPPORTED),
         ]
     },
     "varies_at_most": [
-        (verdict, [MOE, cell("moe_q4", SMALL, 4, *rates, prompt="chinese")],
-         {"cells": "prompts", "high": 0.15})
+        (verdict, [MOE, moe(4, *rates, prompt="chinese")], {"cells": "prompts", "high": 0.15})
         for verdict, rates in [
             (SUPPORTED, (57, 58)), (CONTRADICTED, (45, 50)), (INCONCLUSIVE, (53, 58)),
         ]
     ]
     + [
         (NOT_TESTABLE, [MOE], {"cells": "prompts", "high": 0.1}),
-        (CONTRADICTED,
-         [cell("moe_q4", SMALL, 4, 60, 62, prompt="passage-64"),
-          cell("moe_q4", SMALL, 4, 40, 41, prompt="passage-128")],
+        (CONTRADICTED, [moe(4, 60, 62, prompt="passage-64"), moe(4, 40, 41, prompt="passage-128")],
          {"cells": "lengths", "high": 0.1}),
-        (NOT_TESTABLE, [MOE, cell("moe_q4", SMALL, 4, 40, 41, prompt="chinese")],
-         {"cells": "lengths", "high": 0.1}),
+        (NOT_TESTABLE, [MOE, moe(4, 40, 41, prompt="chinese")], {"cells": "lengths", "high": 0.1}),
         # The length that differs is left out.
-        (SUPPORTED,
-         [cell("moe_q4", SMALL, 4, 80, 82, prompt="passage-64"),
-          cell("moe_q4", SMALL, 4, 60, 61, prompt="passage-128"),
-          cell("moe_q4", SMALL, 4, 60, 61, prompt="passage-1024")],
+        (SUPPORTED, [moe(4, 80, 82, prompt="passage-64"), moe(4, 60, 61, prompt="passage-128"),
+          moe(4, 60, 61, prompt="passage-1024")],
          {"cells": "lengths", "high": 0.1, "from_length": 100}),
     ],
     "gains_without_accepted_tokens": [
         # 1.1 tokens a round.
-        (SUPPORTED, [cell("moe_q4", SMALL, 4, 60, 62, accepted=1)], {}),
+        (SUPPORTED, [moe(4, 60, 62, accepted=1)], {}),
         (CONTRADICTED, [MOE], {}),  # 3 tokens a round
-        (INCONCLUSIVE, [cell("moe_q4", SMALL, 4, 54, 56, accepted=1)], {}),
+        (INCONCLUSIVE, [moe(4, 54, 56, accepted=1)], {}),
         (NOT_TESTABLE, [DENSE], {"family": "moe"}),
     ],
     "rounds_cost_less_than_their_positions": [
         (SUPPORTED, [MOE], {}),  # 3 / 1.22 = 2.5 of 5
         # 3 / 0.5 = 6, and drafting may be the cause.
-        (INCONCLUSIVE, [cell("moe_q4", SMALL, 4, 20, 25)], {}),
-        (INCONCLUSIVE, [cell("moe_q4", SMALL, 4, 25, 40)], {}),
+        (INCONCLUSIVE, [moe(4, 20, 25)], {}),
+        (INCONCLUSIVE, [moe(4, 25, 40)], {}),
         (NOT_TESTABLE, [DENSE], {"family": "moe"}),
         # 2.5 passes are less than 5, and more than 1.
         (INCONCLUSIVE, [MOE], {"passes": 1}),
     ],
     "lies_above_the_dense_line": [
         # At 3 B the line through 1.22 at 4 B and 1.02 at 9 B has 1.26; through 0.9 and 1.02, 0.88.
-        (verdict,
-         [cell("moe_q4", SMALL, 8, 60, 62), cell("dense_4b", SMALL, 8, *rates),
-          cell("dense_9b", SMALL, 8, 50.9, 51.1)], {})
+        (verdict, [moe(8, 60, 62), dense_4b(8, *rates), dense_9b(8, 50.9, 51.1)], {})
         for verdict, rates in [
             (SUPPORTED, (44.9, 45.1)), (CONTRADICTED, (67, 67.2)), (INCONCLUSIVE, (58, 60)),
         ]
     ]
     + [(NOT_TESTABLE, [MOE, DENSE], {})],  # one point is no line
     "is_accepted_less_than_dense": [
-        (SUPPORTED, [cell("moe_q4", SMALL, 4, 60, accepted=9), DENSE], {}),
+        (SUPPORTED, [moe(4, 60, accepted=9), DENSE], {}),
         (CONTRADICTED, [MOE, DENSE], {}),  # the same is not less
         (NOT_TESTABLE, [MOE, cell("dense_4b", LARGE, 4, 60, 62)], {}),  # another draft
     ],
     "longer_rounds_cost": [
         # 3 / 1.2 = 2.5 passes at γ = 4; at γ = 8 5 tokens a round in 5 / 1.2 = 4.17: 1.67 times.
-        (verdict, [MOE, cell("moe_q4", SMALL, 8, 60, 62)],
-         {"gammas": [4, 8], "low": low, "high": high})
+        (verdict, [MOE, moe(8, 60, 62)], {"gammas": [4, 8], "low": low, "high": high})
         for verdict, low, high in [
             # Drafting may be the cause of a ratio, but not of one that is too low.
             (INCONCLUSIVE, 1.5, 1.8), (CONTRADICTED, 1.9, 2.1), (INCONCLUSIVE, 1.2, 1.4),
@@ -375,10 +363,9 @@ PREDICATE_CASES = {
     + [(NOT_TESTABLE, [alone("draft_0.8b", 100, 101)], {"than": "draft_2b"})],
     "rounds_are_tokens_over_gamma": [
         # Three more tokens in each of 25 rounds: 25 are 100 / 4.
-        (SUPPORTED,
-         [[run | {"rounds": 25} for run in cell("moe_q4", SMALL, 4, 60, accepted=75)]],
+        (SUPPORTED, [[run | {"rounds": 25} for run in moe(4, 60, accepted=75)]],
          {"tolerance": 0.1}),
-        (CONTRADICTED, [cell("moe_q4", SMALL, 4, 60, accepted=1)], {"tolerance": 0.1}),
+        (CONTRADICTED, [moe(4, 60, accepted=1)], {"tolerance": 0.1}),
         (NOT_TESTABLE, [DENSE], {"family": "moe", "tolerance": 0.1}),
     ],
     "falls_short_of_its_active_parameters": [
@@ -400,8 +387,7 @@ PREDICATE_CASES = {
         (INCONCLUSIVE, [alone("moe_q4", 50, 53), alone("dense_4b", 52, 55)], {"family": "moe"}),
         (NOT_TESTABLE, [alone("moe_q4", 50, 51), alone("draft_2b", 60, 61)], {"family": "moe"}),
         # The 4B is the next above; the slower 9B does not count.
-        (SUPPORTED,
-         [alone("moe_q4", 50, 51), alone("dense_4b", 60, 61), alone("dense_9b", 20, 21)],
+        (SUPPORTED, [alone("moe_q4", 50, 51), alone("dense_4b", 60, 61), alone("dense_9b", 20, 21)],
          {"family": "moe"}),
     ],
 }  # fmt: skip
@@ -440,7 +426,8 @@ def test_a_predicate_gives_the_verdict_of_its_intervals(predicate, verdict, grou
 
 @pytest.mark.parametrize(("predicate", "verdict", "gigabytes", "parameters"), BANDWIDTH_CASES)
 def test_rates_are_compared_with_the_machines_bandwidth(predicate, verdict, gigabytes, parameters):
-    analysis = campaign(alone("moe_q4", 50, 60), campaign=bandwidth_of(gigabytes or float("nan")))
+    bandwidth = {"host_memory_bandwidth_bytes_per_second": (gigabytes or float("nan")) * 1e9}
+    analysis = campaign(alone("moe_q4", 50, 60), campaign=full().campaign.assign(**bandwidth))
     assert judged(analysis, predicate, **parameters)["verdict"] == verdict
 
 
@@ -477,10 +464,10 @@ def test_every_predicate_is_tested_with_every_verdict_it_can_give():
 
 
 def test_the_sentence_counts_what_holds_and_names_what_decides():
-    analysis = campaign(MOE, cell("moe_q4", LARGE, 4, 50, 51), cell("moe_q4", LARGE, 8, 52, 53))
+    analysis = campaign(MOE, moe_2b(4, 50, 51), moe_2b(8, 52, 53))
     row = judged(analysis, "within", of="speedup", low=1.1)
     assert row["why"] == "1 of 3 cells agree. MoE Q4, Draft 2B, γ = 4: 1.01 [1.00, 1.02]"
-    row = judged(campaign(cell("moe_q4", SMALL, 4, 60)), "within", of="speedup", low=1)
+    row = judged(campaign(moe(4, 60)), "within", of="speedup", low=1)
     assert row["verdict"] == INCONCLUSIVE
     assert "1.20 (one block, no interval)" in row["why"]
 
@@ -568,16 +555,15 @@ def test_what_is_missing_is_named(rows, predicate, parameters, missing):
 
 
 def test_a_verdict_counts_the_runs_it_rests_on_and_those_the_audit_marks():
-    analysis = campaign(MOE, cell("moe_q4", LARGE, 4, 60, 62), DENSE)
-    marked = analysis.marked.copy()
-    marked.loc[(marked["target"] == "moe_q4") & (marked["draft"] == LARGE), "marked"] = 1
-    marked.loc[marked["target"] == "dense_4b", "marked"] = 2
-    row = judged(replace(analysis, marked=marked), "within", of="speedup", family="moe", low=1)
+    analysis = campaign(MOE, moe_2b(4, 60, 62), DENSE)
+    analysis = with_marked(analysis, 1, "marked", target="moe_q4", draft=LARGE)
+    analysis = with_marked(analysis, 2, "marked", target="dense_4b")
+    row = judged(analysis, "within", of="speedup", family="moe", low=1)
     assert (row["verdict"], row["marked"], row["runs"]) == (SUPPORTED, 1, 4)
 
 
 def test_runs_of_another_suite_or_prompt_do_not_count_as_its_support():
-    analysis = campaign(MOE, cell("moe_q4", SMALL, 4, 60, 62, prompt="passage-64", suite="F"))
+    analysis = campaign(MOE, moe(4, 60, 62, prompt="passage-64", suite="F"))
     assert judged(analysis, "within", of="speedup", low=1)["runs"] == 2
     assert judged(analysis, "within", of="speedup", low=1, cells="lengths")["runs"] == 2
     assert judged(analysis, "within", of="speedup", low=1, cells="all")["runs"] == 4
@@ -590,7 +576,7 @@ def test_a_rate_without_a_draft_rests_on_the_runs_of_its_own_suites():
 
 
 def test_cells_compared_with_other_prompts_are_marked_unpaired():
-    others = [run | {"baseline": None} for run in [*MOE, *cell("moe_q4", SMALL, 8, 70, 71)]]
+    others = [run | {"baseline": None} for run in [*MOE, *moe(8, 70, 71)]]
     analysis = campaign(others, alone("moe_q4", 50, 50))
     assert judged(analysis, "within", of="speedup", low=1)["unpaired"]
     assert not judged(analysis, "within", of="acceptance", high=60)["unpaired"]
@@ -649,10 +635,8 @@ def test_luck_decides_a_claim_no_oftener_than_its_level_says(share):
 
 
 def test_support_by_impossible_rows_is_no_support():
-    analysis = campaign(MOE, cell("moe_q4", LARGE, 4, 60, 62))
-    marked = analysis.marked.copy()
-    marked.loc[marked["draft"] == LARGE, "impossible"] = 1
-    planted = replace(analysis, marked=marked)
+    analysis = campaign(MOE, moe_2b(4, 60, 62))
+    planted = with_marked(analysis, 1, draft=LARGE)
     claim = {"of": "speedup", "low": 1.1}
     assert judged(analysis, "within", **claim)["verdict"] == SUPPORTED
     assert judged(planted, "within", **claim)["verdict"] == IMPOSSIBLE_ROWS
@@ -660,19 +644,16 @@ def test_support_by_impossible_rows_is_no_support():
     # What such rows contradict they contradict.
     assert judged(planted, "within", of="speedup", low=1.3)["verdict"] == CONTRADICTED
     # They may be spare.
-    some = campaign(MOE, DENSE, cell("dense_9b", SMALL, 4, 50, 51))
-    marked = some.marked.copy()
-    marked.loc[marked["target"] == "dense_4b", "impossible"] = 1
+    some = campaign(MOE, DENSE, dense_9b(4, 50, 51))
     follows = {"column": "parameters_active", "follows": False}
-    one = judged(replace(some, marked=marked), "gain_follows", **follows)
-    assert one["verdict"] == judged(some, "gain_follows", **follows)["verdict"] == SUPPORTED
+    for one in (some, with_marked(some, 1, target="dense_4b")):
+        assert judged(one, "gain_follows", **follows)["verdict"] == SUPPORTED
 
 
 def test_a_rate_of_impossible_runs_is_no_support():
     analysis = campaign(alone("moe_q4", 50, 51), alone("dense_4b", 60, 61))
-    marked = analysis.marked.copy()
-    marked.loc[marked["target"] == "dense_4b", "impossible"] = 1
-    row = judged(replace(analysis, marked=marked), "slower_than_next_active", family="moe")
+    planted = with_marked(analysis, 1, target="dense_4b")
+    row = judged(planted, "slower_than_next_active", family="moe")
     assert row["verdict"] == IMPOSSIBLE_ROWS
 
 
@@ -687,7 +668,7 @@ def test_a_rate_of_impossible_runs_is_no_support():
     ],
 )
 def test_acceptance_of_models_made_for_it_decides_nothing(predicate, parameters):
-    rows = [MOE, cell("moe_q4", LARGE, 4, 60, 62), cell("moe_q4", SMALL, 8, 60, 62), DENSE]
+    rows = [MOE, moe_2b(4, 60, 62), moe(8, 60, 62), DENSE]
     given = judged(campaign(*rows), predicate, **parameters)
     assert given["verdict"] in {SUPPORTED, CONTRADICTED}
     made = campaign(*rows, models=ALL_MODELS.assign(constructed=True))
@@ -742,7 +723,11 @@ def test_without_drafts_nothing_of_drafts_is_testable():
     assert set(verdicts_on(without_drafts)["verdict"]) == {NOT_TESTABLE}
 
 
+RIGHT = {"words": "It is so.", "place": "Here", "predicate": "within"}
+RIGHT |= {"parameters": {"of": "speedup"}}
 FAULTS = {
+    "no_yaml": ("{", r"claims\.yaml: "),
+    "a_list": ("- a list", r"claims\.yaml: "),
     "unknown_predicate": ({"predicate": "whithin"},
                           r"unknown predicate 'whithin'; did you mean 'within'"),
     "unknown_parameter": ({"parameters": {"of": "speedup", "lov": 1}},
@@ -754,22 +739,13 @@ FAULTS = {
 
 @pytest.mark.parametrize(("change", "message"), FAULTS.values(), ids=FAULTS)
 def test_a_wrong_claim_is_refused_in_one_line_with_its_place(tmp_path, change, message):
-    right = {"words": "It is so.", "place": "Here", "predicate": "within"}
     path = tmp_path / "claims.yaml"
-    path.write_text(yaml.safe_dump({"it": right | {"parameters": {"of": "speedup"}} | change}))
+    text = change if isinstance(change, str) else yaml.safe_dump({"it": RIGHT | change})
+    path.write_text(text)
     with pytest.raises(ConfigError, match=message) as caught:
         read_claims(path)
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
-
-
-@pytest.mark.parametrize("text", ["{", "- a list"])
-def test_a_file_that_holds_no_claims_is_refused_in_one_line(tmp_path, text):
-    path = tmp_path / "claims.yaml"
-    path.write_text(text)
-    with pytest.raises(ConfigError, match=re.escape(str(path))) as caught:
-        read_claims(path)
-    assert "\n" not in str(caught.value)
 
 
 def test_verdicts_can_be_cited(claims):

@@ -1,5 +1,6 @@
 """A campaign's rows are the runs and passes of its configuration, all and no others."""
 
+from copy import deepcopy
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -20,9 +21,9 @@ from ...made_record import DESCRIBED, ENGINE, HOST, made_record, small_blocks, s
 NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 
 
-@pytest.fixture
-def config(study):
-    return small_config(study)
+@pytest.fixture(scope="module")
+def config(_study):
+    return small_config(deepcopy(_study))
 
 
 @pytest.fixture
@@ -54,8 +55,6 @@ def test_all_runs_of_the_configuration_are_taken(rows, config):
         (lambda rows: [*rows, rows[0]], "1 run there more than once"),
         (lambda rows: [*rows, rows[0] | {"run": "Z/other"}], r"not of its configuration \(Z/other"),
         (lambda rows: with_first_draft(rows, n_predict=9), "n_predict is 9, not 16"),
-        (lambda rows: with_first_draft(rows, prompt="chinese"), "prompt is chinese, not"),
-        (lambda rows: with_first_draft(rows, suite="D"), "suite is D, not S"),
         (lambda rows: with_first_draft(rows, temperature=float("nan")), "temperature is None"),
         (lambda rows: with_first_draft(rows, decode_ms=None), "1 run without a time or its rate"),
         (lambda rows: with_first_draft(rows, decode_ms=float("inf")), "without a time or its rate"),
@@ -65,19 +64,12 @@ def test_all_runs_of_the_configuration_are_taken(rows, config):
         (lambda rows: with_first_draft(rows, seed=1), "seed is 1, not 42"),
         (lambda rows: with_first_draft(rows, host="0" * 12), f"host is 0{{12}}, not {HOST}"),
         (lambda rows: with_first_draft(rows, engine="e"), f"engine is e, not {ENGINE['id']}"),
-        (lambda rows: with_first_draft(rows, engine_commit="e"), "engine_commit is e, not unknown"),
-        (lambda rows: with_first_draft(rows, backend="cuda"), "backend is cuda, not cpu"),
         (lambda rows: with_first_draft(rows, target_sha256=None), "target_sha256 is None, not a+"),
         (lambda rows: with_first_draft(rows, draft_sha256="c" * 64), "draft_sha256 is c+, not b+"),
         (lambda rows: with_first_draft(rows, prompt_sha256=None), "run without the digest of a"),
         (lambda rows: with_first_draft(rows, prompt_sha256="c" * 64), "prompt_sha256 is c+, not"),
         (lambda rows: [row | {"n_prompt": 31} for row in rows], "n_prompt is 31, not 32"),
-        (
-            lambda rows: with_first_draft(
-                rows, started_at=rows[0]["started_at"].replace(year=9999)
-            ),
-            "1 run of a time when nobody measured .*9999-",
-        ),
+        (lambda rows: with_first_draft(rows, started_at=NEVER), "1 run of a time when .*9999-"),
     ],
 )
 def test_other_rows_are_refused_by_name(rows, config, change, fault):

@@ -28,11 +28,10 @@ def packed(tmp_path):
     return tmp_path
 
 
-def drop(manifest, name):
-    """Take an entry out of a manifest."""
-    left = json.loads(manifest.read_text())
-    del left[name]
-    manifest.write_text(json.dumps(left))
+def refused(folder, fault):
+    """Check that a campaign is refused for a fault."""
+    with pytest.raises(DamagedFileError, match=fault):
+        check_manifest(folder)
 
 
 def test_a_folder_as_it_was_packed_is_read(packed):
@@ -47,46 +46,39 @@ def test_a_folder_as_it_was_packed_is_read(packed):
 @pytest.mark.parametrize("name", FILES)
 def test_a_changed_and_a_missing_file_are_named(packed, name):
     (packed / name).write_text("other")
-    with pytest.raises(DamagedFileError, match=f"{name} is not the file that manifest.json names"):
-        check_manifest(packed)
+    refused(packed, f"{name} is not the file that manifest.json names")
     (packed / name).unlink()
-    with pytest.raises(DamagedFileError, match=f"{name} is missing"):
-        check_manifest(packed)
+    refused(packed, f"{name} is missing")
 
 
 @pytest.mark.parametrize("name", [*FILES, CRATE])
 def test_a_file_that_the_manifest_leaves_out_is_named(packed, name):
-    drop(packed / NAME, name)
-    with pytest.raises(DamagedFileError, match=f"{name} is not among the files that manifest.json"):
-        check_manifest(packed)
+    left = json.loads((packed / NAME).read_text())
+    del left[name]
+    (packed / NAME).write_text(json.dumps(left))
+    refused(packed, f"{name} is not among the files that manifest.json")
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"runs.parquet": 1}'])
 def test_a_damaged_manifest_is_named(packed, text):
     (packed / NAME).write_text(text)
-    with pytest.raises(DamagedFileError, match=r"manifest\.json is no list of files"):
-        check_manifest(packed)
+    refused(packed, r"manifest\.json is no list of files")
 
 
 def test_a_missing_and_an_empty_manifest_are_refused(packed):
     (packed / NAME).write_text("{}")
-    with pytest.raises(DamagedFileError, match="is not among the files that"):
-        check_manifest(packed)
+    refused(packed, "is not among the files that")
     (packed / NAME).unlink()
-    with pytest.raises(DamagedFileError, match="nothing says that the campaign's are those that"):
-        check_manifest(packed)
+    refused(packed, "nothing says that the campaign's are those that")
 
 
 def test_a_crate_of_other_files_is_named(packed):
     (packed / FILES[0]).write_text("other")
     write_manifest(packed)
-    fault = f"{FILES[0]} is not the file that {CRATE} names"
-    with pytest.raises(DamagedFileError, match=fault):
-        check_manifest(packed)
+    refused(packed, f"{FILES[0]} is not the file that {CRATE} names")
     describe(packed)
     write_manifest(packed)
     check_manifest(packed)
     (packed / CRATE).write_text("[]")
     write_manifest(packed)
-    with pytest.raises(DamagedFileError, match=f"{CRATE} is damaged"):
-        check_manifest(packed)
+    refused(packed, f"{CRATE} is damaged")

@@ -7,12 +7,13 @@ from specmoe.errors import SchemaError
 from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import COLUMNS, read_runs, write_runs
 
-from .test_collect import record
+from ...made_record import made_record, small_blocks, small_config
 
 
 @pytest.fixture
-def rows():
-    return rows_of_record(record(), "c")
+def rows(study):
+    [block] = (one for one in small_blocks(small_config(study)).values() if one.speculates)
+    return rows_of_record(made_record(block), "tiny")
 
 
 def test_written_rows_are_read_back(rows, tmp_path):
@@ -21,10 +22,10 @@ def test_written_rows_are_read_back(rows, tmp_path):
     assert (tmp_path / "runs.parquet").read_bytes() == (tmp_path / "again.parquet").read_bytes()
     frame = read_runs(tmp_path / "runs.parquet")
     assert frame["run"].tolist() == [row["run"] for row in rows]
-    assert list(frame["tokens"][0]) == [5, 6, 7, 8]
-    assert frame["rounds"].isna().tolist() == [True, False]
-    assert frame["generated"].tolist() == [4, 4]
-    assert [list(names) for names in frame["recovered"]] == [[], []]
+    assert [list(tokens) for tokens in frame["tokens"]] == [[*range(16)]] * 4
+    assert frame["rounds"].isna().tolist() == [row["rounds"] is None for row in rows]
+    assert frame["generated"].tolist() == [16] * 4
+    assert [list(names) for names in frame["recovered"]] == [[]] * 4
 
 
 @pytest.mark.parametrize(

@@ -53,18 +53,11 @@ def line(**changes):
 def bench_line(**changes):
     """Return a line of a run without a draft, of suite F."""
     plain = {
-        "job_id": "F_base_np512_r1",
-        "draft_model": "none",
-        "draft_len": "0",
-        "n_prompt": "512",
-        "prompt_key": "sweep",
-        "tokens_per_sec": "50.0",
-        "prompt_eval_ms": "340.5",
-        "eval_ms_per_token": "20.0",
-        "draft_acceptance_rate": "",
-        "speedup_vs_baseline": "1.0",
+        **{"job_id": "F_base_np512_r1", "draft_model": "none", "draft_len": "0"},
+        **{"n_prompt": "512", "prompt_key": "sweep", "draft_acceptance_rate": ""},
+        **{"tokens_per_sec": "50.0", "prompt_eval_ms": "340.5", "eval_ms_per_token": "20.0"},
     }
-    return line(**plain | changes)
+    return line(**plain | {"speedup_vs_baseline": "1.0"} | changes)
 
 
 def test_the_counters_of_a_run_with_a_draft_are_recovered_and_named():
@@ -97,14 +90,9 @@ def test_a_run_of_suite_f_is_linked_to_the_one_without_a_draft_of_its_length_and
 
 
 def test_runs_of_a_block_are_numbered_in_time_order():
-    rows = rows_of(
-        [
-            line(),
-            line(job_id="B_earlier", prompt_key="chinese", timestamp="2026-03-14T22:00:00"),
-            line(job_id="B_other", repeat="2", timestamp="2026-03-14T21:00:00"),
-        ]
-    )
-    assert [row["order"] for row in rows] == [1, 0, 0]
+    earlier = line(job_id="B_earlier", prompt_key="chinese", timestamp="2026-03-14T22:00:00")
+    other = line(job_id="B_other", repeat="2", timestamp="2026-03-14T21:00:00")
+    assert [row["order"] for row in rows_of([line(), earlier, other])] == [1, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -142,15 +130,10 @@ def test_impossible_numbers_are_refused(changes):
 
 def test_ambiguous_numbers_are_refused():
     # 256 tokens of 248 rounds in 3.840 s, or 257 of 249 in 3.855 s; 7 accepted.
-    ambiguous = {
-        "tokens_per_sec": "66.668",
-        "eval_ms_per_token": "15.0",
-        "draft_acceptance_rate": "0.00176",
-        "draft_len": "16",
-        "n_predict": "255",
-    }
+    rates = {"tokens_per_sec": "66.668", "draft_acceptance_rate": "0.00176"}
+    counts = {"eval_ms_per_token": "15.0", "draft_len": "16", "n_predict": "255"}
     with pytest.raises(SchemaError, match="fit 2 sets"):
-        rows_of([line(**ambiguous)])
+        rows_of([line(**rates, **counts)])
 
 
 @given(

@@ -105,9 +105,8 @@ def _rounds(run: Run) -> Iterator[Finding]:
     """Check that every round gives one token of the target besides those it accepts."""
     rounds, drafted, accepted = run.rounds, run.drafted, run.accepted
     if rounds is not None and drafted is not None:
-        of_rounds = f"{counted(rounds, 'round')} of at most {run.longest}"
-        why = f"{counted(drafted, 'token')} drafted in {of_rounds}"
-        yield at_most(drafted, run.longest * rounds, why)
+        why = f"{counted(drafted, 'token')} drafted in {counted(rounds, 'round')} of at most"
+        yield at_most(drafted, run.longest * rounds, f"{why} {run.longest}")
     if drafted is not None and accepted is not None:
         why = f"{counted(accepted, 'token')} accepted of {drafted} drafted"
         yield at_most(accepted, drafted, why)
@@ -152,17 +151,14 @@ def _positions(run: Run) -> Iterator[Finding]:
     if positions is None:
         return
     if run.accepted is not None:
-        total = sum(positions)
-        why = f"{counted(total, 'token')} accepted by position, {run.accepted} in all"
-        yield equal(total, run.accepted, why)
+        yield _adds_up(sum(positions), run.accepted, "token", "accepted by position")
     for index, (before, after) in enumerate(pairwise(positions), 1):
         tokens = f"{counted(after, 'token')} accepted"
         why = f"{tokens} at position {index + 1}, {before} at position {index}"
         yield at_most(after, before, why)
     if positions and run.rounds is not None:
-        tokens = f"{counted(positions[0], 'token')} accepted"
-        why = f"{tokens} at position 1 in {counted(run.rounds, 'round')}"
-        yield at_most(positions[0], run.rounds, why)
+        why = f"{counted(positions[0], 'token')} accepted at position 1 in"
+        yield at_most(positions[0], run.rounds, f"{why} {counted(run.rounds, 'round')}")
 
 
 def _lengths(run: Run) -> Iterator[Finding]:
@@ -173,14 +169,15 @@ def _lengths(run: Run) -> Iterator[Finding]:
     ):
         if lengths is None or total is None or run.rounds is None:
             continue
-        rounds = counted(sum(lengths), "round")
-        yield equal(sum(lengths), run.rounds, f"{rounds} by tokens {what}, {run.rounds} in all")
+        yield _adds_up(sum(lengths), run.rounds, "round", f"by tokens {what}")
         tokens = sum(length * count for length, count in enumerate(lengths))
-        yield equal(tokens, total, f"{counted(tokens, 'token')} {what} by round, {total} in all")
+        yield _adds_up(tokens, total, "token", f"{what} by round")
     if run.drafted_by_type is not None and run.drafted is not None:
-        tokens = sum(run.drafted_by_type)
-        why = f"{counted(tokens, 'token')} drafted by type, {run.drafted} in all"
-        yield equal(tokens, run.drafted, why)
+        yield _adds_up(sum(run.drafted_by_type), run.drafted, "token", "drafted by type")
+
+
+def _adds_up(total: int, whole: int, noun: str, how: str) -> Finding:
+    return equal(total, whole, f"{counted(total, noun)} {how}, {whole} in all")
 
 
 def _times(run: Run) -> Iterator[Finding]:

@@ -3,8 +3,6 @@
 No time is used, so whoever forges times, or counters to fit them, does not pass it.
 """
 
-from collections.abc import Mapping
-
 from specmoe.audit.evidence import Evidence, check
 from specmoe.audit.finding import Finding, Level, Run, combined, equal, not_applicable
 from specmoe.audit.reading import Counts, Limits, Outcome, Reading, possible_outcomes
@@ -44,8 +42,16 @@ def check_agreement(run: Run, given: Evidence) -> Finding:
     if not found:
         return not_applicable("too many near ties: its draft prefers hardly any token to the next")
     pairs = [(_pairs(run, *known), known[1].ties) for known in found.items()]
-    nearest, ties = min(pairs, key=lambda known: (_distance(known[0]), len(known[1])))
-    return _compared(run, nearest, _ties(reading, ties))
+    nearest, ties = min(
+        pairs, key=lambda known: (sum(abs(own - due) for _, own, due in known[0]), len(known[1]))
+    )
+    fallen = _fallen(reading, ties)
+    parts = [
+        equal(own, due, f"{own} {name}, {due} by the draft's reading of the text{fallen}")
+        for name, own, due in nearest
+    ]
+    held = f"{run.accepted} of {counted(run.drafted or 0, 'drafted token')} accepted"
+    return combined(parts, f"{held}, as the draft's reading of the text gives{fallen}")
 
 
 def _unplayable(run: Run) -> str | None:
@@ -65,34 +71,19 @@ def _unplayable(run: Run) -> str | None:
     return None
 
 
-def _distance(pairs: Mapping[str, tuple[int, int]]) -> int:
-    return sum(abs(own - due) for own, due in pairs.values())
+def _pairs(run: Run, counts: Counts, outcome: Outcome) -> list[tuple[str, int, int]]:
+    """Return the name of each count of a run, the count, and the one that a reading gives."""
+    drafted = min(max(run.drafted or 0, outcome.drafted_least), outcome.drafted_most)
+    pairs = [
+        ("rounds", run.rounds, counts.rounds),
+        ("drafted", run.drafted, drafted),
+        ("accepted", run.accepted, counts.accepted),
+        ("replays", run.replays, counts.replays),
+    ]
+    return [(name, own, due) for name, own, due in pairs if own is not None]
 
 
-def _pairs(run: Run, counts: Counts, outcome: Outcome) -> dict[str, tuple[int, int]]:
-    """Return each count of a run with the one that a reading gives."""
-    assert run.rounds is not None
-    assert run.drafted is not None
-    assert run.accepted is not None
-    drafted = min(max(run.drafted, outcome.drafted_least), outcome.drafted_most)
-    pairs = {
-        "rounds": (run.rounds, counts.rounds),
-        "drafted": (run.drafted, drafted),
-        "accepted": (run.accepted, counts.accepted),
-    }
-    return pairs if run.replays is None else pairs | {"replays": (run.replays, counts.replays)}
-
-
-def _ties(reading: Reading, ties: tuple[int, ...]) -> str:
+def _fallen(reading: Reading, ties: tuple[int, ...]) -> str:
     named = ", ".join(f"{at + 1} ({reading.lead_nats[at]:.2g} nats)" for at in ties[:_NAMED])
     more = ", ..." if len(ties) > _NAMED else ""
     return f" if near ties fall the other way, at token {named}{more}" if ties else ""
-
-
-def _compared(run: Run, pairs: Mapping[str, tuple[int, int]], ties: str) -> Finding:
-    parts = [
-        equal(own, due, f"{own} {name}, {due} by the draft's reading of the text{ties}")
-        for name, (own, due) in pairs.items()
-    ]
-    held = f"{run.accepted} of {counted(run.drafted or 0, 'drafted token')} accepted"
-    return combined(parts, f"{held}, as the draft's reading of the text gives{ties}")

@@ -9,45 +9,23 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.audit.accounting import check_accounting
-from specmoe.audit.agreement import check_agreement
-from specmoe.audit.bounds import (
-    check_bandwidth,
-    check_baseline_time,
-    check_draft_time,
-    check_expected_experts,
-)
+from specmoe.audit import accounting, agreement, bounds, output
 from specmoe.audit.evidence import Check, Evidence
 from specmoe.audit.finding import CheckVerdict, Level, Run
-from specmoe.audit.output import (
-    check_batch_noise,
-    check_collapsed_output,
-    check_controls,
-    check_determinism,
-    check_failed_decodes,
-    check_losslessness,
-)
 from specmoe.config.block import MEASURED_BY
 
 ALL = "all"
 """The target and draft in the row that counts the whole campaign."""
 
 _CELL = [*MEASURED_BY, "target", "draft", "gamma"]
+_VERDICTS = ("passed", "failed", "not_applicable", "not_judged")  # as columns name them
 _IDENTITY = ["run", *MEASURED_BY, "suite", "target", "draft", "gamma", "prompt", "repeat"]
 
 CHECKS: dict[str, Check] = {
-    "accounting": check_accounting,
-    "agreement": check_agreement,
-    "draft_time": check_draft_time,
-    "bandwidth": check_bandwidth,
-    "baseline_time": check_baseline_time,
-    "expected_experts": check_expected_experts,
-    "failed_decodes": check_failed_decodes,
-    "losslessness": check_losslessness,
-    "batch_noise": check_batch_noise,
-    "determinism": check_determinism,
-    "collapsed_output": check_collapsed_output,
-    "controls": check_controls,
+    name.removeprefix("check_"): one
+    for module in (accounting, agreement, bounds, output)
+    for name, one in vars(module).items()
+    if isinstance(one, Check)
 }
 
 
@@ -132,12 +110,7 @@ def _counts(audit: pd.DataFrame) -> dict[str, Any]:
     }
     for name in CHECKS:
         members = audit[audit["check"] == name]
-        for verdict, word in (
-            (CheckVerdict.PASS, "passed"),
-            (CheckVerdict.FAIL, "failed"),
-            (CheckVerdict.NOT_APPLICABLE, "not_applicable"),
-            (CheckVerdict.NOT_JUDGED, "not_judged"),
-        ):
+        for verdict, word in zip(CheckVerdict, _VERDICTS, strict=True):
             counts[f"{name}_{word}"] = int((members["verdict"] == verdict).sum())
         counts[f"{name}_worst"] = members["ratio"].max()
     return counts

@@ -246,8 +246,7 @@ def _fewest_rejections(run: Run) -> int:
     A round ends at its first rejected token, and the target judges none after it. So one near tie
     early in a long draft leaves many drafted tokens unused, and is one disagreement all the same.
     """
-    assert run.drafted is not None
-    assert run.accepted is not None
+    assert run.drafted is not None and run.accepted is not None
     fewest = ceil((run.drafted - run.accepted) / max(run.longest, 1))
     drafted, accepted = run.drafted_lengths, run.accepted_lengths
     if drafted is None or accepted is None:

@@ -5,7 +5,7 @@ also shorten the time of its drafting, and can give it the counters of a draft t
 often. Every other row stays, and so do the times of models alone.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from enum import StrEnum
 from itertools import product
@@ -21,6 +21,10 @@ from specmoe.audit.finding import CheckVerdict, Level, Run
 FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # the first is the true rows
 _OF_TIME = [check for check in CHECKS.values() if check.of_time]
 _BOUNDS = [check for check in _OF_TIME if check.level == Level.IMPOSSIBLE]
+_OF_SINGLE_ROUNDS = (
+    *("accepted_per_position", "accepted_lengths", "drafted_lengths", "drafted_by_type"),
+    *("replays", "replays_rejected", "decodes"),
+)
 # These look at no time, but find counters that do not add up, or that are not the draft's.
 _LOOKED_AT = [CHECKS["accounting"], CHECKS["agreement"], *_OF_TIME]
 
@@ -48,7 +52,7 @@ def count_power(evidence: Evidence) -> pd.DataFrame:
     rows = []
     for forged, factor in product(Forged, FACTORS):
         row = {"forged": forged.value, "factor": factor, "runs": len(timed), "unbounded": unbounded}
-        faster = (_FASTER[forged](run, factor) for run in timed)
+        faster = (_faster(run, forged, factor) for run in timed)
         rows.append(row | (as_they_are if factor == 1 else _marked(faster, evidence)))
     return pd.DataFrame(rows)
 
@@ -66,26 +70,17 @@ def _marked(runs: Iterable[Run], evidence: Evidence) -> dict[str, Any]:
     return {"impossible": impossible, "implausible": sum(map(bool, failed)) - impossible}
 
 
-def _decoding(run: Run, factor: float) -> Run:
-    ms, rate = run.decode_ms, run.tokens_per_second
-    return replace(
-        run,
-        decode_ms=None if ms is None else ms / factor,
-        tokens_per_second=None if rate is None else rate * factor,
-    )
-
-
-def _drafting(run: Run, factor: float) -> Run:
-    ms = None if run.draft_ms is None else run.draft_ms / factor
-    return replace(_decoding(run, factor), draft_ms=ms)
-
-
-def _counters(run: Run, factor: float) -> Run:
-    """Give a faster run so many fewer rounds, as far as drafts of its length can be accepted.
+def _faster(run: Run, forged: Forged, factor: float) -> Run:
+    """Make a run faster; it has fewer rounds as far as drafts of its length can be accepted.
 
     Counters that say more of single rounds are left out, as a log need not have them.
     """
-    faster = _drafting(run, factor)
+    ms, rate = run.decode_ms, run.tokens_per_second
+    faster = replace(run, decode_ms=ms and ms / factor, tokens_per_second=rate and rate * factor)
+    if forged != Forged.DECODING:
+        faster = replace(faster, draft_ms=run.draft_ms and run.draft_ms / factor)
+    if forged != Forged.COUNTERS:
+        return faster
     if run.rounds is None or run.accepted is None or run.drafted is None:
         return faster
     undone = (run.replays or 0) - (run.replays_rejected or 0)
@@ -93,23 +88,5 @@ def _counters(run: Run, factor: float) -> Run:
     rounds = max(ceil(run.rounds / factor), ceil(tokens / (1 + run.longest)))
     accepted = tokens - rounds
     drafted = max(accepted, min(run.drafted, rounds * run.longest))
-    return replace(
-        faster,
-        rounds=rounds,
-        accepted=accepted,
-        drafted=drafted,
-        accepted_per_position=None,
-        accepted_lengths=None,
-        drafted_lengths=None,
-        drafted_by_type=None,
-        replays=None,
-        replays_rejected=None,
-        decodes=None,
-    )
-
-
-_FASTER: dict[Forged, Callable[[Run, float], Run]] = {
-    Forged.DECODING: _decoding,
-    Forged.DRAFTING: _drafting,
-    Forged.COUNTERS: _counters,
-}
+    counts: dict[str, Any] = dict.fromkeys(_OF_SINGLE_ROUNDS)
+    return replace(faster, **counts, rounds=rounds, accepted=accepted, drafted=drafted)

@@ -101,7 +101,7 @@ def rounds_from_agreement(agrees: Sequence[bool], lengths: Sequence[int], limits
     """Return the rounds of a text, given where the draft agrees with it.
 
     `lengths` are a policy: the most tokens that it would draft in place of each token of the text
-    and those behind it. See `fixed`, `confident` and `run_lengths`.
+    and those behind it. See `fixed` and `confident`.
     """
     places, drafted, accepted = [], [], []
     replays = single = 0
@@ -144,11 +144,6 @@ def confident(confidence: Sequence[float], gamma: int, p_min: float) -> list[int
         following = following + 1 if confidence[at] >= p_min else 0
         lengths[at] = min(following, gamma)
     return lengths
-
-
-def run_lengths(agrees: Sequence[bool], gamma: int) -> list[int]:
-    """Return the policy of an oracle: it drafts what will be accepted, γ tokens at most."""
-    return confident([float(one) for one in agrees], gamma, 1.0)
 
 
 class Counts(NamedTuple):

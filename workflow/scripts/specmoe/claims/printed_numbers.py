@@ -131,8 +131,10 @@ def recompute(analysis: Analysis) -> dict[str, float]:
     )
     cells = cells[own | ~measured_there].drop_duplicates(key, keep=False)
     cells = cells.assign(speedup=cells["speedup_unpaired"])
+    runs = analysis.suites.set_index("suite")["runs"]
     values = {
-        **_runs(analysis),
+        "runs total": float(runs.sum()),
+        **{f"runs {suite}": count for suite, count in runs.items()},
         **_baselines(analysis),
         **_cells(cells),
         **_speedup_ranges(cells),
@@ -161,11 +163,6 @@ def _cells_of_table(path: Path, title: str) -> pd.DataFrame:
     long = frame.melt(ids, var_name="quantity", value_name="printed")
     long["what"] = long[["quantity", *ids]].agg(" ".join, axis=1)
     return long.assign(source=title, relation="=")[_COLUMNS]
-
-
-def _runs(analysis: Analysis) -> dict[str, float]:
-    runs = analysis.suites.set_index("suite")["runs"]
-    return {"runs total": float(runs.sum())} | {f"runs {suite}": n for suite, n in runs.items()}
 
 
 def _baselines(analysis: Analysis) -> dict[str, float]:

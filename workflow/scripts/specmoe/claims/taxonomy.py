@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 import pandas as pd
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
@@ -22,36 +22,22 @@ from specmoe.config.schema import Config
 from specmoe.errors import ConfigError, nearest
 from specmoe.models.card import ModelCard
 
+DraftKind = Literal[
+    "independent model",
+    "skipped layers",
+    "module of the target",
+    "n-grams or retrieval",
+    "parallel decoding",
+    "cascade",
+    "something else",
+]
+"""Where drafted tokens come from."""
 
-class DraftKind(StrEnum):
-    """Where drafted tokens come from."""
+Verification = Literal["greedy", "sampling", "token tree", "threshold", "other"]
+"""What decides whether a drafted token is kept."""
 
-    MODEL = "independent model"
-    LAYERS = "skipped layers"
-    MODULE = "module of the target"
-    TEXT = "n-grams or retrieval"
-    PARALLEL = "parallel decoding"
-    CASCADE = "cascade"
-    ELSE = "something else"
-
-
-class Verification(StrEnum):
-    """What decides whether a drafted token is kept."""
-
-    GREEDY = "greedy"
-    SAMPLING = "sampling"
-    TREE = "token tree"
-    THRESHOLD = "threshold"
-    OTHER = "other"
-
-
-class Hybrids(StrEnum):
-    """Whether it works on targets with a recurrent state, and whether a rejection costs a pass."""
-
-    REPLAYED = "yes, with replays"
-    KEPT = "yes, without replays"
-    FAILS = "no"
-    UNTRIED = "not tried"
+Hybrids = Literal["yes, with replays", "yes, without replays", "no", "not tried"]
+"""Whether it works on targets with a recurrent state, and whether a rejection costs a pass."""
 
 
 class Seen(StrEnum):
@@ -99,7 +85,7 @@ class System(Strict):
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
-        failing = self.hybrids in (Hybrids.FAILS, Hybrids.UNTRIED)
+        failing = not self.hybrids.startswith("yes")
         for wrong, message in (
             (bool(self.methods) != bool(self.config), "`methods` and `config` need each other"),
             (not (self.methods or self.remark), "without `methods`, `remark` has to say why"),
@@ -114,12 +100,13 @@ class System(Strict):
     @property
     def in_engine(self) -> str:
         """The engine's names for it, a chain as on the command line; nothing if it has none."""
-        return " or ".join([*map(_types, self.methods), *self.programs])
+        types = (engine_types([*map(Method, name.split("+"))]) for name in self.methods)
+        return " or ".join([*types, *self.programs])
 
     @property
     def on_hybrids(self) -> str:
         """Whether it works on hybrid targets, and why not."""
-        return f"{self.hybrids}: {self.hybrids_why}" if self.hybrids_why else self.hybrids.value
+        return f"{self.hybrids}: {self.hybrids_why}" if self.hybrids_why else self.hybrids
 
 
 @dataclass(frozen=True)
@@ -180,7 +167,7 @@ def classify(
     campaign has of it), and whether these were not looked up: paper_unverified,
     verification_unverified.
     """
-    kinds = list(DraftKind)
+    kinds = get_args(DraftKind)
     ordered = sorted(literature.systems.items(), key=lambda item: kinds.index(item[1].draft))
     return pd.DataFrame(
         [
@@ -189,7 +176,7 @@ def classify(
                 "name": system.name,
                 "paper": system.paper,
                 "cited": literature.works[system.paper],
-                "draft": system.draft.value,
+                "draft": system.draft,
                 "verification": ", ".join(system.verification),
                 "in_engine": system.in_engine or None,
                 "needs": system.needs,
@@ -221,8 +208,3 @@ def measured_here(
     else:
         words = (Seen.IMPOSED if Seen.IMPOSED in found else Seen.OWN).value
     return f"relative: {words}" if system.nearest else words
-
-
-def _types(name: str) -> str:
-    """Return the engine's types in a method or chain."""
-    return engine_types([Method(part) for part in name.split("+")])

@@ -5,11 +5,11 @@ Metrics are objects with `unit` and `avg`; rates are in percent. The pooled hist
 verification steps by accepted tokens. All are means over the requests of a load.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from specmoe.errors import SchemaError
-from specmoe.logs.row import Field, Format, LogRow, from_lengths, take
+from specmoe.logs.row import Field, Format, from_lengths, lengths_of, take
 
 FIELDS = (
     Field("tokens_per_second", "output_token_throughput_per_user.avg"),
@@ -23,15 +23,11 @@ FIELDS = (
     Field("tokens_per_round", "spec_decode_token_weighted_acceptance_length.avg"),
 )
 # A unit that changes would be read wrongly in silence.
-UNITS = {
-    "output_token_throughput_per_user": "tokens/sec/user",
-    "time_to_first_token": "ms",
-}
+UNITS = {"output_token_throughput_per_user": "tokens/sec/user", "time_to_first_token": "ms"}
 _HISTOGRAM = "pooled_spec_decode_acceptance_histogram"
 
 
-def _rows(entry: Mapping[str, Any], place: str) -> Iterator[LogRow]:
-    about = f"{place}, {FORMAT.name}, read in {FORMAT.version}"
+def _columns(entry: Mapping[str, Any], about: str) -> dict[str, Any]:
     for metric, unit in UNITS.items():
         said = entry[metric].get("unit") if isinstance(entry.get(metric), Mapping) else unit
         if said != unit:
@@ -40,18 +36,8 @@ def _rows(entry: Mapping[str, Any], place: str) -> Iterator[LogRow]:
     if not found:
         raise SchemaError(f"{about}: it has none of the metrics that are read; has it changed?")
     if histogram := entry.get(_HISTOGRAM):
-        found = from_lengths(_lengths(histogram, about)) | found
-    yield LogRow(FORMAT.name, place, **found)
+        found = from_lengths(lengths_of(histogram, 0, f"{about}: {_HISTOGRAM}")) | found
+    return found
 
 
-def _lengths(histogram: Any, about: str) -> list[int]:
-    try:
-        counts = {int(length): int(count) for length, count in dict(histogram).items()}
-    except (TypeError, ValueError):
-        counts = {-1: 0}
-    if min(counts) < 0 or max(counts) > 1024 or not sum(counts.values()):
-        raise SchemaError(f"{about}: {_HISTOGRAM} has no counts by length; has the format changed?")
-    return [counts.get(length, 0) for length in range(max(counts) + 1)]
-
-
-FORMAT = Format("export of AIPerf", "896729cf", lambda entry: "aiperf_version" in entry, _rows)
+FORMAT = Format("export of AIPerf", "896729cf", lambda entry: "aiperf_version" in entry, _columns)

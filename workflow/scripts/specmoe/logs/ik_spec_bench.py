@@ -6,11 +6,11 @@ that failed. A chain of stages adds up, and has no positions of its own. The com
 model.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from specmoe.errors import SchemaError
-from specmoe.logs.row import Field, Format, LogRow, shares, take
+from specmoe.logs.row import Field, Format, shares, take
 
 COMPACT = (
     Field("prompt", "task", str, required=True),
@@ -39,28 +39,24 @@ STAGE = (
 )
 
 
-def _rows(entry: Mapping[str, Any], place: str) -> Iterator[LogRow]:
-    about = f"{place}, {FORMAT.name}, read in {FORMAT.version}"
+def _columns(entry: Mapping[str, Any], about: str) -> dict[str, Any] | None:
     ok = entry.get("ok", entry.get("quality", {}).get("ok"))
     if entry["row_type"] == "summary" or ok is False:
-        return
+        return None
     detailed = "runtime" in entry
     found = take(entry, DETAILED if detailed else COMPACT, about)
     stages = entry.get("speculative", {}).get("stages") if detailed else entry.get("stages")
     if not isinstance(stages, list):
         raise SchemaError(f"{about}: it lacks stages; has the format changed?")
-    if stages:
-        found |= _of_stages(stages, about)
-    yield LogRow(FORMAT.name, place, engine="ik_llama.cpp", **found)
+    return {"engine": "ik_llama.cpp", **found, **(_of_stages(stages, about) if stages else {})}
 
 
 def _of_stages(stages: list[Any], about: str) -> dict[str, Any]:
     taken = [take(stage, STAGE, about) for stage in stages]
-    counts = {
-        key: sum(stage.get(key, 0) for stage in taken) for key in ("rounds", "drafted", "accepted")
-    }
-    found = {"method": "+".join(stage["method"] for stage in taken), **counts}
-    rounds, drafted, accepted = counts.values()
+    names = ("rounds", "drafted", "accepted")
+    rounds, drafted, accepted = (sum(stage.get(name, 0) for stage in taken) for name in names)
+    found: dict[str, Any] = dict(zip(names, (rounds, drafted, accepted), strict=True))
+    found["method"] = "+".join(stage["method"] for stage in taken)
     if drafted:
         found["acceptance_rate"] = accepted / drafted
     if rounds:
@@ -76,5 +72,5 @@ FORMAT = Format(
     "line of llama-spec-bench",
     "8337e4cd3",
     lambda entry: entry.get("row_type") in ("attempt", "summary"),
-    _rows,
+    _columns,
 )

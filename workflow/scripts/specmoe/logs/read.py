@@ -8,23 +8,15 @@ from typing import Any
 
 from specmoe.errors import SchemaError, one_line
 from specmoe.files import given_file
-from specmoe.logs import (
-    aiperf,
-    ik_spec_bench,
-    llama_bench,
-    llama_server,
-    llama_server_log,
-    specdec_bench,
-    vllm_bench,
-)
-from specmoe.logs.row import Format, LogRow
+from specmoe.logs import aiperf, ik_spec_bench, specdec_bench, vllm_bench
+from specmoe.logs.llama_cpp import ANSWER, BENCH, LOG, is_log, requests_of
+from specmoe.logs.row import LogRow
 
-OF_ENTRIES: tuple[Format, ...] = tuple(
-    module.FORMAT
-    for module in (aiperf, ik_spec_bench, llama_bench, llama_server, specdec_bench, vllm_bench)
+FORMATS = (
+    *(aiperf.FORMAT, ik_spec_bench.FORMAT, BENCH, ANSWER, specdec_bench.FORMAT, vllm_bench.FORMAT),
+    LOG,
 )
-OF_TEXT = (llama_server_log.FORMAT,)
-_KNOWN = ", ".join(form.name for form in (*OF_ENTRIES, *OF_TEXT))
+_KNOWN = ", ".join(form.name for form in FORMATS)
 
 
 def read_log(file: Path) -> list[LogRow]:
@@ -33,40 +25,32 @@ def read_log(file: Path) -> list[LogRow]:
         text = given_file(file).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise SchemaError(f"{file}: it is no text in UTF-8: {one_line(error)}") from error
-    rows = list(_rows(file, text))
+    rows = [row for place, entry in _entries(file, text) for row in _rows(entry, place)]
     if not rows:
         raise SchemaError(f"{file}: it has no generation; known are {_KNOWN}")
     of_specdec = rows[0].format == specdec_bench.FORMAT.name
     return specdec_bench.with_timing(rows, file) if of_specdec else rows
 
 
-def _rows(file: Path, text: str) -> Iterator[LogRow]:
+def _entries(file: Path, text: str) -> Iterator[tuple[str, Any]]:
     start = text.lstrip()
-    if start.startswith(("{", "[")) and not _is_log(text):
-        yield from _of_entries(file, _json(file, text))
-    elif _is_log(text):
-        yield from OF_TEXT[0].rows(text, str(file))
-    elif "," in start.partition("\n")[0]:
-        yield from _of_entries(file, _csv(file, text))
-    else:
-        raise SchemaError(f"{file}: its format is not known; known are {_KNOWN}")
+    if is_log(text):
+        return requests_of(text, str(file))
+    if start.startswith(("{", "[")):
+        return _json(file, text)
+    if "," in start.partition("\n")[0]:
+        return _csv(file, text)
+    raise SchemaError(f"{file}: its format is not known; known are {_KNOWN}")
 
 
-def _is_log(text: str) -> bool:
-    return OF_TEXT[0].knows(text)
-
-
-def _of_entries(file: Path, entries: Iterator[tuple[str, Any]]) -> Iterator[LogRow]:
-    for place, entry in entries:
-        if not isinstance(entry, Mapping):
-            raise SchemaError(f"{place}: it is no object of JSON")
-        form = next((form for form in OF_ENTRIES if form.knows(entry)), None)
-        if form is None:
-            keys = ", ".join(sorted(map(str, entry))[:5])
-            raise SchemaError(
-                f"{place}: no known format has its fields ({keys}); known are {_KNOWN}"
-            )
-        yield from form.rows(entry, place)
+def _rows(entry: Any, place: str) -> list[LogRow]:
+    if not isinstance(entry, Mapping):
+        raise SchemaError(f"{place}: it is no object of JSON")
+    form = next((form for form in FORMATS if form.knows(entry)), None)
+    if form is None:
+        keys = ", ".join(sorted(map(str, entry))[:5])
+        raise SchemaError(f"{place}: no known format has its fields ({keys}); known are {_KNOWN}")
+    return form.rows(entry, place)
 
 
 def _json(file: Path, text: str) -> Iterator[tuple[str, Any]]:

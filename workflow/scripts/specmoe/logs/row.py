@@ -1,6 +1,6 @@
 """A row of another program's log, and how a format declares what of it is read."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -63,20 +63,29 @@ class Field(NamedTuple):
 
 
 class Format(NamedTuple):
-    """A format: its name, the version that was read, how to know it, and its rows."""
+    """A format: its name, the version that was read, how to know an entry, and its columns.
+
+    An entry is an object of JSON, a row of a CSV, or what a log says of a request. `columns` gets
+    it with its place in words; None is no row.
+    """
 
     name: str
     version: str
-    # Entries of JSON or the rows of a CSV as mappings; or the whole text.
-    knows: Callable[[Any], bool]
-    rows: Callable[[Any, str], Iterator[LogRow]]
+    knows: Callable[[Mapping[str, Any]], bool]
+    columns: Callable[[Mapping[str, Any], str], dict[str, Any] | None]
+
+    def about(self, place: str) -> str:
+        """Return the place of an entry, and what was read of the format."""
+        return f"{place}, {self.name}, read in {self.version}"
+
+    def rows(self, entry: Mapping[str, Any], place: str) -> list[LogRow]:
+        """Return the row of an entry, if it is one; raises SchemaError that names the field."""
+        found = self.columns(entry, self.about(place))
+        return [] if found is None else [LogRow(self.name, place, **found)]
 
 
 def take(entry: Mapping[str, Any], declared: Sequence[Field], about: str) -> dict[str, Any]:
-    """Return the columns that an entry has; raises SchemaError that names the field.
-
-    `about` is the place of the entry, and what was read of the format.
-    """
+    """Return the columns that an entry has; raises SchemaError about it that names the field."""
     found = {}
     for field in declared:
         value: Any = entry
@@ -84,17 +93,14 @@ def take(entry: Mapping[str, Any], declared: Sequence[Field], about: str) -> dic
             value = value.get(key) if isinstance(value, Mapping) else None
         if value is None:
             if field.required:
+                names = ", ".join(sorted(map(str, entry))[:8]) or "nothing"
                 raise SchemaError(
-                    f"{about}: it lacks {field.path}; {_known(entry)}; is the file cut, or has the"
+                    f"{about}: it lacks {field.path}; it has {names}; is the file cut, or has the"
                     " format changed?"
                 )
             continue
         found[field.column] = _typed(value, field, about)
     return found
-
-
-def _known(entry: Mapping[str, Any]) -> str:
-    return f"it has {', '.join(sorted(map(str, entry))[:8]) or 'nothing'}"
 
 
 def _typed(value: Any, field: Field, about: str) -> Any:
@@ -110,6 +116,19 @@ def _typed(value: Any, field: Field, about: str) -> Any:
         raise SchemaError(
             f"{about}: {field.path}: {shown!r} is no number from 0 on; has the format changed?"
         ) from None
+
+
+def lengths_of(histogram: Any, first: int, about: str) -> list[int]:
+    """Return how often each length from `first` on was counted; raises SchemaError."""
+    try:
+        counts = {int(length) - first: int(count) for length, count in dict(histogram).items()}
+    except (TypeError, ValueError):
+        counts = {}
+    if min(counts, default=-1) < 0 or max(counts) > 1024 or min(counts.values()) < 0:
+        counts = {}
+    if not sum(counts.values()):
+        raise SchemaError(f"{about} has no counts by length; has the format changed?")
+    return [counts.get(length, 0) for length in range(max(counts) + 1)]
 
 
 def shares(counts: Sequence[int], rounds: int) -> tuple[float, ...]:

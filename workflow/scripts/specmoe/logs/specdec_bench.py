@@ -8,13 +8,13 @@ entries at the same place of both lists belong together.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from specmoe.errors import SchemaError
-from specmoe.logs.row import Field, Format, LogRow, from_lengths, take
+from specmoe.logs.row import Field, Format, LogRow, from_lengths, lengths_of, take
 
 ACCEPTANCE = (Field("tokens_per_round", "Average_AL", required=True),)
 TIMING = (
@@ -25,13 +25,12 @@ TIMING = (
 _HISTOGRAM = "Acceptance_Length_Histogram"
 
 
-def _rows(entry: Mapping[str, Any], place: str) -> Iterator[LogRow]:
-    about = f"{place}, {FORMAT.name}, read in {FORMAT.version}"
+def _columns(entry: Mapping[str, Any], about: str) -> dict[str, Any]:
     if "Output TPS" in entry:
-        found = take(entry, TIMING, about)
-    else:
-        found = take(entry, ACCEPTANCE, about) | from_lengths(_lengths(entry, about))
-    yield LogRow(FORMAT.name, place, **found)
+        return take(entry, TIMING, about)
+    # Steps by all their tokens, of which one is the target's own.
+    lengths = lengths_of(entry.get(_HISTOGRAM), 1, f"{about}: {_HISTOGRAM}")
+    return take(entry, ACCEPTANCE, about) | from_lengths(lengths)
 
 
 def with_timing(rows: Sequence[LogRow], file: Path) -> list[LogRow]:
@@ -48,29 +47,13 @@ def with_timing(rows: Sequence[LogRow], file: Path) -> list[LogRow]:
         raise SchemaError(f"{beside}: it is no whole list of JSON; was the file cut?") from error
     if len(timings) != len(rows):
         raise SchemaError(f"{beside}: it has {len(timings)} entries, and {file.name} {len(rows)}")
-    about = f"{beside}, {FORMAT.name}, read in {FORMAT.version}"
-    return [
-        replace(row, **take(timing, TIMING, about))
-        for row, timing in zip(rows, timings, strict=True)
-    ]
-
-
-def _lengths(entry: Mapping[str, Any], about: str) -> list[int]:
-    try:
-        counts = {int(length): int(count) for length, count in dict(entry[_HISTOGRAM]).items()}
-    except (KeyError, TypeError, ValueError):
-        counts = {}
-    if not counts or min(counts) < 1 or max(counts) > 1025 or min(counts.values()) < 0:
-        raise SchemaError(f"{about}: {_HISTOGRAM} has no counts by length; has the format changed?")
-    lengths = [counts.get(length, 0) for length in range(1, max(counts) + 1)]
-    if not sum(lengths):
-        raise SchemaError(f"{about}: {_HISTOGRAM} counts no step")
-    return lengths
+    found = (take(timing, TIMING, FORMAT.about(str(beside))) for timing in timings)
+    return [replace(row, **timing) for row, timing in zip(rows, found, strict=True)]
 
 
 FORMAT = Format(
     "entry of specdec_bench",
     "037a9f69",
     lambda entry: bool({_HISTOGRAM, "Average_AL", "Output TPS"} & entry.keys()),
-    _rows,
+    _columns,
 )

@@ -5,12 +5,12 @@ rates by position are accepted tokens there over drafts, so of all tokens before
 histogram of accepted lengths. A request's speed is that of its tokens after the first.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
 from specmoe.errors import SchemaError
-from specmoe.logs.row import Field, Format, LogRow, take
+from specmoe.logs.row import Field, Format, take
 
 FIELDS = (
     Field("model", "model_id", str, required=True),
@@ -28,14 +28,13 @@ _TOKEN = (Field("token_ms", "mean_tpot_ms", required=True),)
 _POSITIONS = "spec_decode_per_position_acceptance_rates"
 
 
-def _rows(entry: Mapping[str, Any], place: str) -> Iterator[LogRow]:
-    about = f"{place}, {FORMAT.name}, read in {FORMAT.version}"
+def _columns(entry: Mapping[str, Any], about: str) -> dict[str, Any]:
     found = take(entry, FIELDS, about)
     token_ms = take(entry, _TOKEN, about)["token_ms"]
-    found["tokens_per_second"] = 1000 / token_ms if token_ms else None
+    found |= {"engine": "vLLM", "tokens_per_second": 1000 / token_ms if token_ms else None}
     if (joint := entry.get(_POSITIONS)) and found.get("rounds"):
         found |= _of_positions(joint, found["rounds"], about)
-    yield LogRow(FORMAT.name, place, engine="vLLM", **found)
+    return found
 
 
 def _of_positions(joint: Any, rounds: int, about: str) -> dict[str, Any]:
@@ -53,5 +52,5 @@ FORMAT = Format(
     lambda entry: (
         {"mean_tpot_ms", "request_throughput"} <= entry.keys() or "spec_decode_num_drafts" in entry
     ),
-    _rows,
+    _columns,
 )

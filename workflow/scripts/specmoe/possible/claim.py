@@ -58,24 +58,21 @@ class Claim:
     chip: str = ""
     requests: float | None = _number(1, 1e5, "give how many requests are decoded at once")
 
+    @property
+    def speculates(self) -> bool:
+        """Whether it is about drafting; else it states the speed of a target alone."""
+        speeds = (self.claimed_tokens_per_second, self.speedup)
+        rounds = (self.gamma, self.drafted_per_round, self.acceptance_rate, self.tokens_per_round)
+        return any(fact is not None for fact in (*speeds, *rounds))
+
 
 FIELDS = {one.name: one for one in fields(Claim)}
-# What makes a claim one about speculation.
-_OF_DRAFTING = (
-    *("claimed_tokens_per_second", "speedup", "gamma", "drafted_per_round"),
-    *("acceptance_rate", "tokens_per_round"),
-)
 _ORDERED = (
     ("drafted_per_round", "gamma"),
     ("active_gb", "weights_gb"),
     ("experts_used", "experts"),
     ("experts_visited", "experts"),
 )
-
-
-def speculates(claim: Claim) -> bool:
-    """Return whether a claim is about drafting; else it states the speed of a target alone."""
-    return any(getattr(claim, name) is not None for name in _OF_DRAFTING)
 
 
 def claim_of(given: Mapping[str, Any], place: str, chips: Mapping[str, float]) -> Claim:

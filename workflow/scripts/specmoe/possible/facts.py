@@ -127,11 +127,8 @@ class Facts:
         one = self.claim
         if one.weights_gb is None or one.weights_gb * GB <= self.settings.cache_bytes:
             return None
-        whole, experts, used = (
-            one.weights_gb * GB,
-            int(one.experts or 0),
-            int(one.experts_used or 0),
-        )
+        whole = one.weights_gb * GB
+        experts, used = int(one.experts or 0), int(one.experts_used or 0)
         always, routed = (0.0, whole) if experts else (whole, 0.0)
         if one.active_gb is not None:
             always, routed = split_by_active(whole, one.active_gb * GB, experts, used)

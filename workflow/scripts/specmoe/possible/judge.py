@@ -17,7 +17,7 @@ from math import inf
 
 from specmoe.audit.limits import round_width, time_needed
 from specmoe.config.audit import AuditSettings
-from specmoe.possible.claim import Claim, speculates
+from specmoe.possible.claim import Claim
 from specmoe.possible.facts import GB, Facts, brief, rounding
 from specmoe.words import counted
 
@@ -50,9 +50,8 @@ class Bound:
         """What the bound says of the claim by itself."""
         if self.most is not None and self.claimed > self.most:
             return Verdict.IMPOSSIBLE
-        return (
-            Verdict.UNDECIDED if self.missing and self.claimed > self.surely else Verdict.POSSIBLE
-        )
+        open_to_doubt = self.missing and self.claimed > self.surely
+        return Verdict.UNDECIDED if open_to_doubt else Verdict.POSSIBLE
 
 
 @dataclass(frozen=True)
@@ -80,27 +79,24 @@ class Judged:
 def judge(claim: Claim, settings: AuditSettings) -> Judged:
     """Return what can be said of a claim."""
     facts = Facts(claim, settings)
-    speculative = speculates(claim)
     bounds = [*_accounting(facts)]
-    if speculative:
+    if claim.speculates:
         bounds += [*_rounds(facts), *_drafting(facts)]
     bounds += [*_one_set(facts), *_even_routing(facts)]
-    verdict, without = _verdict(facts, bounds, speculative)
-    most_speedup, most_rate = _most(facts, bounds)
-    needed = _needed_acceptance(facts)
-    return Judged(facts, tuple(bounds), verdict, without, most_speedup, most_rate, needed)
+    verdict, without = _verdict(facts, bounds)
+    return Judged(
+        facts, tuple(bounds), verdict, without, *_most(facts, bounds), _needed_acceptance(facts)
+    )
 
 
-def _verdict(
-    facts: Facts, bounds: list[Bound], speculative: bool
-) -> tuple[Verdict, tuple[str, ...]]:
+def _verdict(facts: Facts, bounds: list[Bound]) -> tuple[Verdict, tuple[str, ...]]:
     if any(bound.verdict == Verdict.IMPOSSIBLE for bound in bounds):
         return Verdict.IMPOSSIBLE, ()
     open_ones = [bound for bound in bounds if bound.verdict == Verdict.UNDECIDED]
     without = dict.fromkeys(fact for bound in open_ones for fact in bound.missing)
-    if speculative and facts.speedup is None:
+    if facts.claim.speculates and facts.speedup is None:
         without |= dict.fromkeys(["speedup"] + ["gamma"] * (not facts.rounds))
-    if not speculative and not bounds:
+    if not facts.claim.speculates and not bounds:
         needed = ("baseline_tokens_per_second", "weights_gb", "bandwidth_gb_s")
         without |= dict.fromkeys(one for one in needed if getattr(facts.claim, one) is None)
     return (Verdict.UNDECIDED if without else Verdict.POSSIBLE), tuple(without)
@@ -109,12 +105,11 @@ def _verdict(
 def _accounting(facts: Facts) -> Iterator[Bound]:
     """Compare numbers of the claim that follow from one another, as far as they are rounded."""
     one = facts.claim
-    speeds = one.claimed_tokens_per_second, one.baseline_tokens_per_second
-    if one.speedup is not None and speeds[0] is not None and speeds[1] is not None:
-        found = speeds[0] / speeds[1]
-        values = (one.speedup, *(speed for speed in speeds if speed is not None))
-        apart = sum(rounding(value) / value for value in values) + 1e-9
-        ratio = f"{speeds[0]:g} over {speeds[1]:g} tokens/s"
+    claimed, baseline = one.claimed_tokens_per_second, one.baseline_tokens_per_second
+    if one.speedup is not None and claimed is not None and baseline is not None:
+        found = claimed / baseline
+        apart = sum(rounding(value) / value for value in (one.speedup, claimed, baseline)) + 1e-9
+        ratio = f"{claimed:g} over {baseline:g} tokens/s"
         why = f"{ratio} is {brief(found)} times, not {one.speedup:g}"
         low, high = sorted([found, one.speedup])
         yield Bound("accounting", "times", high, low * (1 + apart), inf, (), why)
@@ -138,32 +133,20 @@ def _rounds(facts: Facts) -> Iterator[Bound]:
     """Yield the bound of rounds: a pass takes at least the time of one over a single token."""
     if facts.speedup is None:
         return
-    one, share = facts.claim, facts.claim.acceptance_rate
+    drafted, share = facts.drafted, facts.claim.acceptance_rate
     most = max((tokens for tokens, _ in facts.rounds), default=None)
-    missing: tuple[str, ...] = ()
-    if one.tokens_per_round is not None:
-        surely = one.tokens_per_round
-        why = f"a round gives {_tokens(surely)} and takes a step of the target or longer"
-    elif share is not None and facts.drafted is not None:
-        surely = 1 + share * facts.drafted
-        why = (
-            f"1 + {facts.drafted:g} x {_share(share)} = {_tokens(surely)} a round, which takes a"
-            " step of the target or longer"
-        )
+    surely, missing = facts.claim.tokens_per_round or 1.0, []
+    if facts.claim.tokens_per_round is not None:
+        why = f"a round gives {_tokens(surely)} and"
+    elif share is not None and drafted is not None:
+        surely = 1 + share * drafted
+        why = f"1 + {drafted:g} x {_share(share)} = {_tokens(surely)} a round, which"
     else:
-        surely = 1.0
-        missing = tuple(
-            name
-            for name, unknown in (
-                ("gamma", facts.drafted is None),
-                ("acceptance_rate", share is None),
-            )
-            if unknown
-        )
-        found = "an unknown number of tokens"
-        if facts.drafted is not None:
-            found = f"1 to {1 + facts.drafted:g} tokens"
-        why = f"a round gives {found} and takes a step of the target or longer"
+        facts_of_rounds = {"gamma": drafted, "acceptance_rate": share}
+        missing = [name for name, value in facts_of_rounds.items() if value is None]
+        some = "an unknown number of" if drafted is None else f"1 to {1 + drafted:g}"
+        why = f"a round gives {some} tokens and"
+    why += " takes a step of the target or longer"
     yield _of_time("rounds", facts, most, surely, missing, why)
 
 
@@ -198,22 +181,17 @@ def _drafting(facts: Facts) -> Iterator[Bound]:
         room = max(0.0, facts.rounds[-1][0] / speedup - 1) / drafted if drafted else inf
         why = f"{of_round}: a drafted token may take {brief(room)} steps of the target"
         why += f"; its bytes take {brief(least)} at least" if least else ""
-    yield _of_time("draft time", facts, most, surely, tuple(missing), why)
+    yield _of_time("draft time", facts, most, surely, missing, why)
 
 
 def _of_time(
-    name: str,
-    facts: Facts,
-    most: float | None,
-    surely: float,
-    missing: tuple[str, ...],
-    why: str,
+    name: str, facts: Facts, most: float | None, surely: float, missing: list[str], why: str
 ) -> Bound:
     """Return a bound of a speedup, with what the audit allows for timing."""
     allowed = 1 - facts.settings.time_tolerance
     assert facts.speedup is not None  # see the callers
     most = None if most is None else most / allowed
-    return Bound(name, "times", facts.speedup, most, surely / allowed, missing, why)
+    return Bound(name, "times", facts.speedup, most, surely / allowed, tuple(missing), why)
 
 
 def _one_set(facts: Facts) -> Iterator[Bound]:
@@ -249,22 +227,22 @@ def _even_routing(facts: Facts) -> Iterator[Bound]:
     size, bandwidth, one = facts.size, facts.claim.bandwidth_gb_s, facts.claim
     if size is None or not size.experts or bandwidth is None or facts.rate is None:
         return
-    if not facts.rounds or not speculates(one):
+    if not facts.rounds or not one.speculates:
         return
     tokens, drafted = max(facts.rounds, key=lambda each: each[1])
     width = round_width(1, drafted, one.requests or 1)
-    seen = one.experts_visited is not None
-    if one.experts_visited is not None:
-        size = replace(size, seen_experts=((width, one.experts_visited),))
+    seen = one.experts_visited
+    if seen is not None:
+        size = replace(size, seen_experts=((width, seen),))
     read = size.pass_bytes(width) + drafted * facts.draft_bytes
     most = bandwidth * GB * tokens / read
     visits = f"{brief(size.visited(width))} of {size.experts} experts"
+    visits += " at even routing" if seen is None else ""
     why = (
-        f"a pass over {brief(width)} tokens visits {visits}{'' if seen else ' at even routing'} and"
-        f" reads {brief(read / GB)} GB, so {bandwidth:g} GB/s give {brief(most)} tokens/s at most"
+        f"a pass over {brief(width)} tokens visits {visits} and reads {brief(read / GB)} GB, so"
+        f" {bandwidth:g} GB/s give {brief(most)} tokens/s at most"
     )
-    missing = () if seen else ("experts_visited",)
-    rigid = most if seen else None
+    rigid, missing = (None, ("experts_visited",)) if seen is None else (most, ())
     yield Bound("expected experts", "tokens/s", facts.rate, rigid, most, missing, why)
 
 

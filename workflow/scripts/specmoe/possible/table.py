@@ -34,7 +34,13 @@ def _claims(
 ) -> Iterator[Claim]:
     lines = csv.reader(text, strict=True)
     header = [name.strip() for name in next(lines, [])]
-    _check_header(file, header)
+    if not header:
+        raise ConfigError(f"{file}: it is empty; its first line has the names of fields")
+    if unknown := [name for name in header if name not in FIELDS]:
+        fault = f"unknown field {unknown[0]!r}; {nearest(unknown[0], FIELDS)}"
+        raise ConfigError(f"{file}, line 1: {fault}")
+    if len(set(header)) < len(header):
+        raise ConfigError(f"{file}, line 1: a field is named twice")
     found = False
     for cells in lines:
         if not cells:
@@ -50,16 +56,6 @@ def _claims(
         found = True
     if not found:
         raise ConfigError(f"{file}: it has no claim, only a header")
-
-
-def _check_header(file: Path, header: list[str]) -> None:
-    if not header:
-        raise ConfigError(f"{file}: it is empty; its first line has the names of fields")
-    for name in header:
-        if name not in FIELDS:
-            raise ConfigError(f"{file}, line 1: unknown field {name!r}; {nearest(name, FIELDS)}")
-    if len(set(header)) < len(header):
-        raise ConfigError(f"{file}, line 1: a field is named twice")
 
 
 def row_of(judged: Judged) -> dict[str, str]:

@@ -1,13 +1,12 @@
 """The table of what drafts would have proposed in place of targets' own tokens."""
 
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-import pandas as pd
 import pandera.pandas as pa
 
-from specmoe.runs.checked_table import no_rows, read_checked, write_checked
+from specmoe.runs.checked_table import read_checked, write_checked
 
 _SHARE = pa.Check.in_range(0, 1)
 _NATS = pa.Check.ge(0)
@@ -42,11 +41,6 @@ _SCHEMA = pa.DataFrameSchema(
 _LISTS = ["agrees", "confidence", "probability", "target_probability", "lead_nats"]
 
 
-def no_agreement() -> pd.DataFrame:
-    """Return the table of a campaign whose texts no draft has read."""
-    return no_rows(_SCHEMA)
-
-
 def rows_of_record(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of a record that the script `read_agreement` writes."""
     whole = {name: record[name] for name in ("engine", "draft", "draft_sha256", "moved_nats")}
@@ -61,11 +55,6 @@ def rows_of_record(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def write_agreement(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Check the rows of all records and write them as a table. Raises SchemaError."""
-    write_checked(rows, _SCHEMA, path)
-
-
-def read_agreement(path: Path | None) -> pd.DataFrame:
-    """Return the table, checked; without rows if there is no file. Raises SchemaError."""
-    return read_checked(path, _SCHEMA)
+write_agreement = partial(write_checked, _SCHEMA)
+read_agreement = partial(read_checked, _SCHEMA)
+no_agreement = partial(read_checked, _SCHEMA, None)

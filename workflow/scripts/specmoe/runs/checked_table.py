@@ -11,22 +11,19 @@ from specmoe.errors import SchemaError, one_line
 from specmoe.runs.schema import read_table
 
 
-def no_rows(schema: pa.DataFrameSchema) -> pd.DataFrame:
-    """Return a table without rows, whose columns have the schema's types."""
-    return schema.coerce_dtype(pd.DataFrame(columns=list(schema.columns)))
-
-
 def write_checked(
-    rows: Iterable[Mapping[str, Any]], schema: pa.DataFrameSchema, path: Path
+    schema: pa.DataFrameSchema, rows: Iterable[Mapping[str, Any]], path: Path
 ) -> None:
     """Write rows as a table. Raises SchemaError."""
     frame = pd.DataFrame(list(rows), columns=list(schema.columns))
     _checked(frame, schema, path).to_parquet(path, index=False)
 
 
-def read_checked(path: Path | None, schema: pa.DataFrameSchema) -> pd.DataFrame:
+def read_checked(schema: pa.DataFrameSchema, path: Path | None) -> pd.DataFrame:
     """Return a table; without rows if there is no file. Raises SchemaError."""
-    return no_rows(schema) if path is None else _checked(read_table(path).to_pandas(), schema, path)
+    if path is None:
+        return schema.coerce_dtype(pd.DataFrame(columns=list(schema.columns)))
+    return _checked(read_table(path).to_pandas(), schema, path)
 
 
 def _checked(frame: pd.DataFrame, schema: pa.DataFrameSchema, path: Path) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from specmoe.runs.schema import COLUMNS, check_rows
 RunRow = dict[str, Any]
 Ends = dict[tuple[str, str, str], list[int]]
 """By suite, target and prompt, what the target alone writes until it ends its text."""
+_compared = itemgetter("block", "prompt", "pass")  # what a run and its baseline have in common
 
 
 def rows_of_record(record: Mapping[str, Any], campaign: str) -> list[RunRow]:
@@ -141,14 +143,13 @@ def link_baselines(rows: Iterable[RunRow]) -> None:
     rows = list(rows)
     baselines = {_compared(row): row for row in rows if row["draft"] == NO_DRAFT}
     for row in rows:
-        if row["draft"] == NO_DRAFT:
-            continue
         baseline = baselines.get(_compared(row))
-        if baseline is not None:
-            row["baseline"] = baseline["run"]
-            same = row["temperature"] == 0 and row["imposed_acceptance"] is None
-            if same and row["tokens"] is not None and baseline["tokens"] is not None:
-                row["common_prefix"] = common_prefix(row["tokens"], baseline["tokens"])
+        if row["draft"] == NO_DRAFT or baseline is None:
+            continue
+        row["baseline"] = baseline["run"]
+        same = row["temperature"] == 0 and row["imposed_acceptance"] is None
+        if same and row["tokens"] is not None and baseline["tokens"] is not None:
+            row["common_prefix"] = common_prefix(row["tokens"], baseline["tokens"])
 
 
 def ends_of_record(record: Mapping[str, Any]) -> Ends:
@@ -180,18 +181,16 @@ def mark_past_end(rows: Iterable[RunRow], ends: Ends) -> None:
             row["past_end"] = len(row["tokens"]) - len(text)
 
 
-def _compared(row: RunRow) -> tuple[Any, ...]:
-    return tuple(row[key] for key in ("block", "prompt", "pass"))
-
-
 def _row(
     record: Mapping[str, Any], side: Mapping[str, Any], run: Mapping[str, Any], campaign: str
 ) -> RunRow:
     block = record["block"]
-    methods = [Method(method) for method in block["methods"]]
     alone = {"draft": NO_DRAFT, "method": NO_METHOD, "draft_model": None, "draft_sha256": None}
-    drafting = {"draft": side["setting"], "method": engine_types(methods)}
+    drafting = {"draft": side["setting"], "method": engine_types([*map(Method, block["methods"])])}
     paired = record["protocol"] == Protocol.PAIRED
+    started_at = datetime.fromisoformat(run["started_at"])
+    if started_at.tzinfo is None:
+        raise ValueError(f"time {run['started_at']} has no zone")
     known = {
         **block,
         **record["provenance"],
@@ -203,18 +202,11 @@ def _row(
         "protocol": record["protocol"],
         "host": record["host"],
         "arrangement": record["arrangement"],
-        "started_at": _time(run["started_at"]),
+        "started_at": started_at,
         "recovered": [],
         **(_read_from_server(block, side, run) if paired else _read_from_output(run)),
     }
     return {name: known.get(name) for name in COLUMNS}
-
-
-def _time(text: str) -> datetime:
-    time = datetime.fromisoformat(text)
-    if time.tzinfo is None:
-        raise ValueError(f"time {text} has no zone")
-    return time
 
 
 def _verifying(block: Mapping[str, Any]) -> RunRow:

@@ -39,7 +39,7 @@ def expected_rows(
     for block in blocks:
         paired = block.protocol == Protocol.PAIRED
         fixed = block.arrangement != Arrangement.AUTO and paired
-        of_block = {
+        of_block: dict[str, Any] = {
             "campaign": config.campaign.name,
             "protocol": block.protocol,
             "suite": block.suite,
@@ -56,12 +56,9 @@ def expected_rows(
             **({"arrangement": block.arrangement} if fixed else {}),
             **({} if block.streams else {"token_ms": None}),
             **(dict.fromkeys(_OF_LOADS) if block.concurrency is None else {}),
-            **(
-                {"generated": block.n_predict, "stopped_by": Stop.LENGTH}
-                if paired and block.stop == Stop.LENGTH
-                else {}
-            ),
         }
+        if paired and block.stop == Stop.LENGTH:
+            of_block |= {"generated": block.n_predict, "stopped_by": Stop.LENGTH}
         for side in block.sides:
             draft = block.draft_model if side.speculates else None
             of_side = {
@@ -117,10 +114,15 @@ def refuse_other_runs(
     # A packed campaign has the cards of networks, and none of tables of n-grams.
     networks = {model for block in blocks for model in block.models} & {*config.measured_networks}
     _refuse({"without a card": networks - described.digests.keys()}, whose, "model", remedy)
+    last = datetime.now(UTC) + _WRONG_CLOCK
     faults = {
         **_faults(rows, "run", expected_rows(blocks, config, described)),
         "without a time or its rate, or a finite one": set(_untimed(rows)),
-        "of a time when nobody measured": set(_out_of_time(rows)),
+        "of a time when nobody measured": {
+            f"{row['run']}: {row['started_at']}"
+            for row in rows
+            if not _FIRST <= row["started_at"] <= last
+        },
         "with another baseline or prefix than its tokens give": set(_wrong_baselines(rows)),
         "without the digest of a model or prompt": set(_undigested(rows)),
         "of another prompt or draft than others of its name": set(_unlike_others(rows)),
@@ -179,14 +181,6 @@ def _refuse(faults: Mapping[str, Set[str]], whose: str, noun: str, remedy: str) 
             named = ", ".join(sorted(names)[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
             count = counted(len(names), noun, "timed passes" if noun == "timed pass" else None)
             raise MeasurementError(one_line(f"{whose} has {count} {fault} ({named}); {remedy}"))
-
-
-def _out_of_time(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the runs that began before llama.cpp existed, or have not begun yet."""
-    last = datetime.now(UTC) + _WRONG_CLOCK
-    for row in rows:
-        if not _FIRST <= row["started_at"] <= last:
-            yield f"{row['run']}: {row['started_at']}"
 
 
 def _undigested(rows: list[Mapping[str, Any]]) -> Iterator[str]:

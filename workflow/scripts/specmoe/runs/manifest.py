@@ -80,14 +80,9 @@ def _faults(folder: Path, digests: Mapping[str, str]) -> Iterator[str]:
         name = file.relative_to(folder).as_posix()
         if name.partition("/")[0] in {*CONTENTS, CRATE} and name not in digests:
             yield f"{file} is not among the files that {NAME} names"
-    described = _of_crate(folder / CRATE)
+    with named_if_damaged(folder / CRATE):
+        entities = read_record(folder / CRATE)["@graph"]
+        described = {str(one["@id"]): one["sha256"] for one in entities if "sha256" in one}
     for name, digest in digests.items():
         if name != CRATE and described.get(name) != digest:
             yield f"{folder / name} is not the file that {CRATE} names"
-
-
-def _of_crate(crate: Path) -> dict[str, str]:
-    """Return the digests of files that a packed campaign's description has."""
-    with named_if_damaged(crate):
-        entities = read_record(crate)["@graph"]
-        return {str(one["@id"]): one["sha256"] for one in entities if "sha256" in one}

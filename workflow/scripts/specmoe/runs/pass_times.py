@@ -1,7 +1,8 @@
 """The table of passes that were timed by themselves: `pass_times.parquet`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from specmoe.config.differences import differences
 from specmoe.config.matrix import blocks_in_order, list_timed_passes
 from specmoe.config.schema import Config
 from specmoe.config.timed_passes import TimedPasses
-from specmoe.runs.checked_table import no_rows, read_checked, write_checked
+from specmoe.runs.checked_table import read_checked, write_checked
 
 _POSITIVE = pa.Check.gt(0)
 _SCHEMA = pa.DataFrameSchema(
@@ -40,11 +41,6 @@ _SCHEMA = pa.DataFrameSchema(
 )
 
 
-def no_pass_times() -> pd.DataFrame:
-    """Return the table of a campaign in which no passes were timed by themselves."""
-    return no_rows(_SCHEMA)
-
-
 def record_files(
     folder: Path, config: Config, *, gpu: bool, first: bool = False
 ) -> dict[Path, TimedPasses]:
@@ -63,30 +59,14 @@ def rows_of_record(record: Mapping[str, Any], asked: TimedPasses) -> list[dict[s
     passes = {"gate": asked.gate, **record["passes"]}
     if unlike := differences(passes, asdict(asked)):
         raise ValueError(f"it was measured with another configuration: {unlike[0]}")
-    return [
-        {
-            "engine": record["engine"],
-            "model": record["passes"]["model"],
-            "model_sha256": record["model_sha256"],
-            "host": record["host"],
-            "repeat": record["repeat"],
-            "depth": record["passes"]["depth"],
-            "samples": record["passes"]["samples"],
-            "taken_away": record.get("taken_away"),
-            **timing,
-        }
-        for timing in record["timings"]
-    ]
+    whole = {name: record[name] for name in ("engine", "model_sha256", "host", "repeat")}
+    whole |= {name: record["passes"][name] for name in ("model", "depth", "samples")}
+    return [whole | {"taken_away": record.get("taken_away"), **one} for one in record["timings"]]
 
 
-def write_pass_times(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
-    """Check the rows of all records and write them as a table. Raises SchemaError."""
-    write_checked(rows, _SCHEMA, path)
-
-
-def read_pass_times(path: Path | None) -> pd.DataFrame:
-    """Return the table, checked; without rows if there is no file. Raises SchemaError."""
-    return read_checked(path, _SCHEMA)
+write_pass_times = partial(write_checked, _SCHEMA)
+read_pass_times = partial(read_checked, _SCHEMA)
+no_pass_times = partial(read_checked, _SCHEMA, None)
 
 
 def undisturbed_passes(frame: pd.DataFrame) -> pd.DataFrame:

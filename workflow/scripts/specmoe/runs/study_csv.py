@@ -25,14 +25,6 @@ from specmoe.runs.schema import COLUMNS
 PUBLISHED = "published"  # campaign, protocol and host of all rows
 ENGINE = "llama.cpp b8240 or b8280"  # its Table 1; which row came from which is not recorded
 
-# The study's prompts by our ids; runs of llama-bench and of suite F are named by their length.
-_TEXTS = {
-    "short_factual": "short_factual",
-    "code_gen": "code",
-    "long_reasoning": "long_reasoning",
-    "chinese": "chinese",
-}
-
 # Half of the last digit that llama-speculative prints of its acceptance (in percent, three
 # decimals; here as a share) and of its rate (three decimals), with room for binary fractions.
 HALF_ACCEPTANCE = 0.5e-5 + 1e-12
@@ -87,8 +79,10 @@ class Recorded(Strict):
 
     @property
     def prompt(self) -> str:
-        """The id of the prompt."""
-        return _TEXTS.get(self.prompt_key, f"{PASSAGE_PREFIX}{self.n_prompt}")
+        """Our id of the prompt; runs of llama-bench and of suite F are named by their length."""
+        if self.prompt_key in ("bench", "sweep"):
+            return f"{PASSAGE_PREFIX}{self.n_prompt}"
+        return "code" if self.prompt_key == "code_gen" else self.prompt_key
 
 
 class Counters(NamedTuple):
@@ -198,24 +192,18 @@ def _recorded(line: Mapping[str, Any]) -> Recorded:
 
 def _row(record: Recorded, order: int) -> RunRow:
     measured = _without_draft(record) if record.draft_model == NO_DRAFT else _with_draft(record)
+    alike = ("suite", "block", "target_model", "prompt", "n_prompt", "n_predict", "repeat")
     return {
         **dict.fromkeys(COLUMNS),
-        "campaign": PUBLISHED,
-        "protocol": PUBLISHED,
-        "suite": record.suite,
-        "block": record.block,
+        **{name: getattr(record, name) for name in alike},
+        **dict.fromkeys(["campaign", "protocol", "host"], PUBLISHED),
         "run": f"{record.block}/{Side(record.draft_len).name}/{record.prompt}",
         "target": record.target_model,
-        "target_model": record.target_model,
         "engine_options": "",
         "concurrency": 1,
         "draft": record.draft_model,
         "gamma": record.draft_len,
-        "prompt": record.prompt,
-        "n_prompt": record.n_prompt,
-        "n_predict": record.n_predict,
         "temperature": 0.0,
-        "repeat": record.repeat,
         "pass": 0,
         "order": order,
         "arrangement": Arrangement.IN_TURN,
@@ -226,7 +214,6 @@ def _row(record: Recorded, order: int) -> RunRow:
         "engine": ENGINE,
         "engine_commit": "unknown",
         "backend": "metal",
-        "host": PUBLISHED,
     }
 
 
