@@ -109,7 +109,7 @@ rule runs:
     """Measure every run of the campaign into runs.parquet."""
     input:
         "<data>/runs.parquet",
-        pass_times(),
+        CAMPAIGN.pass_times,
 
 
 rule models:

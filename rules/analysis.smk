@@ -6,7 +6,7 @@ rule analyse_runs:
     """Compute every table of the analysis."""
     input:
         script=script("analyse_runs"),
-        agreement=agreement(),
+        agreement=CAMPAIGN.agreement,
         audit="<campaign>/audit",
         compare_with=expand("results/{campaign}/analysis", campaign=CONFIG.compare_with),
         claims=shipped("config/claims.yaml"),
@@ -14,7 +14,7 @@ rule analyse_runs:
         host="<data>/host.json",
         models="<data>/models.json",
         passage=shipped(PUBLISHED_PASSAGE),
-        pass_times=pass_times(),
+        pass_times=CAMPAIGN.pass_times,
         references=shipped("paper/references.bib"),
         reported=REPORTED,
         runs="<data>/runs.parquet",

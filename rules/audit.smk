@@ -23,14 +23,11 @@ rule judge_divergences:
         "../envs/analysis.yaml"
     threads: workflow.cores
     resources:
-        start_limit_s=CONFIG.measurement.start_limit_s,
-        run_limit_s=CONFIG.measurement.run_limit_s,
+        **LIMITS,
     params:
+        **MACHINE,
         code=code("judge_divergences"),
-        before=lambda wildcards, input, output: describing(input.engine, output),
         folder=lambda wildcards: BLOCK_RECORDS,
-        host=lambda wildcards, output: host_of(output),
-        root=shipped("."),
     message:
         "Judging the runs that diverge from baselines of {wildcards.target}"
     shell:
@@ -84,14 +81,11 @@ rule read_agreement:
         "../envs/analysis.yaml"
     threads: workflow.cores
     resources:
-        start_limit_s=CONFIG.measurement.start_limit_s,
-        run_limit_s=CONFIG.measurement.run_limit_s,
+        **LIMITS,
     params:
+        **MACHINE,
         code=code("read_agreement"),
-        before=lambda wildcards, input, output: describing(input.engine, output),
         folder=lambda wildcards: BLOCK_RECORDS,
-        host=lambda wildcards, output: host_of(output),
-        root=shipped("."),
     message:
         "Reading the texts of its targets with {wildcards.draft}"
     shell:
@@ -126,7 +120,7 @@ rule audit_runs:
     """Check every run against the bounds of what the machine and models can do."""
     input:
         script=script("audit_runs"),
-        agreement=agreement(),
+        agreement=CAMPAIGN.agreement,
         config="<campaign>/config.json",
         divergences=expand(
             "<data>/divergences/{target}.json", target=CAMPAIGN.judged_targets
@@ -135,7 +129,7 @@ rule audit_runs:
         host="<data>/host.json",
         models="<data>/models.json",
         manifest=[*CAMPAIGN.data.glob("manifest.json")] if PACKED else [],
-        pass_times=pass_times(),
+        pass_times=CAMPAIGN.pass_times,
         runs="<data>/runs.parquet",
     output:
         directory("<campaign>/audit"),

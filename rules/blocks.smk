@@ -29,6 +29,7 @@ rule measure_block:
     threads: workflow.cores
     # These are resources, because a change of them makes no measured block stale.
     resources:
+        **LIMITS,
         # What a cluster is asked for, see profiles/slurm/.
         mem_mb=lambda wildcards, attempt: CAMPAIGN.megabytes_of_block(
             wildcards.block, attempt
@@ -38,18 +39,13 @@ rule measure_block:
         ),
         plan=str(CAMPAIGN.folder / "plan.json"),
         records=BLOCK_RECORDS,
-        start_limit_s=CONFIG.measurement.start_limit_s,
-        run_limit_s=CONFIG.measurement.run_limit_s,
     params:
+        **MACHINE,
         code=code("measure_block"),
-        before=lambda wildcards, input, output: describing(input.engine, output),
         block=lambda wildcards: CAMPAIGN.every_block[wildcards.block].to_json(),
         draft=lambda wildcards, input: draft_options(
             CAMPAIGN.every_block[wildcards.block], input
         ),
-        # Not an input: a new description of the machine makes no block stale.
-        host=lambda wildcards, output: host_of(output),
-        root=shipped("."),
         runs=lambda wildcards: CAMPAIGN.every_block[wildcards.block].runs,
         # Each side's server has a log of its own beside this one.
         server_log=lambda wildcards: str(
@@ -88,24 +84,21 @@ rule measure_again:
         "../envs/measure.yaml"
     threads: workflow.cores
     resources:
+        **LIMITS,
         # If it ends the job too early, the next attempt goes on.
         runtime=lambda wildcards, attempt: max(
             CAMPAIGN.minutes_of_block(block, attempt)
             for block in CAMPAIGN.blocks_of_suite(wildcards.suite)
         ),
         plan=str(CAMPAIGN.folder / "plan.json"),
-        start_limit_s=CONFIG.measurement.start_limit_s,
-        run_limit_s=CONFIG.measurement.run_limit_s,
     params:
+        **MACHINE,
         code=code("measure_again"),
-        before=lambda wildcards, input, output: describing(input.engine, output),
         folder=lambda wildcards: BLOCK_RECORDS,
-        host=lambda wildcards, output: host_of(output),
         logs=lambda wildcards: str(CAMPAIGN.folder / "logs/measure_again"),
         machines=lambda wildcards: (
             ["--machines", str(CAMPAIGN.folder / "machines/again")] if SHARED else []
         ),
-        root=shipped("."),
     message:
         "Looking for disturbed runs of suite {wildcards.suite}"
     shell:
@@ -140,14 +133,11 @@ rule measure_pass_times:
         "../envs/measure.yaml"
     threads: workflow.cores
     resources:
-        start_limit_s=CONFIG.measurement.start_limit_s,
-        run_limit_s=CONFIG.measurement.run_limit_s,
+        **LIMITS,
     params:
+        **MACHINE,
         code=code("measure_pass_times"),
-        before=lambda wildcards, input, output: describing(input.engine, output),
         passes=lambda wildcards: CAMPAIGN.timed_passes[wildcards.model].to_json(),
-        host=lambda wildcards, output: host_of(output),
-        root=shipped("."),
     message:
         "Timing passes of {wildcards.model} before repeat {wildcards.repeat}"
     shell:

@@ -2,7 +2,7 @@
 rule pack_campaign:
     """Pack the files from which a finished campaign is rendered."""
     input:
-        agreement=agreement(),
+        agreement=CAMPAIGN.agreement,
         config="<campaign>/config.json",
         divergences=expand(
             "<campaign>/divergences/{target}.json", target=CAMPAIGN.judged_targets
@@ -12,7 +12,7 @@ rule pack_campaign:
         ),
         host="<campaign>/host.json",
         models="<campaign>/models.json",
-        pass_times=pass_times(),
+        pass_times=CAMPAIGN.pass_times,
         project=shipped("pyproject.toml"),
         runs="<campaign>/runs.parquet",
         script=script("pack_campaign"),

@@ -85,9 +85,10 @@ PACKED = CONFIG.campaign.source == "cached"
 AUDITED = {"audit": "<campaign>/audit"} if PACKED else {}
 # Looked up for every block.
 MEASURED_NETWORKS = set(CONFIG.measured_networks)
-# Modules of messages, which change no model and no measurement.
+# Modules of messages and of command lines, which change no model and no measurement.
 WORDS = tuple(
-    SCRIPTS / f"specmoe/{name}.py" for name in ("commentary", "errors", "plan/progress")
+    SCRIPTS / f"specmoe/{name}.py"
+    for name in ("command_line", "commentary", "errors", "plan/progress")
 )
 
 
@@ -135,18 +136,6 @@ def second_records(suites):
 
 # Snakemake takes {x} in a plain string of `params` for a wildcard, and labels, titles and paths of the
 # user may have it. So what comes from the configuration is given by a function.
-
-
-def pass_times():
-    """Return the file with the times of passes, in a list; empty for a campaign without."""
-    file = CAMPAIGN.pass_times_file
-    return [str(file)] if file else []
-
-
-def agreement():
-    """Return the file of what drafts would have proposed, in a list; empty for a campaign without."""
-    file = CAMPAIGN.agreement_file
-    return [str(file)] if file else []
 
 
 def engine_file(engine):
@@ -208,6 +197,19 @@ def describing(engine, output):
     if CONFIG.campaign.hosts == Hosts.SAME:
         command += ["--like", str(CAMPAIGN.host_file)]
     return shlex.join([*command, "--out", output.machine]) + " && "
+
+
+# What a measuring job is given besides what it measures: a change of the limits, or a new description
+# of the machine, makes no block stale.
+LIMITS = {
+    "start_limit_s": CONFIG.measurement.start_limit_s,
+    "run_limit_s": CONFIG.measurement.run_limit_s,
+}
+MACHINE = {
+    "before": lambda wildcards, input, output: describing(input.engine, output),
+    "host": lambda wildcards, output: host_of(output),
+    "root": shipped("."),
+}
 
 
 def first_description():

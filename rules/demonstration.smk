@@ -28,15 +28,12 @@ if DEMONSTRATION:
             "../envs/analysis.yaml"
         threads: workflow.cores
         resources:
-            start_limit_s=CONFIG.measurement.start_limit_s,
-            run_limit_s=CONFIG.measurement.run_limit_s,
+            **LIMITS,
         params:
+            **MACHINE,
             code=code("record_trace"),
-            before=lambda wildcards, input, output: describing(input.engine, output),
             demonstration=lambda wildcards: DEMONSTRATION.to_json(),
             draft=lambda wildcards, input: draft_options(DEMONSTRATION.block, input),
-            host=lambda wildcards, output: host_of(output),
-            root=shipped("."),
         message:
             "Decoding one prompt, round by round"
         shell:

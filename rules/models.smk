@@ -14,6 +14,11 @@ GGUF_MODELS = [
 ]
 # Digests of files for which the config has none, recorded with `--config trust=first-use`.
 DIGEST_LOCK = "config/models.lock.json"
+# What a model is made from; the card exists only if the source is complete.
+SOURCE = {
+    "source_card": lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.json",
+    "source": lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.gguf",
+}
 
 
 rule write_synthetic_model:
@@ -71,10 +76,8 @@ rule write_synthetic_draft:
 rule truncate_model:
     """Cut a draft from a model: its first layers, with its norm and head."""
     input:
+        **SOURCE,
         script=script("truncate_model"),
-        # The card exists only if the source is complete.
-        source_card=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.json",
-        source=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.gguf",
     output:
         "<models>/{model}.gguf",
     log:
@@ -99,10 +102,8 @@ rule truncate_model:
 rule upcycle_model:
     """Make an MoE of equal experts from a dense model."""
     input:
+        **SOURCE,
         script=script("upcycle_model"),
-        # The card exists only if the source is complete.
-        source_card=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.json",
-        source=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.gguf",
     output:
         "<models>/{model}.gguf",
     log:
@@ -128,12 +129,10 @@ rule upcycle_model:
 rule quantize_model:
     """Quantize a model with the engine's llama-quantize."""
     input:
+        **SOURCE,
         script=ancient(script("quantize_model")),
         engine=lambda wildcards: engine_file(CAMPAIGN.engine_of_model(wildcards.model)),
         imatrix=lambda wildcards: CONFIG.models[wildcards.model].imatrix or [],
-        # The card exists only if the source is complete.
-        source_card=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.json",
-        source=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.gguf",
     output:
         maker="<models>/makers/{model}.json",
         model="<models>/{model}.gguf",
@@ -392,12 +391,11 @@ rule check_tensors:
 rule check_upcycled:
     """Check that an upcycled model computes what its dense one does before any block is measured."""
     input:
+        **SOURCE,
         script=script("check_upcycled"),
         engine="results/engines/{engine}/engine.json",
         card="<models>/{model}.json",
         model="<models>/{model}.gguf",
-        source_card=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.json",
-        source=lambda wildcards: f"<models>/{CONFIG.models[wildcards.model].source}.gguf",
         text=shipped(CONFIG.prompts.passage),
     output:
         "<models>/upcycled/{engine}/{model}.json",
@@ -411,10 +409,9 @@ rule check_upcycled:
         "../envs/measure.yaml"
     threads: workflow.cores
     resources:
+        **LIMITS,
         environment=lambda wildcards: json.dumps(dict(CONFIG.measurement.environment)),
         gpu_layers=CONFIG.measurement.gpu_layers if CAMPAIGN.gpu else 0,
-        start_limit_s=CONFIG.measurement.start_limit_s,
-        run_limit_s=CONFIG.measurement.run_limit_s,
     params:
         code=code("check_upcycled"),
     message:

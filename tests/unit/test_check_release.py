@@ -43,10 +43,6 @@ def test_sections_have_their_version_date_and_text(release):
     assert older.text == "### Measuring\n\n- It measures."
 
 
-def test_a_changelog_is_whole(release):
-    assert release.changelog_faults(CHANGELOG, "1.2.0") == []
-
-
 @pytest.mark.parametrize(
     ("before", "after", "says"),
     [
@@ -59,6 +55,7 @@ def test_a_changelog_is_whole(release):
 )
 def test_a_fault_of_the_changelog_is_named(release, before, after, says):
     assert before in CHANGELOG
+    assert release.changelog_faults(CHANGELOG, "1.2.0") == []
     [fault] = release.changelog_faults(CHANGELOG.replace(before, after), "1.2.0")
     assert says in fault
 

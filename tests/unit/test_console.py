@@ -24,8 +24,6 @@ def record(text, level=logging.INFO, event=None):
     ("text", "event", "printed"),
     [
         ("Select jobs to execute...", None, False),
-        ("Execute 12 jobs...", None, False),
-        ("Using shell: /bin/bash", None, False),
         ("Config file a.yaml is extended by additional config specified by the user", None, False),
         ("", Event.PROGRESS, False),
         ("Measuring", Event.JOB_INFO, True),
@@ -33,16 +31,6 @@ def record(text, level=logging.INFO, event=None):
 )
 def test_lines_without_news_are_left_out(text, event, printed):
     assert OwnLines().filter(record(text, event=event)) == printed
-
-
-def test_a_failed_rule_keeps_its_place_and_exit_status_and_loses_its_command_line():
-    text = (
-        'RuleException:\nCalledProcessError in file "rules/blocks.smk", line 60:\n'
-        "Command 'set -eu; python a.py --b '{\"x\": 1}' ' returned non-zero exit status 1."
-    )
-    failed = record(text, logging.ERROR)
-    assert OwnLines().filter(failed)
-    assert failed.getMessage().endswith("line 60: Its command returned non-zero exit status 1.")
 
 
 def printed(text):

@@ -39,7 +39,7 @@ def test_every_rule_names_an_environment_that_exists(root):
 def test_only_rules_of_the_analysis_environment_import_scipy(root):
     for rules in (root / "rules").glob("*.smk"):
         for rule in re.split(r"\n(?=\s*(?:rule|checkpoint) )", rules.read_text()):
-            script = re.search(r'program\("(\w+)"\)', rule)
+            script = re.search(r'script\("(\w+)"\)', rule)
             environment = re.search(r'"(?:\.\./)+envs/(\w+)\.yaml"', rule)
             if script and environment and environment[1] != "analysis":
                 files = files_of(root / f"workflow/scripts/{script[1]}.py")

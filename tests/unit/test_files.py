@@ -33,12 +33,9 @@ def out(tmp_path):
 SPLIT = parts_of("x-00001-of-00003.gguf")
 
 
-def test_the_parts_of_a_whole_model_are_itself():
-    assert parts_of("BF16/x.gguf") == ["BF16/x.gguf"]
-
-
-def test_a_whole_model_is_linked_and_is_its_own_engine_path(user_files, out):
-    [file] = user_files("x.gguf")
+@pytest.mark.parametrize("name", ["x.gguf", "x-00001-of-00001.gguf"])
+def test_a_whole_model_is_linked_and_is_its_own_engine_path(user_files, out, name):
+    [file] = user_files(name)
     assert link(file, out) == [out]
     assert out.readlink() == file
     assert engine_path(out) == out
@@ -66,12 +63,6 @@ def test_the_link_of_a_split_model_can_be_linked(user_files, out):
     link(first, out)
     links = link(out, out.with_name("again.gguf"))
     assert [path.read_text() for path in links] == SPLIT
-
-
-def test_a_file_split_in_one_part_is_a_whole_model(user_files, out):
-    [file] = user_files("x-00001-of-00001.gguf")
-    assert link(file, out) == [out]
-    assert engine_path(out) == out
 
 
 @pytest.mark.parametrize("missing", SPLIT)

@@ -129,7 +129,3 @@ def test_what_cannot_be_is_refused(script, tmp_path, monkeypatch, words, says):
     assert done.returncode in (1, 2)
     assert says in done.stderr
     assert not re.search(r"line \d+:", done.stderr)
-
-
-def test_the_script_is_correct_bash(script):
-    assert run("-n", script).returncode == 0

@@ -66,10 +66,9 @@ PARAMETER = {
 }  # fmt: skip
 KEY = {
     f"{PACKAGE}/config/measurement.py": [
-        (BEFORE, "    repeats: Times = Field(", """    rest_s: float = Field(
-        default=0.0, ge=0, description="seconds of rest before each block"
-    )
-"""),
+        (BEFORE, "    repeats: Times = 3\n", '''    rest_s: float = Field(default=0.0, ge=0)
+    """seconds of rest before each block"""
+'''),
     ]
 }  # fmt: skip
 COLUMN = {

@@ -27,33 +27,16 @@ def slip(snakemake, root, tmp_path):
     return run
 
 
-@pytest.mark.parametrize(
-    ("args", "line"),
-    [
-        (
-            ["advise", "--configfile", "config/dmo.yaml"],
-            r"no file config/dmo\.yaml; did you mean 'config/demo\.yaml'\?",
-        ),
-        (
-            ["advise", "--configfile", "config/synthetic.yaml", "no/such.yaml"],
-            r"no file no/such\.yaml; .*config/",
-        ),
-    ],
-)
-def test_a_slip_on_the_command_line_is_named(slip, args, line):
-    assert re.match(f"ConfigError: {line}", slip(*args))
+def test_a_slip_on_the_command_line_is_named(slip):
+    line = r"no file config/dmo\.yaml; did you mean 'config/demo\.yaml'\?"
+    given = ("config/synthetic.yaml", "config/dmo.yaml")
+    assert re.match(f"ConfigError: {line}", slip("advise", "--configfile", *given))
 
 
-@pytest.mark.parametrize(
-    ("content", "fault"),
-    [
-        ("campaign:\n  name: [x\nsuites: {}\n", "line 3, column 7: not valid YAML: expected"),
-        ("campaign:\n\tname: x\n", r"line 2, column 1: not valid YAML: found character '\t'"),
-    ],
-)
-def test_broken_yaml_is_named_with_its_line(slip, tmp_path, content, fault):
+def test_broken_yaml_is_named_with_its_line(slip, tmp_path):
     file = tmp_path / "mine.yaml"
-    file.write_text(content)
+    file.write_text("campaign:\n  name: [x\nsuites: {}\n")
+    fault = "line 3, column 7: not valid YAML: expected"
     assert f"ConfigError: {file}, {fault}" in slip("plan", "--configfile", str(file))
 
 

@@ -1,49 +1,25 @@
 """Collect the descriptions of a campaign's machine, or machines, into one."""
 
-import argparse
 import json
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from specmoe import errors
+from specmoe.command_line import script
 from specmoe.config.matrix import blocks_in_order
 from specmoe.config.schema import Hosts, read_config
+from specmoe.errors import SpecmoeError
 from specmoe.files import named_if_damaged, read_record
 from specmoe.measure.again import second_of
 from specmoe.plan.machines import bandwidth_of, collect, collect_machines, refuse_other_kinds
-
-
-def main() -> None:
-    """Parse the command line and collect the descriptions."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    described = parser.add_mutually_exclusive_group(required=True)
-    described.add_argument("--hosts", type=Path, nargs="+", help="of one machine, r<repeat>.json")
-    described.add_argument("--machines", type=Path, help="folder of those of each block")
-    parser.add_argument("--config", type=Path, help="the campaign's config.json, with --machines")
-    parser.add_argument("--out", required=True, type=Path)
-    args = parser.parse_args()
-    if args.machines:
-        config = read_config(args.config)
-        blocks = blocks_in_order(config, gpu=False)  # the same ids with a GPU
-        files = [args.machines / f"{block.block}.json" for block in blocks]
-        # Of blocks that were measured a second time, perhaps elsewhere.
-        second = [second_of(args.machines / "again", block.block) for block in blocks]
-        machines = [_read(file) for file in [*files, *filter(Path.exists, second)]]
-        if config.campaign.hosts == Hosts.SAME:
-            refuse_other_kinds(machines)
-        facts = collect_machines(machines)
-    else:
-        facts = collect([_read(file) for file in args.hosts], _elsewhere(args.out))
-    args.out.write_text(json.dumps(facts, indent=1) + "\n")
 
 
 def _elsewhere(out: Path) -> Iterator[dict[str, Any]]:
     """Give the descriptions before each repeat of the other campaigns, as far as readable."""
     for file in out.parent.parent.glob("*/hosts/r*.json"):
         if file.parents[1] != out.parent:
-            with suppress(errors.SpecmoeError):
+            with suppress(SpecmoeError):
                 yield _read(file)
 
 
@@ -54,5 +30,23 @@ def _read(file: Path) -> dict[str, Any]:
     return facts
 
 
-if __name__ == "__main__":
-    errors.run(main)
+@script
+def main(
+    out: Path,
+    hosts: Annotated[tuple[Path, ...], "of one machine, before each repeat"] = (),
+    machines: Annotated[Path | None, "folder of the machines of all blocks"] = None,
+    config: Annotated[Path | None, "the campaign's config.json, with --machines"] = None,
+) -> None:
+    if machines and config:
+        settings = read_config(config)
+        blocks = blocks_in_order(settings, gpu=False)  # the same ids with a GPU
+        files = [machines / f"{block.block}.json" for block in blocks]
+        # Of blocks that were measured a second time, perhaps elsewhere.
+        second = [second_of(machines / "again", block.block) for block in blocks]
+        described = [_read(file) for file in [*files, *filter(Path.exists, second)]]
+        if settings.campaign.hosts == Hosts.SAME:
+            refuse_other_kinds(described)
+        facts = collect_machines(described)
+    else:
+        facts = collect([_read(file) for file in hosts], _elsewhere(out))
+    out.write_text(json.dumps(facts, indent=1) + "\n")

@@ -1,10 +1,10 @@
 """Describe this machine; test the engine on it where several machines share a campaign."""
 
-import argparse
 import json
 from pathlib import Path
+from typing import Annotated
 
-from specmoe import errors
+from specmoe.command_line import script
 from specmoe.config.backend import Backend
 from specmoe.config.gate import Gate
 from specmoe.engine.devices import list_devices
@@ -13,37 +13,6 @@ from specmoe.engine.taken_away import Watch, measure_undisturbed
 from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.plan.hardware import describe
 from specmoe.plan.machines import refuse_other_kinds
-
-
-def main() -> None:
-    """Parse the command line and describe the machine."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--backend", required=True, type=Backend)
-    parser.add_argument("--given", required=True, type=json.loads, help="what the user states")
-    parser.add_argument("--chips", required=True, type=Path, help="table of known bandwidths")
-    parser.add_argument("--engine", type=Path, help="engine.json, if the engine is to list devices")
-    parser.add_argument(
-        "--environment", type=json.loads, default={}, help="measurement.environment, as JSON"
-    )
-    parser.add_argument("--test", type=Path, help="engine.json, if the engine is to be tested here")
-    parser.add_argument("--like", type=Path, help="description of a machine of the same kind")
-    parser.add_argument("--out", required=True, type=Path)
-    args = parser.parse_args()
-    devices = []
-    if args.engine:
-        server = args.engine.parent / "bin" / "llama-server"
-        devices = list_devices(server, args.environment) or []
-    facts = describe(args.backend, args.given, args.chips, _probe_alone, devices)
-    if args.like:
-        with named_if_damaged(args.like):
-            refuse_other_kinds([read_record(args.like), facts])
-    if args.test:
-        # This imports numpy too.
-        from specmoe.engine.self_test import require_tested
-
-        with alone():
-            require_tested(args.test.parent, args.backend, args.environment)
-    replace_text(args.out, json.dumps(facts, indent=1) + "\n")
 
 
 def _probe_alone() -> float:
@@ -63,5 +32,29 @@ def _probe_alone() -> float:
     return max(rates)
 
 
-if __name__ == "__main__":
-    errors.run(main)
+@script
+def main(
+    backend: Backend,
+    given: Annotated[dict[str, str], "what the user states"],
+    chips: Annotated[Path, "table of known bandwidths"],
+    out: Path,
+    engine: Annotated[Path | None, "engine.json, if the engine is to list devices"] = None,
+    environment: Annotated[dict[str, str] | None, "measurement.environment, as JSON"] = None,
+    test: Annotated[Path | None, "engine.json, if the engine is to be tested here"] = None,
+    like: Annotated[Path | None, "description of a machine of the same kind"] = None,
+) -> None:
+    devices = []
+    if engine:
+        server = engine.parent / "bin" / "llama-server"
+        devices = list_devices(server, environment or {}) or []
+    facts = describe(backend, given, chips, _probe_alone, devices)
+    if like:
+        with named_if_damaged(like):
+            refuse_other_kinds([read_record(like), facts])
+    if test:
+        # This imports numpy too.
+        from specmoe.engine.self_test import require_tested
+
+        with alone():
+            require_tested(test.parent, backend, environment or {})
+    replace_text(out, json.dumps(facts, indent=1) + "\n")

@@ -3,12 +3,11 @@
 It reads the configuration as JSON from its standard input.
 """
 
-import argparse
 import json
 import sys
 from pathlib import Path
 
-from specmoe import errors
+from specmoe.command_line import script
 from specmoe.config.matrix import list_blocks
 from specmoe.config.schema import Config
 from specmoe.engine.devices import Device, list_devices
@@ -20,30 +19,6 @@ from specmoe.plan.hardware import describe as describe_host
 from specmoe.plan.inventory import take_inventory
 from specmoe.plan.plan import Plan
 from specmoe.plan.plan_text import describe
-
-
-def main() -> None:
-    """Parse the command line, print the plan, and write plan.json for the jobs that follow."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--chips", required=True, type=Path, help="table of known bandwidths")
-    parser.add_argument("--root", required=True, type=Path, help="folder of the prompt files")
-    parser.add_argument("--results", required=True, type=Path, help="folder of all results")
-    args = parser.parse_args()
-    # A command line may be too short for a configuration of hundreds of suites or prompts.
-    config = Config.model_validate_json(sys.stdin.read())
-    campaign = LoadedCampaign(config, args.root, args.results)
-    host = describe_host(
-        campaign.backend,
-        config.host.given,
-        args.chips,
-        lambda: _probed(campaign.host_file) or probe(),
-        _devices(campaign),
-    )
-    blocks = list_blocks(config, gpu=campaign.gpu)
-    found = take_inventory(config, blocks, campaign.models_folder, campaign.folder, args.root)
-    plan = Plan(config, blocks, host, campaign.backend, found)
-    print(describe(plan), flush=True)
-    replace_text(campaign.folder / "plan.json", json.dumps(plan.facts) + "\n")
 
 
 def _devices(campaign: LoadedCampaign) -> list[Device]:
@@ -60,5 +35,20 @@ def _probed(host: Path) -> float | None:
     return described["memory_bandwidth_bytes_per_second"] if source == PROBED else None
 
 
-if __name__ == "__main__":
-    errors.run(main)
+@script
+def main(chips: Path, root: Path, results: Path) -> None:
+    # A command line may be too short for a configuration of hundreds of suites or prompts.
+    config = Config.model_validate_json(sys.stdin.read())
+    campaign = LoadedCampaign(config, root, results)
+    host = describe_host(
+        campaign.backend,
+        config.host.given,
+        chips,
+        lambda: _probed(campaign.host_file) or probe(),
+        _devices(campaign),
+    )
+    blocks = list_blocks(config, gpu=campaign.gpu)
+    found = take_inventory(config, blocks, campaign.models_folder, campaign.folder, root)
+    plan = Plan(config, blocks, host, campaign.backend, found)
+    print(describe(plan), flush=True)
+    replace_text(campaign.folder / "plan.json", json.dumps(plan.facts) + "\n")

@@ -1,12 +1,10 @@
 """Say which settings of a campaign are worth measuring, and write them as an overlay."""
 
-import argparse
 from pathlib import Path
 
 import pandas as pd
 import yaml
 
-from specmoe import errors
 from specmoe.analysis.shortlist import (
     describe_shortlist,
     overlay_of,
@@ -14,6 +12,7 @@ from specmoe.analysis.shortlist import (
     worth_measuring,
 )
 from specmoe.audit.reading import readings_of
+from specmoe.command_line import script
 from specmoe.config.matrix import blocks_in_order
 from specmoe.config.schema import read_config
 from specmoe.config.shortlist import contenders
@@ -25,17 +24,16 @@ from specmoe.runs.pass_times import read_pass_times, undisturbed_passes
 from specmoe.runs.schema import read_runs
 
 
-def main() -> None:
-    """Parse the command line, print what is predicted, write the overlay."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--config", required=True, type=Path, help="the campaign's config.json")
-    parser.add_argument("--models", required=True, type=Path, help="their cards, models.json")
-    parser.add_argument("--runs", required=True, type=Path, nargs="?", help="of targets alone")
-    parser.add_argument("--agreement", required=True, type=Path, nargs="?", help="of those texts")
-    parser.add_argument("--pass-times", required=True, type=Path, nargs="?")
-    parser.add_argument("--out", required=True, type=Path, help="the overlay")
-    args = parser.parse_args()
-    config = read_config(args.config)
+@script
+def main(
+    config: Path,
+    models: Path,
+    runs: Path | None,
+    agreement: Path | None,
+    pass_times: Path | None,
+    out: Path,
+) -> None:
+    config = read_config(config)
     name = config.campaign.name
     if config.campaign.source != "measured":
         raise MeasurementError(f"the rows of campaign {name} are given: nothing is to be measured")
@@ -43,10 +41,10 @@ def main() -> None:
     settings = predict_settings(
         config,
         contenders(config, blocks),
-        read_runs(args.runs) if args.runs else pd.DataFrame(),
-        readings_of(read_agreement(args.agreement)),
-        undisturbed_passes(read_pass_times(args.pass_times)),
-        load_cards(args.models),
+        read_runs(runs) if runs else pd.DataFrame(),
+        readings_of(read_agreement(agreement)),
+        undisturbed_passes(read_pass_times(pass_times)),
+        load_cards(models),
     )
     if not settings:
         raise MeasurementError(
@@ -54,14 +52,10 @@ def main() -> None:
         )
     kept = worth_measuring(settings, config.statistics)
     overlay = {"campaign": overlay_of(config, blocks, kept)}
-    replace_text(args.out, yaml.safe_dump(overlay, sort_keys=False, allow_unicode=True))
+    replace_text(out, yaml.safe_dump(overlay, sort_keys=False, allow_unicode=True))
     print(describe_shortlist(settings, kept, config.statistics.confidence), end="")
     print(
         "\nTo measure them, with controls, and have the answer:\n\n"
-        f"  snakemake --cores 1 plan --configfile <those of this campaign> {args.out}\n"
-        f"  snakemake --cores 1 advise --configfile <those of this campaign> {args.out}"
+        f"  snakemake --cores 1 plan --configfile <those of this campaign> {out}\n"
+        f"  snakemake --cores 1 advise --configfile <those of this campaign> {out}"
     )
-
-
-if __name__ == "__main__":
-    errors.run(main)

@@ -3,7 +3,7 @@
 import pytest
 
 from specmoe.config.block import Stop, Template
-from specmoe.config.expand import NOTHING_SAID, FilesSay
+from specmoe.config.expand import FileFacts, nothing_said
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.config.methods import Method
@@ -11,12 +11,15 @@ from specmoe.config.methods import Method
 from ...conftest import ROOT
 
 NGRAMS = {"ngram-simple", "ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-cache"}
-KINDS = {"head": Method.EAGLE3, "table": Method.NGRAM_CACHE}
-SAID = FilesSay(
-    has_block=lambda model: model == "blocked",
-    method_of=lambda model: KINDS.get(model, Method.DRAFT),
-    has_template=lambda model: model != "blocked",
-)
+FACTS = {
+    "head": FileFacts(method=Method.EAGLE3),
+    "table": FileFacts(method=Method.NGRAM_CACHE),
+    "blocked": FileFacts(has_block=True, has_template=False),
+}
+
+
+def said_of(model):
+    return FACTS.get(model, FileFacts())
 
 
 @pytest.fixture
@@ -36,23 +39,23 @@ def mine(study):
     return of
 
 
-def blocks_of(data, said=SAID):
+def blocks_of(data, said=said_of):
     return list_blocks(load(data, ROOT, lambda _: said), gpu=False)
 
 
 @pytest.mark.parametrize(
     ("suite", "said", "found"),
     [
-        ({}, SAID, {("plain", "ngram-simple"): [4], ("plain", "ngram-cache"): [8]}),
-        ({"targets": ["plain", "blocked"]}, SAID, {("blocked", "mtp"): [2, 4]}),
+        ({}, said_of, {("plain", "ngram-simple"): [4], ("plain", "ngram-cache"): [8]}),
+        ({"targets": ["plain", "blocked"]}, said_of, {("blocked", "mtp"): [2, 4]}),
         (
             {"drafts": ["small", "head", "table"]},
-            SAID,
+            said_of,
             {("plain", "small"): [2, 4], ("plain", "eagle3@head"): [2, 4]}
             | {("plain", "ngram-cache@table"): [8]},
         ),
         # Files that say nothing are plain models.
-        ({"targets": ["blocked"], "drafts": ["head"]}, NOTHING_SAID, {("blocked", "head"): [2, 4]}),
+        ({"targets": ["blocked"], "drafts": ["head"]}, nothing_said, {("blocked", "head"): [2, 4]}),
     ],
 )
 def test_targets_and_drafts_draft_as_their_files_can_and_by_n_grams(mine, suite, said, found):
@@ -80,7 +83,9 @@ def test_texts_are_chats_until_the_end_where_the_targets_file_has_a_template(min
 
 
 def test_what_files_said_of_chats_is_recorded(mine):
-    config = load(mine(targets=["blocked"], workloads=["texts"], prompts=[]), ROOT, lambda _: SAID)
+    config = load(
+        mine(targets=["blocked"], workloads=["texts"], prompts=[]), ROOT, lambda _: said_of
+    )
     assert config.workloads["texts"].untemplated == ["blocked"]
     assert config.prompt_label("texts-code") == "Code"
     recorded = config.model_dump(mode="json", exclude_unset=True)

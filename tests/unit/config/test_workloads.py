@@ -164,9 +164,6 @@ def test_a_broken_file_is_refused_with_its_name_and_line(asked, lines, said):
         ({"prompts": ["code"]}, {"stop": "eos"}, "suites.W: all prompts of a suite stop alike"),
         ({"protocol": "published"}, {}, "suites.W: protocol published knows neither workloads"),
         ({"imposed_acceptance": [1]}, {"stop": "eos"}, "suites.W.imposed_acceptance: text of"),
-        ({"workloads": ["asked", "asked"]}, {}, "suites.W.workloads: a value is named twice"),
-        ({"workloads": []}, {}, "suites.W: name at least one of prompts, workloads"),
-        ({}, {"templat": "raw"}, "workloads.asked: unknown key 'templat'"),
     ],
 )
 def test_a_workload_that_cannot_be_sent_is_refused_with_its_place(asked, suite, workload, said):

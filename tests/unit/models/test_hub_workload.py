@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-from specmoe.config.expand import NOTHING_SAID, expand
+from specmoe.config.expand import expand, nothing_said
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError
 
@@ -50,7 +50,7 @@ def fetch(config, hub, tmp_path, root):
 
     def run(trust="config", **entry):
         with pytest.raises(ConfigError, match=r"workloads\.asked: its file is not here") as refused:
-            expand(config(**entry), tmp_path, NOTHING_SAID)
+            expand(config(**entry), tmp_path, nothing_said)
         _, script, *options = shlex.split(str(refused.value).partition("it once: ")[2])
         scripts = root / "workflow/scripts"
         assert script == str(tmp_path / "workflow/scripts/fetch_workload.py")
@@ -75,7 +75,7 @@ def test_the_command_that_the_refusal_names_fetches_the_prompts(fetch, config, h
     asked = {request.path for request in hub.requests if request.path.endswith("all.jsonl")}
     assert asked == {f"{folder}/{revision}/data/all.jsonl" for revision in ("main", commit)}
     assert (tmp_path / "results/workloads/asked.jsonl").read_bytes() == LINES
-    [prompt] = expand(config(sha256=DIGEST), tmp_path, NOTHING_SAID).workloads["asked"].prompts
+    [prompt] = expand(config(sha256=DIGEST), tmp_path, nothing_said).workloads["asked"].prompts
     assert (prompt.id, prompt.category, prompt.line) == ("1", "code", 1)
 
 

@@ -144,15 +144,15 @@ def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(
 ):
     timed = campaign_of(synthetic)
     assert {"moe_q4", "draft_0.8b"} <= set(timed.timed_passes)
-    assert timed.pass_times_file == timed.data / "pass_times.parquet"
+    assert timed.pass_times == [timed.data / "pass_times.parquet"]
     # A cached campaign has them if it ships them.
-    assert campaign_of(synthetic, source="cached", name="published").pass_times_file is None
+    assert campaign_of(synthetic, source="cached", name="published").pass_times == []
     engine, synthetic["campaign"]["source"] = synthetic["engines"]["current"], "measured"
     synthetic["engines"]["current"] = {"source": "path", "path": "/opt/llama.cpp/bin"}
     assert campaign_of(synthetic).timed_passes == {}
     synthetic["engines"]["current"] = engine
     synthetic["measurement"]["pass_samples"] = 0
-    assert campaign_of(synthetic).pass_times_file is None
+    assert campaign_of(synthetic).pass_times == []
 
 
 def test_a_job_asks_for_what_the_plan_estimates_and_for_more_in_each_attempt(

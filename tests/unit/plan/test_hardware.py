@@ -212,13 +212,6 @@ def test_every_known_chip_is_named_once_and_has_a_figure_and_a_source(chips):
             assert known_bandwidth(chips, [name]) == found
 
 
-@pytest.mark.parametrize(
-    "name", ["Apple M2 Ultr", "apple m2", "NVIDIA GeForce RTX 4090 Laptop GPU", "M2", ""]
-)
-def test_a_name_matches_only_as_a_whole(chips, name):
-    assert known_bandwidth(chips, [name]) is None
-
-
 def test_intel_reports_kinds_of_cores_by_thread(sysfs):
     files = {"devices/cpu_core/cpus": "0-3", "devices/cpu_atom/cpus": "4-5,7"}
     for cpu in range(4):
@@ -230,6 +223,7 @@ def test_intel_reports_kinds_of_cores_by_thread(sysfs):
 @pytest.mark.parametrize(
     ("values", "kinds"),
     [
+        ([], (None, None)),  # a system that reports neither
         ([1024, 1024], (None, None)),
         ([1024, 927, 927], (None, None)),  # one kind, clocked differently
         ([250, 250, 250, 250, 870, 870, 870, 1024], (4, 4)),
@@ -238,11 +232,6 @@ def test_intel_reports_kinds_of_cores_by_thread(sysfs):
 )
 def test_arm_reports_kinds_of_cores_by_capacity(sysfs, values, kinds):
     assert hardware.linux_core_kinds(sysfs(capacities(*values))) == kinds
-
-
-def test_a_system_that_reports_neither_has_null_cores(tmp_path):
-    assert hardware.linux_core_kinds(tmp_path) == (None, None)
-    assert hardware.mac_core_kinds("hw.physicalcpu: 8") == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -290,14 +279,7 @@ def script(root, chips, tmp_path):
     return [*command, "--out", tmp_path / "host.json", "--given"]
 
 
-def test_the_script_writes_the_description(script, keys, tmp_path):
-    subprocess.run([*script, '{"memory_bandwidth_gb_s": 80}'], check=True)
-    facts = json.loads((tmp_path / "host.json").read_text())
-    assert list(facts) == keys
-    assert bandwidth_of(facts) == (80e9, "config")
-
-
-def test_the_script_waits_for_a_measurement_before_it_probes(script, tmp_path, monkeypatch):
+def test_the_script_waits_for_a_measurement_before_it_probes(script, keys, tmp_path, monkeypatch):
     monkeypatch.setenv(FOLDER_OF_TESTS, str(tmp_path))
     with alone():
         waiting = subprocess.Popen(
@@ -308,5 +290,6 @@ def test_the_script_waits_for_a_measurement_before_it_probes(script, tmp_path, m
         assert "waiting for another measurement" in waiting.stdout.readline()
         assert not (tmp_path / "host.json").exists()
     assert waiting.wait(120) == 0
-    source = json.loads((tmp_path / "host.json").read_text())["memory_bandwidth_source"]
-    assert source == hardware.PROBED
+    facts = json.loads((tmp_path / "host.json").read_text())
+    assert list(facts) == keys
+    assert facts["memory_bandwidth_source"] == hardware.PROBED

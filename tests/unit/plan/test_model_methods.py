@@ -26,7 +26,7 @@ def known(study, root, tmp_path):
 
 def test_a_block_is_known_of_recipes_and_of_what_is_quantized_from_them(known):
     assert [model for model in ("moe_f16", "moe_q4", "draft_f16", "there", "gone", "eagle3")
-            if known.has_block(model)] == ["moe_f16", "moe_q4"]  # fmt: skip
+            if known(model).has_block] == ["moe_f16", "moe_q4"]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -37,9 +37,9 @@ def test_a_block_is_known_of_recipes_and_of_what_is_quantized_from_them(known):
     ],
 )  # fmt: skip
 def test_a_file_drafts_as_it_was_made_for(known, model, method):
-    assert known.method_of(model) == method
+    assert known(model).method == method
 
 
 def test_a_template_is_looked_for_in_files_and_recipes_and_one_not_here_has_it(known):
     models = ("moe_q4", "there", "gone", "cut_q8")
-    assert [model for model in models if known.has_template(model)] == ["gone"]
+    assert [model for model in models if known(model).has_template] == ["gone"]

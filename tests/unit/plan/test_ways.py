@@ -2,10 +2,9 @@
 
 import pytest
 
-from specmoe.config.expand import FilesSay
+from specmoe.config.expand import FileFacts
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
-from specmoe.config.methods import Method
 from specmoe.models.sizes import Size
 from specmoe.plan.ways import list_ways, notes_on_cuts, notes_on_mtp, notes_on_texts
 
@@ -101,7 +100,6 @@ def test_the_plan_says_that_a_cut_draft_is_not_trained(campaign, root):
 
 def test_the_plan_says_who_is_sent_raw_texts(campaign, root):
     campaign["suites"]["X"] |= {"prompts": [], "workloads": ["texts"]}
-    without = FilesSay(lambda _: False, lambda _: Method.DRAFT, lambda model: model != "moe_q8")
-    config = load(campaign, root, lambda _: without)
+    config = load(campaign, root, lambda _: lambda model: FileFacts(has_template=model != "moe_q8"))
     [note] = notes_on_texts(config, list_blocks(config, gpu=False))
     assert note == "The file of MoE Q8 has no chat template: it is sent raw texts"

@@ -62,9 +62,9 @@ T = TypeVar("T")
 Distinct = Annotated[list[T], AfterValidator(_distinct)]
 """A list whose values differ."""
 
-UNKNOWN_KEY = "unknown_key"
+_UNKNOWN = "unknown_key"
 # The faults whose message, or lack of a value, makes what was given needless to repeat.
-_SAY_IT = ("value_error", "missing", "union_tag_invalid", UNKNOWN_KEY)
+_SAY_IT = ("value_error", "missing", "union_tag_invalid", _UNKNOWN)
 
 
 class Strict(BaseModel):
@@ -79,8 +79,8 @@ class Strict(BaseModel):
             known = {field.alias or name for name, field in cls.model_fields.items()}
             for key in data:
                 if key not in known:
-                    said = {"key": str(key), "shown": repr(key), "hint": nearest(str(key), known)}
-                    raise PydanticCustomError(UNKNOWN_KEY, "unknown key {shown}; {hint}", said)
+                    said = {"shown": repr(key), "hint": nearest(str(key), known)}
+                    raise PydanticCustomError(_UNKNOWN, "unknown key {shown}; {hint}", said)
         return data
 
 

@@ -35,52 +35,39 @@ def list_key(parameter: str) -> str:
 
 
 class _Way(Strict):
-    method: Chain = Field(
-        min_length=1,
-        description="`draft` (a second model), `mtp`, `eagle3`, `dflash`, `dspark`, `ngram-simple`,"
-        " `ngram-map-k`, `ngram-map-k4v`, `ngram-mod` or `ngram-cache`; or a list of n-gram methods"
-        " with at most one other behind them: in each round the first that finds a draft drafts",
-    )
-    targets: Distinct[Name] = Field(
-        default=[], description="those of the suite's targets that it drafts for; empty: all"
-    )
-    drafts: Distinct[Name] = Field(
-        default=[],
-        description="models of the set that it loads: draft models, a file with an MTP block or a"
-        " trained head, or for `ngram-cache` an n-gram cache made from a text",
-    )
-    gammas: Distinct[DraftLength] = Field(
-        default=[], description="draft lengths γ in place of the suite's `gammas`"
-    )
-    history: Distinct[History] = Field(
-        default=[],
-        description="what an n-gram method that keeps state (all but `ngram-simple`) may have seen:"
-        " `none`, each run has a process of its own; `earlier`, the prompts before it in the same"
-        " pass, in their seeded order. `none` by default",
-    )
+    method: Chain = Field(min_length=1)
+    """`draft` (a second model), `mtp`, `eagle3`, `dflash`, `dspark`, `ngram-simple`, `ngram-map-k`,
+    `ngram-map-k4v`, `ngram-mod` or `ngram-cache`; or a list of n-gram methods with at most one
+    other behind them: in each round the first that finds a draft drafts"""
+    targets: Distinct[Name] = Field(default=[])
+    """those of the suite's targets that it drafts for; empty: all"""
+    drafts: Distinct[Name] = Field(default=[])
+    """models of the set that it loads: draft models, a file with an MTP block or a trained head, or
+    for `ngram-cache` an n-gram cache made from a text"""
+    gammas: Distinct[DraftLength] = Field(default=[])
+    """draft lengths γ in place of the suite's `gammas`"""
+    history: Distinct[History] = Field(default=[])
+    """what an n-gram method that keeps state (all but `ngram-simple`) may have seen: `none`, each
+    run has a process of its own; `earlier`, the prompts before it in the same pass, in their seeded
+    order. `none` by default"""
 
 
 class _Traced(Strict):
-    target: Name | None = Field(
-        default=None,
-        description="the model that verifies. `target`, `method` and `draft` are those of the"
-        " campaign's first comparison that has the ones you name, with a draft model if there is"
-        " such a comparison",
-    )
-    method: Chain = Field(
-        default=[], description="a way of drafting or a chain, as in `suites.*.methods`"
-    )
-    draft: Name | None = Field(
-        default=None, description="the model that the method loads, if it loads one"
-    )
-    prompt: Name | None = Field(
-        default=None,
-        description="name in `prompts.texts`; without it the first that the comparison's suite"
-        " sends. It is sent as there: a chat, say, until the model ends",
-    )
+    target: Name | None = None
+    """the model that verifies. `target`, `method` and `draft` are those of the campaign's first
+    comparison that has the ones you name, with a draft model if there is such a comparison"""
+    method: Chain = Field(default=[])
+    """a way of drafting or a chain, as in `suites.*.methods`"""
+    draft: Name | None = None
+    """the model that the method loads, if it loads one"""
+    prompt: Name | None = None
+    """name in `prompts.texts`; without it the first that the comparison's suite sends. It is sent
+    as there: a chat, say, until the model ends"""
     # Fewer leave no room for a draft.
-    n_predict: int = Field(default=64, gt=2, description="most tokens to generate")
-    gamma: Positive = Field(default=4, description="the most tokens drafted in a round")
+    n_predict: int = Field(default=64, gt=2)
+    """most tokens to generate"""
+    gamma: Positive = 4
+    """the most tokens drafted in a round"""
 
 
 _LISTS: dict[str, Any] = {

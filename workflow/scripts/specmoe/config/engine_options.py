@@ -142,72 +142,55 @@ class EngineOptions(Strict):
 
     model_config = ConfigDict(alias_generator=lambda name: name.replace("_", "-"))
 
-    cache_type_k: _CacheType | None = Field(default=None, description="type of the cached keys")
-    cache_type_v: _CacheType | None = Field(
-        default=None,
-        description="type of the cached values; a quantized one needs flash attention",
-    )
-    flash_attn: _Switch | None = Field(
-        default=None, description="flash attention; `on` by default where a GPU computes"
-    )
-    n_cpu_moe: Count | None = Field(
-        default=None, description="layers, from the first, whose experts stay in the CPU's memory"
-    )
-    cpu_moe: bool | None = Field(default=None, description="the experts of all layers stay there")
-    override_tensor: _Tensors | None = Field(
-        default=None,
-        description="where tensors go: `<pattern of names>=<buffer type>`, several with commas",
-    )
-    device: _Devices | None = Field(
-        default=None, description="devices that compute, with commas; `none` for the CPU"
-    )
-    load_mode: Literal["auto", "none", "mmap", "mlock", "mmap+mlock", "dio"] | None = Field(
-        default=None, description="how files are loaded: mapped, locked in memory, or read"
-    )
-    batch_size: Positive | None = Field(
-        default=None, description="most tokens of a prompt that are handed over at once"
-    )
-    ubatch_size: Positive | None = Field(
-        default=None, description="most tokens that are computed at once"
-    )
-    threads: Positive | None = Field(
-        default=None, description="threads of the engine, in place of `measurement.threads`"
-    )
-    threads_batch: Positive | None = Field(
-        default=None, description="threads that read prompts and verify, where not `threads`"
-    )
-    poll: Annotated[int, Field(ge=0, le=100)] | None = Field(
-        default=None, description="how eagerly threads wait for work; 0 sleeps"
-    )
-    cache_type_k_draft: _CacheType | None = Field(
-        default=None, description="type of the draft's cached keys"
-    )
-    cache_type_v_draft: _CacheType | None = Field(
-        default=None, description="type of the draft's cached values"
-    )
-    n_cpu_moe_draft: Count | None = Field(default=None, description="`n-cpu-moe` of a draft model")
-    cpu_moe_draft: bool | None = Field(default=None, description="`cpu-moe` of a draft model")
-    override_tensor_draft: _Tensors | None = Field(
-        default=None, description="`override-tensor` of a draft model"
-    )
-    device_draft: _Devices | None = Field(
-        default=None, description="devices that a draft model computes on"
-    )
-    threads_draft: Positive | None = Field(
-        default=None, description="threads of a draft model, where not `threads`"
-    )
-    threads_batch_draft: Positive | None = Field(
-        default=None, description="threads with which a draft model reads prompts"
-    )
-    poll_draft: Annotated[int, Field(ge=0, le=1)] | None = Field(
-        default=None, description="whether a draft model's threads poll for work"
-    )
+    cache_type_k: _CacheType | None = None
+    """type of the cached keys"""
+    cache_type_v: _CacheType | None = None
+    """type of the cached values; a quantized one needs flash attention"""
+    flash_attn: _Switch | None = None
+    """flash attention; `on` by default where a GPU computes"""
+    n_cpu_moe: Count | None = None
+    """layers, from the first, whose experts stay in the CPU's memory"""
+    cpu_moe: bool | None = None
+    """the experts of all layers stay there"""
+    override_tensor: _Tensors | None = None
+    """where tensors go: `<pattern of names>=<buffer type>`, several with commas"""
+    device: _Devices | None = None
+    """devices that compute, with commas; `none` for the CPU"""
+    load_mode: Literal["auto", "none", "mmap", "mlock", "mmap+mlock", "dio"] | None = None
+    """how files are loaded: mapped, locked in memory, or read"""
+    batch_size: Positive | None = None
+    """most tokens of a prompt that are handed over at once"""
+    ubatch_size: Positive | None = None
+    """most tokens that are computed at once"""
+    threads: Positive | None = None
+    """threads of the engine, in place of `measurement.threads`"""
+    threads_batch: Positive | None = None
+    """threads that read prompts and verify, where not `threads`"""
+    poll: Annotated[int, Field(ge=0, le=100)] | None = None
+    """how eagerly threads wait for work; 0 sleeps"""
+    cache_type_k_draft: _CacheType | None = None
+    """type of the draft's cached keys"""
+    cache_type_v_draft: _CacheType | None = None
+    """type of the draft's cached values"""
+    n_cpu_moe_draft: Count | None = None
+    """`n-cpu-moe` of a draft model"""
+    cpu_moe_draft: bool | None = None
+    """`cpu-moe` of a draft model"""
+    override_tensor_draft: _Tensors | None = None
+    """`override-tensor` of a draft model"""
+    device_draft: _Devices | None = None
+    """devices that a draft model computes on"""
+    threads_draft: Positive | None = None
+    """threads of a draft model, where not `threads`"""
+    threads_batch_draft: Positive | None = None
+    """threads with which a draft model reads prompts"""
+    poll_draft: Annotated[int, Field(ge=0, le=1)] | None = None
+    """whether a draft model's threads poll for work"""
     extra_args: Annotated[list[_Word], AfterValidator(_accepted)] = Field(
-        default=[],
-        alias="extra_args",
-        description="further words of llama-server's command line, such as `[--numa, distribute]`;"
-        " rows have them. What a protocol relies on is refused with the reason",
+        default=[], alias="extra_args"
     )
+    """further words of llama-server's command line, such as `[--numa, distribute]`; rows have them.
+    What a protocol relies on is refused with the reason"""
 
     @model_serializer
     def given(self) -> dict[str, Any]:

@@ -21,47 +21,47 @@ def without_digits(engine_id: str) -> str:
 class EngineBuild(Strict):
     """An engine that is built from source."""
 
-    commit: str = Field(
-        pattern=COMMIT, description="commit of llama.cpp; of a git repository it is checked"
-    )
-    cmake: dict[str, str] = Field(default={}, description="CMake definitions, all strings")
-    fallbacks: list[dict[str, str]] = Field(
-        default=[],
-        description="definitions to add to `cmake`, tried in turn when the processor traps an"
-        " instruction or the finished engine fails its self-test",
-    )
+    commit: str = Field(pattern=COMMIT)
+    """commit of llama.cpp; of a git repository it is checked"""
+    cmake: dict[str, str] = Field(default={})
+    """CMake definitions, all strings"""
+    fallbacks: list[dict[str, str]] = Field(default=[])
+    """definitions to add to `cmake`, tried in turn when the processor traps an instruction or the
+    finished engine fails its self-test"""
 
 
 class PypiEngine(EngineBuild):
     """The llama.cpp in a source distribution of llama-cpp-python."""
 
     source: Literal["pypi"]
-    version: PackageVersion = Field(description="version of llama-cpp-python")
-    sha256: Digest = Field(description="SHA-256 of the source distribution")
+    version: PackageVersion
+    """version of llama-cpp-python"""
+    sha256: Digest
+    """SHA-256 of the source distribution"""
 
 
 class GitEngine(EngineBuild):
     """A tag of a git repository; specmoe checks its commit."""
 
     source: Literal["git"]
-    url: str = Field(description="the repository")
-    tag: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$", description="tag to check out")
+    url: str
+    """the repository"""
+    tag: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/-]*$")
+    """tag to check out"""
 
 
 class PathEngine(Strict):
     """Binaries that you already have."""
 
     source: Literal["path"]
-    path: UserPath = Field(
-        description="folder of `llama-server`, `llama-quantize` and `llama-bench` (for protocol"
-        " `published` also `llama-speculative`, for models of kind `ngram_cache` also"
-        " `llama-lookup-create`), with the shared libraries they load, if any"
-    )
-    converter: UserPath | None = Field(
-        default=None,
-        description="folder of llama.cpp's source; only models of kind `convert` need it",
-    )
-    commit: str = Field(default="unknown", description="commit of llama.cpp, as rows record it")
+    path: UserPath
+    """folder of `llama-server`, `llama-quantize` and `llama-bench` (for protocol `published` also
+    `llama-speculative`, for models of kind `ngram_cache` also `llama-lookup-create`), with the
+    shared libraries they load, if any"""
+    converter: UserPath | None = None
+    """folder of llama.cpp's source; only models of kind `convert` need it"""
+    commit: str = "unknown"
+    """commit of llama.cpp, as rows record it"""
 
 
 Engine = Annotated[PypiEngine | GitEngine | PathEngine, Field(discriminator="source")]

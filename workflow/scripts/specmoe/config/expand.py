@@ -2,9 +2,8 @@
 
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -32,16 +31,21 @@ from specmoe.config.workloads import (
 from specmoe.errors import ConfigError
 
 
-@dataclass(frozen=True)
-class FilesSay:
-    """What model files say of drafting, by the models' ids."""
+class FileFacts(NamedTuple):
+    """What a model's file says of drafting and of chats."""
 
-    has_block: Callable[[str], bool]  # whether a target has a block that predicts further tokens
-    method_of: Callable[[str], Method]  # how a draft's file drafts
-    has_template: Callable[[str], bool]  # whether a target's file has a chat template
+    has_block: bool = False  # whether a target has a block that predicts further tokens
+    method: Method = Method.DRAFT  # how a draft's file drafts
+    has_template: bool = True  # whether a target's file has a chat template
 
 
-NOTHING_SAID = FilesSay(lambda _: False, lambda _: Method.DRAFT, lambda _: True)
+FilesSay = Callable[[str], FileFacts]
+"""Gives what a model's file says, by the model's id."""
+
+
+def nothing_said(_: str) -> FileFacts:
+    """Return what a file says that is not here."""
+    return FileFacts()
 
 
 def expand(config: Config, root: Path, known: FilesSay) -> Config:
@@ -76,11 +80,11 @@ def _with_methods(suite: Suite, known: FilesSay) -> Suite:
     by_method: dict[Method, list[str]] = {}
     for draft in suite.drafts:
         plain = draft in (NO_DRAFT, ITSELF)
-        method = Method.DRAFT if plain else known.method_of(draft)
+        method = Method.DRAFT if plain else known(draft).method
         by_method.setdefault(method, []).append(draft)
     simple = by_method.pop(Method.DRAFT, [])
     ways = [Drafting(method=[method], drafts=drafts) for method, drafts in by_method.items()]
-    with_block = [target for target in suite.targets if known.has_block(target)]
+    with_block = [target for target in suite.targets if known(target).has_block]
     if with_block and Method.MTP not in by_method:
         ways.append(Drafting(method=[Method.MTP], targets=with_block))
     longest = [max(suite.gammas)] if suite.gammas else []
@@ -112,7 +116,7 @@ def _with_targets(config: Config, name: str, known: FilesSay) -> AnyWorkload:
         return workload
     suites = [one for one in config.selected_suites.values() if name in one.workloads]
     targets = {target for suite in suites for target in suite.targets}
-    without = sorted(target for target in targets if not known.has_template(target))
+    without = sorted(target for target in targets if not known(target).has_template)
     return workload.model_copy(update={"untemplated": without})
 
 

@@ -11,30 +11,21 @@ from specmoe.config.base import Share, Strict
 class Gate(Strict):
     """Limits of the rule in `engine.taken_away`, and how often it may have a run measured again."""
 
-    retries: int = Field(
-        default=2,
-        ge=0,
-        description="most times that a run is measured again; the last one counts, and its row says"
-        " how many there were. A run that was disturbed every time is measured once more at the end"
-        " of the campaign. 0 records the indicators and measures nothing again",
-    )
+    retries: int = Field(default=2, ge=0)
+    """most times that a run is measured again; the last one counts, and its row says how many there
+    were. A run that was disturbed every time is measured once more at the end of the campaign. 0
+    records the indicators and measures nothing again"""
     # Limits are reasoned, not fitted: tests/benchmarks/taken_away.py, which shows the indicators
     # with and without neighbours, has not yet run on a machine that was quiet otherwise. A run of
     # whose time a share is taken away is slower by about that share, and half of the audit's
     # tolerance of 10 percent leaves room for the rest.
-    steal_share: Share = Field(
-        default=0.05,
-        description="a run is measured again if the hypervisor kept more than this share of the CPU"
-        " time that the machine asked for",
-    )
-    wait_share: Share = Field(
-        default=0.05,
-        description="a run is measured again if one thread of the server waited for a CPU for more"
-        " than this share of the run (Linux)",
-    )
+    steal_share: Share = 0.05
+    """a run is measured again if the hypervisor kept more than this share of the CPU time that the
+    machine asked for"""
+    wait_share: Share = 0.05
+    """a run is measured again if one thread of the server waited for a CPU for more than this share
+    of the run (Linux)"""
     # Weaker evidence, hence wider: others may have used CPUs that the server did not want.
-    others_share: Share = Field(
-        default=0.1,
-        description="a run is measured again if other processes used more than this share of all"
-        " CPUs; asked only where the system does not count waiting (macOS)",
-    )
+    others_share: Share = 0.1
+    """a run is measured again if other processes used more than this share of all CPUs; asked only
+    where the system does not count waiting (macOS)"""

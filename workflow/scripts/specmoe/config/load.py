@@ -6,16 +6,15 @@ The Snakefile loads it before it defines any rule, so a wrong name never reaches
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from specmoe.config.base import UNKNOWN_KEY, describe_fault
+from specmoe.config.base import describe_fault
 from specmoe.config.block import ITSELF, NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.engines import PathEngine
-from specmoe.config.expand import NOTHING_SAID, FilesSay, expand
+from specmoe.config.expand import FilesSay, expand, nothing_said
 from specmoe.config.matrix import comparison_of, left_out_blocks, list_blocks, setting_of
 from specmoe.config.models import AnyModel, ConvertModel, NgramCache, SyntheticDraft, SyntheticModel
 from specmoe.config.schema import Config
@@ -24,15 +23,6 @@ from specmoe.config.synthetic_recipe import Recipe
 from specmoe.config.trace_choice import choose_demonstration
 from specmoe.config.workloads import TextsWorkload
 from specmoe.errors import ConfigError, nearest
-
-# Keys of earlier releases, and what their users should know.
-GONE = {
-    "beside": "this key is now compare_with",
-    "statistics.resamples": "intervals are Student's t and draw no resamples; remove this key",
-    "statistics.seed": "intervals are Student's t and draw no resamples; remove this key",
-    "suites.*.baseline": "leave this key out: every block measures its target alone, beside the"
-    " draft",
-}
 
 # Where pydantic adds the branch of a tagged union to the place of a fault.
 _TAG_DEPTH = {"engines": 2, "model_sets": 3, "workloads": 2}
@@ -43,7 +33,7 @@ _UNION_BRANCHES = ("list[", "literal[")
 def load(
     data: Mapping[str, Any],
     root: Path,
-    files_say: Callable[[Config], FilesSay] = lambda _: NOTHING_SAID,
+    files_say: Callable[[Config], FilesSay] = lambda _: nothing_said,
 ) -> Config:
     """Return the checked configuration, with every suite's methods by name.
 
@@ -97,11 +87,6 @@ def _first_fault(error: ValidationError) -> str:
         for depth, part in enumerate(fault["loc"])
         if depth != tag and not str(part).startswith(_UNION_BRANCHES)
     ]
-    if fault["type"] == UNKNOWN_KEY:
-        place = ".".join([*keys, fault["ctx"]["key"]])
-        for gone, why in GONE.items():
-            if fnmatchcase(place, gone):
-                return f"config: {place}: {why}"
     if fault["type"] == "unexpected_keyword_argument":
         key = keys.pop()
         known = [field.name for field in dataclasses.fields(Recipe)]

@@ -35,99 +35,64 @@ class Order(StrEnum):
 class Measurement(Strict):
     """What all runs have in common."""
 
-    protocol: Protocol = Field(
-        default=Protocol.PAIRED,
-        description="`paired`: a llama-server process for each side of a comparison, on the same"
-        " prompts; `published`: the study's own commands, llama-bench and llama-speculative",
-    )
-    n_predict: int = Field(
-        default=256, gt=1, description="tokens that each run generates; with `stop: eos` at most"
-    )
-    stop: Stop = Field(
-        default=Stop.LENGTH,
-        description="`length`: each run generates `n_predict` tokens, past the model's end if need"
-        " be; `eos`: until the model ends its text",
-    )
-    temperature: float = Field(default=0.0, ge=0, description="sampling temperature; 0 is greedy")
-    seed: int = Field(default=42, ge=0, description="seed of sampling")
-    repeats: Times = Field(
-        default=3,
-        description="blocks per comparison; intervals come from their spread. If you raise it, only"
-        " the new blocks are measured",
-    )
-    passes: Times = Field(
-        default=1,
-        description="times that a block goes through its prompts; more of them narrow intervals"
-        " only as far as runs of one block differ. `more_repeats` says what pays",
-    )
-    sides: Arrangement = Field(
-        default=Arrangement.AUTO,
-        description="`together`: the processes of a block are all live and take turns, prompt by"
-        " prompt; `in_turn`: they follow one another, in an order that turns round from repeat to"
-        " repeat; `auto`: together where memory holds them",
-    )
-    more_repeats: dict[str, Times] = Field(
-        default={},
-        description="repeats of single comparisons, by the block's id without its repeat; the"
-        " target `more_repeats` writes them",
-    )
-    token_times: bool = Field(
-        default=False,
-        description="whether answers are streamed, to keep when each token was there. That costs"
-        " time, with and without a draft; without it, rows have the times of the first and of the"
-        " last token alone. An n-gram method that remembers is never streamed",
-    )
-    warmups: int = Field(
-        default=6,
-        ge=0,
-        description="the most warm-ups of each process. They are timed, kept in the block's record"
-        " and not counted; they end once one is no faster than the one before, or decodes for a"
-        " second",
-    )
+    protocol: Protocol = Protocol.PAIRED
+    """`paired`: a llama-server process for each side of a comparison, on the same prompts;
+    `published`: the study's own commands, llama-bench and llama-speculative"""
+    n_predict: int = Field(default=256, gt=1)
+    """tokens that each run generates; with `stop: eos` at most"""
+    stop: Stop = Stop.LENGTH
+    """`length`: each run generates `n_predict` tokens, past the model's end if need be; `eos`:
+    until the model ends its text"""
+    temperature: float = Field(default=0.0, ge=0)
+    """sampling temperature; 0 is greedy"""
+    seed: int = Field(default=42, ge=0)
+    """seed of sampling"""
+    repeats: Times = 3
+    """blocks per comparison; intervals come from their spread. If you raise it, only the new blocks
+    are measured"""
+    passes: Times = 1
+    """times that a block goes through its prompts; more of them narrow intervals only as far as
+    runs of one block differ. `more_repeats` says what pays"""
+    sides: Arrangement = Arrangement.AUTO
+    """`together`: the processes of a block are all live and take turns, prompt by prompt;
+    `in_turn`: they follow one another, in an order that turns round from repeat to repeat; `auto`:
+    together where memory holds them"""
+    more_repeats: dict[str, Times] = Field(default={})
+    """repeats of single comparisons, by the block's id without its repeat; the target
+    `more_repeats` writes them"""
+    token_times: bool = False
+    """whether answers are streamed, to keep when each token was there. That costs time, with and
+    without a draft; without it, rows have the times of the first and of the last token alone. An
+    n-gram method that remembers is never streamed"""
+    warmups: int = Field(default=6, ge=0)
+    """the most warm-ups of each process. They are timed, kept in the block's record and not
+    counted; they end once one is no faster than the one before, or decodes for a second"""
     # Fewer leave no room for a draft.
-    warmup_tokens: int = Field(
-        default=16, gt=2, description="tokens that each warm-up generates; at most `n_predict`"
-    )
-    pass_samples: int = Field(
-        default=8,
-        ge=0,
-        description="places of the passage at which the passes of every target and draft are timed"
-        " by themselves, by width, in each repeat. 0 times none and lets no draft read its targets'"
-        " texts; an engine of source `path` does neither",
-    )
-    order_seed: int = Field(
-        default=1, description="seed of the order of the blocks, and of the prompts in a block"
-    )
-    order: Order = Field(
-        default=Order.MIXED,
-        description="order of the blocks of a repeat: `mixed` shuffles them, `by_target` keeps"
-        " those of a target together, for machines that cannot hold two targets in memory",
-    )
-    context: Positive = Field(
-        default=2048,
-        description="context of each engine process in tokens; the longest prompt, its output and"
-        " one draft must fit",
-    )
-    threads: int = Field(
-        default=0, ge=0, description="threads of the engine; 0 takes the number of physical cores"
-    )
-    gpu_layers: int = Field(
-        default=99, ge=0, description="layers on the GPU; backend `cpu` ignores it"
-    )
-    environment: dict[EngineVariable, str] = Field(
-        default={},
-        description="environment variables of the engine's processes that set up drivers and"
-        ' threads, such as `CUDA_VISIBLE_DEVICES: "0"`. The engine sees no exported ones.'
-        " `LLAMA_ARG_*` is refused, because other keys decide the flags",
-    )
+    warmup_tokens: int = Field(default=16, gt=2)
+    """tokens that each warm-up generates; at most `n_predict`"""
+    pass_samples: int = Field(default=8, ge=0)
+    """places of the passage at which the passes of every target and draft are timed by themselves,
+    by width, in each repeat. 0 times none and lets no draft read its targets' texts; an engine of
+    source `path` does neither"""
+    order_seed: int = 1
+    """seed of the order of the blocks, and of the prompts in a block"""
+    order: Order = Order.MIXED
+    """order of the blocks of a repeat: `mixed` shuffles them, `by_target` keeps those of a target
+    together, for machines that cannot hold two targets in memory"""
+    context: Positive = 2048
+    """context of each engine process in tokens; the longest prompt, its output and one draft must
+    fit"""
+    threads: int = Field(default=0, ge=0)
+    """threads of the engine; 0 takes the number of physical cores"""
+    gpu_layers: int = Field(default=99, ge=0)
+    """layers on the GPU; backend `cpu` ignores it"""
+    environment: dict[EngineVariable, str] = Field(default={})
+    """environment variables of the engine's processes that set up drivers and threads, such as
+    `CUDA_VISIBLE_DEVICES: "0"`. The engine sees no exported ones. `LLAMA_ARG_*` is refused, because
+    other keys decide the flags"""
     engine_options: EngineOptions = EngineOptions()
     gate: Gate = Gate()
-    start_limit_s: Positive = Field(
-        default=600,
-        description="seconds after which loading a model counts as hung; a change makes no result"
-        " outdated",
-    )
-    run_limit_s: Positive = Field(
-        default=600,
-        description="seconds after which a run counts as hung; a change makes no result outdated",
-    )
+    start_limit_s: Positive = 600
+    """seconds after which loading a model counts as hung; a change makes no result outdated"""
+    run_limit_s: Positive = 600
+    """seconds after which a run counts as hung; a change makes no result outdated"""

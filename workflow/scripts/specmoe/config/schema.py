@@ -1,7 +1,7 @@
 """The configuration's types: what each key may hold, its default and its description.
 
-`specmoe.config.reference` documents the keys from these classes: docstrings and descriptions are
-written for users. `specmoe.config.load` checks what relates one key to another.
+`specmoe.config.reference` documents the keys from these classes: docstrings, and the texts below
+fields, are written for users. `specmoe.config.load` checks what relates one key to another.
 """
 
 from collections.abc import Mapping
@@ -64,100 +64,75 @@ class Hosts(StrEnum):
 class Campaign(Strict):
     """What is measured: by which machines, with one engine, one model set, some suites."""
 
-    name: Name = Field(description="results go to `results/<name>/`")
-    engine: Name = Field(
-        description="one of `engines`: the llama.cpp that measures, quantizes and converts"
-    )
-    backend: Backend = Field(
-        default=Backend.AUTO,
-        description="what llama.cpp computes on. `auto` takes Metal on Apple silicon, CUDA,"
-        " HIP or Vulkan where a GPU and the tools to build for it are present, in this order, and"
-        " the CPU elsewhere",
-    )
-    hosts: Hosts = Field(
-        default=Hosts.ONE,
-        description="`one` machine measures every block, `same` lets machines of one kind share"
-        " them (processor, cores, memory and GPU are compared), `any` lets all. A block measures"
-        " what it compares, so it never spans machines. With `any` the machine is what varies:"
-        " every interval is over machines, and costs of passes are not fitted",
-    )
-    models: Name = Field(description="one of `model_sets`")
-    suites: Distinct[Name] = Field(min_length=1, description="the experiments: names in `suites`")
-    source: Literal["measured", "cached", "published"] = Field(
-        default="measured",
-        description="where the runs come from: measured here, read from"
-        " `resources/campaigns/<name>/`, or the published study's own rows",
-    )
-    left_out: list[str] = Field(
-        default=[],
-        description="what is not measured on purpose, because it fails on this machine or cannot be"
-        " best (`shortlist`): blocks such as `B/moe_q8/draft_2b/r1`, comparisons with all their"
-        " repeats, `B/moe_q8/draft_2b`, or settings of them, `B/moe_q8/draft_2b/g8`. Everything"
-        " else is rendered, and says what was left out",
-    )
+    name: Name
+    """results go to `results/<name>/`"""
+    engine: Name
+    """one of `engines`: the llama.cpp that measures, quantizes and converts"""
+    backend: Backend = Backend.AUTO
+    """what llama.cpp computes on. `auto` takes Metal on Apple silicon, CUDA, HIP or Vulkan where a
+    GPU and the tools to build for it are present, in this order, and the CPU elsewhere"""
+    hosts: Hosts = Hosts.ONE
+    """`one` machine measures every block, `same` lets machines of one kind share them (processor,
+    cores, memory and GPU are compared), `any` lets all. A block measures what it compares, so it
+    never spans machines. With `any` the machine is what varies: every interval is over machines,
+    and costs of passes are not fitted"""
+    models: Name
+    """one of `model_sets`"""
+    suites: Distinct[Name] = Field(min_length=1)
+    """the experiments: names in `suites`"""
+    source: Literal["measured", "cached", "published"] = "measured"
+    """where the runs come from: measured here, read from `resources/campaigns/<name>/`, or the
+    published study's own rows"""
+    left_out: list[str] = Field(default=[])
+    """what is not measured on purpose, because it fails on this machine or cannot be best
+    (`shortlist`): blocks such as `B/moe_q8/draft_2b/r1`, comparisons with all their repeats,
+    `B/moe_q8/draft_2b`, or settings of them, `B/moe_q8/draft_2b/g8`. Everything else is rendered,
+    and says what was left out"""
 
 
 class Statistics(Strict):
     """How intervals are computed from repeats, and how narrow they should be."""
 
-    confidence: float = Field(default=0.95, gt=0, lt=1, description="level of every interval")
-    precision: float = Field(
-        default=0.02,
-        gt=0,
-        lt=1,
-        description="half-width that intervals should reach, as a share of the speedup",
-    )
-    least_gain: float = Field(
-        default=0.05,
-        gt=0,
-        lt=1,
-        description="half-width that the advice's intervals should reach in a second look at an"
-        " undecided target, as a share of the speedup; `advise` plans its repeats by the spread",
-    )
-    repeats_limit: Times = Field(
-        default=30, description="the most repeats that `more_repeats` and `advise` ask for"
-    )
-    sitting_gap_h: float = Field(
-        default=6,
-        gt=0,
-        description="hours without a run after which another sitting begins",
-    )
-    sitting_spread: float = Field(
-        default=0.08,
-        ge=0,
-        lt=1,
-        description="how far the speedups of two sittings are apart, as a standard deviation of the"
-        " logarithm. Advice allows for it where a comparison has fewer than three sittings. Ours,"
-        " on virtual machines, were 0 to 3 % apart beyond what blocks show, and 12 % with sides in"
-        " turn; a quiet machine of your own may have 0.03, and one that knows better says so",
-    )
+    confidence: float = Field(default=0.95, gt=0, lt=1)
+    """level of every interval"""
+    precision: float = Field(default=0.02, gt=0, lt=1)
+    """half-width that intervals should reach, as a share of the speedup"""
+    least_gain: float = Field(default=0.05, gt=0, lt=1)
+    """half-width that the advice's intervals should reach in a second look at an undecided target,
+    as a share of the speedup; `advise` plans its repeats by the spread"""
+    repeats_limit: Times = 30
+    """the most repeats that `more_repeats` and `advise` ask for"""
+    sitting_gap_h: float = Field(default=6, gt=0)
+    """hours without a run after which another sitting begins"""
+    sitting_spread: float = Field(default=0.08, ge=0, lt=1)
+    """how far the speedups of two sittings are apart, as a standard deviation of the logarithm.
+    Advice allows for it where a comparison has fewer than three sittings. Ours, on virtual
+    machines, were 0 to 3 % apart beyond what blocks show, and 12 % with sides in turn; a quiet
+    machine of your own may have 0.03, and one that knows better says so"""
 
-    prediction_error: float = Field(
-        default=0.08,
-        gt=0,
-        lt=1,
-        description="how far a speedup that is predicted from timed passes alone may be from the"
-        " measured one, as a standard deviation of the logarithm; `shortlist` allows for it. Ours,"
-        " of the demo on a virtual machine, were too high by 6 % on average, with a root mean"
-        " square of 7 % over 21 settings",
-    )
+    prediction_error: float = Field(default=0.08, gt=0, lt=1)
+    """how far a speedup that is predicted from timed passes alone may be from the measured one, as
+    a standard deviation of the logarithm; `shortlist` allows for it. Ours, of the demo on a virtual
+    machine, were too high by 6 % on average, with a root mean square of 7 % over 21 settings"""
 
 
 class Prompt(Strict):
     """A text that is sent whole."""
 
-    label: str = Field(description="its name in tables and figures")
-    file: InputPath = Field(description="path relative to the workflow's folder")
-    category: Category | None = Field(
-        default=None, description="what results are grouped by where a workload sends it"
-    )
+    label: str
+    """its name in tables and figures"""
+    file: InputPath
+    """path relative to the workflow's folder"""
+    category: Category | None = None
+    """what results are grouped by where a workload sends it"""
 
 
 class Prompts(Strict):
     """The texts that suites name, and the passage that prompts of exact length are cut from."""
 
     texts: dict[Name, Prompt]
-    passage: InputPath = Field(description="path relative to the workflow's folder")
+    passage: InputPath
+    """path relative to the workflow's folder"""
 
 
 ALL: Literal["all"] = "all"
@@ -166,67 +141,47 @@ ALL: Literal["all"] = "all"
 class Suite(Strict):
     """One experiment: the product of its lists, times `measurement.repeats`."""
 
-    title: str = Field(description="its name in tables")
-    targets: Distinct[Name] = Field(min_length=1, description="models of the campaign's set")
-    drafts: Distinct[Name] = Field(
-        default=[],
-        description="draft models of the set; `itself` lets each target draft for itself. Each is"
-        " compared with the target alone, measured beside it. `none` as the only entry measures"
-        " targets alone; beside others it counts these runs as the suite's own",
-    )
-    methods: list[Drafting] | Literal["all"] = Field(
-        default=[],
-        description="further ways of drafting, each compared with the target alone; `all` tries"
-        " every method that the targets' and the drafts' files are made for at every γ of `gammas`,"
-        " and n-grams at the longest alone",
-    )
-    gammas: Distinct[DraftLength] = Field(
-        default=[], description="draft lengths γ: the most tokens drafted in a round"
-    )
-    prompts: Distinct[Name] = Field(default=[], description="names in `prompts.texts`, sent whole")
-    workloads: Distinct[Name] = Field(
-        default=[], description="names in `workloads`, every prompt of which is sent"
-    )
-    prompt_lengths: Distinct[Positive] = Field(
-        default=[],
-        description="prompts of so many tokens, cut from `prompts.passage`; protocol `published`"
-        " counts words of the study's text",
-    )
-    temperatures: Distinct[NotNegative] = Field(
-        default=[],
-        description="temperatures in place of `measurement.temperature`. Above 0 each repeat has"
-        " its own seed, `seed` + repeat, and texts are compared as distributions",
-    )
-    imposed_acceptance: Distinct[Annotated[float, Field(ge=0, le=1)]] = Field(
-        default=[],
-        description="shares of drafted tokens that the engine accepts whatever they are. Such runs"
-        " time drafting, verifying and replaying; no table of speedups has them",
-    )
-    imposed_profiles: list[ImposedProfile] = Field(
-        default=[],
-        description="acceptance by position that the engine imposes likewise, as a campaign of"
-        " another pair or machine measured it; each adds a side to every comparison",
-    )
-    engine_options: list[EngineOptions] = Field(
-        default=[],
-        description="each entry makes comparisons of its own, with these options over those of"
-        " `measurement`; `{}` is the campaign's own. Target alone and target with a draft have the"
-        " same",
-    )
-    concurrency: Distinct[Annotated[int, Field(ge=1, le=64)]] = Field(
-        default=[],
-        description="requests at once: each number makes comparisons of its own, in which so many"
-        " clients keep a server busy. Rows then have the load's throughput, and baselines are those"
-        " of the same number. `1` is such a load of a single client. Without it requests follow one"
-        " another",
-    )
-    protocol: Protocol | None = Field(
-        default=None, description="replaces the campaign's protocol for this suite"
-    )
-    engine: Name | None = Field(
-        default=None,
-        description="replaces the campaign's engine for this suite, under protocol `published`",
-    )
+    title: str
+    """its name in tables"""
+    targets: Distinct[Name] = Field(min_length=1)
+    """models of the campaign's set"""
+    drafts: Distinct[Name] = Field(default=[])
+    """draft models of the set; `itself` lets each target draft for itself. Each is compared with
+    the target alone, measured beside it. `none` as the only entry measures targets alone; beside
+    others it counts these runs as the suite's own"""
+    methods: list[Drafting] | Literal["all"] = Field(default=[])
+    """further ways of drafting, each compared with the target alone; `all` tries every method that
+    the targets' and the drafts' files are made for at every γ of `gammas`, and n-grams at the
+    longest alone"""
+    gammas: Distinct[DraftLength] = Field(default=[])
+    """draft lengths γ: the most tokens drafted in a round"""
+    prompts: Distinct[Name] = Field(default=[])
+    """names in `prompts.texts`, sent whole"""
+    workloads: Distinct[Name] = Field(default=[])
+    """names in `workloads`, every prompt of which is sent"""
+    prompt_lengths: Distinct[Positive] = Field(default=[])
+    """prompts of so many tokens, cut from `prompts.passage`; protocol `published` counts words of
+    the study's text"""
+    temperatures: Distinct[NotNegative] = Field(default=[])
+    """temperatures in place of `measurement.temperature`. Above 0 each repeat has its own seed,
+    `seed` + repeat, and texts are compared as distributions"""
+    imposed_acceptance: Distinct[Annotated[float, Field(ge=0, le=1)]] = Field(default=[])
+    """shares of drafted tokens that the engine accepts whatever they are. Such runs time drafting,
+    verifying and replaying; no table of speedups has them"""
+    imposed_profiles: list[ImposedProfile] = Field(default=[])
+    """acceptance by position that the engine imposes likewise, as a campaign of another pair or
+    machine measured it; each adds a side to every comparison"""
+    engine_options: list[EngineOptions] = Field(default=[])
+    """each entry makes comparisons of its own, with these options over those of `measurement`; `{}`
+    is the campaign's own. Target alone and target with a draft have the same"""
+    concurrency: Distinct[Annotated[int, Field(ge=1, le=64)]] = Field(default=[])
+    """requests at once: each number makes comparisons of its own, in which so many clients keep a
+    server busy. Rows then have the load's throughput, and baselines are those of the same number.
+    `1` is such a load of a single client. Without it requests follow one another"""
+    protocol: Protocol | None = None
+    """replaces the campaign's protocol for this suite"""
+    engine: Name | None = None
+    """replaces the campaign's engine for this suite, under protocol `published`"""
 
     @property
     def imposes(self) -> bool:
@@ -251,34 +206,34 @@ class Suite(Strict):
 class Published(Strict):
     """Where the published study's rows are; they belong to its authors and do not ship here."""
 
-    repository: str = Field(description="repository on GitHub")
-    commit: str = Field(pattern=COMMIT, description="commit of the repository")
-    path: str = Field(description="path of the CSV in the repository")
-    sha256: Digest = Field(description="SHA-256 of the CSV")
-    file: UserPath | None = Field(
-        default=None, description="path of a copy that you already have; nothing is downloaded then"
-    )
+    repository: str
+    """repository on GitHub"""
+    commit: str = Field(pattern=COMMIT)
+    """commit of the repository"""
+    path: str
+    """path of the CSV in the repository"""
+    sha256: Digest
+    """SHA-256 of the CSV"""
+    file: UserPath | None = None
+    """path of a copy that you already have; nothing is downloaded then"""
 
 
 class Host(Strict):
     """Facts about the machine that specmoe does not find, or finds wrong."""
 
-    chip: str | None = Field(
-        default=None,
-        description="name of the processor; it decides the bandwidth if the table of"
-        " `resources/hardware/` has it",
-    )
-    memory_gb: AboveZero | None = Field(default=None, description="memory in GiB, as it is sold")
-    memory_bandwidth_gb_s: AboveZero | None = Field(
-        default=None,
-        description="peak bandwidth of the memory that the backend uses, in 10⁹ bytes a second."
-        " Without it the table of chips decides; a chip that is not in the table is probed for two"
-        " seconds before each repeat, and the highest value counts",
-    )
-    gpu: str | None = Field(default=None, description="name of the GPU")
-    gpu_memory_gb: AboveZero | None = Field(
-        default=None, description="memory of the GPU in GiB, as it is sold"
-    )
+    chip: str | None = None
+    """name of the processor; it decides the bandwidth if the table of `resources/hardware/` has
+    it"""
+    memory_gb: AboveZero | None = None
+    """memory in GiB, as it is sold"""
+    memory_bandwidth_gb_s: AboveZero | None = None
+    """peak bandwidth of the memory that the backend uses, in 10⁹ bytes a second. Without it the
+    table of chips decides; a chip that is not in the table is probed for two seconds before each
+    repeat, and the highest value counts"""
+    gpu: str | None = None
+    """name of the GPU"""
+    gpu_memory_gb: AboveZero | None = None
+    """memory of the GPU in GiB, as it is sold"""
 
     @property
     def given(self) -> Mapping[str, str | float]:
@@ -299,35 +254,23 @@ class Config(Strict):
     measurement: Measurement = Measurement()
     statistics: Statistics = Statistics()
     host: Host = Host()
-    trust: Literal["config", "first-use"] = Field(
-        default="config",
-        description="a file whose digest the configuration lacks is checked against the one that"
-        " the hub announces; `first-use` also records it in `config/models.lock.json`, and later"
-        " downloads must match",
-    )
-    room: Literal["checked", "ignored"] = Field(
-        default="checked",
-        description="`ignored` downloads and measures what does not seem to fit disk or memory",
-    )
-    compare_with: list[Name] = Field(
-        default=[], description="campaigns, rendered before in this folder, to compare with"
-    )
+    trust: Literal["config", "first-use"] = "config"
+    """a file whose digest the configuration lacks is checked against the one that the hub
+    announces; `first-use` also records it in `config/models.lock.json`, and later downloads must
+    match"""
+    room: Literal["checked", "ignored"] = "checked"
+    """`ignored` downloads and measures what does not seem to fit disk or memory"""
+    compare_with: list[Name] = Field(default=[])
+    """campaigns, rendered before in this folder, to compare with"""
     # What `possible` and `export_profile` are asked about is no part of a campaign.
-    claim: dict[str, str | float | None] = Field(
-        default={},
-        exclude=True,
-        description="facts of a claim, which `possible` answers; with `claims` or `log` those that"
-        " all of them share",
-    )
-    claims: UserPath | None = Field(
-        default=None, exclude=True, description="a CSV with a claim a line, for `possible`"
-    )
-    log: _OneOrMore = Field(
-        default=[],
-        exclude=True,
-        description="what other programs wrote of their runs, a file or several, for `possible` and"
-        " `export_profile`",
-    )
+    claim: dict[str, str | float | None] = Field(default={}, exclude=True)
+    """facts of a claim, which `possible` answers; with `claims` or `log` those that all of them
+    share"""
+    claims: UserPath | None = Field(default=None, exclude=True)
+    """a CSV with a claim a line, for `possible`"""
+    log: _OneOrMore = Field(default=[], exclude=True)
+    """what other programs wrote of their runs, a file or several, for `possible` and
+    `export_profile`"""
     trace: TraceSettings = TraceSettings()
     engines: dict[Name, Engine]
     families: dict[Name, Family] = Field(default={})

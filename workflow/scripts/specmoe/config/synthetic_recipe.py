@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
 from specmoe.config.base import Count, NotNegative, Positive
@@ -22,68 +22,64 @@ class Recipe(JobData):
     256.
     """
 
-    layers: Positive = Field(
-        description="layers; every fourth has full attention, and 4 are the least"
-    )
-    hidden: Positive = Field(description="width of the residual stream")
-    heads: Positive = Field(description="query heads of full attention")
-    kv_heads: Positive = Field(description="key and value heads of full attention; divides `heads`")
-    head_size: Positive = Field(description="size of an attention head; a multiple of 4")
-    ffn: Positive = Field(description="inner width of the dense FFN, or of an MoE's shared expert")
-    gdn_value_heads: Positive = Field(description="value heads of the Gated DeltaNet")
-    gdn_key_heads: Positive = Field(
-        description="query and key heads of the DeltaNet; divides `gdn_value_heads`"
-    )
-    gdn_head_size: Positive = Field(
-        description="size of a DeltaNet head; a head's state has its square"
-    )
-    attention: Literal["hybrid", "full"] = Field(
-        default="hybrid",
-        description="`hybrid` is Qwen3.5: three Gated DeltaNets to a layer of full attention;"
-        " `full` is MiMo 2: full attention in every layer, and a dense FFN in the core's layers"
-        " even if the model is an MoE",
-    )
-    experts: Count = Field(default=0, description="routed experts of a layer; 0 if dense")
-    experts_used: Count = Field(default=0, description="routed experts that one token visits")
-    expert_ffn: Count = Field(default=0, description="inner width of a routed expert")
-    core_first: int = Field(default=0, description="first layer of the core, counted from 0")
-    core_layers: Positive = Field(
-        default=4, description="layers of the core, which have full strength"
-    )
-    epsilon: NotNegative = Field(
-        default=0.15,
-        description="strength, relative to the core, of the layers before the core and of the"
-        " first one after it",
-    )
-    routed_epsilon: NotNegative = Field(
-        default=0.1, description="strength of the routed experts, in every layer"
-    )
-    mtp_blocks: Literal[0, 1] = Field(
-        default=0,
-        description="blocks after the last layer that draft by multi-token prediction (MTP),"
-        " with the weights of the core's first layer of full attention. They accept most if"
-        " that layer alone is the core: `core_first: 3, core_layers: 1`",
-    )
+    layers: Positive
+    """layers; every fourth has full attention, and 4 are the least"""
+    hidden: Positive
+    """width of the residual stream"""
+    heads: Positive
+    """query heads of full attention"""
+    kv_heads: Positive
+    """key and value heads of full attention; divides `heads`"""
+    head_size: Positive
+    """size of an attention head; a multiple of 4"""
+    ffn: Positive
+    """inner width of the dense FFN, or of an MoE's shared expert"""
+    gdn_value_heads: Positive
+    """value heads of the Gated DeltaNet"""
+    gdn_key_heads: Positive
+    """query and key heads of the DeltaNet; divides `gdn_value_heads`"""
+    gdn_head_size: Positive
+    """size of a DeltaNet head; a head's state has its square"""
+    attention: Literal["hybrid", "full"] = "hybrid"
+    """`hybrid` is Qwen3.5: three Gated DeltaNets to a layer of full attention; `full` is MiMo 2:
+    full attention in every layer, and a dense FFN in the core's layers even if the model is an
+    MoE"""
+    experts: Count = 0
+    """routed experts of a layer; 0 if dense"""
+    experts_used: Count = 0
+    """routed experts that one token visits"""
+    expert_ffn: Count = 0
+    """inner width of a routed expert"""
+    core_first: int = 0
+    """first layer of the core, counted from 0"""
+    core_layers: Positive = 4
+    """layers of the core, which have full strength"""
+    epsilon: NotNegative = 0.15
+    """strength, relative to the core, of the layers before the core and of the first one after
+    it"""
+    routed_epsilon: NotNegative = 0.1
+    """strength of the routed experts, in every layer"""
+    mtp_blocks: Literal[0, 1] = 0
+    """blocks after the last layer that draft by multi-token prediction (MTP), with the weights of
+    the core's first layer of full attention. They accept most if that layer alone is the core:
+    `core_first: 3, core_layers: 1`"""
     # Byte-level BPE leaves the rest of a larger vocabulary unused.
-    vocabulary: Positive = Field(default=384, description="tokens of the vocabulary")
-    context_length: Positive = Field(default=4096, description="longest context in tokens")
-    seed: int = Field(default=0, description="seed of the weights")
-    dtype: Literal["F16", "BF16", "Q8_0", "Q4_K"] = Field(
-        default="F16",
-        description="type of the matrices; vectors are F32. `Q4_K` is the type of routed"
-        " experts, embedding and output, and all else is Q8_0 then. Quantized weights are"
-        " written directly",
-    )
-    tied: bool = Field(default=False, description="the embedding is the output matrix too")
-    end_gain: NotNegative = Field(
-        default=0.0,
-        description="strength of the token that ends a text, relative to the others; with 0"
-        " the model never ends, with 1.5 after some dozens of tokens. Members of one family"
-        " share it",
-    )
-    chat_template: bool = Field(
-        default=False, description="the file has a chat template, which writes chats as plain words"
-    )
+    vocabulary: Positive = 384
+    """tokens of the vocabulary"""
+    context_length: Positive = 4096
+    """longest context in tokens"""
+    seed: int = 0
+    """seed of the weights"""
+    dtype: Literal["F16", "BF16", "Q8_0", "Q4_K"] = "F16"
+    """type of the matrices; vectors are F32. `Q4_K` is the type of routed experts, embedding and
+    output, and all else is Q8_0 then. Quantized weights are written directly"""
+    tied: bool = False
+    """the embedding is the output matrix too"""
+    end_gain: NotNegative = 0.0
+    """strength of the token that ends a text, relative to the others; with 0 the model never ends,
+    with 1.5 after some dozens of tokens. Members of one family share it"""
+    chat_template: bool = False
+    """the file has a chat template, which writes chats as plain words"""
 
     def __post_init__(self) -> None:
         """Refuse shapes that llama.cpp would refuse later with a less clear message."""

@@ -168,10 +168,10 @@ class LoadedCampaign:
         return {passes.model: passes for passes in listed}
 
     @property
-    def pass_times_file(self) -> Path | None:
-        """The table of passes timed by themselves; None if the campaign has none."""
+    def pass_times(self) -> list[Path]:
+        """The table of passes timed by themselves, in a list; empty if the campaign has none."""
         file = self.data / "pass_times.parquet"
-        return file if (self.timed_passes if self.measured else file.exists()) else None
+        return [file] if (self.timed_passes if self.measured else file.exists()) else []
 
     @cached_property
     def readings(self) -> dict[str, list[str]]:
@@ -179,10 +179,10 @@ class LoadedCampaign:
         return list_readings(self.config, self.blocks.values())
 
     @property
-    def agreement_file(self) -> Path | None:
-        """The table of what drafts would have proposed; None if the campaign has none."""
+    def agreement(self) -> list[Path]:
+        """The table of what drafts would have proposed, in a list; empty if there is none."""
         file = self.data / "agreement.parquet"
-        return file if (self.readings if self.measured else file.exists()) else None
+        return [file] if (self.readings if self.measured else file.exists()) else []
 
     @cached_property
     def contenders(self) -> list[Block]:

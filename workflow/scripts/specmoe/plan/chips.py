@@ -1,6 +1,6 @@
 """The table of memory bandwidths by chip, `resources/hardware/memory_bandwidth.yaml`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +14,18 @@ def known_bandwidth(chips: Path, names: Sequence[str]) -> tuple[float, str] | No
 
     Names match as a whole: `Apple M2 Ultra` does not match `Apple M2`.
     """
-    table = _entries(chips)
-    for name in names:
-        for entry in table:
-            if name in entry["names"]:
-                return entry["gb_per_second"] * GB, f"table: {name}, {entry['source']}"
+    entries = _entries(chips)
+    for name in filter(entries.__contains__, names):
+        entry = entries[name]
+        return entry["gb_per_second"] * GB, f"table: {name}, {entry['source']}"
     return None
 
 
 def bandwidth_by_chip(chips: Path) -> dict[str, float]:
     """Return the bandwidth of every name in the table, in GB/s."""
-    return dict(_named(_entries(chips)))
+    return {name: float(entry["gb_per_second"]) for name, entry in _entries(chips).items()}
 
 
-def _named(table: Sequence[Any]) -> Iterator[tuple[str, float]]:
-    for entry in table:
-        for name in entry["names"]:
-            yield name, float(entry["gb_per_second"])
-
-
-def _entries(chips: Path) -> list[Any]:
-    return list(yaml.safe_load(chips.read_text(encoding="utf-8")))
+def _entries(chips: Path) -> dict[str, dict[str, Any]]:
+    table = yaml.safe_load(chips.read_text(encoding="utf-8"))
+    return {name: entry for entry in table for name in entry["names"]}

@@ -1,6 +1,6 @@
 """The plan of a campaign: what it needs, whether that fits, and how long it may take."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,19 +29,6 @@ class Item:
     source: str  # in words
     size_bytes: int | None  # None: unknown
     basis: str
-
-
-@dataclass(frozen=True)
-class SuitePlan:
-    """The blocks of one suite, or of all, estimated and measured; times in seconds."""
-
-    suite: str
-    blocks: int
-    runs: int
-    measured: int  # blocks
-    estimated_s: float | None  # of all blocks; None: a size is unknown
-    estimated_measured_s: float | None  # of the measured ones
-    measured_s: float
 
 
 @dataclass(frozen=True)
@@ -210,32 +197,6 @@ class Plan:
             for passes in self.timed
         ]
         return total_seconds(once * len({block.repeat for block in self.blocks}))
-
-    @property
-    def suites(self) -> list[SuitePlan]:
-        """The plan of each suite."""
-        return [
-            self._suite(name, [block for block in self.blocks if block.suite == name])
-            for name in self.config.selected_suites
-        ]
-
-    @property
-    def whole(self) -> SuitePlan:
-        """The plan of all suites together."""
-        return self._suite("all", self.blocks)
-
-    def _suite(self, name: str, blocks: Iterable[Block]) -> SuitePlan:
-        runs = {block.block: block.runs for block in blocks}
-        measured = [block for block in runs if block in self.found.measured_s]
-        return SuitePlan(
-            suite=name,
-            blocks=len(runs),
-            runs=sum(runs.values()),
-            measured=len(measured),
-            estimated_s=total_seconds(self.estimated_s[block] for block in runs),
-            estimated_measured_s=total_seconds(self.estimated_s[block] for block in measured),
-            measured_s=sum(self.found.measured_s[block] for block in measured),
-        )
 
     @cached_property
     def shortfalls(self) -> list[str]:

@@ -1,12 +1,14 @@
 """A plan as text for a terminal."""
 
+from collections.abc import Iterable
+
 from specmoe.config.matrix import added_runs
 from specmoe.files import gigabytes
 from specmoe.plan.estimate import assumptions
 from specmoe.plan.fit import refusal
 from specmoe.plan.inventory import Folder
 from specmoe.plan.plan import Item, Plan
-from specmoe.plan.progress import duration, seconds_left
+from specmoe.plan.progress import duration, seconds_left, total_seconds
 from specmoe.plan.ways import list_ways, notes_on_cuts, notes_on_mtp, notes_on_texts
 from specmoe.words import counted
 
@@ -48,9 +50,8 @@ def describe(plan: Plan) -> str:
             f"Before each repeat, passes of {counted(len(plan.timed), 'model')} by themselves:"
             f" {duration(plan.timed_s)} in all"
         )
-    whole = plan.whole
-    if 0 < whole.measured < whole.blocks:
-        missing = whole.blocks - whole.measured
+    missing = len(plan.blocks) - len(plan.found.measured_s)
+    if 0 < missing < len(plan.blocks):
         left = duration(plan.left_s)
         lines.append(
             f"Left: {left} for {counted(missing, 'block')}, at the pace of the measured ones"
@@ -67,17 +68,17 @@ def describe(plan: Plan) -> str:
 
 
 def _head(plan: Plan) -> list[str]:
-    whole, memory = plan.whole, plan.host["memory_bytes"]
+    memory = plan.host["memory_bytes"]
     assert isinstance(memory, int)
     bandwidth = ""
     if plan.machine:
         source = plan.host["memory_bandwidth_source"]
         bandwidth = f" {plan.machine.bandwidth / 1e9:.0f} GB/s ({source}),"
     campaign, added = plan.config.campaign, added_runs(plan.blocks, plan.config)
-    runs = counted(whole.runs - added, "run")
+    runs = counted(sum(block.runs for block in plan.blocks) - added, "run")
     if added:
         runs += f" and {added} of targets alone beside them"
-    lines = [f"Campaign {campaign.name}: {runs}, in {counted(whole.blocks, 'block')}"]
+    lines = [f"Campaign {campaign.name}: {runs}, in {counted(len(plan.blocks), 'block')}"]
     if campaign.left_out:
         lines.append(f"Left out on purpose: {', '.join(campaign.left_out)}")
     for suite in campaign.suites:
@@ -131,22 +132,26 @@ def _ways(plan: Plan) -> list[str]:
 
 def _times(plan: Plan) -> list[str]:
     """Return the table of estimated and measured times, with a line for the whole."""
-    suites = plan.suites
-    width = max(6, *(len(suite.suite) for suite in suites))
+    suites = plan.config.campaign.suites
+    width = max(6, *map(len, suites))
     lines = [f"{'suite':>{width}}{'blocks':>8}{'runs':>6}{'estimated':>11}  measured"]
-    for suite in [*suites, plan.whole]:
+    for suite in [*suites, None]:
+        runs = {block.block: block.runs for block in plan.blocks if suite in (None, block.suite)}
+        known = [block for block in runs if block in plan.found.measured_s]
         measured = "-"
-        if suite.measured:
-            blocks = (
-                f"{counted(suite.measured, 'block')}: " if suite.measured < suite.blocks else ""
-            )
-            of_those = duration(suite.estimated_measured_s)
-            measured = f"{blocks}{duration(suite.measured_s)} (estimated: {of_those})"
+        if known:
+            some = f"{counted(len(known), 'block')}: " if len(known) < len(runs) else ""
+            taken = duration(sum(plan.found.measured_s[block] for block in known))
+            measured = f"{some}{taken} (estimated: {_estimated(plan, known)})"
         lines.append(
-            f"{suite.suite:>{width}}{suite.blocks:>8}{suite.runs:>6}"
-            f"{duration(suite.estimated_s):>11}  {measured}"
+            f"{suite or 'all':>{width}}{len(runs):>8}{sum(runs.values()):>6}"
+            f"{_estimated(plan, runs):>11}  {measured}"
         )
     return lines
+
+
+def _estimated(plan: Plan, blocks: Iterable[str]) -> str:
+    return duration(total_seconds(plan.estimated_s[block] for block in blocks))
 
 
 def _interrupted(plan: Plan) -> list[str]:

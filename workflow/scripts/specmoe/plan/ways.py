@@ -7,6 +7,7 @@ from specmoe.config.block import Block, Protocol, Side
 from specmoe.config.methods import Method, engine_types, is_ngram
 from specmoe.config.models import TruncateModel
 from specmoe.config.schema import Config
+from specmoe.config.shortlist import is_control
 from specmoe.models.card import ModelCard
 from specmoe.models.sizes import Size
 from specmoe.plan.estimate import ACCEPTANCE
@@ -29,8 +30,8 @@ def list_ways(config: Config, blocks: Iterable[Block], sizes: Mapping[str, Size]
     pairs: dict[tuple[str, str], tuple[Block, list[Side]]] = {}
     methods: dict[str, set[tuple[Method, ...]]] = {}
     for block in blocks:
-        control = block.draft_model in (block.target, *config.audit.unrelated_drafts)
-        if block.speculates and not control and block.protocol == Protocol.PAIRED:
+        paired = block.speculates and block.protocol == Protocol.PAIRED
+        if paired and not is_control(config, block):
             pairs.setdefault((block.target, block.draft), (block, []))[1].extend(block.sides)
             methods.setdefault(block.target, set()).add(block.methods)
     return [
