@@ -25,6 +25,7 @@ from ..paper_analyses import (
     several_ways,
     single,
     speculative_runs,
+    with_categories,
     without_drafts,
 )
 from ..planted_twins import with_twins
@@ -881,3 +882,9 @@ def test_twins_decide_what_the_gain_follows_and_nothing_else_does():
     cached = made.models.assign(in_cache=True)
     small = judge_claims(of_twins, replace(made, models=cached)).set_index("claim")["verdict"]
     assert small["gain_follows_bytes"] == NOT_TESTABLE
+
+
+def test_texts_of_a_workload_are_compared_by_category():
+    row = judged(with_categories(), "varies_at_most", cells="prompts", high=0.1)
+    assert (row["verdict"], row["runs"]) == (CONTRADICTED, 24)
+    assert re.search(r"γ = 4, code: 0\.\d+ .* more than with poems", row["why"])

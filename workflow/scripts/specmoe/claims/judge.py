@@ -132,7 +132,7 @@ def _support(result: ClaimResult, analysis: Analysis) -> dict[str, int]:
     """Return how many runs a result rests on, and how many of them are marked."""
     cells: dict[tuple[str, ...], set[tuple[Any, ...]]] = defaultdict(set)
     for row in result.rows:
-        keys = tuple(key for key in CELL_KEYS if key in row)
+        keys = tuple(key for key in CELL_KEYS if pd.notna(row.get(key)))
         cells[keys].add(tuple(row[key] for key in keys))
     marked = analysis.marked
     # A rate without a draft is made of these runs, see `summarise_baselines`.

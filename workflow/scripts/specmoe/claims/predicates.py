@@ -18,6 +18,7 @@ from pydantic import Field, create_model
 from specmoe.analysis.filters import length_cells, prompt_cells, text_cells, usual_cells
 from specmoe.analysis.intervals import Estimate
 from specmoe.analysis.registry import Analysis
+from specmoe.analysis.summaries import CELL
 from specmoe.claims.verdicts import (
     ClaimResult,
     Comparison,
@@ -306,11 +307,21 @@ def _text_cells(analysis: Analysis) -> pd.DataFrame:
     return usual_cells(analysis) if cells.empty else cells
 
 
+def _cells_by_text(analysis: Analysis) -> pd.DataFrame:
+    """Return `prompt_cells` with a `text`; a workload with categories has a cell for each."""
+    cells = prompt_cells(analysis).assign(text=lambda cells: cells["prompt"])
+    workloads = cells[[*CELL, "prompt", "constructed"]].rename(columns={"prompt": "workload"})
+    texts = analysis.categories.merge(workloads, on=[*CELL, "workload"])
+    whole = cells["prompt"].isin(texts["workload"])
+    texts = texts.rename(columns={"category": "text"})
+    return pd.concat([cells[~whole], texts], ignore_index=True)
+
+
 _TABLES: dict[str, Callable[[Analysis], pd.DataFrame]] = {
     "texts": _text_cells,
     "all": usual_cells,
     "lengths": length_cells,
-    "prompts": prompt_cells,
+    "prompts": _cells_by_text,
 }
 _PROMPTS = {"lengths": " on prompts of exact length", "prompts": " on texts"}
 _KNOWN = {

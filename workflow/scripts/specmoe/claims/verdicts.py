@@ -165,8 +165,8 @@ def cell_words(row: TableRow) -> str:
 
 
 def prompt_words(row: TableRow) -> str:
-    """Return the name of the prompt of a cell that has a single one."""
-    return f"length {row['n_prompt']}" if "n_prompt" in row else str(row["prompt"])
+    """Return the name of the prompt of a cell that has a single one, or of its category."""
+    return f"length {row['n_prompt']}" if "n_prompt" in row else str(row["text"])
 
 
 def best_of(rows: Iterable[TableRow]) -> TableRow:
