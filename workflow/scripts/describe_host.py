@@ -35,7 +35,7 @@ def _probe_alone() -> float:
 @script
 def main(
     backend: Backend,
-    given: Annotated[dict[str, str], "what the user states"],
+    given: Annotated[dict[str, object], "what the user states"],
     chips: Annotated[Path, "table of known bandwidths"],
     out: Path,
     engine: Annotated[Path | None, "engine.json, if the engine is to list devices"] = None,

@@ -15,7 +15,7 @@ from specmoe.runs.study_csv import host_of_study, rows_of_csv
 
 @script
 def main(
-    csv: Path, config: Path, given: dict[str, str], host: Path, models: Path, runs: Path
+    csv: Path, config: Path, given: dict[str, object], host: Path, models: Path, runs: Path
 ) -> None:
     config = read_config(config)
     if (found := sha256_of(csv)) != config.published.sha256:

@@ -23,7 +23,7 @@ def main(
     power: Path,
     audit: str,
     out: Path,
-    claim: dict[str, str] | None = None,
+    claim: dict[str, object] | None = None,
     claims: Path | None = None,
     log: tuple[Path, ...] = (),
 ) -> None:

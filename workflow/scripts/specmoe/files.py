@@ -34,15 +34,21 @@ def digest_of_parts(digests: Sequence[str]) -> str:
     return hashlib.sha256("".join(f"{digest}\n" for digest in digests).encode()).hexdigest()
 
 
-def replace_text(path: Path, text: str) -> None:
-    """Write a text file atomically; its folder is made if it does not exist."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        part.write_text(text, encoding="utf-8")
+        yield part
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a text file atomically; its folder is made if it does not exist."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
 
 
 @contextmanager
@@ -51,15 +57,12 @@ def written_whole(path: Path) -> Iterator[Path]:
 
     Raises ModelError if the disk is full or fails.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        yield part
-        part.replace(path)
+        with _replacing(path) as part:
+            yield part
     except OSError as error:
         free = shutil.disk_usage(path.parent).free
         raise ModelError(f"{path}: not written, {free} bytes free there: {error}") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def parts_of(first: str) -> list[str]:
