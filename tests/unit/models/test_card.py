@@ -22,6 +22,7 @@ def test_cards_are_read_as_they_were_written(tmp_path):
         type="Q8_0",
         tensor_types={"Q8_0": 2},
         vocabulary_sha256="",
+        chat_template=False,
         origin="a-package 1.0, model.gguf",
         licence="Apache-2.0",
     )
