@@ -219,7 +219,7 @@ class CostModel:
         return self.passing(width) + self.rereading(width) + self.resting(width)
 
     def work(self, counts: RunCounts) -> Array:
-        """Return how much of each of `costs` a run has; its time in steps is `work @ costs`."""
+        """Return a run's amount of each cost; its time in steps is `work @ costs`."""
         rounds = counts.widths()
         batches = np.append(rounds, counts.replay_width())
         times = np.append(np.ones(len(rounds)), counts.replays)
@@ -286,7 +286,7 @@ class CostModel:
         replays: float,
         single_steps: int = 0,
     ) -> Array:
-        """Return how much of each of `costs` there is in passes of some widths.
+        """Return the amount of each cost in passes of the given widths.
 
         `times`: how often each was; `rounds`: the widths of those that are rounds.
         """
@@ -296,7 +296,7 @@ class CostModel:
         return np.concatenate([drafting, passes, rereads, self._rests(rounds), [replays]])
 
     def _alone(self, kind: str, weights: Array) -> Array:
-        """Return weights of `costs` that are zero but for those of one kind."""
+        """Return a weight for each cost: zero, but for the costs of one kind."""
         return np.concatenate(
             [weights if kind == one else np.zeros(len(at)) for one, at in self.knots.items()]
         )

@@ -1,4 +1,4 @@
-"""What drafted in a campaign, with its name; and which of it is a control.
+"""What drafted in a campaign, its name, and whether it is a control.
 
 A control is a cell whose outcome is known beforehand, measured to check a campaign. It says nothing
 about a draft that one would use.
@@ -52,12 +52,12 @@ def with_controls(
 
 
 def is_no_control(cells: pd.DataFrame) -> "pd.Series[bool]":
-    """Return whether each of `with_controls`'s rows is none."""
+    """Return which rows of `with_controls` are no controls."""
     return cells["control"] == Control.NONE
 
 
 def without_controls(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of `with_controls` but for controls; a frame without rows as it is."""
+    """Return the rows of `with_controls` without its controls."""
     return cells if cells.empty else cells[is_no_control(cells)]
 
 

@@ -44,7 +44,7 @@ FilesSay = Callable[[str], FileFacts]
 
 
 def nothing_said(_: str) -> FileFacts:
-    """Return what a file says that is not here."""
+    """Return the facts of a file that is not here: none."""
     return FileFacts()
 
 
