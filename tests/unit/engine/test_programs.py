@@ -14,7 +14,7 @@ def test_an_engine_whose_build_is_gone_is_named_with_the_ways_out(tmp_path):
 
 
 def test_a_build_that_was_moved_is_named_with_the_ways_out(tmp_path):
-    build = tmp_path / "copy/work/build"
+    build = tmp_path / "copy" / "work" / "build"
     build.mkdir(parents=True)
     (build / "CMakeCache.txt").write_text(f"CMAKE_HOME_DIRECTORY:INTERNAL={tmp_path}/made/source\n")
     with pytest.raises(EngineError, match=r"made in another folder than .*; delete .*/copy"):

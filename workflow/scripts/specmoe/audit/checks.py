@@ -18,7 +18,12 @@ ALL = "all"
 """The target and draft in the row that counts the whole campaign."""
 
 _CELL = [*MEASURED_BY, "target", "draft", "gamma"]
-_VERDICTS = ("passed", "failed", "not_applicable", "not_judged")  # as columns name them
+_COUNTED = {
+    CheckVerdict.PASS: "passed",
+    CheckVerdict.FAIL: "failed",
+    CheckVerdict.NOT_APPLICABLE: "not_applicable",
+    CheckVerdict.NOT_JUDGED: "not_judged",
+}
 _IDENTITY = ["run", *MEASURED_BY, "suite", "target", "draft", "gamma", "prompt", "repeat"]
 
 CHECKS: dict[str, Check] = {
@@ -110,7 +115,7 @@ def _counts(audit: pd.DataFrame) -> dict[str, Any]:
     }
     for name in CHECKS:
         members = audit[audit["check"] == name]
-        for verdict, word in zip(CheckVerdict, _VERDICTS, strict=True):
+        for verdict, word in _COUNTED.items():
             counts[f"{name}_{word}"] = int((members["verdict"] == verdict).sum())
         counts[f"{name}_worst"] = members["ratio"].max()
     return counts
