@@ -31,7 +31,7 @@ from specmoe.files import read_record  # noqa: E402
 from specmoe.models.card import load_cards  # noqa: E402
 from specmoe.models.sizes import sizes_of_cards  # noqa: E402
 from specmoe.runs.disturbed import undisturbed  # noqa: E402
-from specmoe.runs.pass_times import no_pass_times  # noqa: E402
+from specmoe.runs.pass_times import read_pass_times  # noqa: E402
 from specmoe.runs.schema import read_runs  # noqa: E402
 
 
@@ -76,7 +76,7 @@ def answers(runs: pd.DataFrame, config: Config, folder: Path) -> dict[str, str]:
         gather_evidence(runs, sizes_of_cards(cards, {}), Bandwidth.of(host), config.audit)
     )
     compared = with_speedups(undisturbed(runs))
-    found = analyse(runs, compared, config, cards, host, audit, no_pass_times()).advice
+    found = analyse(runs, compared, config, cards, host, audit, read_pass_times(None)).advice
     return {
         row["target"]: row["answer"]
         + (f", {row['draft']} γ = {row['gamma']}" if row["answer"].startswith("switch on") else "")

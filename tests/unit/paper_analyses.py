@@ -36,7 +36,7 @@ from specmoe.audit.reading import readings_of
 from specmoe.config.schema import Statistics
 from specmoe.models.sizes import Size
 from specmoe.runs.disturbed import excluded
-from specmoe.runs.pass_times import no_pass_times
+from specmoe.runs.pass_times import read_pass_times
 
 from ..blocks import NO_LOAD
 from . import simulated_rounds
@@ -360,7 +360,7 @@ def costed() -> Analysis:
 
     γ = 16 is beyond the widths of the MoE, where costs go on as straight lines.
     """
-    return _costed(no_pass_times(), SIZES)
+    return _costed(read_pass_times(None), SIZES)
 
 
 def timed_passes() -> pd.DataFrame:

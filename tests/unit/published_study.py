@@ -18,7 +18,7 @@ from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard
 from specmoe.models.expected_sizes import card_of_entry
 from specmoe.models.sizes import sizes_of_cards
-from specmoe.runs.pass_times import no_pass_times
+from specmoe.runs.pass_times import read_pass_times
 from specmoe.runs.schema import read_runs, write_runs
 from specmoe.runs.study_csv import host_of_study, rows_of_csv
 
@@ -61,4 +61,4 @@ def analysis_of_runs(
     """Return the analysis of runs, audited without judged divergences."""
     sizes = sizes_of_cards(cards, {})
     audit = Audit.of(gather_evidence(runs, sizes, Bandwidth.of(host), config.audit))
-    return analyse(runs, with_speedups(runs), config, cards, host, audit, no_pass_times())
+    return analyse(runs, with_speedups(runs), config, cards, host, audit, read_pass_times(None))

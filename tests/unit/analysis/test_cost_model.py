@@ -20,7 +20,7 @@ from specmoe.analysis.cost_tables import (
 from specmoe.analysis.summaries import with_speedups
 from specmoe.config.schema import Statistics
 from specmoe.models.sizes import Size
-from specmoe.runs.pass_times import no_pass_times
+from specmoe.runs.pass_times import read_pass_times
 
 from ..simulated_rounds import (
     DRAFT_COST,
@@ -48,7 +48,7 @@ WIDTHS = [1, *(gamma + 1 for gamma in GAMMAS)]
 
 def pairs_of(runs):
     """Return the costs of every target and draft."""
-    return fit_pairs(with_speedups(runs), runs, no_pass_times(), SETTINGS)
+    return fit_pairs(with_speedups(runs), runs, read_pass_times(None), SETTINGS)
 
 
 def predicted_of(runs):
@@ -148,7 +148,7 @@ def test_no_cost_is_negative_and_none_falls_with_the_width_whatever_the_noise(se
     generator = np.random.default_rng(seed)
     runs = frame(imposed(repeats=3, noise=0.2, drift=0.2, generator=generator))
     times = pass_times(repeats=3, noise=0.2, generator=generator)
-    for passes in (times, no_pass_times()):
+    for passes in (times, read_pass_times(None)):
         (pair,) = fit_pairs(with_speedups(runs), runs, passes, SETTINGS)
         for costs in (pair.model.costs, *pair.model.without):
             assert (costs >= 0).all()
@@ -167,7 +167,9 @@ def test_predicted_intervals_hold_the_truth_as_often_as_they_say(timed):
     for _ in range(60):
         runs = frame(imposed(repeats=3, noise=0.05, drift=0.05, generator=generator))
         times = pass_times(repeats=3, noise=0.05, generator=generator)
-        pairs = fit_pairs(with_speedups(runs), runs, times if timed else no_pass_times(), SETTINGS)
+        pairs = fit_pairs(
+            with_speedups(runs), runs, times if timed else read_pass_times(None), SETTINGS
+        )
         (found,) = predictions(pairs, with_speedups(exact), SETTINGS).to_dict("records")
         held.append(found["predicted_low"] <= truth <= found["predicted_high"])
     assert np.mean(held) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 60)

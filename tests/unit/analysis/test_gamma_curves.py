@@ -13,8 +13,8 @@ from specmoe.analysis.gamma_curves import LONGEST, cheapest, gamma_curves
 from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.reading import Limits, readings_of, rounds_from_agreement
 from specmoe.config.schema import Statistics
-from specmoe.runs.agreement import no_agreement
-from specmoe.runs.pass_times import no_pass_times
+from specmoe.runs.agreement import read_agreement
+from specmoe.runs.pass_times import read_pass_times
 
 from .. import simulated_rounds
 from ..simulated_rounds import GAMMAS, N_PREDICT, agreed, agreement, frame, imposed, pass_times
@@ -33,7 +33,7 @@ def curves(agrees, *, times=None, gammas=GAMMAS, fitted=True, hybrid=True):
         ]
     )
     compared = with_speedups(runs)
-    times = no_pass_times() if times is None else times
+    times = read_pass_times(None) if times is None else times
     costs = fit_pairs(compared, runs, times, SETTINGS)
     own = compared[compared["imposed_acceptance"].isna()]
     readings = readings_of(agreement("moe_q4", agrees))
@@ -118,8 +118,8 @@ def test_without_a_reading_or_costs_nothing_is_predicted():
     runs = frame(agreed("B", "moe_q4", (4,), AGREES))
     given = with_speedups(runs), runs
     for readings, times in (
-        (readings_of(no_agreement()), pass_times()),
-        (readings_of(agreement("moe_q4", AGREES)), no_pass_times()),
+        (readings_of(read_agreement(None)), pass_times()),
+        (readings_of(agreement("moe_q4", AGREES)), read_pass_times(None)),
         (readings_of(agreement("moe_q4", AGREES).assign(prompt="other")), pass_times()),
     ):
         tables = gamma_curves(*given, readings, [], times, SETTINGS)

@@ -3,7 +3,7 @@
 import pytest
 
 from specmoe.errors import SchemaError
-from specmoe.runs.agreement import no_agreement, read_agreement, rows_of_record, write_agreement
+from specmoe.runs.agreement import read_agreement, rows_of_record, write_agreement
 
 RECORD = {
     **{"draft": "d", "draft_sha256": "s", "engine": "e", "host": "h", "moved_nats": 0.1},
@@ -21,7 +21,7 @@ def test_a_record_has_a_row_for_each_token_and_is_read_as_it_was_written(tmp_pat
     file = tmp_path / "agreement.parquet"
     write_agreement(rows_of_record(RECORD), file)
     frame = read_agreement(file)
-    assert list(frame.columns) == list(no_agreement().columns)
+    assert list(frame.columns) == list(read_agreement(None).columns)
     shown = frame[["text", "position", "token", "agrees", "lead_nats", "moved_nats"]]
     assert shown.to_numpy().tolist() == [[0, 0, 7, True, 2.0, 0.1], [0, 1, 8, False, 1.4, 0.1]]
     assert read_agreement(None).empty

@@ -51,6 +51,11 @@ def with_controls(
     return cells.assign(control=[kind(*row).value for row in rows])
 
 
+def by_model(frame: pd.DataFrame) -> "pd.Series[bool]":
+    """Return which rows are of a draft model; heads, MTP, n-grams and chains are others."""
+    return frame["method"] == METHODS[Method.DRAFT].engine
+
+
 def is_no_control(cells: pd.DataFrame) -> "pd.Series[bool]":
     """Return which rows of `with_controls` are no controls."""
     return cells["control"] == Control.NONE

@@ -6,12 +6,11 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.analysis.drafts import Control, without_controls
+from specmoe.analysis.drafts import Control, by_model, without_controls
 from specmoe.analysis.labels import in_series, way_words
 from specmoe.analysis.registry import Analysis, records
 from specmoe.audit.checks import ALL
 from specmoe.config.block import MEASURED_BY
-from specmoe.config.methods import METHODS, Method
 
 
 def files(analysis: Analysis) -> pd.DataFrame:
@@ -134,10 +133,9 @@ def told_twins(analysis: Analysis) -> pd.DataFrame:
     another way of drafting.
     """
     cells = analysis.twins
-    by_model = cells["method"] == METHODS[Method.DRAFT].engine
     imposed = cells["imposed_acceptance"].astype(float)
     cells = cells.assign(
-        place=(~by_model).astype(int) * 2 + imposed.notna(),
+        place=(~by_model(cells)).astype(int) * 2 + imposed.notna(),
         widest=cells["gammas"].map(lambda gammas: len(str(gammas).split())),
         share=imposed.fillna(1),
     )

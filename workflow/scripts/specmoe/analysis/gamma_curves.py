@@ -16,6 +16,7 @@ import pandas as pd
 from specmoe.analysis.cost_fit import timed_costs
 from specmoe.analysis.cost_model import CostModel
 from specmoe.analysis.cost_tables import PAIR, Fitted, share_inside
+from specmoe.analysis.drafts import by_model
 from specmoe.analysis.intervals import MANY, Estimate, interval_of_speedup, student_quantile
 from specmoe.analysis.summaries import geometric_mean
 from specmoe.audit.reading import (
@@ -27,7 +28,6 @@ from specmoe.audit.reading import (
     rounds_from_agreement,
 )
 from specmoe.config.block import MEASURED_BY, Protocol, Stop
-from specmoe.config.methods import METHODS, Method
 from specmoe.config.schema import Statistics
 
 LONGEST = 32
@@ -162,14 +162,14 @@ def gamma_curves(
     """
     costs = {pair.key: pair.model for pair in fitted}
     curves, best, by_category = [], [], []
-    by_model = compared[
-        (compared["method"] == METHODS[Method.DRAFT].engine)
+    compared = compared[
+        by_model(compared)
         & (compared["protocol"] == Protocol.PAIRED)
         & (compared["temperature"] == 0)
         & (compared["engine_options"] == "")
     ]
     baselines = runs.set_index("run")
-    for cell, members in by_model.groupby(_CELL, sort=False):
+    for cell, members in compared.groupby(_CELL, sort=False):
         named = dict(zip(_CELL, map(str, cell), strict=True))
         replays = bool(members["replays"].fillna(0).gt(0).any())
         draft = str(members["draft_model"].iloc[0])

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from specmoe.analysis.drafts import by_model
 from specmoe.audit.checks import ALL
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.engines import without_digits
-from specmoe.config.methods import METHODS, Method, methods_of
+from specmoe.config.methods import METHODS, methods_of
 from specmoe.config.study import CELLS
 
 if TYPE_CHECKING:
@@ -219,7 +220,7 @@ def draft_labels(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
 def advice(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add what `targets` does, draft_label, and by_model: whether a draft model drafts."""
     frame = draft_labels(targets(frame, analysis), analysis)
-    return frame.assign(by_model=frame["method"] == METHODS[Method.DRAFT].engine)
+    return frame.assign(by_model=by_model(frame))
 
 
 def audited(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:

@@ -13,6 +13,7 @@ from typing import Any, Self
 import pandas as pd
 from pydantic import Field, ValidationError, model_validator
 
+from specmoe.analysis.drafts import by_model
 from specmoe.analysis.registry import TABLES, Analysis
 from specmoe.claims import passes, speedup  # noqa: F401 (their predicates enter themselves)
 from specmoe.claims.entries import fault_of, read_entries
@@ -20,7 +21,6 @@ from specmoe.claims.predicates import CELL_KEYS, PREDICATES
 from specmoe.claims.verdicts import ClaimResult, Verdict
 from specmoe.config.base import Strict
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
-from specmoe.config.methods import METHODS, Method
 from specmoe.errors import ConfigError, nearest
 
 
@@ -123,7 +123,7 @@ def _of_way(analysis: Analysis, protocol: str, engine: str) -> Analysis:
             continue
         own = (frame["protocol"] == protocol) & (frame["engine"] == engine)
         if "method" in frame.columns:
-            own &= frame["method"] == METHODS[Method.DRAFT].engine
+            own &= by_model(frame)
         parts[name] = frame[own]
     return replace(analysis, **parts)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pandas as pd
 
+from specmoe.analysis.drafts import by_model
 from specmoe.analysis.filters import length_cells, text_cells, usual_cells
 from specmoe.analysis.registry import Analysis, records
-from specmoe.config.methods import METHODS, Method
 from specmoe.config.study import CELLS
 from specmoe.errors import SchemaError
 
@@ -124,7 +124,8 @@ def recompute(analysis: Analysis) -> dict[str, float]:
     its numbers are from these suites. A cell that only other suites measured, several of them, has
     no number. The study's drafts are models, so what drafts otherwise has none.
     """
-    cells, key = _by_model(text_cells(analysis)), ["target", "draft", "gamma"]
+    cells, key = text_cells(analysis), ["target", "draft", "gamma"]
+    cells = cells[by_model(cells)]
     own = cells["suite"].isin(_SUITES)
     measured_there = pd.MultiIndex.from_frame(cells[key]).isin(
         pd.MultiIndex.from_frame(cells.loc[own, key])
@@ -142,10 +143,6 @@ def recompute(analysis: Analysis) -> dict[str, float]:
         **_lengths(analysis),
     }
     return {**values, **_estimates(values, analysis)}
-
-
-def _by_model(cells: pd.DataFrame) -> pd.DataFrame:
-    return cells[cells["method"] == METHODS[Method.DRAFT].engine]
 
 
 def _read(path: Path, columns: list[str] | None = None) -> pd.DataFrame:
@@ -212,9 +209,10 @@ def _speedup_ranges(cells: pd.DataFrame) -> dict[str, float]:
 
 
 def _acceptance_ranges(cells: pd.DataFrame, analysis: Analysis) -> dict[str, float]:
+    usual = usual_cells(analysis)
     chosen = {
         "in suites B and D": cells[cells["suite"].isin(_SUITES)],
-        "in any suite": _by_model(usual_cells(analysis)),
+        "in any suite": usual[by_model(usual)],
         "at gamma 4": cells[cells["gamma"] == 4],
         "at gamma 16": cells[cells["gamma"] == 16],
     }

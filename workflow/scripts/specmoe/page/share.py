@@ -22,12 +22,13 @@ from specmoe.analysis.compared_prompts import (
     on_other_prompts,
     prompt_words,
 )
+from specmoe.analysis.drafts import by_model
 from specmoe.analysis.filters import advised_targets, count_check, usual_cells, whole_audit
 from specmoe.analysis.machines import machine_of
 from specmoe.analysis.number_text import fixed, interval, measured, percent, thousands
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.audit.finding import Level
-from specmoe.config.methods import METHODS, Method, method_words, methods_of
+from specmoe.config.methods import method_words, methods_of
 from specmoe.figures.style import PNG_DPI, WIDTH_IN, applied
 from specmoe.paper.macro_list import day, listed
 from specmoe.tables.columns import Kind, TableColumn
@@ -128,9 +129,9 @@ def _models(analysis: Analysis) -> str:
     if cells.empty:
         return listed(models["label"])
     targets = models.loc[models["model"].isin(cells["target"]), "label"]
-    by_model = cells["method"] == METHODS[Method.DRAFT].engine
-    drafts = models.loc[models["model"].isin(cells.loc[by_model, "draft_model"]), "label"]
-    others = cells.loc[~by_model, "method"].drop_duplicates()
+    of_models = by_model(cells)
+    drafts = models.loc[models["model"].isin(cells.loc[of_models, "draft_model"]), "label"]
+    others = cells.loc[~of_models, "method"].drop_duplicates()
     words = [*drafts, *(method_words(methods_of(types)) for types in others)]
     return f"{listed(targets)} with {'' if drafts.empty else 'draft '}{listed(words)}"
 

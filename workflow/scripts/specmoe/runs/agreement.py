@@ -56,5 +56,6 @@ def rows_of_record(record: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 write_agreement = partial(write_checked, _SCHEMA)
+"""Check the rows of all records and write them as a table at a path. Raises SchemaError."""
 read_agreement = partial(read_checked, _SCHEMA)
-no_agreement = partial(read_checked, _SCHEMA, None)
+"""Return the table of a path, checked; without rows if the path is None. Raises SchemaError."""

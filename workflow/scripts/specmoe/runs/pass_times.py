@@ -65,8 +65,9 @@ def rows_of_record(record: Mapping[str, Any], asked: TimedPasses) -> list[dict[s
 
 
 write_pass_times = partial(write_checked, _SCHEMA)
+"""Check the rows of all records and write them as a table at a path. Raises SchemaError."""
 read_pass_times = partial(read_checked, _SCHEMA)
-no_pass_times = partial(read_checked, _SCHEMA, None)
+"""Return the table of a path, checked; without rows if the path is None. Raises SchemaError."""
 
 
 def undisturbed_passes(frame: pd.DataFrame) -> pd.DataFrame:
