@@ -3,7 +3,10 @@ PYTHON ?= python3
 VENV ?= .venv
 SNAKEMAKE := $(VENV)/bin/snakemake
 
-.PHONY: demo test lint smoke coverage release setup
+.PHONY: demo golden test lint smoke coverage release setup
+
+golden: setup ## Compare what shipped campaigns render to with tests/golden.txt.
+	$(VENV)/bin/python tests/golden.py
 
 demo: setup ## Measure the whole matrix on one trained family; render paper and page from it.
 	$(SNAKEMAKE) paper site --configfile config/demo.yaml

@@ -1,0 +1,200 @@
+"""Golden numbers: what the shipped campaigns render to, compared with an earlier commit.
+
+Usage: python tests/golden.py [check | write | render FOLDER | compare OLD NEW]
+
+`render` writes into a folder, for every shipped campaign (and the study's rows where a copy of them
+is beside the checkout), the tables of the analysis as CSV, the tables in TeX, the advice, the audit
+and the words of the page; and the rows that the recorded blocks of `golden_blocks.tar.xz` become.
+`check` renders this checkout and compares it with the digests of `golden.txt`. Where they differ it
+also renders the commit that wrote the digests, and prints each part's first difference. `write`
+writes the digests of this checkout: the commit that does it says what changed, and why.
+"""
+
+import difflib
+import hashlib
+import html
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parents[1]
+DIGESTS = ROOT / "tests/golden.txt"
+BLOCKS = ROOT / "tests/golden_blocks.tar.xz"
+STUDY = "published"
+STUDY_ROWS = ROOT.parent / "shared/reference/published/runs.csv"
+SCRATCH = ROOT / "results/golden"
+TARGETS = ["tables", "site", "advise"]
+
+
+def render(folder: Path, root: Path = ROOT) -> None:
+    """Render every campaign that `root` ships into `folder`, with the code of `root`."""
+    shutil.rmtree(folder, ignore_errors=True)
+    campaigns = {
+        file.parent.name: file for file in root.glob("resources/campaigns/*/campaign.yaml")
+    }
+    if STUDY_ROWS.exists():
+        campaigns[STUDY] = root / f"config/{STUDY}.yaml"
+    for name, configuration in sorted(campaigns.items()):
+        work = folder / "work"
+        work.mkdir(parents=True)
+        if name == STUDY:
+            (work / f"results/{name}/imported").mkdir(parents=True)
+            shutil.copy(STUDY_ROWS, work / f"results/{name}/imported/runs.csv")
+        snakemake(root, work, *TARGETS, "--configfile", str(configuration))
+        keep(work / f"results/{name}", folder / name)
+        shutil.rmtree(work)
+    if BLOCKS.exists():
+        collect_blocks(folder, root)
+
+
+def snakemake(root: Path, folder: Path, *args: str) -> None:
+    """Run the workflow of `root` in a folder."""
+    command = [sys.executable, "-m", "snakemake", "--snakefile", str(root / "Snakefile")]
+    environment = os.environ | {"PYTHONPATH": str(root / "workflow/scripts")}
+    done = subprocess.run(
+        [*command, "--cores", "1", "--workflow-profile", "none", *args],
+        cwd=folder,
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    if done.returncode:
+        sys.exit(f"{done.stdout[-4000:]}\ngolden: snakemake failed in {folder}")
+
+
+def keep(results: Path, folder: Path) -> None:
+    """Keep a rendered campaign's numbers and words as text."""
+    for part in ("analysis", "audit"):
+        for file in sorted((results / part).glob("*.parquet")):
+            write(folder / f"{part}/{file.stem}.csv", csv(file))
+    write(folder / "audit/audit.txt", (results / "audit/audit.txt").read_text())
+    for file in sorted((results / "paper/tables").glob("*.tex")):
+        write(folder / f"tables/{file.name}", file.read_text())
+    write(folder / "advice/advice.json", (results / "advice.json").read_text())
+    write(folder / "page/index.txt", page_text((results / "site/index.html").read_text()))
+
+
+def csv(file: Path) -> str:
+    """Return a table as text; nine digits are alike on every processor."""
+    return pd.read_parquet(file).to_csv(index=False, float_format="%.9g")
+
+
+def page_text(page: str) -> str:
+    """Return the words of a page, a line for each element that has some."""
+    page = re.sub(r"(?s)<(script|style|svg)\b.*?</\1>", "", page)
+    lines = (" ".join(html.unescape(line).split()) for line in re.split(r"<[^>]*>", page))
+    return "\n".join(filter(None, lines)) + "\n"
+
+
+def collect_blocks(folder: Path, root: Path) -> None:
+    """Write the rows that the recorded blocks become."""
+    with tarfile.open(BLOCKS) as archive:
+        archive.extractall(folder / "work", filter="data")
+    work = folder / "work"
+    command = (work / "collect.txt").read_text().split()
+    script = root / "workflow/scripts/collect_runs.py"
+    subprocess.run([sys.executable, str(script), *command], cwd=work, check=True)
+    write(folder / "blocks/rows/runs.csv", csv(work / "runs.parquet"))
+    shutil.rmtree(work)
+
+
+def write(file: Path, text: str) -> None:
+    """Write a file, and the folder it is in."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Return a digest of each part of each campaign: `demo/analysis`."""
+    parts: dict[str, str] = {}
+    for part in sorted(folder.glob("*/*")):
+        digest = hashlib.sha256()
+        for file in sorted(part.iterdir()):
+            digest.update(f"{file.name}\n{file.read_text()}".encode())
+        parts[f"{part.parent.name}/{part.name}"] = digest.hexdigest()[:16]
+    return parts
+
+
+def differences(old: Path, new: Path) -> Iterator[str]:
+    """Yield what went, what came, and the first difference of each file that both have."""
+    names = {file.relative_to(folder) for folder in (old, new) for file in folder.glob("*/*/*")}
+    for name in sorted(names):
+        if not (new / name).exists():
+            yield f"{name}: gone"
+        elif not (old / name).exists():
+            yield f"{name}: new"
+        elif (before := (old / name).read_text()) != (after := (new / name).read_text()):
+            yield f"{name}: {first_difference(before, after)}"
+
+
+def first_difference(before: str, after: str) -> str:
+    """Say in which columns two tables differ, or show the first lines that do."""
+    olds, news = before.splitlines(), after.splitlines()
+    if olds[:1] != news[:1] and "," in olds[0]:
+        gone = [name for name in olds[0].split(",") if name not in news[0].split(",")]
+        came = [name for name in news[0].split(",") if name not in olds[0].split(",")]
+        return f"columns gone: {gone}, new: {came}"
+    lines = difflib.unified_diff(olds, news, lineterm="", n=0)
+    changed = [line for line in lines if not line.startswith(("---", "+++"))]
+    return f"{len(changed)} lines\n  " + "\n  ".join(line[:300] for line in changed[:4])
+
+
+def at(commit: str) -> Path:
+    """Return what a commit renders to, which is kept."""
+    folder = SCRATCH / commit
+    if not folder.exists():
+        tree = SCRATCH / f"tree-{commit}"
+        subprocess.run(["git", "worktree", "add", "--detach", tree, commit], cwd=ROOT, check=True)
+        try:
+            render(folder, tree)
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", tree], cwd=ROOT, check=True)
+    return folder
+
+
+def check() -> None:
+    """Compare this checkout with the digests; end with an error where they differ."""
+    now = SCRATCH / "now"
+    render(now)
+    found, wanted = digests(now), dict(line.split() for line in DIGESTS.read_text().splitlines())
+    wanted = {
+        name: digest for name, digest in wanted.items() if STUDY_ROWS.exists() or STUDY not in name
+    }
+    if found == wanted:
+        print(f"golden: {len(found)} parts are as {DIGESTS.name} says")
+        return
+    log = ["git", "log", "-1", "--format=%h", "--", str(DIGESTS)]
+    commit = subprocess.run(
+        log, cwd=ROOT, check=True, text=True, capture_output=True
+    ).stdout.strip()
+    print("\n".join(differences(at(commit), now)))
+    changed = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
+    sys.exit(f"golden: not as of {commit}: {', '.join(changed)}")
+
+
+def main(command: str = "check", *folders: str) -> None:
+    """Do what the command line says."""
+    if command == "check":
+        check()
+    elif command == "write":
+        render(SCRATCH / "now")
+        lines = [f"{name} {digest}\n" for name, digest in digests(SCRATCH / "now").items()]
+        DIGESTS.write_text("".join(lines))
+    elif command == "render":
+        render(Path(folders[0]).resolve())
+    elif command == "compare":
+        print("\n".join(differences(Path(folders[0]), Path(folders[1]))) or "golden: equal")
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
