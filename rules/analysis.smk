@@ -41,40 +41,26 @@ rule analyse_runs:
         " --references {input.references} --out {output} 2>&1 | tee {log}"
 
 
-# Of this campaign, or of what another program logged, which is no part of any.
-if CONFIG.log:
-    PROFILED = {"log": CONFIG.log}
-    PROFILE_FILE = f"results/profiles/{Path(CONFIG.log[0]).stem}.json"
-else:
-    PROFILED = {
-        "config": "<campaign>/config.json",
-        "runs": "<data>/runs.parquet",
-    } | AUDITED
-    PROFILE_FILE = f"<campaign>/{PROFILE}"
-
-
 rule export_profile:
     """Write how far drafts held by position, for another machine or pair to impose."""
     input:
-        **PROFILED,
+        **AUDITED,
         script=script("export_profile"),
+        config="<campaign>/config.json",
+        runs="<data>/runs.parquet",
     output:
-        PROFILE_FILE,
+        f"<campaign>/{PROFILE}",
     log:
         "<logs>/export_profile.log",
     conda:
         "../envs/analysis.yaml"
     params:
         code=code("export_profile"),
-        source=lambda wildcards, input: (
-            ["--log", *CONFIG.log]
-            if CONFIG.log
-            else ["--runs", input.runs, "--config", input.config]
-        ),
     message:
         "Writing the speculation profile"
     shell:
-        "python {input.script} {params.source:q} --out {output} 2>&1 | tee {log}"
+        "python {input.script} --runs {input.runs} --config {input.config} --out {output}"
+        " 2>&1 | tee {log}"
 
 
 # What follows prints to the terminal, so it has no output and runs at every call.

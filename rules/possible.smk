@@ -1,15 +1,14 @@
 # What others claim: no campaign, engine or model has a part in it.
-ASKED = CONFIG.claim or CONFIG.claims or CONFIG.log
+ASKED = CONFIG.claim or CONFIG.claims
 POSSIBLE = ["python", script("possible"), "--chips", CHIPS, "--out", "results/possible"]
 POSSIBLE += ["--power", shipped("resources/possible/power.csv")]
 POSSIBLE += ["--audit", CONFIG.audit.model_dump_json()]
 POSSIBLE += ["--claim", json.dumps(CONFIG.claim)] if CONFIG.claim else []
 POSSIBLE += ["--claims", CONFIG.claims] if CONFIG.claims else []
-POSSIBLE += ["--log", *CONFIG.log] if CONFIG.log else []
 
 
 rule possible:
-    """Say whether a claim about speed can be true: --config claim='{...}', claims=FILE or log=FILE."""
+    """Say whether a claim about speed can be true: --config claim='{...}' or claims=FILE."""
     log:
         "results/possible/possible.log",
     localrule: True

@@ -1,19 +1,12 @@
-"""The target `possible`, and `export_profile` of another program's log, without any campaign."""
-
-import csv
-import json
+"""The target `possible`, without any campaign."""
 
 import pytest
-
-from specmoe.config.profiles import FORMAT, read_rates
-
-EXAMPLES = "tests/unit/logs/examples"
 
 
 @pytest.fixture
 def ask(snakemake, tmp_path):
-    def run(*config, target="possible", **options):
-        return snakemake(target, "--config", *config, folder=tmp_path, **options)
+    def run(*config, **options):
+        return snakemake("possible", "--config", *config, folder=tmp_path, **options)
 
     return run
 
@@ -36,25 +29,9 @@ def test_a_slip_is_one_line_and_says_nothing_of_the_campaigns_blocks(ask):
     assert "ConfigError: config: no file nowhere.csv;" in ask("claims=nowhere.csv", fails=True)
 
 
-def test_a_file_of_claims_and_a_log_give_a_table_of_verdicts(ask, root, tmp_path):
+def test_a_file_of_claims_gives_a_table_of_verdicts(ask, root, tmp_path):
     printed = ask(f"claims={root}/resources/possible/twenty.csv")
     assert "20 claims: 7 possible, 8 impossible, 5 not decidable" in printed
     shipped = root / "resources/possible/twenty_verdicts.csv"
     written = tmp_path / "results/possible/twenty_verdicts.csv"
     assert written.read_text() == shipped.read_text()
-    logs = f"log=[{root}/{EXAMPLES}/spec_bench.jsonl, {root}/{EXAMPLES}/answer.json]"
-    printed = ask(logs, "claim={draft_ms: 1}")
-    with (tmp_path / "results/possible/spec_bench_verdicts.csv").open() as file:
-        verdicts = [row["verdict"] for row in csv.DictReader(file)]
-    with (tmp_path / "results/possible/spec_bench_rows.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert verdicts == ["possible", "not decidable"]
-    assert [json.loads(row["joint"] or "null") for row in rows] == [[0.9, 0.65, 0.45], None, None]
-
-
-def test_positions_of_a_log_of_vllm_become_a_profile_that_can_be_imposed(ask, root, tmp_path):
-    printed = ask(f"log={root}/{EXAMPLES}/vllm.json", target="export_profile")
-    assert "results/profiles/vllm.json: 1 setting" in printed
-    file = tmp_path / "results/profiles/vllm.json"
-    assert json.loads(file.read_text())["format"] == FORMAT
-    assert read_rates(file, "target/g3", "here") == [0.75, 0.5, 0.25]

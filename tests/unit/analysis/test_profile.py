@@ -5,10 +5,8 @@ import json
 import pandas as pd
 import pytest
 
-from specmoe.analysis.profile import profile_of_log, speculation_profile
+from specmoe.analysis.profile import speculation_profile
 from specmoe.config.profiles import FORMAT, read_rates
-from specmoe.errors import MeasurementError
-from specmoe.logs.row import LogRow
 
 from .test_summaries import run
 
@@ -68,21 +66,3 @@ def test_what_is_written_can_be_read_and_imposed(tmp_path):
     file = tmp_path / "speculation_profile.json"
     file.write_text(json.dumps(profile_of(logged("one"))))
     assert read_rates(file, "B/t/d/g4", "here") == [0.8, 0.5, 0.2, 0.2]
-
-
-def test_a_log_of_another_program_gives_a_setting_for_each_row_with_positions(tmp_path):
-    rows = [
-        LogRow("f", "a", model="org/m", gamma=3, rounds=8, joint=(0.75, 0.5, 0.25)),
-        LogRow("f", "b", model="org/m", gamma=3, joint=(0.9, 0.901)),
-        LogRow("f", "c", model="org/m", tokens_per_second=9.0),
-    ]
-    profile = profile_of_log(rows, {"logs": {}})
-    names = [setting["setting"] for setting in profile["settings"]]
-    assert names == ["m/g3", "m/g3/2"]
-    file = tmp_path / "profile.json"
-    file.write_text(json.dumps(profile))
-    assert read_rates(file, "m/g3", "here") == [0.75, 0.5, 0.25]
-    # Printed shares may rise by rounding, joint ones cannot.
-    assert read_rates(file, "m/g3/2", "here") == [0.9, 0.9]
-    with pytest.raises(MeasurementError, match="c: no row of this log has acceptance by position"):
-        profile_of_log(rows[2:], {})

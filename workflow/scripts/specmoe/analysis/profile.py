@@ -1,13 +1,11 @@
-"""A speculation profile of a campaign or log: how far drafts held, by position.
+"""A speculation profile of a campaign: how far drafts held, by position.
 
 Acceptance is a matter of the models and the texts, and what a round costs one of the machine. So a
 profile that was measured on one machine can be imposed on another (`suites.*.imposed_profiles`) to
 see what drafting would gain there. `config.profiles` describes what is read of the format.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePath
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,8 +16,6 @@ from specmoe.analysis.spread import cell_id
 from specmoe.analysis.summaries import CELL
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.profiles import FORMAT
-from specmoe.errors import MeasurementError
-from specmoe.logs.row import LogRow
 
 
 def speculation_profile(runs: pd.DataFrame, about: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,40 +34,6 @@ def speculation_profile(runs: pd.DataFrame, about: Mapping[str, Any]) -> dict[st
         settings += _setting(setting, None, members)
         for category, its in members[members["category"].notna()].groupby("category"):
             settings += _setting(f"{setting}/{category}", str(category), its)
-    return {"format": FORMAT, **about, "settings": settings}
-
-
-def profile_of_log(rows: Sequence[LogRow], about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the profile of another program's logs: the rows that have acceptance by position.
-
-    The setting's id has the model and γ, and a number where several rows have both; raises
-    MeasurementError if no row has positions. Such a program drafts γ tokens in every round, or says
-    nothing of those that it did not draft, so a position counts as tried in every round.
-    """
-    settings: list[dict[str, Any]] = []
-    taken: Counter[str] = Counter()
-    for row in rows:
-        if not row.joint:
-            continue
-        gamma = row.gamma or len(row.joint)
-        name = f"{PurePath(row.model or 'log').name}/g{gamma}"
-        taken[name] += 1
-        # Shares that were printed with few digits may rise by rounding.
-        joint = np.minimum.accumulate(np.clip(row.joint, 0, 1))
-        settings.append(
-            {
-                "setting": name if taken[name] == 1 else f"{name}/{taken[name]}",
-                "target": row.model,
-                "method": row.method,
-                "gamma": gamma,
-                "rounds": row.rounds,
-                "mean_accepted_length": round(1 + float(joint.sum()), 6),
-                "joint": [round(float(share), 6) for share in joint],
-                "accepted_lengths": row.accepted_lengths and list(row.accepted_lengths),
-            }
-        )
-    if not settings:
-        raise MeasurementError(f"{rows[0].place}: no row of this log has acceptance by position")
     return {"format": FORMAT, **about, "settings": settings}
 
 

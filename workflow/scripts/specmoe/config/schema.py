@@ -10,7 +10,7 @@ from enum import StrEnum
 from pathlib import Path, PurePath
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from specmoe.config.audit import AuditSettings
 from specmoe.config.backend import Backend
@@ -241,12 +241,6 @@ class Host(Strict):
         return self.model_dump(exclude_none=True)
 
 
-_OneOrMore = Annotated[
-    list[UserPath], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)
-]
-"""Files; the name of one will do."""
-
-
 class Config(Strict):
     """The whole configuration of one campaign."""
 
@@ -262,15 +256,11 @@ class Config(Strict):
     """`ignored` downloads and measures what does not seem to fit disk or memory"""
     compare_with: list[Name] = Field(default=[])
     """campaigns, rendered before in this folder, to compare with"""
-    # What `possible` and `export_profile` are asked about is no part of a campaign.
+    # What `possible` is asked about is no part of a campaign.
     claim: dict[str, str | float | None] = Field(default={}, exclude=True)
-    """facts of a claim, which `possible` answers; with `claims` or `log` those that all of them
-    share"""
+    """facts of a claim, which `possible` answers; with `claims` those that all of them share"""
     claims: UserPath | None = Field(default=None, exclude=True)
     """a CSV with a claim a line, for `possible`"""
-    log: _OneOrMore = Field(default=[], exclude=True)
-    """what other programs wrote of their runs, a file or several, for `possible` and
-    `export_profile`"""
     trace: TraceSettings = TraceSettings()
     engines: dict[Name, Engine]
     families: dict[Name, Family] = Field(default={})

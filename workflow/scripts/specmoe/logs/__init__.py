@@ -1,1 +1,0 @@
-"""Logs of other programs, read into rows."""
