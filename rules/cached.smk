@@ -13,7 +13,6 @@ rule pack_campaign:
         host="<campaign>/host.json",
         models="<campaign>/models.json",
         pass_times=CAMPAIGN.pass_times,
-        project=shipped("pyproject.toml"),
         runs="<campaign>/runs.parquet",
         script=script("pack_campaign"),
         # The demonstration is optional: without a record the campaign is packed without it.
@@ -32,4 +31,4 @@ rule pack_campaign:
     shell:
         "python {input.script} --config {input.config} --files {input.runs} {input.host}"
         " {input.models} {input.pass_times} {input.agreement} {input.trace} --engines {input.engines} --divergences {input.divergences}"
-        " --project {input.project} --out {output} 2>&1 | tee {log}"
+        " --out {output} 2>&1 | tee {log}"

@@ -2,12 +2,11 @@
 
 import json
 import shutil
-import tomllib
 from pathlib import Path
 
 from specmoe.command_line import script
 from specmoe.files import read_record
-from specmoe.runs.crate import seal
+from specmoe.runs.manifest import write_manifest
 
 # Editors check the file by it, here and in resources/campaigns/<campaign>/.
 SCHEMA = "# yaml-language-server: $schema=../../../config/schema.json"
@@ -18,7 +17,6 @@ def main(
     config: Path,
     files: tuple[Path, ...],
     engines: tuple[Path, ...],
-    project: Path,
     out: Path,
     divergences: tuple[Path, ...] = (),
 ) -> None:
@@ -34,4 +32,4 @@ def main(
     # JSON is YAML, and so a file for --configfile.
     text = f"{SCHEMA}\n{json.dumps(config, indent=1)}\n"
     (out / "campaign.yaml").write_text(text)
-    seal(out, tomllib.loads(project.read_text(encoding="utf-8"))["project"])
+    write_manifest(out)

@@ -1,29 +1,25 @@
 """A packed campaign is read only as it was packed."""
 
 import json
+import shutil
 
 import pytest
 
 from specmoe.errors import DamagedFileError
-from specmoe.files import sha256_of
-from specmoe.runs.manifest import CRATE, NAME, check_manifest, write_manifest
+from specmoe.runs.manifest import NAME, check_manifest, write_manifest
 
+from ...conftest import ROOT
+
+CAMPAIGNS = sorted(path.parent for path in ROOT.glob("resources/campaigns/*/runs.parquet"))
 FILES = ("runs.parquet", "divergences/t.json")
-
-
-def describe(folder):
-    """Write the part of a crate that has digests."""
-    digests = [{"@id": name, "sha256": sha256_of(folder / name)} for name in FILES]
-    (folder / CRATE).write_text(json.dumps({"@graph": [{"@id": "./"}, *digests]}))
 
 
 @pytest.fixture
 def packed(tmp_path):
-    """A folder of two files with their crate and manifest."""
+    """A folder of two files with their manifest."""
     (tmp_path / "divergences").mkdir()
     for name in FILES:
         (tmp_path / name).write_text(name)
-    describe(tmp_path)
     write_manifest(tmp_path)
     return tmp_path
 
@@ -51,7 +47,7 @@ def test_a_changed_and_a_missing_file_are_named(packed, name):
     refused(packed, f"{name} is missing")
 
 
-@pytest.mark.parametrize("name", [*FILES, CRATE])
+@pytest.mark.parametrize("name", FILES)
 def test_a_file_that_the_manifest_leaves_out_is_named(packed, name):
     left = json.loads((packed / NAME).read_text())
     del left[name]
@@ -72,13 +68,9 @@ def test_a_missing_and_an_empty_manifest_are_refused(packed):
     refused(packed, "nothing says that the campaign's are those that")
 
 
-def test_a_crate_of_other_files_is_named(packed):
-    (packed / FILES[0]).write_text("other")
-    write_manifest(packed)
-    refused(packed, f"{FILES[0]} is not the file that {CRATE} names")
-    describe(packed)
-    write_manifest(packed)
-    check_manifest(packed)
-    (packed / CRATE).write_text("[]")
-    write_manifest(packed)
-    refused(packed, f"{CRATE} is damaged")
+@pytest.mark.parametrize("folder", CAMPAIGNS, ids=lambda folder: folder.name)
+def test_a_shipped_campaign_is_as_it_was_packed(folder, tmp_path):
+    check_manifest(folder)
+    copy = shutil.copytree(folder, tmp_path / folder.name)
+    write_manifest(copy)
+    assert (copy / NAME).read_bytes() == (folder / NAME).read_bytes()

@@ -62,9 +62,10 @@ T = TypeVar("T")
 Distinct = Annotated[list[T], AfterValidator(_distinct)]
 """A list whose values differ."""
 
-_UNKNOWN = "unknown_key"
+UNKNOWN_KEY = "unknown_key"
+"""The type of the fault of a key that a section does not have."""
 # The faults whose message, or lack of a value, makes what was given needless to repeat.
-_SAY_IT = ("value_error", "missing", "union_tag_invalid", _UNKNOWN)
+_SAY_IT = ("value_error", "missing", "union_tag_invalid", UNKNOWN_KEY)
 
 
 class Strict(BaseModel):
@@ -80,7 +81,7 @@ class Strict(BaseModel):
             for key in data:
                 if key not in known:
                     said = {"shown": repr(key), "hint": nearest(str(key), known)}
-                    raise PydanticCustomError(_UNKNOWN, "unknown key {shown}; {hint}", said)
+                    raise PydanticCustomError(UNKNOWN_KEY, "unknown key {shown}; {hint}", said)
         return data
 
 

@@ -11,15 +11,12 @@ from pydantic import TypeAdapter
 from specmoe.errors import DamagedFileError
 from specmoe.files import (
     json_of,
-    named_if_damaged,
-    read_record,
     read_whole,
     replace_text,
     sha256_of,
 )
 
 NAME = "manifest.json"
-CRATE = "ro-crate-metadata.json"
 CONTENTS = {
     "agreement.parquet": "what drafts would have proposed in place of their targets' own tokens",
     "campaign.yaml": "the campaign's configuration, which renders it",
@@ -51,7 +48,7 @@ def write_manifest(folder: Path) -> None:
 
 
 def check_manifest(folder: Path) -> None:
-    """Make sure that the files of a packed campaign are those that its manifest and crate name.
+    """Make sure that the files of a packed campaign are those that its manifest names.
 
     Files of other names are nobody's, and not looked at. Raises DamagedFileError with the first
     fault.
@@ -78,11 +75,5 @@ def _faults(folder: Path, digests: Mapping[str, str]) -> Iterator[str]:
             yield f"{file} is not the file that {NAME} names"
     for file in packed_files(folder):
         name = file.relative_to(folder).as_posix()
-        if name.partition("/")[0] in {*CONTENTS, CRATE} and name not in digests:
+        if name.partition("/")[0] in CONTENTS and name not in digests:
             yield f"{file} is not among the files that {NAME} names"
-    with named_if_damaged(folder / CRATE):
-        entities = read_record(folder / CRATE)["@graph"]
-        described = {str(one["@id"]): one["sha256"] for one in entities if "sha256" in one}
-    for name, digest in digests.items():
-        if name != CRATE and described.get(name) != digest:
-            yield f"{folder / name} is not the file that {CRATE} names"

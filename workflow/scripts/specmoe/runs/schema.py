@@ -279,8 +279,3 @@ def _check(frame: pd.DataFrame) -> None:
         _CHECKS.validate(frame)
     except (pa.errors.SchemaError, pa.errors.SchemaErrors) as error:
         raise ValueError(one_line(error)) from error
-
-
-def add_columns(path: Path) -> None:
-    """Give a file of runs the columns that it lacks, as null; the others are checked again."""
-    write_runs(({**dict.fromkeys(COLUMNS), **row} for row in pq.read_table(path).to_pylist()), path)
