@@ -83,7 +83,6 @@ def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
     seed, generated = block.run_seed(turn.number), block.n_predict
     prompt = [*range(source.length or 14)]
     observed = ["gpu_clock_mhz", "gpu_throttled", "thermal_pressure"]
-    observed += ["energy_j", "idle_w", "energy_source"]
     run = about_run(block, turn, source, order) | {
         "seed": seed,
         "process": 0,

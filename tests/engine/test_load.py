@@ -112,7 +112,6 @@ def test_rows_have_their_own_counts_and_those_of_their_load(record):
         # The server's counters are of all its requests.
         assert row["decodes"] is None
         assert row["draft_ms"] is None
-        assert row["energy_j"] is None
         assert row["load_s"] > (row["prompt_ms"] + row["decode_ms"]) / 1000
     for row in (row for row in found if row["gamma"]):
         given = 1 + row["rounds"] + row["accepted"] + row["replays"] - row["replays_rejected"]

@@ -4,18 +4,15 @@ import os
 import signal
 import threading
 from dataclasses import replace
-from itertools import count
 from pathlib import Path
 
 import psutil
 import pytest
 
 from specmoe.config.block import Arrangement, Side
-from specmoe.engine.energy import IDLE_S, Counter, Meter, Search
 from specmoe.engine.server import Server
 from specmoe.engine.stream import WithheldError
 from specmoe.errors import MeasurementError
-from specmoe.measure import paired
 from specmoe.measure.paired import measure
 
 from ..blocks import ALONE, DRAFTED, alone, compared, rows
@@ -105,32 +102,6 @@ def test_each_side_has_a_log_and_a_peak_of_memory_of_its_own(do, tmp_path):
             requests = len(side["warm_ups"]) + 2 + ends
             assert log.read_text().count("prompt eval time") == requests
             log.unlink()
-
-
-@pytest.fixture
-def metered(monkeypatch):
-    """A machine whose meter rises by 5 joules from one reading to the next."""
-    joules = count(step=5)
-    planted = Meter("planted", (Counter("one", lambda: float(next(joules))),))
-    monkeypatch.setattr(paired, "find_meter", lambda *_: Search(planted, "planted"))
-
-
-@pytest.mark.parametrize("block", [COMPARED, IN_TURN])
-def test_the_energy_of_a_run_is_what_the_meter_rose_by_and_idle_power_is_of_the_block(
-    do, metered, block
-):
-    found = rows(do(block))
-    assert [row["energy_j"] for row in found] == [5.0] * len(found)
-    assert {row["energy_source"] for row in found} == {"planted"}
-    # Both sides of a block are live at once, or each has an idle time of its own.
-    assert len({row["idle_w"] for row in found}) == (1 if block is COMPARED else 2)
-    assert all(row["idle_w"] <= 5.0 / IDLE_S for row in found)
-
-
-def test_without_a_meter_energy_is_null_and_not_zero(do, monkeypatch):
-    monkeypatch.setattr(paired, "find_meter", lambda *_: Search(None, "not measured: by test"))
-    [row, *_] = rows(do(BASELINE))
-    assert [row[key] for key in ("energy_j", "idle_w", "energy_source")] == [None] * 3
 
 
 def test_sides_follow_one_another_where_their_private_memory_is_too_large(

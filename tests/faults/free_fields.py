@@ -25,7 +25,6 @@ OF_RECORDS = {
         "runs[].measured_again runs[].taken_away runs[].load_average runs[].steal_share"
         " runs[].wait_share runs[].others_share runs[].involuntary_switches runs[].cpu_share"
         " runs[].gpu_clock_mhz runs[].gpu_throttled runs[].thermal_pressure"
-        " runs[].energy_j runs[].idle_w runs[].energy_source"
     ),
     "what a side's process took": "sides[].start_ms sides[].warm_up_ms sides[].peak_rss_bytes",
 }
@@ -41,7 +40,6 @@ OF_ROWS = {
     "what was seen of the machine meanwhile": (
         "measured_again taken_away load_average steal_share wait_share others_share"
         " involuntary_switches cpu_share gpu_clock_mhz gpu_throttled thermal_pressure"
-        " energy_j idle_w energy_source"
     ),
     "what a side's process took": "start_ms warm_up_ms peak_rss_bytes",
     "the place in the block, on which no number depends": "order",

@@ -36,7 +36,7 @@ def with_machines() -> Analysis:
 
 @cache
 def with_merged() -> Analysis:
-    """Return a campaign merged with the same one of another machine; only one has energy."""
+    """Return a campaign merged with the same one of another machine."""
     own = costed()
     other = replace(
         own,

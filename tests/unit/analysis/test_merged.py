@@ -109,4 +109,3 @@ def test_the_terminal_shows_a_line_for_each_setting_and_machine():
     frame = with_merged().merged
     assert len(text.splitlines()) == 2 + len(frame)
     assert "break-even %" in text
-    assert "J/token" not in text  # nobody measured it

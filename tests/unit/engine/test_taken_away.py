@@ -9,7 +9,6 @@ import pytest
 
 from specmoe.config.backend import Backend
 from specmoe.config.gate import Gate
-from specmoe.engine.energy import Counter, Meter, Reading
 from specmoe.engine.machine_counters import TICK_S, Condition, Counters
 from specmoe.engine.taken_away import (
     Observation,
@@ -105,12 +104,10 @@ def test_an_observation_is_the_difference_of_two_states():
         waited_s={7: 2.5, 9: 4.0},  # thread 8 ended, thread 9 is new
         switches={7: 15, 9: 6},
     )
-    meter = Meter("planted", (Counter("one", lambda: 0.0),), idle_w=12.5)
     seen = observe(
-        State(Condition(345, True), START, Reading(100.0, {"one": 50.0})),
-        State(Condition(1980, False, "heavy"), end, Reading(110.0, {"one": 80.0})),
+        State(Condition(345, True), START),
+        State(Condition(1980, False, "heavy"), end),
         threads=2,
-        meter=meter,
     )
     cpus = psutil.cpu_count() or 1
     assert seen.steal_share == pytest.approx(4 / (20 + TICK_S))
@@ -118,7 +115,7 @@ def test_an_observation_is_the_difference_of_two_states():
     assert seen.others_share == pytest.approx((16 - 12 - 1 - 2 * TICK_S) / (10 * cpus))
     assert seen.involuntary_switches == 11
     assert seen.cpu_share == pytest.approx(0.6)
-    assert seen[5:] == (1980, True, "heavy", 30.0, 12.5, "planted")
+    assert seen[5:] == (1980, True, "heavy")
 
 
 def test_one_tick_of_steal_in_a_short_run_is_no_steal():

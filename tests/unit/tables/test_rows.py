@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pandas as pd
 
-from specmoe.analysis.drafts import Control
 from specmoe.audit.checks import CHECKS
 
 from ..paper_analyses import (
@@ -205,18 +204,6 @@ def test_identity_counts_the_runs_whose_tokens_are_known():
         ["MoE Q4", "Draft 0.8B", "8"],
         ["Dense 4B", "Draft 0.8B", "4"],
     ]
-
-
-def test_energy_stands_beside_that_of_the_target_alone():
-    measured = full().cells.head(1)[["suite", "target", "draft", "gamma", "protocol", "engine"]]
-    measured = measured.assign(
-        **{"control": Control.NONE, "energy_source": "RAPL", "runs": 2, "blocks": 2},
-        **{"joules_per_token": 1.5, "baseline_joules_per_token": 3.0},
-        **{"energy_ratio": 0.5, "energy_ratio_low": 0.4, "energy_ratio_high": 0.63},
-        **{"idle_w": 10.0, "idle_share": 0.25},
-    )
-    [row] = rows("energy", replace(full(), energy=measured))
-    assert row[3:] == ["3.00", "1.50", "0.50 [0.40, 0.63]", "10.0", "25.0", "RAPL", "2"]
 
 
 def test_the_checks_of_the_audit_are_explained_and_counted():

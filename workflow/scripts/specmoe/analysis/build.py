@@ -17,7 +17,6 @@ from specmoe.analysis.ceilings import ceilings
 from specmoe.analysis.compared_cells import (
     compare_methods,
     compare_types,
-    energy_of_cells,
     gains_by_profile,
 )
 from specmoe.analysis.concurrency import changes_with_concurrency, compare_loads, one_by_one
@@ -140,7 +139,6 @@ def analyse(
         concurrency=_with_labels(loads, *of_target),
         concurrency_changes=_with_labels(changes, *of_target),
         machines=cells_of_machines(without_controls(of_blocks), cells, host, statistics),
-        energy=energy_of_cells(usual, statistics),
         latency=latency_of_cells(waited, statistics),
         token_gaps=curves_between_tokens(waited),
         methods=compare_methods(own_cells, drafting, drafts),

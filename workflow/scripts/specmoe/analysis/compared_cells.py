@@ -1,15 +1,13 @@
-"""Cells side by side: by method, by type of file, by an imposed profile; and their energy."""
+"""Cells side by side: by method, by type of file, by an imposed profile."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 
 from specmoe.analysis.intervals import Estimate, ratio_of_speedups
 from specmoe.analysis.registry import TABLES
 from specmoe.analysis.rounds import drafting_share
-from specmoe.analysis.summaries import CELL, by_group, fastest, mean_ratio, summarise_cells
+from specmoe.analysis.summaries import CELL, fastest, summarise_cells
 from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics
 
@@ -111,41 +109,3 @@ def gains_by_profile(
         found = found.merge(measured, how="left", on=_PAIR)
     ratio = found["speedup"] / found["own_speedup"].astype(float)
     return found.assign(ratio=ratio)[TABLES["profiles"].columns]
-
-
-def energy_of_cells(runs: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
-    """Return the cells whose runs and baselines all have their energy; without rows if none has.
-
-    `runs` are those of `build.usual_runs`. A run's energy includes that of reading its
-    prompt and of the idle machine, and so does its baseline's.
-    Columns: those of the cell, protocol, engine, control; energy_source (what was counted); runs,
-    blocks; joules_per_token and baseline_joules_per_token (means over runs); energy_ratio (the
-    geometric mean of the first over the second, as of a speedup) with energy_ratio_low and
-    energy_ratio_high, null with a single block; idle_w (mean idle power, in watts) and idle_share
-    (of the energy: what the idle machine would have used in the same time), null if unknown.
-    """
-    by_run = runs.set_index("run")
-    energy = by_run["energy_j"].astype(float) / by_run["generated"].astype(float)
-    own, baseline = runs["run"].map(energy), runs["baseline"].map(energy)
-    compared = runs.assign(
-        joules=own,
-        baseline_joules=baseline,
-        energy_ratio=own / baseline,
-        idle_j=runs["idle_w"] * (runs["prompt_ms"] + runs["decode_ms"]).astype(float) / 1000,
-    )
-
-    def row(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
-        if np.isfinite(members["energy_ratio"]).all():
-            yield {
-                **members.iloc[0][[*MEASURED_BY, "control"]],
-                "energy_source": ", ".join(members["energy_source"].unique()),
-                "runs": len(members),
-                "blocks": members["block"].nunique(),
-                "joules_per_token": members["joules"].mean(),
-                "baseline_joules_per_token": members["baseline_joules"].mean(),
-                **mean_ratio("energy_ratio", members, settings),
-                "idle_w": members["idle_w"].mean(),
-                "idle_share": members["idle_j"].sum(skipna=False) / members["energy_j"].sum(),
-            }
-
-    return by_group(compared, CELL, row)

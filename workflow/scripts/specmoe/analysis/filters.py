@@ -62,11 +62,6 @@ def length_cells(analysis: Analysis) -> pd.DataFrame:
     return in_series(without_controls(analysis.sweep), once=["target"])
 
 
-def energy_cells(analysis: Analysis) -> pd.DataFrame:
-    """Return the cells with their energy, but for controls."""
-    return in_series(without_controls(analysis.energy))
-
-
 def control_cells(analysis: Analysis) -> pd.DataFrame:
     """Return the controls, those that should be accepted first.
 

@@ -75,8 +75,8 @@ def merged(analyses: Sequence[Analysis]) -> pd.DataFrame:
     """Return one row per cell and campaign; without rows unless only the machine differs.
 
     machine is the chip, or the GPU where it computes, and the campaign's name;
-    break_even is the acceptance rate from which the pair gains, joules_per_token that with the
-    draft; each is null where its campaign has no such measurement.
+    break_even is the acceptance rate from which the pair gains, null where its campaign has no
+    such measurement.
     """
     if len(analyses) < 2 or difference(analyses):
         return pd.DataFrame()
@@ -88,11 +88,9 @@ def _cells(analysis: Analysis) -> pd.DataFrame:
     keys = [*MEASURED_BY, "target", "draft", "gamma"]
     pays = analysis.break_even.drop_duplicates(keys)
     values = ["break_even", "break_even_low", "break_even_high"]
-    joules = analysis.energy
     return (
         usual_cells(analysis)
         .merge(pays[[*keys, *values]], how="left", on=keys)
-        .merge(joules[[*CELL, "joules_per_token"]], how="left", on=CELL)
         .assign(campaign=analysis.name, machine=f"{machine} ({analysis.name})")
     )
 

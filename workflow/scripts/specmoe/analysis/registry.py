@@ -181,12 +181,6 @@ TABLES = {
         "machine",
         labels.machines,
     ),
-    "energy": _cells(
-        "a cell whose energy was measured, see `energy_of_cells`",
-        "control energy_source runs blocks joules_per_token baseline_joules_per_token"
-        f" {_ends('energy_ratio')} idle_w idle_share",
-        label=labels.cells,
-    ),
     "latency": _cells(
         "a time that one waits in a cell, see `latency_of_cells`; none where observations are few",
         f"time time_rank observations runs blocks {_ends('p50', 'p90', 'p99')}"
@@ -361,8 +355,7 @@ TABLES = {
     ),
     "merged": _cells(
         "a cell of one of several campaigns that differ in their machine alone, see `merged`",
-        "campaign machine runs blocks"
-        f" acceptance_rate {_RATES} {_ends('speedup', 'break_even')} joules_per_token",
+        f"campaign machine runs blocks acceptance_rate {_RATES} {_ends('speedup', 'break_even')}",
         "machine",
         labels.machines,
     ),

@@ -132,7 +132,6 @@ def describe_merged(analysis: Analysis) -> str:
             "speedup": [measured_in(row, "speedup") for row in records(cells)],
             "accepted %": 100 * cells["acceptance_rate"].astype(float),
             "break-even %": 100 * cells["break_even"].astype(float),
-            "J/token": cells["joules_per_token"].astype(float),
         }
     ).dropna(axis="columns", how="all")
     settings = counted(cells["cell"].nunique(), "setting")

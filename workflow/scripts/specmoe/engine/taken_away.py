@@ -10,7 +10,6 @@ import psutil
 
 from specmoe.config.backend import Backend
 from specmoe.config.gate import Gate
-from specmoe.engine.energy import Meter, Reading
 from specmoe.engine.machine_counters import (
     PRESSURES,
     TICK_S,
@@ -41,10 +40,6 @@ class Observation(NamedTuple):
     gpu_clock_mhz: int | None  # just after the run
     gpu_throttled: bool | None  # just before or just after the run
     thermal_pressure: str | None  # the higher one of before and after the run
-    # No rule looks at these.
-    energy_j: float | None = None
-    idle_w: float | None = None  # of the block's servers, loaded and idle
-    energy_source: str | None = None
 
 
 class Measured(NamedTuple, Generic[T]):
@@ -76,7 +71,6 @@ class State(NamedTuple):
 
     condition: Condition
     counters: Counters
-    energy: Reading | None = None
 
 
 class Watch(NamedTuple):
@@ -87,21 +81,17 @@ class Watch(NamedTuple):
     threads: int
     backend: Backend
     gpus: str = ""  # the engine's CUDA_VISIBLE_DEVICES; empty means all
-    meter: Meter | None = None  # of energy
 
     def start(self) -> State:
         """Return the state before a run."""
-        condition = read_condition(self.backend, self.gpus)
-        energy = self.meter.read() if self.meter else None
-        return State(condition, read_counters(self.pid), energy)
+        return State(read_condition(self.backend, self.gpus), read_counters(self.pid))
 
     def stop(self, start: State) -> Observation:
         """Return what happened since `start`."""
         # In the opposite order: the tools that read the condition are no part of the run.
         counters = read_counters(self.pid)
-        energy = self.meter.read() if self.meter else None
-        end = State(read_condition(self.backend, self.gpus), counters, energy)
-        return observe(start, end, self.threads, self.meter)
+        end = State(read_condition(self.backend, self.gpus), counters)
+        return observe(start, end, self.threads)
 
 
 def measure_undisturbed(
@@ -155,7 +145,7 @@ def is_busy(seen: Observation, gate: Gate) -> bool:
     return seen.others_share is not None and seen.others_share > gate.others_share
 
 
-def observe(before: State, after: State, threads: int, meter: Meter | None = None) -> Observation:
+def observe(before: State, after: State, threads: int) -> Observation:
     """Return what happened between two states to a server with `threads` threads."""
     was, now, start, end = before.condition, after.condition, before.counters, after.counters
     wall_s, busy_s = end.clock_s - start.clock_s, end.busy_s - start.busy_s
@@ -173,7 +163,7 @@ def observe(before: State, after: State, threads: int, meter: Meter | None = Non
     switches = _increases(start.switches, end.switches)
     pressures = {was.thermal_pressure, now.thermal_pressure} - {None}
     throttled = {was.gpu_throttled, now.gpu_throttled} - {None}
-    seen = Observation(
+    return Observation(
         steal_share=steal_share,
         # Not their sum or mean: threads meet after every operation of a graph, so all wait for the
         # one that waits, however many they are.
@@ -185,10 +175,6 @@ def observe(before: State, after: State, threads: int, meter: Meter | None = Non
         gpu_throttled=any(throttled) if throttled else None,
         thermal_pressure=max(pressures, key=PRESSURES.index, default=None),
     )
-    if meter is None or before.energy is None or after.energy is None:
-        return seen
-    used_j = meter.used_j(before.energy, after.energy)
-    return seen._replace(energy_j=used_j, idle_w=meter.idle_w, energy_source=meter.source)
 
 
 def _increases(

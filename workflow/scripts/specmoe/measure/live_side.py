@@ -14,7 +14,6 @@ from specmoe.commentary import Rejected
 from specmoe.config.block import LONG_WARMUP_S, Block, History, Side, Stop
 from specmoe.config.methods import METHODS, is_ngram
 from specmoe.engine.answers import ACCEPTED, DRAFTED, tokens_per_second
-from specmoe.engine.energy import Meter
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import physical_cores
 from specmoe.engine.server import Server, Settings
@@ -56,7 +55,6 @@ class LiveSide:
         self.watch: Watch
         self.settings: Settings
         self.prompts: Mapping[str, list[int]] = {}  # as token ids
-        self.meter: Meter | None = None  # of energy
         self.start_ms = 0.0  # of all its servers
         self.warm_ups: list[dict[str, float]] = []
         self.private_bytes: int | None = None
@@ -187,7 +185,7 @@ class LiveSide:
             self.start()
             self.warm_up()
         self._pass = number
-        return self.watch._replace(meter=self.meter)
+        return self.watch
 
     def warm_up(self) -> None:
         """Send short requests until one is long, or no faster than the one before."""

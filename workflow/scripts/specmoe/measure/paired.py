@@ -14,7 +14,6 @@ from specmoe.commentary import Done
 from specmoe.config.block import Arrangement, Block, History, Side
 from specmoe.config.gate import Gate
 from specmoe.engine.answers import stopped_by
-from specmoe.engine.energy import find_meter, measure_idle
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id
 from specmoe.engine.memory import bytes_together, working_bytes
@@ -117,12 +116,6 @@ def _measure_turns(live: Mapping[Side, LiveSide], turns: Sequence[Turn], job: Jo
     """Return the runs of those turns whose side is live; the sides are warm."""
     block = next(iter(live.values())).block
     at_once = block.concurrency is not None
-    gpus = block.environment.get("CUDA_VISIBLE_DEVICES", "")
-    meter = None if at_once else find_meter(job.backend, gpus).meter
-    if meter:  # the live servers are idle now
-        meter = measure_idle(meter)
-    for one in live.values():
-        one.meter = meter
     runs = []
     for number, turn in enumerate(turns):
         if turn.side in live:

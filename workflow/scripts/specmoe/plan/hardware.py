@@ -15,7 +15,6 @@ import psutil
 
 from specmoe.config.backend import COPYING, Backend
 from specmoe.engine.devices import Device
-from specmoe.engine.energy import find_meter
 from specmoe.engine.machine_id import (
     host_id,
     load_average,
@@ -86,7 +85,6 @@ def describe(
         "load_average": load_average(),
         "given": ", ".join(sorted(given)),
         "devices": ", ".join(f"{one.name}: {one.description}" for one in devices) or None,
-        "energy": find_meter(backend).words,
     }
 
 

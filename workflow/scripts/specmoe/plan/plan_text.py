@@ -42,7 +42,6 @@ def describe(plan: Plan) -> str:
             f"Unverified: the config has no SHA-256 for {', '.join(plan.unverified)};"
             " --config trust=first-use records them"
         )
-    lines.append(f"Energy: {plan.host['energy']}")
     lines += _ways(plan)
     lines += ["", *_times(plan)]
     if plan.timed:

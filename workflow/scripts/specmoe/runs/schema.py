@@ -22,6 +22,12 @@ from specmoe.errors import SchemaError, one_line
 SCHEMA_VERSION = "9"
 # Older versions that are read, with the columns that they lack and that are null then.
 _LACKING = {"8": ("prompt_sha256",)}
+# Columns that files of these versions may have, and that are read without them.
+_GONE = {
+    "energy_j",
+    "energy_source",
+    "idle_w",
+}
 _VERSION_KEY = b"specmoe_schema"
 # Equal values take no room in a file: one of a megabyte may hold more than the memory does.
 _MOST_ROWS, _MOST_VALUES = 500_000, 2**28
@@ -149,9 +155,6 @@ COLUMNS: dict[str, RunColumn] = {
     "gpu_clock_mhz": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     "gpu_throttled": RunColumn(BOOLEAN, nullable=True),
     "thermal_pressure": RunColumn(TEXT, nullable=True),
-    # From the first token of the prompt to the last generated one: see `engine.energy`.
-    **_each("energy_j idle_w", REAL, True, _COUNT),
-    "energy_source": RunColumn(TEXT, nullable=True),
     "started_at": RunColumn(TIME),
     # Provenance.
     **_each("engine engine_commit backend host", TEXT),
@@ -242,6 +245,7 @@ def read_runs(path: Path) -> pd.DataFrame:
     version = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode(errors="replace")
     for name in _LACKING.get(version, ()):
         table = table.append_column(_ARROW_SCHEMA.field(name), pyarrow.nulls(len(table), TEXT))
+    table = _without_gone(table)
     if version not in {SCHEMA_VERSION, *_LACKING}:
         raise SchemaError(
             f"{path} has schema version {version}, this specmoe needs {SCHEMA_VERSION};"
@@ -255,6 +259,10 @@ def read_runs(path: Path) -> pd.DataFrame:
     except ValueError as error:
         raise SchemaError(f"{path}: {one_line(error)}") from error
     return frame
+
+
+def _without_gone(table: pyarrow.Table) -> pyarrow.Table:
+    return table.drop_columns([name for name in table.column_names if name in _GONE])
 
 
 def _check_columns(schema: pyarrow.Schema) -> None:

@@ -20,7 +20,6 @@ from specmoe.analysis.filters import (
     cells_by_way,
     control_cells,
     count_check,
-    energy_cells,
     files,
     length_cells,
     prompt_cells,
@@ -100,7 +99,7 @@ def short_commits(commits: str) -> str:
 
 
 # Cells as filters of the analysis choose them.
-prompt_lengths, energy, protocols = length_cells, energy_cells, cells_by_way
+prompt_lengths, protocols = length_cells, cells_by_way
 
 
 def suites(analysis: Analysis) -> Rows:
