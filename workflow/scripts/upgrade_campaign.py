@@ -2,7 +2,9 @@
 
 import argparse
 import ast
+import functools
 import json
+import operator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from pydantic_core import ErrorDetails
 
 from specmoe import errors
 from specmoe.config.base import UNKNOWN_KEY, describe_fault
+from specmoe.config.load import keys_of
 from specmoe.config.schema import Config
 from specmoe.files import json_of, replace_text
 from specmoe.runs.manifest import write_manifest
@@ -33,12 +36,13 @@ def _upgrade_configuration(path: Path) -> None:
     comment, _, text = path.read_text(encoding="utf-8").partition("\n")
     data = json_of(text)
     while (fault := _first_fault(data)) is not None:
-        place, key = _unknown_key(fault)
-        section, keys = _section(data, place)
-        if key not in section:
-            raise errors.ConfigError(f"{path}: {describe_fault(fault, keys)}")
-        del section[key]
-        print(f"{path}: without {'.'.join([*keys, key])}")
+        *keys, unknown = _unknown_key(fault) or [""]
+        section = functools.reduce(operator.getitem, keys, data)
+        if unknown not in section:
+            place = [str(key) for key in keys_of(fault["loc"])]
+            raise errors.ConfigError(f"{path}: {describe_fault(fault, place)}")
+        del section[unknown]
+        print(f"{path}: without {'.'.join(map(str, [*keys, unknown]))}")
     replace_text(path, f"{comment}\n{json.dumps(data, indent=1)}\n")
 
 
@@ -48,29 +52,16 @@ def _first_fault(data: Any) -> ErrorDetails | None:
         Config.model_validate(data, context={"root": ROOT})
     except ValidationError as error:
         faults = error.errors(include_url=False)
-        return next((fault for fault in faults if _unknown_key(fault)[1]), faults[0])
+        return next(filter(_unknown_key, faults), faults[0])
     return None
 
 
-def _unknown_key(fault: ErrorDetails) -> tuple[tuple[int | str, ...], str]:
-    """Return the section where a key is unknown, and the key; none for any other fault."""
+def _unknown_key(fault: ErrorDetails) -> list[Any]:
+    """Return the place of an unknown key, empty for any other fault."""
     if fault["type"] == UNKNOWN_KEY:
-        return fault["loc"], str(ast.literal_eval(fault["ctx"]["shown"]))
-    if fault["type"] == "unexpected_keyword_argument":  # a dataclass's
-        return fault["loc"][:-1], str(fault["loc"][-1])
-    return fault["loc"], ""
-
-
-def _section(data: Any, place: tuple[int | str, ...]) -> tuple[Any, list[str]]:
-    """Return what is at a place, and its keys: tags of unions are none."""
-    keys = []
-    for key in place:
-        try:
-            data = data[key]
-        except (KeyError, IndexError, TypeError):
-            continue
-        keys.append(str(key))
-    return data, keys
+        return [*keys_of(fault["loc"]), ast.literal_eval(fault["ctx"]["shown"])]
+    # A dataclass's.
+    return keys_of(fault["loc"]) if fault["type"] == "unexpected_keyword_argument" else []
 
 
 if __name__ == "__main__":

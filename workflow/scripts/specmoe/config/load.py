@@ -5,7 +5,7 @@ The Snakefile loads it before it defines any rule, so a wrong name never reaches
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -81,17 +81,22 @@ def check_compare_with(config: Config, results: Path, root: Path) -> None:
 
 def _first_fault(error: ValidationError) -> str:
     fault = error.errors(include_url=False)[0]
-    tag = _TAG_DEPTH.get(str(fault["loc"][0])) if fault["loc"] else None
-    keys = [
-        str(part)
-        for depth, part in enumerate(fault["loc"])
-        if depth != tag and not str(part).startswith(_UNION_BRANCHES)
-    ]
+    keys = [str(key) for key in keys_of(fault["loc"])]
     if fault["type"] == "unexpected_keyword_argument":
         key = keys.pop()
         known = [field.name for field in dataclasses.fields(Recipe)]
         return f"config: {'.'.join(keys)}: unknown key {key!r}; {nearest(key, known)}"
     return f"config: {describe_fault(fault, keys)}"
+
+
+def keys_of(place: Sequence[int | str]) -> list[int | str]:
+    """Return the keys on the way to the place of a fault, without the branches of unions."""
+    tag = _TAG_DEPTH.get(str(place[0])) if place else None
+    return [
+        part
+        for depth, part in enumerate(place)
+        if depth != tag and not str(part).startswith(_UNION_BRANCHES)
+    ]
 
 
 def _check_names(config: Config) -> None:
