@@ -53,7 +53,6 @@ include: "rules/cached.smk"
 include: "rules/published.smk"
 include: "rules/audit.smk"
 include: "rules/analysis.smk"
-include: "rules/shortlist.smk"
 include: "rules/paper.smk"
 include: "rules/site.smk"
 include: "rules/possible.smk"
@@ -132,7 +131,6 @@ TARGETS += ["runs", "audit_runs", "tables", "figures", "pdf"]
 if DEMONSTRATION:
     TARGETS += ["demo_trace"]
 TARGETS += [
-    "shortlist",
     "more_repeats",
     "agreement",
     "merge",

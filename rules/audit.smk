@@ -38,37 +38,31 @@ rule judge_divergences:
         " --workflow-pid $PPID --server-log {log.server} --out {output.judged} 2>&1 | tee {log.judge}"
 
 
-# What a draft reads with, whatever it reads.
-READ_WITH = {
-    "script": script("read_agreement"),
-    "card": "<models>/{draft}.json",
-    "draft": "<models>/{draft}.gguf",
-    "engine": "<engine>/engine.json",
-    "first": first_description(),
-    "program": "<engine>/read_agreement",
-    "prompts": lambda wildcards: sorted(
-        {
-            shipped(file)
-            for target in CAMPAIGN.readings[wildcards.draft]
-            for file in CAMPAIGN.prompt_files(target)
-        }
-    ),
-    "targets": lambda wildcards: expand(
-        "<models>/{target}.gguf", target=CAMPAIGN.readings[wildcards.draft]
-    ),
-}
-
-
 rule read_agreement:
     """Read what a draft's targets wrote alone with the draft: what would it have proposed?"""
     input:
-        **READ_WITH,
+        script=script("read_agreement"),
+        card="<models>/{draft}.json",
+        draft="<models>/{draft}.gguf",
+        engine="<engine>/engine.json",
+        first=first_description(),
+        program="<engine>/read_agreement",
+        prompts=lambda wildcards: sorted(
+            {
+                shipped(file)
+                for target in CAMPAIGN.readings[wildcards.draft]
+                for file in CAMPAIGN.prompt_files(target)
+            }
+        ),
         records=lambda wildcards: records(
             block
             for target in CAMPAIGN.readings[wildcards.draft]
             for block in CAMPAIGN.baselines_of_target(target)
         ),
         runs="<campaign>/runs.parquet",
+        targets=lambda wildcards: expand(
+            "<models>/{target}.gguf", target=CAMPAIGN.readings[wildcards.draft]
+        ),
     output:
         **described("<campaign>/machines/agreement/{draft}.json"),
         read="<campaign>/agreement/{draft}.json",

@@ -13,7 +13,7 @@ rule measure_block:
         prompts=lambda wildcards: sorted(
             {
                 shipped(source.file)
-                for source in CAMPAIGN.every_block[wildcards.block].prompts
+                for source in CAMPAIGN.blocks[wildcards.block].prompts
             }
         ),
     output:
@@ -23,7 +23,7 @@ rule measure_block:
         "<logs>/measure_block/{block}.log",
     # Blocks follow the schedule. They have the lowest priority, because a block that started
     # before all models are made would break the seeded order.
-    priority: lambda wildcards: CAMPAIGN.priorities.get(wildcards.block, 0.5)
+    priority: lambda wildcards: CAMPAIGN.priorities[wildcards.block]
     conda:
         "../envs/measure.yaml"
     threads: workflow.cores
@@ -42,11 +42,11 @@ rule measure_block:
     params:
         **MACHINE,
         code=code("measure_block"),
-        block=lambda wildcards: CAMPAIGN.every_block[wildcards.block].to_json(),
+        block=lambda wildcards: CAMPAIGN.blocks[wildcards.block].to_json(),
         draft=lambda wildcards, input: draft_options(
-            CAMPAIGN.every_block[wildcards.block], input
+            CAMPAIGN.blocks[wildcards.block], input
         ),
-        runs=lambda wildcards: CAMPAIGN.every_block[wildcards.block].runs,
+        runs=lambda wildcards: CAMPAIGN.blocks[wildcards.block].runs,
         # Each side's server has a log of its own beside this one.
         server_log=lambda wildcards: str(
             CAMPAIGN.folder / f"logs/measure_block/{wildcards.block}.server.log"

@@ -90,12 +90,11 @@ rule collect_pass_times:
     params:
         code=code("collect_pass_times"),
         folder=lambda wildcards: str(CAMPAIGN.folder / "pass_times"),
-        repeats="",
     message:
         "Collecting {output}"
     shell:
         "python {input.script} --config {input.config} --engine {input.engine}"
-        " --records {params.folder} {params.repeats} --out {output} 2>&1 | tee {log}"
+        " --records {params.folder} --out {output} 2>&1 | tee {log}"
 
 
 use rule collect_runs as collect_suite with:

@@ -44,7 +44,7 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 
 from specmoe.config.environment import refuse_exported
 from specmoe.config.schema import Hosts
-from specmoe.config.matrix import PUBLISHED_PASSAGE, list_readings
+from specmoe.config.matrix import PUBLISHED_PASSAGE
 from specmoe.config.profiles import PROFILE
 from specmoe.dependencies import digest_of_modules
 from specmoe.errors import ConfigError, MeasurementError, SpecmoeError
@@ -315,11 +315,11 @@ def model_file(model):
 
 def block_models(wildcards):
     """Return the files of a block's target and draft, their cards, and what was checked of them."""
-    if wildcards.block not in CAMPAIGN.every_block:
+    if wildcards.block not in CAMPAIGN.blocks:
         raise WorkflowError(
             f"campaign {CONFIG.campaign.name} has no block {wildcards.block}"
         )
-    block = CAMPAIGN.every_block[wildcards.block]
+    block = CAMPAIGN.blocks[wildcards.block]
     engine = CAMPAIGN.engine_of_block(wildcards.block)
     files = {
         "target": f"<models>/{block.target}.gguf",

@@ -18,7 +18,6 @@ machines   intervals of campaigns that several machines shared
 sittings   intervals of campaigns in few sittings, for these, for all, and for another
 changing   answers at planted speedups, where sittings spread
 predicted  intervals of speedups that readings and timed passes predict
-shortlists answers where all settings are measured, and where a shortlist's are
 disturbed  the advised speedup where the machine slowed some runs down: its bias and coverage with
            all pairs, without the disturbed ones, and then with blocks compared at the same prompts
 marks      the same where the audit marks pairs by their speed: without their prompts in all
@@ -53,7 +52,6 @@ from tests.planted_disturbances import (  # noqa: E402
     simulate,
 )
 from tests.planted_machines import coverage as machine_coverage  # noqa: E402
-from tests.planted_shortlists import CASES, count_answers, predictions_held  # noqa: E402
 from tests.planted_sittings import answers as answers_of_sittings  # noqa: E402
 from tests.planted_sittings import coverage as sitting_coverage  # noqa: E402
 from tests.planted_speedups import (  # noqa: E402
@@ -74,9 +72,11 @@ from specmoe.analysis.cost_tables import (  # noqa: E402
     round_costs,
     verification,
 )
+from specmoe.analysis.gamma_curves import gamma_curves  # noqa: E402
 from specmoe.analysis.intervals import Estimate, joint_quantile, student_quantile  # noqa: E402
 from specmoe.analysis.latency import LEAST_BEYOND, QUANTILES  # noqa: E402
 from specmoe.analysis.summaries import with_speedups  # noqa: E402
+from specmoe.audit.reading import readings_of  # noqa: E402
 from specmoe.config.schema import Statistics  # noqa: E402
 from specmoe.figures.style import (  # noqa: E402
     PANEL_HEIGHT_IN,
@@ -364,21 +364,30 @@ def print_predicted(times: int) -> None:
         print(f"{repeats} {noise:.2f} {error:.2f} {100 * held:6.1f}", flush=True)
 
 
-def print_shortlists(times: int) -> None:
-    """Print what is answered where all settings are measured, and where a shortlist's are."""
-    generator = np.random.default_rng(SEED)
-    print("\nerror of predictions, shared, case: on (%), all and listed; off; best lost; measured")
-    for error, shared, case in product((0.04, 0.08, 0.12), (0.0, 0.8), CASES):
-        share = count_answers(
-            SPREADS["synthetic D"],
-            CASES[case],
-            error=error,
-            shared=shared,
-            times=times,
-            generator=generator,
-        )
-        values = (*share.on, *share.off, share.lost, share.measured)
-        print(error, shared, case, *(f"{100 * one:.1f}" for one in values), sep="  ", flush=True)
+def predictions_held(
+    repeats: int, *, noise: float, error: float, times: int, generator: np.random.Generator
+) -> float:
+    """Return how often the interval of a predicted speedup holds the measured one.
+
+    Passes are timed in so many repeats with a noise, and what rounds take beside them moves the
+    measured speedup by an error; both are deviations of a logarithm.
+    """
+    agrees = list(np.random.default_rng(3).random(simulated_rounds.N_PREDICT) < 0.75)
+    runs = simulated_rounds.frame(simulated_rounds.agreed("B", "moe_q4", (4,), agrees))
+    readings = readings_of(simulated_rounds.agreement("moe_q4", agrees))
+
+    def predicted(passes: pd.DataFrame) -> pd.Series:
+        tables = gamma_curves(with_speedups(runs), runs, readings, [], passes, Statistics())
+        return tables["gamma_curves"].set_index("gamma").loc[4]
+
+    truth = predicted(simulated_rounds.pass_times())["predicted"]
+    held = 0
+    for _ in range(times):
+        measured = truth * math.exp(error * generator.standard_normal())
+        passes = simulated_rounds.pass_times(repeats=repeats, noise=noise, generator=generator)
+        found = predicted(passes)
+        held += found["predicted_low"] <= measured <= found["predicted_high"]
+    return held / times
 
 
 TABLES = {
@@ -391,7 +400,6 @@ TABLES = {
     "sittings": print_sittings,
     "changing": print_answers_of_sittings,
     "predicted": print_predicted,
-    "shortlists": print_shortlists,
     "disturbed": lambda times: print_disturbed(times // 2),
     "marks": lambda times: print_marks(times // 2),
 }

@@ -1,13 +1,11 @@
 """A draft reads what its target wrote, and every run by that draft has the rounds that follow."""
 
 import json
-import re
 from copy import deepcopy
 from typing import Any
 
 import pandas as pd
 import pytest
-import yaml
 
 from specmoe.runs.schema import read_runs
 
@@ -68,24 +66,6 @@ def test_the_reading_is_packed_and_nothing_is_read_again(read):
     packed = folder / "cached/agreement.parquet"
     assert packed.read_bytes() == (folder / "agreement.parquet").read_bytes()
     assert "Nothing to be done" in run("--dry-run", "results/tiny/analysis")
-
-
-def test_a_shortlist_is_predicted_from_targets_alone_and_measured_by_itself(read):
-    folder, run = read
-    printed = run("shortlist")
-    verdicts = dict(reversed(found) for found in re.findall(r"(measure|leave) .* (S/\S+)", printed))
-    assert len(verdicts) == len(GAMMAS) * len(CHANCES)
-    alone = read_runs(folder / "shortlist/runs.parquet")
-    assert set(alone["draft"]) == {"none"}
-    whole = pd.read_parquet(folder / "agreement.parquet").groupby("prompt")["agrees"].sum()
-    short = pd.read_parquet(folder / "shortlist/agreement.parquet").groupby("prompt")
-    assert short["agrees"].sum().to_dict() == whole.to_dict()
-    overlay = yaml.safe_load((folder / "shortlist.yaml").read_text())
-    assert "Should speculative decoding be switched on?" in run("advise", overlay=overlay)
-    runs = read_runs(folder.parent / "tiny-shortlist/runs.parquet")
-    drafted = runs.loc[runs["draft"] != "none", "run"]
-    measured = {"/".join([*run.split("/")[:3], run.split("/")[4]]) for run in drafted}
-    assert measured == {name for name, verdict in verdicts.items() if verdict == "measure"}
 
 
 def test_answers_from_anywhere_are_read_in_the_same_way(read):

@@ -10,11 +10,11 @@ from specmoe.runs.pass_times import record_files, rows_of_record, write_pass_tim
 
 
 @script
-def main(config: Path, engine: Path, records: Path, out: Path, first: bool = False) -> None:
+def main(config: Path, engine: Path, records: Path, out: Path) -> None:
     gpu = Described.read([engine], [], None).gpu
     rows = []
     config = read_config(config)
-    for record, asked in record_files(records, config, gpu=gpu, first=first).items():
+    for record, asked in record_files(records, config, gpu=gpu).items():
         with named_if_damaged(record):
             rows += rows_of_record(read_record(record), asked)
     write_pass_times(rows, out)

@@ -7,7 +7,6 @@ import pyarrow.parquet as pq
 from specmoe.command_line import script
 from specmoe.config.matrix import blocks_in_order
 from specmoe.config.schema import Hosts, read_config
-from specmoe.config.shortlist import alone_blocks, contenders
 from specmoe.runs.collect import collect_records, refuse_mixed_hosts
 from specmoe.runs.described import Described
 from specmoe.runs.expected import refuse_other_runs
@@ -22,14 +21,11 @@ def main(
     cards: tuple[Path, ...],
     out: Path,
     suite: str | None = None,
-    alone: bool = False,
 ) -> None:
     config = read_config(config)
     described = Described.read(engines, cards, None)
     # Listed here, because a command line holds the names of some ten thousand records only.
     blocks = blocks_in_order(config, gpu=described.gpu)
-    if alone:
-        blocks = alone_blocks(config, contenders(config, blocks))
     if suite:
         blocks = [block for block in blocks if block.suite == suite]
     first = {records / f"{block.block}.json": block for block in blocks}

@@ -66,13 +66,6 @@ def test_texts_whose_runs_do_not_follow_from_a_reading_are_left_out(more):
     assert texts_to_read([ALONE, row("g4", **more)], "draft", {"target"}) == []
 
 
-def test_of_targets_alone_every_greedy_text_is_read():
-    warm = ALONE | {"run": "warm", "temperature": 0.7}
-    other = ALONE | {"run": "other", "target_model": "another"}
-    [text] = texts_to_read([ALONE, warm, other], "draft", {"target"})
-    assert text.tokens == (1, 2, 3)
-
-
 def test_an_engine_that_times_no_passes_reads_no_texts(study):
     config = Config.model_validate(study)
     blocks = [alone(), compared()]

@@ -58,6 +58,7 @@ from specmoe.audit.finding import CheckVerdict, Level
 from specmoe.config.backend import Backend
 from specmoe.config.block import (
     NO_DRAFT,
+    PASSAGE_PREFIX,
     SIDE_COLUMNS,
     Protocol,
     Stop,
@@ -65,7 +66,6 @@ from specmoe.config.block import (
 )
 from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Config
-from specmoe.config.shortlist import claim_of
 from specmoe.models.card import ModelCard
 from specmoe.runs.disturbed import DISTURBED, count_excluded, excluded
 
@@ -294,7 +294,8 @@ def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int, bool]:
     """Return what makes settings on the same prompts the ones that answer."""
     prompts = str(rivals["prompt_set"].iloc[0]).split(", ")
     sound = bool((~rivals["aside"]).any())
-    return sound, *claim_of(prompts, until_end=bool(rivals["until_end"].iloc[0]))
+    texts = sum(not prompt.startswith(PASSAGE_PREFIX) for prompt in prompts)
+    return sound, texts, len(prompts), bool(rivals["until_end"].iloc[0])
 
 
 def _ranked(

@@ -84,10 +84,9 @@ class Campaign(Strict):
     """where the runs come from: measured here, read from `resources/campaigns/<name>/`, or the
     published study's own rows"""
     left_out: list[str] = Field(default=[])
-    """what is not measured on purpose, because it fails on this machine or cannot be best
-    (`shortlist`): blocks such as `B/moe_q8/draft_2b/r1`, comparisons with all their repeats,
-    `B/moe_q8/draft_2b`, or settings of them, `B/moe_q8/draft_2b/g8`. Everything else is rendered,
-    and says what was left out"""
+    """what is not measured on purpose, because it fails on this machine: blocks such as
+    `B/moe_q8/draft_2b/r1`, comparisons with all their repeats, `B/moe_q8/draft_2b`, or settings of
+    them, `B/moe_q8/draft_2b/g8`. Everything else is rendered, and says what was left out"""
 
 
 class Statistics(Strict):
@@ -109,11 +108,6 @@ class Statistics(Strict):
     Advice allows for it where a comparison has fewer than three sittings. Ours, on virtual
     machines, were 0 to 3 % apart beyond what blocks show, and 12 % with sides in turn; a quiet
     machine of your own may have 0.03, and one that knows better says so"""
-
-    prediction_error: float = Field(default=0.08, gt=0, lt=1)
-    """how far a speedup that is predicted from timed passes alone may be from the measured one, as
-    a standard deviation of the logarithm; `shortlist` allows for it. Ours, of the demo on a virtual
-    machine, were too high by 6 % on average, with a root mean square of 7 % over 21 settings"""
 
 
 class Prompt(Strict):

@@ -13,7 +13,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from specmoe.config.block import NO_DRAFT, Block, Protocol, Side
+from specmoe.config.block import Block, Protocol, Side
 from specmoe.config.environment import engine_environment
 from specmoe.config.methods import Method, methods_of
 from specmoe.engine.flags import words_of
@@ -80,17 +80,15 @@ def texts_to_read(
 ) -> list[Written]:
     """Return the texts behind which a draft's greedy runs lie, from rows of `runs.parquet`.
 
-    Those are the runs of `config.matrix.list_readings`. Repeats of a text are one. If all rows are
-    of targets alone, they are a shortlist's, and all texts of `targets` are read.
+    Those are the runs of `config.matrix.list_readings`. Repeats of a text are one.
     """
     by_run = {row["run"]: row for row in rows}
     texts = {}
-    alone = all(row["draft"] == NO_DRAFT for row in by_run.values())
     for row in by_run.values():
         drafted = row["draft_model"] == draft and methods_of(row["method"]) == (Method.DRAFT,)
         greedy = row["protocol"] == Protocol.PAIRED and row["temperature"] == 0
-        baseline = row if alone else by_run.get(row["baseline"])
-        asked = row["target_model"] in targets and (alone or drafted)
+        baseline = by_run.get(row["baseline"])
+        asked = row["target_model"] in targets and drafted
         if not (asked and greedy) or row["engine_options"] or baseline is None:
             continue
         tokens = tuple(map(int, baseline["tokens"]))

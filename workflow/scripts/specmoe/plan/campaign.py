@@ -17,7 +17,6 @@ from specmoe.config.engines import PathEngine
 from specmoe.config.load import check_compare_with, load
 from specmoe.config.matrix import blocks_in_order, list_readings, list_timed_passes
 from specmoe.config.schema import Config
-from specmoe.config.shortlist import alone_blocks, contenders
 from specmoe.config.timed_passes import TimedPasses
 from specmoe.config.trace import Demonstration
 from specmoe.config.trace_choice import choose_demonstration
@@ -101,7 +100,7 @@ class LoadedCampaign:
 
     def engine_of_block(self, block: str) -> str:
         """Return the id of the engine that measures a block."""
-        return self.engine_ids[self.config.engine_of(self.every_block[block].suite)]
+        return self.engine_ids[self.config.engine_of(self.blocks[block].suite)]
 
     def engine_of_model(self, model: str) -> str:
         """Return the id of the engine that made a model, or of the campaign's if none has.
@@ -183,22 +182,6 @@ class LoadedCampaign:
         """The table of what drafts would have proposed, in a list; empty if there is none."""
         file = self.data / "agreement.parquet"
         return [file] if (self.readings if self.measured else file.exists()) else []
-
-    @cached_property
-    def contenders(self) -> list[Block]:
-        """The blocks whose settings advice chooses from."""
-        return contenders(self.config, self.blocks.values())
-
-    @cached_property
-    def alone(self) -> dict[str, Block]:
-        """The blocks by id that measure targets alone, once, for a shortlist of settings."""
-        listed = alone_blocks(self.config, self.contenders)
-        return {block.block: block for block in listed}
-
-    @cached_property
-    def every_block(self) -> dict[str, Block]:
-        """The blocks that some target measures, by id: the campaign's, and a shortlist's."""
-        return self.alone | self.blocks
 
     def host_priority(self, repeat: int) -> float:
         """Return the priority of describing the machine: just above the repeat's first block."""

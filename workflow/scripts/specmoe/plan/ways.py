@@ -7,7 +7,6 @@ from specmoe.config.block import Block, Protocol, Side
 from specmoe.config.methods import Method, engine_types, is_ngram
 from specmoe.config.models import TruncateModel
 from specmoe.config.schema import Config
-from specmoe.config.shortlist import is_control
 from specmoe.models.card import ModelCard
 from specmoe.models.sizes import Size
 from specmoe.plan.estimate import ACCEPTANCE
@@ -25,13 +24,18 @@ class Way:
     file_bytes: int | None  # of that; None: unknown
 
 
+def _is_control(config: Config, block: Block) -> bool:
+    """Return whether a block's outcome is known beforehand, by the names of its models."""
+    return block.draft_model in (block.target, *config.audit.unrelated_drafts)
+
+
 def list_ways(config: Config, blocks: Iterable[Block], sizes: Mapping[str, Size]) -> list[Way]:
     """Return the ways of drafting of targets that have several, each once; no controls."""
     pairs: dict[tuple[str, str], tuple[Block, list[Side]]] = {}
     methods: dict[str, set[tuple[Method, ...]]] = {}
     for block in blocks:
         paired = block.speculates and block.protocol == Protocol.PAIRED
-        if paired and not is_control(config, block):
+        if paired and not _is_control(config, block):
             pairs.setdefault((block.target, block.draft), (block, []))[1].extend(block.sides)
             methods.setdefault(block.target, set()).add(block.methods)
     return [

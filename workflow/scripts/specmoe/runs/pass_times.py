@@ -41,12 +41,10 @@ _SCHEMA = pa.DataFrameSchema(
 )
 
 
-def record_files(
-    folder: Path, config: Config, *, gpu: bool, first: bool = False
-) -> dict[Path, TimedPasses]:
-    """Return what is timed, by its records in a folder: of each model, in each repeat or one."""
+def record_files(folder: Path, config: Config, *, gpu: bool) -> dict[Path, TimedPasses]:
+    """Return what is timed, by its records in a folder: of each model in each repeat."""
     blocks = blocks_in_order(config, gpu=gpu)
-    repeats = [0] if first else dict.fromkeys(block.repeat for block in blocks)
+    repeats = dict.fromkeys(block.repeat for block in blocks)
     timed = list_timed_passes(config, blocks)
     return {folder / f"{one.model}/r{repeat}.json": one for one in timed for repeat in repeats}
 
