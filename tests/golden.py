@@ -31,6 +31,16 @@ STUDY = "published"
 STUDY_ROWS = ROOT.parent / "shared/reference/published/runs.csv"
 SCRATCH = ROOT / "results/golden"
 TARGETS = ["tables", "site", "advise"]
+COLLECTED = [
+    "--config",
+    "config.json",
+    "--engines",
+    "engine.json",
+    "--records",
+    "blocks",
+    "--out",
+    "runs.parquet",
+]
 
 
 def render(folder: Path, root: Path = ROOT) -> None:
@@ -99,9 +109,9 @@ def collect_blocks(folder: Path, root: Path) -> None:
     with tarfile.open(BLOCKS) as archive:
         archive.extractall(folder / "work", filter="data")
     work = folder / "work"
-    command = (work / "collect.txt").read_text().split()
-    script = root / "workflow/scripts/collect_runs.py"
-    subprocess.run([sys.executable, str(script), *command], cwd=work, check=True)
+    command = [sys.executable, str(root / "workflow/scripts/collect_runs.py"), *COLLECTED]
+    command += ["--cards", *map(str, sorted(work.glob("cards/*.json")))]
+    subprocess.run(command, cwd=work, check=True)
     write(folder / "blocks/rows/runs.csv", csv(work / "runs.parquet"))
     shutil.rmtree(work)
 
@@ -164,17 +174,15 @@ def check() -> None:
     """Compare this checkout with the digests; end with an error where they differ."""
     now = SCRATCH / "now"
     render(now)
-    found, wanted = digests(now), dict(line.split() for line in DIGESTS.read_text().splitlines())
-    wanted = {
-        name: digest for name, digest in wanted.items() if STUDY_ROWS.exists() or STUDY not in name
-    }
+    found = digests(now)
+    wanted = dict(line.split() for line in DIGESTS.read_text().splitlines())
+    if not STUDY_ROWS.exists():
+        wanted = {name: one for name, one in wanted.items() if not name.startswith(STUDY)}
     if found == wanted:
         print(f"golden: {len(found)} parts are as {DIGESTS.name} says")
         return
     log = ["git", "log", "-1", "--format=%h", "--", str(DIGESTS)]
-    commit = subprocess.run(
-        log, cwd=ROOT, check=True, text=True, capture_output=True
-    ).stdout.strip()
+    commit = subprocess.check_output(log, cwd=ROOT, text=True).strip()
     print("\n".join(differences(at(commit), now)))
     changed = sorted(name for name in {*found, *wanted} if found.get(name) != wanted.get(name))
     sys.exit(f"golden: not as of {commit}: {', '.join(changed)}")
