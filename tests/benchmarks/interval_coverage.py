@@ -13,7 +13,6 @@ answers    the share of campaigns in which an answer of `advise` is wrong, in pe
 costs      intervals of the cost model, from runs with noise of 5 % and a drift of as much between
            repeats
 unlike     joint intervals of settings that spread unlike each other
-quantiles  intervals of quantiles of waiting times, and how many have an open end
 machines   intervals of campaigns that several machines shared
 sittings   intervals of campaigns in few sittings, for these, for all, and for another
 changing   answers at planted speedups, where sittings spread
@@ -62,7 +61,6 @@ from tests.planted_speedups import (  # noqa: E402
     errors,
     estimated_spread,
 )
-from tests.planted_waits import coverage  # noqa: E402
 from tests.unit import simulated_rounds  # noqa: E402
 
 from specmoe.analysis.advice import Answer  # noqa: E402
@@ -74,7 +72,6 @@ from specmoe.analysis.cost_tables import (  # noqa: E402
 )
 from specmoe.analysis.gamma_curves import gamma_curves  # noqa: E402
 from specmoe.analysis.intervals import Estimate, joint_quantile, student_quantile  # noqa: E402
-from specmoe.analysis.latency import LEAST_BEYOND, QUANTILES  # noqa: E402
 from specmoe.analysis.summaries import with_speedups  # noqa: E402
 from specmoe.audit.reading import readings_of  # noqa: E402
 from specmoe.config.schema import Statistics  # noqa: E402
@@ -231,17 +228,6 @@ def print_unlike(times: int) -> None:
         print(line, flush=True)
 
 
-def print_quantiles(times: int) -> None:
-    """Print how often intervals of quantiles hold the planted one, see `tests.planted_waits`."""
-    generator = np.random.default_rng(SEED)
-    print("\nquantiles: waits of a block, quantile, repeats, held (%), open (%)")
-    for waits, (name, share), repeats in product((200, 1000), QUANTILES.items(), REPEATS):
-        if waits * repeats * (1 - share) < LEAST_BEYOND - 1e-6:
-            continue
-        held, opened = coverage(share, repeats, waits, times, generator)
-        print(f"{waits:5} {name} {repeats:3} {100 * held:6.1f} {100 * opened:6.1f}", flush=True)
-
-
 def print_machines(times: int) -> None:
     """Print how often intervals over machines, and over blocks, hold the mean of all machines."""
     generator = np.random.default_rng(SEED)
@@ -395,7 +381,6 @@ TABLES = {
     "answers": print_answers,
     "costs": print_costs,
     "unlike": lambda times: print_unlike(5 * times),
-    "quantiles": print_quantiles,
     "machines": print_machines,
     "sittings": print_sittings,
     "changing": print_answers_of_sittings,

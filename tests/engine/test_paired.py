@@ -10,8 +10,6 @@ import psutil
 import pytest
 
 from specmoe.config.block import Arrangement, Side
-from specmoe.engine.server import Server
-from specmoe.engine.stream import WithheldError
 from specmoe.errors import MeasurementError
 from specmoe.measure.paired import measure
 
@@ -50,32 +48,6 @@ def test_speculation_gives_the_baselines_tokens_on_unquantized_models(record):
 
 
 needs_proc = pytest.mark.skipif(not Path("/proc").exists(), reason="finds processes in /proc")
-
-
-def test_streamed_runs_have_the_time_of_each_token_and_the_tokens_of_others(do, record):
-    streamed = do(replace(COMPARED, token_times=True))
-    assert by_run(streamed) == by_run(record)
-    assert {row["token_ms"] for row in rows(record)} == {None}
-    for row in rows(streamed):
-        assert len(row["token_ms"]) == row["generated"]
-        assert row["token_ms"][-1] == pytest.approx(row["prompt_ms"] + row["decode_ms"], abs=0.01)
-
-
-def test_a_run_whose_stream_lacks_tokens_is_measured_again_without_one(do, monkeypatch, caplog):
-    caplog.set_level("INFO", "specmoe")
-
-    ask = Server.complete_streamed
-
-    def withheld(*given, **asked):
-        ask(*given, **asked)
-        raise WithheldError("the stream lacks the ids of 1 tokens")
-
-    monkeypatch.setattr(Server, "complete_streamed", withheld)
-    found = rows(do(replace(COMPARED, token_times=True)))
-    assert {row["token_ms"] for row in found} == {None}
-    assert all(row["tokens"] for row in found)
-    again = [line for line in caplog.messages if "measured again without a stream" in line]
-    assert len(again) == len(found)
 
 
 @needs_proc

@@ -59,9 +59,9 @@ def test_a_broken_answer_is_named(serve, path, answer, ask, fault):
         ask(server)
 
 
-def complete_streamed(server):
+def ask_for_stream(server):
     """Ask for two tokens in a stream."""
-    return server.complete_streamed([1, 2, 3], n_predict=2, temperature=0, seed=1)
+    return list(server.stream([1, 2, 3], n_predict=2, temperature=0, seed=1))
 
 
 # Times of which a fake server's answer is never too early.
@@ -72,7 +72,7 @@ for one in STREAM:
 
 def test_a_sound_stream_is_taken(serve):
     with serve({"/completion": streamed(STREAM).decode()}) as server:
-        assert complete_streamed(server)["tokens"] == [4, 5]
+        assert [piece.tokens for piece in ask_for_stream(server)] == [[4], [5], []]
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_a_sound_stream_is_taken(serve):
 def test_a_broken_stream_is_named(serve, answer, fault):
     server = serve({"/completion": answer.decode()})
     with server, pytest.raises(MeasurementError, match=fault):
-        complete_streamed(server)
+        ask_for_stream(server)
 
 
 @pytest.mark.parametrize(
     ("answer", "ask"),
-    [(COMPLETION, complete), (streamed(STREAM).decode(), complete_streamed)],
+    [(COMPLETION, complete), (streamed(STREAM).decode(), ask_for_stream)],
 )
 def test_a_server_that_drips_bytes_is_stopped_at_the_time_limit(serve, answer, ask):
     limit = pytest.raises(MeasurementError, match="timeout: /completion took longer than 1 s")

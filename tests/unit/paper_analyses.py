@@ -21,7 +21,6 @@ from specmoe.analysis.categories import (
 from specmoe.analysis.compared_cells import compare_methods, compare_types, gains_by_profile
 from specmoe.analysis.drafts import list_drafts, with_controls, without_controls
 from specmoe.analysis.gamma_curves import gamma_curves
-from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths, chain_counts
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
@@ -197,8 +196,6 @@ def analysis_of(rows: list[dict]) -> Analysis:
         chains=chain_counts(own),
         categories=compare_categories(compared, settings),
         category_gaps=gaps_between_categories(compared, settings),
-        latency=latency_of_cells(runs, settings),
-        token_gaps=curves_between_tokens(runs),
         profiles=gains_by_profile(compared, cells, pd.DataFrame(), settings),
         endings=how_texts_end(runs),
         required_time=needed_times(runs),
@@ -459,21 +456,10 @@ def with_categories() -> Analysis:
 
 
 @cache
-def streamed() -> Analysis:
-    """Return two targets whose answers were streamed; with a draft, tokens come in pairs.
-
-    The MoE also has a profile imposed, which gains more than its own draft.
-    """
-    rows = []
-    for target, rate in (("moe_q4", 60.0), ("dense_4b", 45.0)):
-        rows += baseline_runs([target], ["code"], 12)
-        rows += speculative_runs("B", target, "draft_0.8b", 4, [rate] * 12)
-    for row in rows:
-        together = 1 + (row["gamma"] > 0)
-        between = 1000 / row["tokens_per_second"]
-        row["token_ms"] = [
-            row["prompt_ms"] + between * together * (at // together) for at in range(N_PREDICT)
-        ]
+def profiled() -> Analysis:
+    """Return a target with its own draft, and with a profile imposed that gains more."""
+    rows = baseline_runs(["moe_q4"], ["code"], 12)
+    rows += speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60.0] * 12)
     imposed = speculative_runs("I", "moe_q4", "draft_0.8b", 4, [75.0, 75.0])
     about = {"imposed_profile": "elsewhere", "imposed_acceptance": 0.5}
     return analysis_of([*rows, *(row | about for row in imposed)])
@@ -586,7 +572,7 @@ def _row(
         "imposed_acceptance": None,
         **dict.fromkeys(["rounds", "drafted", "accepted", "baseline", "common_prefix"]),
         **dict.fromkeys(["workload", "category", "past_end", "tokens"]),
-        **dict.fromkeys(["token_ms", "imposed_profile"]),
+        "imposed_profile": None,
         **dict.fromkeys(["replays", "replays_rejected"], float("nan")),
         **dict.fromkeys([*PARAMETERS, *ROUNDS]),
     }

@@ -71,7 +71,6 @@ def plain(target="target", repeat=0, ms_per_token=TARGET_MS, **more):
         "prompt_ms": 20.0,
         "decode_ms": 63 * ms_per_token,
         "draft_ms": None,
-        "token_ms": None,
         **dict.fromkeys(["rounds", "drafted", "accepted", "accepted_per_position"]),
         **dict.fromkeys(["replays", "replays_rejected"]),
         "decodes": 64,
@@ -735,16 +734,6 @@ SAID = {
     "another rate does not": (
         "accounting", [published(**PRINTED | {"tokens_per_second": 1680.0})], "fail",
         "are 75.6 tokens, not 73"),
-    "times of tokens are those of the run": (
-        "accounting", [plain(token_ms=[20.0] * 63 + [END])], "pass", ""),
-    "the last token is there at the end": (
-        "accounting", [plain(token_ms=[20.0] * 64)], "fail",
-        "the last token is there after 20.000 ms, the answer ended after"),
-    "every token has one time": (
-        "accounting", [plain(token_ms=[20.0] * 63 + [END, 1])], "fail", "65 times of 64 tokens"),
-    "no token is there before an earlier one": (
-        "accounting", [plain(token_ms=[21.0, 20.0] + [20.0] * 61 + [END])], "fail",
-        "1.000 ms before the one it follows"),
     **{
         f"a text may end within the last round, after {tokens}": (
             "accounting", [ended(tokens)], "pass", "")

@@ -49,7 +49,6 @@ def test_what_changed_of_a_block_is_said(before, now, says):
         ({"engine_options": {"poll": 0}}, "engine_options: {} before, {'poll': 0} now"),
         ({"extra_args": ("--mlock",)}, "extra_args: [] before, ['--mlock'] now"),
         ({"environment": {"A": "1"}}, "environment: {} before, {'A': '1'} now"),
-        ({"token_times": True}, "token_times: False before, True now"),
     ],
 )
 def test_an_older_release_measured_what_it_did_not_know_as_its_default_says(now, says):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.config.block import Block, History, Protocol, Side
+from specmoe.config.block import Block, Protocol, Side
 from specmoe.config.load import load
 from specmoe.config.matrix import (
     added_runs,
@@ -161,14 +161,6 @@ def test_imposed_acceptance_multiplies_only_sides_with_a_draft(study):
     assert len(others) == 2
     assert [side.name for side in block.sides] == ["alone", "g8-a0", "g8-a0.5", "g8-a1"]
     assert [side.imposed_acceptance for side in block.sides] == [None, 0, 0.5, 1]
-
-
-def test_answers_are_streamed_where_asked_but_for_methods_that_remember(study):
-    [block, *_] = only("F", study)
-    streamed = replace(block, token_times=True)
-    assert (block.streams, streamed.streams) == (False, True)
-    remembers = Side(8, history=History.EARLIER)
-    assert not replace(streamed, sides=(*block.sides, remembers)).streams
 
 
 def test_every_temperature_is_a_comparison_and_its_repeats_are_samples_above_0(study):

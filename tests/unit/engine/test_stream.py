@@ -1,13 +1,12 @@
-"""The events of a stream make up the whole answer, each token with its time."""
+"""The events of a stream, and what is none."""
 
-import json
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.engine.stream import Piece, WithheldError, read_pieces, whole_answer
+from specmoe.engine.stream import read_pieces
 
 from ...streamed import event, streamed
 
@@ -26,13 +25,11 @@ def read(*events, n_predict=3, every=20.0):
     return list(read_pieces(chunks, n_predict))
 
 
-def test_the_pieces_make_the_whole_answer_with_a_time_for_each_token():
-    answer = whole_answer(read(*EVENTS))
-    assert answer["tokens"] == [7, 8, 9]
-    assert answer["token_ms"] == [1.501, 7.0, 7.0]
-    assert answer["arrived_ms"] == [20.0, 40.0, 60.0]
-    assert answer["timings"] == EVENTS[-1]["timings"]
-    assert answer["stop_type"] == "limit"
+def test_an_event_is_a_piece_with_its_tokens_and_the_servers_time():
+    pieces = read(*EVENTS)
+    assert [piece.tokens for piece in pieces] == [[7], [8], [9], []]
+    assert [piece.server_ms for piece in pieces] == [1.501, 7.0, 7.0, 7.0]
+    assert [piece.last for piece in pieces] == [False, False, False, True]
 
 
 @given(st.lists(st.integers(1, 400), max_size=12))
@@ -40,7 +37,7 @@ def test_bytes_may_come_in_any_chunks(cuts):
     data = streamed(EVENTS)
     places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
     chunks = [(data[start:end], 100.0 + end) for start, end in pairwise(places)]
-    assert whole_answer(list(read_pieces(chunks, 3)))["tokens"] == [7, 8, 9]
+    assert [piece.tokens for piece in read_pieces(chunks, 3)] == [[7], [8], [9], []]
 
 
 def test_a_sign_of_life_is_no_event():
@@ -51,8 +48,6 @@ def test_a_sign_of_life_is_no_event():
 def test_tokens_without_an_event_count_and_come_with_the_next():
     pieces = read(EVENTS[0], event([9], 3, 5.5), EVENTS[-1])
     assert [piece.generated for piece in pieces] == [1, 3, 3]
-    with pytest.raises(WithheldError, match="lacks the ids of 1 tokens"):
-        whole_answer(pieces)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +76,3 @@ def test_a_broken_event_is_named(events, fault):
 def test_what_is_no_event_is_refused(data):
     with pytest.raises(ValueError, match=r"no JSON|no event"):
         list(read_pieces([(data, 1.0)], 3))
-
-
-def test_the_last_event_must_have_what_an_answer_has():
-    with pytest.raises(ValueError, match="prompt_n"):
-        whole_answer([Piece([], 0, 1.0, 1.0, json.loads('{"timings": {"prompt_ms": 1}}'))])

@@ -27,7 +27,6 @@ from ..paper_analyses import (
     several_ways,
     single,
     speculative_runs,
-    streamed,
     with_categories,
     without_drafts,
 )
@@ -44,7 +43,6 @@ SHOWING = {
     "temperatures": sampled,
     "types": several_types,
     "categories": with_categories,
-    "token_gaps": streamed,
     "concurrency": with_loads,
     "machines": with_machines,
     "merged": with_merged,
@@ -386,7 +384,7 @@ def test_any_label_is_shown_as_text(name):
     figure = drawn(FIGURES[name](relabelled(SHOWING.get(name, full)(), "moe_q4", label)))
     assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
     titled = {"categories", "concurrency", "machines", "merged", "methods", "positions"}
-    titled |= {"protocols", "side_by_side", "token_gaps", "types"}
+    titled |= {"protocols", "side_by_side", "types"}
     if name not in {"throughput", "required_time", "break_even", *titled}:
         assert any(style.short(label) in entry for entry in legend(figure))
 

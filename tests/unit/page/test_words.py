@@ -8,7 +8,6 @@ import yaml
 
 from specmoe.analysis import advice
 from specmoe.analysis.advice import Answer, Controls
-from specmoe.analysis.latency import Time
 from specmoe.audit.checks import CHECKS
 from specmoe.claims import judge, method_notes
 from specmoe.claims.taxonomy import Literature, Seen, classify
@@ -76,7 +75,7 @@ def program():
         *(check.words for check in CHECKS.values()),
         *(check.meaning for check in CHECKS.values()),
         *(word for word, _ in rows.CONTROLS.values()),
-        *map(str, [*Verdict, *Answer, *Controls, *Time]),
+        *map(str, [*Verdict, *Answer, *Controls]),
         *rows.CONDITIONS.values(),
         *rows.FAMILY_WORDS.values(),
         *(row["role"] for row in rows.models(full()).rows),

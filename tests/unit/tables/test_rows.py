@@ -11,12 +11,12 @@ from ..paper_analyses import (
     baseline_runs,
     controlled,
     full,
+    profiled,
     sampled,
     several_methods,
     several_types,
     several_ways,
     speculative_runs,
-    streamed,
     without_drafts,
 )
 from ..rendered_tables import page_tables, rows
@@ -237,16 +237,7 @@ def test_the_audit_lists_a_target_alone_before_its_drafts_and_the_campaign_last(
     ]  # fmt: skip
 
 
-def test_waiting_times_are_rows_of_a_setting_beside_the_target_alone():
-    shown = [row for row in rows("latency", streamed()) if row[0] == "MoE Q4"]
-    assert [row[3] for row in shown] == ["between tokens", "between arrivals"]
-    # Tokens come in pairs, so half of the times between them are 0.
-    assert [row[5] for row in shown] == ["20.0", "20.0"]
-    assert shown[0][6].startswith("0.0")
-    assert shown[1][6].startswith("33.3")
-
-
 def test_a_profile_stands_beside_the_pairs_own_drafts():
-    [row] = rows("profiles", streamed())
+    [row] = rows("profiles", profiled())
     assert row[3:6] == ["elsewhere", "50.0", "50.0"]
     assert row[7:] == ["1.50 [1.50, 1.50]", "–", "1.20 [1.20, 1.20]", "1.25", "2"]

@@ -22,7 +22,6 @@ from specmoe.analysis.compared_cells import (
 from specmoe.analysis.concurrency import changes_with_concurrency, compare_loads, one_by_one
 from specmoe.analysis.drafts import is_no_control, list_drafts, with_controls, without_controls
 from specmoe.analysis.gamma_curves import gamma_curves
-from specmoe.analysis.latency import curves_between_tokens, latency_of_cells
 from specmoe.analysis.machines import by_machine, cells_of_machines, machine_varies
 from specmoe.analysis.merged import identity
 from specmoe.analysis.registry import Analysis
@@ -109,8 +108,8 @@ def analyse(
     of_target = "of_label", "of_target", config.target_label
     own_cells = without_controls(cells)
     drafts = list_drafts(every, config.label)
-    waited = without_controls(usual)
-    drafting = waited[waited["draft"] != NO_DRAFT]
+    own = without_controls(usual)
+    drafting = own[own["draft"] != NO_DRAFT]
     of_draft = without_controls(usually_compared)
     tokens = runs.set_index("run")["tokens"]
     spread = spread_of_cells(compared, statistics)
@@ -139,8 +138,6 @@ def analyse(
         concurrency=_with_labels(loads, *of_target),
         concurrency_changes=_with_labels(changes, *of_target),
         machines=cells_of_machines(without_controls(of_blocks), cells, host, statistics),
-        latency=latency_of_cells(waited, statistics),
-        token_gaps=curves_between_tokens(waited),
         methods=compare_methods(own_cells, drafting, drafts),
         positions=acceptance_by_position(drafting),
         accepted_lengths=accepted_lengths(drafting),

@@ -18,7 +18,7 @@ from specmoe.config.schema import Config
 from specmoe.errors import ConfigError
 
 # Of `measurement`; what else it has is the machine's, or how often and in what order it measured.
-_CONDITIONS = ("protocol", "n_predict", "temperature", "seed", "context", "stop", "token_times")
+_CONDITIONS = ("protocol", "n_predict", "temperature", "seed", "context", "stop")
 _SHOWN = 3  # of settings that only one campaign has
 
 

@@ -181,17 +181,6 @@ TABLES = {
         "machine",
         labels.machines,
     ),
-    "latency": _cells(
-        "a time that one waits in a cell, see `latency_of_cells`; none where observations are few",
-        f"time time_rank observations runs blocks {_ends('p50', 'p90', 'p99')}"
-        f" {_ends('baseline_p50', 'baseline_p90', 'baseline_p99')}",
-        "time_rank",
-    ),
-    "token_gaps": _cells(
-        "a point of the distribution of the time between tokens, see `curves_between_tokens`",
-        "share ms",
-        "share",
-    ),
     # The next three have no rows where rounds were not logged.
     "positions": _cells(
         "a cell and position of its drafts, see `acceptance_by_position`",

@@ -64,7 +64,6 @@ class Run:
     generated: int | None
     prompt_ms: float | None
     decode_ms: float | None
-    token_ms: tuple[float, ...] | None
     draft_ms: float | None
     tokens_per_second: float | None
     rounds: int | None

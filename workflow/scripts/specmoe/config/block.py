@@ -172,7 +172,6 @@ class Block(JobData):
     engine_options: dict[str, OptionValue] = field(default_factory=dict, hash=False)
     extra_args: tuple[str, ...] = ()
     options_id: str = ""
-    token_times: bool = False  # whether answers are streamed
     # Requests at once, under a steady load; None: one after the other, see `measure.load`. It is a
     # part of `options_id`.
     concurrency: int | None = None
@@ -181,15 +180,6 @@ class Block(JobData):
     def speculates(self) -> bool:
         """Whether a side drafts."""
         return bool(self.methods)
-
-    @property
-    def streams(self) -> bool:
-        """Whether its answers are streamed: all or none, because a stream costs time.
-
-        A stream may lack tokens, and their run is then measured again without one. A method that
-        remembers would have seen its text.
-        """
-        return self.token_times and not any(side.history for side in self.sides)
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -218,7 +218,6 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
                     engine_options=setting.options,
                     extra_args=setting.extra_args,
                     options_id=setting.id,
-                    token_times=measurement.token_times,
                     concurrency=setting.concurrency,
                 )
             )

@@ -60,10 +60,6 @@ class Measurement(Strict):
     more_repeats: dict[str, Times] = Field(default={})
     """repeats of single comparisons, by the block's id without its repeat; the target
     `more_repeats` writes them"""
-    token_times: bool = False
-    """whether answers are streamed, to keep when each token was there. That costs time, with and
-    without a draft; without it, rows have the times of the first and of the last token alone. An
-    n-gram method that remembers is never streamed"""
     warmups: int = Field(default=6, ge=0)
     """the most warm-ups of each process. They are timed, kept in the block's record and not
     counted; they end once one is no faster than the one before, or decodes for a second"""

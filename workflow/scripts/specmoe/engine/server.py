@@ -37,7 +37,7 @@ from specmoe.engine.process import (
     with_end_of_log,
 )
 from specmoe.engine.server_log import first_error
-from specmoe.engine.stream import Piece, read_pieces, whole_answer
+from specmoe.engine.stream import Piece, read_pieces
 from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
 from specmoe.exit_words import exit_words
@@ -295,15 +295,6 @@ class Server:
         with closing(chunks), self._refused("/completion"):
             timed = ((chunk, (time.perf_counter() - clock) * 1000) for chunk in chunks)
             yield from read_pieces(timed, asked["n_predict"])
-
-    def complete_streamed(self, prompt: list[int], **asked: Unpack[Asked]) -> dict[str, Any]:
-        """Return the answer that `stream` gives in pieces, with the time of each token.
-
-        The answer is that of `complete`, with `token_ms` and `arrived_ms`, see
-        `stream.whole_answer`. Raises WithheldError if the stream lacks ids of tokens.
-        """
-        with self._refused("/completion"):
-            return whole_answer(list(self.stream(prompt, **asked)))
 
     def metrics(self) -> dict[str, float]:
         """Return the server's counters by name, see `answers.read_counters`."""

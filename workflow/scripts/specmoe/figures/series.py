@@ -6,16 +6,13 @@ from dataclasses import replace
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from specmoe.analysis.filters import cells_by_draft, drawn_side_by_side
 from specmoe.analysis.registry import Analysis, records
-from specmoe.config.block import NO_DRAFT
 from specmoe.figures.panels import (
     ACCEPTANCE,
     GAMMA_WORDS,
-    REFERENCE_LINE,
     SPEEDUP,
     PlottedColumn,
     dodged,
@@ -51,9 +48,6 @@ _POINT_DODGE_PT = 7.0
 _SPREAD_PT = 6  # of the lines of a panel over positions, which keeps equal values apart
 _BETWEEN = "\n"  # in no heading and no label
 _BY_GAMMA = (GAMMA_WORDS, SPEEDUP.words)
-_GAPS = ("time between tokens (ms)", "share of tokens")
-_ALONE = "without a draft"
-_MOST_LINES = 8  # of time between tokens in a panel; the table has every setting
 
 
 def plot_speedup_by_gamma(analysis: Analysis) -> Figure | None:
@@ -190,36 +184,6 @@ def plot_concurrency(analysis: Analysis) -> Figure | None:
     groups = cells.groupby("series", sort=False)
     words = ("requests at once", _THROUGHPUT.words)
     return draw_panels(groups, draw_panel, target_title, words, handles, _gain_from_zero)
-
-
-def plot_token_gaps(analysis: Analysis) -> Figure | None:
-    """Show the distribution of the time between tokens, or None if no answer was streamed.
-
-    A panel for each target, a line for each setting and for the target alone.
-    """
-    curves = analysis.token_gaps
-    if curves.empty:
-        return None
-    alone = curves["draft"] == NO_DRAFT
-    labels = curves["draft_label"].fillna("").map(short)  # null for the target alone
-    words = labels + ", γ = " + curves["gamma"].astype(str)
-    curves["setting"] = words.where(~alone, _ALONE)
-    looks = looks_of(curves.loc[~alone, "setting"].drop_duplicates()[:_MOST_LINES])
-    styles = {name: {"color": one.colour, "linestyle": one.line} for name, one in looks.items()}
-    styles[_ALONE] = REFERENCE_LINE
-    curves = curves[curves["setting"].isin(styles)]
-
-    def draw_panel(axes: Axes, members: pd.DataFrame) -> None:
-        for name, curve in members.groupby("setting", sort=False):
-            axes.step(curve["ms"], curve["share"], where="post", **styles[str(name)])
-        axes.set_xlim(left=0)
-        axes.set_ylim(0, 1.02)
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-
-    named = curves["setting"].drop_duplicates()
-    handles = [Line2D([], [], label=name, **styles[name]) for name in named]
-    groups = curves.groupby("series", sort=False)
-    return draw_panels(groups, draw_panel, target_title, _GAPS, handles)
 
 
 def plot_positions(analysis: Analysis) -> Figure | None:

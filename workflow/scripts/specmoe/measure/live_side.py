@@ -123,7 +123,6 @@ class LiveSide:
         seed: int,
         *,
         until_end: bool = False,
-        streamed: bool = False,
         slot: int = 0,
     ) -> dict[str, Any]:
         """Return the answer to token ids, see `requests.generate`."""
@@ -131,7 +130,6 @@ class LiveSide:
         return generate(
             self.server,
             ids,
-            streamed=streamed,
             n_predict=n_predict,
             temperature=self.block.temperature,
             seed=seed,
@@ -139,9 +137,7 @@ class LiveSide:
             slot=None if self.block.concurrency is None else slot,
         )
 
-    def measure(
-        self, prompt: str, seed: int, *, streamed: bool = False, slot: int = 0
-    ) -> dict[str, Any]:
+    def measure(self, prompt: str, seed: int, slot: int = 0) -> dict[str, Any]:
         """Return what a request of the block gave: its answer, its time and its place in logs."""
         block, started_at = self.block, datetime.now(UTC)
         request = self._sent[slot]  # of its server's slot, warm-ups and fillers included
@@ -151,7 +147,6 @@ class LiveSide:
             block.n_predict,
             seed,
             until_end=block.stop == Stop.EOS,
-            streamed=streamed,
             slot=slot,
         )
         return {

@@ -17,8 +17,7 @@ from specmoe.engine.answers import stopped_by
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id
 from specmoe.engine.memory import bytes_together, working_bytes
-from specmoe.engine.stream import WithheldError
-from specmoe.engine.taken_away import Measured, measure_undisturbed
+from specmoe.engine.taken_away import measure_undisturbed
 from specmoe.measure.live_side import LiveSide, describe_run, log_rejection, started
 from specmoe.measure.load import measure_load
 from specmoe.measure.requests import prompt_ids
@@ -174,19 +173,12 @@ def _measure_run(one: LiveSide, turn: Turn, order: int) -> Run:
         # A second attempt would have seen the text of the first.
         gate = gate.model_copy(update={"retries": 0})
 
-    def measure_it(*, streamed: bool) -> Measured[Run]:
-        return measure_undisturbed(
-            lambda: _attempt(one, source.prompt, seed, streamed=streamed),
-            lambda: one.prepare(turn.number),
-            gate,
-            log_rejection(block, about["run"]),
-        )
-
-    try:
-        measured = measure_it(streamed=block.streams)
-    except WithheldError as error:
-        _logger.info("run %s is measured again without a stream: %s", about["run"], error)
-        measured = measure_it(streamed=False)
+    measured = measure_undisturbed(
+        lambda: _attempt(one, source.prompt, seed),
+        lambda: one.prepare(turn.number),
+        gate,
+        log_rejection(block, about["run"]),
+    )
     run = about | measured.result | measured.columns
     if len(run["answer"]["tokens"]) > 1:  # a single one needs no round
         one.refuse_undrafted(f"run {run['run']}", run["metrics"])
@@ -194,10 +186,10 @@ def _measure_run(one: LiveSide, turn: Turn, order: int) -> Run:
     return run
 
 
-def _attempt(one: LiveSide, prompt: str, seed: int, *, streamed: bool) -> Run:
+def _attempt(one: LiveSide, prompt: str, seed: int) -> Run:
     """Return what one request gave, and how the server's counters moved."""
     before, failures = one.server.metrics(), one.server.decode_failures()
-    run = one.measure(prompt, seed, streamed=streamed)
+    run = one.measure(prompt, seed)
     after, prompts_before = one.server.metrics(), one.prompts_before
     if prompts_before is not None:
         one.prompts_before = prompts_before + 1

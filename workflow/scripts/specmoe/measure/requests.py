@@ -73,16 +73,13 @@ def _text(server: Server, source: PromptSource, block: Block, file: Path) -> str
     return content
 
 
-def generate(
-    server: Server, ids: list[int], *, streamed: bool = False, **asked: Unpack[Asked]
-) -> dict[str, Any]:
+def generate(server: Server, ids: list[int], **asked: Unpack[Asked]) -> dict[str, Any]:
     """Return the server's answer to a prompt of a block, see `Server.complete`.
 
-    A `streamed` one has the time of each token, see `Server.complete_streamed`. Raises
-    MeasurementError unless it read the whole prompt and generated `n_predict` tokens, or with
-    `until_end` fewer because the target ended its text.
+    Raises MeasurementError unless it read the whole prompt and generated `n_predict` tokens, or
+    with `until_end` fewer because the target ended its text.
     """
-    answer = (server.complete_streamed if streamed else server.complete)(ids, **asked)
+    answer = server.complete(ids, **asked)
     n_predict, until_end = asked["n_predict"], asked.get("until_end", False)
     generated = len(answer["tokens"])
     ended = until_end and stopped_by(answer) == Stop.EOS and 0 < generated < n_predict

@@ -234,7 +234,6 @@ def _read_from_server(
         "tokens_per_second": tokens_per_second(answer),
         "generated": len(answer["tokens"]),
         "tokens": answer["tokens"],
-        "token_ms": answer.get("token_ms"),
         "decodes": None if of_load else _count(metrics, DECODES),
         "stop": block.get("stop", Stop.LENGTH),  # a record of before always went on
         "stopped_by": stopped_by(answer),

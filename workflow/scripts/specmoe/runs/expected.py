@@ -54,7 +54,6 @@ def expected_rows(
             "recovered": [],
             "stop": block.stop if paired else None,
             **({"arrangement": block.arrangement} if fixed else {}),
-            **({} if block.streams else {"token_ms": None}),
             **(dict.fromkeys(_OF_LOADS) if block.concurrency is None else {}),
         }
         if paired and block.stop == Stop.LENGTH:

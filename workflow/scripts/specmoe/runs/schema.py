@@ -27,6 +27,7 @@ _GONE = {
     "energy_j",
     "energy_source",
     "idle_w",
+    "token_ms",
 }
 _VERSION_KEY = b"specmoe_schema"
 # Equal values take no room in a file: one of a megabyte may hold more than the memory does.
@@ -110,10 +111,6 @@ COLUMNS: dict[str, RunColumn] = {
     # The part of `decode_ms` in which the draft drafted.
     "draft_ms": RunColumn(REAL, nullable=True, checks=_COUNT),
     "generated": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
-    # When each generated token was there, in ms since the server began with the prompt, by its own
-    # clock: the first after `prompt_ms`, the last `decode_ms` later. Tokens of one round share a
-    # time. Null unless the answer was streamed, see `measurement.token_times`.
-    "token_ms": RunColumn(REALS, nullable=True),
     # Rounds of speculation, tokens drafted and accepted in them; passes of a hybrid target that
     # repeated a verification, and how many of those gave no token (see `trace`); calls of the
     # target's decode (the prompt's included) and how many of those failed. Under protocol `paired`
