@@ -133,7 +133,6 @@ if DEMONSTRATION:
 TARGETS += [
     "more_repeats",
     "agreement",
-    "merge",
     "export_profile",
     "possible",
     "models",

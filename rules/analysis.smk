@@ -107,26 +107,6 @@ rule agreement:
         " --log {log.engine} 2>&1 | tee {log.say}"
 
 
-rule merge:
-    """Join this campaign with those of compare_with, which differ in their machine alone."""
-    input:
-        script=script("merge_machines"),
-        analysis="<campaign>/analysis",
-        compare_with=expand("results/{campaign}/analysis", campaign=CONFIG.compare_with),
-    log:
-        "<logs>/merge.log",
-    localrule: True
-    conda:
-        "../envs/analysis.yaml"
-    params:
-        out=CAMPAIGN.folder / "merged.csv",
-    message:
-        "Merging the machines of campaigns"
-    shell:
-        "python {input.script} --analyses {input.analysis} {input.compare_with}"
-        " --out {params.out} 2>&1 | tee {log}"
-
-
 rule more_repeats:
     """Say which comparisons need more repeats for intervals as narrow as the config asks."""
     input:

@@ -194,8 +194,7 @@ def describing(engine, output):
     command = ["python", script("describe_host"), "--backend", CAMPAIGN.backend]
     command += ["--given", given, "--chips", CHIPS]
     command += ["--test", engine, *listing_options([engine] if CAMPAIGN.gpu else [])]
-    if CONFIG.campaign.hosts == Hosts.SAME:
-        command += ["--like", str(CAMPAIGN.host_file)]
+    command += ["--like", str(CAMPAIGN.host_file)]
     return shlex.join([*command, "--out", output.machine]) + " && "
 
 

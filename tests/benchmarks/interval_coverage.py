@@ -13,7 +13,6 @@ answers    the share of campaigns in which an answer of `advise` is wrong, in pe
 costs      intervals of the cost model, from runs with noise of 5 % and a drift of as much between
            repeats
 unlike     joint intervals of settings that spread unlike each other
-machines   intervals of campaigns that several machines shared
 sittings   intervals of campaigns in few sittings, for these, for all, and for another
 changing   answers at planted speedups, where sittings spread
 predicted  intervals of speedups that readings and timed passes predict
@@ -50,7 +49,6 @@ from tests.planted_disturbances import (  # noqa: E402
     marked,
     simulate,
 )
-from tests.planted_machines import coverage as machine_coverage  # noqa: E402
 from tests.planted_sittings import answers as answers_of_sittings  # noqa: E402
 from tests.planted_sittings import coverage as sitting_coverage  # noqa: E402
 from tests.planted_speedups import (  # noqa: E402
@@ -228,18 +226,6 @@ def print_unlike(times: int) -> None:
         print(line, flush=True)
 
 
-def print_machines(times: int) -> None:
-    """Print how often intervals over machines, and over blocks, hold the mean of all machines."""
-    generator = np.random.default_rng(SEED)
-    print("\nmachines, blocks of each, spread of machines, held over machines (%), over blocks (%)")
-    for machines, blocks, spread in product((2, 3, 5, 10), (3, 10), (0.0, 0.03, 0.2)):
-        held = machine_coverage(
-            machines, blocks, spread=spread, noise=0.03, times=times, generator=generator
-        )
-        shares = " ".join(f"{100 * share:6.1f}" for share in held)
-        print(f"{machines:3} {blocks:3} {spread:5.2f} {shares}", flush=True)
-
-
 def print_sittings(times: int) -> None:
     """Print how often intervals hold the truth of the sittings measured, of all, and of another."""
     generator = np.random.default_rng(SEED)
@@ -381,7 +367,6 @@ TABLES = {
     "answers": print_answers,
     "costs": print_costs,
     "unlike": lambda times: print_unlike(5 * times),
-    "machines": print_machines,
     "sittings": print_sittings,
     "changing": print_answers_of_sittings,
     "predicted": print_predicted,

@@ -102,7 +102,6 @@ CAMPAIGN = pd.DataFrame(
             "sittings": 1,
             "sitting_spread": 0.08,
             "machines": 1,
-            "machine_varies": False,
             "host_id": "abc",
             "host_chip": "Processor & Sons",
             "host_memory_bytes": 16 * 2**30,

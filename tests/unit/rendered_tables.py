@@ -9,7 +9,6 @@ from ..conftest import ROOT
 from . import paper_analyses as made
 from .planted_loads import with_loads
 from .planted_twins import with_twins
-from .shared_analyses import with_machines, with_merged
 
 SPECIFICATIONS = ROOT / "paper/tables.yaml"
 ABOUT_FIGURES = ROOT / "paper/figures.yaml"
@@ -19,7 +18,7 @@ MAKERS = [
     *(made.full, made.single, made.without_drafts, made.sampled, made.several_types),
     *(made.several_methods, made.several_ways, made.controlled, made.compared, made.profiled),
     *(made.costed, made.costed_with_timed_passes, made.with_categories),
-    *(with_loads, with_twins, with_machines, with_merged),
+    *(with_loads, with_twins),
 ]
 # By the identity of the analysis, which is kept for that.
 _MADE = {}

@@ -104,7 +104,7 @@ def test_a_killed_second_measurement_goes_on(results, tiny, campaign, root):
 def test_machines_that_share_a_campaign_describe_the_one_of_the_second_measurement(
     tiny, campaign, tmp_path
 ):
-    tiny["campaign"] |= {"suites": ["S"], "hosts": "any"}
+    tiny["campaign"] |= {"suites": ["S"], "hosts": "same"}
     campaign(tiny, "runs")
     results = tmp_path / "results/tiny"
     plant(results)

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import yaml
 
-from specmoe.analysis.machines import machine_varies
 from specmoe.analysis.sittings import FEWEST_SITTINGS, another_sitting, sittings_of
 from specmoe.command_line import script
 from specmoe.config.schema import read_config
-from specmoe.errors import MeasurementError
 from specmoe.files import replace_text
 from specmoe.runs.schema import read_runs
 from specmoe.words import counted
@@ -18,11 +16,6 @@ from specmoe.words import counted
 @script
 def main(runs: Path, config: Path, out: Path) -> None:
     config, runs = read_config(config), read_runs(runs)
-    if machine_varies(runs, config):
-        raise MeasurementError(
-            "the machine is what varies in this campaign (campaign.hosts: any): another machine"
-            " tells more than another sitting"
-        )
     sittings = sittings_of(runs, config.statistics.sitting_gap_h).nunique()
     repeats = another_sitting(config.measurement, sittings)
     more = repeats["repeats"] - config.measurement.repeats

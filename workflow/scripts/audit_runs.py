@@ -40,9 +40,7 @@ def main(
     times = read_pass_times(pass_times)
     sizes = sizes_of_cards(load_cards(models), seen_experts(times))
     with named_if_damaged(host):
-        facts = read_record(host)
-        bandwidth = Bandwidth.of(facts)
-        of_machines = {one["id"]: Bandwidth.of(one) for one in facts.get("machines", [])}
+        bandwidth = Bandwidth.of(read_record(host))
     gaps = {}
     for file in divergences:
         with named_if_damaged(file):
@@ -60,7 +58,6 @@ def main(
         bandwidth,
         config.audit,
         gaps,
-        of_machines,
         readings_of(read_agreement(agreement)),
     )
     found = Audit.of(evidence)

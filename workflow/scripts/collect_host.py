@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 from specmoe.command_line import script
 from specmoe.config.matrix import blocks_in_order
-from specmoe.config.schema import Hosts, read_config
+from specmoe.config.schema import read_config
 from specmoe.errors import SpecmoeError
 from specmoe.files import named_if_damaged, read_record
 from specmoe.measure.again import second_of
-from specmoe.plan.machines import bandwidth_of, collect, collect_machines, refuse_other_kinds
+from specmoe.plan.machines import bandwidth_of, collect, collect_machines
 
 
 def _elsewhere(out: Path) -> Iterator[dict[str, Any]]:
@@ -44,8 +44,6 @@ def main(
         # Of blocks that were measured a second time, perhaps elsewhere.
         second = [second_of(machines / "again", block.block) for block in blocks]
         described = [_read(file) for file in [*files, *filter(Path.exists, second)]]
-        if settings.campaign.hosts == Hosts.SAME:
-            refuse_other_kinds(described)
         facts = collect_machines(described)
     else:
         facts = collect([_read(file) for file in hosts], _elsewhere(out))

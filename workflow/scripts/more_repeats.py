@@ -4,14 +4,12 @@ from pathlib import Path
 
 import yaml
 
-from specmoe.analysis.machines import machine_varies
 from specmoe.analysis.passes import passes_that_pay
 from specmoe.analysis.spread import repeats_to_measure, spread_of_cells
 from specmoe.analysis.summaries import with_speedups
 from specmoe.analysis.terminal import describe_passes, describe_repeats
 from specmoe.command_line import script
 from specmoe.config.schema import read_config
-from specmoe.errors import MeasurementError
 from specmoe.files import replace_text
 from specmoe.runs.disturbed import undisturbed
 from specmoe.runs.schema import read_runs
@@ -21,11 +19,6 @@ from specmoe.runs.schema import read_runs
 def main(runs: Path, config: Path, out: Path) -> None:
     config = read_config(config)
     runs = undisturbed(read_runs(runs))
-    if machine_varies(runs, config):
-        raise MeasurementError(
-            "the machine is what varies in this campaign (campaign.hosts: any): more machines make"
-            " its intervals narrower, more repeats do not"
-        )
     compared = with_speedups(runs)
     spread = spread_of_cells(compared, config.statistics)
     wanted = repeats_to_measure(spread, config.statistics)

@@ -33,7 +33,6 @@ from ..paper_analyses import (
 from ..planted_loads import with_loads
 from ..planted_twins import with_twins
 from ..rendered_tables import ABOUT_FIGURES
-from ..shared_analyses import with_machines, with_merged
 
 # Campaigns for the figures that show nothing of `full`.
 SHOWING = {
@@ -44,8 +43,6 @@ SHOWING = {
     "types": several_types,
     "categories": with_categories,
     "concurrency": with_loads,
-    "machines": with_machines,
-    "merged": with_merged,
     "twins": with_twins,
     **dict.fromkeys(["verification_cost", "predicted_speedup", "break_even", "roofline"], costed),
     "gamma_curves": costed,
@@ -335,17 +332,6 @@ def test_a_setting_measured_beside_other_methods_is_in_no_figure_of_drafts_alone
         assert FIGURES[name](several_methods()) is None
 
 
-def test_each_machine_has_a_mark_of_its_own_in_the_line_of_a_setting():
-    figure = FIGURES["machines"](with_machines())
-    [axes] = figure.axes
-    assert legend(figure) == ["EPYC", "Xeon"]
-    assert [tick.get_text() for tick in axes.get_yticklabels()] == ["Draft 0.8B, γ = 4"]
-    marks = {line.get_marker(): line.get_xdata()[0] for line in axes.lines if line.get_marker()}
-    assert sorted(marks.values())[:1] + sorted(marks.values())[-1:] == pytest.approx(
-        [0.8, 1.3], rel=0.03
-    )
-
-
 def test_acceptance_starts_at_zero():
     for axes in FIGURES["acceptance_by_gamma"](full()).axes:
         assert axes.get_ylim()[0] == 0
@@ -383,7 +369,7 @@ def test_any_label_is_shown_as_text(name):
     label = f"_$x^$ \\frac{{ %s {{}}\n{'a' * 300}"
     figure = drawn(FIGURES[name](relabelled(SHOWING.get(name, full)(), "moe_q4", label)))
     assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
-    titled = {"categories", "concurrency", "machines", "merged", "methods", "positions"}
+    titled = {"categories", "concurrency", "methods", "positions"}
     titled |= {"protocols", "side_by_side", "types"}
     if name not in {"throughput", "required_time", "break_even", *titled}:
         assert any(style.short(label) in entry for entry in legend(figure))

@@ -31,7 +31,6 @@ from ..paper_analyses import (
 )
 from ..planted_loads import with_loads
 from ..planted_twins import with_twins
-from ..shared_analyses import with_machines
 from .test_share import advised
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
@@ -303,11 +302,6 @@ SECTIONS = {  # of what it is about: the campaign, what stands on the page in th
         compared,
         "advice side_by_side table-compared_campaigns figure-side_by_side table-side_by_side",
     ),
-    "machines": (
-        *(with_machines, "results machines figure-machines table-machines audit"),
-        "2 machines shared this campaign",
-        "every interval on this page but those below is over machines",
-    ),
     "workloads": (
         with_categories,
         "results workloads figure-categories table-categories table-category_gaps table-endings"
@@ -327,16 +321,10 @@ def test_what_was_measured_has_its_section_and_sentences(section, root, plain, p
     assert [sentence for sentence in sentences if sentence not in words] == []
 
 
-@pytest.mark.parametrize(
-    ("make", "table", "changed", "words"),
-    [
-        (with_machines, "campaign", {"machine_varies": False}, "They are of one kind"),
-        (with_categories, "endings", {"stop": "eos"}, "had to generate at most 100 tokens"),
-    ],
-)
-def test_sentences_of_a_section_fit_the_campaign(make, table, changed, words, root):
-    frame = getattr(make(), table).assign(**changed)
-    assert words in page_of(replace(make(), **{table: frame}), root)
+def test_texts_that_may_end_by_themselves_have_at_most_the_asked_length(root):
+    analysis = with_categories()
+    ended = replace(analysis, endings=analysis.endings.assign(stop="eos"))
+    assert "had to generate at most 100 tokens" in page_of(ended, root)
 
 
 def test_claims_that_twins_decide_are_said_to_be_of_twins(root):

@@ -131,9 +131,9 @@ def test_exhibits_with_anything_to_show_are_in_their_section_and_others_empty():
     expected = {
         rf"\newcommand{{\FigureMethods}}{{\floatfigure{{methods}}{{{caption}}}}}",
         r"\newcommand{\ExhibitsMethods}{\FigureMethods\TableMethods}",
-        r"\newcommand{\FigureMerged}{}",
-        r"\newcommand{\TableMerged}{}",
-        r"\newcommand{\ExhibitsMerged}{}",
+        r"\newcommand{\FigureTwins}{}",
+        r"\newcommand{\TableTwins}{}",
+        r"\newcommand{\ExhibitsTwins}{}",
     }
     assert expected <= set(text.splitlines())
     assert r"\newcommand{\TableMethods}{\pagestable{methods}{" in text

@@ -78,7 +78,7 @@ def test_other_rows_are_refused_by_name(rows, config, change, fault):
 
 
 def test_a_machine_that_shares_a_campaign_is_one_of_those_described(rows, config):
-    """As with `hosts: any`."""
+    """As with `hosts: same`."""
     described = replace(DESCRIBED, hosts=frozenset({HOST, "a" * 12}))
     check(with_first_draft(rows, host="a" * 12), config, described)
     with pytest.raises(MeasurementError, match=f"host is 0{{12}}, not {HOST} or a{{12}}"):

@@ -47,7 +47,6 @@ from specmoe.analysis.intervals import (
     ratio_of_means,
 )
 from specmoe.analysis.launch import launch_line
-from specmoe.analysis.machines import machine_varies
 from specmoe.analysis.registry import TABLES
 from specmoe.analysis.sittings import FEWEST_SITTINGS, sitting_variance
 from specmoe.analysis.sound_prompts import on_sound_prompts
@@ -184,8 +183,7 @@ def advise(
     candidates = count_excluded(cells, lost, CELL)
     candidates, members = on_sound_prompts(candidates, members, lost, config.statistics)
     settings = _settings(candidates, members, spread, cards, config)
-    # What varies between machines has what varies between sittings in it.
-    apart = 0.0 if machine_varies(runs, config) else config.statistics.sitting_spread
+    apart = config.statistics.sitting_spread
     others = {cell: sitting_variance(own, apart) for cell, own in members.items()}
     settings_of = runs.groupby("target_model")["target"].unique()
     targets = [name for model in config.models for name in sorted(settings_of.get(model, []))]

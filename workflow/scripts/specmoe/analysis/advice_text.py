@@ -1,6 +1,7 @@
 """The advice as text for a terminal, and as values for JSON."""
 
 import math
+from collections.abc import Mapping
 from textwrap import wrap
 from typing import Any
 
@@ -14,12 +15,12 @@ from specmoe.analysis.compared_prompts import (
     prompt_words,
 )
 from specmoe.analysis.filters import advised_targets
-from specmoe.analysis.machines import machine_of
 from specmoe.analysis.number_text import TOO_FEW_PROMPTS, interval, measured, measured_in
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.sentences import describe_categories, describe_concurrency
 from specmoe.analysis.sittings import sitting_reach, sittings_vary
 from specmoe.analysis.terminal import precise
+from specmoe.config.backend import Backend
 from specmoe.config.methods import is_ngram, methods_of
 from specmoe.files import gigabytes
 from specmoe.runs.disturbed import DISTURBED
@@ -41,6 +42,13 @@ _CONTROLS = {
 }
 
 
+def machine_of(campaign: Mapping[str, Any]) -> str:
+    """Return the name of what computed in a campaign, from the row of `Analysis.campaign`."""
+    gpu = campaign.get("host_gpu")
+    chip = campaign["host_chip"] if campaign["backend"] == Backend.CPU or pd.isna(gpu) else gpu
+    return str(chip)
+
+
 def describe_advice(analysis: Analysis) -> str:
     """Return what to switch on, target by target, with the measurements behind it."""
     campaign = records(analysis.campaign)[0]
@@ -53,13 +61,7 @@ def describe_advice(analysis: Analysis) -> str:
         lines.append(
             "Its models are synthetic: this shows the method and is not advice for real ones."
         )
-    if campaign["machine_varies"]:
-        lines += _wrapped(
-            f"Its {campaign['machines']} machines may be of any kind, so the machine is what"
-            " varies: blocks and repeats below count machines.",
-            "",
-        )
-    elif campaign["source"] == "measured":
+    if campaign["source"] == "measured":
         lines += _wrapped(_sittings(campaign), "")
     advised = advised_targets(analysis)
     categories, gaps = analysis.categories, analysis.category_gaps

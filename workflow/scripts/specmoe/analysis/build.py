@@ -22,8 +22,6 @@ from specmoe.analysis.compared_cells import (
 from specmoe.analysis.concurrency import changes_with_concurrency, compare_loads, one_by_one
 from specmoe.analysis.drafts import is_no_control, list_drafts, with_controls, without_controls
 from specmoe.analysis.gamma_curves import gamma_curves
-from specmoe.analysis.machines import by_machine, cells_of_machines, machine_varies
-from specmoe.analysis.merged import identity
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths, chain_counts
 from specmoe.analysis.sittings import by_sitting, sittings_of
@@ -76,23 +74,16 @@ def analyse(
     `runs.disturbed`): the others are in no estimate, and counted as `excluded` in tables of cells.
     `cards` are the models' and those of `by_setting`, `host` is the machine's description, `audit`
     the audit of `runs`, `pass_times` the table of `runs.pass_times`, `agreement` that of
-    `runs.agreement`, if any. Where the machine varies, intervals are over machines, and costs of
-    passes, which are a machine's own, are not fitted. Elsewhere they are over sittings, where a
-    comparison has enough of them.
+    `runs.agreement`, if any. Intervals are over sittings, where a comparison has
+    enough of them.
     """
     statistics = config.statistics
-    as_measured, varies = runs, machine_varies(runs, config)
+    as_measured = runs
     runs, compared = (
         with_controls(frame, config.audit.unrelated_drafts, cards) for frame in (runs, compared)
     )
-    of_blocks, sittings = compared, sittings_of(as_measured, config.statistics.sitting_gap_h)
-    if varies:
-        runs, compared = (
-            by_machine(frame).assign(sitting=frame["block"].map(sittings))
-            for frame in (runs, compared)
-        )
-    else:
-        runs, compared = by_sitting(runs, sittings), by_sitting(compared, sittings)
+    sittings = sittings_of(as_measured, config.statistics.sitting_gap_h)
+    runs, compared = by_sitting(runs, sittings), by_sitting(compared, sittings)
     every, all_runs, all_compared = runs, undisturbed(runs), compared
     runs, compared = one_by_one(all_runs), one_by_one(compared)
     usually_run = usual_runs(one_by_one(every), config)
@@ -100,7 +91,6 @@ def analyse(
     usual, excluded = usually_run[counts], usually_run[~counts]
     excluded = excluded[excluded["draft"] != NO_DRAFT]
     usually_compared = compared[compared["run"].isin(usual["run"])]
-    of_blocks = of_blocks[of_blocks["run"].isin(usually_compared["run"])]
     of_cells = cell_tables(usually_compared, excluded, usually_run, statistics, config.prompt_label)
     cells = of_cells["cells"]
     loads = compare_loads(all_compared, all_runs, statistics)
@@ -120,9 +110,9 @@ def analyse(
     # All but controls of accepted drafts.
     drafted = at_usual[at_usual["imposed_acceptance"].notna() | is_no_control(at_usual)]
     dense_of = dense_twins(config, runs["target"].unique())
-    fitted = [] if varies else cost_tables.fit_pairs(at_usual, runs, pass_times, statistics)
+    fitted = cost_tables.fit_pairs(at_usual, runs, pass_times, statistics)
     predicted = cost_tables.predictions(fitted, drafted, statistics)
-    readings = {} if varies or agreement is None else readings_of(agreement)
+    readings = {} if agreement is None else readings_of(agreement)
     gammas = gamma_curves(of_draft, runs, readings, fitted, pass_times, statistics)
     return Analysis(
         of_cells | gammas,
@@ -137,7 +127,6 @@ def analyse(
         types=_types(own_cells, usually_compared, config, sizes),
         concurrency=_with_labels(loads, *of_target),
         concurrency_changes=_with_labels(changes, *of_target),
-        machines=cells_of_machines(without_controls(of_blocks), cells, host, statistics),
         methods=compare_methods(own_cells, drafting, drafts),
         positions=acceptance_by_position(drafting),
         accepted_lengths=accepted_lengths(drafting),
@@ -153,10 +142,8 @@ def analyse(
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
         profiles=gains_by_profile(compared, cells, predicted, statistics),
-        twins=compare_twins(drafted, tokens, dense_of, statistics, "host" if varies else "repeat"),
-        twin_passes=twin_passes(
-            pass_times.head(0) if varies else pass_times, dense_of, sizes, statistics
-        ),
+        twins=compare_twins(drafted, tokens, dense_of, statistics),
+        twin_passes=twin_passes(pass_times, dense_of, sizes, statistics),
         ceilings=ceilings(usually_compared, usual, sizes, config.audit),
         audit=audit.summary,
         marked=count_marked(audit.audit),
@@ -166,7 +153,6 @@ def analyse(
         drafts=drafts,
         suites=_suites(as_measured, config),
         campaign=_campaign(as_measured, config, host, sittings),
-        identity=identity(as_measured, config),
     )
 
 
@@ -332,7 +318,6 @@ def _campaign(
                 "sittings": sittings.nunique(),
                 "sitting_spread": config.statistics.sitting_spread,
                 "machines": runs["host"].nunique(),
-                "machine_varies": machine_varies(runs, config),
                 **{f"host_{key}": value for key, value in host.items() if key != "machines"},
             }
         ]

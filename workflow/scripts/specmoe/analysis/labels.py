@@ -117,14 +117,6 @@ def endings(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     return series(frame.merge(by_workload, how="left", on=[*keys, "workload"]), analysis)
 
 
-def machines(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `cells` does; setting (what drafts), series (target and suite), cell (both)."""
-    frame = in_series(cells(frame, analysis))
-    by_suite = frame["target"] + " " + frame["suite"]
-    setting = _setting(frame, "gamma")
-    return frame.assign(setting=setting, series=by_suite, cell=by_suite + " " + setting)
-
-
 def loads(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add columns of the target, which is one whatever the requests at once.
 

@@ -117,7 +117,6 @@ TABLES = {
     ),
     "suites": _table("a suite", "suite title runs blocks measured"),
     "campaign": _table("the campaign, in plain values", "campaign of_study source"),
-    "identity": _table("what campaigns to merge must share, see `merged.identity`", "name value"),
     "by_prompt": _cells(
         "a cell's text; all prompts of a workload are one",
         f"{_SUMMARISED} control prompt prompt_label {_EXCLUDED}",
@@ -174,12 +173,6 @@ TABLES = {
         f" most_cell target found {_ends('at_least', 'at_most', 'change')}",
         f"{_IN_ORDER} imposed_acceptance",
         labels.loads,
-    ),
-    "machines": _cells(
-        "a cell on one machine of several, see `cells_of_machines`",
-        f"host chip gpu machine runs blocks {_RATES} acceptance_rate {_ends('speedup', 'of_all')}",
-        "machine",
-        labels.machines,
     ),
     # The next three have no rows where rounds were not logged.
     "positions": _cells(
@@ -330,7 +323,7 @@ TABLES = {
         "a printed number and what was measured, see `printed_numbers.compare_printed`",
         "what source relation printed digits recomputed measured",
     ),
-    # The next three have no rows where the configuration names no campaign to compare with.
+    # The next two have no rows where the configuration names no campaign to compare with.
     "side_by_side": _table(
         "a setting of one of several campaigns, see `side_by_side`",
         f"heading campaign {_BY} target_label draft_label gamma prompts suite campaigns"
@@ -341,12 +334,6 @@ TABLES = {
         f"heading campaign {_BY} engine_commit backend host_chip host_gpu synthetic n_predict"
         " temperature repeats settings engine_options",
         label=labels.ways,
-    ),
-    "merged": _cells(
-        "a cell of one of several campaigns that differ in their machine alone, see `merged`",
-        f"campaign machine runs blocks acceptance_rate {_RATES} {_ends('speedup', 'break_even')}",
-        "machine",
-        labels.machines,
     ),
     "claims": _table(
         "a claim of the study and its verdict, see `judge.judge_claims`",

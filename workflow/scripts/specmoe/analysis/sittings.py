@@ -3,7 +3,7 @@
 What a machine does besides, its clock and its neighbours are alike for hours, and another day's are
 others, for all settings at once. Blocks of one sitting therefore say how sure the speedup of that
 sitting is, and not what the next one gives. From FEWEST_SITTINGS on, a comparison's sittings are
-what varies, as machines are in `machines`. With fewer, intervals are of these sittings, and advice
+what varies. With fewer, intervals are of these sittings, and advice
 allows for `statistics.sitting_spread`, which the configuration states. `tests/planted_sittings.py`
 shows how often either holds the truth.
 """
@@ -90,4 +90,4 @@ def sitting_reach(campaign: Mapping[str, Any]) -> float:
 
 def sittings_vary(campaign: Mapping[str, Any]) -> bool:
     """Return whether intervals are over sittings, where a comparison has all of a campaign's."""
-    return bool(campaign["sittings"] >= FEWEST_SITTINGS and not campaign["machine_varies"])
+    return bool(campaign["sittings"] >= FEWEST_SITTINGS)

@@ -1,12 +1,10 @@
-"""Tables of plain text for a terminal: a suite, the spread of blocks, several machines."""
+"""Tables of plain text for a terminal: a suite and the spread of blocks."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
 
-from specmoe.analysis.number_text import measured_in
-from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import CELL, summarise_cells, with_speedups
 from specmoe.config.block import NO_DRAFT
@@ -119,23 +117,6 @@ def describe_passes(passes: pd.DataFrame) -> str:
         f"{_text(table)}\n"
         f"The median is measurement.passes = {typical}; another number measures all blocks anew.\n"
     )
-
-
-def describe_merged(analysis: Analysis) -> str:
-    """Return one line per setting and machine of a campaign that was merged with others."""
-    cells = analysis.merged
-    shown = pd.DataFrame(
-        {
-            "target": cells["label"],
-            "draft and γ": cells["setting"],
-            "machine": cells["machine"],
-            "speedup": [measured_in(row, "speedup") for row in records(cells)],
-            "accepted %": 100 * cells["acceptance_rate"].astype(float),
-            "break-even %": 100 * cells["break_even"].astype(float),
-        }
-    ).dropna(axis="columns", how="all")
-    settings = counted(cells["cell"].nunique(), "setting")
-    return f"{settings} on {counted(cells['machine'].nunique(), 'machine')}\n{_text(shown)}\n"
 
 
 def precise(precision: float) -> str:

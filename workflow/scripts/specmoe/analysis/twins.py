@@ -44,13 +44,12 @@ def compare_twins(
     tokens: pd.Series,
     dense_of: Mapping[str, str],
     settings: Statistics,
-    unit: str,
 ) -> pd.DataFrame:
     """Return one row per setting that an MoE and its dense twin have on the same prompts.
 
     `compared` are rows of `with_speedups` of one temperature without controls, `tokens` the runs'
-    by id, `unit` the column of what intervals are over: the repeat, or the machine. The twins' runs
-    with a prompt in one repeat are a pair. Several γ of a draft also have a row together. Columns:
+    by id. The twins' runs with a prompt in one repeat are a pair, and intervals are over repeats.
+    Several γ of a draft also have a row together. Columns:
 
     - protocol, engine, dense (the dense twin), suite, target (the MoE), draft, method, draft_model,
       gamma (null: all of `gammas`), imposed_acceptance (null: the draft's own).
@@ -59,9 +58,9 @@ def compare_twins(
     - same_tokens: share of the pairs with the same tokens; null where acceptance is imposed, as the
       text then is no model's.
     - speedup, dense_speedup, ratio of the first to the second: geometric means, each with its
-      interval, Student's t over units. The ratio's is on the pairs' own.
+      interval, Student's t over repeats. The ratio's is on the pairs' own.
     """
-    pairs = _pairs(compared, tokens, dense_of, unit)
+    pairs = _pairs(compared, tokens, dense_of)
     if pairs.empty:
         return pd.DataFrame()
 
@@ -75,19 +74,16 @@ def compare_twins(
     return by_group(pairs, setting, rows).astype({"gamma": "Int64"})
 
 
-def _pairs(
-    compared: pd.DataFrame, tokens: pd.Series, dense_of: Mapping[str, str], unit: str
-) -> pd.DataFrame:
+def _pairs(compared: pd.DataFrame, tokens: pd.Series, dense_of: Mapping[str, str]) -> pd.DataFrame:
     """Return a row for each pair of runs: the MoE's columns, the dense twin's with `dense_`."""
-    keys = [*dict.fromkeys([*_SHARED, unit])]
     runs = compared[compared["imposed_profile"].isna()]
-    runs = runs.assign(tokens=runs["run"].map(tokens), block=runs[unit])
+    runs = runs.assign(tokens=runs["run"].map(tokens), block=runs["repeat"])
     routed = runs[runs["target"].isin(dense_of)]
     routed = routed.assign(dense=routed["target"].map(dense_of))
-    dense = runs[["target", *keys, *_COUNTED]].rename(
+    dense = runs[["target", *_SHARED, *_COUNTED]].rename(
         columns={"target": "dense", **{name: f"dense_{name}" for name in _COUNTED}}
     )
-    pairs = routed.merge(dense, on=["dense", *keys], validate="m:1")
+    pairs = routed.merge(dense, on=["dense", *_SHARED], validate="m:1")
     return pairs.assign(ratio=pairs["speedup"] / pairs["dense_speedup"])
 
 

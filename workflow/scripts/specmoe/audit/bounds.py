@@ -207,7 +207,7 @@ def _read_rate(run: Run, given: Evidence, round_bytes: Callable[[Size, float], f
     without a draft count as those of a single token. The passes of one request are read within its
     own time, whoever shares them.
     """
-    bandwidth, settings = given.bandwidth_of(run), given.settings
+    bandwidth, settings = given.bandwidth, given.settings
     if bandwidth is None:
         return not_applicable("the machine's memory bandwidth is not known")
     if run.target_model not in given.sizes:

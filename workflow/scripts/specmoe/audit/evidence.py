@@ -62,13 +62,8 @@ class Evidence:
     times: Mapping[tuple[str, str, str], Mapping[str, float]]
     sizes: Mapping[str, Size]
     bandwidth: Bandwidth | None
-    of_machines: Mapping[str, Bandwidth | None]
     settings: AuditSettings
     readings: Mapping[ReadingKey, list[Reading]]
-
-    def bandwidth_of(self, run: Run) -> Bandwidth | None:
-        """Return how fast the memory of a run's machine can be read."""
-        return self.of_machines.get(run.host, self.bandwidth)
 
     def times_of(self, run: Run) -> Mapping[str, float]:
         """Return the milliseconds a token of each model that was timed as the run was."""
@@ -115,15 +110,14 @@ def gather_evidence(
     bandwidth: Bandwidth | None,
     settings: AuditSettings,
     divergences: Mapping[str, Gap] | None = None,
-    of_machines: Mapping[str, Bandwidth | None] | None = None,
     readings: Mapping[ReadingKey, list[Reading]] | None = None,
 ) -> Evidence:
     """Return what the runs of a campaign are checked against.
 
     `runs` is `schema.read_runs`'s frame, `sizes` are those of its models, `bandwidth` is that of
-    the machine's memory, or of the machines that `of_machines` lacks, which has it by host.
-    `divergences` holds, by run, the target's gap at the token where the run left its baseline,
-    `readings` what drafts would have proposed in place of the targets' own tokens.
+    the machine's memory. `divergences` holds, by run, the target's gap at the token where the run
+    left its baseline, `readings` what drafts would have proposed in place of the targets' own
+    tokens.
     """
     listed = [Run.of(row) for row in runs.to_dict("records")]
     repeats = defaultdict(list)
@@ -143,7 +137,6 @@ def gather_evidence(
         single_token_ms(runs),
         sizes,
         bandwidth,
-        of_machines or {},
         settings,
         readings or {},
     )

@@ -9,7 +9,6 @@ import pandas as pd
 
 from specmoe.analysis.build import analyse, by_setting, required_times
 from specmoe.analysis.concurrency import one_by_one
-from specmoe.analysis.merged import merged
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.analysis.summaries import with_speedups
@@ -75,7 +74,6 @@ def build_analysis(
         "required_time": required_times(campaigns),
         "side_by_side": side_by_side(campaigns),
         "compared_campaigns": compared_campaigns(campaigns),
-        "merged": merged(campaigns),
         "taxonomy": classify(
             literature,
             measured_methods(runs, config, cards),

@@ -92,7 +92,7 @@ def level_of(analysis: Analysis) -> Level:
     Cells that were repeated more often have narrower intervals than this allows for.
     """
     campaign = analysis.campaign.iloc[0]
-    blocks = campaign["machines"] if campaign["machine_varies"] else campaign["repeats"]
+    blocks = campaign["repeats"]
     return Level(float(campaign["confidence"]), max(1, int(blocks) - 1))
 
 

@@ -1,6 +1,6 @@
 """In what a measurement differs from what is asked for now: the one comparison of the two.
 
-A record, a packed row and a campaign to merge say what identifies them. That is compared here, and
+A record and a packed row say what identifies them. That is compared here, and
 nothing else is believed of them: neither their place nor what snakemake remembers.
 """
 

@@ -57,8 +57,7 @@ class Hosts(StrEnum):
     """Which machines may measure the blocks of one campaign."""
 
     ONE = "one"  # the machine of its first block
-    SAME = "same"  # machines of one kind, see `specmoe.engine.machine_id.kind_of`
-    ANY = "any"  # the machine is a factor: intervals are over machines
+    SAME = "same"  # machines of one kind, see `specmoe.plan.machines.kind_of`
 
 
 class Campaign(Strict):
@@ -73,9 +72,8 @@ class Campaign(Strict):
     GPU and the tools to build for it are present, in this order, and the CPU elsewhere"""
     hosts: Hosts = Hosts.ONE
     """`one` machine measures every block, `same` lets machines of one kind share them (processor,
-    cores, memory and GPU are compared), `any` lets all. A block measures what it compares, so it
-    never spans machines. With `any` the machine is what varies: every interval is over machines,
-    and costs of passes are not fitted"""
+    cores, memory and GPU are compared). A block measures what it compares, so it never spans
+    machines"""
     models: Name
     """one of `model_sets`"""
     suites: Distinct[Name] = Field(min_length=1)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from specmoe.analysis.advice import Answer, Controls
-from specmoe.analysis.advice_text import HEADS, about_loops, drafts_with_model
+from specmoe.analysis.advice_text import HEADS, about_loops, drafts_with_model, machine_of
 from specmoe.analysis.compared_prompts import (
     excluded_share,
     odd_share,
@@ -24,7 +24,6 @@ from specmoe.analysis.compared_prompts import (
 )
 from specmoe.analysis.drafts import by_model
 from specmoe.analysis.filters import advised_targets, count_check, usual_cells, whole_audit
-from specmoe.analysis.machines import machine_of
 from specmoe.analysis.number_text import fixed, interval, measured, percent, thousands
 from specmoe.analysis.registry import Analysis, Record, records
 from specmoe.audit.finding import Level

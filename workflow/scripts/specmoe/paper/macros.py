@@ -78,7 +78,7 @@ def switches(analysis: Analysis, tables: Path) -> dict[str, bool]:
         "BackendCpu": campaign["backend"] == "cpu",
         "CampaignMoreRepeats": bool(repeats > campaign["repeats"]),
         "StopsAtEnd": bool((analysis.endings["stop"] == Stop.EOS).any()),
-        "MachineVaries": bool(campaign["machine_varies"]),
+        "SeveralMachines": campaign["machines"] > 1,
         "SittingsVary": sittings_vary(campaign),
         "SettingsSeveral": len(cells) > 1,
         "CampaignLeavesOut": bool(campaign["left_out"]),

@@ -1,10 +1,9 @@
 """The machines of a campaign: what makes them one kind, and their descriptions as one record.
 
-A description is what `hardware.describe` returns. `host.json` describes the campaign's machine, or
-has what several machines share and each of them in `machines`.
+A description is what `hardware.describe` returns. `host.json` describes the campaign's machine; of
+several machines it has the first one, and each of them in `machines`.
 """
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -45,8 +44,7 @@ def refuse_other_kinds(machines: Sequence[Mapping[str, Any]]) -> None:
             )
             raise MeasurementError(
                 f"machine {machine['id']} is of another kind than the campaign's first one,"
-                f" {machines[0]['id']}: {named}; give its runs a campaign.name of their own, or let"
-                " the machine be a factor with campaign.hosts: any"
+                f" {machines[0]['id']}: {named}; give its runs a campaign.name of their own"
             )
 
 
@@ -79,26 +77,13 @@ def collect(descriptions: Sequence[Facts], elsewhere: Iterable[Facts] = ()) -> F
 
 
 def collect_machines(descriptions: Sequence[Facts]) -> dict[str, Any]:
-    """Return what all machines share, and under `machines` each of them, sorted by id.
+    """Return the first of machines of one kind, and under `machines` each of them, sorted by id.
 
-    Every block has a description. What differs is null, or all texts in turn. Machines of one kind
-    share the highest bandwidth.
+    Every block has a description. The highest bandwidth is all machines'. Raises MeasurementError
+    if a machine is of another kind.
     """
-    by_id: dict[str, list[Facts]] = {}
-    for one in descriptions:
-        by_id.setdefault(str(one["id"]), []).append(one)
-    machines = [collect(by_id[machine]) for machine in sorted(by_id)]
-    whole = {name: _shared([one[name] for one in machines]) for name in machines[0]}
-    if len({json.dumps(kind_of(one)) for one in machines}) == 1:
-        fastest = max(machines, key=lambda one: float(one[_BANDWIDTH] or 0))
-        whole |= {name: fastest[name] for name in (_BANDWIDTH, _SOURCE, *_IN_GIB)}
-    return whole | {"machines": machines}
-
-
-def _shared(values: Sequence[str | int | float | None]) -> str | int | float | None:
-    """Return the value that all machines have; texts in turn or None where they differ."""
-    different = list(dict.fromkeys(values))
-    if len(different) == 1:
-        return different[0]
-    texts = [value for value in different if isinstance(value, str)]
-    return ", ".join(texts) if texts else None
+    refuse_other_kinds(descriptions)
+    by_id = {str(one["id"]): one for one in reversed(descriptions)}
+    fastest = max(descriptions, key=lambda one: float(one[_BANDWIDTH] or 0))
+    of_all = {name: fastest[name] for name in (_BANDWIDTH, _SOURCE)}
+    return descriptions[0] | of_all | {"machines": [by_id[name] for name in sorted(by_id)]}
