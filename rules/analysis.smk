@@ -82,31 +82,6 @@ rule advise:
         "python {input.script} --analysis {input.analysis} --out {params.out} 2>&1 | tee {log}"
 
 
-rule agreement:
-    """Say what a draft would have gained on answers from anywhere (--config draft=… answers=…)."""
-    input:
-        script=script("agreement"),
-        files=[file for file in ANSWERS.values() if file],
-        program="<engine>/read_agreement",
-    log:
-        say="<logs>/agreement.log",
-        engine="<logs>/agreement.engine.log",
-    localrule: True
-    conda:
-        "../envs/analysis.yaml"
-    params:
-        answers=lambda wildcards: [file for file in [ANSWERS["answers"]] if file],
-        draft=lambda wildcards: [file for file in [ANSWERS["draft"]] if file],
-        gpu_layers=CONFIG.measurement.gpu_layers if CAMPAIGN.gpu else 0,
-        threads=CONFIG.measurement.threads,
-    message:
-        "Reading answers with a draft"
-    shell:
-        "python {input.script} --draft {params.draft:q} --answers {params.answers:q}"
-        " --program {input.program} --threads {params.threads} --gpu-layers {params.gpu_layers}"
-        " --log {log.engine} 2>&1 | tee {log.say}"
-
-
 rule more_repeats:
     """Say which comparisons need more repeats for intervals as narrow as the config asks."""
     input:

@@ -53,9 +53,6 @@ from specmoe.plan.campaign import load_campaign
 from specmoe.plan.progress import describe_missing
 from specmoe.yaml_faults import key_twice
 
-# What the target `agreement` reads, which is no part of a campaign.
-ANSWERS = {name: str(config.pop(name, "")) for name in ("draft", "answers")}
-
 for twice in filter(None, map(key_twice, workflow.overwrite_configfiles)):
     sys.exit(f"ConfigError: {twice}")
 try:

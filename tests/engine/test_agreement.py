@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from specmoe.engine.reading import Text, Words, widest_move
+from specmoe.engine.reading import Text, widest_move
 from specmoe.errors import MeasurementError
 from specmoe.measure.agreement import Reader
 
@@ -35,17 +35,9 @@ def test_a_draft_agrees_with_every_token_of_its_own_text(read, generated):
     for one, each in zip(proposals, generated["completion_probabilities"], strict=True):
         first, second = each["top_logprobs"]
         assert one.token == first["id"]
-        assert math.log(one.probability) == pytest.approx(first["logprob"], abs=0.01)
-        assert one.target_probability == one.probability
-        assert one.confidence > one.probability
+        # Among ten candidates it is likelier than among all tokens.
+        assert one.confidence > math.exp(first["logprob"]) - 0.01
         assert one.lead_nats == pytest.approx(first["logprob"] - second["logprob"], abs=0.01)
-
-
-def test_words_are_made_tokens_by_the_drafts_vocabulary(read, start, family):
-    prompt, answer = "A text of some ", "words, and more."
-    with start(family["draft"]) as server:
-        ids = [tuple(server.tokenize(part)) for part in (prompt, answer)]
-    assert read(Words(prompt, answer)) == read(Text(*ids))
 
 
 def test_it_agrees_with_no_token_that_is_never_its_likeliest(read, generated):
@@ -54,10 +46,7 @@ def test_it_agrees_with_no_token_that_is_never_its_likeliest(read, generated):
     [proposals] = read(Text(PROMPT, tuple(text)))
     never = [one for one, token in zip(proposals, text, strict=True) if one.token != token]
     assert len(never) >= 23  # another one may be the likeliest by chance
-    for one in never:
-        assert not one.agrees
-        behind = math.log(one.probability / one.target_probability)
-        assert one.lead_nats == pytest.approx(behind, abs=0.001)
+    assert not any(one.agrees for one in never)
 
 
 def test_texts_are_read_alike_in_any_order_and_nearly_alike_in_any_batches(read, generated):

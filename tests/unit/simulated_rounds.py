@@ -251,7 +251,7 @@ def agreement(target: str, agrees: Sequence[bool]) -> pd.DataFrame:
             "token": range(N_PREDICT),
             "agrees": list(agrees),
             "confidence": [0.95 if one else 0.15 for one in agrees],
-            **{"probability": 0.5, "target_probability": 0.5, "lead_nats": 1.0, "moved_nats": 0.0},
+            **{"lead_nats": 1.0, "moved_nats": 0.0},
         }
     )
 

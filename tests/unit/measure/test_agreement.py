@@ -1,4 +1,4 @@
-"""Which texts a draft reads, and answers from elsewhere."""
+"""Which texts a draft reads, and what its program prints."""
 
 import pytest
 
@@ -6,13 +6,9 @@ from specmoe.config.matrix import list_readings
 from specmoe.config.schema import Config
 from specmoe.engine.reading import (
     Proposal,
-    Text,
-    Words,
-    read_answers,
     read_proposals,
     widest_move,
 )
-from specmoe.errors import MeasurementError
 from specmoe.measure.agreement import texts_to_read
 
 from ...blocks import alone, compared
@@ -78,39 +74,13 @@ def test_an_engine_that_times_no_passes_reads_no_texts(study):
 def test_printed_proposals_are_told_apart_by_text():
     line = (
         '{{"text": {}, "position": 0, "token": 5, "agrees": true, "confidence": 0.9,'
-        ' "probability": 0.8, "target_probability": 0.8, "lead_nats": 2.5}}\n'
+        ' "lead_nats": 2.5}}\n'
     )
-    one = Proposal(5, True, 0.9, 0.8, 0.8, 2.5)
+    one = Proposal(5, True, 0.9, 2.5)
     assert read_proposals(line.format(0) * 2 + line.format(1)) == [[one, one], [one]]
 
 
 def test_a_move_that_changes_the_token_is_as_wide_as_both_leads():
-    one, other = Proposal(5, True, 0.9, 0.8, 0.8, 0.25), Proposal(6, False, 0.9, 0.8, 0.1, 0.5)
+    one, other = Proposal(5, True, 0.9, 0.25), Proposal(6, False, 0.9, 0.5)
     assert widest_move([[one]], [[other]]) == 0.75
     assert widest_move([[one, other]], [[one._replace(lead_nats=0.5), other]]) == 0.25
-
-
-def test_answers_are_read_line_by_line(tmp_path):
-    file = tmp_path / "answers.jsonl"
-    file.write_text('{"prompt": [1, 2], "tokens": [3]}\n{"prompt": "a b", "answer": "ö"}\n')
-    assert read_answers(file) == [Text((1, 2), (3,)), Words("a b", "ö")]
-    assert Words("a b", "ö").line() == "words 612062 c3b6"
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        ("", "no answers"),
-        ("{", r"line 1: no JSON"),
-        ("[]", r"line 1: 'prompt' is not a list of token ids"),
-        ('{"prompt": [1], "tokens": "text"}', r"line 1: 'tokens' is not a list of token ids"),
-        ('{"prompt": "", "answer": "a"}', r"nor are 'prompt' and 'answer' texts"),
-        ('{"prompt": [1], "tokens": [true]}', r"line 1: 'tokens' is not a list of token ids"),
-        ('{"prompt": [], "tokens": [1]}', r"line 1: 'prompt' is not a list of token ids"),
-    ],
-)
-def test_what_is_no_answer_is_named_by_its_line(tmp_path, line, why):
-    file = tmp_path / "answers.jsonl"
-    file.write_text(line)
-    with pytest.raises(MeasurementError, match=why):
-        read_answers(file)

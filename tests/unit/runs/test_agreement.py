@@ -10,8 +10,7 @@ RECORD = {
     "texts": [
         {
             **{"target": "t", "prompt": "code", "tokens": [7, 8], "agrees": [True, False]},
-            **{"confidence": [0.9, 0.5], "probability": [0.8, 0.4]},
-            **{"target_probability": [0.8, 0.1], "lead_nats": [2.0, 1.4]},
+            **{"confidence": [0.9, 0.5], "lead_nats": [2.0, 1.4]},
         }
     ],
 }

@@ -1,4 +1,4 @@
-"""The speedup of every draft length and of two policies, from one reading and the costs of passes.
+"""The speedup of every draft length, from one reading and the costs of passes.
 
 A draft's reading of its targets' texts gives the rounds of any setting (`audit.reading`), the cost
 model what those rounds take. Where a pair has no runs of imposed acceptance, its costs are those of
@@ -35,7 +35,6 @@ PASSES_ERR = 0.08
 """How far a speedup that is predicted from timed passes alone may be from the measured one, as a
 standard deviation of the logarithm. Those of the demo on a virtual machine were too high by 6 % on
 average, with a root mean square of 7 % over 21 settings."""
-CHANCES = tuple(tenth / 10 for tenth in range(1, 10))  # tried as p_min
 _CELL = [*MEASURED_BY, "suite", "target", "draft"]
 
 
@@ -44,7 +43,6 @@ class Text(NamedTuple):
 
     reading: Reading
     limits: Limits
-    category: str | None  # of its prompt
 
 
 class Predicted(NamedTuple):
@@ -68,20 +66,22 @@ class Pair(NamedTuple):
     # Of the logarithm of speedup; 0 where costs are fitted to runs of imposed acceptance.
     error: float
 
-    def predict(
-        self, policies: Sequence[Sequence[int]], longest: int, *, discards: bool = False
-    ) -> Predicted:
-        """Return the speedup of a policy, given by text, over the texts; they weigh alike.
+    def of_length(self, gamma: int, p_min: float) -> Predicted:
+        """Return the speedup of γ over the texts, which weigh alike.
 
-        `discards`: where it stops before γ, the draft has made one token more to see that.
+        The draft stops before tokens less likely than `p_min`, and has made one more to see that.
         """
         played, done = [], []
-        for text, lengths in zip(self.texts, policies, strict=True):
+        for text in self.texts:
+            confidence = text.reading.confidence
+            lengths = (
+                confident(confidence, gamma, p_min) if p_min else fixed(gamma, len(confidence))
+            )
             rounds = rounds_from_agreement(text.reading.agrees, lengths, text.limits)
             left = text.limits.n_predict - 1
-            short = [lengths[at] < min(longest, left - at) for at in rounds.places]
+            short = [lengths[at] < min(gamma, left - at) for at in rounds.places]
             played.append(rounds)
-            done.append(self.model.played(rounds, longest, sum(short) if discards else 0))
+            done.append(self.model.played(rounds, gamma, sum(short) if p_min else 0))
         tokens = np.array([len(text.reading.tokens) - 1.0 for text in self.texts])
         work = np.array(done)
         took = work @ self.model.costs
@@ -97,44 +97,6 @@ class Pair(NamedTuple):
             reach = hypot(0.0 if isnan(reach) else reach, more)
         ends = value / exp(reach), value * exp(reach)
         return Predicted(value, *ends, widest > self.model.widest)
-
-    def of_length(self, gamma: int, p_min: float) -> Predicted:
-        """Return the speedup of γ, where the draft stops before tokens less likely than `p_min`."""
-        policies = [
-            confident(text.reading.confidence, gamma, p_min)
-            if p_min
-            else fixed(gamma, len(text.reading.tokens))
-            for text in self.texts
-        ]
-        return self.predict(policies, gamma, discards=p_min > 0)
-
-    def of_oracle(self) -> Predicted:
-        """Return the speedup of whoever knows what will be accepted, and what passes take."""
-        drafting = self.model.draft_cost(LONGEST)
-        rounds = [
-            float(self.model.round(length + 1) @ self.model.costs) + length * drafting
-            for length in range(1, LONGEST + 1)
-        ]
-        policies = [cheapest(text.reading.agrees, rounds, text.limits) for text in self.texts]
-        return self.predict(policies, LONGEST)
-
-
-def cheapest(agrees: Sequence[bool], rounds: Sequence[float], limits: Limits) -> list[int]:
-    """Return the draft lengths that take the least time, of a draft whose tokens all hold.
-
-    `rounds` has the time of a round of 1, 2, ... accepted tokens, in steps.
-    """
-    end = len(agrees)
-    left, lengths = [0.0] * (end + 1), [0] * end
-    held = 0
-    for at in reversed(range(end)):
-        held = held + 1 if agrees[at] else 0
-        most = min(held, len(rounds), limits.n_predict - at - 1)
-        times = [1 + left[at + 1]]
-        times += [rounds[n - 1] + left[min(at + n + 1, end)] for n in range(1, most + 1)]
-        lengths[at] = int(np.argmin(times))
-        left[at] = times[lengths[at]]
-    return lengths
 
 
 def gamma_curves(
@@ -155,17 +117,11 @@ def gamma_curves(
 
     Of `best_gammas`: texts, tokens, agreement (share of tokens that the draft proposes),
     passes_alone (whether rounds are counted as their passes alone), best_gamma with best (the
-    highest predicted speedup of a fixed γ), p_gamma and p_min with by_chance (of one that stops
-    under a probability), oracle (of one that knows what holds), each with its interval; regret
-    (oracle over the best of these and of no draft: what any other policy could gain at most),
-    measured (settings), median and worst (errors of their predictions), inside (share of measured
-    speedups in the predicted interval).
-
-    `best_by_category` has all but the last four for the texts of each category; it has no rows of
-    pairs whose texts have a single one.
+    highest predicted speedup of a fixed γ) and its interval, measured (settings), median and worst
+    (errors of their predictions), inside (share of measured speedups in the predicted interval).
     """
     costs = {pair.key: pair.model for pair in fitted}
-    curves, best, by_category = [], [], []
+    curves, best = [], []
     compared = compared[
         by_model(compared)
         & (compared["protocol"] == Protocol.PAIRED)
@@ -188,15 +144,7 @@ def gamma_curves(
         rows = _curve(pair, members, settings)
         curves += [named | row for row in rows]
         best.append(named | _best(pair) | _errors(rows))
-        categories = sorted({text.category for text in texts if text.category})
-        for category in categories if len(categories) > 1 else []:
-            own = [text for text in texts if text.category == category]
-            by_category.append(named | {"category": category} | _best(pair._replace(texts=own)))
-    return {
-        "gamma_curves": pd.DataFrame(curves),
-        "best_gammas": pd.DataFrame(best),
-        "best_by_category": pd.DataFrame(by_category),
-    }
+    return {"gamma_curves": pd.DataFrame(curves), "best_gammas": pd.DataFrame(best)}
 
 
 def texts_read(
@@ -210,8 +158,7 @@ def texts_read(
         found = next((one for one in read if one.tokens == tokens and len(tokens) > 1), None)
         if found:
             limits = Limits(int(run["n_predict"]), run["stopped_by"] == Stop.EOS, replays)
-            category = run["category"] if isinstance(run["category"], str) else None
-            texts[run["prompt"], tokens] = Text(found, limits, category)
+            texts[run["prompt"], tokens] = Text(found, limits)
     return list(texts.values())
 
 
@@ -237,15 +184,7 @@ def _curve(pair: Pair, members: pd.DataFrame, settings: Statistics) -> list[dict
 def _best(pair: Pair) -> dict[str, Any]:
     at = {gamma: pair.of_length(gamma, 0.0) for gamma in range(1, LONGEST + 1)}
     gamma = max(at, key=lambda one: at[one].speedup)
-    stopping = {
-        (longest, chance): pair.of_length(longest, chance)
-        for longest in (4, 8, 16, LONGEST)
-        for chance in CHANCES
-    }
-    longest, chance = max(stopping, key=lambda one: stopping[one].speedup)
-    oracle = pair.of_oracle()
     read = [agrees for text in pair.texts for agrees in text.reading.agrees[1:]]
-    found = max(at[gamma].speedup, stopping[longest, chance].speedup)
     return {
         "texts": len(pair.texts),
         "tokens": len(read),
@@ -253,11 +192,6 @@ def _best(pair: Pair) -> dict[str, Any]:
         "passes_alone": pair.error > 0,
         "best_gamma": gamma,
         **at[gamma].columns("best"),
-        "p_gamma": longest,
-        "p_min": chance,
-        **stopping[longest, chance].columns("by_chance"),
-        **oracle.columns("oracle"),
-        "regret": oracle.speedup / max(found, 1.0),
     }
 
 

@@ -248,23 +248,16 @@ TABLES = {
         _PAIRS_IN_ORDER,
         labels.pairs,
     ),
-    # The next three have no rows where no draft has read its targets' texts.
+    # The next two have no rows where no draft has read its targets' texts.
     "gamma_curves": _cells(
         "a draft length of a suite's pair, see `gamma_curves`",
         f"{_ends('predicted', 'speedup')} extrapolated",
     ),
     "best_gammas": _table(
         "the best draft lengths of a suite's pair, see `gamma_curves`",
-        f"{_BY} suite target draft texts tokens agreement passes_alone best_gamma p_gamma p_min"
-        f" {_ends('best', 'by_chance', 'oracle')} regret measured median worst inside",
+        f"{_BY} suite target draft texts tokens agreement passes_alone best_gamma"
+        f" {_ends('best')} measured median worst inside",
         "target_rank suite draft_rank",
-        labels.pairs,
-    ),
-    "best_by_category": _table(
-        "the same of the texts of one category, see `gamma_curves`",
-        f"{_BY} suite target draft category texts tokens agreement passes_alone best_gamma p_gamma"
-        f" p_min {_ends('best', 'by_chance', 'oracle')} regret",
-        "target_rank suite draft_rank category",
         labels.pairs,
     ),
     "profiles": _cells(

@@ -82,19 +82,9 @@ class Rounds:
     single_steps: int = 0
 
     @property
-    def rounds(self) -> int:
-        """How many rounds there were."""
-        return len(self.drafted_lengths)
-
-    @property
     def drafted(self) -> int:
         """How many tokens they drafted."""
         return sum(self.drafted_lengths)
-
-    @property
-    def accepted(self) -> int:
-        """How many of them were accepted."""
-        return sum(self.accepted_lengths)
 
 
 def rounds_from_agreement(agrees: Sequence[bool], lengths: Sequence[int], limits: Limits) -> Rounds:

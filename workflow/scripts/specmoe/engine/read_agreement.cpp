@@ -4,13 +4,10 @@
 // are the target's own. So one reading of the text that a target wrote gives every draft length.
 //
 // Each line of the file of texts is the length of a prompt, and the ids of the prompt and of the
-// tokens that the target wrote; or `words`, and the bytes of both in hexadecimal digits, which the
-// draft's vocabulary then makes tokens of. The prompt is read at once, as llama-server does, and the
-// rest in batches of `width`. Standard output receives one JSON object for each token that was
-// written:
+// tokens that the target wrote. The prompt is read at once, as llama-server does, and the rest in
+// batches of `width`. Standard output receives one JSON object for each token that was written:
 //
-//     {"text": 0, "position": 3, "token": 5, "agrees": true, "confidence": 0.9,
-//      "probability": 0.8, "target_probability": 0.8, "lead_nats": 2.1}
+//     {"text": 0, "position": 3, "token": 5, "agrees": true, "confidence": 0.9, "lead_nats": 2.1}
 //
 // `token` is the draft's likeliest, `confidence` its probability among the ten likeliest, which
 // llama-server compares with p_min (common/speculative.cpp). `lead_nats` is how far that token leads
@@ -57,19 +54,7 @@ std::map<std::string, std::string> parse(int argc, char ** argv) {
     return given;
 }
 
-Tokens tokens_of(const llama_vocab * vocabulary, const std::string & digits, bool first) {
-    std::string bytes;
-    for (size_t at = 0; at + 1 < digits.size(); at += 2) {
-        bytes.push_back((char) std::stoi(digits.substr(at, 2), nullptr, 16));
-    }
-    Tokens tokens(bytes.size() + 2);  // what a vocabulary adds at both ends
-    const int count = llama_tokenize(vocabulary, bytes.data(), (int) bytes.size(), tokens.data(),
-                                     (int) tokens.size(), first, true);
-    tokens.resize(std::max(count, 0));
-    return tokens;
-}
-
-std::vector<Text> read_texts(const std::string & path, const llama_vocab * vocabulary) {
+std::vector<Text> read_texts(const std::string & path) {
     std::ifstream file(path);
     if (!file) {
         fail("cannot read " + path);
@@ -78,17 +63,9 @@ std::vector<Text> read_texts(const std::string & path, const llama_vocab * vocab
     for (std::string line; std::getline(file, line);) {
         std::stringstream words(line);
         Text text;
-        if (std::string prompt, answer; line.rfind("words ", 0) == 0) {
-            words >> prompt >> prompt >> answer;
-            text.tokens = tokens_of(vocabulary, prompt, true);
-            text.prompt = (int) text.tokens.size();
-            const Tokens written = tokens_of(vocabulary, answer, false);
-            text.tokens.insert(text.tokens.end(), written.begin(), written.end());
-        } else {
-            words >> text.prompt;
-            for (llama_token token; words >> token;) {
-                text.tokens.push_back(token);
-            }
+        words >> text.prompt;
+        for (llama_token token; words >> token;) {
+            text.tokens.push_back(token);
         }
         texts.push_back(std::move(text));
     }
@@ -123,20 +100,15 @@ void print(int text, int position, llama_token target, const float * logits, int
     const int kept = std::min(CANDIDATES, count);
     std::partial_sort(best.begin(), best.begin() + kept, best.end(), std::greater<float>());
     const auto token = (llama_token) (std::max_element(logits, logits + count) - logits);
-    auto mass = [&best](int candidates) {
-        double sum = 0;
-        for (int at = 0; at < candidates; at++) {
-            sum += std::exp((double) best[at] - best[0]);
-        }
-        return sum;
-    };
+    double sum = 0;
+    for (int at = 0; at < kept; at++) {
+        sum += std::exp((double) best[at] - best[0]);
+    }
     const bool agrees = token == target;
-    const double all = mass(count);
-    const double behind = (double) best[0] - logits[target];
+    const double lead = (double) best[0] - (agrees ? best[1] : logits[target]);
     printf("{\"text\": %d, \"position\": %d, \"token\": %d, \"agrees\": %s, \"confidence\": %.9g,"
-           " \"probability\": %.9g, \"target_probability\": %.9g, \"lead_nats\": %.9g}\n",
-           text, position, token, agrees ? "true" : "false", 1 / mass(kept), 1 / all,
-           std::exp(-behind) / all, agrees ? (double) best[0] - best[1] : behind);
+           " \"lead_nats\": %.9g}\n",
+           text, position, token, agrees ? "true" : "false", 1 / sum, lead);
 }
 
 // Read one text; the output of each token that is not the last tells the next one.
@@ -189,7 +161,7 @@ int main(int argc, char ** argv) {
     if (!model) {
         fail("cannot load " + options.at("--model"));
     }
-    const std::vector<Text> texts = read_texts(options.at("--texts"), llama_model_get_vocab(model));
+    const std::vector<Text> texts = read_texts(options.at("--texts"));
     check(texts, model);
     size_t longest = 1;
     for (const Text & text : texts) {

@@ -20,7 +20,7 @@ from specmoe.engine.flags import words_of
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id, physical_cores
 from specmoe.engine.process import run_tool
-from specmoe.engine.reading import Proposal, Text, Words, read_proposals, widest_move
+from specmoe.engine.reading import Proposal, Text, read_proposals, widest_move
 from specmoe.errors import MeasurementError
 from specmoe.files import engine_path
 from specmoe.measure.requests import prompt_ids
@@ -54,7 +54,7 @@ class Reader:
     gpu_layers: int
     environment: Mapping[str, str]
 
-    def read(self, texts: Sequence[Text | Words], width: int = WIDTH) -> list[list[Proposal]]:
+    def read(self, texts: Sequence[Text], width: int = WIDTH) -> list[list[Proposal]]:
         """Return the draft's proposals for some texts, read in batches of a width.
 
         Raises MeasurementError, with the end of the program's log, if it fails or hangs.

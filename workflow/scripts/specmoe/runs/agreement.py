@@ -8,7 +8,6 @@ import pandera.pandas as pa
 
 from specmoe.runs.checked_table import read_checked, write_checked
 
-_SHARE = pa.Check.in_range(0, 1)
 _NATS = pa.Check.ge(0)
 _SCHEMA = pa.DataFrameSchema(
     {
@@ -23,12 +22,10 @@ _SCHEMA = pa.DataFrameSchema(
         "position": pa.Column(int, pa.Check.ge(0)),  # of a token of the text, which the next is of
         "token": pa.Column(int, pa.Check.ge(0)),
         # Of the draft's likeliest token: whether it is that token, its probability among the ten
-        # likeliest (which the engine compares with p_min) and among all, that of the target's
-        # token, and how far it leads the next one, or the target's where they differ.
+        # likeliest (which the engine compares with p_min), and how far it leads the next one, or
+        # the target's where they differ.
         "agrees": pa.Column(bool),
-        "confidence": pa.Column(float, _SHARE),
-        "probability": pa.Column(float, _SHARE),
-        "target_probability": pa.Column(float, _SHARE),
+        "confidence": pa.Column(float, pa.Check.in_range(0, 1)),
         "lead_nats": pa.Column(float, _NATS),
         # How far batches of other widths moved such a lead of this draft.
         "moved_nats": pa.Column(float, _NATS),
@@ -38,7 +35,7 @@ _SCHEMA = pa.DataFrameSchema(
     coerce=True,
 )
 # Columns of a text, which its record has in lists.
-_LISTS = ["agrees", "confidence", "probability", "target_probability", "lead_nats"]
+_LISTS = ["agrees", "confidence", "lead_nats"]
 
 
 def rows_of_record(record: Mapping[str, Any]) -> list[dict[str, Any]]:
