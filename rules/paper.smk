@@ -14,7 +14,7 @@ PDF_FILES = expand("paper/{document}.pdf", document=DOCUMENTS)
 
 
 rule render_paper:
-    """Render tables, numbers and figures: for the paper, for the page and to share."""
+    """Render tables, numbers and figures: for the paper and for the page."""
     input:
         script=script("render_paper"),
         analysis="<campaign>/analysis",
@@ -39,13 +39,6 @@ rule render_paper:
             category="Tables",
             labels={"table": "{table}"},
         ),
-        picture=report(
-            "<campaign>/share/speedup.png",
-            caption=(PAPER / "captions/speedup.rst").resolve(),
-            category="To share",
-            labels={"figure": "speedup"},
-        ),
-        answer="<campaign>/share/speedup.md",
     log:
         "<logs>/render_paper.log",
     benchmark:
@@ -68,8 +61,7 @@ rule render_paper:
         " --specifications {input.specifications} --captions {input.captions}"
         " --tables {output.tables} --figures {output.figures} --macros {output.macros}"
         " --exhibits {output.exhibits} --page {output.page}"
-        " --cells {output.cells} --picture {output.picture} --answer {output.answer}"
-        " 2>&1 | tee {log}"
+        " --cells {output.cells} 2>&1 | tee {log}"
 
 
 rule fill_paper:

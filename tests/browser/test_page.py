@@ -5,8 +5,7 @@ from functools import cache
 import pytest
 
 from ..unit.page.test_page import HOSTILE, of_campaign, ones_own, page_figures, page_of
-from ..unit.page.test_share import advised
-from ..unit.paper_analyses import full, relabelled, several_methods, with_categories
+from ..unit.paper_analyses import advised, full, relabelled, several_methods, with_categories
 from .conftest import serious_faults
 
 WIDTHS = ["phone", "desk"]

@@ -21,7 +21,7 @@ from specmoe.analysis.categories import (
 from specmoe.analysis.compared_cells import compare_methods, compare_types, gains_by_profile
 from specmoe.analysis.drafts import list_drafts, with_controls, without_controls
 from specmoe.analysis.gamma_curves import gamma_curves
-from specmoe.analysis.registry import Analysis
+from specmoe.analysis.registry import TABLES, Analysis
 from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths, chain_counts
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.analysis.summaries import (
@@ -575,3 +575,26 @@ def _row(
         **dict.fromkeys(["replays", "replays_rejected"], float("nan")),
         **dict.fromkeys([*PARAMETERS, *ROUNDS]),
     }
+
+
+def advised(analysis, **columns):
+    """Return the analysis with an answer for its MoE."""
+    row = dict.fromkeys(TABLES["advice"].columns) | {
+        "target": "moe_q4",
+        "answer": "switch on",
+        "reason": "the interval of the best setting is above 1 for other prompts too",
+        "settings": 3,
+        "set_aside": 0,
+        "idle": 0,
+        "none_left": 0,
+        "prompt_set": "code",
+        "odd_prompts": "",
+        "draft": "draft_0.8b",
+        "method": "draft-simple",
+        "gamma": 8,
+        "speedup": 1.4,
+        "joint_low": 1.2,
+        "joint_high": 1.6,
+        "command": "llama-server -m a.gguf",
+    }
+    return replace(analysis, advice=pd.DataFrame([row | columns]))

@@ -30,16 +30,12 @@ def results(snakemake, synthetic_site, root):
 
 def test_every_figure_has_its_caption(results, synthetic_site, root):
     figures = {path.name for path in (synthetic_site / FIGURES).glob("*.png")}
-    assert {name for name in results if name.endswith(".png")} == figures | {"speedup.png"}
+    assert {name for name in results if name.endswith(".png")} == figures
     about = read_figures(root / "paper/figures.yaml")
     for name in figures:
         figure = Path(name).stem
         assert " ".join(about[figure].note.en.split()[:6]) in results[name]["caption"]
         assert results[name]["labels"] == {"figure": figure.replace("_", " ")}
-
-
-def test_the_picture_to_share_is_in_the_report(results):
-    assert "The picture to paste elsewhere" in results["speedup.png"]["caption"]
 
 
 def test_every_table_that_has_rows_has_its_title_and_note(results, synthetic_site):

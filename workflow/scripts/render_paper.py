@@ -1,4 +1,4 @@
-"""Render a campaign's tables, numbers and figures: for the paper, for the page and to share."""
+"""Render a campaign's tables, numbers and figures: for the paper and for the page."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,6 @@ from specmoe.command_line import script
 from specmoe.figures.figures import FIGURES, figures_of, save
 from specmoe.page.data import write_tables
 from specmoe.page.figures import page_figures
-from specmoe.page.share import markdown, save_picture
 from specmoe.paper.latex import command_name
 from specmoe.paper.macros import exhibits as exhibits_of
 from specmoe.paper.macros import macros as macros_of
@@ -28,8 +27,6 @@ def main(
     exhibits: Path,
     page: Path,
     cells: Path,
-    picture: Path,
-    answer: Path,
 ) -> None:
     analysis = Analysis.read(analysis)
     tables.mkdir(parents=True)
@@ -45,5 +42,3 @@ def main(
     shown = exhibits_of(analysis, plots, specifications, captions)
     exhibits.write_text(shown, encoding="utf-8")
     page.write_text(json.dumps(page_figures(plots)), encoding="utf-8")
-    save_picture(analysis, figures, picture)
-    answer.write_text(markdown(analysis, specifications), encoding="utf-8")

@@ -19,6 +19,7 @@ from specmoe.page.page import environment, kind_of, render_page, span
 
 from ..made_recording import recording
 from ..paper_analyses import (
+    advised,
     compared,
     controlled,
     costed,
@@ -31,7 +32,6 @@ from ..paper_analyses import (
 )
 from ..planted_loads import with_loads
 from ..planted_twins import with_twins
-from .test_share import advised
 
 HOSTILE = """</script><script>planted()</script>" onload='planted()' %&#_ {{ 7 * 7 }} ${7*7}"""
 VOID = {"meta", "link", "img", "br", "rect", "path", "input"}

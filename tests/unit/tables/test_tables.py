@@ -10,10 +10,9 @@ from pydantic import ValidationError
 from specmoe.tables import rows, study_rows
 from specmoe.tables.columns import TableColumn
 from specmoe.tables.rows import Rows
-from specmoe.tables.tables import read_columns
 
 from ..paper_analyses import controlled, full, sampled, several_methods, without_drafts
-from ..rendered_tables import MAKERS, SPECIFICATIONS, TABLES, page_tables, shown
+from ..rendered_tables import MAKERS, TABLES, page_tables, shown
 
 
 def test_every_function_of_rows_has_its_table():
@@ -48,12 +47,6 @@ def test_words_are_whole_in_both_languages_and_the_data_exists(about):
 def test_a_wrong_column_is_refused(fields, message):
     with pytest.raises(ValidationError, match=message):
         TableColumn(key="runs", head=("Runs", "运行"), **fields)
-
-
-def test_a_shared_column_is_named_by_its_key_unless_it_says_another():
-    columns = read_columns(SPECIFICATIONS)
-    assert columns["runs"].key == "runs"
-    assert columns["draft"].key == "draft_label"
 
 
 @pytest.mark.parametrize("make", MAKERS)

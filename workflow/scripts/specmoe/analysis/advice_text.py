@@ -182,7 +182,11 @@ def _gain(row: Record) -> str:
     gain = f"{_setting(row)}: {_speedup(row)}"
     if row["answer"] != Answer.LOOPING:
         return f"{gain}. {_sentence(row['reason'])}"
-    return f"{gain}. {about_loops(row)}. Answers that may end (`stop: eos`) loop less"
+    return (
+        f"{gain}. {row['looping']:.0%} of its text loops: the same tokens again and again, which"
+        " are easy to draft. This says nothing about text that does not loop. Answers that may end"
+        " (`stop: eos`) loop less"
+    )
 
 
 def _equals(row: Record, settings: list[Record]) -> str:
@@ -198,21 +202,13 @@ def _equals(row: Record, settings: list[Record]) -> str:
 
 def _with_prompt(row: Record) -> str:
     """Return what is left of the speedup if the time to read the prompt counts."""
-    prompt = "the prompt, which the draft reads too" if drafts_with_model(row) else "the prompt"
+    prompt = "the prompt, which the draft reads too" if _drafts_with_model(row) else "the prompt"
     whole = f"With {prompt}: speedup {measured_in(row, 'end_to_end')} of the whole answer"
     if math.isnan(row["first_token_ratio"]):
         return whole
     low, high = row["first_token_ratio_low"], row["first_token_ratio_high"]
     ends = "" if math.isnan(low) else f" [{low - 1:+.0%}, {high - 1:+.0%}]"
     return f"{whole}; the first token comes {later(row['first_token_ratio'])}{ends}"
-
-
-def about_loops(row: Record) -> str:
-    """Return what share of a setting's text loops, and what that leaves open."""
-    return (
-        f"{row['looping']:.0%} of its text loops: the same tokens again and again, which are"
-        " easy to draft. This says nothing about text that does not loop"
-    )
 
 
 def _about_text(row: Record) -> str:
@@ -226,7 +222,7 @@ def _about_text(row: Record) -> str:
     return f"Text: {', '.join(known)}" if known else ""
 
 
-def drafts_with_model(row: Record) -> bool:
+def _drafts_with_model(row: Record) -> bool:
     """Return whether a model drafts in a row, or a part of the target, and not n-grams alone."""
     return not all(map(is_ngram, methods_of(row["method"])))
 

@@ -90,12 +90,6 @@ def read_tables(path: Path) -> dict[str, Specification]:
     return {name: Specification(**about) for name, about in read["tables"].items()}
 
 
-def read_columns(path: Path) -> dict[str, TableColumn]:
-    """Return the columns that tables share, by name."""
-    shared = read_yaml(path)["columns"]
-    return {name: TableColumn(**_column(name, shared)) for name in shared}
-
-
 def table_of(about: Specification, content: Rows, medium: Medium) -> Table:
     """Return a table with the columns that a medium shows of it."""
     repeated = [
