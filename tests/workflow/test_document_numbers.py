@@ -10,7 +10,7 @@ import yaml
 
 from ..document_numbers import faults, rendered
 
-# Each row of the one names its script, and a test of the draft compares the other with its record.
+# Their scripts printed them once.
 CHECKED_ELSEWHERE = {"tests/benchmarks/README.md", "resources/drafts/README.md"}
 
 

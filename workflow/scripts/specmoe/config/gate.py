@@ -15,10 +15,8 @@ class Gate(Strict):
     """most times that a run is measured again; the last one counts, and its row says how many there
     were. A run that was disturbed every time is measured once more at the end of the campaign. 0
     records the indicators and measures nothing again"""
-    # Limits are reasoned, not fitted: tests/benchmarks/taken_away.py, which shows the indicators
-    # with and without neighbours, has not yet run on a machine that was quiet otherwise. A run of
-    # whose time a share is taken away is slower by about that share, and half of the audit's
-    # tolerance of 10 percent leaves room for the rest.
+    # Limits are reasoned, not fitted: a run of whose time a share is taken away is slower by about
+    # that share, and half of the audit's tolerance of 10 percent leaves room for the rest.
     steal_share: Share = 0.05
     """a run is measured again if the hypervisor kept more than this share of the CPU time that the
     machine asked for"""
