@@ -196,20 +196,20 @@ def shipped(snakemake: Snakemake, once: Once) -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
-def synthetic_site(
+def demo_site(
     snakemake: Snakemake,
     once: Once,
     shipped: Callable[[str], Path],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """A folder with the rendered page of the shipped synthetic campaign, of this process alone."""
-    overlay = str(ROOT / "resources/campaigns/synthetic/campaign.yaml")
+    """A folder with the rendered page of the shipped demo, of this process alone."""
+    overlay = str(ROOT / "resources/campaigns/demo/campaign.yaml")
 
     def render(folder: Path) -> str:
-        copied(shipped("synthetic"), folder)
+        copied(shipped("demo"), folder)
         return snakemake("site", "--configfile", overlay, folder=folder)
 
-    return copied(once("site", render), tmp_path_factory.mktemp("synthetic_site"))
+    return copied(once("site", render), tmp_path_factory.mktemp("demo_site"))
 
 
 @pytest.fixture

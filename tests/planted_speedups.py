@@ -54,9 +54,9 @@ class Spread:
 SPREADS = {
     # An earlier synthetic, suite B, on a busy machine: the widest spread that was seen.
     "synthetic B": Spread(block=0.27, shared=0.70, prompt=0.16, rest=0.16),
-    # resources/campaigns/mechanism, suite D: little between blocks, much between prompts.
+    # mechanism of release 1.1.0, suite D: little between blocks, much between prompts.
     "mechanism D": Spread(block=0.04, shared=0.81, prompt=0.17, rest=0.08),
-    # resources/campaigns/synthetic, suite D: the widest spread between prompts.
+    # synthetic of release 1.1.0, suite D: the widest spread between prompts.
     "synthetic D": Spread(block=0.05, shared=0.74, prompt=0.27, rest=0.09),
     # resources/campaigns/true-shape, suite R, which has one prompt: prompts as in mechanism's D.
     "true-shape R": Spread(block=0.04, shared=0.31, prompt=0.17, rest=0.05),

@@ -92,6 +92,6 @@ def visit(browser):
 
 
 @pytest.fixture
-def demo_page(synthetic_site: Path) -> Path:
-    """The page of the shipped synthetic campaign."""
-    return synthetic_site / "results/synthetic/site/index.html"
+def demo_page(demo_site: Path) -> Path:
+    """The page of the shipped demo."""
+    return demo_site / "results/demo/site/index.html"

@@ -86,8 +86,8 @@ def test_rows_of_a_schema_that_the_changelog_leaves_out_are_named(release):
 
 
 def test_a_campaign_that_changed_is_named(release, tmp_path):
-    folder = tmp_path / "synthetic"
-    shutil.copytree(ROOT / "resources/campaigns/synthetic", folder)
+    folder = tmp_path / "demo"
+    shutil.copytree(ROOT / "resources/campaigns/demo", folder)
     assert release.campaign_faults(folder) == []
     (folder / "host.json").write_text("{}")
     [fault] = release.campaign_faults(folder)

@@ -41,11 +41,11 @@ def test_a_module_takes_an_overlay_as_the_command_line_does(tmp_path, root):
 
 def test_a_module_audits_a_shipped_campaign(tmp_path, root):
     (tmp_path / "Snakefile").write_text(OTHER.format(root=root, place="Snakefile"))
-    shipped = (root / "resources/campaigns/synthetic/campaign.yaml").read_text()
+    shipped = (root / "resources/campaigns/demo/campaign.yaml").read_text()
     (tmp_path / "campaign.yaml").write_text(shipped)
     code, printed = run(tmp_path, "specmoe_audit_runs")
     assert code == 0, printed
-    assert (tmp_path / "results/synthetic/audit/audit.parquet").exists()
+    assert (tmp_path / "results/demo/audit/audit.parquet").exists()
 
 
 def test_the_usual_place_renders_the_paper_by_default(snakemake, tmp_path, root):

@@ -11,16 +11,16 @@ from specmoe.tables.exhibits import read_figures
 
 from ..unit.rendered_tables import page_tables
 
-FIGURES = "results/synthetic/paper/figures"
+FIGURES = "results/demo/paper/figures"
 
 
 @pytest.fixture(scope="module")
-def results(snakemake, synthetic_site, root):
-    """The results that the report of the shipped synthetic campaign lists, by file name."""
-    overlay = str(root / "resources/campaigns/synthetic/campaign.yaml")
+def results(snakemake, demo_site, root):
+    """The results that the report of the shipped demo lists, by file name."""
+    overlay = str(root / "resources/campaigns/demo/campaign.yaml")
     for report in ([], ["--report", "report.zip"]):
-        snakemake("site", *report, "--configfile", overlay, folder=synthetic_site)
-    with ZipFile(synthetic_site / "report.zip") as archive:
+        snakemake("site", *report, "--configfile", overlay, folder=demo_site)
+    with ZipFile(demo_site / "report.zip") as archive:
         page = archive.read("report/report.html").decode()
     listed, _ = json.JSONDecoder().raw_decode(
         page.partition('<script id="results">\n    var results = ')[2]
@@ -28,8 +28,8 @@ def results(snakemake, synthetic_site, root):
     return {result["name"]: result for result in listed.values()}
 
 
-def test_every_figure_has_its_caption(results, synthetic_site, root):
-    figures = {path.name for path in (synthetic_site / FIGURES).glob("*.png")}
+def test_every_figure_has_its_caption(results, demo_site, root):
+    figures = {path.name for path in (demo_site / FIGURES).glob("*.png")}
     assert {name for name in results if name.endswith(".png")} == figures
     about = read_figures(root / "paper/figures.yaml")
     for name in figures:
@@ -38,8 +38,8 @@ def test_every_figure_has_its_caption(results, synthetic_site, root):
         assert results[name]["labels"] == {"figure": figure.replace("_", " ")}
 
 
-def test_every_table_that_has_rows_has_its_title_and_note(results, synthetic_site):
-    tables = page_tables(Analysis.read(synthetic_site / "results/synthetic/analysis"))
+def test_every_table_that_has_rows_has_its_title_and_note(results, demo_site):
+    tables = page_tables(Analysis.read(demo_site / "results/demo/analysis"))
     assert {name for name in results if name.endswith(".csv")} == {f"{name}.csv" for name in tables}
     for name, table in tables.items():
         assert table.about.title.en in results[f"{name}.csv"]["caption"]

@@ -662,8 +662,8 @@ def completed(logs):
     return table
 
 
-def test_the_synthetic_campaign_gets_the_answer_of_the_exhaustive_grid(root):
-    folder = root / "resources/campaigns/synthetic"
+def test_the_shipped_demo_gets_the_answer_of_the_exhaustive_grid(root):
+    folder = root / "resources/campaigns/demo"
     config = Config.model_validate(yaml.safe_load((folder / "campaign.yaml").read_text()))
     good = undisturbed(usual_runs(read_runs(folder / "runs.parquet"), config))
     cards = load_cards(folder / "models.json")

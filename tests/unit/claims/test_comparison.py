@@ -94,10 +94,10 @@ def test_a_campaign_compared_with_brings_its_own_times_alone():
 
 
 def test_a_campaign_that_was_not_rendered_is_refused_with_the_command(study, tmp_path):
-    config = load(study | {"compare_with": ["published", "synthetic", "mine"]}, ROOT)
+    config = load(study | {"compare_with": ["published", "demo", "mine"]}, ROOT)
     for name, overlay in [
         ("published", "config/published.yaml"),
-        ("synthetic", "resources/campaigns/synthetic/campaign.yaml"),
+        ("demo", "resources/campaigns/demo/campaign.yaml"),
         ("mine", "<the configuration of mine>"),
     ]:
         with pytest.raises(ConfigError) as caught:
@@ -110,7 +110,7 @@ def test_a_campaign_that_was_not_rendered_is_refused_with_the_command(study, tmp
     check_compare_with(config, tmp_path, ROOT)
 
 
-@pytest.mark.parametrize("names", [["m2-ultra"], ["synthetic", "synthetic"]])
+@pytest.mark.parametrize("names", [["m2-ultra"], ["demo", "demo"]])
 def test_a_campaign_is_compared_with_others_once(study, names):
     with pytest.raises(ConfigError, match=r"config: compare_with: name each campaign once"):
         load(study | {"compare_with": names}, ROOT)

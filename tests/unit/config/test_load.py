@@ -74,7 +74,7 @@ def test_a_suite_can_be_measured_by_another_protocol_and_engine(study):
 @pytest.mark.parametrize(
     ("overlay", "suites"),
     [
-        *[("demo", "ABCDFKM"), ("synthetic", "ABCDFKM"), ("mechanism", "BDKVWGTLQ")],
+        *[("demo", "ABCDFKM"), ("synthetic", "ABCDFKM")],
         *[("true-shape", "VRK"), ("true-shape-gpu", "VRKMU")],
     ],
 )

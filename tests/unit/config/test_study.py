@@ -12,7 +12,7 @@ def test_the_targets_are_those_of_the_studys_table_of_cells(root):
     assert set(printed["target"]) == TARGETS
 
 
-@pytest.mark.parametrize("name", ["synthetic", "mechanism", "true-shape"])
+@pytest.mark.parametrize("name", ["demo", "true-shape"])
 def test_the_shipped_campaigns_are_about_the_study(root, name):
     runs = pd.read_parquet(root / f"resources/campaigns/{name}/runs.parquet", columns=["target"])
     assert is_of_study(runs["target"])

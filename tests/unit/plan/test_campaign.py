@@ -48,13 +48,11 @@ def test_runs_are_where_their_source_puts_them(study, source, folder):
 
 
 def test_a_campaign_to_compare_with_must_be_rendered(study, tmp_path, campaign_of):
-    study["compare_with"] = ["synthetic"]
-    with pytest.raises(
-        ConfigError, match=r"paper --configfile \S*campaigns/synthetic/campaign\.yaml"
-    ):
+    study["compare_with"] = ["demo"]
+    with pytest.raises(ConfigError, match=r"paper --configfile \S*campaigns/demo/campaign\.yaml"):
         campaign_of(study)
-    (tmp_path / "synthetic/analysis").mkdir(parents=True)
-    assert campaign_of(study).config.compare_with == ["synthetic"]
+    (tmp_path / "demo/analysis").mkdir(parents=True)
+    assert campaign_of(study).config.compare_with == ["demo"]
 
 
 def test_engines_have_ids_and_every_block_has_one_of_them(study, campaign_of):
@@ -127,9 +125,10 @@ def test_a_target_has_baselines_by_the_server_alone_and_the_files_of_its_prompts
 
 
 def test_a_cached_campaign_ships_its_trace_unless_another_is_named(synthetic, campaign_of):
+    synthetic["campaign"]["name"] = "demo"
     shipped = campaign_of(synthetic, source="cached")
     assert shipped.ships_trace
-    assert shipped.trace_file == ROOT / "resources/campaigns/synthetic/trace.json"
+    assert shipped.trace_file == ROOT / "resources/campaigns/demo/trace.json"
     measured = campaign_of(synthetic, source="measured")
     assert measured.trace_file == measured.folder / "trace.json"
     synthetic["trace"] = {"prompt": "code"}

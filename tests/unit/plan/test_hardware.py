@@ -44,7 +44,7 @@ def chips(root):
 @pytest.fixture(scope="session")
 def keys(root):
     """The keys of the descriptions that ship, and those that came later."""
-    shipped = json.loads((root / "resources/campaigns/synthetic/host.json").read_text())
+    shipped = json.loads((root / "resources/campaigns/methods/host.json").read_text())
     return [*shipped, *(key for key in ("devices",) if key not in shipped)]
 
 
