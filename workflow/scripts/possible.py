@@ -1,40 +1,59 @@
 """Say whether a claim about speculative decoding can be true, from what is known of it."""
 
+import csv
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from specmoe.command_line import script
 from specmoe.config.audit import AuditSettings
 from specmoe.errors import ConfigError
 from specmoe.plan.chips import bandwidth_by_chip
-from specmoe.possible.claim import claim_of
-from specmoe.possible.judge import judge
-from specmoe.possible.power import read_power
-from specmoe.possible.table import COLUMNS, read_claims, row_of, write_rows
-from specmoe.possible.text import describe, describe_rows
+from specmoe.possible.claim import claim_of, read_claims
+from specmoe.possible.judge import Judged, Verdict, judge
+from specmoe.words import counted
+
+
+def _describe(judged: Judged) -> Iterator[str]:
+    claim = judged.facts.claim
+    without = f" without {', '.join(judged.without)}" if judged.without else ""
+    yield f"{claim.name or 'This claim'}: {judged.verdict.upper()}{without}"
+    told = [f"{bound.name}, {bound.verdict}: {bound.why}" for bound in judged.bounds]
+    if not {"weights_gb", "bandwidth_gb_s"} <= set(claim.facts):
+        told.append("bandwidth, not asked: it takes weights_gb, and bandwidth_gb_s or chip")
+    yield from (f"  {line}" for line in told)
 
 
 @script
 def main(
     chips: Path,
-    power: Path,
     audit: str,
     out: Path,
-    claim: dict[str, object] | None = None,
+    claim: dict[str, Any] | None = None,
     claims: Path | None = None,
 ) -> None:
-    bandwidths, powers = bandwidth_by_chip(chips), read_power(power)
-    settings = AuditSettings.model_validate_json(audit)
+    bandwidths, settings = bandwidth_by_chip(chips), AuditSettings.model_validate_json(audit)
     if not claims:
         if not claim:
-            raise ConfigError(
-                "config: claim: say what is known, --config claim='{speedup: 1.26, gamma: 16,"
-                " acceptance_rate: 0.002}', or give a file: claims=FILE"
-            )
-        one = claim_of(claim, "config: claim", bandwidths)
-        print("\n".join(describe(judge(one, settings), powers)))
+            raise ConfigError("config: claim: say what is known, or name a file: claims=FILE")
+        print("\n".join(_describe(judge(claim_of(claim, "claim", bandwidths), settings))))
         return
-    rows = (row_of(judge(one, settings)) for one in read_claims(claims, claim or {}, bandwidths))
+    asked = list(read_claims(claims, claim or {}, bandwidths))
+    judged = [judge(one, settings) for one in asked if not isinstance(one, ConfigError)]
+    out.mkdir(parents=True, exist_ok=True)
     table = out / f"{claims.stem}_verdicts.csv"
-    for line in describe_rows(write_rows(table, COLUMNS, rows), powers):
-        print(line)
-    print(table)
+    with table.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(("name", "verdict", "without", "why"))
+        for one in judged:
+            rows.writerow((one.facts.claim.name, one.verdict, " ".join(one.without), one.why))
+    print("\n".join(line for one in judged for line in _describe(one)))
+    counts = Counter(one.verdict for one in judged)
+    told = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
+    print(f"{counted(len(judged), 'claim')}: {told}\n{table}")
+    if faults := [str(one) for one in asked if isinstance(one, ConfigError)]:
+        print("\n".join(faults))
+        raise ConfigError(
+            f"{claims}: {len(faults)} of {len(asked)} lines cannot be read: see above"
+        )

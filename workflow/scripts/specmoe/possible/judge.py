@@ -7,7 +7,8 @@ one of the target, every round drafts gamma tokens, tokens choose their experts 
 bound goes that holds even so, the claim is possible; between the two it is not decidable without
 the fact that was left out.
 
-Nothing limits how slow a program is, so no bound is from below.
+Nothing limits how slow a program is, so no bound is from below, and no unknown fact puts a claim in
+doubt that drafting gains nothing.
 """
 
 from collections.abc import Iterator
@@ -17,9 +18,12 @@ from math import inf
 
 from specmoe.audit.limits import round_width, time_needed
 from specmoe.config.audit import AuditSettings
+from specmoe.models.sizes import Size, split_by_active
 from specmoe.possible.claim import Claim
-from specmoe.possible.facts import GB, Facts, brief, rounding
 from specmoe.words import counted
+
+GB = 1e9
+_ALONE = ("baseline_tokens_per_second", "weights_gb", "bandwidth_gb_s")
 
 
 class Verdict(StrEnum):
@@ -32,17 +36,13 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Bound:
-    """One bound: the claimed value, the most as the claim would wish, and as it may well be.
-
-    `most` is None where the bound cannot be had. `missing` are the facts that would decide.
-    """
+    """One bound: the claimed value, the most as the claim would wish, and as it may well be."""
 
     name: str
-    unit: str  # of the three values: `times` (the baseline) or `tokens/s`
     claimed: float
-    most: float | None
+    most: float | None  # None: it cannot be had
     surely: float
-    missing: tuple[str, ...]
+    missing: tuple[str, ...]  # the facts that would decide
     why: str
 
     @property
@@ -55,6 +55,26 @@ class Bound:
 
 
 @dataclass(frozen=True)
+class Facts:
+    """A claim with what follows from it.
+
+    A round is its tokens and its drafted tokens. Between both ends of `rounds`, which are as the
+    claim would wish, every bound rises or falls all along; without any nothing limits a round.
+    `likely` has what is stated, else that nothing is accepted of gamma tokens; `unknown` are the
+    facts that it lacks.
+    """
+
+    claim: Claim
+    speedup: float | None
+    baseline: float | None
+    rate: float | None
+    steps: float | None  # the time of a drafted token over that of the target alone, if known
+    rounds: tuple[tuple[float, float], ...]
+    likely: tuple[float, float]
+    unknown: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Judged:
     """A claim, its bounds, and what follows."""
 
@@ -62,217 +82,158 @@ class Judged:
     bounds: tuple[Bound, ...]
     verdict: Verdict
     without: tuple[str, ...]  # the facts without which it is not decidable
-    most_speedup: float | None
-    most_tokens_per_second: float | None
-    needed_acceptance: float | None  # for the claimed speedup at the claimed drafts, maybe above 1
 
     @property
     def why(self) -> str:
-        """The sentence of the bound that decides, that of the tightest if the claim is possible."""
-        deciding = [bound for bound in self.bounds if bound.verdict == self.verdict]
-        if not deciding:
-            return "no bound applies"
-        tight = max(deciding, key=lambda bound: bound.claimed / bound.most if bound.most else 0)
-        return f"{tight.name}: {tight.why}"
+        """What the bounds say that decide; that of all if the claim is possible."""
+        deciding = [one for one in self.bounds if one.verdict == self.verdict]
+        return "; ".join(f"{one.name}: {one.why}" for one in deciding) or "no bound applies"
 
 
 def judge(claim: Claim, settings: AuditSettings) -> Judged:
     """Return what can be said of a claim."""
-    facts = Facts(claim, settings)
-    bounds = [*_accounting(facts)]
-    if claim.speculates:
-        bounds += [*_rounds(facts), *_drafting(facts)]
-    bounds += [*_one_set(facts), *_even_routing(facts)]
-    verdict, without = _verdict(facts, bounds)
-    return Judged(
-        facts, tuple(bounds), verdict, without, *_most(facts, bounds), _needed_acceptance(facts)
-    )
-
-
-def _verdict(facts: Facts, bounds: list[Bound]) -> tuple[Verdict, tuple[str, ...]]:
+    facts, size = _facts_of(claim), _size(claim, settings)
+    timing = _time(facts, 1 - settings.time_tolerance)
+    bounds = (*_accounting(facts), *timing, *_bandwidth(facts, size))
     if any(bound.verdict == Verdict.IMPOSSIBLE for bound in bounds):
-        return Verdict.IMPOSSIBLE, ()
-    open_ones = [bound for bound in bounds if bound.verdict == Verdict.UNDECIDED]
-    without = dict.fromkeys(fact for bound in open_ones for fact in bound.missing)
-    if facts.claim.speculates and facts.speedup is None:
-        without |= dict.fromkeys(["speedup"] + ["gamma"] * (not facts.rounds))
-    if not facts.claim.speculates and not bounds:
-        needed = ("baseline_tokens_per_second", "weights_gb", "bandwidth_gb_s")
-        without |= dict.fromkeys(one for one in needed if getattr(facts.claim, one) is None)
-    return (Verdict.UNDECIDED if without else Verdict.POSSIBLE), tuple(without)
+        return Judged(facts, bounds, Verdict.IMPOSSIBLE, ())
+    undecided = [bound for bound in bounds if bound.verdict == Verdict.UNDECIDED]
+    without = [fact for bound in undecided for fact in bound.missing]
+    drafts = facts.rounds or facts.rate or "acceptance_rate" in claim.facts
+    if drafts and facts.speedup is None:
+        without += ["speedup"] + ["gamma"] * (not facts.rounds)
+    elif not bounds:
+        without += [name for name in _ALONE if name not in claim.facts]
+    verdict = Verdict.UNDECIDED if without else Verdict.POSSIBLE
+    return Judged(facts, bounds, verdict, tuple(dict.fromkeys(without)))
+
+
+def _facts_of(claim: Claim) -> Facts:
+    get = claim.facts.get
+    speedup: float | None = get("speedup")
+    baseline: float | None = get("baseline_tokens_per_second")
+    rate: float | None = get("claimed_tokens_per_second")
+    if baseline and rate and not speedup:
+        speedup = rate / baseline
+    elif speedup and rate and not baseline:
+        baseline = rate / speedup
+    elif speedup and baseline and not rate:
+        rate = baseline * speedup
+    alone, draft_ms = get("draft_tokens_per_second"), get("draft_ms")
+    spent = 1000 / alone if alone else draft_ms  # ms a drafted token
+    steps = 0.0 if spent == 0.0 else spent * baseline / 1000 if spent and baseline else None
+    share, stated, gamma = map(get, ("acceptance_rate", "tokens_per_round", "gamma"))
+    accepted = 1.0 if share is None else min(1.0, share + share.half)
+    # As few are drafted as give the tokens of a round, or none.
+    least = max(0.0, stated - stated.half - 1) / (accepted or 1.0) if stated else 0.0
+    mean = get("drafted_per_round")
+    ends = [mean] if mean else [least, gamma] if stated or gamma else []
+    rounds = tuple(
+        (stated + stated.half if stated else 1 + accepted * drafted, drafted)
+        for drafted in ends
+        if drafted is not None
+    )
+    drafted = mean or gamma or least
+    likely = (stated or 1 + (share or 0) * drafted, drafted)
+    unknown = ("gamma",) * (mean is None and gamma is None)
+    unknown += ("acceptance_rate",) * (share is None and stated is None)
+    return Facts(claim, speedup, baseline, rate, steps, rounds, likely, unknown)
+
+
+def _size(claim: Claim, settings: AuditSettings) -> Size | None:
+    """Return the target's size, unless a cache may hold it; a mixture may share nothing."""
+    weights, active = claim.facts.get("weights_gb"), claim.facts.get("active_gb")
+    if weights is None or weights * GB <= settings.cache_bytes:
+        return None
+    experts, used = int(claim.facts.get("experts") or 0), int(claim.facts.get("experts_used") or 0)
+    always, routed = (0.0, weights * GB) if experts else (weights * GB, 0.0)
+    if active is not None:
+        always, routed = split_by_active(weights * GB, active * GB, experts, used)
+    return Size(round(weights * GB), max(always, 0.0), routed, experts, used, 0, "the claim")
 
 
 def _accounting(facts: Facts) -> Iterator[Bound]:
     """Compare numbers of the claim that follow from one another, as far as they are rounded."""
-    one = facts.claim
-    claimed, baseline = one.claimed_tokens_per_second, one.baseline_tokens_per_second
-    if one.speedup is not None and claimed is not None and baseline is not None:
-        found = claimed / baseline
-        apart = sum(rounding(value) / value for value in (one.speedup, claimed, baseline)) + 1e-9
-        ratio = f"{claimed:g} over {baseline:g} tokens/s"
-        why = f"{ratio} is {brief(found)} times, not {one.speedup:g}"
-        low, high = sorted([found, one.speedup])
-        yield Bound("accounting", "times", high, low * (1 + apart), inf, (), why)
-    tokens, gamma, share = one.tokens_per_round, one.gamma, one.acceptance_rate
-    if tokens is None:
-        return
-    if gamma is not None:
-        why = f"{tokens:g} tokens a round, and drafts of {gamma:g} give {1 + gamma:g} at most"
-        yield Bound("accounting", "tokens", tokens, 1 + gamma, inf, (), why)
-    drafted = gamma if one.drafted_per_round is None else one.drafted_per_round
-    if share is not None and drafted is not None and facts.accepted is not None:
-        most = 1 + facts.accepted * drafted + rounding(tokens)
-        why = (
-            f"{tokens:g} tokens a round, and {_share(share)} of {drafted:g} drafted tokens give"
-            f" {brief(1 + share * drafted)}"
-        )
-        yield Bound("accounting", "tokens", tokens, most, inf, (), why)
+    get = facts.claim.facts.get
+    speedup, rate = get("speedup"), get("claimed_tokens_per_second")
+    baseline = get("baseline_tokens_per_second")
+    if speedup is not None and rate is not None and baseline is not None:
+        apart = sum(value.half / value for value in (speedup, rate, baseline)) + 1e-9
+        low, high = sorted([rate / baseline, speedup])
+        why = f"{rate:g} over {baseline:g} tokens/s is {rate / baseline:.4g} times"
+        yield Bound("accounting", high, low * (1 + apart), inf, (), f"{why}, claimed {speedup:g}")
+    tokens, drafted = get("tokens_per_round"), get("drafted_per_round") or get("gamma")
+    if tokens is not None and drafted is not None:
+        share = get("acceptance_rate")
+        most = 1 + (1.0 if share is None else min(1.0, share + share.half)) * drafted
+        why = f"{drafted:g} drafted tokens give {most:.4g} a round, claimed {tokens:g}"
+        yield Bound("accounting", tokens - tokens.half, most, inf, (), why)
 
 
-def _rounds(facts: Facts) -> Iterator[Bound]:
-    """Yield the bound of rounds: a pass takes at least the time of one over a single token."""
+def _time(facts: Facts, allowed: float) -> Iterator[Bound]:
+    """Yield the bound of time: rounds and drafted tokens one by one, as the audit has it.
+
+    A pass takes at least the time of one over a single token.
+    """
     if facts.speedup is None:
         return
-    drafted, share = facts.drafted, facts.claim.acceptance_rate
-    most = max((tokens for tokens, _ in facts.rounds), default=None)
-    surely, missing = facts.claim.tokens_per_round or 1.0, []
-    if facts.claim.tokens_per_round is not None:
-        why = f"a round gives {_tokens(surely)} and"
-    elif share is not None and drafted is not None:
-        surely = 1 + share * drafted
-        why = f"1 + {drafted:g} x {_share(share)} = {_tokens(surely)} a round, which"
-    else:
-        facts_of_rounds = {"gamma": drafted, "acceptance_rate": share}
-        missing = [name for name, value in facts_of_rounds.items() if value is None]
-        some = "an unknown number of" if drafted is None else f"1 to {1 + drafted:g}"
-        why = f"a round gives {some} tokens and"
-    why += " takes a step of the target or longer"
-    yield _of_time("rounds", facts, most, surely, missing, why)
-
-
-def _drafting(facts: Facts) -> Iterator[Bound]:
-    """Yield the bound of draft time: rounds and drafted tokens one by one, as the audit has it."""
-    one, speedup = facts.claim, facts.speedup
-    if speedup is None or not facts.rounds:
-        return
-    least, known = facts.least_draft_steps, facts.draft_steps
-    ceilings = [tokens / time_needed(1, drafted, 1, least) for tokens, drafted in facts.rounds]
-    most, with_most_drafted = max(ceilings), ceilings[-1]
-    drafted = facts.rounds[0][1] if facts.drafted is None else facts.drafted
-    tokens = one.tokens_per_round or 1 + (one.acceptance_rate or 0) * drafted
-    surely = tokens / time_needed(1, drafted, 1, 1.0 if known is None else known)
-    missing = []
-    if facts.drafted is None:
-        missing.append("gamma")
-    if one.acceptance_rate is None and one.tokens_per_round is None:
-        missing.append("acceptance_rate")
-    if known is None:
-        speed = one.draft_ms is None and one.draft_tokens_per_second is None
-        missing.append("draft_tokens_per_second" if speed else "baseline_tokens_per_second")
+    get, (tokens, drafted), steps = facts.claim.facts.get, facts.likely, facts.steps
+    most = [given / time_needed(1, drafts, 1, steps or 0) for given, drafts in facts.rounds]
+    surely = tokens / time_needed(1, drafted, 1, 1.0 if steps is None else steps)
+    missing = list(facts.unknown)
+    if steps is None and most:
+        timed = get("draft_ms") or get("draft_tokens_per_second")
+        missing.append("baseline_tokens_per_second" if timed else "draft_tokens_per_second")
     # With all else known, only rounds that draft less can save the claim.
-    less = most > with_most_drafted
-    if not missing and less:
+    if not missing and max(most) > most[-1]:
         missing.append("drafted_per_round")
-    of_round = f"{_tokens(tokens)} a round that drafts {brief(drafted)}"
-    if known is not None:
-        why = f"{of_round} at {brief(known)} steps each: at most {brief(surely)} times"
-        why += f"; {brief(most)} if rounds draft less" if less else ""
-    else:
-        room = max(0.0, facts.rounds[-1][0] / speedup - 1) / drafted if drafted else inf
-        why = f"{of_round}: a drafted token may take {brief(room)} steps of the target"
-        why += f"; its bytes take {brief(least)} at least" if least else ""
-    yield _of_time("draft time", facts, most, surely, missing, why)
+    why = "nothing limits a round of unknown length"
+    if most:
+        why = counted(f"{tokens:.4g}", "token")
+        if "acceptance_rate" in facts.unknown:
+            why = f"1 to {max(facts.rounds)[0]:.4g} tokens"
+        each = "0 to 1" if steps is None else f"{steps:.4g}"
+        limits = " to ".join(dict.fromkeys([f"{surely:.4g}", f"{max(most):.4g}"]))
+        why += f" a round that drafts {drafted:.4g} at {each} steps each: at most {limits} times"
+    why += f", claimed {facts.speedup:.4g}"
+    at_most = max(most) / allowed if most else None
+    doubts = tuple(missing) if facts.speedup > 1 else ()
+    yield Bound("time", facts.speedup, at_most, surely / allowed, doubts, why)
 
 
-def _of_time(
-    name: str, facts: Facts, most: float | None, surely: float, missing: list[str], why: str
-) -> Bound:
-    """Return a bound of a speedup, with what the audit allows for timing."""
-    allowed = 1 - facts.settings.time_tolerance
-    assert facts.speedup is not None  # see the callers
-    most = None if most is None else most / allowed
-    return Bound(name, "times", facts.speedup, most, surely / allowed, tuple(missing), why)
+def _bandwidth(facts: Facts, size: Size | None) -> Iterator[Bound]:
+    """Yield the bounds of memory, which delivers the weights that each pass reads.
 
-
-def _one_set(facts: Facts) -> Iterator[Bound]:
-    """Yield the bounds of bandwidth: every pass reads what a single token needs."""
-    size, bandwidth = facts.size, facts.claim.bandwidth_gb_s
+    As the claim would wish, that are those of a single token. It is likely that the tokens of a
+    round choose their experts evenly, and certain which they visit if somebody counted.
+    """
+    get, bandwidth = facts.claim.facts.get, facts.claim.facts.get("bandwidth_gb_s")
     if size is None or bandwidth is None:
         return
-    single = size.pass_bytes(1)
     # Without a word on experts the model may be a mixture, of which a token reads less.
-    dense = facts.claim.experts is None and facts.claim.active_gb is None
-    missing = ("experts",) if dense else ()
-    for what, rate in (("without a draft", facts.baseline), ("claimed", facts.rate)):
-        if rate is None:
-            continue
-        rounds = [(1.0, 0.0)] if what == "without a draft" else facts.rounds
-        of_rounds = [(tokens, single + drafted * facts.draft_bytes) for tokens, drafted in rounds]
-        if not of_rounds:
-            continue
-        tokens, read = max(of_rounds, key=lambda one: one[0] / one[1])
-        most = bandwidth * GB * tokens / read
-        why = (
-            f"{what}, {brief(rate)} tokens/s at up to {brief(tokens)} a pass of {brief(read / GB)}"
-            f" GB read {brief(rate / tokens * read / GB)} GB/s of {bandwidth:g}"
-        )
-        surely = most
-        if what == "claimed" and facts.claim.tokens_per_round is None and facts.accepted is None:
-            surely, missing = bandwidth * GB / read, (*missing, "acceptance_rate")
-        yield Bound("bandwidth", "tokens/s", rate, None if dense else most, surely, missing, why)
-
-
-def _even_routing(facts: Facts) -> Iterator[Bound]:
-    """Yield the bound of the experts that a round is expected to visit, or was seen to."""
-    size, bandwidth, one = facts.size, facts.claim.bandwidth_gb_s, facts.claim
-    if size is None or not size.experts or bandwidth is None or facts.rate is None:
+    unsaid = ("experts",) if get("experts") is None and get("active_gb") is None else ()
+    if facts.baseline is not None:
+        read = size.pass_bytes(1) / GB
+        why = f"{facts.baseline:.4g} tokens/s at {read:.4g} GB a pass read"
+        why += f" {facts.baseline * read:.4g} GB/s of {bandwidth:g}"
+        limits = (None if unsaid else bandwidth / read), bandwidth / read
+        yield Bound("bandwidth without a draft", facts.baseline, *limits, unsaid, why)
+    if facts.rate is None or not facts.rounds:
         return
-    if not facts.rounds or not one.speculates:
-        return
-    tokens, drafted = max(facts.rounds, key=lambda each: each[1])
-    width = round_width(1, drafted, one.requests or 1)
-    seen = one.experts_visited
+    (tokens, drafted), (most_tokens, _) = facts.likely, max(facts.rounds)
+    seen, missing = get("experts_visited"), (*unsaid, *facts.unknown)
+    width = round_width(1, drafted, get("requests") or 1)
     if seen is not None:
         size = replace(size, seen_experts=((width, seen),))
-    read = size.pass_bytes(width) + drafted * facts.draft_bytes
-    most = bandwidth * GB * tokens / read
-    visits = f"{brief(size.visited(width))} of {size.experts} experts"
-    visits += " at even routing" if seen is None else ""
-    why = (
-        f"a pass over {brief(width)} tokens visits {visits} and reads {brief(read / GB)} GB, so"
-        f" {bandwidth:g} GB/s give {brief(most)} tokens/s at most"
-    )
-    rigid, missing = (None, ("experts_visited",)) if seen is None else (most, ())
-    yield Bound("expected experts", "tokens/s", facts.rate, rigid, most, missing, why)
-
-
-def _most(facts: Facts, bounds: list[Bound]) -> tuple[float | None, float | None]:
-    """Return the largest speedup and speed that break no bound, before any tolerance for timing."""
-    allowed, baseline = 1 - facts.settings.time_tolerance, facts.baseline
-    times, rates = [], []
-    for bound in bounds:
-        if bound.most is None or bound.name == "accounting" or "without a draft" in bound.why:
-            continue
-        if bound.unit == "times":
-            times.append(bound.most * allowed)
-            rates += [times[-1] * baseline] if baseline else []
-        else:
-            rates.append(bound.most)
-            times += [bound.most / baseline] if baseline else []
-    return min(times, default=None), min(rates, default=None)
-
-
-def _needed_acceptance(facts: Facts) -> float | None:
-    """Return the share of the drafted tokens that the claimed speedup takes; None if not known."""
-    if facts.speedup is None or not facts.drafted:
-        return None
-    tokens = facts.speedup * time_needed(1, facts.drafted, 1, facts.least_draft_steps)
-    return max(0.0, (tokens - 1) / facts.drafted)
-
-
-def _tokens(count: float) -> str:
-    return counted(brief(count), "token")
-
-
-def _share(value: float) -> str:
-    return f"{brief(100 * value)} %"
+    elif size.experts:
+        missing += ("experts_visited",)
+    least, read = size.pass_bytes(1 if seen is None else width) / GB, size.pass_bytes(width) / GB
+    surely = bandwidth * tokens / read
+    why = f"{facts.rate:.4g} tokens/s at up to {most_tokens:.4g} a pass of {least:.4g} GB read"
+    why += f" {facts.rate / most_tokens * least:.4g} GB/s of {bandwidth:g}"
+    if read > least:
+        why += f"; at even routing a pass over {width:.4g} tokens reads {read:.4g} GB:"
+        why += f" at most {surely:.4g} tokens/s"
+    most = None if unsaid else bandwidth * most_tokens / least
+    doubts = missing if (facts.speedup or inf) > 1 else ()
+    yield Bound("bandwidth", facts.rate, most, surely, doubts, why)
