@@ -168,8 +168,7 @@ class _Handler(BaseHTTPRequestHandler):
             if path.startswith("/api/models/"):
                 self._list(*path.removeprefix("/api/models/").split("/", 3))
             else:
-                place = path.removeprefix("/datasets").lstrip("/")
-                owner, name, _, revision, file = place.split("/", 4)
+                owner, name, _, revision, file = path.lstrip("/").split("/", 4)
                 self._give(f"{owner}/{name}", revision, file)
         except _RefusedError as refused:
             self.send_response(refused.status)

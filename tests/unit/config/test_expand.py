@@ -1,8 +1,7 @@
-"""`methods: all` and `template: auto` stand for what the models' files are made for."""
+"""`methods: all` stands for what the models' files are made for."""
 
 import pytest
 
-from specmoe.config.block import Stop, Template
 from specmoe.config.expand import FileFacts, nothing_said
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
@@ -14,7 +13,7 @@ NGRAMS = {"ngram-simple", "ngram-map-k", "ngram-map-k4v", "ngram-mod", "ngram-ca
 FACTS = {
     "head": FileFacts(method=Method.EAGLE3),
     "table": FileFacts(method=Method.NGRAM_CACHE),
-    "blocked": FileFacts(has_block=True, has_template=False),
+    "blocked": FileFacts(has_block=True),
 }
 
 
@@ -67,27 +66,3 @@ def test_targets_and_drafts_draft_as_their_files_can_and_by_n_grams(mine, suite,
     assert drafting | found == drafting
     by_ngrams = {(target, way) for target in data["suites"]["mine"]["targets"] for way in NGRAMS}
     assert drafting.keys() == by_ngrams | found.keys()
-
-
-def test_texts_are_chats_until_the_end_where_the_targets_file_has_a_template(mine):
-    data = mine(targets=["plain", "blocked"], workloads=["texts"], prompts=[])
-    blocks = blocks_of(data)
-    assert {(block.target, block.sendings["texts"].template, block.stop) for block in blocks} == {
-        ("plain", Template.CHAT, Stop.EOS),
-        ("blocked", Template.RAW, Stop.LENGTH),
-    }
-    categories = {source.category for source in blocks[0].prompts}
-    assert categories == {"facts", "code", "reasoning", "Chinese", "editing"}
-    data["workloads"]["texts"]["stop"] = "length"  # holds for chats too
-    assert {block.stop for block in blocks_of(data)} == {Stop.LENGTH}
-
-
-def test_what_files_said_of_chats_is_recorded(mine):
-    config = load(
-        mine(targets=["blocked"], workloads=["texts"], prompts=[]), ROOT, lambda _: said_of
-    )
-    assert config.workloads["texts"].untemplated == ["blocked"]
-    assert config.prompt_label("texts-code") == "Code"
-    recorded = config.model_dump(mode="json", exclude_unset=True)
-    recorded["campaign"]["source"] = "cached"
-    assert load(recorded, ROOT).workloads["texts"].untemplated == ["blocked"]

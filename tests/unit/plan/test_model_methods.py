@@ -38,8 +38,3 @@ def test_a_block_is_known_of_recipes_and_of_what_is_quantized_from_them(known):
 )  # fmt: skip
 def test_a_file_drafts_as_it_was_made_for(known, model, method):
     assert known(model).method == method
-
-
-def test_a_template_is_looked_for_in_files_and_recipes_and_one_not_here_has_it(known):
-    models = ("moe_q4", "there", "gone", "cut_q8")
-    assert [model for model in models if known(model).has_template] == ["gone"]

@@ -2,11 +2,10 @@
 
 import pytest
 
-from specmoe.config.expand import FileFacts
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.models.sizes import Size
-from specmoe.plan.ways import list_ways, notes_on_cuts, notes_on_mtp, notes_on_texts
+from specmoe.plan.ways import list_ways, notes_on_cuts, notes_on_mtp
 
 from ..made_card import made_card
 
@@ -96,10 +95,3 @@ def test_the_plan_says_that_a_cut_draft_is_not_trained(campaign, root):
     # The other one is of a synthetic model, whose first layers are made to agree.
     [note] = notes_on_cuts(config, list_blocks(config, gpu=False))
     assert note.startswith("Full first layers Q8 is cut and not trained")
-
-
-def test_the_plan_says_who_is_sent_raw_texts(campaign, root):
-    campaign["suites"]["X"] |= {"prompts": [], "workloads": ["texts"]}
-    config = load(campaign, root, lambda _: lambda model: FileFacts(has_template=model != "moe_q8"))
-    [note] = notes_on_texts(config, list_blocks(config, gpu=False))
-    assert note == "The file of MoE Q8 has no chat template: it is sent raw texts"

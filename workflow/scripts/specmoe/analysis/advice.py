@@ -97,7 +97,6 @@ class Sent(StrEnum):
     CUT_CHATS = "chats, to a stated length"
     ENDED_TEXTS = "raw texts, until the model ends"
     TEXTS = "raw texts, to a stated length"
-    UNTEMPLATED = "raw texts, to a stated length, as the target's file has no chat template"
     MIXED = "chats and raw texts"
 
 
@@ -273,8 +272,7 @@ def _sent(own: pd.DataFrame, config: Config) -> Sent:
     """Return how the prompts of a setting's runs were sent."""
     named = [config.workloads.get(name) for name in own["workload"].dropna().unique()]
     workloads = [workload for workload in named if workload is not None]
-    target = own["target_model"].iloc[0]
-    templates = {workload.template_for(target) for workload in workloads}
+    templates = {workload.template for workload in workloads}
     if own["workload"].isna().any():
         templates.add(Template.RAW)
     until_end = own["stop"].iloc[0] == Stop.EOS
@@ -282,10 +280,7 @@ def _sent(own: pd.DataFrame, config: Config) -> Sent:
         return Sent.MIXED
     if templates == {Template.CHAT}:
         return Sent.CHATS if until_end else Sent.CUT_CHATS
-    if until_end:
-        return Sent.ENDED_TEXTS
-    untemplated = any(target in workload.untemplated for workload in workloads)
-    return Sent.UNTEMPLATED if untemplated else Sent.TEXTS
+    return Sent.ENDED_TEXTS if until_end else Sent.TEXTS
 
 
 def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int, bool]:

@@ -39,7 +39,6 @@ class Template(StrEnum):
 
     RAW = "raw"  # nothing
     CHAT = "chat"  # a chat, by the target's own template
-    AUTO = "auto"  # a chat where the target's file has a template; a block has one of the others
 
 
 class Stop(StrEnum):

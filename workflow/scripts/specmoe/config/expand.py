@@ -1,6 +1,5 @@
 """What files say of a configuration: methods by name, prompts of workloads, imposed profiles."""
 
-import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,21 +21,18 @@ from specmoe.config.prompt_lines import (
 from specmoe.config.schema import ALL, Config, Suite
 from specmoe.config.workloads import (
     AnyWorkload,
-    HubWorkload,
-    Sampled,
+    FileWorkload,
     TextsWorkload,
     WorkloadPrompt,
-    file_of,
 )
 from specmoe.errors import ConfigError
 
 
 class FileFacts(NamedTuple):
-    """What a model's file says of drafting and of chats."""
+    """What a model's file says of drafting."""
 
     has_block: bool = False  # whether a target has a block that predicts further tokens
     method: Method = Method.DRAFT  # how a draft's file drafts
-    has_template: bool = True  # whether a target's file has a chat template
 
 
 FilesSay = Callable[[str], FileFacts]
@@ -63,7 +59,7 @@ def expand(config: Config, root: Path, known: FilesSay) -> Config:
         suites = {name: _with_rates(name, suite) for name, suite in suites.items()}
         sent = {name for suite in suites.values() for name in suite.workloads}
         for name in filter(sent.__contains__, config.workloads):
-            workload = _with_targets(config, name, known)
+            workload = config.workloads[name]
             prompts = _prompts(config, name, workload, root)
             workloads[name] = workload.model_copy(update={"prompts": prompts})
     return config.model_copy(
@@ -109,17 +105,6 @@ def _with_rates(name: str, suite: Suite) -> Suite:
     return suite.model_copy(update={"imposed_profiles": filled})
 
 
-def _with_targets(config: Config, name: str, known: FilesSay) -> AnyWorkload:
-    """Return a workload that knows which of its targets' files have no chat template."""
-    workload = config.workloads[name]
-    if workload.template != Template.AUTO:
-        return workload
-    suites = [one for one in config.selected_suites.values() if name in one.workloads]
-    targets = {target for suite in suites for target in suite.targets}
-    without = sorted(target for target in targets if not known(target).has_template)
-    return workload.model_copy(update={"untemplated": without})
-
-
 def sample(prompts: list[WorkloadPrompt], count: int, seed: int) -> list[WorkloadPrompt]:
     """Return `count` of the prompts in their order, of each category its share.
 
@@ -146,16 +131,7 @@ def _prompts(config: Config, name: str, workload: AnyWorkload, root: Path) -> li
     if isinstance(workload, TextsWorkload):
         texts = config.prompts.texts
         return [WorkloadPrompt(id=one, category=texts[one].category) for one in workload.texts]
-    file, place = root / file_of(name, workload), f"config: workloads.{name}"
-    if isinstance(workload, HubWorkload) and not file.exists():
-        entry = workload.model_dump_json(
-            include={"kind", "repository", "revision", "file", "sha256"}
-        )
-        command = ["python", str(root / "workflow/scripts/fetch_workload.py"), "--entry", entry]
-        raise ConfigError(
-            f"{place}: its file is not here; look at the data set's licence, and fetch it once:"
-            f" {shlex.join([*command, '--out', str(file)])}"
-        )
+    file, place = root / workload.file, f"config: workloads.{name}"
     prompts = _read(workload, file)
     if not prompts:
         raise ConfigError(f"{place}: {file} has no prompt")
@@ -168,7 +144,7 @@ def _prompts(config: Config, name: str, workload: AnyWorkload, root: Path) -> li
     return sample(prompts, workload.sample, workload.seed)
 
 
-def _read(workload: Sampled, file: Path) -> list[WorkloadPrompt]:
+def _read(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
     """Return the prompts of a file; raises ConfigError if two have the same id."""
     lines = numbered_lines(file)
     if file.suffix != JSON_SUFFIX:
@@ -185,15 +161,14 @@ def _read(workload: Sampled, file: Path) -> list[WorkloadPrompt]:
     return list(found.values())
 
 
-def _prompt(workload: Sampled, line: str, file: Path, number: int) -> WorkloadPrompt:
+def _prompt(workload: FileWorkload, line: str, file: Path, number: int) -> WorkloadPrompt:
     fields, columns = fields_of_line(line, file, number), workload.columns
     try:
         content = content_of(fields, columns.prompt, columns.messages)
-        raw = workload.template == Template.RAW or workload.untemplated
-        if not isinstance(content, str) and raw:
+        if not isinstance(content, str) and workload.template == Template.RAW:
             raise ValueError(
-                f"{columns.messages!r} need the workload's key `template: chat`, and a target whose"
-                " file has a template; raw texts have no turns"
+                f"{columns.messages!r} need the workload's key `template: chat`; raw texts have no"
+                " turns"
             )
         return WorkloadPrompt(
             id=_word(fields, columns.id) or str(number),

@@ -21,7 +21,7 @@ from specmoe.config.methods import Method
 from specmoe.config.option_words import target_setting
 from specmoe.config.schema import Config, Suite
 from specmoe.config.timed_passes import DEPTH, Outputs, TimedPasses
-from specmoe.config.workloads import TextsWorkload, file_of
+from specmoe.config.workloads import TextsWorkload
 
 # The text of the study's suite F (its repository, commit 4a72d16), which sends its first n words:
 # "Please write a detailed analysis of " and 50 times "the following topic. ", 156 in all.
@@ -174,11 +174,11 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
     suite, measurement = config.suites[name], config.measurement
     protocol = config.protocol_of(name)
     prompts = tuple(_prompts(config, suite, protocol))
+    [stop] = config.stops_of(name)
     blocks = []
     for (target, way, file, temperature), setting in product(
         _comparisons(suite, measurement.temperature), config.option_settings(name)
     ):
-        [stop] = config.stops_of(name, target)
         draft = way.drafter_id(file) if way else NO_DRAFT
         parts = [name, target_setting(target, setting.id), draft]
         comparison = "/".join([*parts, *([f"t{temperature:g}"] if suite.temperatures else [])])
@@ -212,8 +212,7 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
                     gate=measurement.gate.model_dump(),
                     stop=stop,
                     sendings={
-                        workload: config.workloads[workload].sending_to(target)
-                        for workload in suite.workloads
+                        workload: config.workloads[workload].sending for workload in suite.workloads
                     },
                     engine_options=setting.options,
                     extra_args=setting.extra_args,
@@ -274,9 +273,7 @@ def _prompts(config: Config, suite: Suite, protocol: Protocol) -> Iterator[Promp
         for prompt in workload.prompts:
             yield PromptSource(
                 f"{name}-{prompt.id}",
-                texts[prompt.id].file
-                if isinstance(workload, TextsWorkload)
-                else file_of(name, workload),
+                texts[prompt.id].file if isinstance(workload, TextsWorkload) else workload.file,
                 line=prompt.line,
                 workload=name,
                 category=prompt.category,

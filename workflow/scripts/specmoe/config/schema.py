@@ -311,10 +311,10 @@ class Config(Strict):
         """Return the protocol that a suite is measured by."""
         return self.suites[suite].protocol or self.measurement.protocol
 
-    def stops_of(self, suite: str, target: str) -> set[Stop]:
-        """Return how a target's runs of a suite end; a checked suite has a single way."""
+    def stops_of(self, suite: str) -> set[Stop]:
+        """Return how the runs of a suite end; a checked suite has a single way."""
         sent = (self.workloads[name] for name in self.suites[suite].workloads)
-        stops = {workload.stop_for(target, self.measurement.stop) for workload in sent}
+        stops = {workload.stop or self.measurement.stop for workload in sent}
         sends_more = self.suites[suite].prompts or self.suites[suite].prompt_lengths
         return stops | {self.measurement.stop} if sends_more else stops
 

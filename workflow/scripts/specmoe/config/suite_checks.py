@@ -140,13 +140,13 @@ def _of_options(config: Config, name: str, suite: Suite) -> Faults:
 def _of_prompts(config: Config, name: str, suite: Suite) -> Faults:
     if not suite.prompts and not suite.prompt_lengths and not suite.workloads:
         yield "", "name at least one of prompts, workloads and prompt_lengths"
-    stops = [config.stops_of(name, target) for target in suite.targets]
-    if any(len(of_target) > 1 for of_target in stops):
+    stops = config.stops_of(name)
+    if len(stops) > 1:
         yield (
             "",
             "all prompts of a suite stop alike; give those of another `stop` a suite of its own",
         )
-    if suite.imposes and {Stop.EOS} in stops:
+    if suite.imposes and Stop.EOS in stops:
         yield (
             "imposed_acceptance" if suite.imposed_acceptance else "imposed_profiles",
             "text of imposed acceptance is not the target's and ends anywhere; use stop: length",

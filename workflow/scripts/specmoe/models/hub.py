@@ -8,8 +8,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
-from specmoe.config.models import UNVERIFIED, ConvertModel, HubModel
-from specmoe.config.workloads import HubWorkload
+from specmoe.config.models import ConvertModel, HubModel
 from specmoe.errors import ModelError
 from specmoe.files import free_bytes, gigabytes, sha256_of
 from specmoe.models import digest_lock
@@ -79,17 +78,6 @@ def fetch_repository(model: ConvertModel, lock: Path, trust: str) -> Path:
         )
     _fetch(located, [None] * len(located), lock, trust)
     return folder
-
-
-def fetch_prompts(workload: HubWorkload, lock: Path, trust: str) -> Fetched:
-    """Return the file of a workload in a data set of the hub, verified as the file of a model is.
-
-    Raises ModelError.
-    """
-    file = HubFile(workload.repository, workload.revision, workload.file, "dataset")
-    digest = None if workload.sha256 == UNVERIFIED else workload.sha256
-    [fetched] = _fetch([locate(file)], [digest], lock, trust)
-    return fetched
 
 
 def cached(model: HubModel) -> Path | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 # The hub's client reads it when it is imported.
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
@@ -52,7 +52,6 @@ class HubFile:
     repository: str
     revision: str
     name: str
-    kind: Literal["model", "dataset"] = "model"  # of the repository
 
     def __str__(self) -> str:
         """Return the name for messages."""
@@ -61,13 +60,12 @@ class HubFile:
     @property
     def key(self) -> str:
         """The file's key in a lock file."""
-        folder = "datasets/" if self.kind == "dataset" else ""
-        return f"{folder}{self.repository}/{self.name}@{self.revision}"
+        return f"{self.repository}/{self.name}@{self.revision}"
 
     @property
     def repository_folder(self) -> Path:
         """The repository's folder in the user's cache."""
-        return cache_folder() / repo_folder_name(repo_id=self.repository, repo_type=self.kind)
+        return cache_folder() / repo_folder_name(repo_id=self.repository, repo_type="model")
 
 
 @dataclass(frozen=True)
@@ -104,9 +102,7 @@ def cache_folder() -> Path:
 def find(file: HubFile, commit: str | None = None) -> Path | None:
     """Return a file in the user's cache without asking the hub; None if it is not cached."""
     with one_line(file):
-        found = try_to_load_from_cache(
-            file.repository, file.name, revision=commit or file.revision, repo_type=file.kind
-        )
+        found = try_to_load_from_cache(file.repository, file.name, revision=commit or file.revision)
     return Path(found) if isinstance(found, str) else None
 
 
@@ -163,7 +159,7 @@ def list_repository(repository: str, revision: str) -> tuple[Path, list[str]]:
 
 
 def _address(file: HubFile, revision: str) -> str:
-    return hf_hub_url(file.repository, file.name, revision=revision, repo_type=file.kind)
+    return hf_hub_url(file.repository, file.name, revision=revision)
 
 
 @contextmanager
@@ -206,11 +202,7 @@ def add_to_snapshot(located: Located) -> Path:
     """Return the path of a file in its commit's folder; it is downloaded if there is no blob."""
     file = located.file
     with one_line(file):
-        path = Path(
-            hf_hub_download(
-                file.repository, file.name, revision=located.commit, repo_type=file.kind
-            )
-        )
+        path = Path(hf_hub_download(file.repository, file.name, revision=located.commit))
     # The client reads a branch's commit here when it cannot reach the hub.
     reference = file.repository_folder / "refs" / file.revision
     says = reference.read_text(encoding="utf-8") if reference.is_file() else ""

@@ -1,4 +1,4 @@
-"""How models can draft and whether they know chats, as their files say."""
+"""How models can draft, as their files say."""
 
 from functools import cache
 from pathlib import Path
@@ -19,10 +19,10 @@ from specmoe.errors import ModelError
 
 
 def files_say(config: Config, models_folder: Path) -> FilesSay:
-    """Return what the files of a configuration's models say of drafting and of chats.
+    """Return what the files of a configuration's models say of drafting.
 
     `models_folder` is where the workflow puts them. A file that is not here yet says nothing, and
-    counts as a plain model with a chat template.
+    counts as a plain model.
     """
 
     @cache
@@ -30,8 +30,7 @@ def files_say(config: Config, models_folder: Path) -> FilesSay:
         entry = config.models[model]
         match entry:
             case SyntheticModel():
-                recipe = entry.recipe
-                return FileFacts(recipe.mtp_blocks > 0, has_template=recipe.chat_template)
+                return FileFacts(entry.recipe.mtp_blocks > 0)
             case SyntheticDraft():
                 return FileFacts(method=Method(entry.method))
             case NgramCache():
@@ -58,6 +57,6 @@ def _read(path: Path) -> FileFacts:
         header = read_header(path)
         method = drafts_by(header)
         has_block = has_mtp_block(header) and method == Method.DRAFT
-        return FileFacts(has_block, method, header.chat_template is not None)
+        return FileFacts(has_block, method)
     except (ModelError, ValueError):
         return FileFacts()

@@ -9,7 +9,7 @@ from specmoe.plan.fit import refusal
 from specmoe.plan.inventory import Folder
 from specmoe.plan.plan import Item, Plan
 from specmoe.plan.progress import duration, seconds_left, total_seconds
-from specmoe.plan.ways import list_ways, notes_on_cuts, notes_on_mtp, notes_on_texts
+from specmoe.plan.ways import list_ways, notes_on_cuts, notes_on_mtp
 from specmoe.words import counted
 
 NO_BANDWIDTH = (
@@ -124,7 +124,6 @@ def _ways(plan: Plan) -> list[str]:
     return [
         *lines,
         *notes_on_mtp(plan.config, plan.blocks, plan.found.cards),
-        *notes_on_texts(plan.config, plan.blocks),
         *notes_on_cuts(plan.config, plan.blocks),
     ]
 

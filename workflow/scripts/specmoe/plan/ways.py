@@ -76,21 +76,6 @@ def notes_on_mtp(
     return notes
 
 
-def notes_on_texts(config: Config, blocks: Iterable[Block]) -> list[str]:
-    """Return which targets are sent raw texts for want of a chat template, a line each."""
-    untemplated = {
-        target
-        for suite in config.selected_suites.values()
-        for name in suite.workloads
-        for target in config.workloads[name].untemplated
-    }
-    return [
-        f"The file of {config.label(target)} has no chat template: it is sent raw texts"
-        for target in dict.fromkeys(block.target for block in blocks)
-        if target in untemplated
-    ]
-
-
 def notes_on_cuts(config: Config, blocks: Iterable[Block]) -> list[str]:
     """Return which drafts are the first layers of a model, untrained, a line each."""
     drafts = dict.fromkeys(block.draft_model for block in blocks if block.draft_model)
