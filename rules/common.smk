@@ -292,16 +292,14 @@ def known_origin(model):
 
 
 def methods_of_pair(target, draft):
-    """Return the methods by which a file drafts for a target, the last ones of their chains.
-
-    Only the demonstration may pair what no block pairs.
-    """
-    methods = {
-        str(block.methods[-1])
-        for block in CAMPAIGN.blocks.values()
-        if (block.target, block.draft_model) == (target, draft)
-    }
-    return sorted(methods) or [str(CAMPAIGN.demonstration.block.methods[-1])]
+    """Return the methods by which a file drafts for a target, the last ones of their chains."""
+    return sorted(
+        {
+            str(block.methods[-1])
+            for block in CAMPAIGN.blocks.values()
+            if (block.target, block.draft_model) == (target, draft)
+        }
+    )
 
 
 def model_file(model):

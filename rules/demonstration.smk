@@ -1,12 +1,12 @@
 # One prompt decoded with drafts, round by round, for newcomers at the terminal and for the page.
-# A campaign that drafts nothing or of published rows has no demonstration.
+# A campaign without draft models or of published rows has no demonstration.
 DEMONSTRATION = CAMPAIGN.demonstration
 TRACE = str(CAMPAIGN.trace_file)
 
 if DEMONSTRATION:
 
     rule record_trace:
-        """Decode one prompt with drafts and without, and record every round."""
+        """Decode one prompt, and ask the draft model for the drafts of every round."""
         input:
             **draft_files(DEMONSTRATION.block),
             first=first_description(),
@@ -14,12 +14,10 @@ if DEMONSTRATION:
             engine="<engine>/engine.json",
             prompt=shipped(DEMONSTRATION.block.prompts[0].file),
             target=f"<models>/{DEMONSTRATION.block.target}.gguf",
-            target_card=f"<models>/{DEMONSTRATION.block.target}.json",
         output:
             **described("<campaign>/machines/trace.json"),
             record="<campaign>/trace.json",
         log:
-            plain="<logs>/record_trace.plain.log",
             record="<logs>/record_trace.log",
             server="<logs>/record_trace.server.log",
         benchmark:
@@ -33,16 +31,14 @@ if DEMONSTRATION:
             **MACHINE,
             code=code("record_trace"),
             demonstration=lambda wildcards: DEMONSTRATION.to_json(),
-            draft=lambda wildcards, input: draft_options(DEMONSTRATION.block, input),
         message:
             "Decoding one prompt, round by round"
         shell:
             "{params.before}python {input.script} --demonstration {params.demonstration:q} --root {params.root}"
             " --engine {input.engine} --host {params.host} --target {input.target}"
-            " --target-card {input.target_card} {params.draft}"
-            " --start-limit-s {resources.start_limit_s}"
+            " --draft {input.draft} --start-limit-s {resources.start_limit_s}"
             " --run-limit-s {resources.run_limit_s} --workflow-pid $PPID"
-            " --server-log {log.server} --plain-log {log.plain} --out {output.record} 2>&1 | tee {log.record}"
+            " --server-log {log.server} --out {output.record} 2>&1 | tee {log.record}"
 
     # No output and no pipe: it runs at every call, and it asks the terminal whether it has colours.
     rule demo_trace:

@@ -22,7 +22,6 @@ from specmoe.config.audit import AuditSettings
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.engine.answers import COMPLETION, SLOTS, read_answer, read_counters
-from specmoe.engine.debug_log import read_rounds
 from specmoe.engine.server_log import count_rejected_replays, read_requests
 from specmoe.errors import ConfigError, SpecmoeError
 from specmoe.models.card import load_card
@@ -40,7 +39,6 @@ from ..blocks import compared
 from ..made_record import DESCRIBED, DIGESTS, ENGINE, HOST, made_record
 from ..recipes import TINY
 from ..unit.audit.test_checks import BANDWIDTH, SIZES, campaign
-from ..unit.decoding_log import every_kind
 from .damage import EDITS, JUNK, damaged
 from .fake_server import SOUND
 from .fields import others_of, unlike_fields
@@ -271,14 +269,21 @@ def test_counters_are_read_or_refused(edits):
     refused_in_one_line(lambda: read_counters(text), ValueError)
 
 
+LOG = "".join(
+    f"0.00.123.456 I slot   operator(): id  0 | task {task} | accepted {counts} draft tokens{end}\n"
+    for task, counts, end in (
+        (0, " 2/ 4", " (restore checkpoint)"),
+        (0, " 3/ 3", ""),
+        (1, " 0/ 2", ""),
+    )
+)
+
+
 @many
 @given(edits=EDITS)
-def test_a_servers_log_is_read_or_refused(edits):
-    decoding = every_kind()
-    log = edits.of(decoding.text.encode()).decode(errors="replace")
-    for request in read_requests(log):
+def test_any_log_of_a_server_is_read(edits):
+    for request in read_requests(edits.of(LOG.encode()).decode(errors="replace")):
         count_rejected_replays(request.verifications)
-    refused_in_one_line(lambda: read_rounds(log, decoding.tokens))
 
 
 def test_the_sound_ones_are_taken(small, sound_rows, sound_model):

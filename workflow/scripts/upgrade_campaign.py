@@ -1,4 +1,4 @@
-"""Drop the keys of packed campaigns that the configuration no longer has."""
+"""Drop what packed campaigns have of older versions: keys, and records of demonstrations."""
 
 import argparse
 import ast
@@ -15,7 +15,8 @@ from specmoe import errors
 from specmoe.config.base import UNKNOWN_KEY, describe_fault
 from specmoe.config.load import keys_of
 from specmoe.config.schema import Config
-from specmoe.files import json_of, replace_text
+from specmoe.files import json_of, read_record, replace_text
+from specmoe.measure.trace_record import VERSION, Recording, decode
 from specmoe.runs.manifest import write_manifest
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +28,8 @@ def main() -> None:
     parser.add_argument("campaigns", type=Path, nargs="+", metavar="FOLDER")
     for folder in parser.parse_args().campaigns:
         _upgrade_configuration(folder / "campaign.yaml")
+        if (folder / "trace.json").exists():
+            _upgrade_demonstration(folder / "trace.json")
         write_manifest(folder)
 
 
@@ -44,6 +47,45 @@ def _upgrade_configuration(path: Path) -> None:
         del section[unknown]
         print(f"{path}: without {'.'.join(map(str, [*keys, unknown]))}")
     replace_text(path, f"{comment}\n{json.dumps(data, indent=1)}\n")
+
+
+def _upgrade_demonstration(path: Path) -> None:
+    """Write the rounds of a record of version 4 anew; delete it where they are not those of today.
+
+    The engine decoded them itself: of a text that is not the target's own, or of a target that
+    reads some tokens twice, it drafts at other places.
+    """
+    data = read_record(path)
+    if data["version"] == VERSION:
+        return
+    text, drafts, written = data["tokens"], {}, 1
+    for one in data["rounds"]:
+        drafts[written] = [guess["token"] for guess in one["drafted"]]
+        written += one["passes"][-1]["accepted"] + 1
+    what = data["demonstration"]
+    gamma = what["block"]["sides"][0]["gamma"]
+    try:
+        rounds = tuple(decode(text, gamma, lambda after, _: drafts[len(after)]))
+    except KeyError:
+        rounds = ()
+    if not rounds or text != data["plain_tokens"]:
+        path.unlink()
+        print(f"{path}: deleted; `snakemake demo_trace` makes another")
+        return
+    words = {token for one in rounds for token in (*one.drafted, *text)}
+    record = Recording(
+        version=VERSION,
+        target=what["target_label"],
+        draft=what["draft_label"],
+        synthetic=what["synthetic"],
+        gamma=gamma,
+        prompt_tokens=data["prompt_tokens"],
+        prompt_text=data["prompt_text"],
+        first=text[0],
+        rounds=rounds,
+        token_texts={token: data["token_texts"][str(token)] for token in sorted(words)},
+    )
+    replace_text(path, record.to_json())
 
 
 def _first_fault(data: Any) -> ErrorDetails | None:

@@ -18,7 +18,6 @@ from specmoe.config.option_words import (
     without_concurrency,
 )
 from specmoe.config.parse import parse
-from specmoe.config.trace_choice import choose_demonstration
 
 KV = {"cache-type-k": "q8_0", "cache-type-v": "q8_0", "flash-attn": "on"}
 OPTIONS = [{}, KV, {"n-cpu-moe": 2}]
@@ -206,12 +205,6 @@ def test_passes_are_timed_by_themselves_without_options_alone(planned):
     assert list_timed_passes(config, suite_blocks(config, "own"))
     config = planned(engine_options=[{"n-cpu-moe": 2}])
     assert list_timed_passes(config, suite_blocks(config, "own")) == []
-
-
-def test_the_demonstration_has_the_campaigns_own_options(planned):
-    config = planned(POLL, engine_options=[{"n-cpu-moe": 2, "threads": 3}])
-    block = choose_demonstration(config, gpu=False).block
-    assert (block.options_text, block.options_id, block.threads) == ("poll=0", "", 0)
 
 
 def test_each_number_of_requests_at_once_is_a_comparison_with_the_target_alone(first):

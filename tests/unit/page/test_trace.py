@@ -1,136 +1,148 @@
-"""The stepper of the page: every step and word of the record, and nothing that markup could do."""
+"""The demonstration's record, in the terminal and on the page: true, readable, harmless."""
 
+import json
+import os
+import pty
 import re
+import subprocess
+import sys
 from html import unescape
 
 import pytest
 
-from specmoe.config.methods import Method, is_ngram
+from specmoe.errors import SchemaError
+from specmoe.measure.trace_record import Recording, Round, decode, visible
 from specmoe.page.page import environment, pair
-from specmoe.page.trace import trace_context
+from specmoe.page.trace_text import WIDTH, describe
 
-from ..decoding_log import Decoding
-from ..made_recording import chain, nothing_drafted, of_decoding, recording
+from ..made_recording import recording
 from .test_page import Reader
 
+ESCAPE = "\x1b"
 
-@pytest.fixture
-def render(root):
+
+def test_each_round_drafts_after_what_is_written_and_keeps_what_the_target_writes_too():
+    text = [7, 1, 2, 3, 4, 5, 6]
+    drafts = {(7,): [1, 2, 9, 4], (7, 1, 2, 3): [4, 8], (7, 1, 2, 3, 4, 5): []}
+    asked = []
+
+    def propose(after, width):
+        asked.append(width)
+        return drafts[tuple(after)]
+
+    assert list(decode(text, 4, propose)) == [
+        Round((1, 2, 9, 4), 2, 3),
+        Round((4, 8), 1, 5),
+        Round((), 0, 6),
+    ]
+    assert asked == [4, 2]  # what is left, but for the target's own token
+    assert list(decode([7], 4, propose)) == []
+
+
+def test_the_totals_of_a_record_follow_from_its_rounds():
+    made = recording()
+    assert made.tokens == (7, 1, 2, 3, 4, 5, 1, 2, 6, 8, 7)
+    assert (made.drafted, made.accepted) == (10, 6)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 4}, " version 5: version: "),
+        ({"rounds": 3}, " version 5: rounds: "),
+        (None, "decoding"),  # damaged
+    ],
+)
+def test_a_damaged_record_or_one_of_another_version_is_refused(tmp_path, change, message):
+    path, text = tmp_path / "trace.json", recording().to_json()
+    path.write_text(text, encoding="utf-8")
+    assert Recording.read(path) == recording()
+    path.write_text(json.dumps(json.loads(text) | change) if change else text[:-20])
+    with pytest.raises(SchemaError, match=rf"trace\.json is no record .*{message}"):
+        Recording.read(path)
+
+
+def test_words_are_readable_and_harmless():
+    words = recording().word
+    assert [words(token) for token in (1, 2, 3, 7)] == ["␣one", "two", "↵", "seven"]
+    assert [words(token) for token in (4, 5)] == ["⟨4⟩", "⟨5⟩"]  # half a character, no text
+    assert words(6) == r"\u001b[31m"
+    assert visible("a\u202eb\x9bc 语言") == r"a\u202eb\u009bc␣语言"
+
+
+def test_the_terminal_shows_every_round_and_the_totals():
+    text = describe(recording(), colour=False)
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    start = lines.index("prompt → seven")
+    assert lines[start + 1 : start + 7] == [
+        "round 1 ✓ ␣one ✓ two ✓ ↵ ✓ ⟨4⟩ → ⟨5⟩ (4 of 4 accepted)",
+        r"round 2 ✓ ␣one ✓ two ✗ ↵ ✗ <b> → \u001b[31m (2 of 4 accepted)",
+        "round 3 ✗ ␣one ✗ two → <b> (0 of 2 accepted)",
+        "round 4 → seven",
+        "",
+        "11 tokens: the first from reading the prompt, the others from 4 rounds. Drafted: 10."
+        " Accepted: 6.",
+    ]
+    assert "0.8B drafts for MoE Q4, γ = 4, greedy" in text
+    assert "random weights" in text
+    assert "random weights" not in describe(recording(synthetic=False), colour=False)
+
+
+@pytest.mark.parametrize("colour", [True, False])
+def test_colour_changes_nothing_but_colour(colour):
+    text = describe(recording(), colour=colour)
+    assert (ESCAPE in text) == colour
+    plain = re.sub(r"\x1b\[[\d;]*m", "", text)
+    assert plain == describe(recording(), colour=False)
+    # Whatever a token or the prompt holds, no control character of theirs reaches the terminal.
+    assert all(line.isprintable() for line in plain.splitlines())
+
+
+def test_rows_are_as_wide_as_a_terminal():
+    made = recording(rounds=(Round((1, 2, 3) * 11, 0, 4),), prompt_text="word " * 500)
+    text = describe(made, colour=False)
+    assert max(map(len, text.splitlines())) <= WIDTH
+    assert "word…" in text
+
+
+def shown(root, tmp_path, **environment) -> str:
+    """Return what the script prints to a terminal."""
+    trace = tmp_path / "trace.json"
+    trace.write_text(recording().to_json(), encoding="utf-8")
+    script = root / "workflow/scripts/demo_trace.py"
+    command = [sys.executable, str(script), "--trace", str(trace), "--log", str(tmp_path / "log")]
+    ours, terminal = pty.openpty()
+    bare = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    with subprocess.Popen(command, stdout=terminal, env=bare | environment) as process:
+        os.close(terminal)
+        text = b""
+        try:
+            while piece := os.read(ours, 4096):
+                text += piece
+        except OSError:  # Linux raises it once the other side is closed
+            pass
+        os.close(ours)
+    assert process.returncode == 0
+    return text.decode()
+
+
+def test_a_terminal_gets_colours_unless_no_color_is_set_and_the_log_none(root, tmp_path):
+    assert ESCAPE in shown(root, tmp_path)
+    assert ESCAPE not in (tmp_path / "log").read_text()
+    assert ESCAPE not in shown(root, tmp_path, NO_COLOR="1")
+
+
+def test_the_page_has_the_same_in_both_languages_and_markup_of_nobody_else(root):
     template = environment(root / "paper/site").get_template("trace.html.j2")
-    return lambda made: template.render(trace=trace_context(made), pair=pair)
-
-
-def words_of(html: str, language: str) -> str:
-    """Return what is read in one language, without tags."""
-    other = {"en": "zh-CN", "zh-CN": "en"}[language]
-    html = re.sub(rf'<span class="t" lang="{other}">.*?</span>', "", html, flags=re.DOTALL)
-    return " ".join(unescape(re.sub(r"<[^>]*>", "", html)).split())
-
-
-def test_every_pass_is_a_step_and_every_token_appears_with_the_last_of_its_round(render):
-    made = recording()
-    context = trace_context(made)
-    steps = [part for one in context["rounds"] for part in one.parts]
-    assert [part.kind for part in steps] == [
-        *("draft", "target"),
-        *("draft", "target", "replay"),
-        *("draft", "target"),
-        *("draft", "target", "replay", "replay"),
-        *("draft", "target"),
-        "alone",
-    ]
-    assert len(context["words"]) == len(made.tokens)
-    assert [word.step for word in context["words"]] == [
-        *[0],
-        *[1] * 5,
-        *[4] * 4,
-        *[6] * 1,
-        *[10] * 3,
-        *[12] * 2,
-        *[13] * 1,
-    ]
-    html = render(made)
-    assert html.count('class="trace-part"') == len(steps)
-    assert html.count("data-from=") == len(made.tokens)
-
-
-def other_text():
-    made = recording()
-    return recording(plain_tokens=(*made.tokens[:6], 2, *made.tokens[7:]))
-
-
-SENTENCES = {  # of each record, in English and Chinese
-    recording: (
-        [
-            "Tokens are drafted by: draft model (0.8B), γ = 4 (llama-server's type draft-simple).",
-            "16 from 9 passes of the target (3 of them replays, 1 without a draft)",
-            "1.78 tokens per pass",
-            "Accepted: 8 of 14 drafted tokens (57.1%)",
-            *("the same text", "random weights"),
-        ],
-        [
-            "起草方法：草稿模型（0.8B），γ = 4（llama-server 的类型 draft-simple）",
-            "其余 16 个来自目标模型的 9 次前向计算，其中 3 次是重放，1 次没有草稿",
-            "14 个草稿 token 中接受了 8 个（57.1%）",
-            *("相同的文本", "权重是随机的"),
-        ],
-    ),
-    chain: (
-        [
-            "n-gram pool + MTP, γ = 4, n = 3, n-grams to 8, p ≥ 0.5 (",
-            "The MTP block proposes 2 tokens, one after the other.",
-            "The n-gram pool has seen the last tokens before and proposes 3 tokens",
-            "the target decodes 2 tokens by itself, one in each pass.",
-            "the target decodes 1 token by itself.",
-        ],
-        [
-            "n-gram 池 + MTP 模块，γ = 4，n = 3",
-            "MTP 模块逐个提出 2 个 token",
-            "n-gram 池见过末尾的这些 token，提出当时跟在后面的 3 个 token",
-            "目标模型自己解码 2 个 token，每次前向计算 1 个",
-        ],
-    ),
-    nothing_drafted: (
-        ["Nothing was drafted: another prompt or other parameters may show more."],
-        ["没有提出任何草稿：换一个提示或参数，也许能看到更多。"],
-    ),
-    other_text: (["the same 6 tokens and then “two” instead of “␣one”"], []),
-}
-
-
-@pytest.mark.parametrize("make", SENTENCES)
-def test_words_and_numbers_are_those_of_the_record_in_both_languages(render, make):
-    html = render(make())
-    for language, sentences in zip(("en", "zh-CN"), SENTENCES[make], strict=True):
-        words = words_of(html, language)
-        assert [sentence for sentence in sentences if sentence not in words] == []
-    assert ("Accepted: " in html) == (make is not nothing_drafted)
-
-
-@pytest.mark.parametrize("method", Method)
-def test_every_method_has_its_words_for_a_step(render, method):
-    decoding = Decoding()
-    decoding.round([1, 2], [(1, 3)], method)
-    html = render(of_decoding(decoding, method))
-    assert "2 tokens" in words_of(html, "en")
-    assert ("25%" in html) == (not is_ngram(method))
-    assert ("gives no probability" in html) == is_ngram(method)
-
-
-def test_passes_between_drafts_are_one_step_and_their_tokens_appear_together(render):
-    context = trace_context(chain())
-    assert [[part.kind for part in one.parts] for one in context["rounds"]] == [
-        *(["alone"], ["draft", "target"], ["draft", "target"], ["alone"])
-    ]
-    assert [word.step for word in context["words"]] == [0, 0, 0, 2, 2, 4, 4, 4, 4, 5]
-
-
-def test_what_prompts_tokens_and_labels_hold_is_text_on_the_page(render):
-    html = render(recording())
-    assert "<script" not in html
+    html = template.render(trace=recording(), pair=pair)
+    words = " ".join(unescape(re.sub(r"<[^>]*>", "", html)).split())
+    assert "✓ ␣one ✓ two ✗ ↵ ✗ <b> → " in words
+    for sentence in (
+        *("11 tokens from 4 rounds. Drafted: 10. Accepted: 6.", "random weights"),
+        *("4 轮得到 11 个 token：起草 10 个，接受 6 个。", "权重是随机的"),
+    ):
+        assert sentence in words
+    assert "<script" not in html and ESCAPE not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
     assert "<code>&lt;b&gt;</code>" in html
-
-
-def test_the_markup_is_balanced_and_has_no_inline_styles(render):
-    assert not Reader(render(recording())).attributes("style", "onclick")
+    assert not Reader(html).attributes("style", "onclick")

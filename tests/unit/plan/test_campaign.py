@@ -135,7 +135,7 @@ def test_a_cached_campaign_ships_its_trace_unless_another_is_named(synthetic, ca
     named = campaign_of(synthetic, source="cached")
     assert not named.ships_trace
     assert named.trace_file == named.folder / "trace.json"
-    assert named.demonstration.prompt_label == "Code"
+    assert named.demonstration.block.prompts[0].prompt == "code"
 
 
 def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(

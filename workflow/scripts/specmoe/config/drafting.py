@@ -1,4 +1,4 @@
-"""A suite's ways of drafting, and that of the demonstration: what the configuration gives."""
+"""A suite's ways of drafting, and the demonstration: what the configuration gives."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -52,19 +52,17 @@ class _Way(Strict):
     order. `none` by default"""
 
 
-class _Traced(Strict):
+class TraceSettings(Strict):
+    """What the target `demo_trace` decodes, greedily; no measurement depends on it."""
+
     target: Name | None = None
-    """the model that verifies. `target`, `method` and `draft` are those of the campaign's first
-    comparison that has the ones you name, with a draft model if there is such a comparison"""
-    method: Chain = Field(default=[])
-    """a way of drafting or a chain, as in `suites.*.methods`"""
+    """the model that verifies. `target`, `draft` and `prompt` are those of the campaign's first
+    comparison with a draft model that has the ones you name"""
     draft: Name | None = None
-    """the model that the method loads, if it loads one"""
+    """the draft model"""
     prompt: Name | None = None
-    """name in `prompts.texts`; without it the first that the comparison's suite sends. It is sent
-    as there: a chat, say, until the model ends"""
-    # Fewer leave no room for a draft.
-    n_predict: int = Field(default=64, gt=2)
+    """name in `prompts.texts`; it is sent as in its suite: a chat, say, until the model ends"""
+    n_predict: Positive = 64
     """most tokens to generate"""
     gamma: Positive = 4
     """the most tokens drafted in a round"""
@@ -77,16 +75,7 @@ _LISTS: dict[str, Any] = {
     )
     for name, one in PARAMETERS.items()
 }
-_SINGLE: dict[str, Any] = {
-    name: (one.type | None, Field(default=None, description=one.description))
-    for name, one in PARAMETERS.items()
-}
 _Lists = create_model("_Lists", __base__=_Way, **_LISTS)
-_Single = create_model("_Single", __base__=_Traced, **_SINGLE)
-
-
-class TraceSettings(_Single, _Traced):  # type: ignore[misc, valid-type]
-    """What the target `demo_trace` decodes, greedily; no measurement depends on it."""
 
 
 class Drafting(_Lists, _Way):  # type: ignore[misc, valid-type]

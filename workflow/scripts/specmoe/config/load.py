@@ -20,7 +20,7 @@ from specmoe.config.models import AnyModel, ConvertModel, NgramCache, SyntheticD
 from specmoe.config.schema import Config
 from specmoe.config.suite_checks import LONGEST, check_suite, refuse, require
 from specmoe.config.synthetic_recipe import Recipe
-from specmoe.config.trace_choice import choose_demonstration
+from specmoe.config.trace import choose_demonstration
 from specmoe.config.workloads import TextsWorkload
 from specmoe.errors import ConfigError, nearest
 
@@ -243,8 +243,7 @@ def _check_trace(config: Config) -> None:
             require(model, config.models, f"trace.{key}", "model")
     if asked.prompt is not None:
         require(asked.prompt, config.prompts.texts, "trace.prompt", "prompt")
-    named = asked.target or asked.draft or asked.method
-    if named and config.campaign.source == "published":
+    if (asked.target or asked.draft) and config.campaign.source == "published":
         refuse("trace", "a published campaign has rows and no models to decode with")
     if asked.model_fields_set:
         choose_demonstration(config, gpu=False)

@@ -1,6 +1,6 @@
 """The ways of drafting: their names, what each loads, the parameters it takes, and their labels.
 
-`PARAMETERS` is the one table of parameters: keys of suites and of `trace`, sides, ids, labels and
+`PARAMETERS` is the one table of parameters: keys of suites, sides, ids, labels and
 columns of rows follow from it. A new one is an entry here and a field of `config.block.Side`.
 
 Sources: llama.cpp, common/speculative.cpp and common/ngram-map.cpp.

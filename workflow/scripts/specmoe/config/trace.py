@@ -1,45 +1,65 @@
-"""What the demonstration decodes, as plain data that its job receives."""
+"""What the demonstration decodes, as plain data that its job receives, chosen from a campaign."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 
-from specmoe.config.block import Block, Side
-from specmoe.config.methods import METHODS, method_words, parameter_words
+from specmoe.config.block import Block, Protocol, Side
+from specmoe.config.matrix import list_blocks
+from specmoe.config.methods import Method
 from specmoe.config.parse import JobData
+from specmoe.config.schema import Config
+from specmoe.errors import ConfigError
 
 
 @dataclass(frozen=True)
 class Demonstration(JobData):
-    """A block of one prompt, and the labels under which readers see its parts."""
+    """A block of one prompt and one side, and the labels under which readers see its models."""
 
     block: Block
     target_label: str
-    draft_label: str | None  # of the file that the methods load
-    prompt_label: str
+    draft_label: str
     synthetic: bool  # whether one of its models has random weights
 
-    @property
-    def side(self) -> Side:
-        """The setting with which tokens are drafted."""
-        [side] = self.block.sides
-        return side
 
-    @property
-    def drafted_by(self) -> str:
-        """The literature's name of its methods, the file they load, and what parameters say."""
-        name = method_words(self.block.methods)
-        file = "" if self.draft_label in (None, name) else f" ({self.draft_label})"
-        return ", ".join([name + file, *self.parameters])
+def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
+    """Return what the demonstration decodes: what `trace` names, and the rest from the campaign.
 
-    @property
-    def parameters(self) -> list[str]:
-        """The words for γ, and for the parameters that are not what they are by default."""
-        return [f"γ = {self.side.gamma}", *parameter_words(asdict(self.side))]
-
-    @property
-    def undoes(self) -> int:
-        """How many tokens of a pass a hybrid target undoes without a replay.
-
-        Source: llama.cpp, common/common.h, `need_n_rs_seq`.
-        """
-        kept = any(METHODS[method].rolls_back for method in self.block.methods)
-        return self.side.gamma if kept else 0
+    The result is None if no draft model drafts after a whole text, and for published rows, which
+    come without models. `gpu`: the backend uses one. Raises ConfigError if no suite has what
+    `trace` names.
+    """
+    if config.campaign.source == "published":
+        return None
+    asked = config.trace
+    file = config.prompts.texts[asked.prompt].file if asked.prompt else None
+    fitting = [
+        (block, source)
+        for block in list_blocks(config, gpu=gpu)
+        if block.methods == (Method.DRAFT,)
+        and block.protocol == Protocol.PAIRED
+        and asked.target in (None, block.target)
+        and asked.draft in (None, block.draft_model)
+        for source in block.prompts
+        if source.length is None and file in (None, source.file)
+    ]
+    if not fitting:
+        if named := ", ".join(filter(None, (asked.target, asked.draft, asked.prompt))):
+            raise ConfigError(f"config: trace: no suite of this campaign drafts with {named}")
+        return None
+    # A target that drafts for itself is a control, and options are one suite's.
+    block, source = min(
+        fitting, key=lambda one: (one[0].draft_model == one[0].target, one[0].options_id)
+    )
+    block = replace(
+        block,
+        prompts=(source,),
+        sides=(Side(asked.gamma),),
+        n_predict=asked.n_predict,
+        temperature=0.0,
+        concurrency=None,
+    )
+    return Demonstration(
+        block=block,
+        target_label=config.label(block.target),
+        draft_label=config.label(block.models[-1]),
+        synthetic=any(map(config.is_synthetic, block.models)),
+    )

@@ -1,5 +1,6 @@
 """The record of one prompt decoded with drafts; the terminal and the page show it."""
 
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
@@ -7,16 +8,15 @@ from typing import Literal, Self
 from pydantic import TypeAdapter
 
 from specmoe.config.parse import first_fault
-from specmoe.config.trace import Demonstration
-from specmoe.engine.debug_log import Round, RoundCounts, count
 from specmoe.errors import SchemaError
 from specmoe.files import json_of, read_whole
 from specmoe.measure.common_prefix import common_prefix
 
-VERSION: Literal[4] = 4
-REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
-"""The server's replacement for bytes that are no character."""
-
+VERSION: Literal[5] = 5
+MARKS = {"accepted": "✓", "rejected": "✗", "own": "→"}
+"""The signs of what became of a token, for those who see no colours."""
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"  # the server's, for bytes that are no character
+_PROMPT_SHOWN = 300  # characters
 _SHOWN = {" ": "␣", "\n": "↵", "\t": "⇥"}
 
 
@@ -28,62 +28,80 @@ def visible(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Provenance:
-    """The engine, the machine and the models that made a record."""
+class Round:
+    """A draft, how many of its first tokens are the target's too, and the token after these."""
 
-    engine: str
-    engine_commit: str
-    backend: str
-    host: str
-    target_sha256: str
-    draft_sha256: str | None  # of the file that the methods load
+    drafted: tuple[int, ...]
+    accepted: int
+    own: int  # what the target writes after the accepted ones
+
+
+def decode(
+    text: Sequence[int], gamma: int, propose: Callable[[Sequence[int], int], Sequence[int]]
+) -> Iterator[Round]:
+    """Yield the rounds by which a greedy target would have written its text.
+
+    `propose` returns so many tokens at most that the draft writes after the given ones. The first
+    token comes from reading the prompt and belongs to no round; a draft leaves room for the
+    target's own token.
+    """
+    written = 1
+    while written < len(text):
+        width = min(gamma, len(text) - written - 1)
+        drafted = tuple(propose(text[:written], width)) if width else ()
+        accepted = common_prefix(drafted, text[written : written + width])
+        yield Round(drafted, accepted, text[written + accepted])
+        written += accepted + 1
 
 
 @dataclass(frozen=True)
 class Recording:
-    """A decoding, its rounds, and what the target alone generates after the same prompt.
+    """The text that a target writes greedily, and the rounds by which a draft model gives it."""
 
-    Texts are the server's. The text of a token that is only part of a character has the replacement
-    character.
-    """
-
-    version: Literal[4]
-    demonstration: Demonstration
-    provenance: Provenance
-    command: tuple[str, ...]  # of the server that drafts
+    version: Literal[5]
+    target: str  # labels
+    draft: str
+    synthetic: bool
+    gamma: int
     prompt_tokens: int
     prompt_text: str
-    tokens: tuple[int, ...]
-    text: str
+    first: int
     rounds: tuple[Round, ...]
-    plain_tokens: tuple[int, ...]  # generated without a draft
-    token_texts: dict[int, str]  # of every token drafted or generated
+    token_texts: dict[int, str]  # the server's
 
     @property
-    def common_prefix(self) -> int:
-        """How many tokens, counted from the start, the target also generates without a draft."""
-        return common_prefix(list(self.tokens), list(self.plain_tokens))
+    def tokens(self) -> tuple[int, ...]:
+        """The text's tokens."""
+        given = [(*one.drafted[: one.accepted], one.own) for one in self.rounds]
+        return (self.first, *(token for tokens in given for token in tokens))
 
     @property
-    def counts(self) -> RoundCounts:
-        """The totals of the rounds."""
-        return count(self.rounds)
+    def drafted(self) -> int:
+        """How many tokens were drafted."""
+        return sum(len(one.drafted) for one in self.rounds)
 
     @property
-    def tokens_per_pass(self) -> float:
-        """The mean number of tokens a pass gave; the first token comes from the prompt's pass."""
-        return (len(self.tokens) - 1) / self.counts.passes
+    def accepted(self) -> int:
+        """How many of them were accepted."""
+        return sum(one.accepted for one in self.rounds)
 
     @property
-    def acceptance_rate(self) -> float | None:
-        """Accepted / drafted tokens; None if nothing was drafted."""
-        counts = self.counts
-        return counts.accepted / counts.drafted if counts.drafted else None
+    def prompt_start(self) -> str:
+        """The beginning of the prompt in one line, since prompts may be long."""
+        text = self.prompt_text
+        end = "…" if len(text) > _PROMPT_SHOWN else ""
+        return " ".join(map(visible, text[:_PROMPT_SHOWN].split())) + end
+
+    def words(self, one: Round) -> list[tuple[str, str]]:
+        """Return the drafted tokens of a round and the target's own, each with its fate."""
+        fates = ["accepted"] * one.accepted + ["rejected"] * (len(one.drafted) - one.accepted)
+        words = map(self.word, (*one.drafted, one.own))
+        return list(zip((*fates, "own"), words, strict=True))
 
     def word(self, token: int) -> str:
         """Return a token as readable text that is safe on a terminal; `⟨id⟩` if it is no text."""
         text = self.token_texts[token]
-        return visible(text) if text and REPLACEMENT not in text else f"⟨{token}⟩"
+        return visible(text) if text and _REPLACEMENT not in text else f"⟨{token}⟩"
 
     def to_json(self) -> str:
         """Return the record as JSON, one value a line."""

@@ -21,7 +21,6 @@ from specmoe.analysis.gamma_curves import LONGEST
 from specmoe.analysis.registry import Analysis, records
 from specmoe.measure.trace_record import Recording
 from specmoe.page.data import data_names
-from specmoe.page.trace import trace_context
 from specmoe.page.whatif import whatif_pairs
 from specmoe.paper.macro_list import all_macros, of_family, printed_by_study
 from specmoe.paper.macros import switches
@@ -56,8 +55,8 @@ def render_page(
         .get_template("index.html.j2")
         .render(
             style=_joined(*(sources / f"{name}.css" for name in ("style", "trace", "whatif"))),
-            script=_joined(*(sources / f"{name}.js" for name in ("script", "trace", "whatif"))),
-            trace=trace_context(recording) if recording else None,
+            script=_joined(*(sources / f"{name}.js" for name in ("script", "whatif"))),
+            trace=recording,
             fitted=whatif_pairs(analysis),
             longest=LONGEST,
             pair=pair,

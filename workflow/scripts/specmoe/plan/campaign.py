@@ -18,8 +18,7 @@ from specmoe.config.load import check_compare_with, load
 from specmoe.config.matrix import blocks_in_order, list_readings, list_timed_passes
 from specmoe.config.schema import Config
 from specmoe.config.timed_passes import TimedPasses
-from specmoe.config.trace import Demonstration
-from specmoe.config.trace_choice import choose_demonstration
+from specmoe.config.trace import Demonstration, choose_demonstration
 from specmoe.engine.identity import engine_ids, maker_of
 from specmoe.plan.model_methods import files_say
 
@@ -227,7 +226,7 @@ class LoadedCampaign:
 
     @cached_property
     def demonstration(self) -> Demonstration | None:
-        """What the demonstration decodes; None if the campaign pairs no target with a draft."""
+        """What the demonstration decodes; None if no draft model drafts in it."""
         return choose_demonstration(self.config, gpu=self.gpu)
 
     @property

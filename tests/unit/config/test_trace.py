@@ -1,0 +1,51 @@
+"""The demonstration follows from the configuration."""
+
+import pytest
+import yaml
+
+from specmoe.config.block import Side, Stop
+from specmoe.config.load import load
+from specmoe.config.methods import Method
+from specmoe.config.parse import parse
+from specmoe.config.trace import Demonstration, choose_demonstration
+
+from ...conftest import ROOT, merge
+
+
+def chosen(data, trace=None) -> Demonstration:
+    data["trace"] = trace or {}
+    found = choose_demonstration(load(data, ROOT), gpu=False)
+    assert found is not None
+    return found
+
+
+def test_the_first_pair_of_the_campaign_is_decoded_unless_another_is_named(synthetic):
+    what = chosen(synthetic)
+    block = what.block
+    assert (block.target, block.draft, block.methods) == ("moe_q4", "draft_0.8b", (Method.DRAFT,))
+    assert (what.target_label, what.draft_label) == ("MoE Q4", "0.8B")
+    assert [source.file for source in block.prompts] == ["resources/prompts/short_factual.txt"]
+    assert (block.n_predict, block.temperature, block.sides) == (64, 0, (Side(4),))
+    assert what.synthetic
+    assert "\n" not in what.to_json()
+    assert parse(Demonstration, what.to_json()) == what
+    asked = {"target": "dense_9b", "gamma": 7, "prompt": "code", "n_predict": 20}
+    block = chosen(synthetic, asked).block
+    assert (block.target, block.draft, block.n_predict) == ("dense_9b", "draft_0.8b", 20)
+    assert (block.sides, block.prompts[0].prompt) == ((Side(7),), "code")
+    assert chosen(synthetic, {"draft": "draft_2b"}).block.draft == "draft_2b"
+
+
+def test_a_text_is_sent_as_the_campaign_sends_it(study):
+    block = chosen(merge(study, yaml.safe_load((ROOT / "config/demo.yaml").read_text()))).block
+    assert block.prompts[0].prompt == "chats-short_factual"
+    assert block.sends_chats and block.stop == Stop.EOS
+
+
+@pytest.mark.parametrize(
+    "campaign",
+    [{"suites": ["A", "C"]}, {"suites": ["F"]}, {"suites": ["A", "B"], "source": "published"}],
+)
+def test_a_campaign_without_drafts_after_a_text_or_of_published_rows_has_none(study, campaign):
+    study["campaign"] |= campaign
+    assert choose_demonstration(load(study, ROOT), gpu=False) is None
