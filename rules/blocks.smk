@@ -62,53 +62,6 @@ rule measure_block:
         " --records {resources.records} --out {output.record}"
 
 
-rule measure_again:
-    """Measure once more what the machine disturbed at every attempt in a suite's blocks."""
-    input:
-        # It gives the ids of blocks; what they ask for is in their records.
-        config=ancient("<campaign>/config.json"),
-        engine=lambda wildcards: engines_of([wildcards.suite])[0],
-        first=first_description(),
-        models=lambda wildcards: map(model_file, loaded_by([wildcards.suite])),
-        records=lambda wildcards: records(CAMPAIGN.blocks_of_suite(wildcards.suite)),
-        script=script("measure_again"),
-    output:
-        **described("<campaign>/machines/again/{suite}.json"),
-        # The second records are beside it and no outputs: those of an interrupted job are kept.
-        again="<campaign>/again/{suite}.json",
-    log:
-        "<logs>/measure_again/{suite}.log",
-    # After all blocks: what disturbs a run may last for minutes.
-    priority: 0
-    conda:
-        "../envs/measure.yaml"
-    threads: workflow.cores
-    resources:
-        **LIMITS,
-        # If it ends the job too early, the next attempt goes on.
-        runtime=lambda wildcards, attempt: max(
-            CAMPAIGN.minutes_of_block(block, attempt)
-            for block in CAMPAIGN.blocks_of_suite(wildcards.suite)
-        ),
-        plan=str(CAMPAIGN.folder / "plan.json"),
-    params:
-        **MACHINE,
-        code=code("measure_again"),
-        folder=lambda wildcards: BLOCK_RECORDS,
-        logs=lambda wildcards: str(CAMPAIGN.folder / "logs/measure_again"),
-        machines=lambda wildcards: (
-            ["--machines", str(CAMPAIGN.folder / "machines/again")] if SHARED else []
-        ),
-    message:
-        "Looking for disturbed runs of suite {wildcards.suite}"
-    shell:
-        "{params.before}python {input.script} --suite {wildcards.suite} --config {input.config}"
-        " --models {input.models} --records {params.folder} --logs {params.logs} {params.machines:q}"
-        " --root {params.root} --engine {input.engine} --host {params.host}"
-        " --start-limit-s {resources.start_limit_s} --run-limit-s {resources.run_limit_s}"
-        " --workflow-pid $PPID --plan {resources.plan} --out {output.again} 2>&1 | tee {log}"
-
-
 rule measure_pass_times:
     """Time the passes of one model by themselves, alone on the machine."""
     input:

@@ -48,7 +48,6 @@ rule collect_runs:
         cards=cards_of(CONFIG.campaign.suites),
         config="<campaign>/config.json",
         engines=engines_of(CONFIG.campaign.suites),
-        again=second_records(CONFIG.campaign.suites),
         records=records(CAMPAIGN.blocks),
     output:
         "<campaign>/runs.parquet",
@@ -61,13 +60,12 @@ rule collect_runs:
     params:
         code=code("collect_runs"),
         folder=lambda wildcards: BLOCK_RECORDS,
-        second=lambda wildcards: SECOND_RECORDS,
         suite="",
     message:
         "Collecting {output}"
     shell:
         "python {input.script} --config {input.config} --engines {input.engines} --cards {input.cards}"
-        " --records {params.folder} --again {params.second} {params.suite} --out {output} 2>&1 | tee {log}"
+        " --records {params.folder} {params.suite} --out {output} 2>&1 | tee {log}"
 
 
 rule collect_pass_times:
@@ -103,7 +101,6 @@ use rule collect_runs as collect_suite with:
         cards=lambda wildcards: cards_of([wildcards.suite]),
         config="<campaign>/config.json",
         engines=lambda wildcards: engines_of([wildcards.suite]),
-        again=lambda wildcards: second_records([wildcards.suite]),
         records=lambda wildcards: records(CAMPAIGN.blocks_of_suite(wildcards.suite)),
     output:
         "<campaign>/suites/{suite}.parquet",
@@ -114,7 +111,6 @@ use rule collect_runs as collect_suite with:
     params:
         code=code("collect_runs"),
         folder=lambda wildcards: BLOCK_RECORDS,
-        second=lambda wildcards: SECOND_RECORDS,
         suite=lambda wildcards: f"--suite {wildcards.suite}",
 
 

@@ -73,7 +73,6 @@ with suppress(OSError):
         os.utime(CAMPAIGN.folder / "config.json", (1, 1))
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
 BLOCK_RECORDS = str(CAMPAIGN.folder / "blocks")
-SECOND_RECORDS = str(CAMPAIGN.folder / "again")
 # Whether several machines may share the campaign.
 SHARED = CONFIG.campaign.hosts != Hosts.ONE
 # Whether its rows and all that describes them were packed, and not measured here.
@@ -85,7 +84,7 @@ MEASURED_NETWORKS = set(CONFIG.measured_networks)
 # Modules of messages and of command lines, which change no model and no measurement.
 WORDS = tuple(
     SCRIPTS / f"specmoe/{name}.py"
-    for name in ("command_line", "commentary", "errors", "plan/progress")
+    for name in ("command_line", "errors", "plan/progress")
 )
 
 
@@ -124,11 +123,6 @@ def code(name):
 def records(blocks):
     """Return the record files of blocks."""
     return expand("<campaign>/blocks/{block}.json", block=blocks)
-
-
-def second_records(suites):
-    """Return the files that list the blocks of suites with a second record."""
-    return expand("<campaign>/again/{suite}.json", suite=suites)
 
 
 # Snakemake takes {x} in a plain string of `params` for a wildcard, and labels, titles and paths of the

@@ -43,7 +43,6 @@ rule describe_host:
 rule collect_host:
     """Collect the descriptions of the machine, with the fastest memory that was measured."""
     input:
-        again=second_records(CONFIG.campaign.suites) if SHARED else [],
         script=script("collect_host"),
         config="<campaign>/config.json",
         hosts=descriptions(),

@@ -38,7 +38,7 @@ class Small:
         """Return the rows of a record by their runs, as far as it is believed."""
         file = self.folder / "r0.json"
         file.write_text(json.dumps(record))
-        rows, _ = collect_records({file: self.block}, self.config.campaign.name, {})
+        rows, _ = collect_records({file: self.block}, self.config.campaign.name)
         refuse_other_runs(rows, self.config, described, [self.block], "measure again")
         return {row["run"]: row for row in rows}
 

@@ -67,7 +67,7 @@ ENGINES = "--engines results/engines/*/engine.json"
 CONFIG = "--config results/tiny/config.json"
 SCRIPTS = {
     "collect_runs": f"collect_runs {CONFIG} {ENGINES} --cards {MODELS}/*.json"
-    f" --records results/tiny/blocks --again results/tiny/again --out {ROWS}",
+    f" --records results/tiny/blocks --out {ROWS}",
     "audit_runs": f"audit_runs --runs {ROWS} {CONFIG} {ENGINES}"
     f" --models results/tiny/models.json --host results/tiny/host.json --out {AUDIT}",
     "audit_pack": "audit_runs --pack packed --runs packed/runs.parquet"

@@ -66,7 +66,7 @@ def test_an_edit_measures_again_what_runs_the_edited_module(checkout, edit):
             or "describe_model" in expected
             or ("measure_block" not in planned)
         )
-    words = ("errors.py", "command_line.py", "commentary.py", "plan/progress.py")
+    words = ("errors.py", "command_line.py", "plan/progress.py")
     words += ("analysis/build.py", "page/page.py")
     for module in (f"specmoe/{name}" for name in words):
         edit(module)

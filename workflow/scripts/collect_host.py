@@ -11,7 +11,6 @@ from specmoe.config.matrix import blocks_in_order
 from specmoe.config.schema import read_config
 from specmoe.errors import SpecmoeError
 from specmoe.files import named_if_damaged, read_record
-from specmoe.measure.again import second_of
 from specmoe.plan.machines import bandwidth_of, collect, collect_machines
 
 
@@ -41,9 +40,7 @@ def main(
         settings = read_config(config)
         blocks = blocks_in_order(settings, gpu=False)  # the same ids with a GPU
         files = [machines / f"{block.block}.json" for block in blocks]
-        # Of blocks that were measured a second time, perhaps elsewhere.
-        second = [second_of(machines / "again", block.block) for block in blocks]
-        described = [_read(file) for file in [*files, *filter(Path.exists, second)]]
+        described = [_read(file) for file in files]
         facts = collect_machines(described)
     else:
         facts = collect([_read(file) for file in hosts], _elsewhere(out))

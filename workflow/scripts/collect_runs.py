@@ -16,7 +16,6 @@ from specmoe.runs.expected import refuse_other_runs
 def main(
     config: Path,
     records: Path,
-    again: Path,
     engines: tuple[Path, ...],
     cards: tuple[Path, ...],
     out: Path,
@@ -28,10 +27,8 @@ def main(
     blocks = blocks_in_order(config, gpu=described.gpu)
     if suite:
         blocks = [block for block in blocks if block.suite == suite]
-    first = {records / f"{block.block}.json": block for block in blocks}
-    twice = {record: again / record.relative_to(records) for record in first}
-    second = {record: file for record, file in twice.items() if file.exists()}
-    rows, table = collect_records(first, config.campaign.name, second)
+    files = {records / f"{block.block}.json": block for block in blocks}
+    rows, table = collect_records(files, config.campaign.name)
     if config.campaign.hosts == Hosts.ONE:
         refuse_mixed_hosts(rows)
     remedy = "delete their blocks' records and run snakemake again"

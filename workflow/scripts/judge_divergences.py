@@ -6,7 +6,7 @@ from pathlib import Path
 from specmoe import errors
 from specmoe.engine.job import alone_on_its_host, engine_job, job_of
 from specmoe.files import read_record
-from specmoe.measure.again import recorded_block
+from specmoe.measure.block_job import recorded_block
 from specmoe.measure.divergence import baseline_blocks, find_divergences, judge_all
 from specmoe.runs.schema import read_runs
 

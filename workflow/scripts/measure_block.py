@@ -7,13 +7,11 @@ import sys
 from pathlib import Path
 
 from specmoe import errors
-from specmoe.commentary import Commentary
 from specmoe.config.block import Block
-from specmoe.config.gate import Gate
 from specmoe.config.parse import parse
 from specmoe.engine.job import engine_job
 from specmoe.measure.block_job import measure_block, summary
-from specmoe.plan.progress import Running, describe_progress
+from specmoe.plan.progress import describe_progress
 
 
 def main() -> None:
@@ -28,18 +26,9 @@ def main() -> None:
     args = parser.parse_args()
     block = parse(Block, sys.stdin.read())  # of a thousand prompts it fits no command line
 
-    def left(taken_s: float, in_all_s: float) -> str:
-        running = Running(block.block, taken_s, in_all_s)
-        return describe_progress(args.plan, args.records, running)
-
-    # Without retries nothing is measured again, see `measure_again.py`.
-    last = not Gate.model_validate(block.gate).retries
-    commentary = Commentary(block.block, block.runs, left, plan=args.plan, last_chance=last)
-    record = measure_block(block, args, commentary)
+    record = measure_block(block, args)
     progress = describe_progress(args.plan, args.records)
-    print(
-        f"{progress}: {block.block}: {summary(record)}{commentary.end(record['runs'])}", flush=True
-    )
+    print(f"{progress}: {block.block}: {summary(record)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ from pathlib import Path
 from specmoe import errors
 from specmoe.engine.job import alone_on_its_host, engine_jobs, job_of, provenance
 from specmoe.files import replace_text
-from specmoe.measure.again import recorded_block
 from specmoe.measure.agreement import read, texts_to_read
+from specmoe.measure.block_job import recorded_block
 from specmoe.measure.file_state import unchanged
 from specmoe.runs.schema import read_runs
 

@@ -8,16 +8,15 @@ from typing import Any
 
 import pytest
 
-from specmoe.commentary import Done, Rejected
 from specmoe.config.backend import Backend
-from specmoe.config.block import Arrangement, PromptSource, Side, Stop
+from specmoe.config.block import Arrangement, Side
 from specmoe.engine.job import Job
 from specmoe.engine.memory import WORKING_BYTES
 from specmoe.engine.server import Settings
 from specmoe.errors import MeasurementError
-from specmoe.measure.paired import arrange, measure, summary
+from specmoe.measure.paired import arrange, measure
 
-from ...blocks import ALONE, DRAFTED, alone, chatting, compared, rows
+from ...blocks import ALONE, DRAFTED, alone, compared, rows
 
 GB = 10**9
 in_each_arrangement = pytest.mark.parametrize(
@@ -294,94 +293,3 @@ def test_a_run_that_is_measured_again_keeps_its_last_answer_and_its_place(
     assert [run["answer"]["timings"]["predicted_ms"] for run in alone] == [80.0, 70.0]
     assert [run["metrics"]["n_decode_total"] for run in alone] == [1, 1]
     assert all(run["draft_ms"] == 2.5 for run in runs if run["side"] != "alone")
-
-
-def test_the_console_hears_of_every_attempt_and_run_of_a_block(job, monkeypatch, caplog):
-    monkeypatch.setattr("specmoe.engine.taken_away.was_taken_away", lambda *_: "busy")
-    caplog.set_level("DEBUG", "specmoe.measure")
-    measure(replace(BLOCK, sides=(ALONE, DRAFTED), gate={"retries": 1}), job)
-    events = [line.event for line in caplog.records if hasattr(line, "event")]
-    rejected = [event for event in events if isinstance(event, Rejected)]
-    assert events[:3] == [*rejected[:2], Done(1)]
-    assert [event.again for event in rejected] == [True, False] * 4
-    assert {event.run for event in rejected} == {
-        f"{side}/{prompt}/p0" for side in ("alone", "g4") for prompt in ("code", "passage-32")
-    }
-    assert [event.runs for event in events if isinstance(event, Done)] == [1, 2, 3, 4]
-
-
-def test_a_prompt_that_does_not_fit_is_named(job):
-    # 32 tokens of the passage, 32 generated and 8 drafted.
-    measure(replace(BLOCK, context=72), replace(job, machine=Machine()))
-    with pytest.raises(MeasurementError, match=r"passage-32 has 32 tokens.* 8 drafted"):
-        measure(replace(BLOCK, context=71), job)
-    short = replace(BLOCK, prompts=(PromptSource("passage-400", "code.txt", 400),))
-    with pytest.raises(MeasurementError, match=r"code\.txt has 20 tokens .* give a longer"):
-        measure(short, job)
-
-
-def test_a_summary_has_the_rate_of_each_side(job):
-    record = measure(replace(BLOCK, sides=(ALONE, DRAFTED)), job)
-    # 31 tokens after the first, in 100 ms.
-    assert sorted(summary(record["runs"]).removesuffix(" tok/s").split(", ")) == [
-        "alone 310.0",
-        "g4 310.0",
-    ]
-
-
-QUESTIONS = [
-    {"prompt": "abc", "category": "short"},
-    {"messages": [{"role": "user", "content": "abcdef"}], "category": "long"},
-]
-
-
-def workload_block(job, **more):
-    return chatting(job.root, QUESTIONS, thinking=False, **more)
-
-
-@in_each_arrangement
-def test_prompts_of_a_workload_are_sent_as_the_template_writes_their_chats(job, arrangement):
-    found = rows(measure(workload_block(job, arrangement=arrangement), job))
-    assert [chat for chat, _ in job.machine.chats[:2]] == [
-        [{"role": "user", "content": "abc"}],
-        QUESTIONS[1]["messages"],
-    ]
-    assert {thinking for _, thinking in job.machine.chats} == {False}
-    assert {(row["prompt"], row["category"], row["n_prompt"]) for row in found} == {
-        ("asked-1", "short", 3),
-        ("asked-2", "long", 6),
-    }
-
-
-@pytest.mark.parametrize(
-    ("ends_after", "generated", "stopped_by", "has_rate"),
-    [(10**9, 32, "length", True), (1, 1, "eos", False)],
-)
-def test_a_text_may_not_end_or_have_one_token_and_no_rate(
-    job, ends_after, generated, stopped_by, has_rate
-):
-    job.machine.ends_after = ends_after
-    for row in rows(measure(workload_block(job, stop=Stop.EOS), job)):
-        assert (row["generated"], row["stopped_by"]) == (generated, stopped_by)
-        assert (row["tokens_per_second"] is not None) == has_rate
-
-
-@in_each_arrangement
-def test_of_runs_that_go_on_the_target_alone_is_asked_where_it_ends(job, arrangement):
-    job.machine.ends_after = 5
-    record = measure(workload_block(job, arrangement=arrangement), job)
-    ends = {
-        prompt: (len(end["tokens"]), end["stopped_by"]) for prompt, end in record["ends"].items()
-    }
-    assert ends == {"asked-1": (5, "eos"), "asked-2": (5, "eos")}
-    assert [row["generated"] for row in rows(record)] == [32] * 4
-
-
-@pytest.mark.parametrize("more", [{"repeat": 1}, {"temperature": 0.5}, {"stop": Stop.EOS}])
-def test_where_it_ends_is_asked_once_and_only_where_it_helps(job, more):
-    assert measure(workload_block(job, **more), job)["ends"] == {}
-
-
-def test_texts_of_no_workload_are_sent_as_ever_and_what_is_cut_has_no_end(job):
-    assert list(measure(BLOCK, job)["ends"]) == ["code"]
-    assert job.machine.chats == []

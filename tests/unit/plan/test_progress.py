@@ -14,7 +14,6 @@ from specmoe.plan.progress import (
     PACE,
     Interrupted,
     MeasuredBlock,
-    Running,
     describe_missing,
     describe_progress,
     read_interrupted,
@@ -107,16 +106,6 @@ def test_progress_counts_blocks_and_says_how_long_the_rest_takes(records, planne
     assert describe_progress(plan, folder) == "1 of 2 blocks, 2 min left"
     plan.unlink()
     assert describe_progress(plan, folder) == "measured"
-
-
-def test_a_running_block_that_takes_longer_makes_the_time_left_longer(records, planned):
-    running, other = "B/t/d/r0", "B/t/e/r0"
-    plan = planned({alone().block: 10.0, running: 10.0, other: 10.0})
-    folder = records(alone(), seconds=10.0)
-    # 15 of 20 s, then 40 of 80 s; the third block at the mean pace of both.
-    for taken, in_all, left in ((15, 20, "20 s"), (40, 80, "85 s")):
-        said = describe_progress(plan, folder, Running(running, taken, in_all))
-        assert said == f"1 of 3 blocks, {left} left"
 
 
 def test_a_block_to_measure_again_counts_when_its_record_is_newer_than_the_plan(records, planned):

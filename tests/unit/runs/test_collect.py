@@ -9,19 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specmoe.errors import DamagedFileError, MeasurementError
-from specmoe.files import sha256_of
 from specmoe.measure.common_prefix import common_prefix
 from specmoe.runs.collect import (
     collect_records,
     ends_of_record,
     link_baselines,
     mark_past_end,
-    rows_of_both,
     rows_of_record,
 )
 from specmoe.runs.schema import COLUMNS
 
-from ...made_record import HOST, made_record, small_blocks, small_config
+from ...made_record import made_record, small_blocks, small_config
 
 
 @pytest.fixture(scope="module")
@@ -56,25 +54,6 @@ def test_a_row_has_what_happened_to_its_run_and_to_its_process(made):
     assert {name: row[name] for name in seen} == seen
     assert (row["start_ms"], row["warm_up_ms"]) == (900.0, 30.0)
     assert (row["arrangement"], row["pass"]) == ("together", 0)
-
-
-def test_a_comparison_that_was_disturbed_has_the_rows_of_its_second_measurement(made, block):
-    for side, why in (("alone", None), ("g4", "why")):
-        runs_of(made, side)[0].update(measured_again=2, taken_away=why)
-    [disturbed] = [one for one in block.prompts if one.prompt == "code"]
-    again = made_record(replace(block, prompts=(disturbed,))) | {"host": "other"}
-    for run in again["runs"]:
-        run["measured_again"] = 1
-    rows = rows_of_both(made, again, "tiny")
-    assert {(row["prompt"], row["gamma"]): row["host"] for row in rows} == {
-        **{("code", gamma): "other" for gamma in (0, 4)},
-        **{("passage-32", gamma): HOST for gamma in (0, 4)},
-    }
-    found = {(row["prompt"], row["gamma"]): row for row in rows}
-    # Three attempts and two: the last came after four others.
-    assert [found["code", 4][name] for name in ("measured_again", "taken_away")] == [4, None]
-    assert found["passage-32", 4]["measured_again"] == 0
-    assert found["code", 4]["baseline"] == found["code", 0]["run"]
 
 
 def test_a_run_of_the_target_alone_has_no_draft_and_nulls_rather_than_zeros(made):
@@ -177,7 +156,7 @@ def collect(made, block, tmp_path):
     def changed(change):
         change(made)
         (tmp_path / "r0.json").write_text(json.dumps(made))
-        return collect_records({tmp_path / "r0.json": block}, "tiny", {})
+        return collect_records({tmp_path / "r0.json": block}, "tiny")
 
     return changed
 
@@ -232,28 +211,7 @@ def test_many_records_of_another_configuration_are_counted(study, tmp_path):
         file.write_text(json.dumps(made_record(replace(block, seed=1))))
         files[file] = block
     with pytest.raises(MeasurementError, match=r"seed: 1 .*, and so was 1 more; delete them and"):
-        collect_records(files, "tiny", {})
-
-
-@pytest.mark.parametrize("keep", [1, 2])
-def test_a_second_record_is_of_its_first_and_of_the_prompts_to_measure_again(
-    made, block, tmp_path, keep
-):
-    made["runs"][0]["taken_away"] = "a thread waited"
-    [disturbed] = [one for one in block.prompts if one.prompt == made["runs"][0]["prompt"]]
-    prompts = [disturbed, *(one for one in block.prompts if one != disturbed)][:keep]
-    file, second = tmp_path / "r0.json", tmp_path / "again.json"
-    file.write_text(json.dumps(made))
-    again = made_record(replace(block, prompts=tuple(prompts)))
-    second.write_text(json.dumps(again | {"first": sha256_of(file)}))
-    if keep == 1:
-        assert len(collect_records({file: block}, "tiny", {file: second})[0]) == 4
-        second.write_text(json.dumps(again | {"first": "0" * 64}))
-    with pytest.raises(MeasurementError, match=r"again\.json was measured with another"):
-        collect_records({file: block}, "tiny", {file: second})
-    second.write_text("{}")
-    with pytest.raises(DamagedFileError, match=r"again\.json is damaged"):
-        collect_records({file: block}, "tiny", {file: second})
+        collect_records(files, "tiny")
 
 
 @pytest.mark.parametrize(("stopped_by", "past"), [("eos", 2), ("length", 1)])
@@ -272,4 +230,4 @@ def test_the_same_runs_in_two_records_are_refused(made, block, tmp_path):
     for file in files:
         file.write_text(json.dumps(made))
     with pytest.raises(MeasurementError, match=r"one\.json and .*two\.json hold the same runs"):
-        collect_records(files, "tiny", {})
+        collect_records(files, "tiny")

@@ -13,8 +13,8 @@ class Gate(Strict):
 
     retries: int = Field(default=2, ge=0)
     """most times that a run is measured again; the last one counts, and its row says how many there
-    were. A run that was disturbed every time is measured once more at the end of the campaign. 0
-    records the indicators and measures nothing again"""
+    were. A run that was disturbed every time is left out of all estimates with its pair, and
+    counted. 0 records the indicators and measures nothing again"""
     # Limits are reasoned, not fitted: a run of whose time a share is taken away is slower by about
     # that share, and half of the audit's tolerance of 10 percent leaves room for the rest.
     steal_share: Share = 0.05

@@ -57,15 +57,6 @@ class Measured(NamedTuple, Generic[T]):
         return again | self.observation._asdict()
 
 
-class Rejection(NamedTuple):
-    """An attempt that the rule rejects."""
-
-    attempt: int  # from 1
-    reason: str
-    again: bool  # whether another attempt follows
-    busy: bool  # whether other programs are the reason
-
-
 class State(NamedTuple):
     """What is known of the machine at one moment."""
 
@@ -98,13 +89,13 @@ def measure_undisturbed(
     run: Callable[[], T],
     prepare: Callable[[], Watch],
     gate: Gate,
-    report: Callable[[Rejection], None],
+    report: Callable[[int, str], None],
 ) -> Measured[T]:
     """Call `run` until the rule accepts an attempt, at most `gate.retries` times more.
 
     `prepare` is called before each attempt and returns what observes it. The last attempt counts
     even if the rule rejects it, so no result decides which one counts. `report` is called after
-    each attempt that the rule rejects.
+    each attempt that the rule rejects, with its number from 1 and the reason.
     """
     for again in range(gate.retries + 1):
         watch = prepare()
@@ -114,8 +105,7 @@ def measure_undisturbed(
         reason = was_taken_away(observation, gate)
         if reason is None:
             break
-        busy = is_busy(observation, gate)
-        report(Rejection(again + 1, reason, again < gate.retries, busy))
+        report(again + 1, reason)
     return Measured(result, observation, again, reason)
 
 
@@ -127,22 +117,16 @@ def was_taken_away(seen: Observation, gate: Gate) -> str | None:
     """
     if seen.steal_share is not None and seen.steal_share > gate.steal_share:
         return f"the hypervisor kept {seen.steal_share:.1%} of the CPU time"
-    if is_busy(seen, gate):
-        if seen.wait_share is None:
-            return f"other processes used {seen.others_share:.1%} of the CPUs"
-        return f"a thread of the server waited for a CPU for {seen.wait_share:.1%} of the run"
+    if seen.wait_share is not None:
+        if seen.wait_share > gate.wait_share:
+            return f"a thread of the server waited for a CPU for {seen.wait_share:.1%} of the run"
+    elif seen.others_share is not None and seen.others_share > gate.others_share:
+        return f"other processes used {seen.others_share:.1%} of the CPUs"
     if seen.gpu_throttled:
         return "the GPU lowered its clock because of heat or its power supply"
     if seen.thermal_pressure in HIGH_PRESSURES:
         return f"the machine was too hot (thermal pressure: {seen.thermal_pressure})"
     return None
-
-
-def is_busy(seen: Observation, gate: Gate) -> bool:
-    """Return whether other programs took CPUs from a run that the rule rejects."""
-    if seen.wait_share is not None:
-        return seen.wait_share > gate.wait_share
-    return seen.others_share is not None and seen.others_share > gate.others_share
 
 
 def observe(before: State, after: State, threads: int) -> Observation:

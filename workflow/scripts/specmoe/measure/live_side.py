@@ -10,7 +10,6 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from specmoe.commentary import Rejected
 from specmoe.config.block import LONG_WARMUP_S, Block, History, Side, Stop
 from specmoe.config.methods import METHODS, is_ngram
 from specmoe.engine.answers import ACCEPTED, DRAFTED, tokens_per_second
@@ -24,7 +23,7 @@ from specmoe.engine.server_log import (
     reason_not_to_speculate,
 )
 from specmoe.engine.stream import Piece
-from specmoe.engine.taken_away import Rejection, Watch
+from specmoe.engine.taken_away import Watch
 from specmoe.errors import MeasurementError
 from specmoe.files import at_home
 from specmoe.measure.requests import digest_of_tokens, generate
@@ -308,13 +307,11 @@ def _refuse_other_settings(one: LiveSide) -> None:
             )
 
 
-def log_rejection(block: Block, name: str) -> Callable[[Rejection], None]:
-    """Return what logs that an attempt at a run or a load of a block was rejected."""
-    short = name.removeprefix(f"{block.block}/")
+def log_rejection(name: str) -> Callable[[int, str], None]:
+    """Return what logs that an attempt at a run or a load was rejected."""
 
-    def log(one: Rejection) -> None:
-        event = Rejected(short, one.reason, again=one.again, busy=one.busy)
-        _logger.debug("attempt %d at %s: %s", one.attempt, name, one.reason, extra={"event": event})
+    def log(attempt: int, reason: str) -> None:
+        _logger.debug("attempt %d at %s: %s", attempt, name, reason)
 
     return log
 

@@ -15,7 +15,6 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
 
-from specmoe.commentary import Done
 from specmoe.config.block import PromptSource
 from specmoe.config.gate import Gate
 from specmoe.engine.answers import DECODES, PROCESSING
@@ -134,7 +133,7 @@ def measure_load(one: LiveSide, turn: Turn, order: int) -> list[dict[str, Any]]:
         lambda: _attempt(one, turn),
         lambda: one.prepare(turn.number),
         Gate.model_validate(block.gate),
-        log_rejection(block, name),
+        log_rejection(name),
     )
     of_load, requests = measured.result
     metrics = of_load["load_metrics"]
@@ -148,7 +147,7 @@ def measure_load(one: LiveSide, turn: Turn, order: int) -> list[dict[str, Any]]:
         for known, request in zip(about, requests, strict=True)
     ]
     for run in runs:
-        _logger.debug(describe_run(block, run), extra={"event": Done(run["order"] + 1)})
+        _logger.debug(describe_run(block, run))
     return runs
 
 

@@ -10,7 +10,6 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
-from specmoe.commentary import Done
 from specmoe.config.block import Arrangement, Block, History, Side
 from specmoe.config.gate import Gate
 from specmoe.engine.answers import stopped_by
@@ -177,12 +176,12 @@ def _measure_run(one: LiveSide, turn: Turn, order: int) -> Run:
         lambda: _attempt(one, source.prompt, seed),
         lambda: one.prepare(turn.number),
         gate,
-        log_rejection(block, about["run"]),
+        log_rejection(about["run"]),
     )
     run = about | measured.result | measured.columns
     if len(run["answer"]["tokens"]) > 1:  # a single one needs no round
         one.refuse_undrafted(f"run {run['run']}", run["metrics"])
-    _logger.debug(describe_run(block, run), extra={"event": Done(order + 1)})
+    _logger.debug(describe_run(block, run))
     return run
 
 

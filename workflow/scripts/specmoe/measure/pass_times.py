@@ -13,7 +13,7 @@ from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id, physical_cores
 from specmoe.engine.pass_bench import pass_bench_command, read_pass_bench
 from specmoe.engine.process import run_tool
-from specmoe.engine.taken_away import Rejection, Watch, measure_undisturbed
+from specmoe.engine.taken_away import Watch, measure_undisturbed
 
 _logger = logging.getLogger(__name__)
 
@@ -30,8 +30,8 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
     limit_s = job.start_limit_s + job.run_limit_s
     gpus = passes.environment.get("CUDA_VISIBLE_DEVICES", "")
 
-    def report(one: Rejection) -> None:
-        _logger.info("passes of %s, attempt %d: %s", passes.model, one.attempt, one.reason)
+    def report(attempt: int, reason: str) -> None:
+        _logger.info("passes of %s, attempt %d: %s", passes.model, attempt, reason)
 
     measured = measure_undisturbed(
         lambda: run_tool(command, job.server_log, limit_s, environment).text,

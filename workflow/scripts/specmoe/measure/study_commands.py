@@ -16,7 +16,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from specmoe.commentary import Done
 from specmoe.config.block import Arrangement, Block, PromptSource, Side
 from specmoe.config.environment import engine_environment
 from specmoe.engine.job import Job
@@ -208,7 +207,7 @@ def _measure_run(
         "reading": asdict(reading),
         "output": output.text,
     }
-    _logger.debug(_progress(block, run), extra={"event": Done(order + 1)})
+    _logger.debug(_progress(block, run))
     return run
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from specmoe.files import named_if_damaged, read_record
 from specmoe.words import counted, verb
@@ -129,23 +129,14 @@ def duration(seconds: float | None) -> str:
     return f"{minutes:.0f} min" if minutes < 100 else f"{minutes / 60:.1f} h"
 
 
-class Running(NamedTuple):
-    """A block that is being measured."""
-
-    block: str
-    taken_s: float  # so far
-    in_all_s: float  # what it may take
-
-
-def describe_progress(plan: Path, records: Path, running: Running | None = None) -> str:
+def describe_progress(plan: Path, records: Path) -> str:
     """Say how many blocks of a campaign are measured, and how long the rest may take.
 
     `plan` is `plan.json`, which the workflow writes when it starts; `records` holds `<block>.json`.
-    The pace is that of the blocks that the plan knows, of the `PACE` latest ones since then, and of
-    the running one.
+    The pace is that of the blocks that the plan knows, and of the `PACE` latest ones since then.
     """
     if not plan.exists():
-        return "measuring" if running else "measured"
+        return "measured"
     planned = json.loads(plan.read_text(encoding="utf-8"))
     estimated, known = planned["estimated_s"], planned["measured_s"]
     began, again = plan.stat().st_mtime, set(planned["again"])
@@ -160,12 +151,9 @@ def describe_progress(plan: Path, records: Path, running: Running | None = None)
     counts = f"{measured} of {counted(len(estimated), 'block')}"
     unread = written.keys() - read.keys()
     asked = {block: seconds for block, seconds in estimated.items() if block not in unread}
-    now = {running.block: running.in_all_s} if running else {}
-    left = seconds_left(asked, known | read | now)
+    left = seconds_left(asked, known | read)
     if left is None or measured == len(estimated):
         return counts
-    if running:
-        left += running.in_all_s - running.taken_s
     return f"{counts}, {duration(left)} left"
 
 

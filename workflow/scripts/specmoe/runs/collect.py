@@ -32,8 +32,7 @@ from specmoe.engine.server_log import (
     tried_per_position,
 )
 from specmoe.errors import MeasurementError
-from specmoe.files import named_if_damaged, read_record, sha256_of
-from specmoe.measure.again import better_in_second, block_to_measure_again, neighbours
+from specmoe.files import named_if_damaged, read_record
 from specmoe.measure.common_prefix import common_prefix
 from specmoe.runs.record_changes import record_changes, refuse_changed
 from specmoe.runs.schema import COLUMNS, check_rows
@@ -52,31 +51,14 @@ def rows_of_record(record: Mapping[str, Any], campaign: str) -> list[RunRow]:
     return rows
 
 
-def rows_of_both(
-    first: Mapping[str, Any], second: Mapping[str, Any], campaign: str
-) -> list[RunRow]:
-    """Return the rows of a block that was measured twice, see `measure.again`.
-
-    A row of the second record counts the attempts of both.
-    """
-    taken = better_in_second(first, second)
-    rows = rows_of_record(first, campaign)
-    attempts = {row["run"]: 1 + (row["measured_again"] or 0) for row in rows}
-    return [row for row in rows if neighbours(first, row) not in taken] + [
-        row | {"measured_again": attempts[row["run"]] + (row["measured_again"] or 0)}
-        for row in rows_of_record(second, campaign)
-        if neighbours(second, row) in taken
-    ]
-
-
 def collect_records(
-    records: Mapping[Path, Block], campaign: str, again: Mapping[Path, Path]
+    records: Mapping[Path, Block], campaign: str
 ) -> tuple[list[RunRow], pyarrow.Table]:
     """Return the rows of all blocks, and the same as a checked table.
 
-    `records` has the blocks that are asked for by the files that hold them, `again` the second
-    records of blocks by their first ones. Raises DamagedFileError for a record without proper rows,
-    MeasurementError for runs that are in several records, or a record of another block.
+    `records` has the blocks that are asked for by the files that hold them. Raises DamagedFileError
+    for a record without proper rows, MeasurementError for runs that are in several records, or a
+    record of another block.
     """
     by_record: dict[Path, list[RunRow]] = {}
     changes: dict[Path, list[str]] = {}
@@ -87,13 +69,6 @@ def collect_records(
             by_record[record] = rows_of_record(read, campaign)
             changes[record] = record_changes(read, block)
             ends |= ends_of_record(read)
-        if second := again.get(record):
-            with named_if_damaged(second):
-                found = read_record(second)
-                by_record[record] = rows_of_both(read, found, campaign)
-                changes[second] = record_changes(found, block_to_measure_again(read) or block)
-                if found["first"] != sha256_of(record):
-                    changes[second].append(f"{record} is not the first one")
     rows = [row for its in by_record.values() for row in its]
     try:
         mark_past_end(rows, ends)
