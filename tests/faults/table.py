@@ -20,8 +20,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from specmoe.config.synthetic_recipe import Recipe
-from specmoe.files import sha256_of
-from specmoe.measure.file_state import remember
 from specmoe.models.synthetic import write_model
 from specmoe.runs.manifest import write_manifest
 
@@ -332,30 +330,6 @@ def split_without_its_second_part(scene: Scene) -> None:
     first = scene.file("own-00001-of-00002.gguf")
     scene.file("own.gguf").rename(first)
     scene.models["target"]["path"] = str(first)
-
-
-def with_last_byte_flipped(weights: bytes) -> bytes:
-    return weights[:-1] + bytes([weights[-1] ^ 0xFF])
-
-
-def swap_weights(scene: Scene) -> None:
-    model, weights = scene.file(f"{MODELS}/target.gguf"), scene.weights()
-
-    def swap() -> None:
-        model.unlink()  # other tests have links to it
-        model.write_bytes(with_last_byte_flipped(weights))
-
-    keep_times(model, swap)
-
-
-def edit_weights_in_place(scene: Scene) -> None:
-    model, weights = scene.file(f"{MODELS}/target.gguf"), scene.weights()
-    model.unlink()
-    model.write_bytes(weights)
-    of_card = scene.file(f"{MODELS}/target.json").stat().st_mtime_ns
-    os.utime(model, ns=(model.stat().st_atime_ns, of_card))
-    remember(model, sha256_of(model))
-    keep_times(model, lambda: model.write_bytes(with_last_byte_flipped(weights)))
 
 
 def stranger(scene: Scene) -> dict[str, Any]:
@@ -746,10 +720,6 @@ told({
         r"ModelError: .*target\.gguf: weights of its tensor \S+ are NaN or infinite"),
     "a_file_of_another_digest": (own(sha256="0" * 64),
         r"target\.gguf: another file than the config names: SHA-256"),
-    "weights_swapped_under_their_card": (swap_weights, more_repeats,
-        r"target\.gguf is no longer the file that target\.json describes"),
-    "weights_edited_in_place_with_their_time_set_back": (edit_weights_in_place, more_repeats,
-        r"target\.gguf is no longer the file that target\.json describes"),
     "a_damaged_card": (
         change(f"{MODELS}/target.json", lambda text: text.replace(b'"layers":', b'"lairs":')),
         delete(CARDS, ROWS),

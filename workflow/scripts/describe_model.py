@@ -6,7 +6,6 @@ from pathlib import Path
 from specmoe.command_line import script
 from specmoe.config.models import Family
 from specmoe.files import digest_of_parts
-from specmoe.measure.file_state import remember
 from specmoe.models.card import save_card
 from specmoe.models.gguf import check_digest, check_family, describe_clock, read_card
 
@@ -31,6 +30,5 @@ def main(
     if family:
         check_family(card, Family.model_validate_json(family), model)
     save_card(replace(card, origin=origin, licence=licence), out)
-    remember(model, str(card.sha256))
     if clock := describe_clock(model):
         print(clock)

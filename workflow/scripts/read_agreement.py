@@ -9,7 +9,6 @@ from specmoe.engine.job import alone_on_its_host, engine_jobs, job_of, provenanc
 from specmoe.files import replace_text
 from specmoe.measure.agreement import read, texts_to_read
 from specmoe.measure.block_job import recorded_block
-from specmoe.measure.file_state import unchanged
 from specmoe.runs.schema import read_runs
 
 
@@ -34,7 +33,7 @@ def main() -> None:
     environment = {
         name: value for block in blocks.values() for name, value in block.environment.items()
     }
-    with alone_on_its_host(args, environment), unchanged({args.draft: digest}):
+    with alone_on_its_host(args, environment):
         record = read(texts, blocks, jobs, args.draft, args.program)
     facts = {"draft": args.draft_id, "engine": made_by["engine"], "draft_sha256": digest}
     replace_text(args.out, json.dumps(facts | record) + "\n")

@@ -18,7 +18,6 @@ from specmoe.engine.job import (
 )
 from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.measure import paired, study_commands
-from specmoe.measure.file_state import unchanged
 
 PROTOCOLS = {Protocol.PAIRED: paired, Protocol.PUBLISHED: study_commands}
 
@@ -31,10 +30,7 @@ def measure_block(block: Block, args: Namespace) -> dict[str, Any]:
     made_by = provenance(args.engine, args.target_card, args.draft_card)
     if block.sends_chats:
         refuse_without_template(args.target_card, block.target)
-    digests = {args.target: made_by["target_sha256"]}
-    if args.draft:
-        digests[args.draft] = made_by["draft_sha256"]
-    with log_of_job(args.log), alone_on_its_host(args, block.environment), unchanged(digests):
+    with log_of_job(args.log), alone_on_its_host(args, block.environment):
         began = time.perf_counter()
         record: dict[str, Any] = PROTOCOLS[block.protocol].measure(block, job_of(args, args.draft))
         record["elapsed_s"] = time.perf_counter() - began
