@@ -15,10 +15,8 @@ rule analyse_runs:
         models="<data>/models.json",
         passage=shipped(PUBLISHED_PASSAGE),
         pass_times=CAMPAIGN.pass_times,
-        references=shipped("paper/references.bib"),
         reported=REPORTED,
         runs="<data>/runs.parquet",
-        taxonomy=shipped("resources/methods/taxonomy.yaml"),
     output:
         directory("<campaign>/analysis"),
     log:
@@ -37,8 +35,7 @@ rule analyse_runs:
         " --models {input.models} --audit {input.audit} --reported {params.reported}"
         " --passage {input.passage} --compare-with {input.compare_with}"
         " --pass-times {input.pass_times} --agreement {input.agreement} --claims {input.claims}"
-        " --taxonomy {input.taxonomy}"
-        " --references {input.references} --out {output} 2>&1 | tee {log}"
+        " --out {output} 2>&1 | tee {log}"
 
 
 rule export_profile:

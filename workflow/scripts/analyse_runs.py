@@ -5,7 +5,6 @@ from pathlib import Path
 from specmoe.analysis.registry import Analysis
 from specmoe.audit.tables import Audit
 from specmoe.claims.build import PublishedStudy, build_analysis
-from specmoe.claims.taxonomy import Literature
 from specmoe.command_line import script
 from specmoe.config.schema import read_config
 from specmoe.files import read_record
@@ -25,8 +24,6 @@ def main(
     reported: Path,
     passage: Path,
     claims: Path,
-    taxonomy: Path,
-    references: Path,
     out: Path,
     pass_times: Path | None = None,
     agreement: Path | None = None,
@@ -40,7 +37,6 @@ def main(
         Audit.read(audit),
         read_pass_times(pass_times),
         PublishedStudy.read(reported, claims, passage),
-        Literature.read(taxonomy, references),
         [Analysis.read(folder) for folder in compare_with],
         read_agreement(agreement),
     )

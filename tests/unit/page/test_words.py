@@ -10,9 +10,8 @@ from specmoe.analysis import advice
 from specmoe.analysis.advice import Answer, Controls
 from specmoe.audit.checks import CHECKS
 from specmoe.claims import judge, method_notes
-from specmoe.claims.taxonomy import Literature, Seen, classify
 from specmoe.claims.verdicts import Verdict
-from specmoe.config.methods import METHODS, Method
+from specmoe.config.methods import METHODS
 from specmoe.page.page import Chinese, pair
 from specmoe.paper.latex import command_name
 from specmoe.tables import rows
@@ -100,29 +99,6 @@ def claims():
     return {claim.words for claim in judge.read_claims(ROOT / "config/claims.yaml").values()}
 
 
-def taxonomy():
-    """Return every word about a way of drafting, but for names of systems."""
-    literature = Literature.read(
-        ROOT / "resources/methods/taxonomy.yaml", ROOT / "paper/references.bib"
-    )
-    chains = {
-        frozenset(map(Method, name.split("+")))
-        for system in literature.systems.values()
-        for name in system.methods
-    }
-    words = set()
-    for seen in (None, *Seen):
-        found = {} if seen is None else dict.fromkeys(chains, seen)
-        for source in ("measured", "published"):
-            frame = classify(literature, found, source)
-            columns = ["name", "draft", "verification", "needs", "hybrids", "remark", "measured"]
-            words |= {word for column in columns for word in frame[column].dropna()}
-    names = {"SpecDec", "DistillSpec", "SpecInfer", "LLMCad", "Draft & Verify", "Medusa", "EAGLE"}
-    names |= {"EAGLE-2", "EAGLE-3", "GliDe with CaPE", "DFlash", "DSpark", "REST", "TriForce"}
-    assert names <= words
-    return words - names
-
-
 def methods():
     return {facts.words for facts in METHODS.values()} - {"MTP", "EAGLE-3", "DFlash", "DSpark"}
 
@@ -148,7 +124,7 @@ def notes():
 @pytest.mark.parametrize(
     ("said", "least"),
     [
-        *((program, 50), (templates, 21), (claims, 6), (taxonomy, 6)),
+        *((program, 50), (templates, 21), (claims, 6)),
         *((methods, 6), (suites, 13), (reasons, 6), (notes, 6)),
     ],
 )

@@ -333,11 +333,6 @@ TABLES = {
         f"words place {_BY} verdict why comparisons runs marked unpaired",
         label=labels.ways,
     ),
-    "taxonomy": _table(
-        "a published way of drafting, and what this campaign has of it, see `taxonomy.classify`",
-        "name paper cited draft verification in_engine needs hybrids remark measured"
-        " paper_unverified verification_unverified",
-    ),
 }
 
 

@@ -22,7 +22,6 @@ from specmoe.claims.printed_numbers import (
     read_reported,
     read_stated,
 )
-from specmoe.claims.taxonomy import Literature, classify, measured_methods
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard
 from specmoe.runs.disturbed import undisturbed
@@ -56,7 +55,6 @@ def build_analysis(
     audit: Audit,
     pass_times: pd.DataFrame,
     study: PublishedStudy,
-    literature: Literature,
     others: Sequence[Analysis],
     agreement: pd.DataFrame | None = None,
 ) -> Analysis:
@@ -64,8 +62,7 @@ def build_analysis(
 
     `runs` is `schema.read_runs`'s frame, `cards` are the models' by id, `host` is the machine's
     description, `audit` the audit of `runs`, `pass_times` the table of `runs.pass_times`,
-    `literature` the published ways of drafting, `others` the campaigns to compare with,
-    `agreement` the table of `runs.agreement`, if any.
+    `others` the campaigns to compare with, `agreement` the table of `runs.agreement`, if any.
     """
     compared, cards = with_speedups(undisturbed(runs)), by_setting(cards, runs)
     own = analyse(runs, compared, config, cards, host, audit, pass_times, agreement)
@@ -74,12 +71,6 @@ def build_analysis(
         "required_time": required_times(campaigns),
         "side_by_side": side_by_side(campaigns),
         "compared_campaigns": compared_campaigns(campaigns),
-        "taxonomy": classify(
-            literature,
-            measured_methods(runs, config, cards),
-            config.campaign.source,
-            config.campaign.name,
-        ),
     }
     of_its_rows = config.campaign.source == "published"
     if of_its_rows:

@@ -157,8 +157,6 @@ def _cell(column: TableColumn, cell: Cell, row: Record) -> str:
         text = _BREAKS.sub(r"\1\\allowbreak{}", text)
     if column.aside:
         text = rf"{text} \emph{{{to_latex(row[column.aside])}}}"
-    if column.cite:
-        text = rf"{text} \citep{{{to_latex(row[column.cite])}}}"
     if cell.strong:
         text = rf"\textbf{{{text}}}"
     mark = "$^*$" if cell.mark == "*" else to_latex(cell.mark)

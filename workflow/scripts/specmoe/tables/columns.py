@@ -63,7 +63,6 @@ class TableColumn(BaseModel):
     mark: tuple[str, str] = ("", "")
     strong: str = ""
     aside: str = ""
-    cite: str = ""
     optional: bool = False
     only: Medium | None = None
     align: str = ""
