@@ -98,24 +98,3 @@ rule more_repeats:
     shell:
         "python {input.script} --runs {input.runs} --config {input.config}"
         " --out {params.out} 2>&1 | tee {log}"
-
-
-rule another_sitting:
-    """Say how to measure this campaign once more, hours later, when all may be a little different."""
-    input:
-        **AUDITED,
-        script=script("another_sitting"),
-        config="<campaign>/config.json",
-        runs="<data>/runs.parquet",
-    log:
-        "<logs>/another_sitting.log",
-    localrule: True
-    conda:
-        "../envs/analysis.yaml"
-    params:
-        out=CAMPAIGN.folder / "another_sitting.yaml",
-    message:
-        "Planning another sitting"
-    shell:
-        "python {input.script} --runs {input.runs} --config {input.config}"
-        " --out {params.out} 2>&1 | tee {log}"

@@ -98,7 +98,6 @@ rule render_pdf:
         parts=[
             PAPER / "references.bib",
             PAPER / "preamble.tex",
-            PAPER / "answers.pdf",
             *rules.fill_paper.input,
         ],
     output:

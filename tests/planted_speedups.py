@@ -11,15 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.advice import Answer, deciding_intervals, judge
-from specmoe.analysis.deciding import look_confidence, plan_second_look
+from specmoe.analysis.advice import Answer, deciding_intervals, judge, look_confidence
 from specmoe.analysis.intervals import (
     Interval,
     interval_of_rate,
     interval_of_speedup,
     interval_over_prompts,
     joint_intervals,
-    log_means,
     ratio_of_prompts,
     ratio_of_speedups,
 )
@@ -28,7 +26,7 @@ from specmoe.config.schema import Statistics
 STATISTICS = Statistics()
 CONFIDENCE = STATISTICS.confidence
 PROMPTS, PASSES = 4, 2
-FIRST_REPEATS = 3
+REPEATS = 3
 KINDS = [
     *("speedup", "rate", "other prompts", "ratio, same blocks", "ratio, other blocks"),
     *("ratio, categories", "all settings", "all, other prompts"),
@@ -206,34 +204,34 @@ def cover(
 
 @dataclass
 class Errors:
-    """Of campaigns in which an answer is wrong, how many get it at one look, and within two.
+    """Of campaigns in which an answer is wrong, how many get it at a look at REPEATS blocks.
 
     - on: no setting gains on prompts of the kind, and the answer is *on*.
     - here: none gains on the prompts that are sent, and it is that or *on for these prompts*.
     - off: one setting neither gains nor loses, the others lose by far, and it is *off*.
     """
 
-    on: tuple[int, int]
-    here: tuple[int, int]
-    off: tuple[int, int]
+    on: int
+    here: int
+    off: int
 
 
 def errors(spread: Spread, prompts: int, settings: int, *, times: int, seed: int) -> Errors:
     """Return the wrong answers of so many campaigns of each kind."""
     generator = np.random.default_rng(seed)
 
-    def wrong(truths: Sequence[float], *answers: Answer, other_prompts: bool) -> tuple[int, int]:
-        first = last = 0
+    def wrong(truths: Sequence[float], *answers: Answer, other_prompts: bool) -> int:
+        found = 0
         for _ in range(times):
             cells = campaign(
-                *(generator, spread, STATISTICS.repeats_limit, truths),
+                *(generator, spread, REPEATS, truths),
                 other_prompts=other_prompts,
                 prompts=prompts,
                 passes=1,
             )
-            looks = answers_of(dict(enumerate(cells)))
-            first, last = first + (looks[0] in answers), last + (looks[-1] in answers)
-        return first, last
+            intervals = deciding_intervals(dict(enumerate(cells)), look_confidence(CONFIDENCE))
+            found += judge(intervals.assign(looping=0.0), looping_share=1)[0] in answers
+        return found
 
     useless = [0.0] * settings
     return Errors(
@@ -241,21 +239,3 @@ def errors(spread: Spread, prompts: int, settings: int, *, times: int, seed: int
         here=wrong(useless, Answer.ON, Answer.HERE, other_prompts=False),
         off=wrong([0.0, *[-1.0] * (settings - 1)], Answer.OFF, other_prompts=False),
     )
-
-
-def answers_of(cells: Mapping[int, pd.DataFrame]) -> list[Answer]:
-    """Return the answer at a first look and, if it is *undecided*, at the second that is planned.
-
-    `cells` have the blocks of both.
-    """
-    answers, repeats = [], FIRST_REPEATS
-    for second in (False, True):
-        seen = {name: cell[cell["block"] < repeats] for name, cell in cells.items()}
-        intervals = deciding_intervals(seen, look_confidence(CONFIDENCE, second=second))
-        answers.append(judge(intervals.assign(looping=0.0), looping_share=1)[0])
-        if second or answers[-1] != Answer.UNDECIDED:
-            break
-        spreads = [log_means(cell).std() for cell in seen.values()]
-        settings = pd.DataFrame({"block_sd": spreads, "blocks": repeats})
-        repeats = plan_second_look(settings, STATISTICS).repeats
-    return answers

@@ -8,13 +8,11 @@ freedom. The tables:
 
 speedups   the share of 95 % intervals that hold the truth, in percent, with their mean half width
            of the logarithm; the last two are joint intervals, which have to hold all at once
-answers    the share of campaigns in which an answer of `advise` is wrong, in percent, at one look
-           and within two, see `planted_speedups.Errors`: the rows of the supplement's table
+answers    the share of campaigns in which an answer of `advise` is wrong, in percent, see
+           `planted_speedups.Errors`: the rows of the supplement's table
 costs      intervals of the cost model, from runs with noise of 5 % and a drift of as much between
            repeats
 unlike     joint intervals of settings that spread unlike each other
-sittings   intervals of campaigns in few sittings, for these, for all, and for another
-changing   answers at planted speedups, where sittings spread
 predicted  intervals of speedups that readings and timed passes predict
 disturbed  the advised speedup where the machine slowed some runs down: its bias and coverage with
            all pairs, without the disturbed ones, and then with blocks compared at the same prompts
@@ -29,14 +27,13 @@ import math
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import astuple
-from functools import cache, partial
+from functools import partial
 from itertools import product
 from pathlib import Path
 from sys import path as module_path
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parents[2]
 module_path[:0] = [str(ROOT), str(ROOT / "workflow/scripts")]
@@ -49,8 +46,6 @@ from tests.planted_disturbances import (  # noqa: E402
     marked,
     simulate,
 )
-from tests.planted_sittings import answers as answers_of_sittings  # noqa: E402
-from tests.planted_sittings import coverage as sitting_coverage  # noqa: E402
 from tests.planted_speedups import (  # noqa: E402
     KINDS,
     SPREADS,
@@ -61,7 +56,6 @@ from tests.planted_speedups import (  # noqa: E402
 )
 from tests.unit import simulated_rounds  # noqa: E402
 
-from specmoe.analysis.advice import Answer  # noqa: E402
 from specmoe.analysis.cost_tables import (  # noqa: E402
     break_even,
     fit_pairs,
@@ -73,13 +67,6 @@ from specmoe.analysis.intervals import Estimate, joint_quantile, student_quantil
 from specmoe.analysis.summaries import with_speedups  # noqa: E402
 from specmoe.audit.reading import readings_of  # noqa: E402
 from specmoe.config.schema import Statistics  # noqa: E402
-from specmoe.figures.style import (  # noqa: E402
-    PANEL_HEIGHT_IN,
-    REFERENCE_COLOUR,
-    WIDTH_IN,
-    applied,
-    looks_of,
-)
 from specmoe.runs.schema import read_runs  # noqa: E402
 
 REPEATS = (3, 5, 10)
@@ -93,7 +80,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=1000, help="campaigns of each kind")
     parser.add_argument("--only", nargs="+", choices=TABLES, default=list(TABLES), metavar="TABLE")
-    parser.add_argument("--figure", type=Path, help="a PDF of the table `changing` to draw")
     parser.add_argument("--estimate", action="store_true")
     args = parser.parse_args()
     if args.estimate:
@@ -101,8 +87,6 @@ def main() -> None:
         return
     for name in args.only:
         TABLES[name](args.times)
-    if args.figure:
-        draw_answers(args.times, args.figure)
 
 
 def print_speedups(times: int) -> None:
@@ -154,7 +138,7 @@ def answers_row(spread: str, prompts: int, settings: int, times: int) -> str:
     planted = SPREADS[spread]
     found = errors(planted, prompts, settings, times=times, seed=SEED)
     spreads = (f"{100 * sd:.0f}" for sd in (planted.block, planted.prompt))
-    shares = (f"{100 * wrong / times:.1f}" for kind in astuple(found) for wrong in kind)
+    shares = (f"{100 * wrong / times:.1f}" for wrong in astuple(found))
     return " & ".join([*spreads, str(prompts), str(settings), *shares]) + r" \\"
 
 
@@ -224,71 +208,6 @@ def print_unlike(times: int) -> None:
         bonferroni = student_quantile(repeats - 1, 1 - 0.05 / settings)
         line = f"{repeats:3}{settings:4}{quantile:8.2f} ({bonferroni:.2f}) {100 * worst:5.1f}"
         print(line, flush=True)
-
-
-def print_sittings(times: int) -> None:
-    """Print how often intervals hold the truth of the sittings measured, of all, and of another."""
-    generator = np.random.default_rng(SEED)
-    print("\nspread between two sittings, sittings, held (%): of these, of all, of another")
-    for spread, sittings in product((0.0, 0.03, 0.06, 0.10), (1, 2, 3, 5)):
-        held = sitting_coverage(sittings, 3, spread=spread, times=times, generator=generator)
-        shares = " & ".join(f"{100 * share:.1f}" for share in held)
-        print(rf"{100 * spread:.0f} & {sittings} & {shares} \\", flush=True)
-
-
-SITTINGS = (1, 3, 5)
-SITTING_SPREADS = (0.0, 0.03, 0.06, 0.10)
-TRUTHS = (0.8, 0.85, 0.9, 0.95, 0.975, 1.0, 1.025, 1.05, 1.1, 1.15, 1.2, 1.25)
-
-
-def print_answers_of_sittings(times: int) -> None:
-    """Print how often each answer comes at planted speedups, by the number of sittings."""
-    print("\nspeedup, answers (%) of 1, 3 and 5 sittings: on, off, undecided")
-    for spread, of_spread in answers_found(times).groupby(level="spread"):
-        print(f"two sittings apart by {100 * spread:.0f} %")
-        for truth, of_truth in of_spread.groupby(level="truth"):
-            shares = " & ".join(f"{share:.1f}" for share in of_truth.to_numpy().ravel())
-            print(rf"{truth:.3f} & {shares} \\", flush=True)
-
-
-@cache
-def answers_found(times: int) -> pd.DataFrame:
-    """Return the shares of answers in percent, by spread, speedup and the number of sittings."""
-    kinds = list(product(SITTING_SPREADS, TRUTHS, SITTINGS))
-    with ProcessPoolExecutor() as pool:
-        rows = list(pool.map(partial(answers_at, times=times), *zip(*kinds, strict=True)))
-    index = pd.MultiIndex.from_tuples(kinds, names=["spread", "truth", "sittings"])
-    return 100 * pd.DataFrame(rows, index, ["on", "off", "undecided"])
-
-
-def answers_at(spread: float, truth: float, sittings: int, times: int) -> list[float]:
-    """Return the shares of both kinds of on, of off, and of undecided."""
-    generator = np.random.default_rng(SEED)
-    asked = {"truth": truth, "spread": spread, "times": times, "generator": generator}
-    found = answers_of_sittings(sittings, **asked)
-    kinds = ((Answer.ON, Answer.HERE), (Answer.OFF,), (Answer.UNDECIDED,))
-    return [sum(found.get(answer, 0) for answer in kind) for kind in kinds]
-
-
-@applied()
-def draw_answers(times: int, path: Path) -> None:
-    """Draw the answers of one sitting and of three: the figure of the supplement."""
-    found = answers_found(times)
-    figure = Figure(figsize=(WIDTH_IN, 2 * PANEL_HEIGHT_IN), layout="constrained")
-    panels = figure.subplots(2, 3, sharex=True, sharey=True)
-    for (row, sittings), answer in product(enumerate(SITTINGS[:2]), found):
-        axes = panels[row][found.columns.get_loc(answer)]
-        for spread, look in looks_of(SITTING_SPREADS).items():
-            shares = found.xs((spread, sittings), level=("spread", "sittings"))[answer]
-            axes.plot(shares, color=look.colour, linestyle=look.line, label=f"{100 * spread:.0f} %")
-        axes.set_title(f"{answer}, {'one sitting' if sittings == 1 else 'three sittings'}")
-        if answer != "undecided":
-            wrong = (TRUTHS[0], 1) if answer == "on" else (1, TRUTHS[-1])
-            axes.axvspan(*wrong, color=REFERENCE_COLOUR, alpha=0.12, linewidth=0)
-    panels[0][0].legend(title="between sittings", title_fontsize=7)
-    figure.supxlabel("mean speedup of all sittings")
-    figure.supylabel("share of simulated targets (%)")
-    figure.savefig(path, metadata={"CreationDate": None})
 
 
 def print_disturbed(times: int) -> None:
@@ -367,8 +286,6 @@ TABLES = {
     "answers": print_answers,
     "costs": print_costs,
     "unlike": lambda times: print_unlike(5 * times),
-    "sittings": print_sittings,
-    "changing": print_answers_of_sittings,
     "predicted": print_predicted,
     "disturbed": lambda times: print_disturbed(times // 2),
     "marks": lambda times: print_marks(times // 2),

@@ -99,7 +99,6 @@ CAMPAIGN = pd.DataFrame(
             "left_out": "",
             "left_out_runs": 0,
             "engine_options": "",
-            "sittings": 1,
             "sitting_spread": 0.08,
             "machines": 1,
             "host_id": "abc",

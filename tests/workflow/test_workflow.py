@@ -106,15 +106,6 @@ def test_more_repeats_measure_the_new_blocks_only(measured, tiny, campaign):
     assert runs.loc[runs["draft"] == "draft", "baseline"].notna().all()
 
 
-def test_another_sitting_measures_every_comparison_once_more(measured, tiny, campaign):
-    printed = campaign(tiny, "another_sitting")
-    assert "This campaign has 1 sitting. Another one from" in printed
-    assert "takes 1 repeat more of every comparison" in printed
-    overlay = yaml.safe_load((measured / "results/tiny/another_sitting.yaml").read_text())
-    assert overlay == {"measurement": {"repeats": 2, "more_repeats": {}}}
-    assert jobs(campaign(merge(tiny, overlay), "-n", "runs"))["measure_block"] == 2
-
-
 def test_advice_and_a_suites_summary_are_printed_at_every_call(measured, tiny, campaign):
     for _ in range(2):
         printed = campaign(tiny, "advise", "suite_S")

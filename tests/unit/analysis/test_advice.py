@@ -15,7 +15,6 @@ from specmoe.analysis.advice_text import advice_values, describe_advice
 from specmoe.analysis.build import usual_runs
 from specmoe.analysis.categories import text_shares
 from specmoe.analysis.drafts import list_drafts, with_controls
-from specmoe.analysis.sittings import by_sitting, sittings_of
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import named_prompts, summarise_cells, with_speedups
 from specmoe.audit.checks import CHECKS
@@ -41,7 +40,7 @@ CARDS = {
 
 @pytest.fixture
 def config(study, root):
-    """The default configuration of a machine whose sittings are alike, see `test_sittings`."""
+    """The default configuration of a machine whose days are alike."""
     study["statistics"] = {"sitting_spread": 0.0}
     return load(study, root)
 
@@ -89,8 +88,7 @@ def audit(runs, *, failed=(), check="draft_time", controls=()):
 
 def advised(runs, config, audited, cards=CARDS):
     """Return the advice for runs, all of them usual."""
-    sittings = sittings_of(runs, config.statistics.sitting_gap_h)
-    compared = by_sitting(with_speedups(undisturbed(runs)), sittings)
+    compared = with_speedups(undisturbed(runs))
     compared = with_controls(compared, config.audit.unrelated_drafts, cards)
     cells = summarise_cells(compared, config.statistics, more=text_shares)
     cells = cells.assign(prompt_set=named_prompts(cells, runs))
@@ -206,23 +204,17 @@ def test_a_target_has_an_answer_for_each_set_of_options(study, root):
     assert "--n-cpu-moe" not in on["command"]
 
 
-def test_an_undecided_answer_comes_with_the_repeats_of_a_second_look_and_their_command(config):
+def test_an_undecided_answer_comes_with_more_repeats_and_their_command(config):
     row, _ = advice_of(campaign(setting(4, [50, 52, 54]), setting(8, [29, 30, 31])), config)
     assert (row["answer"], row["gamma"]) == (Answer.UNDECIDED, 4)
-    repeats = row["second_look_repeats"]
-    assert 3 < repeats < 30
+    repeats = row["blocks"] + row["more_repeats"]
+    assert repeats == min(row["repeats_needed"], config.statistics.repeats_limit)
     assert row["command"] == (
         "snakemake --cores 1 advise --configfile <those of this campaign> --config"
         " 'measurement={more_repeats: {"
         f"B/moe_q4/draft_0.8b/4: {repeats}, B/moe_q4/draft_0.8b/8: {repeats}"
         "}}'"
     )
-
-
-def second_look(config, repeats):
-    """Return the configuration that asks for more repeats, as the printed command does."""
-    asked = {"more_repeats": {"B/moe_q4/draft_0.8b/4": repeats}}
-    return config.model_copy(update={"measurement": config.measurement.model_copy(update=asked)})
 
 
 def of_spread(speedup, repeats, sd=0.04):
@@ -232,38 +224,34 @@ def of_spread(speedup, repeats, sd=0.04):
     return 50 * speedup * np.exp(logs)
 
 
-def test_a_second_look_is_planned_by_the_spread_whatever_the_speedups(config):
-    plans = set()
-    for speedup in (0.97, 1.0, 1.03):
-        row, _ = advice_of(campaign(setting(4, of_spread(speedup, 3))), config)
-        assert row["answer"] == Answer.UNDECIDED
-        plans.add((row["second_look_repeats"], round(row["second_look_width"], 9)))
-    [(repeats, width)] = plans
-    row, _ = advice_of(
-        campaign(setting(4, of_spread(1.0, repeats)), repeats=repeats),
-        second_look(config, repeats),
-    )
-    assert row["joint_high"] - 1 == pytest.approx(width) and width <= config.statistics.least_gain
-    wide, _ = advice_of(campaign(setting(4, of_spread(1.0, 3, sd=0.3))), config)
-    assert wide["second_look_repeats"] == config.statistics.repeats_limit
-    assert wide["second_look_width"] > config.statistics.least_gain
+def test_a_look_has_four_fifths_of_the_error_that_is_allowed(config):
+    row, _ = advice_of(campaign(setting(4, of_spread(1.0, 3))), config)
+    quantile = stats.t.ppf(1 - 0.05 * 0.8 / 2, 2)
+    assert row["joint_high"] == pytest.approx(np.exp(quantile * 0.04 / np.sqrt(3)))
 
 
-def test_two_looks_share_the_level_and_there_is_no_third(config):
-    few, many = (campaign(setting(4, of_spread(1.0, n)), repeats=n) for n in (3, 8))
-    first, _ = advice_of(few, config)
-    assert first["joint_high"] == pytest.approx(ended(0.04, 3, 1 - 0.05 * 0.8))
-    second, _ = advice_of(many, second_look(config, 8))
-    assert second["joint_high"] == pytest.approx(ended(0.04, 8, 1 - 0.05 * 0.2))
-    assert (second["answer"], second["second_look"]) == (Answer.UNDECIDED, True)
-    assert pd.isna(second["second_look_repeats"]) and second["command"] is None
-    text = said(many, second_look(config, 8))
-    assert "This was its second look; there is no third" in text
-
-
-def ended(sd, blocks, confidence):
-    """Return the high end of the interval of no gain, by Student's t."""
-    return np.exp(stats.t.ppf((1 + confidence) / 2, blocks - 1) * sd / np.sqrt(blocks))
+@pytest.mark.parametrize(
+    ("rates", "alike", "apart"),
+    [
+        ((54, 55, 56), Answer.ON, Answer.UNDECIDED),
+        ((44, 45, 46), Answer.OFF, Answer.UNDECIDED),
+        ((69, 70, 71), Answer.ON, Answer.ON),
+        ((29, 30, 31), Answer.OFF, Answer.OFF),
+    ],
+)
+def test_a_day_decides_only_what_no_other_day_may_turn(config, rates, alike, apart):
+    runs = campaign(setting(4, rates))
+    for spread, expected in ((0.0, alike), (0.08, apart)):
+        statistics = config.statistics.model_copy(update={"sitting_spread": spread})
+        of_days = config.model_copy(update={"statistics": statistics})
+        row, _ = advice_of(runs, of_days)
+        assert row["answer"] == expected
+    assert pd.isna(row["more_repeats"])
+    text = said(runs, of_days)
+    assert "Another day may differ by ±17%" in text
+    if apart == Answer.UNDECIDED:
+        assert "The intervals decide, but another day may differ by more; the only setting" in text
+        assert "More repeats would hardly decide it" in text
 
 
 def on_prompts(of_prompt, gamma=4):
@@ -317,7 +305,7 @@ def test_a_cached_campaign_cannot_be_measured_on(config):
     )
     row, _ = advice_of(campaign(setting(4, [50, 52, 54])), cached)
     assert row["answer"] == Answer.UNDECIDED
-    assert row["second_look_repeats"] > 3
+    assert row["more_repeats"] > 0
     assert row["command"] is None
 
 
@@ -601,7 +589,7 @@ TEXTS = {
     "later": (later(ALONE, 1.5), "answer; the first token comes 50% later [+50%, +50%]"),
     "limit": (
         campaign(setting(4, of_spread(1.0, 30)), repeats=30),
-        "No second look is planned: statistics.repeats_limit = 30 repeats are reached",
+        "More repeats would hardly decide it",
     ),
 }
 
@@ -618,7 +606,7 @@ def test_command_lines_stand_whole_at_the_end_to_be_pasted(config):
     near = shown(campaign(setting(4, [50, 52, 54]), setting(8, [29, 30, 31])), config)
     *_, first, second, command = describe_advice(near).split("\n\n")[1].splitlines()
     words = f"{first} {second.strip()}"
-    assert re.search(r"A second and last look takes \d+ repeats, which .* ±5%:", words)
+    assert re.search(r"\d+ more repeats may decide it: .* ±2% at this spread:", words)
     assert command.startswith("  snakemake --cores 1 advise --configfile <those of this campaign>")
 
 

@@ -27,12 +27,9 @@ def test_intervals_hold_the_truth(spread, repeats, settings, tails):
 
 
 @pytest.mark.parametrize("prompts, settings, times", [(4, 1, TIMES), (4, 6, 60), (50, 1, 60)])
-def test_after_two_looks_no_answer_is_wrong_more_often_than_its_level_says(
-    prompts, settings, times
-):
+def test_no_answer_is_wrong_more_often_than_its_level_says(prompts, settings, times):
     found = errors(SPREADS["synthetic D"], prompts, settings, times=times, seed=2)
-    for first, last in astuple(found):
-        assert first <= last <= 0.025 * times + 3 * np.sqrt(0.025 * times)
+    assert max(astuple(found)) <= 0.025 * times + 3 * np.sqrt(0.025 * times)
 
 
 def test_the_supplement_prints_error_rates_that_such_campaigns_have(root):
@@ -46,7 +43,7 @@ def test_the_supplement_prints_error_rates_that_such_campaigns_have(root):
         rate <= 2.5 + 100 * 3 * np.sqrt(0.025 / 1000) for row in rates.values() for rate in row
     )
     found = errors(SPREADS["synthetic B"], 4, 1, times=TIMES, seed=3)
-    for count, rate in zip(np.ravel(astuple(found)), rates["27", "16", "4", "1"], strict=True):
+    for count, rate in zip(astuple(found), rates["27", "16", "4", "1"], strict=True):
         assert abs(count - rate / 100 * TIMES) <= 1 + 3 * np.sqrt(0.025 * TIMES)
 
 

@@ -160,3 +160,14 @@ def test_a_block_that_lacks_a_pair_stands_where_its_other_prompts_put_it():
 def test_blocks_that_share_no_prompt_keep_their_plain_means():
     apart = pairs([[0.1, 0.3], [0.2, 0.4]]).iloc[[0, 3]]
     assert log_means(apart).tolist() == pytest.approx([0.1, 0.4])
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.01, 0.1, 0.5])
+def test_a_known_variance_makes_no_interval_narrower(noise):
+    generator = np.random.default_rng(7)
+    cells = {name: pairs(noise * generator.standard_normal((3, 4))) for name in range(6)}
+    plain = joint_intervals(cells, 0.95)
+    wider = joint_intervals(cells, 0.95, known=0.08**2)
+    for name, (low, high) in plain.items():
+        assert wider[name].low <= low <= high <= wider[name].high
+        assert wider[name].high / wider[name].low >= np.exp(2 * 1.95 * 0.08)

@@ -340,13 +340,13 @@ def test_claims_that_twins_decide_are_said_to_be_of_twins(root):
 
 @pytest.mark.parametrize(
     ("repeats", "words"),
-    [(7, "second look再看一次所需的遍数7"), (None, "no second look is planned")],
+    [(7, "More repeats再测遍数7"), (None, "would hardly decide")],
 )
 def test_a_card_of_an_undecided_target_says_how_many_repeats_would_decide(root, repeats, words):
     undecided = advised(
         full(),
         answer="undecided",
-        second_look_repeats=repeats,
+        more_repeats=repeats,
         end_to_end=1.3,
         first_token_ratio=1.2,
         command=None,

@@ -14,8 +14,8 @@ campaign's temperature, against baselines of its own. The answer is
   Sampling, Technometrics 24, 1982);
 - or *undecided*.
 
-Intervals allow for other sittings too, see `sittings`. A target may be looked at twice, see
-`deciding`. A setting that drafted nothing is neither the fastest nor in the way of *off*.
+Intervals allow for other days too, by `statistics.sitting_spread`: blocks of one day agree more
+than days do. A setting that drafted nothing is neither the fastest nor in the way of *off*.
 
 Settings are ranked among those that were measured on the same prompts, as speedups on code and on
 prose are no rivals. The set of prompts that answers is the one with most whole texts, because
@@ -31,13 +31,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.deciding import (
-    NEXT_SITTING,
-    is_second_look,
-    look_confidence,
-    measuring_line,
-    plan_second_look,
-)
 from specmoe.analysis.drafts import with_controls, without_controls
 from specmoe.analysis.intervals import (
     Interval,
@@ -46,9 +39,8 @@ from specmoe.analysis.intervals import (
     log_speedups,
     ratio_of_means,
 )
-from specmoe.analysis.launch import launch_line
+from specmoe.analysis.launch import launch_line, measuring_line
 from specmoe.analysis.registry import TABLES
-from specmoe.analysis.sittings import FEWEST_SITTINGS, sitting_variance
 from specmoe.analysis.sound_prompts import on_sound_prompts
 from specmoe.analysis.spread import cell_id
 from specmoe.analysis.summaries import CELL, drafted_nothing
@@ -114,7 +106,7 @@ _HARMLESS = frozenset({"determinism", "controls"})
 
 # Integer columns that are null where a target has no setting.
 _COUNTS = [
-    *("second_look_repeats", "gamma", "runs", "blocks", "prompts", "repeats_needed", "marked"),
+    *("more_repeats", "gamma", "runs", "blocks", "prompts", "repeats_needed", "marked"),
     *("impossible", "excluded", "pairs", "none_left", "idle", "draft_bytes"),
 ]
 # What starts llama-server as a setting was measured, beside its target and γ.
@@ -130,27 +122,23 @@ class Advice:
       (a sentence), controls (`Controls`), settings (how many were compared on the prompts that
       answer), set_aside (how many more the audit marks), idle (how many more drafted nothing),
       equal (how many have the standing), elsewhere (how many were measured on other prompts),
-      none_left (of how many more the machine left no undisturbed pair), second_look_repeats and
-      second_look_width (see `plan_second_look`; null unless the answer is undecided at a first
-      look), other_sittings (whether only those can decide), command (what to type next: the line
-      that starts llama-server, or the one that measures more; null if there is none), and the
-      columns of the best setting, null without one.
+      none_left (of how many more the machine left no undisturbed pair), more_repeats (how many
+      more may decide, see `repeats_for`; null unless the answer is undecided and repeats are left
+      to measure), command (what to type next: the line that starts llama-server, or the one that
+      measures more; null if there is none), and the columns of the best setting, null without one.
     - settings: one row per setting, those on the prompts that answer first, best first: columns of
       `summarise_cells`; joint_low and joint_high, see `joint_intervals`, over the settings on the
-      same prompts that are not set aside, at the level of this look; other_prompts_low and
+      same prompts that are not set aside, at the level of a look; other_prompts_low and
       other_prompts_high, the same for other prompts; alone_low and alone_high, of the setting by
       itself at that level; whole_high, the high end of speedup with the pairs that the audit marks;
-      second_look (whether more repeats were asked for); prompt_set (the
-      prompts' ids), prompts (their number), sent (`Sent`); block_sd and
+      prompt_set (the prompts' ids), prompts (their number), sent (`Sent`); block_sd and
       repeats_needed (of all pairs), see `spread_of_cells`; marked_prompts (the ids of those with
       marked pairs) and odd_prompts (of those left out altogether), see `sound_prompts`; excluded
       (pairs that the machine disturbed; null if none) of pairs; marked (runs that the audit marks,
       or whose baseline it marks); impossible (those of them that are, or whose baseline is, more
       than implausible);
       draft_bytes (the draft's file); added_rss_bytes (peak of resident memory over that of
-      the baselines; null where not recorded); sittings (their number); these_sittings (the answer
-      on these prompts if others gave the same; null if no interval is known); standing
-      (`Standing`).
+      the baselines; null where not recorded); standing (`Standing`).
     """
 
     targets: pd.DataFrame
@@ -182,8 +170,6 @@ def advise(
     candidates = count_excluded(cells, lost, CELL)
     candidates, members = on_sound_prompts(candidates, members, lost, config.statistics)
     settings = _settings(candidates, members, spread, cards, config)
-    apart = config.statistics.sitting_spread
-    others = {cell: sitting_variance(own, apart) for cell, own in members.items()}
     settings_of = runs.groupby("target_model")["target"].unique()
     targets = [name for model in config.models for name in sorted(settings_of.get(model, []))]
     gpu = bool((runs["backend"] != Backend.CPU).any())
@@ -192,7 +178,7 @@ def advise(
         own = settings[settings["target"] == target]
         sets = [rivals for _, rivals in own.groupby("prompt_set", sort=False)]
         sets.sort(key=_claim, reverse=True)
-        in_order = [_ranked(rivals, members, others, config) for rivals in sets]
+        in_order = [_ranked(rivals, members, config) for rivals in sets]
         own = pd.concat(in_order) if in_order else own.assign(standing=[])
         own_lost = lost[lost["target"] == target]
         answer = _answer(target, own, own_lost, _controls(audit, target), config)
@@ -254,7 +240,6 @@ def _settings(
                 **first[_SIDE],
                 "until_end": first["stop"] == Stop.EOS,
                 "prompts": own["prompt"].nunique(),
-                "sittings": own["sitting"].nunique(),
                 "sent": _sent(own, config),
                 "block_sd": log_means(own).std(),
                 "repeats_needed": needed[cell_id(*cell)],
@@ -291,27 +276,27 @@ def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int, bool]:
     return sound, texts, len(prompts), bool(rivals["until_end"].iloc[0])
 
 
-def _ranked(
-    own: pd.DataFrame,
-    members: Mapping[Any, pd.DataFrame],
-    known: Mapping[Any, float],
-    config: Config,
-) -> pd.DataFrame:
-    """Return settings on the same prompts with joint intervals and standings, the best first.
+def look_confidence(confidence: float) -> float:
+    """Return the level of the intervals that decide, such that a wrong answer has `confidence`.
 
-    `known` are the variances that other sittings add.
+    Who reads *undecided* measures more and looks again, and so has a second chance of a wrong
+    answer: a look has four fifths of the error that is allowed.
     """
+    return 1 - 0.8 * (1 - confidence)
+
+
+def _ranked(own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], config: Config) -> pd.DataFrame:
+    """Return settings on the same prompts with joint intervals and standings, the best first."""
     own = own.sort_values(["speedup", *CELL], ascending=[False, *[True] * len(CELL)])
     keys = _keys(own)
     own["idle"] = [drafted_nothing(members[key]) for key in keys]
     counts = ~(own["aside"] | own["idle"])
     sound = {key: members[key] for key, one in zip(keys, counts, strict=True) if one}
-    blocks = pd.concat([members[key]["block"] for key in keys]).unique()
-    second = own["second_look"] = is_second_look(blocks, config.measurement)
-    confidence = look_confidence(config.statistics.confidence, second=second)
-    own = _with_intervals(own, keys, deciding_intervals(sound, confidence, known))
+    confidence = look_confidence(config.statistics.confidence)
+    between_days = config.statistics.sitting_spread**2
+    own = _with_intervals(own, keys, deciding_intervals(sound, confidence, between_days))
     alike = _with_intervals(own, keys, deciding_intervals(sound, confidence))[counts]
-    own["these_sittings"] = (
+    own["this_day"] = (
         judge(alike, config.audit.looping_share)[0] if alike["joint_low"].notna().any() else None
     )
     slower = _shown_slower(sound, confidence)
@@ -337,11 +322,11 @@ def _with_intervals(
 
 
 def deciding_intervals(
-    cells: Mapping[Any, pd.DataFrame], confidence: float, known: Mapping[Any, float] | None = None
+    cells: Mapping[Any, pd.DataFrame], confidence: float, known: float = 0.0
 ) -> pd.DataFrame:
     """Return the intervals that decide an answer, a row for each cell; see `Advice.settings`.
 
-    `known` are variances that blocks do not show, see `joint_intervals`.
+    `known` is a variance that blocks do not show, see `joint_intervals`.
     """
     kinds = {
         "joint": joint_intervals(cells, confidence, known=known),
@@ -404,8 +389,9 @@ def _answer(
     answer, reason = (
         (Answer.UNKNOWN, unknown) if unknown else judge(sound, config.audit.looping_share)
     )
-    if answer == Answer.UNDECIDED and sound["these_sittings"].iloc[0] != answer:
-        reason = "the intervals decide, but another sitting may differ by more"
+    of_days = answer == Answer.UNDECIDED and sound["this_day"].iloc[0] != answer
+    if of_days:
+        reason = "the intervals decide, but another day may differ by more"
     if answer == Answer.OFF and not (own.loc[~own["idle"], "whole_high"] < 1).all():
         # Marks fall on fast rows alone, so what they leave must not decide that nothing gains.
         answer = Answer.UNDECIDED
@@ -414,11 +400,11 @@ def _answer(
     best: dict[str, Any] = (
         {str(key): value.iloc[0] for key, value in sound.items()} if len(sound) else nothing
     )
-    again = answer == Answer.UNDECIDED
-    # More repeats make the interval of a sitting narrower, and tell nothing of another.
-    later = again and (best["these_sittings"] != answer or best["sittings"] >= FEWEST_SITTINGS)
-    looks_again = again and not later and not best["second_look"]
-    second = plan_second_look(sound, config.statistics) if looks_again else None
+    more = None
+    # More repeats make the interval of a day narrower, and tell nothing of another.
+    if answer == Answer.UNDECIDED and not of_days:
+        wanted = min(best["repeats_needed"], config.statistics.repeats_limit)
+        more = wanted - best["blocks"] if wanted > best["blocks"] else None
     return best | {
         "target": target,
         "answer": answer.value,
@@ -430,9 +416,7 @@ def _answer(
         "none_left": len(none_left),
         "equal": int((own["standing"] == Standing.EQUAL).sum()),
         "elsewhere": len(ranked) - len(own),
-        "other_sittings": later,
-        "second_look_repeats": second and second.repeats,
-        "second_look_width": second and second.width,
+        "more_repeats": more,
     }
 
 
@@ -444,20 +428,16 @@ def _command(
     *,
     gpu: bool,
 ) -> str | None:
-    """Return the line that starts llama-server as advised, or that of a second look; None if none.
+    """Return the line that starts llama-server as advised, or measures more; None if none.
 
     What pays on looping text is no advice for other text.
     """
     if answer["answer"] == Answer.UNDECIDED:
-        if config.campaign.source != "measured":
-            return None
-        if answer["other_sittings"]:
-            return NEXT_SITTING
-        repeats = answer["second_look_repeats"]
-        if repeats is None:
+        if config.campaign.source != "measured" or answer["more_repeats"] is None:
             return None
         rivals = ranked[ranked["prompt_set"] == answer["prompt_set"]]
         blocks = pd.concat([members[cell]["block"] for cell in _keys(rivals)])
+        repeats = int(answer["blocks"] + answer["more_repeats"])
         return measuring_line(map(comparison_of, blocks), repeats)
     if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING):
         return None
@@ -513,6 +493,6 @@ def judge(sound: pd.DataFrame, looping_share: float) -> tuple[Answer, str]:
     if (sound["alone_low"] > 1).any():
         return (
             Answer.UNDECIDED,
-            "no interval is above 1 after allowing for the choice among settings and for two looks",
+            "no interval is above 1 after allowing for the choice among settings",
         )
     return Answer.UNDECIDED, "no interval is above 1, and not every one is below"

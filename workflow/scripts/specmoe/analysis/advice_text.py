@@ -15,10 +15,10 @@ from specmoe.analysis.compared_prompts import (
     prompt_words,
 )
 from specmoe.analysis.filters import advised_targets
+from specmoe.analysis.intervals import day_reach
 from specmoe.analysis.number_text import TOO_FEW_PROMPTS, interval, measured, measured_in
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.sentences import describe_categories, describe_concurrency
-from specmoe.analysis.sittings import sitting_reach, sittings_vary
 from specmoe.analysis.terminal import precise
 from specmoe.config.backend import Backend
 from specmoe.config.methods import is_ngram, methods_of
@@ -62,7 +62,7 @@ def describe_advice(analysis: Analysis) -> str:
             "Its models are synthetic: this shows the method and is not advice for real ones."
         )
     if campaign["source"] == "measured":
-        lines += _wrapped(_sittings(campaign), "")
+        lines += _wrapped(_other_days(campaign), "")
     advised = advised_targets(analysis)
     categories, gaps = analysis.categories, analysis.category_gaps
     elsewhere = on_other_prompts(analysis)
@@ -102,16 +102,11 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
     return {"campaign": analysis.name, "confidence": confidence, "targets": targets} | more
 
 
-def _sittings(campaign: Record) -> str:
-    """Return what the intervals of an answer know of other sittings."""
-    if sittings_vary(campaign):
-        return (
-            f"It was measured in {campaign['sittings']} sittings, and these are what varies: blocks"
-            " and repeats of comparisons that have them all count sittings."
-        )
+def _other_days(campaign: Record) -> str:
+    """Return how far another day may be from this one."""
+    reach = day_reach(campaign["sitting_spread"], campaign["confidence"])
     return (
-        f"It was measured in {counted(campaign['sittings'], 'sitting')}. Another one, hours later,"
-        f" may differ by ±{sitting_reach(campaign):.0%}, for which the intervals that decide allow"
+        f"Another day may differ by ±{reach:.0%}, for which the intervals that decide allow"
         " (statistics.sitting_spread)."
     )
 
@@ -228,19 +223,12 @@ def _drafts_with_model(row: Record) -> bool:
 
 
 def _outlook(row: Record, campaign: Record) -> str:
-    """Return what a second look at an undecided target takes."""
-    if row["other_sittings"]:
-        return (
-            f"These sittings by themselves say: {HEADS[row['these_sittings']]}. To measure another:"
-        )
-    if row["second_look"]:
-        return "This was its second look; there is no third, but a new campaign has two of its own"
-    if pd.isna(repeats := row["second_look_repeats"]):
-        limit = campaign["repeats_limit"]
-        return f"No second look is planned: statistics.repeats_limit = {limit} repeats are reached"
+    """Return what more repeats can do for an undecided target."""
+    if pd.isna(more := row["more_repeats"]):
+        return "More repeats would hardly decide it"
     words = (
-        f"A second and last look takes {counted(repeats, 'repeat')}, which at this spread give"
-        f" intervals of ±{row['second_look_width']:.0%}"
+        f"{counted(more, 'more repeat')} may decide it: they make the interval of these blocks"
+        f" {precise(campaign['precision'])} at this spread"
     )
     return f"{words}:" if isinstance(row["command"], str) else words
 
@@ -303,8 +291,8 @@ def _set_aside(settings: list[Record]) -> str:
 def _footnote(campaign: Record) -> str:
     return (
         f"Speedups of decoding have intervals ({campaign['confidence']:.0%}, Student's t) that hold"
-        " for all settings on the same prompts and for two looks at once, so choosing the fastest"
-        " does not bias them; a setting on other prompts, or one that drafted nothing, is no rival;"
+        " for all settings on the same prompts at once, so choosing the fastest does not bias"
+        " them; a setting on other prompts, or one that drafted nothing, is no rival;"
         " intervals with the prompt are each setting's own. All are about this machine and engine,"
         " and about these prompts unless they say otherwise. Off is said of the γ that were"
         " measured."

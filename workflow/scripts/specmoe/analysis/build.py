@@ -24,7 +24,6 @@ from specmoe.analysis.drafts import is_no_control, list_drafts, with_controls, w
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths, chain_counts
-from specmoe.analysis.sittings import by_sitting, sittings_of
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import (
     CELL,
@@ -74,16 +73,13 @@ def analyse(
     `runs.disturbed`): the others are in no estimate, and counted as `excluded` in tables of cells.
     `cards` are the models' and those of `by_setting`, `host` is the machine's description, `audit`
     the audit of `runs`, `pass_times` the table of `runs.pass_times`, `agreement` that of
-    `runs.agreement`, if any. Intervals are over sittings, where a comparison has
-    enough of them.
+    `runs.agreement`, if any.
     """
     statistics = config.statistics
     as_measured = runs
     runs, compared = (
         with_controls(frame, config.audit.unrelated_drafts, cards) for frame in (runs, compared)
     )
-    sittings = sittings_of(as_measured, config.statistics.sitting_gap_h)
-    runs, compared = by_sitting(runs, sittings), by_sitting(compared, sittings)
     every, all_runs, all_compared = runs, undisturbed(runs), compared
     runs, compared = one_by_one(all_runs), one_by_one(compared)
     usually_run = usual_runs(one_by_one(every), config)
@@ -152,7 +148,7 @@ def analyse(
         models=_models(every, config, cards),
         drafts=drafts,
         suites=_suites(as_measured, config),
-        campaign=_campaign(as_measured, config, host, sittings),
+        campaign=_campaign(as_measured, config, host),
     )
 
 
@@ -272,9 +268,7 @@ def _suites(runs: pd.DataFrame, config: Config) -> pd.DataFrame:
     )
 
 
-def _campaign(
-    runs: pd.DataFrame, config: Config, host: Mapping[str, Any], sittings: "pd.Series[int]"
-) -> pd.DataFrame:
+def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd.DataFrame:
     first = runs.iloc[0]
     return pd.DataFrame(
         [
@@ -315,7 +309,6 @@ def _campaign(
                 "left_out": ", ".join(config.campaign.left_out),
                 "left_out_runs": sum(block.runs for block in left_out_blocks(config)),
                 **_care(runs),
-                "sittings": sittings.nunique(),
                 "sitting_spread": config.statistics.sitting_spread,
                 "machines": runs["host"].nunique(),
                 **{f"host_{key}": value for key, value in host.items() if key != "machines"},

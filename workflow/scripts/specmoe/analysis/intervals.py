@@ -208,7 +208,7 @@ def joint_intervals(
     confidence: float,
     *,
     other_prompts: bool = False,
-    known: Mapping[Name, float] | None = None,
+    known: float = 0.0,
 ) -> dict[Name, Interval]:
     """Return intervals of the cells' speedups that hold for all of them at once.
 
@@ -221,8 +221,8 @@ def joint_intervals(
     smaller than Bonferroni's. Cells with different numbers of blocks, or of prompts, are pooled
     apart, each group at its share of the level. Cells with a single block have no interval.
 
-    `known` has variances of the mean logarithm that no block shows, such as that between sittings;
-    they are taken for exact.
+    `known` is a variance of every mean logarithm that no block shows, such as that between days; it
+    is taken for exact.
     """
     read = _over_prompts if other_prompts else _over_blocks
     errors = {name: read(members) for name, members in cells.items()}
@@ -237,14 +237,22 @@ def joint_intervals(
         for name, error in group.items():
             seen = max(_variance(error.squares, degrees)[0], pooled) / error.values
             reach = quantile * math.sqrt(seen)
-            if more := (known or {}).get(name, 0.0):
+            if known:
                 # Satterthwaite's degrees of freedom, of a part that is estimated and one known,
                 # may outweigh what is added; no interval is narrower for it.
-                freedom = min(effective * (1 + more / seen) ** 2, MANY) if seen else MANY
-                both = joint_quantile(freedom, len(group), level) * math.sqrt(seen + more)
+                freedom = min(effective * (1 + known / seen) ** 2, MANY) if seen else MANY
+                both = joint_quantile(freedom, len(group), level) * math.sqrt(seen + known)
                 reach = max(reach, both)
             intervals[name] = _exponential(Interval(error.mean - reach, error.mean + reach))
     return intervals
+
+
+def day_reach(spread: float, confidence: float) -> float:
+    """Return how far one day's speedup may be from another's, as a share of it.
+
+    `spread` is the deviation between the logarithms of two days' speedups.
+    """
+    return math.expm1(student_quantile(MANY, confidence) * spread)
 
 
 class _Error(NamedTuple):

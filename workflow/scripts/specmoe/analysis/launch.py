@@ -1,7 +1,7 @@
-"""The line that starts llama-server as it was measured, to be pasted into a shell."""
+"""Lines to be pasted into a shell: llama-server as it was measured, and more repeats."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
@@ -39,6 +39,13 @@ def launch_line(
         words += speculation_flags(methods, side, file, layers)
         words += drafting_options(methods, given.options)
     return shlex.join(words)
+
+
+def measuring_line(comparisons: Iterable[str], repeats: int) -> str:
+    """Return the line that brings comparisons to so many repeats, and advises again."""
+    keys = ", ".join(f"{comparison}: {repeats}" for comparison in sorted(set(comparisons)))
+    wanted = shlex.quote(f"measurement={{more_repeats: {{{keys}}}}}")
+    return f"snakemake --cores 1 advise --configfile <those of this campaign> --config {wanted}"
 
 
 def file_of(config: Config, model: str) -> str:

@@ -76,9 +76,9 @@ _SUMMARISED = f"""
 _SETTING = f"""
     draft gamma suite method draft_model {" ".join(SIDE_COLUMNS)} runs blocks
     {_RATES} acceptance_rate {_TEXTS} {_RATIOS} joint_low joint_high prompt_set prompts sent
-    other_prompts_low other_prompts_high alone_low alone_high whole_high second_look block_sd
+    other_prompts_low other_prompts_high alone_low alone_high whole_high block_sd
     repeats_needed marked impossible {_EXCLUDED} marked_prompts odd_prompts draft_bytes
-    added_rss_bytes sittings these_sittings
+    added_rss_bytes
 """  # see `advice.Advice`
 
 # The meaning of a row follows the name; functions in backquotes explain the columns.
@@ -201,7 +201,7 @@ TABLES = {
     "advice": _table(
         "what to do with a target, see `Advice`",
         "target answer reason controls settings set_aside equal elsewhere idle none_left"
-        f" second_look_repeats second_look_width other_sittings command {_SETTING}",
+        f" more_repeats command {_SETTING}",
         label=labels.advice,
     ),
     "advice_settings": _table(

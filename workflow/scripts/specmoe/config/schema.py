@@ -94,18 +94,13 @@ class Statistics(Strict):
     """level of every interval"""
     precision: float = Field(default=0.02, gt=0, lt=1)
     """half-width that intervals should reach, as a share of the speedup"""
-    least_gain: float = Field(default=0.05, gt=0, lt=1)
-    """half-width that the advice's intervals should reach in a second look at an undecided target,
-    as a share of the speedup; `advise` plans its repeats by the spread"""
     repeats_limit: Times = 30
     """the most repeats that `more_repeats` and `advise` ask for"""
-    sitting_gap_h: float = Field(default=6, gt=0)
-    """hours without a run after which another sitting begins"""
     sitting_spread: float = Field(default=0.08, ge=0, lt=1)
-    """how far the speedups of two sittings are apart, as a standard deviation of the logarithm.
-    Advice allows for it where a comparison has fewer than three sittings. Ours, on virtual
-    machines, were 0 to 3 % apart beyond what blocks show, and 12 % with sides in turn; a quiet
-    machine of your own may have 0.03, and one that knows better says so"""
+    """how far the speedups of two days are apart, as a standard deviation of the logarithm: advice
+    allows for it. Ours, on virtual machines, were 0 to 3 % apart beyond what blocks show, and 12 %
+    with sides in turn; a quiet machine of your own may have 0.03, and one that knows better says
+    so"""
 
 
 class Prompt(Strict):

@@ -15,10 +15,10 @@ from specmoe.analysis.filters import (
     text_cells,
     whole_audit,
 )
+from specmoe.analysis.intervals import day_reach
 from specmoe.analysis.number_text import DASH, fixed, measured_in, memory, percent, thousands
 from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.sentences import describe_concurrency, describe_twins
-from specmoe.analysis.sittings import sitting_reach
 from specmoe.audit.finding import Level
 from specmoe.audit.power import Forged
 from specmoe.claims.verdicts import Verdict
@@ -102,10 +102,8 @@ def _conditions(analysis: Analysis) -> Iterator[Macro]:
     yield Macro("EngineCommit", short_commits(campaign["engine_commit"]), "its llama.cpp commit")
     yield Macro("HostChip", campaign.get("host_chip"), "processor of the machine")
     yield Macro("CampaignMachines", campaign["machines"], "machines that measured")
-    yield Macro("CampaignSittings", campaign["sittings"], "sittings")
-    spread = percent(campaign["sitting_spread"], 0)
-    yield Macro("SittingSpread", spread, "per cent, standard deviation between sittings")
-    yield Macro("SittingReach", percent(sitting_reach(campaign), 0), "per cent between sittings")
+    reach = day_reach(campaign["sitting_spread"], campaign["confidence"])
+    yield Macro("DayReach", percent(reach, 0), "per cent between days")
     yield Macro("HostMemory", memory(campaign.get("host_memory_bytes")), "memory of the machine")
     targets = listed(advised_targets(analysis)["label"])
     yield Macro("CampaignTargets", targets, "targets that get an answer, by their labels")

@@ -17,7 +17,6 @@ from specmoe.analysis.filters import (
     whole_audit,
 )
 from specmoe.analysis.registry import Analysis, records
-from specmoe.analysis.sittings import sittings_vary
 from specmoe.config.block import Protocol, Stop
 from specmoe.paper.latex import command_name, to_latex
 from specmoe.paper.macro_list import (
@@ -79,7 +78,6 @@ def switches(analysis: Analysis, tables: Path) -> dict[str, bool]:
         "CampaignMoreRepeats": bool(repeats > campaign["repeats"]),
         "StopsAtEnd": bool((analysis.endings["stop"] == Stop.EOS).any()),
         "SeveralMachines": campaign["machines"] > 1,
-        "SittingsVary": sittings_vary(campaign),
         "SettingsSeveral": len(cells) > 1,
         "CampaignLeavesOut": bool(campaign["left_out"]),
         "CampaignCompared": bool(compared(analysis)),
@@ -116,8 +114,7 @@ def exhibits(analysis: Analysis, drawn: Collection[str], tables: Path, figures: 
     filled = [name for name, found in rows_of(analysis, tables).items() if found.rows]
     lines = [HEADER]
     for name, table in about_tables.items():
-        caption = table.caption + (r" \TheseSittings" if table.of_sitting else "")
-        text = rf"\{'pagestable' if table.long else 'floattable'}{{{name}}}{{{caption}}}"
+        text = rf"\{'pagestable' if table.long else 'floattable'}{{{name}}}{{{table.caption}}}"
         lines.append(_command(command_name("table", name), text if name in filled else ""))
     for name, figure in about_figures.items():
         text = rf"\floatfigure{{{name}}}{{{to_latex(figure.note.en)}}}"

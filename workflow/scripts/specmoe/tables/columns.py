@@ -69,11 +69,6 @@ class TableColumn(BaseModel):
     of: str = ""
     place: int | None = None
 
-    @property
-    def has_interval(self) -> bool:
-        """Whether its cells have an interval."""
-        return self.form.split()[0] in ("measured", "measured_percent", "interval")
-
     @field_validator("form")
     @classmethod
     def _is_known(cls, form: str) -> str:

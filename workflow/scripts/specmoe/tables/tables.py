@@ -50,13 +50,6 @@ class Specification(Exhibit):
     spaced: bool = False
     long: bool = False
     transposed: bool = False
-    sittings: bool = False
-
-    @property
-    def of_sitting(self) -> bool:
-        """Whether it has intervals of the sittings that were measured, and of no other."""
-        intervals = any(column.has_interval for column in (*self.columns, *self.each))
-        return intervals and not self.sittings
 
 
 @dataclass(frozen=True)
