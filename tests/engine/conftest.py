@@ -148,7 +148,7 @@ def start(engine_bin, tmp_path_factory):
     def server(model: Path, words: Sequence[str] = (), context: int = CONTEXT) -> Server:
         program = engine_bin / "llama-server"
         command = server_command(
-            program, model, context=context, threads=1, gpu_layers=0, extra_args=words
+            program, model, context=context, threads=1, gpu_layers=0, args=words
         )
         return Server(command, folder / f"{next(numbers)}.log", 60, 120)
 

@@ -191,16 +191,11 @@ def head_for(scene: Scene, method: str, **other: Any) -> None:
     scene.models["head"] = {"kind": "synthetic_draft", "target": "other", "method": method}
 
 
-def options(**given: Any) -> Deed:
-    """Give the engine options in all suites."""
-    return put("measurement.engine_options", given)
-
-
 @deed
-def options_of_a_new_suite(scene: Scene, **given: Any) -> None:
-    """Add a suite like the first, whose only entry has the options."""
+def words_of_a_new_suite(scene: Scene, *words: str) -> None:
+    """Add a suite like the first, whose only entry has the words for the engine."""
     suites = scene.config["suites"]
-    suites["O"] = suites["S"] | {"engine_options": [given]}
+    suites["O"] = suites["S"] | {"engine_args": [[*words]]}
     scene.config["campaign"]["suites"] = ["S", "N", "O"]
 
 
@@ -469,18 +464,6 @@ refused({
         "suites.S.methods.0.method.0: Input should be 'draft', 'mtp'"),
     "a_lookup_longer_than_its_drafts": (drafting(method="ngram-simple", n_match=[8]),
         "ngram-simple: with n_match 8 and γ 4 it never drafts; γ must be n_match at least"),
-    "an_unknown_option_of_the_engine": (options(**{"cache-type-key": "q8_0"}),
-        "engine_options: unknown key 'cache-type-key'; did you mean 'cache-type-k'?"),
-    "an_option_out_of_its_range": (options_of_a_new_suite(poll=101),
-        r"suites.O.engine_options.0.poll: Input should be less than or equal to 100 \(got 101\)"),
-    "a_refused_word_for_the_engine": (options(extra_args=["--no-repack", "--parallel", 4]),
-        "engine_options.extra_args: --parallel is refused: a suite's concurrency"),
-    "a_refused_word_in_capitals": (options(extra_args=["--PARALLEL", 4]),
-        "engine_options.extra_args: --PARALLEL is refused: a suite's concurrency"),
-    "a_word_that_breaks_the_line": (options(extra_args=["--numa\u2028x"]),
-        r"engine_options.extra_args.0: '--numa\\u2028x' is empty, or cannot be printed"),
-    "a_chat_template_by_hand": (options(extra_args=["--chat-template", "chatml"]),
-        "engine_options.extra_args: --chat-template is refused: models come from the model set"),
     "more_clients_than_prompts": (put("suites.S.concurrency", [1, 9]),
         "suites.S.concurrency: 9 clients need as many prompts at least, to be busy at once"),
     # Models.
@@ -701,10 +684,10 @@ told({
     "a_draft_longer_than_the_heads_block": (head_for("dflash"),
         drafting(method="dflash", drafts=["head"], gammas=[32]),
         "dflash@head cannot draft for target with γ 32: exceeds the trained block size 16"),
-    "a_word_that_the_engine_does_not_know": (options_of_a_new_suite(extra_args=["--frobnicate"]),
+    "a_word_that_the_engine_does_not_know": (words_of_a_new_suite("--frobnicate"),
         r"llama-server ended while loading \(exit code 1\): error: invalid argument: --frobnicate"),
     "options_that_the_engine_cannot_combine": (
-        options_of_a_new_suite(**{"cache-type-v": "q8_0", "flash-attn": "off"}),
+        words_of_a_new_suite("-ctv", "q8_0", "-fa", "off"),
         "llama-server ended while loading .*quantized V cache requires flash_attn to be enabled"),
     # Models.
     "an_architecture_that_cannot_be_upcycled": (upcycled(),

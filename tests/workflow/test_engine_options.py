@@ -10,9 +10,9 @@ from specmoe.runs.schema import read_runs
 
 from ..small_campaign import run_campaign, tiny_campaign
 
-KEPT = "moe+cache-type-k=q8_0+cache-type-v=q8_0+n-cpu-moe=2"
-ENTRY = {"cache-type-k": "q8_0", "cache-type-v": "q8_0", "n-cpu-moe": 2}
-TEXT = "cache-type-k=q8_0 cache-type-v=q8_0 n-cpu-moe=2"
+ENTRY = ["--cache-type-k", "q8_0", "--n-cpu-moe", 2]
+TEXT = "--cache-type-k q8_0 --n-cpu-moe 2"
+KEPT = f"moe+{TEXT.replace(' ', '+')}"
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def printed_and_folder(snakemake, engine_bin, module_folder):
     moe = {"kind": "synthetic", "label": "MoE", "recipe": models["target"]["recipe"] | experts}
     config["model_sets"]["tiny"] = {"moe": moe, "draft": models["draft"]}
     config["campaign"]["suites"] = ["Q8"]
-    config["measurement"]["engine_options"] = {"poll": 0}
+    config["measurement"]["engine_args"] = ["--poll", 0]
     config["suites"] = {
         "Q8": {
             "title": "Options",
@@ -32,7 +32,7 @@ def printed_and_folder(snakemake, engine_bin, module_folder):
             "methods": [{"method": "draft", "drafts": ["draft"], "p_min": [0, 0.5]}],
             "gammas": [4],
             "prompts": ["code"],
-            "engine_options": [{}, ENTRY],
+            "engine_args": [[], ENTRY],
         }
     }
     plan = run_campaign(snakemake, module_folder, config, "plan")
@@ -48,7 +48,7 @@ def test_kv_types_experts_on_the_cpu_and_p_min_are_axes_of_one_suite(printed_and
     drafts = [("draft", 0.0), ("draft-p0.5", 0.5), ("none", None)]
     assert [(*row[:2], None if pd.isna(row[2]) else row[2], row[3]) for row in found] == [
         (target, draft, p_min, text)
-        for target, text in [("moe", "poll=0"), (KEPT, f"{TEXT} poll=0")]
+        for target, text in [("moe", "--poll 0"), (KEPT, f"--poll 0 {TEXT}")]
         for draft, p_min in drafts
     ]
     assert set(runs["target_model"]) == {"moe"}
@@ -63,7 +63,7 @@ def test_each_server_of_a_block_had_its_options(printed_and_folder):
     for target, drafted in types.items():
         record = json.loads((folder / target / "draft/r0.json").read_text())
         alone, *others = (side["server"]["cache_types"] for side in record["sides"])
-        assert alone == (["q8_0"] if target == KEPT else ["f16"])
+        assert alone == (["f16", "q8_0"] if target == KEPT else ["f16"])
         assert others == [drafted, drafted]
         for side in record["sides"]:
             assert ("--n-cpu-moe" in side["command"]) == (target == KEPT)
@@ -72,16 +72,16 @@ def test_each_server_of_a_block_had_its_options(printed_and_folder):
 
 def test_plan_advice_and_page_tell_the_options_apart(printed_and_folder):
     plan, advice, folder = printed_and_folder
-    assert f"Options of the engine in suite Q8: poll=0; {TEXT} poll=0" in plan
-    assert "leave these options out: cache-type-k, cache-type-v, n-cpu-moe, poll" in plan
-    label = "MoE, KV q8_0, n-cpu-moe 2"
+    assert f"Options of the engine in suite Q8: --poll 0; --poll 0 {TEXT}" in plan
+    assert f"leave these options out: --poll 0; --poll 0 {TEXT}" in plan
+    label = f"MoE, {TEXT}"
     assert f"{label} ({KEPT}):" in advice
     assert "MoE (moe):" in advice
     page = (folder / "results/tiny/site/index.html").read_text()
     assert label in page
     conditions = re.search(r"Engine options.{0,200}", page, re.DOTALL)
     assert conditions
-    assert "poll=0" in conditions[0]
+    assert "--poll 0" in conditions[0]
     audit = pd.read_parquet(folder / "results/tiny/analysis/audit.parquet")
     assert set(audit["target"]) == {"moe", KEPT, "all"}
     cells = pd.read_parquet(folder / "results/tiny/analysis/cells.parquet")

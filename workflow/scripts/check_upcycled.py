@@ -33,7 +33,7 @@ def main(
             context=CONTEXT,
             threads=physical_cores(),
             gpu_layers=gpu_layers,
-            extra_args=words,
+            args=words,
         )
         return Server(command, log, start_limit_s, run_limit_s, environment)
 

@@ -192,9 +192,9 @@ def test_an_answer_comes_with_its_command_line(config):
 
 
 def test_a_target_has_an_answer_for_each_set_of_options(study, root):
-    options = {"engine_options": [{}, {"n-cpu-moe": 2}]}
+    options = {"engine_args": [[], ["--n-cpu-moe", 2]]}
     config = load(merge(study, {"suites": {"B": options}}), root)
-    kept = "moe_q4+n-cpu-moe=2"
+    kept = "moe_q4+--n-cpu-moe+2"
     own = campaign(setting(8, [39, 40, 41], target=kept), target=kept)
     runs = pd.concat([own.assign(target_model="moe_q4"), campaign(setting(8, [59, 60, 61]))])
     on, off = advised(runs, config, audit(runs)).targets.to_dict("records")

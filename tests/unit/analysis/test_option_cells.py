@@ -11,14 +11,14 @@ from specmoe.analysis.filters import files, text_cells
 from specmoe.analysis.launch import launch_line
 from specmoe.analysis.registry import Analysis
 from specmoe.config.load import load
-from specmoe.engine.flags import computing_flags, drafting_options
+from specmoe.engine.flags import computing_flags
 
 from ...conftest import merge
 from ..paper_analyses import analysis_of, baseline_runs, speculative_runs, with_model
 from ..rendered_tables import rows
 
-KEPT = "moe_q4+n-cpu-moe=2"
-OPTIONS = {"target_model": "moe_q4", "engine_options": "n-cpu-moe=2"}
+KEPT = "moe_q4+--n-cpu-moe+2"
+OPTIONS = {"target_model": "moe_q4", "engine_options": "--n-cpu-moe 2"}
 
 
 @cache
@@ -31,13 +31,13 @@ def with_options() -> Analysis:
         *speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60, 60]),
     ]
     analysis = analysis_of([*plain, *(row | OPTIONS for row in kept)])
-    return with_model(analysis, "moe_q4", KEPT, "MoE Q4, n-cpu-moe 2", of_model="moe_q4")
+    return with_model(analysis, "moe_q4", KEPT, "MoE Q4, --n-cpu-moe 2", of_model="moe_q4")
 
 
 @pytest.fixture
 def config(study, root):
-    options = {"n-cpu-moe": 2, "threads-draft": 1, "extra_args": ["--numa", "distribute"]}
-    merge(study, {"suites": {"B": {"engine_options": [{}, options]}}})
+    words = ["--n-cpu-moe", 2, "--numa", "distribute"]
+    merge(study, {"suites": {"B": {"engine_args": [[], words]}}})
     return load(study, root)
 
 
@@ -47,7 +47,7 @@ def test_no_cell_pools_runs_of_several_options_and_labels_tell_them_apart():
     assert found.loc["moe_q4"].tolist() == pytest.approx([2, 1.2, 50])
     assert found.loc[KEPT].tolist() == pytest.approx([2, 2.0, 25])
     assert cells["series"].tolist() == ["moe_q4", KEPT]
-    assert cells["label"].tolist() == ["MoE Q4", "MoE Q4, n-cpu-moe 2"]
+    assert cells["label"].tolist() == ["MoE Q4", "MoE Q4, --n-cpu-moe 2"]
     assert cells["family"].tolist() == ["moe", "moe"]
 
 
@@ -78,15 +78,14 @@ def test_the_advised_command_has_the_options(config):
     target = f"moe_q4+{own.id}"
     line = launch_line(config, target, setting, gpu=False)
     assert line.startswith("llama-server -m results/models/study/moe_q4.gguf --n-cpu-moe 2 --numa")
-    assert line.endswith("--spec-draft-p-min 0 --threads-draft 1")
+    assert line.endswith("--spec-draft-p-min 0")
     alone = launch_line(config, target, gpu=False)
     assert "--n-cpu-moe 2 --numa distribute" in alone
     assert "draft" not in alone
     assert "--n-cpu-moe" not in launch_line(config, "moe_q4", setting, gpu=False)
 
 
-def test_an_option_replaces_the_flag_that_a_gpu_gets():
-    flags = computing_flags(99, {"flash-attn": "off", "threads-draft": 2})
-    assert flags == ["--gpu-layers", "99", "--flash-attn", "off"]
-    assert computing_flags(0, {"cpu-moe": True}) == ["--cpu-moe"]
-    assert drafting_options([], {"threads-draft": 2}) == []
+def test_words_replace_the_flag_that_a_gpu_gets():
+    assert computing_flags(99, ["-fa", "off"]) == ["--gpu-layers", "99", "-fa", "off"]
+    assert computing_flags(99, ["--cpu-moe"])[2:] == ["--flash-attn", "on", "--cpu-moe"]
+    assert computing_flags(0, ["--cpu-moe"]) == ["--cpu-moe"]

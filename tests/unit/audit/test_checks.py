@@ -280,8 +280,8 @@ def test_the_time_bound_names_its_parts():
 
 def test_a_target_with_options_is_timed_by_its_own_baselines_and_its_draft_by_none():
     # As fast without options, it would need far more time than it takes.
-    options = {"target_model": "target", "engine_options": "cache-type-k=q8_0"}
-    name = "target+cache-type-k=q8_0"
+    options = {"target_model": "target", "engine_options": "-ctk q8_0"}
+    name = "target+-ctk+q8_0"
     quick = [
         plain(name, **options, ms_per_token=TARGET_MS / 10),
         speculative(target=name, **options, decode_ms=29 * TARGET_MS / 10 + 50, draft_ms=40.0),

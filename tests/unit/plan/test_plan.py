@@ -213,10 +213,10 @@ def test_passes_timed_by_themselves_are_in_the_plan(plan_of, study):
 def test_a_plan_lists_options_and_says_that_its_estimates_leave_them_out(plan_of, study):
     assert "ptions" not in describe(plan_of(study))
     suite = study["suites"]["B"]
-    suite["engine_options"] = [{}, {"n-cpu-moe": 2, "extra_args": ["--no-repack"]}]
-    study["measurement"]["engine_options"] = {"poll": 0}
+    suite["engine_args"] = [[], ["--n-cpu-moe", 2]]
+    study["measurement"]["engine_args"] = ["--poll", 0]
     text = describe(plan_of(study))
-    assert "\nOptions of the engine in suite A: poll=0\n" in text
-    assert "suite B: poll=0; n-cpu-moe=2 poll=0 -- --no-repack\n" in text
-    out = "The estimates of memory and time leave these options out: n-cpu-moe, poll, extra_args"
-    assert f"\n{out}\n" in text
+    assert "\nOptions of the engine in suite A: --poll 0\n" in text
+    assert "suite B: --poll 0; --poll 0 --n-cpu-moe 2\n" in text
+    out = "The estimates of memory and time leave these options out: --poll 0"
+    assert f"\n{out}; --poll 0 --n-cpu-moe 2\n" in text

@@ -80,18 +80,14 @@ def test_a_row_has_the_counters_of_its_own_run_and_the_facts_of_its_side(made):
     [
         ({}, "target", ""),  # as in records of earlier releases
         (
-            {
-                "engine_options": {"poll": 0, "n-cpu-moe": 2},
-                "extra_args": ["--no-repack"],
-                "options_id": "n-cpu-moe=2",
-            },
-            "target+n-cpu-moe=2",
-            "n-cpu-moe=2 poll=0 -- --no-repack",
+            {"engine_args": ["--poll", "0", "--no-repack"], "options_id": "--no-repack"},
+            "target+--no-repack",
+            "--poll 0 --no-repack",
         ),
     ],
 )
 def test_a_row_has_the_options_of_its_block_and_a_target_of_its_own(made, options, name, text):
-    for key in ("engine_options", "extra_args", "options_id"):
+    for key in ("engine_args", "options_id"):
         del made["block"][key]
     made["block"] |= options
     row = row_of(made)

@@ -11,7 +11,7 @@ from specmoe.config.methods import PARAMETERS, methods_of
 from specmoe.config.models import HubModel, PathModel
 from specmoe.config.option_words import parts_of_setting
 from specmoe.config.schema import Config
-from specmoe.engine.flags import computing_flags, drafting_options, speculation_flags
+from specmoe.engine.flags import computing_flags, speculation_flags
 from specmoe.files import parts_of
 
 
@@ -27,8 +27,7 @@ def launch_line(
     layers = config.measurement.gpu_layers if gpu else 0
     model, of_options = parts_of_setting(target)
     given = config.option_setting(of_options)
-    words = ["llama-server", "-m", file_of(config, model), *computing_flags(layers, given.options)]
-    words += given.extra_args
+    words = ["llama-server", "-m", file_of(config, model), *computing_flags(layers, given.args)]
     if setting is not None:
         file = setting["draft_model"]
         file = None if pd.isna(file) else file_of(config, file)
@@ -37,7 +36,6 @@ def launch_line(
         numbers = {name: PARAMETERS[name].number(value) for name, value in given_to.items()}
         side = Side(gamma=int(setting["gamma"]), **numbers)
         words += speculation_flags(methods, side, file, layers)
-        words += drafting_options(methods, given.options)
     return shlex.join(words)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from enum import StrEnum
 
 from specmoe.config.methods import PARAMETERS, Method
-from specmoe.config.option_words import OptionValue, options_text, target_setting
+from specmoe.config.option_words import options_text, target_setting
 from specmoe.config.parse import JobData
 
 NO_DRAFT = "none"
@@ -166,10 +166,9 @@ class Block(JobData):
     gate: dict[str, float] = field(default_factory=dict, hash=False)  # see `config.gate.Gate`
     stop: Stop = Stop.LENGTH
     sendings: dict[str, Sending] = field(default_factory=dict, hash=False)  # by workload
-    # Flags of llama-server and further words of its command line, see `config.engine_options`; and
-    # the id of those that are not the campaign's own.
-    engine_options: dict[str, OptionValue] = field(default_factory=dict, hash=False)
-    extra_args: tuple[str, ...] = ()
+    # Further words of llama-server's command line, see `config.option_words`; and the id of those
+    # that are not the campaign's own.
+    engine_args: tuple[str, ...] = ()
     options_id: str = ""
     # Requests at once, under a steady load; None: one after the other, see `measure.load`. It is a
     # part of `options_id`.
@@ -193,7 +192,7 @@ class Block(JobData):
     @property
     def options_text(self) -> str:
         """The engine's options as rows have them; empty without any."""
-        return options_text(self.engine_options, self.extra_args)
+        return options_text(self.engine_args)
 
     @property
     def slots(self) -> int:

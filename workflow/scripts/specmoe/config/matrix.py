@@ -204,7 +204,7 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
                     warmup_tokens=min(measurement.warmup_tokens, measurement.n_predict),
                     order_seed=measurement.order_seed,
                     context=measurement.context,
-                    threads=setting.threads or measurement.threads,
+                    threads=measurement.threads,
                     gpu_layers=measurement.gpu_layers if gpu else 0,
                     arrangement=measurement.sides,
                     protocol=protocol,
@@ -214,8 +214,7 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
                     sendings={
                         workload: config.workloads[workload].sending for workload in suite.workloads
                     },
-                    engine_options=setting.options,
-                    extra_args=setting.extra_args,
+                    engine_args=setting.args,
                     options_id=setting.id,
                     concurrency=setting.concurrency,
                 )

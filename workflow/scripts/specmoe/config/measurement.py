@@ -7,9 +7,9 @@ from pydantic import AfterValidator, Field
 
 from specmoe.config.base import Positive, Strict, Times
 from specmoe.config.block import Arrangement, Protocol, Stop
-from specmoe.config.engine_options import EngineOptions
 from specmoe.config.environment import may_be_given
 from specmoe.config.gate import Gate
+from specmoe.config.option_words import EngineArgs
 
 
 def _engine_variable(name: str) -> str:
@@ -86,7 +86,9 @@ class Measurement(Strict):
     """environment variables of the engine's processes that set up drivers and threads, such as
     `CUDA_VISIBLE_DEVICES: "0"`. The engine sees no exported ones. `LLAMA_ARG_*` is refused, because
     other keys decide the flags"""
-    engine_options: EngineOptions = EngineOptions()
+    engine_args: EngineArgs = Field(default=[])
+    """further words of every llama-server's command line, such as `[--numa, distribute]`; rows have
+    them. Flags that other keys decide are refused, and the engine judges the rest"""
     gate: Gate = Gate()
     start_limit_s: Positive = 600
     """seconds after which loading a model counts as hung; a change makes no result outdated"""

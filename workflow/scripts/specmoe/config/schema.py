@@ -30,7 +30,6 @@ from specmoe.config.base import (
 )
 from specmoe.config.block import ITSELF, NO_DRAFT, Block, Protocol, Side, Stop
 from specmoe.config.drafting import Drafting, TraceSettings
-from specmoe.config.engine_options import EngineOptions, Setting
 from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
 from specmoe.config.measurement import Measurement
 from specmoe.config.methods import Method, draft_label
@@ -47,7 +46,7 @@ from specmoe.config.models import (
     SyntheticModel,
     UpcycleModel,
 )
-from specmoe.config.option_words import parts_of_setting
+from specmoe.config.option_words import EngineArgs, Setting, parts_of_setting
 from specmoe.config.profiles import ImposedProfile
 from specmoe.config.workloads import Category, TextsWorkload, Workload
 from specmoe.files import named_if_damaged, read_record
@@ -158,8 +157,8 @@ class Suite(Strict):
     imposed_profiles: list[ImposedProfile] = Field(default=[])
     """acceptance by position that the engine imposes likewise, as a campaign of another pair or
     machine measured it; each adds a side to every comparison"""
-    engine_options: list[EngineOptions] = Field(default=[])
-    """each entry makes comparisons of its own, with these options over those of `measurement`; `{}`
+    engine_args: list[EngineArgs] = Field(default=[])
+    """each entry makes comparisons of its own, with these words behind those of `measurement`; `[]`
     is the campaign's own. Target alone and target with a draft have the same"""
     concurrency: Distinct[Annotated[int, Field(ge=1, le=64)]] = Field(default=[])
     """requests at once: each number makes comparisons of its own, in which so many clients keep a
@@ -322,12 +321,12 @@ class Config(Strict):
         return [one.at(number) for one in settings for number in at_once] if at_once else settings
 
     def _settings_alone(self, suite: str) -> list[Setting]:
-        entries = self.suites[suite].engine_options or [EngineOptions()]
-        return [self.measurement.engine_options.overlaid(entry) for entry in entries]
+        entries = self.suites[suite].engine_args or [[]]
+        return [Setting.of(self.measurement.engine_args, entry) for entry in entries]
 
     def option_setting(self, of_options: str) -> Setting:
         """Return the engine's options by their id; those of the campaign have the empty one."""
-        own = self.measurement.engine_options.overlaid(EngineOptions())
+        own = Setting.of(self.measurement.engine_args, [])
         named = (
             one
             for suite in self.campaign.suites

@@ -9,7 +9,6 @@ from specmoe.config.block import ITSELF, NO_DRAFT, Protocol, Stop
 from specmoe.config.drafting import Drafting
 from specmoe.config.matrix import suite_blocks
 from specmoe.config.methods import Method, is_ngram, parameters_of
-from specmoe.config.option_words import concerns_draft
 from specmoe.config.schema import Config, Suite
 from specmoe.errors import ConfigError, nearest
 
@@ -110,7 +109,7 @@ def _of_protocol(config: Config, name: str, suite: Suite) -> Faults:
     for key, given, fault in [
         ("methods", suite.methods, "knows draft models alone; name them in `drafts`"),
         ("imposed_profiles", suite.imposed_profiles, "imposes nothing"),
-        ("engine_options", options, "takes no options of the engine"),
+        ("engine_args", options, "takes no options of the engine"),
         ("concurrency", suite.concurrency, "generates one text at a time"),
         ("prompts", baselines, "has no baselines on texts; give prompt_lengths"),
         ("", ends, "knows neither workloads nor `stop: eos`"),
@@ -122,12 +121,7 @@ def _of_protocol(config: Config, name: str, suite: Suite) -> Faults:
 def _of_options(config: Config, name: str, suite: Suite) -> Faults:
     settings = config.option_settings(name)
     if len({(setting.text, setting.concurrency) for setting in settings}) < len(settings):
-        yield "engine_options", "two entries are the same"
-    of_draft = [
-        key for entry in suite.engine_options for key in entry.given() if concerns_draft(key)
-    ]
-    if of_draft and all(is_ngram(way.method[-1]) for way in suite.ways):
-        yield "engine_options", f"{of_draft[0]} is of a draft, and no model drafts in this suite"
+        yield "engine_args", "two entries are the same"
     for way in suite.ways if suite.concurrency else []:
         if "history" in parameters_of(way.method):
             yield (

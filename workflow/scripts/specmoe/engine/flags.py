@@ -5,34 +5,22 @@ from pathlib import Path
 
 from specmoe.config.block import Side
 from specmoe.config.methods import METHODS, PARAMETERS, Method, engine_types, is_ngram
-from specmoe.config.option_words import OptionValue, concerns_draft
 
 
-def computing_flags(gpu_layers: int, options: Mapping[str, OptionValue]) -> list[str]:
-    """Return the flags of every side: those that put a target on the GPU, and the options.
+def computing_flags(gpu_layers: int, args: Sequence[str]) -> list[str]:
+    """Return the flags of every side: those that put a target on the GPU, and `engine_args`.
 
-    `gpu_layers` 0 means a backend without GPU. `options` are by the flags' names, see
-    `config.engine_options`; those of drafts are left out.
+    `gpu_layers` 0 means a backend without GPU.
     """
-    on_gpu: dict[str, OptionValue] = (
-        {"gpu-layers": gpu_layers, "flash-attn": "on"} if gpu_layers else {}
-    )
-    return words_of(on_gpu | {key: options[key] for key in options if not concerns_draft(key)})
-
-
-def drafting_options(methods: Sequence[Method], options: Mapping[str, OptionValue]) -> list[str]:
-    """Return the flags of the options of a draft; n-grams alone have none."""
-    if all(map(is_ngram, methods)):
-        return []
-    return words_of({key: options[key] for key in options if concerns_draft(key)})
+    flags = ["--gpu-layers", str(gpu_layers)] if gpu_layers else []
+    if gpu_layers and not {"--flash-attn", "-fa"} & {*args}:
+        flags += ["--flash-attn", "on"]
+    return [*flags, *args]
 
 
 def words_of(values: Mapping[str, object]) -> list[str]:
-    """Return options as words of a command line; one that is True has no value."""
-    words = []
-    for name, value in values.items():
-        words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
-    return words
+    """Return flags with their values as words of a command line."""
+    return [word for name, value in values.items() for word in (f"--{name}", str(value))]
 
 
 def speculation_flags(

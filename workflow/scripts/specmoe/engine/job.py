@@ -15,7 +15,7 @@ from specmoe.config.backend import Backend
 from specmoe.config.block import Block, Side
 from specmoe.config.environment import refuse_exported
 from specmoe.engine.devices import require_device
-from specmoe.engine.flags import drafting_options, speculation_flags
+from specmoe.engine.flags import speculation_flags
 from specmoe.engine.machine_id import physical_cores, refuse_other_host
 from specmoe.engine.measuring_lock import alone
 from specmoe.engine.memory import usable_memory
@@ -51,7 +51,6 @@ class Job:
         """Return llama-server's command line for a side of a block."""
         file = engine_path(self.draft) if self.draft else None
         drafting = speculation_flags(block.methods, side, file, block.gpu_layers)
-        drafting += drafting_options(block.methods, block.engine_options)
         return server_command(
             self.binaries / "llama-server",
             engine_path(self.target),
@@ -59,8 +58,7 @@ class Job:
             threads=block.threads or physical_cores(),
             gpu_layers=block.gpu_layers,
             slots=block.slots,
-            options=block.engine_options,
-            extra_args=block.extra_args,
+            args=block.engine_args,
             speculation=drafting if side.speculates else (),
         )
 

@@ -16,7 +16,6 @@ import psutil
 from pydantic import TypeAdapter
 
 from specmoe.config.environment import engine_environment
-from specmoe.config.option_words import OptionValue
 from specmoe.engine.answers import (
     COMPLETION,
     DETOKENIZED,
@@ -88,24 +87,23 @@ def server_command(
     threads: int,
     gpu_layers: int,
     slots: int = 1,
-    options: Mapping[str, OptionValue] | None = None,
-    extra_args: Sequence[str] = (),
+    args: Sequence[str] = (),
     speculation: Sequence[str] = (),
 ) -> list[str]:
     """Return llama-server's command line, without the address it listens on.
 
     Each of the server's `slots` has `context` tokens of its own: without `--kv-unified` the engine
     divides the context among them (src/llama-context.cpp). It reuses no earlier prompt, and counts.
-    `speculation`, see `flags.speculation_flags` and `flags.drafting_options`, is the only
-    difference between a speculative run and its baseline. `gpu_layers` 0 means a backend without
-    GPU; `options` and `extra_args` are those of `config.engine_options`. The engines of March and
-    of November 2026 both know the flag `--no-webui`, and no other name of it.
+    `speculation`, see `flags.speculation_flags`, is the only difference between a speculative run
+    and its baseline. `gpu_layers` 0 means a backend without GPU; `args` are `engine_args`. What is
+    set here is refused there, see `config.option_words`. The engines of March and of November 2026
+    both know the flag `--no-webui`, and no other name of it.
     """
     command = [str(binary), "--model", str(target), "--ctx-size", str(slots * context)]
     command += ["--parallel", str(slots), "--ctx-checkpoints", "0", "--cache-ram", "0"]
     command += ["--metrics", "--no-webui", "--log-verbosity", "4"]
-    computing = computing_flags(gpu_layers, {**(options or {}), "threads": threads})
-    return [*command, *computing, *extra_args, *speculation]
+    command += ["--threads", str(threads)]
+    return [*command, *computing_flags(gpu_layers, args), *speculation]
 
 
 def _completion(prompt: list[int], asked: Asked) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from specmoe.config.block import LONG_WARMUP_S, Block, History, Side, Stop
 from specmoe.config.methods import METHODS, is_ngram
+from specmoe.config.option_words import value_of
 from specmoe.engine.answers import ACCEPTED, DRAFTED, tokens_per_second
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import physical_cores
@@ -283,9 +284,10 @@ def cache_types(block: Block, side: Side) -> tuple[str, ...]:
     A model that drafts has a cache of its own, whatever it is a part of.
     """
     drafts = side.speculates and not all(map(is_ngram, block.methods))
-    names = [f"cache-type-{of}{ending}" for of in "kv" for ending in ("", "-draft")[: 1 + drafts]]
-    types = {str(block.engine_options.get(name, CACHE_TYPE)) for name in names}
-    return tuple(sorted(types))
+    types = {
+        value_of(block.engine_args, f"--cache-type-{of}", f"-ct{of}") or CACHE_TYPE for of in "kv"
+    }
+    return tuple(sorted(types | {CACHE_TYPE} if drafts else types))
 
 
 def _refuse_other_settings(one: LiveSide) -> None:

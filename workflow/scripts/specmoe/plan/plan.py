@@ -6,7 +6,6 @@ from functools import cached_property
 
 from specmoe.config.backend import Backend
 from specmoe.config.block import Arrangement, Block, Protocol
-from specmoe.config.engine_options import EXTRA_ARGS
 from specmoe.config.matrix import list_timed_passes
 from specmoe.config.methods import Method
 from specmoe.config.models import UNVERIFIED, ConvertModel, HubModel, PathModel
@@ -155,10 +154,8 @@ class Plan:
 
     @property
     def unestimated(self) -> list[str]:
-        """The names of the engine's options that are given: no estimate knows any of them."""
-        given = {name for block in self.blocks for name in block.engine_options}
-        more = [EXTRA_ARGS] if any(block.extra_args for block in self.blocks) else []
-        return [*sorted(given), *more]
+        """The different `engine_args` of blocks: no estimate knows any of them."""
+        return sorted({block.options_text for block in self.blocks} - {""})
 
     @cached_property
     def estimated_s(self) -> Mapping[str, float | None]:

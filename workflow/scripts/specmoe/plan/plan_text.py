@@ -30,8 +30,8 @@ def describe(plan: Plan) -> str:
         usable = gigabytes(plan.memory_usable)
         lines.append(f"Memory: at most {gigabytes(needed)} ({models}); {usable} are usable")
     if plan.unestimated:
-        names = ", ".join(plan.unestimated)
-        lines.append(f"The estimates of memory and time leave these options out: {names}")
+        texts = "; ".join(plan.unestimated)
+        lines.append(f"The estimates of memory and time leave these options out: {texts}")
     if plan.in_turn:
         lines.append(
             "Memory does not hold all sides at once, so one follows the other:"

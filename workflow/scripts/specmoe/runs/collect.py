@@ -186,12 +186,11 @@ def _row(
 
 def _verifying(block: Mapping[str, Any]) -> RunRow:
     """Return what verifies in a block, as its record has it; earlier releases had no options."""
-    options, extra_args = block.get("engine_options", {}), block.get("extra_args", ())
     return {
         "target": target_setting(block["target"], block.get("options_id", "")),
         "target_model": block["target"],
         "concurrency": block.get("concurrency") or 1,
-        "engine_options": options_text(options, extra_args),
+        "engine_options": options_text(block.get("engine_args", ())),
     }
 
 
