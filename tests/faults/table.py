@@ -729,7 +729,7 @@ told({
     "a_folder_for_the_lock": (own_lock, replaced_by(os.mkdir, LOCK), more_repeats,
         "should be the lock of measurements and is no regular file; delete it"),
     "a_socket_for_the_lock": (own_lock, replaced_by(socket_at, LOCK), more_repeats,
-        "cannot be opened as the lock of measurements"),
+        "should be the lock of measurements and is no regular file; delete it"),
 })  # fmt: skip
 told({
     "a_record_without_its_last_run": (edit(RECORD, lambda record: record["runs"].pop()),
