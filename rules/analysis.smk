@@ -13,7 +13,6 @@ rule analyse_runs:
         config="<campaign>/config.json",
         host="<data>/host.json",
         models="<data>/models.json",
-        passage=shipped(PUBLISHED_PASSAGE),
         pass_times=CAMPAIGN.pass_times,
         reported=REPORTED,
         runs="<data>/runs.parquet",
@@ -33,7 +32,7 @@ rule analyse_runs:
     shell:
         "python {input.script} --runs {input.runs} --config {input.config} --host {input.host}"
         " --models {input.models} --audit {input.audit} --reported {params.reported}"
-        " --passage {input.passage} --compare-with {input.compare_with}"
+        " --compare-with {input.compare_with}"
         " --pass-times {input.pass_times} --agreement {input.agreement} --claims {input.claims}"
         " --out {output} 2>&1 | tee {log}"
 

@@ -22,7 +22,6 @@ def main(
     host: Path,
     audit: Path,
     reported: Path,
-    passage: Path,
     claims: Path,
     out: Path,
     pass_times: Path | None = None,
@@ -36,7 +35,7 @@ def main(
         read_record(host),
         Audit.read(audit),
         read_pass_times(pass_times),
-        PublishedStudy.read(reported, claims, passage),
+        PublishedStudy.read(reported, claims),
         [Analysis.read(folder) for folder in compare_with],
         read_agreement(agreement),
     )

@@ -6,12 +6,14 @@ tests compare no means over the three repeats of a prompt.
 
 import shutil
 
+import pandas as pd
 import pytest
 
-from specmoe.claims.printed_numbers import compare, read_reported, read_stated
+from specmoe.claims.printed_numbers import compare, read_reported
+from specmoe.config.matrix import PUBLISHED_PASSAGE
 from specmoe.errors import SchemaError
 
-from ..published_study import ROOT, needs_csv
+from ..published_study import CSV, ROOT, needs_csv
 
 REPORTED = ROOT / "resources/reported"
 
@@ -95,16 +97,27 @@ def test_numbers_that_differ_by_rounding_or_definition_alone_say_so(compared):
     assert kinds.value_counts()[["definition", "rounding"]].tolist() == [7, 1]
 
 
+@needs_csv
+def test_the_prompts_of_suite_f_are_as_the_paper_says():
+    rows = pd.read_csv(CSV)
+    swept = rows[rows["job_id"].str.startswith("F_")]
+    words = len((ROOT / PUBLISHED_PASSAGE).read_text().split())
+    assert words == 156
+    assert {256, 512, 1024} == {length for length in swept["n_prompt"] if length > words}
+    accepted = swept["draft_acceptance_rate"].dropna()
+    assert len(accepted) > 0
+    assert accepted.unique().tolist() == [1.0]
+
+
 @pytest.mark.parametrize(
-    ("read", "file", "text", "message"),
+    ("file", "text", "message"),
     [
-        (read_reported, "claims.csv", "claim,printed\nx,1\n", "columns are not what, source"),
-        (read_reported, "table5.csv", "speedup\n1\n", "has none of the columns suite, target"),
-        (read_stated, "models.csv", "model,printed\nx,1\n", "columns are not model, quantity"),
+        ("claims.csv", "claim,printed\nx,1\n", "columns are not what, source"),
+        ("table5.csv", "speedup\n1\n", "has none of the columns suite, target"),
     ],
 )
-def test_a_file_with_other_columns_is_refused_by_name(tmp_path, read, file, text, message):
+def test_a_file_with_other_columns_is_refused_by_name(tmp_path, file, text, message):
     shutil.copytree(REPORTED, tmp_path, dirs_exist_ok=True)
     (tmp_path / file).write_text(text)
     with pytest.raises(SchemaError, match=f"{file}: {message}"):
-        read(tmp_path)
+        read_reported(tmp_path)

@@ -172,13 +172,11 @@ def test_the_policy_allows_this_script_and_this_style_and_nothing_else(plain):
 
 
 def test_what_a_campaign_is_called_is_shown_and_does_nothing(root, plain):
-    label, suite, campaign, chip, claim = names = [f"{n}{HOSTILE}" for n in range(5)]
-    note = {"note": claim, "applies": True, "finding": claim, "basis": claim}
+    label, suite, campaign, chip = names = [f"{n}{HOSTILE}" for n in range(4)]
     analysis = replace(
         relabelled(full(), "moe_q4", label),
         suites=full().suites.assign(title=suite),
         campaign=full().campaign.assign(campaign=campaign, host_chip=chip),
-        method_notes=pd.DataFrame([note]),
     )
     harmless, planted = Reader(plain), Reader(page_of(analysis, root))
     words = "".join(planted.words)
@@ -215,7 +213,7 @@ def ones_own(analysis):
     """Return the analysis as one of models that the study knows nothing of."""
     none = pd.DataFrame()
     own = of_campaign(analysis, of_study=False, synthetic=False)
-    return replace(own, claims=none, method_notes=none, comparison=none)
+    return replace(own, claims=none, comparison=none)
 
 
 def assert_in_order(text, ids):

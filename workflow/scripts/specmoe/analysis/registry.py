@@ -304,10 +304,6 @@ TABLES = {
         "campaign family decode_ms required_ms too_fast too_fast_alone",
     ),
     # Without rows for campaigns that are not about the published study.
-    "method_notes": _table(
-        "a note on the study's method, see `method_notes.method_notes`",
-        "note applies finding basis",
-    ),
     "reported": _table(
         "a printed number and what the study's rows give, see `printed_numbers.compare`",
         "what source printed recomputed digits equal because",

@@ -8,19 +8,15 @@ from typing import Any, Self
 import pandas as pd
 
 from specmoe.analysis.build import analyse, by_setting, required_times
-from specmoe.analysis.concurrency import one_by_one
 from specmoe.analysis.registry import Analysis
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.tables import Audit
 from specmoe.claims.judge import Claim, judge_claims, read_claims
-from specmoe.claims.method_notes import method_notes
 from specmoe.claims.printed_numbers import (
-    Stated,
     compare,
     compare_printed,
     read_reported,
-    read_stated,
 )
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard
@@ -29,22 +25,15 @@ from specmoe.runs.disturbed import undisturbed
 
 @dataclass(frozen=True)
 class PublishedStudy:
-    """What the published study prints and claims, and how long its text of prompts is."""
+    """What the published study prints and claims."""
 
     reported: pd.DataFrame  # see `printed_numbers.read_reported`
-    stated: Stated
     claims: Mapping[str, Claim]
-    passage_words: int
 
     @classmethod
-    def read(cls, reported: Path, claims: Path, passage: Path) -> Self:
-        """Read the folder of printed numbers, the file of claims and the study's text."""
-        return cls(
-            read_reported(reported),
-            read_stated(reported),
-            read_claims(claims),
-            len(passage.read_text(encoding="utf-8").split()),
-        )
+    def read(cls, reported: Path, claims: Path) -> Self:
+        """Read the folder of printed numbers and the file of claims."""
+        return cls(read_reported(reported), read_claims(claims))
 
 
 def build_analysis(
@@ -72,18 +61,9 @@ def build_analysis(
         "side_by_side": side_by_side(campaigns),
         "compared_campaigns": compared_campaigns(campaigns),
     }
-    of_its_rows = config.campaign.source == "published"
-    if of_its_rows:
+    if config.campaign.source == "published":
         tables["reported"] = compare(study.reported, own)
     if own.of_study:
-        tables["method_notes"] = method_notes(
-            one_by_one(runs),
-            one_by_one(compared),
-            own,
-            cards,
-            study.passage_words,
-            study.stated if of_its_rows else None,
-        )
         tables["claims"] = judge_claims(study.claims, own)
         tables["comparison"] = compare_printed(study.reported, own, others)
     elif not own.twins.empty:

@@ -5,7 +5,6 @@ A number has words for a name: a quantity and its ids, such as `speedup moe_q4 d
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from math import nan
 from pathlib import Path
 
@@ -31,26 +30,6 @@ _ESTIMATED = "moe_q4 draft_0.8b 16"
 _LARGE = ["moe_q4", "moe_q8", "dense_9b"]
 # The only cell of its sweep of prompt lengths.
 _SWEPT = {"target": "moe_q4", "draft": "draft_0.8b", "gamma": 8}
-
-
-@dataclass(frozen=True)
-class Stated:
-    """How the study was measured according to its text, as printed.
-
-    - acceptance_below: a percentage above every acceptance rate.
-    - models: facts of its models, one a row: model, quantity (a column of the models' cards),
-      printed, source, against (what says otherwise, if anything).
-    """
-
-    acceptance_below: str
-    models: pd.DataFrame
-
-
-def read_stated(folder: Path) -> Stated:
-    """Read what the study's text states of its method; raises SchemaError as `read_reported`."""
-    models = _read(folder / "models.csv", ["model", "quantity", "printed", "source", "against"])
-    printed = read_reported(folder).set_index("what")["printed"]
-    return Stated(str(printed["acceptance_percent in any suite, highest"]), models)
 
 
 def read_reported(folder: Path) -> pd.DataFrame:
