@@ -18,7 +18,12 @@ from specmoe.analysis.categories import (
     gaps_between_categories,
     how_texts_end,
 )
-from specmoe.analysis.compared_cells import compare_methods, compare_types, gains_by_profile
+from specmoe.analysis.compared_cells import (
+    compare_methods,
+    compare_temperatures,
+    compare_types,
+    gains_by_profile,
+)
 from specmoe.analysis.drafts import list_drafts, with_controls, without_controls
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.registry import TABLES, Analysis
@@ -29,7 +34,6 @@ from specmoe.analysis.summaries import (
     summarise_baselines,
     with_speedups,
 )
-from specmoe.analysis.temperature import compare_temperatures
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.reading import readings_of
 from specmoe.config.schema import Statistics
@@ -425,14 +429,13 @@ def sampled() -> Analysis:
     ]
     runs = pd.DataFrame(
         row
-        | {"temperature": temperature, "tokens": [2 * index, 2 * index + 1]}  # none shares any
+        | {"temperature": temperature}
         | {key: f"t{temperature:g}/{row[key]}" for key in ("block", "run")}
         | {"baseline": row["baseline"] and f"t{temperature:g}/{row['baseline']}"}
         for temperature in (0.0, 0.7)
-        for index, row in enumerate(rows)
+        for row in rows
     )
-    texts = runs.set_index("run")["tokens"]
-    temperatures = compare_temperatures(with_speedups(runs), texts, Statistics())
+    temperatures = compare_temperatures(with_speedups(runs), Statistics())
     drafts = list_drafts(runs, LABELS.__getitem__)
     return replace(without_drafts(), temperatures=temperatures, drafts=drafts)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from specmoe.analysis.compared_cells import compare_types, gains_by_profile
+from specmoe.analysis.compared_cells import compare_temperatures, compare_types, gains_by_profile
 from specmoe.analysis.summaries import summarise_cells, with_speedups
 from specmoe.config.schema import Statistics
 
@@ -29,6 +29,22 @@ def compared(repeats=2, **rates):
     speedups = with_speedups(pd.DataFrame(rows))
     cells = summarise_cells(speedups, SETTINGS)
     return compare_types(cells, speedups, NETWORKS, BYTES, SETTINGS)
+
+
+def test_every_temperature_has_its_speedup_and_a_greedy_campaign_has_none():
+    rows = [
+        one | {"temperature": warm, "suite": "T"}
+        for warm, rate in ((0.0, 12.0), (0.7, 15.0))
+        for one in (
+            run(f"b{warm}", 10.0),
+            run(f"s{warm}", rate, draft="d", gamma=4, baseline=f"b{warm}"),
+        )
+    ]
+    speedups = with_speedups(pd.DataFrame(rows))
+    frame = compare_temperatures(speedups, SETTINGS)
+    assert frame["temperature"].tolist() == [0.0, 0.7]
+    assert frame["speedup"].tolist() == pytest.approx([1.2, 1.5])
+    assert compare_temperatures(speedups[speedups["temperature"] == 0], SETTINGS).empty
 
 
 def test_gains_are_relative_to_the_file_whose_pass_reads_the_fewest_bytes():

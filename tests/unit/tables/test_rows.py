@@ -94,13 +94,10 @@ def test_what_was_measured_in_several_ways_stands_side_by_side():
     assert (tools[6].split()[0], tools[7]) == ("1.20", "100.0")
 
 
-def test_temperatures_stand_in_order_with_their_distance_and_what_could_be_found():
+def test_temperatures_stand_in_order():
     greedy, warm = rows("temperatures", sampled())
     assert greedy[2:5] == ["4", "0.0", "50.0"]
-    assert greedy[9:] == ["–", "–", "–", "–"]
     assert warm[2:6] == ["4", "0.7", "50.0", "60.0"]
-    # Of two pairs that share nothing, both swaps are as far apart; no difference could be found.
-    assert warm[7:] == ["2", "0", "1.00", "1.00", "1.000", "–"]
 
 
 def test_types_stand_by_the_bytes_of_a_pass_with_the_gain_over_the_smallest():

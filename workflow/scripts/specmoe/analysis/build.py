@@ -16,6 +16,7 @@ from specmoe.analysis.categories import (
 from specmoe.analysis.ceilings import ceilings
 from specmoe.analysis.compared_cells import (
     compare_methods,
+    compare_temperatures,
     compare_types,
     gains_by_profile,
 )
@@ -32,7 +33,6 @@ from specmoe.analysis.summaries import (
     summarise_cells,
     with_rates_alone,
 )
-from specmoe.analysis.temperature import compare_temperatures
 from specmoe.analysis.twins import compare_twins, dense_twins, twin_passes
 from specmoe.audit.checks import count_marked
 from specmoe.audit.reading import readings_of
@@ -118,7 +118,7 @@ def analyse(
         endings=how_texts_end(usual),
         spread=spread,
         temperatures=compare_temperatures(
-            compared[compared["imposed_acceptance"].isna()], tokens, statistics
+            compared[compared["imposed_acceptance"].isna()], statistics
         ),
         types=_types(own_cells, usually_compared, config, sizes),
         concurrency=_with_labels(loads, *of_target),

@@ -1,4 +1,4 @@
-"""Cells side by side: by method, by type of file, by an imposed profile."""
+"""Cells side by side: by method, by temperature, by type of file, by an imposed profile."""
 
 from collections.abc import Mapping
 
@@ -36,6 +36,19 @@ def compare_methods(cells: pd.DataFrame, runs: pd.DataFrame, drafts: pd.DataFram
         best=fastest(cells),
         engine_types=cells["method"].str.replace(",", ", "),
     ).reset_index(drop=True)
+
+
+def compare_temperatures(compared: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
+    """Return `summarise_cells`'s row per suite, target, draft, gamma and temperature, sorted.
+
+    `compared` is `with_speedups`'s frame without runs of imposed acceptance. Suites of several
+    temperatures are compared at each, others where theirs is above zero.
+    """
+    several = compared.groupby("suite")["temperature"].transform("nunique") > 1
+    chosen = compared[several | (compared["temperature"] > 0)]
+    if chosen.empty:
+        return pd.DataFrame()
+    return summarise_cells(chosen, settings, [*CELL, "temperature"])
 
 
 def compare_types(

@@ -143,7 +143,7 @@ TABLES = {
     ),
     "temperatures": _cells(
         "a cell at a temperature, see `compare_temperatures`",
-        f"{_SUMMARISED} temperature pairs distance distance_expected p_value p_adjusted detectable",
+        f"{_SUMMARISED} temperature",
         "temperature",
     ),
     "types": _table(

@@ -150,7 +150,7 @@ class Suite(Strict):
     the study's text"""
     temperatures: Distinct[NotNegative] = Field(default=[])
     """temperatures in place of `measurement.temperature`. Above 0 each repeat has its own seed,
-    `seed` + repeat, and texts are compared as distributions"""
+    `seed` + repeat"""
     imposed_acceptance: Distinct[Annotated[float, Field(ge=0, le=1)]] = Field(default=[])
     """shares of drafted tokens that the engine accepts whatever they are. Such runs time drafting,
     verifying and replaying; no table of speedups has them"""
