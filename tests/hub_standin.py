@@ -165,11 +165,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.sent = 0
         path = unquote(urlsplit(self.path).path)
         try:
-            if path.startswith("/api/models/"):
-                self._list(*path.removeprefix("/api/models/").split("/", 3))
-            else:
-                owner, name, _, revision, file = path.lstrip("/").split("/", 4)
-                self._give(f"{owner}/{name}", revision, file)
+            owner, name, _, revision, file = path.lstrip("/").split("/", 4)
+            self._give(f"{owner}/{name}", revision, file)
         except _RefusedError as refused:
             self.send_response(refused.status)
             if refused.code:
@@ -199,28 +196,6 @@ class _Handler(BaseHTTPRequestHandler):
     def _stored(self) -> bool:
         """Whether this is the second host, which asks for no token."""
         return self.server.server_address[0] == STORE
-
-    def _list(self, owner: str, name: str, what: str, revision: str) -> None:
-        hub = self.server.hub
-        folder = self._folder(f"{owner}/{name}", revision)
-        files = hub.files(folder)
-        content: Any = [self._entry(file, path) for file, path in files.items()]
-        if what == "revision":
-            siblings = [{"rfilename": file} for file in files]
-            content = {"id": f"{owner}/{name}", "sha": hub.commit(folder), "siblings": siblings}
-        body = json.dumps(content).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def _entry(self, name: str, path: Path) -> dict[str, Any]:
-        size, digest = path.stat().st_size, self.server.hub.sha256(path)
-        entry: dict[str, Any] = {"type": "file", "path": name, "size": size, "oid": digest[:40]}
-        if _is_large(name):
-            entry["lfs"] = {"oid": digest, "size": size, "pointerSize": 134}
-        return entry
 
     def _give(self, repository: str, revision: str, file: str) -> None:
         hub = self.server.hub
@@ -299,7 +274,7 @@ def _digest_of(path: Path, *_state: int) -> str:
 
 def _is_large(name: str) -> bool:
     """Whether the real hub would store a file under its SHA-256, outside the repository."""
-    return name.endswith((".gguf", ".safetensors"))
+    return name.endswith(".gguf")
 
 
 def environment(hub: StandIn | str, folder: Path, **more: str) -> dict[str, str]:

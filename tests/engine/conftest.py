@@ -21,7 +21,7 @@ from specmoe.engine.ngram_cache import make_ngram_cache
 from specmoe.engine.server import Server, server_command
 from specmoe.measure.paired import measure
 from specmoe.measure.upcycled import CONTEXT
-from specmoe.models.converter import quantize
+from specmoe.models.quantize import quantize
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
 from specmoe.models.truncate import truncate

@@ -17,7 +17,7 @@ from specmoe.engine.server_log import read_slots
 from specmoe.errors import MeasurementError
 from specmoe.measure.live_side import LiveSide
 from specmoe.measure.paired import measure
-from specmoe.models.converter import quantize
+from specmoe.models.quantize import quantize
 from specmoe.runs.schema import check_rows
 
 from ..blocks import ALONE, compared, rows

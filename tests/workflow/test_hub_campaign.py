@@ -1,16 +1,11 @@
-"""A whole campaign whose models come from the hub: downloaded, quantized, converted, measured."""
+"""A whole campaign whose models come from the hub: downloaded, quantized, measured."""
 
 import json
-import re
-import subprocess
-import sys
 from dataclasses import replace
 from math import prod
-from pathlib import Path
 
 import pytest
 
-from specmoe.models.converter import environment_python
 from specmoe.models.synthetic import tensors, write_model
 from specmoe.runs.schema import read_runs
 
@@ -24,45 +19,23 @@ PARAMETERS = sum(prod(tensor.shape) for tensor in tensors(MOE))
 
 
 @pytest.fixture(scope="module")
-def python(root, module_folder) -> Path:
-    """The Python of llama.cpp's converter."""
-    requirements = root / "envs/convert.txt"
-    torch = re.search(r"^torch==.*\n( +--hash.*\n)+", requirements.read_text(), re.MULTILINE)
-    (module_folder / "torch.txt").write_text(torch[0].rstrip(" \\\n") + "\n")
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
-    pip += ["--requirement", str(module_folder / "torch.txt"), "--dest", str(module_folder)]
-    if subprocess.run(pip, capture_output=True, check=False).returncode:
-        pytest.skip("pip is given no index with PyTorch's CPU build")
-    return environment_python(
-        module_folder / "environment", requirements, module_folder / "install.log"
-    )
-
-
-@pytest.fixture(scope="module")
-def hub(python, root, module_folder):
-    """A hub with a split MoE, a draft, and a Llama in safetensors."""
+def hub(module_folder):
+    """A hub with a split MoE and a draft."""
     with StandIn(module_folder / "repositories", redirect=True) as hub:
         write_model(module_folder / "moe.gguf", MOE)
         for part in split_model(module_folder / "moe.gguf", module_folder / "parts", "moe-BF16", 2):
             hub.add("lab/moe-GGUF", "main", f"BF16/{part.name}", part)
         draft = hub.add("lab/draft-GGUF", "main", "draft-BF16.gguf", b"")
         write_model(draft, DRAFT)
-        writer = Path(__file__).with_name("write_llama.py")
-        text = root / "resources/prompts/passage.txt"
-        command = [python, writer, module_folder / "llama", text]
-        subprocess.run(command, check=True, capture_output=True)
-        for file in (module_folder / "llama").iterdir():
-            hub.add("lab/llama", "main", file.name, file)
         yield hub
 
 
 @pytest.fixture
-def from_hub(tiny, engine_bin, hub):
+def from_hub(tiny, hub):
     """The campaign's configuration, which has the digest of one file only."""
     draft = hub.sha256(hub.root / "lab/draft-GGUF/main/draft-BF16.gguf")
     moe = {"kind": "hub", "repository": "lab/moe-GGUF", "family": "moe"}
     tiny["campaign"] |= {"name": "hub", "models": "hub"}
-    tiny["engines"]["built"]["converter"] = str(engine_bin.parent / "converter")
     tiny["families"] = {
         "moe": {
             "architecture": "qwen35moe",
@@ -84,27 +57,23 @@ def from_hub(tiny, engine_bin, hub):
             "file": "draft-BF16.gguf",
             "sha256": draft,
         },
-        "llama": {"kind": "convert", "repository": "lab/llama"},
-        "llama_q8": {"kind": "quantize", "source": "llama", "type": "Q8_0"},
     }
     tiny["suites"]["S"]["targets"] = ["moe_q4", "moe_q8"]
-    tiny["suites"]["N"]["targets"] = ["moe_bf16", "moe_q4", "moe_q8", "llama", "llama_q8"]
+    tiny["suites"]["N"]["targets"] = ["moe_bf16", "moe_q4", "moe_q8"]
     return tiny
 
 
-def test_models_of_the_hub_become_a_paper(hub, python, from_hub, campaign, tmp_path):
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results/converter").symlink_to(python.parents[1])
+def test_models_of_the_hub_become_a_paper(hub, from_hub, campaign, tmp_path):
     there = environment(hub, tmp_path / "hf")
     printed = campaign(from_hub, "paper", "--config", "trust=first-use", env=there)
 
     plan = printed.partition("\n suite")[0]
-    assert "Campaign hub: 14 runs and 4 of targets alone beside them, in 7 blocks" in plan
+    assert "Campaign hub: 10 runs and 4 of targets alone beside them, in 5 blocks" in plan
     assert "lab/moe-GGUF, BF16/moe-BF16-00001-of-00002.gguf (the hub)" in plan
-    assert "no SHA-256 for llama, moe_bf16" in plan
+    assert "no SHA-256 for moe_bf16" in plan
 
     runs = read_runs(tmp_path / "results/hub/runs.parquet")
-    assert len(runs) == 18
+    assert len(runs) == 14
     models = tmp_path / "results/models/hub"
     cards = {path.stem: json.loads(path.read_text()) for path in models.glob("*.json")}
     assert {name: card["type"] for name, card in cards.items()} == {
@@ -112,19 +81,15 @@ def test_models_of_the_hub_become_a_paper(hub, python, from_hub, campaign, tmp_p
         "moe_q4": "Q4_K_M",
         "moe_q8": "Q8_0",
         "draft": "BF16",
-        "llama": "BF16",
-        "llama_q8": "Q8_0",
     }
-    assert cards["llama"]["architecture"] == "llama"
     assert set(runs["target_sha256"]) == {cards[name]["sha256"] for name in runs["target"].unique()}
     # Downloads stay in the user's cache and are linked; files made here are in the results.
     made = {path.stem for path in models.glob("*.gguf") if not path.is_symlink()}
-    assert made == {"moe_q4", "moe_q8", "llama", "llama_q8"}
+    assert made == {"moe_q4", "moe_q8"}
     assert (models / "draft.gguf").resolve().is_relative_to(tmp_path / "hf")
     # Digests that the config lacks are recorded.
     locked = set(json.loads((tmp_path / "config/models.lock.json").read_text()))
     assert "lab/moe-GGUF/BF16/moe-BF16-00002-of-00002.gguf@main" in locked
-    assert "lab/llama/model.safetensors@main" in locked
     assert not any(name.startswith("lab/draft") for name in locked)
     assert (tmp_path / "paper/tables/speculation.tex").exists()
 
@@ -134,18 +99,3 @@ def test_a_file_of_another_family_is_refused_when_read_back(hub, from_hub, campa
     there = environment(hub, campaign.args[1] / "hf")
     printed = campaign(from_hub, "results/models/hub/moe_bf16.json", env=there, fails=True)
     assert "not of the family that the config names: layers 6, not 40" in printed
-
-
-def test_a_failed_converter_is_reported_with_the_end_of_its_output(
-    hub, python, from_hub, campaign, tmp_path
-):
-    (tmp_path / "results").mkdir()
-    (tmp_path / "results/converter").symlink_to(python.parents[1])
-    hub.add("lab/other", "main", "model.safetensors", b"not one")
-    hub.add("lab/other", "main", "config.json", b'{"architectures": ["NobodyForCausalLM"]}')
-    from_hub["model_sets"]["hub"]["llama"]["repository"] = "lab/other"
-    there = environment(hub, tmp_path / "hf")
-    printed = campaign(from_hub, "results/models/hub/llama.gguf", env=there, fails=True)
-    assert "ModelError: llama.gguf: llama.cpp's converter ended with code 1" in printed
-    assert "NobodyForCausalLM" in printed
-    assert not (tmp_path / "results/models/hub/llama.gguf").exists()

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from specmoe.command_line import script
-from specmoe.models.converter import quantize
+from specmoe.models.quantize import quantize
 
 
 @script

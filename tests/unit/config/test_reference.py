@@ -59,7 +59,7 @@ def test_an_overlay_may_name_any_part_of_an_entry():
 
 def test_kinds_share_the_row_of_a_key_that_they_share():
     tables = key_tables()
-    assert "| `revision` | `convert`, `hub` | text | `main` |" in tables
+    assert "| `revision` | `hub` | text | `main` |" in tables
     assert "| `gammas` | list of integers > 0 and ≤ 1024 | – |" in tables
     assert "| `engine` | name | – |" in tables
 

@@ -79,10 +79,9 @@ def test_a_change_of_the_build_makes_another_id(entry, change):
     assert of(entry.model_copy(update=change)) != of(entry)
 
 
-def test_the_order_of_flags_default_values_and_the_converter_do_not_change_the_id():
+def test_the_order_of_flags_and_default_values_do_not_change_the_id():
     turned = {"LLAMA_CURL": "OFF", "GGML_NATIVE": "ON"}
     assert of(PYPI.model_copy(update={"cmake": turned, "fallbacks": []})) == of(PYPI)
-    assert of(HERE.model_copy(update={"converter": "/source"})) == of(HERE)
 
 
 def test_the_id_of_an_engine_built_elsewhere_depends_on_its_files_only():

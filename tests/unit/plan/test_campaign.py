@@ -74,15 +74,6 @@ def test_a_model_keeps_the_engine_that_made_it(study, tmp_path, campaign_of):
     assert campaign.engine_of_model("moe_q4") == "other-cpu-00000000"
 
 
-def test_the_converter_is_the_users_own_or_that_of_the_built_engine(study, campaign_of):
-    campaign = campaign_of(study)
-    built = campaign.results / "engines" / campaign.engine_id / "converter"
-    assert campaign.converter_folder == str(built)
-    own = {"source": "path", "path": "/opt/bin", "converter": "/opt/llama.cpp"}
-    study["engines"]["current"] = own
-    assert campaign_of(study).converter_folder == "/opt/llama.cpp"
-
-
 def test_priorities_fall_in_the_order_of_blocks_and_the_machine_is_described_first(
     study, campaign_of
 ):

@@ -58,8 +58,6 @@ class PathEngine(Strict):
     """folder of `llama-server`, `llama-quantize` and `llama-bench` (for protocol `published` also
     `llama-speculative`, for models of kind `ngram_cache` also `llama-lookup-create`), with the
     shared libraries they load, if any"""
-    converter: UserPath | None = None
-    """folder of llama.cpp's source; only models of kind `convert` need it"""
     commit: str = "unknown"
     """commit of llama.cpp, as rows record it"""
 

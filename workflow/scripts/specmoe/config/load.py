@@ -13,10 +13,9 @@ from pydantic import ValidationError
 
 from specmoe.config.base import describe_fault
 from specmoe.config.block import ITSELF, NO_DRAFT, PASSAGE_PREFIX
-from specmoe.config.engines import PathEngine
 from specmoe.config.expand import FilesSay, expand, nothing_said
 from specmoe.config.matrix import comparison_of, left_out_blocks, list_blocks, setting_of
-from specmoe.config.models import AnyModel, ConvertModel, NgramCache, SyntheticDraft, SyntheticModel
+from specmoe.config.models import AnyModel, NgramCache, SyntheticDraft, SyntheticModel
 from specmoe.config.schema import Config
 from specmoe.config.suite_checks import LONGEST, check_suite, refuse, require
 from specmoe.config.synthetic_recipe import Recipe
@@ -127,18 +126,11 @@ def _check_length(config: Config) -> None:
 
 
 def _check_models(config: Config) -> None:
-    models, engine = config.models, config.engine
-    converts = not isinstance(engine, PathEngine) or engine.converter is not None
+    models = config.models
     for name, model in models.items():
         place = f"model_sets.{config.campaign.models}.{name}"
         if model.family is not None:
             require(model.family, config.families, f"{place}.family", "family")
-        if isinstance(model, ConvertModel) and not converts:
-            refuse(
-                place,
-                f"engine {config.campaign.engine!r} has no converter; give it `converter`, a folder"
-                " of llama.cpp's source, or name an engine built from source",
-            )
         if isinstance(model, SyntheticDraft):
             _check_synthetic_draft(models, model, place)
         _check_made_from(config, name)

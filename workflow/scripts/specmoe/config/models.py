@@ -19,10 +19,6 @@ Revision = Annotated[str, StringConstraints(pattern=r"^\S+$")]
 DraftMethod = Literal["eagle3", "dflash", "dspark"]
 """A way of drafting that reads the target's hidden states."""
 
-# Of models of the hub, ready-made or to convert.
-_REPOSITORY = Field(description="repository on Hugging Face")
-_REVISION = Field(default="main", description="commit, tag or branch of the repository")
-
 
 class Family(Strict):
     """A trained network: what is known of it before one of its files is here.
@@ -100,8 +96,10 @@ class HubModel(ReadyModel):
     """A GGUF file of a Hugging Face repository; of a split model, name the first part."""
 
     kind: Literal["hub"]
-    repository: Repository = _REPOSITORY
-    revision: Revision = _REVISION
+    repository: Repository
+    """repository on Hugging Face"""
+    revision: Revision = "main"
+    """commit, tag or branch of the repository"""
     file: str = Field(pattern=r"\.gguf$")
     """path in the repository; of a split model `…-00001-of-0000n.gguf`"""
     size_bytes: Positive | None = None
@@ -113,16 +111,6 @@ class HubModel(ReadyModel):
     def files(self) -> list[str]:
         """The paths of the model's parts, in order."""
         return parts_of(self.file)
-
-
-class ConvertModel(ModelBase):
-    """A model that llama.cpp's converter makes from the safetensors of a repository."""
-
-    kind: Literal["convert"]
-    repository: Repository = _REPOSITORY
-    revision: Revision = _REVISION
-    type: Literal["BF16", "F16", "F32"] = "BF16"
-    """type of the matrices that the converter writes"""
 
 
 class QuantizeModel(ModelBase):
@@ -261,7 +249,6 @@ class PathModel(ReadyModel):
 
 AnyModel = (
     HubModel
-    | ConvertModel
     | QuantizeModel
     | TruncateModel
     | UpcycleModel

@@ -65,7 +65,7 @@ class Campaign(Strict):
     name: Name
     """results go to `results/<name>/`"""
     engine: Name
-    """one of `engines`: the llama.cpp that measures, quantizes and converts"""
+    """one of `engines`: the llama.cpp that measures and quantizes"""
     backend: Backend = Backend.AUTO
     """what llama.cpp computes on. `auto` takes Metal on Apple silicon, CUDA, HIP or Vulkan where a
     GPU and the tools to build for it are present, in this order, and the CPU elsewhere"""

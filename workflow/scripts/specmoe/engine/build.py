@@ -24,10 +24,7 @@ from specmoe.engine.self_test import forget_tests, mark_tested, self_test
 from specmoe.engine.source import fetch
 from specmoe.errors import EngineError
 from specmoe.files import sha256_of
-from specmoe.models.converter import CONVERTER
 
-# The converter's script, its models, and the GGUF library of its version.
-CONVERTER_PARTS = (CONVERTER, "conversion", "gguf-py")
 # How sources are merged and compiled, see there.
 RECIPE = Path(__file__).with_name("build.cmake")
 # What must be installed to build for a backend; packages have Debian's and Ubuntu's names.
@@ -66,9 +63,8 @@ def make_engine(
 ) -> None:
     """Make a tested engine in `folder`: `bin/` with its programs, and `engine.json`.
 
-    An engine built from source also has its converter in `converter/`. `log` receives the output of
-    every tool. `environment` is `measurement.environment`, which may choose the device that the
-    engine is tested on. Raises EngineError.
+    `log` receives the output of every tool. `environment` is `measurement.environment`, which may
+    choose the device that the engine is tested on. Raises EngineError.
     """
     forget_tests(folder)
     build = _first_that_works(engine, backend, folder, log, environment or {})
@@ -128,7 +124,6 @@ def _installed(
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
     source = fetch(engine, work, output)
-    _install_converter(source, folder / "converter")
     for fallback in _not_trapped(engine, backend, work, output):
         flags = engine.cmake | CMAKE_FLAGS[backend] | fallback
         Build(source, work / "build", backend, output).compile(flags)
@@ -247,17 +242,6 @@ def missing_part(backend: Backend, build: Path) -> str | None:
         " (package libvulkan-dev of Debian 13, or a folder with newer `include` and `lib` in"
         " VULKAN_SDK)"
     )
-
-
-def _install_converter(source: Path, folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    for name in CONVERTER_PARTS:
-        part = source / name
-        if part.is_dir():
-            shutil.copytree(part, folder / name)
-        elif part.is_file():  # older sources lack some parts
-            shutil.copy2(part, folder)
 
 
 def _compiler(build: Path) -> str:

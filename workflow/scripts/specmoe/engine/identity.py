@@ -58,7 +58,7 @@ def engine_id(name: str, backend: Backend, entry: Engine, files: Mapping[str, st
     folder does not count. Keys with their default value do not count either, so that a new key of
     the configuration changes no id.
     """
-    passive = {"converter", "path"} if files else {"converter"}
+    passive = {"path"} if files else set()
     facts = entry.model_dump(exclude_defaults=True, exclude=passive) | {"files": dict(files)}
     digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
     return f"{name}-{backend}-{digest[:ID_DIGITS]}"

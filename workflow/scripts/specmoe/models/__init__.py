@@ -1,1 +1,1 @@
-"""Model files: read, fetched, converted, and made from random weights."""
+"""Model files: read, fetched, quantized, and made from random weights."""

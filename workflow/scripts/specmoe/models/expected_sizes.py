@@ -6,7 +6,6 @@ from pathlib import Path
 
 from specmoe.config.models import (
     AnyModel,
-    ConvertModel,
     Family,
     HubModel,
     PackageModel,
@@ -165,7 +164,7 @@ def _of_family(file_bytes: int, family: Family, basis: str) -> Size:
 
 def _bits(entry: AnyModel) -> float:
     """Return the bits that a weight takes by the type in a model's entry or its file's name."""
-    if isinstance(entry, QuantizeModel | ConvertModel):
+    if isinstance(entry, QuantizeModel):
         return BITS.get(entry.type, FULL_BITS)
     if isinstance(entry, HubModel):
         stem = Path(entry.file).stem

@@ -4,11 +4,10 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Final
 
-from specmoe.config.models import ConvertModel, HubModel
+from specmoe.config.models import HubModel
 from specmoe.errors import ModelError
 from specmoe.files import free_bytes, gigabytes, sha256_of
 from specmoe.models import digest_lock
@@ -22,14 +21,11 @@ from specmoe.models.hub_file import (
     cache_folder,
     download,
     find,
-    list_repository,
     locate,
     set_aside,
 )
 
 FIRST_USE: Final = "first-use"
-# The files that the converter reads, all in the repository's top folder.
-CONVERTED: Final = ("*.safetensors", "*.json", "tokenizer.model", "*.txt", "*.jinja")
 
 _logger = logging.getLogger(__name__)
 
@@ -58,26 +54,6 @@ def fetch(model: HubModel, lock: Path, trust: str) -> list[Fetched]:
     fetched = _fetch(located, model.digests, lock, trust)
     _check_size(model, [part.path.stat().st_size for part in fetched])
     return fetched
-
-
-def fetch_repository(model: ConvertModel, lock: Path, trust: str) -> Path:
-    """Return a folder with the files of a repository that the converter needs, verified.
-
-    Digests come from the lock file or the hub, as for `fetch`. Raises ModelError.
-    """
-    folder, names = list_repository(model.repository, model.revision)
-    located = [
-        locate(HubFile(model.repository, model.revision, name), folder.name)
-        for name in names
-        if "/" not in name and any(fnmatch(name, kind) for kind in CONVERTED)
-    ]
-    if not any(part.file.name.endswith(".safetensors") for part in located):
-        raise ModelError(
-            f"{model.repository}, revision {model.revision}: has no safetensors; name another"
-            " repository"
-        )
-    _fetch(located, [None] * len(located), lock, trust)
-    return folder
 
 
 def cached(model: HubModel) -> Path | None:

@@ -21,14 +21,12 @@ from filelock import FileLock, Timeout
 from httpx2 import HTTPError, TransportError
 from huggingface_hub import (
     constants,
-    get_cached_repo_tree,
     get_hf_file_metadata,
     hf_hub_download,
     hf_hub_url,
-    snapshot_download,
     try_to_load_from_cache,
 )
-from huggingface_hub.errors import CachedRepoTreeNotFoundError, HfHubHTTPError
+from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.file_download import http_get, repo_folder_name
 from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
 
@@ -137,25 +135,6 @@ def ask(file: HubFile, commit: str | None = None, *, patient: bool) -> Located:
     if cached := find(file, commit):
         return _located_in_cache(file, cached)
     return Located(file, commit, file.repository_folder / "blobs" / etag, size, cached=False)
-
-
-def list_repository(repository: str, revision: str) -> tuple[Path, list[str]]:
-    """Return the folder of a repository's commit in the cache, and the names of all its files.
-
-    Raises ModelError.
-    """
-    place = f"{repository}, revision {revision}"
-    try:
-        with one_line(place):
-            # This lists the repository, and downloads only the file that every model has.
-            folder = Path(
-                snapshot_download(repository, revision=revision, allow_patterns=["config.json"])
-            )
-            return folder, [
-                file.path for file in get_cached_repo_tree(repository, revision=folder.name)
-            ]
-    except CachedRepoTreeNotFoundError as error:
-        raise ModelError(f"{place}: its files are unknown; connect to the hub") from error
 
 
 def _address(file: HubFile, revision: str) -> str:

@@ -13,7 +13,6 @@ from typing import Any
 
 from specmoe.config.backend import Backend, detect_backend
 from specmoe.config.block import Block, Protocol
-from specmoe.config.engines import PathEngine
 from specmoe.config.load import check_compare_with, load
 from specmoe.config.matrix import blocks_in_order, list_readings, list_timed_passes
 from specmoe.config.schema import Config
@@ -108,13 +107,6 @@ class LoadedCampaign:
         """
         card = self.models_folder / "makers" / f"{model}.json"
         return maker_of(card, self.results / "engines", self.engine_id)
-
-    @property
-    def converter_folder(self) -> str:
-        """The folder of llama.cpp's converter: the user's own, or that of the built engine."""
-        engine = self.config.engine
-        own = engine.converter if isinstance(engine, PathEngine) else None
-        return own or str(self.results / "engines" / self.engine_id / "converter")
 
     @cached_property
     def blocks(self) -> dict[str, Block]:

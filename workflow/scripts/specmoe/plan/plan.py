@@ -8,7 +8,7 @@ from specmoe.config.backend import Backend
 from specmoe.config.block import Arrangement, Block, Protocol
 from specmoe.config.matrix import list_timed_passes
 from specmoe.config.methods import Method
-from specmoe.config.models import UNVERIFIED, ConvertModel, HubModel, PathModel
+from specmoe.config.models import UNVERIFIED, HubModel, PathModel
 from specmoe.config.schema import Config
 from specmoe.config.timed_passes import TimedPasses
 from specmoe.engine.memory import bytes_together, usable_memory, working_bytes
@@ -64,9 +64,8 @@ class Plan:
         for name in self.config.needed_models:
             entry = self.config.models[name]
             here = name in self.found.made or name in self.found.cached
-            if isinstance(entry, HubModel | ConvertModel) and not here:
-                file = entry.file if isinstance(entry, HubModel) else "*.safetensors"
-                source = f"{entry.repository}, {file}"
+            if isinstance(entry, HubModel) and not here:
+                source = f"{entry.repository}, {entry.file}"
                 items.setdefault(f"{source}@{entry.revision}", self._item(name, source))
         return list(items.values())
 
