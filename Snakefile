@@ -132,7 +132,6 @@ if DEMONSTRATION:
     TARGETS += ["demo_trace"]
 TARGETS += [
     "more_repeats",
-    "export_profile",
     "possible",
     "models",
     "engine",

@@ -37,28 +37,6 @@ rule analyse_runs:
         " --out {output} 2>&1 | tee {log}"
 
 
-rule export_profile:
-    """Write how far drafts held by position, for another machine or pair to impose."""
-    input:
-        **AUDITED,
-        script=script("export_profile"),
-        config="<campaign>/config.json",
-        runs="<data>/runs.parquet",
-    output:
-        f"<campaign>/{PROFILE}",
-    log:
-        "<logs>/export_profile.log",
-    conda:
-        "../envs/analysis.yaml"
-    params:
-        code=code("export_profile"),
-    message:
-        "Writing the speculation profile"
-    shell:
-        "python {input.script} --runs {input.runs} --config {input.config} --out {output}"
-        " 2>&1 | tee {log}"
-
-
 # What follows prints to the terminal, so it has no output and runs at every call.
 rule advise:
     """Say what to switch on: for each target the best draft and γ, or why to leave it off."""

@@ -44,7 +44,6 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 
 from specmoe.config.environment import refuse_exported
 from specmoe.config.schema import Hosts
-from specmoe.config.profiles import PROFILE
 from specmoe.dependencies import digest_of_modules
 from specmoe.errors import ConfigError, MeasurementError, SpecmoeError
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex

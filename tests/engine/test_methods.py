@@ -11,7 +11,6 @@ from specmoe.audit.finding import CheckVerdict
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import Block, PromptSource
 from specmoe.config.drafting import Drafting
-from specmoe.config.profiles import ImposedProfile
 from specmoe.errors import MeasurementError
 from specmoe.measure.paired import measure
 from specmoe.runs.schema import check_rows, read_runs, write_runs
@@ -154,40 +153,6 @@ def test_acceptance_is_imposed_on_heads_too(rows_of, make, given, share):
     [row] = rows_of(block, target=make("moe_f16"), draft=file)
     assert row["accepted"] == share * row["drafted"]
     assert row["replays"] == 0
-
-
-RATES = (0.8, 0.6, 0.5, 0.1)
-
-
-def test_rates_by_position_are_realised_within_their_error(rows_of):
-    profile = ImposedProfile(name="by_hand", rates=list(RATES))
-    block = block_of(gammas=[4], method="draft", drafts=["draft"])
-    sides = tuple(
-        replace(
-            side,
-            imposed_acceptance=profile.imposed_share(side.gamma),
-            imposed_profile=profile.name,
-            imposed_rates=tuple(profile.rates),
-        )
-        if side.speculates
-        else side
-        for side in block.sides
-    )
-    block = replace(block, sides=sides, passes=6, n_predict=96, context=1024)
-    imposed = rows_of(block)
-    assert {row["imposed_profile"] for row in imposed} == {"by_hand"}
-    assert len({row["seed"] for row in imposed}) == len(imposed)
-    assert all(row["common_prefix"] is None for row in imposed)
-    rounds = sum(row["tried_per_position"][0] for row in imposed)
-    assert rounds > 100
-    # The last rounds of a text draft less, so each position is compared with those that tried it.
-    for position, joint in enumerate(RATES):
-        tried = sum(row["tried_per_position"][position] for row in imposed)
-        accepted = sum(row["accepted_per_position"][position] for row in imposed)
-        chance = joint / RATES[position - 1] if position else joint
-        # Five standard errors: one run of the test in a million is off.
-        error = 5 * (chance * (1 - chance) / tried) ** 0.5
-        assert abs(accepted / tried - chance) <= error
 
 
 def test_a_head_that_does_not_fit_is_said_to_in_one_line(rows_of, make):

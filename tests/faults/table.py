@@ -134,17 +134,6 @@ def exported(scene: Scene, **variables: str) -> None:
     scene.environment |= variables
 
 
-def profile(**facts: Any) -> Deed:
-    """Impose a profile of acceptance."""
-    return put("suites.S.imposed_profiles", [facts])
-
-
-def read_a_profile_with_a_key_twice(scene: Scene) -> None:
-    file = scene.file("p.json")
-    file.write_text('{"format": 1, "format": 2, "settings": []}')
-    profile(name="mine", file=str(file), setting="g4")(scene)
-
-
 @deed
 def text(scene: Scene, name: str, content: str) -> None:
     """Make a file the only prompt that is a text."""
@@ -401,16 +390,6 @@ refused({
         "recipe.epsilon: Input should be a finite number"),
     "an_engine_whose_source_breaks_the_line": (put("engines.built.source", "\n"),
         "engines.built: Input tag ' ' found using 'source' does not match"),
-    "a_profile_that_is_not_there": (
-        profile(name="theirs", file="results/other/speculation_profile.json", setting="B/t/d/g4"),
-        "suites.S.imposed_profiles: theirs: there is no results/other/speculation_profile.json"),
-    "a_profile_that_rises": (profile(name="mine", rates=[0.5, 0.6]),
-        "imposed_profiles.0.rates: the rate at position 2 .* is above the one before"),
-    "a_profile_shorter_than_a_draft": (profile(name="mine", rates=[0.5]),
-        "suites.S.imposed_profiles: profile mine has 1 positions, fewer than γ"),
-    "a_profile_that_cannot_be_read": (read_a_profile_with_a_key_twice,
-        r"suites.S.imposed_profiles: mine: \S*p\.json cannot be read"
-        r" \(it has the key 'format' twice"),
     "a_campaign_that_leaves_its_folder": (put("campaign.name", "../../tiny"),
         "campaign.name: String should match pattern"),
     "a_model_that_leaves_its_folder": (

@@ -22,7 +22,6 @@ from specmoe.analysis.compared_cells import (
     compare_methods,
     compare_temperatures,
     compare_types,
-    gains_by_profile,
 )
 from specmoe.analysis.drafts import list_drafts, with_controls, without_controls
 from specmoe.analysis.gamma_curves import gamma_curves
@@ -198,7 +197,6 @@ def analysis_of(rows: list[dict]) -> Analysis:
         chains=chain_counts(own),
         categories=compare_categories(compared, settings),
         category_gaps=gaps_between_categories(compared, settings),
-        profiles=gains_by_profile(compared, cells, pd.DataFrame(), settings),
         endings=how_texts_end(runs),
         required_time=needed_times(runs),
     )
@@ -457,16 +455,6 @@ def with_categories() -> Analysis:
 
 
 @cache
-def profiled() -> Analysis:
-    """Return a target with its own draft, and with a profile imposed that gains more."""
-    rows = baseline_runs(["moe_q4"], ["code"], 12)
-    rows += speculative_runs("B", "moe_q4", "draft_0.8b", 4, [60.0] * 12)
-    imposed = speculative_runs("I", "moe_q4", "draft_0.8b", 4, [75.0, 75.0])
-    about = {"imposed_profile": "elsewhere", "imposed_acceptance": 0.5}
-    return analysis_of([*rows, *(row | about for row in imposed)])
-
-
-@cache
 def several_types() -> Analysis:
     """Return two files of one MoE, of 1 and 2 GB a pass, with speedups of 1.20 and 1.50."""
     rows = [
@@ -573,7 +561,6 @@ def _row(
         "imposed_acceptance": None,
         **dict.fromkeys(["rounds", "drafted", "accepted", "baseline", "common_prefix"]),
         **dict.fromkeys(["workload", "category", "past_end", "tokens"]),
-        "imposed_profile": None,
         **dict.fromkeys(["replays", "replays_rejected"], float("nan")),
         **dict.fromkeys([*PARAMETERS, *ROUNDS]),
     }

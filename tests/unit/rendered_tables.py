@@ -16,7 +16,7 @@ TABLES = tables.read_tables(SPECIFICATIONS)
 # Functions that make analyses, which differ in the tables that have rows.
 MAKERS = [
     *(made.full, made.single, made.without_drafts, made.sampled, made.several_types),
-    *(made.several_methods, made.several_ways, made.controlled, made.compared, made.profiled),
+    *(made.several_methods, made.several_ways, made.controlled, made.compared),
     *(made.costed, made.costed_with_timed_passes, made.with_categories),
     *(with_loads, with_twins),
 ]

@@ -1,10 +1,10 @@
-"""Cells beside those of another type of file or an imposed profile: by hand."""
+"""Cells beside those of another type of file: by hand."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from specmoe.analysis.compared_cells import compare_temperatures, compare_types, gains_by_profile
+from specmoe.analysis.compared_cells import compare_temperatures, compare_types
 from specmoe.analysis.summaries import summarise_cells, with_speedups
 from specmoe.config.schema import Statistics
 
@@ -59,47 +59,3 @@ def test_gains_are_relative_to_the_file_whose_pass_reads_the_fewest_bytes():
 def test_a_network_in_one_file_is_left_out():
     assert set(compared(large=15.0, small=12.0, other=11.0)["network"]) == {"net"}
     assert compared(small=12.0, other=11.0).empty
-
-
-def imposed(*speedups, own):
-    """Return what a pair gains with a profile, by block, and with its own drafts."""
-    rows = []
-    for repeat, speedup in enumerate(speedups):
-        for suite, gain, more in (
-            ("I", speedup, {"imposed_profile": "theirs", "imposed_acceptance": 0.475}),
-            ("B", own, {"imposed_profile": None, "imposed_acceptance": None}),
-        ):
-            common = {"suite": suite, "repeat": repeat, "block": f"{suite}{repeat}"}
-            alone = f"{suite}a{repeat}"
-            drafted = {"draft": "d", "gamma": 4, "baseline": alone}
-            rows += [
-                run(alone, 10.0, **common) | {"imposed_profile": None},
-                run(f"{suite}s{repeat}", 10.0 * gain, **common, **drafted) | more,
-            ]
-    compared = with_speedups(pd.DataFrame(rows))
-    cells = summarise_cells(compared[compared["suite"] == "B"], Statistics())
-    return compared, cells
-
-
-def test_the_speedup_under_a_profile_stands_beside_the_models_and_the_pairs_own():
-    compared, cells = imposed(1.2, 1.2, own=1.5)
-    predicted = cells[["suite", "target", "draft", "gamma"]].assign(
-        suite="I", imposed_acceptance=0.475, predicted=1.25
-    )
-    [row] = gains_by_profile(compared, cells, predicted, Statistics()).to_dict("records")
-    assert (row["profile"], row["suite"], row["own_suite"]) == ("theirs", "I", "B")
-    assert (row["runs"], row["blocks"]) == (2, 2)
-    assert row["speedup"] == pytest.approx(1.2)
-    assert row["predicted"] == 1.25
-    assert row["own_speedup"] == pytest.approx(1.5)
-    assert row["ratio"] == pytest.approx(0.8)
-
-
-def test_without_a_model_or_drafts_of_its_own_those_are_null():
-    compared, cells = imposed(1.2, own=1.5)
-    empty = cells.iloc[:0]
-    [row] = gains_by_profile(compared, empty, pd.DataFrame(), Statistics()).to_dict("records")
-    assert np.isnan(row["predicted"])
-    assert np.isnan(row["ratio"])
-    none = compared[compared["imposed_profile"].isna()]
-    assert gains_by_profile(none, cells, pd.DataFrame(), Statistics()).empty

@@ -35,17 +35,15 @@ def test_a_job_has_the_programs_limits_and_memory_of_its_command_line(job):
 
 
 def test_each_side_of_a_block_has_a_log_and_a_command_line_of_its_own(job):
-    rates = {"imposed_acceptance": 0.45, "imposed_profile": "mine", "imposed_rates": (0.5, 0.4)}
-    sides = [Side(), Side(8), Side(8, 0.5), Side(8, **rates)]
+    sides = [Side(), Side(8), Side(8, 0.5)]
     assert [job.log_of(side) for side in sides] == [
-        Path(f"l/r0.server.{name}.log") for name in ("alone", "g8", "g8-a0.5", "g8-a_mine")
+        Path(f"l/r0.server.{name}.log") for name in ("alone", "g8", "g8-a0.5")
     ]
-    alone, eight, imposed, profile = (job.command(compared(), side) for side in sides)
+    alone, eight, imposed = (job.command(compared(), side) for side in sides)
     assert eight[: len(alone)] == alone
     assert "--model-draft" not in alone
     assert eight[eight.index("--spec-draft-n-max") + 1] == "8"
     assert imposed == [*eight, "--spec-synth-len", "5"]
-    assert profile == [*eight, "--spec-synth-rates", "0.5,0.4"]
 
 
 def test_words_for_the_engine_go_to_both_sides(job):

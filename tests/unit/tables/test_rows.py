@@ -11,7 +11,6 @@ from ..paper_analyses import (
     baseline_runs,
     controlled,
     full,
-    profiled,
     sampled,
     several_methods,
     several_types,
@@ -232,9 +231,3 @@ def test_the_audit_lists_a_target_alone_before_its_drafts_and_the_campaign_last(
     assert list(ordered[["target", "draft"]].itertuples(index=False, name=None)) == [
         ("moe_q4", "none"), ("moe_q4", "draft_0.8b"), ("dense_4b", "draft_2b"), ("all", "all")
     ]  # fmt: skip
-
-
-def test_a_profile_stands_beside_the_pairs_own_drafts():
-    [row] = rows("profiles", profiled())
-    assert row[3:6] == ["elsewhere", "50.0", "50.0"]
-    assert row[7:] == ["1.50 [1.50, 1.50]", "–", "1.20 [1.20, 1.20]", "1.25", "2"]

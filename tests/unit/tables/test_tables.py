@@ -63,7 +63,7 @@ def test_every_row_has_a_cell_for_each_column_and_none_is_null(make):
     [
         (without_drafts, {"speculation", "drafts", "advice", "claims", "temperatures"}),
         (full, {"methods", "positions", "accepted_lengths", "chains"}),  # one way of drafting
-        (full, {"prompts", "profiles"}),  # one text
+        (full, {"prompts"}),  # one text
         (several_methods, {"drafts"}),  # measured beside other methods
         (controlled, {"drafts", "prompt_lengths"}),
     ],

@@ -18,7 +18,6 @@ from specmoe.analysis.compared_cells import (
     compare_methods,
     compare_temperatures,
     compare_types,
-    gains_by_profile,
 )
 from specmoe.analysis.concurrency import changes_with_concurrency, compare_loads, one_by_one
 from specmoe.analysis.drafts import is_no_control, list_drafts, with_controls, without_controls
@@ -137,7 +136,6 @@ def analyse(
         predictions=predicted,
         prediction_errors=cost_tables.prediction_errors(predicted),
         break_even=cost_tables.break_even(fitted, predicted),
-        profiles=gains_by_profile(compared, cells, predicted, statistics),
         twins=compare_twins(drafted, tokens, dense_of, statistics),
         twin_passes=twin_passes(pass_times, dense_of, sizes, statistics),
         ceilings=ceilings(usually_compared, usual, sizes, config.audit),

@@ -260,12 +260,6 @@ TABLES = {
         "target_rank suite draft_rank",
         labels.pairs,
     ),
-    "profiles": _cells(
-        "a pair with a profile that was measured elsewhere, see `gains_by_profile`",
-        "profile runs blocks imposed_acceptance acceptance_rate tokens_per_round"
-        f" {_ends('speedup')} predicted own_suite own_acceptance {_ends('own_speedup')} ratio",
-        "profile",
-    ),
     "twins": _table(
         "an MoE beside the dense model that it was upcycled from, see `compare_twins`",
         f"{_CELL} dense gammas method draft_model imposed_acceptance prompts pairs repeats"

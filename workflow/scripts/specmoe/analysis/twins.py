@@ -76,8 +76,7 @@ def compare_twins(
 
 def _pairs(compared: pd.DataFrame, tokens: pd.Series, dense_of: Mapping[str, str]) -> pd.DataFrame:
     """Return a row for each pair of runs: the MoE's columns, the dense twin's with `dense_`."""
-    runs = compared[compared["imposed_profile"].isna()]
-    runs = runs.assign(tokens=runs["run"].map(tokens), block=runs["repeat"])
+    runs = compared.assign(tokens=compared["run"].map(tokens), block=compared["repeat"])
     routed = runs[runs["target"].isin(dense_of)]
     routed = routed.assign(dense=routed["target"].map(dense_of))
     dense = runs[["target", *_SHARED, *_COUNTED]].rename(

@@ -97,11 +97,6 @@ class Side:
     n_match: int | None = None
     min_hits: int | None = None
     history: History | None = None
-    # Of a profile that is imposed: its name, and the chance of each position that it and all before
-    # it are accepted. `imposed_acceptance` is then their mean. The order of a block's sides is
-    # drawn by this representation (`measure.turns`), so what was added later is no part of it.
-    imposed_profile: str | None = field(default=None, repr=False)
-    imposed_rates: tuple[float, ...] | None = field(default=None, repr=False)
 
     @property
     def speculates(self) -> bool:
@@ -117,7 +112,6 @@ class Side:
     def name(self) -> str:
         """The side's id within its block."""
         imposed = "" if self.imposed_acceptance is None else f"-a{self.imposed_acceptance:g}"
-        imposed = f"-a_{self.imposed_profile}" if self.imposed_profile else imposed
         return f"g{self.gamma}{self.variant}{imposed}" if self.speculates else "alone"
 
     @property
@@ -233,17 +227,9 @@ class Block(JobData):
         """Return the id, unique in the campaign, of a side's run of a prompt in a pass."""
         return f"{self.block}/{side.name}/{prompt}/p{number}"
 
-    def run_seed(self, number: int, side: Side | None = None, order: int = 0) -> int:
-        """Return the seed of a run in a pass; greedy passes share one.
-
-        The engine draws what it accepts of an imposed profile from the seed: with one seed all runs
-        would draw alike, and more of them would come no closer to the rates. So there the run's
-        place in the block counts too.
-        """
-        seed = self.seed + (SEED_STEP * number if self.temperature > 0 else 0)
-        if side is None or side.imposed_rates is None or self.concurrency is not None:
-            return seed
-        return seed + SEED_STEP * (1 + self.repeat * self.runs + order)
+    def run_seed(self, number: int) -> int:
+        """Return the seed of a run in a pass; greedy passes share one."""
+        return self.seed + (SEED_STEP * number if self.temperature > 0 else 0)
 
 
 def shuffle_key(seed: int, name: str) -> bytes:

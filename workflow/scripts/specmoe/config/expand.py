@@ -1,4 +1,4 @@
-"""What files say of a configuration: methods by name, prompts of workloads, imposed profiles."""
+"""What files say of a configuration: methods by name, prompts of workloads."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -10,7 +10,6 @@ from specmoe.config.block import ITSELF, NO_DRAFT, Template, shuffle_key
 from specmoe.config.drafting import Drafting
 from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.parse import first_fault
-from specmoe.config.profiles import read_rates
 from specmoe.config.prompt_lines import (
     JSON_SUFFIX,
     content_of,
@@ -45,10 +44,10 @@ def nothing_said(_: str) -> FileFacts:
 
 
 def expand(config: Config, root: Path, known: FilesSay) -> Config:
-    """Return the configuration with the methods, prompts and rates of its suites.
+    """Return the configuration with the methods and prompts of its suites.
 
-    Files are relative to `root`. A campaign that is not measured here keeps the prompts and rates
-    that its configuration has. Raises ConfigError with the file and the line of the first fault.
+    Files are relative to `root`. A campaign that is not measured here keeps the prompts that its
+    configuration has. Raises ConfigError with the file and the line of the first fault.
     """
     suites = {
         name: _with_methods(suite, known) if suite.methods == ALL else suite
@@ -56,7 +55,6 @@ def expand(config: Config, root: Path, known: FilesSay) -> Config:
     }
     workloads: dict[str, AnyWorkload] = {}
     if config.campaign.source == "measured":
-        suites = {name: _with_rates(name, suite) for name, suite in suites.items()}
         sent = {name for suite in suites.values() for name in suite.workloads}
         for name in filter(sent.__contains__, config.workloads):
             workload = config.workloads[name]
@@ -88,21 +86,6 @@ def _with_methods(suite: Suite, known: FilesSay) -> Suite:
         gammas = longest if "gamma" in METHODS[method].flags else []
         ways.append(Drafting(method=[method], gammas=gammas))
     return suite.model_copy(update={"drafts": simple, "methods": ways})
-
-
-def _with_rates(name: str, suite: Suite) -> Suite:
-    filled = []
-    for profile in suite.imposed_profiles:
-        place = f"config: suites.{name}.imposed_profiles: {profile.name}"
-        if profile.file is not None and profile.setting is not None:
-            rates = read_rates(Path(profile.file), profile.setting, place)
-            if profile.rates and profile.rates != rates:
-                raise ConfigError(
-                    f"{place}: its `rates` are not those of {profile.file}; leave one of them out"
-                )
-            profile = profile.model_copy(update={"rates": rates})
-        filled.append(profile)
-    return suite.model_copy(update={"imposed_profiles": filled})
 
 
 def sample(prompts: list[WorkloadPrompt], count: int, seed: int) -> list[WorkloadPrompt]:

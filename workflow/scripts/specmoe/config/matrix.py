@@ -247,17 +247,9 @@ def _sides(suite: Suite, way: Drafting | None, protocol: Protocol) -> Iterator[S
     if way is None or protocol == Protocol.PAIRED or NO_DRAFT in suite.drafts:
         yield Side()
     settings = [*way.settings(suite.gammas)] if way else []
-    shares: list[float | None] = [*([] if suite.imposes else [None]), *suite.imposed_acceptance]
+    shares: list[float | None] = [*suite.imposed_acceptance] or [None]
     for setting, share in product(settings, shares):
         yield Side(imposed_acceptance=share, **setting)
-    for setting, profile in product(settings, suite.imposed_profiles):
-        gamma = setting["gamma"]
-        yield Side(
-            imposed_acceptance=profile.imposed_share(gamma),
-            imposed_profile=profile.name,
-            imposed_rates=tuple(profile.rates[:gamma]),
-            **setting,
-        )
 
 
 def _prompts(config: Config, suite: Suite, protocol: Protocol) -> Iterator[PromptSource]:

@@ -47,7 +47,6 @@ from specmoe.config.models import (
     UpcycleModel,
 )
 from specmoe.config.option_words import EngineArgs, Setting, parts_of_setting
-from specmoe.config.profiles import ImposedProfile
 from specmoe.config.workloads import Category, TextsWorkload, Workload
 from specmoe.files import named_if_damaged, read_record
 
@@ -154,9 +153,6 @@ class Suite(Strict):
     imposed_acceptance: Distinct[Annotated[float, Field(ge=0, le=1)]] = Field(default=[])
     """shares of drafted tokens that the engine accepts whatever they are. Such runs time drafting,
     verifying and replaying; no table of speedups has them"""
-    imposed_profiles: list[ImposedProfile] = Field(default=[])
-    """acceptance by position that the engine imposes likewise, as a campaign of another pair or
-    machine measured it; each adds a side to every comparison"""
     engine_args: list[EngineArgs] = Field(default=[])
     """each entry makes comparisons of its own, with these words behind those of `measurement`; `[]`
     is the campaign's own. Target alone and target with a draft have the same"""
@@ -168,11 +164,6 @@ class Suite(Strict):
     """replaces the campaign's protocol for this suite"""
     engine: Name | None = None
     """replaces the campaign's engine for this suite, under protocol `published`"""
-
-    @property
-    def imposes(self) -> bool:
-        """Whether the engine accepts drafted tokens unseen."""
-        return bool(self.imposed_acceptance or self.imposed_profiles)
 
     @property
     def ways(self) -> list[Drafting]:

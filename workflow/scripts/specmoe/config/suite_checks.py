@@ -73,23 +73,13 @@ def _of_methods(config: Config, name: str, suite: Suite) -> Faults:
 
 
 def _of_acceptance(config: Config, name: str, suite: Suite) -> Faults:
-    for shared, times in Counter(one.name for one in suite.imposed_profiles).items():
-        if times > 1:
-            yield "imposed_profiles", f"{times} profiles have the name {shared!r}"
-    for way in suite.ways if suite.imposes else []:
+    for way in suite.ways if suite.imposed_acceptance else []:
         if is_ngram(way.method[0]):
             yield (
                 "methods",
                 f"{way.name} drafts where text repeats, so acceptance that is imposed says nothing"
                 " of it; give it a suite of its own",
             )
-        longest = max(setting["gamma"] for setting in way.settings(suite.gammas))
-        for profile in suite.imposed_profiles:
-            if (known := len(profile.rates)) < longest:
-                yield (
-                    "imposed_profiles",
-                    f"profile {profile.name} has {known} positions, fewer than γ = {longest}",
-                )
 
 
 def _of_protocol(config: Config, name: str, suite: Suite) -> Faults:
@@ -108,7 +98,6 @@ def _of_protocol(config: Config, name: str, suite: Suite) -> Faults:
     ends = suite.workloads or config.measurement.stop == Stop.EOS
     for key, given, fault in [
         ("methods", suite.methods, "knows draft models alone; name them in `drafts`"),
-        ("imposed_profiles", suite.imposed_profiles, "imposes nothing"),
         ("engine_args", options, "takes no options of the engine"),
         ("concurrency", suite.concurrency, "generates one text at a time"),
         ("prompts", baselines, "has no baselines on texts; give prompt_lengths"),
@@ -140,9 +129,9 @@ def _of_prompts(config: Config, name: str, suite: Suite) -> Faults:
             "",
             "all prompts of a suite stop alike; give those of another `stop` a suite of its own",
         )
-    if suite.imposes and Stop.EOS in stops:
+    if suite.imposed_acceptance and Stop.EOS in stops:
         yield (
-            "imposed_acceptance" if suite.imposed_acceptance else "imposed_profiles",
+            "imposed_acceptance",
             "text of imposed acceptance is not the target's and ends anywhere; use stop: length",
         )
 

@@ -42,9 +42,7 @@ def speculation_flags(
             flags += [flag, _value(side, parameter, method)]
         if gpu_layers and not is_ngram(method):
             flags += ["--gpu-layers-draft", str(gpu_layers)]
-    if side.imposed_rates is not None:
-        flags += ["--spec-synth-rates", ",".join(f"{rate:g}" for rate in side.imposed_rates)]
-    elif side.imposed_acceptance is not None:
+    if side.imposed_acceptance is not None:
         # This length includes the target's own token.
         flags += ["--spec-synth-len", f"{1 + side.gamma * side.imposed_acceptance:g}"]
     return flags

@@ -165,7 +165,7 @@ def _rate(runs: Sequence[Mapping[str, Any]]) -> float:
 
 def _measure_run(one: LiveSide, turn: Turn, order: int) -> Run:
     block, [source] = one.block, turn.sources
-    seed = block.run_seed(turn.number, turn.side, order)
+    seed = block.run_seed(turn.number)
     about = about_run(block, turn, source, order) | {"seed": seed}
     gate = Gate.model_validate(block.gate)
     if turn.side.history == History.EARLIER:

@@ -77,17 +77,11 @@ def expected_rows(
                         "workload": source.workload,
                         "category": source.category,
                         "pass": number,
-                        "seed": _seeds(block, side, number) if paired else None,
+                        "seed": block.run_seed(number) if paired else None,
                     }
                     | ({"n_prompt": source.length} if source.length and paired else {})
                 )
     return rows
-
-
-def _seeds(block: Block, side: Side, number: int) -> frozenset[int]:
-    """Return the seeds that a run may have, whatever its place in the block."""
-    places = range(1 if side.imposed_rates is None else block.runs)
-    return frozenset(block.run_seed(number, side, place) for place in places)
 
 
 def _prompts_before(block: Block, side: Side) -> frozenset[int | None]:

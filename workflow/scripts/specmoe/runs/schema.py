@@ -27,6 +27,8 @@ _GONE = {
     "energy_j",
     "energy_source",
     "idle_w",
+    "imposed_profile",
+    "imposed_rates",
     "token_ms",
 }
 _VERSION_KEY = b"specmoe_schema"
@@ -91,10 +93,6 @@ COLUMNS: dict[str, RunColumn] = {
     "temperature": RunColumn(REAL, checks=_COUNT),
     # Share of the drafted tokens that the server was made to accept; the text is then no model's.
     "imposed_acceptance": RunColumn(REAL, nullable=True, checks=_SHARE),
-    # Of a profile that was imposed by position: its name, and the chance of each position that it
-    # and all before it are accepted, whose mean is `imposed_acceptance`.
-    "imposed_profile": RunColumn(TEXT, nullable=True),
-    "imposed_rates": RunColumn(REALS, nullable=True),
     "seed": RunColumn(INTEGER, nullable=True),
     "repeat": RunColumn(INTEGER, checks=_COUNT),
     # The time through the prompts of the block, and the position within the block.
