@@ -27,7 +27,7 @@ def _probe_alone() -> float:
             lambda: rates.append(probe()),
             lambda: Watch(None, 1, Backend.CPU),
             Gate(),
-            lambda _: None,
+            lambda _, __: None,
         )
     return max(rates)
 
