@@ -17,10 +17,6 @@ if not ROOT.is_dir():
     )
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
-from specmoe.console import know_targets, quieten
-
-quieten()
-
 CATALOGS = ["engines", "models", "prompts", "suites", "config"]
 given = deepcopy(config)
 
@@ -138,7 +134,6 @@ TARGETS += [
     "pack_campaign",
     "help",
 ]
-know_targets(TARGETS)
 
 
 rule help:

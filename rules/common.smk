@@ -49,10 +49,7 @@ from specmoe.errors import ConfigError, MeasurementError, SpecmoeError
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan.campaign import load_campaign
 from specmoe.plan.progress import describe_missing
-from specmoe.yaml_faults import key_twice
 
-for twice in filter(None, map(key_twice, workflow.overwrite_configfiles)):
-    sys.exit(f"ConfigError: {twice}")
 try:
     CAMPAIGN = load_campaign(config, root=Path(shipped(".")), results=Path("results"))
     CAMPAIGN.engine_ids  # looks at the engines' files

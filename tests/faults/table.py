@@ -43,7 +43,6 @@ class Scene:
     folder: Path
     config: dict[str, Any]
     environment: dict[str, str] = field(default_factory=dict)
-    more_lines: str = ""  # of the configuration's file
 
     def file(self, name: str) -> Path:
         """Return a file of the folder."""
@@ -605,7 +604,6 @@ unread({
 # Under snakemake.
 told({"a_misspelt_model": (put("suites.S.targets", ["tagret"]),
         "suites.S.targets: unknown model 'tagret'; did you mean 'target'?")}, "-n")  # fmt: skip
-told({"a_misspelt_target": ("there is no target 'advice'; did you mean 'advise'",)}, "advice")
 told({"no_cores": (more_repeats, "--cores 0 leaves no core to work with")}, "runs", "--cores", "0")
 told({
     "a_model_that_is_not_there": (
@@ -628,9 +626,6 @@ told({
     "an_exported_variable_that_steers_the_engine": (
         exported(LLAMA_ARG_SPEC_TYPE="ngram-simple"), more_repeats,
         "MeasurementError: LLAMA_ARG_SPEC_TYPE"),
-    "a_section_that_is_there_twice": (
-        lambda scene: setattr(scene, "more_lines", "campaign: {backend: cpu}\n"),
-        r"ConfigError: \S*campaign\.yaml, line \d+: the key 'campaign' is here twice"),
     "a_locale_without_most_characters": (
         exported(LC_ALL="C", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0"),
         put("suites.S.title", "Größe"),

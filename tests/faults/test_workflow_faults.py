@@ -107,7 +107,7 @@ def test_a_fault_ends_in_its_line_and_loses_no_row(name, scene, root, record_pro
     fault.inject(scene)
     before = records_of(scene)
     config = scene.file("campaign.yaml")
-    config.write_text(yaml.safe_dump(scene.config, allow_unicode=True) + scene.more_lines)
+    config.write_text(yaml.safe_dump(scene.config, allow_unicode=True))
     options = ["--configfile", str(config)]
     found = outcome_of(root / "Snakefile", scene.folder, scene.environment, *fault.ask, *options)
     line = re.search(f".*(?:{fault.says}).*", found.printed)
