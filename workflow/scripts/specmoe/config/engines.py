@@ -26,8 +26,7 @@ class EngineBuild(Strict):
     cmake: dict[str, str] = Field(default={})
     """CMake definitions, all strings"""
     fallbacks: list[dict[str, str]] = Field(default=[])
-    """definitions to add to `cmake`, tried in turn when the processor traps an instruction or the
-    finished engine fails its self-test"""
+    """definitions to add to `cmake`, tried in turn when the finished engine fails its self-test"""
 
 
 class PypiEngine(EngineBuild):

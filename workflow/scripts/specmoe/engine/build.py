@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from specmoe.config.backend import CMAKE_FLAGS, Backend
-from specmoe.config.engines import Engine, GitEngine, PathEngine, PypiEngine
+from specmoe.config.engines import Engine, PathEngine
 from specmoe.engine.binaries import ALL_BINARIES, engine_files, install, is_alias
 from specmoe.engine.devices import require_device
 from specmoe.engine.machine_id import output_of, text_of
 from specmoe.engine.process import cmake_cache, run_build_tool
-from specmoe.engine.processor_probe import compiler_command, probe_processor
 from specmoe.engine.self_test import forget_tests, mark_tested, self_test
 from specmoe.engine.source import fetch
 from specmoe.errors import EngineError
 from specmoe.files import sha256_of
 
+_COMPILERS = ("c++", "g++", "clang++")
 # How sources are merged and compiled, see there.
 RECIPE = Path(__file__).with_name("build.cmake")
 # What must be installed to build for a backend; packages have Debian's and Ubuntu's names.
@@ -113,8 +113,7 @@ def _installed(
 ) -> Iterator[dict[str, object]]:
     """Yield what to note of each build in turn, which is then installed in `folder`.
 
-    The first has the configured flags, each next one a fallback's. Flags that turn on instructions
-    that the processor traps are skipped.
+    The first has the configured flags, each next one a fallback's.
     """
     if isinstance(engine, PathEngine):
         install(Path(engine.path), folder / "bin")
@@ -124,7 +123,7 @@ def _installed(
     work = folder / "work"
     work.mkdir(parents=True, exist_ok=True)
     source = fetch(engine, work, output)
-    for fallback in _not_trapped(engine, backend, work, output):
+    for fallback in ({}, *engine.fallbacks):
         flags = engine.cmake | CMAKE_FLAGS[backend] | fallback
         Build(source, work / "build", backend, output).compile(flags)
         install(work / "build" / "bin", folder / "bin")
@@ -132,31 +131,8 @@ def _installed(
         _logger.info("self-test failed with flags %s", fallback or "as configured")
 
 
-def _not_trapped(
-    engine: PypiEngine | GitEngine, backend: Backend, work: Path, output: int
-) -> list[dict[str, str]]:
-    """Return what to add to the configured flags in turn: nothing, then each fallback.
-
-    Additions whose instructions this processor traps are left out. If that leaves none, the last
-    one is returned, and the self-test decides.
-    """
-    additions: list[dict[str, str]] = [{}, *engine.fallbacks]
-    flags = engine.cmake | CMAKE_FLAGS[backend]
-    traps = [probe_processor(flags | addition, work, output) for addition in additions]
-    kept = [one for one, trap in zip(additions, traps, strict=True) if not trap] or additions[-1:]
-    for addition, signal in zip(additions, traps, strict=True):
-        if addition not in kept:
-            _logger.info(
-                "this processor traps what the flags %s turn on (%s); building with %s instead",
-                addition or "as configured",
-                signal,
-                kept[0] or "those as configured",
-            )
-    return kept
-
-
 def _require_compiler() -> None:
-    if not compiler_command({}):
+    if not (os.environ.get("CXX") or any(map(shutil.which, _COMPILERS))):
         raise EngineError(
             "no C++ compiler found; on macOS run `xcode-select --install`,"
             " on Debian or Ubuntu `apt-get install build-essential`"
