@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import socket
-import struct
 import threading
 from dataclasses import dataclass
 from functools import cache
@@ -29,7 +28,7 @@ class Fault:
     times: float = float("inf")
     status: int | None = None  # answered instead of the file
     after: int | None = None  # bytes of the body that are sent
-    then: str = "close"  # the connection then: close, reset, or stall until the hub closes
+    then: str = "close"  # the connection then: close, or stall until the hub closes
     length: int | None = None  # the bytes served; the announced length is the file's
     wrong: bool = False  # every byte is wrong
 
@@ -258,11 +257,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
         if how == "stall":
             self.server.hub.closing.wait()
-        elif how == "reset":
-            # With a linger time of zero, closing sends a reset.
-            linger = struct.pack("ii", 1, 0)
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-            os.close(self.connection.detach())
         else:
             self.connection.shutdown(socket.SHUT_RDWR)
 

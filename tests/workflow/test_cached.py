@@ -179,18 +179,6 @@ def test_every_shipped_campaign_is_complete_and_documents_count_its_rows(root):
     assert not counts
 
 
-def test_a_shipped_campaign_needs_no_binaries_of_an_engine(snakemake, tmp_path, root):
-    (tmp_path / "llama-server").write_text("what a stranger has there")
-    mine = {"source": "path", "path": str(tmp_path)}
-    overlay = {"engines": {"mine": mine}, "campaign": {"engine": "mine"}}
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(overlay))
-    shipped = str(root / "resources/campaigns/demo/campaign.yaml")
-    files = ["--configfile", shipped, str(tmp_path / "mine.yaml")]
-    planned = jobs(snakemake("-n", *files, folder=tmp_path))
-    assert set(planned) == {*RENDERED, "total"}
-    assert not (tmp_path / "results/engines").exists()
-
-
 def test_a_file_that_differs_from_the_authors_is_refused(snakemake, tmp_path, root):
     (tmp_path / "other.csv").write_text("job_id\n")
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"published": {"file": "other.csv"}}))

@@ -183,11 +183,6 @@ def test_another_engine_of_the_same_name_does_not_change_a_finished_campaign(
     assert folders == engines["tiny"] | engines["second"]
 
 
-def test_changed_binaries_are_another_engine(measured, tiny, campaign, other_engine):
-    planned = jobs(campaign(in_another_folder(tiny, other_engine), "-n", "runs"))
-    assert (planned["build_engine"], planned["measure_block"]) == (1, 2)
-
-
 def test_the_same_binaries_elsewhere_measure_nothing_again_and_rendering_needs_none(
     measured, tiny, campaign, engine_bin, tmp_path
 ):
