@@ -64,16 +64,6 @@ def test_the_switch_changes_the_language_and_the_page_remembers(visit, demo_page
     assert language(page) == "en"
 
 
-def test_each_language_hides_the_other(visit, demo_page):
-    page = visit(demo_page).page
-    text = page.locator("main").inner_text()
-    assert "目标模型" not in text
-    page.get_by_role("button", name="中文").click()
-    text = page.locator("main").inner_text()
-    assert "目标模型" in text
-    assert "The answer" not in text
-
-
 def test_the_language_changes_without_local_storage(visit, demo_page):
     refused = "{get() { throw new Error('forbidden') }}"
     start = f"Object.defineProperty(window, 'localStorage', {refused})"
@@ -159,12 +149,6 @@ def test_the_first_key_leads_to_the_content(visit, demo_page):
     assert skip.bounding_box()["x"] >= 0
     page.keyboard.press("Enter")
     assert page.url.endswith("#main")
-
-
-def test_the_data_behind_a_table_are_there(visit, demo_page):
-    page = visit(demo_page).page
-    for link in page.locator("a[href^='data/']").all():
-        assert (demo_page.parent / link.get_attribute("href")).is_file()
 
 
 def test_paper_shows_whole_tables_and_no_buttons(visit, demo_page):

@@ -76,17 +76,6 @@ def test_each_side_has_a_log_and_a_peak_of_memory_of_its_own(do, tmp_path):
             log.unlink()
 
 
-def test_sides_follow_one_another_where_their_private_memory_is_too_large(
-    do, record, job, monkeypatch
-):
-    monkeypatch.setattr("specmoe.engine.memory.WORKING_BYTES", 0)
-    mapped = job.target.stat().st_size + job.draft.stat().st_size
-    in_turn = do(COMPARED, usable_memory=mapped)
-    assert in_turn["arrangement"] == "in_turn"
-    assert all(side["private_bytes"] > 10**6 for side in in_turn["sides"])
-    assert by_run(in_turn) == by_run(record)
-
-
 def test_passes_sample_other_texts_and_greedy_ones_repeat_them(do):
     greedy, sampled = (
         {
@@ -171,13 +160,6 @@ def test_a_draft_of_another_vocabulary_fails_the_block(do, stranger):
         MeasurementError, match="draft draft and target target have different vocabularies"
     ):
         do(COMPARED, draft=stranger)
-
-
-def test_a_file_that_is_no_model_fails_with_the_end_of_the_log(do, tmp_path):
-    broken = tmp_path / "broken.gguf"
-    broken.write_bytes(b"GGUF no more")
-    with pytest.raises(MeasurementError, match=r"ended while loading(.|\n)*\| "):
-        do(BASELINE, target=broken)
 
 
 def server_pids(log_folder: Path) -> list[int]:

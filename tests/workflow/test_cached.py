@@ -179,16 +179,6 @@ def test_every_shipped_campaign_is_complete_and_documents_count_its_rows(root):
     assert not counts
 
 
-def test_a_file_that_differs_from_the_authors_is_refused(snakemake, tmp_path, root):
-    (tmp_path / "other.csv").write_text("job_id\n")
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"published": {"file": "other.csv"}}))
-    overlay = str(root / "config/published.yaml")
-    files = ["--configfile", overlay, str(tmp_path / "mine.yaml")]
-    refused = snakemake("paper", *files, folder=tmp_path, fails=True)
-    assert "DownloadError: other.csv: SHA-256 " in refused
-    assert not (tmp_path / "paper").exists()
-
-
 def test_a_packed_campaign_is_rendered_to_the_same_bytes(
     measured, tiny, campaign, snakemake, root, tmp_path_factory
 ):

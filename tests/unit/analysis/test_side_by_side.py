@@ -6,11 +6,9 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
-from specmoe.figures import style
 from specmoe.figures.figures import FIGURES
 
-from ..figures.test_figures import drawn, legend, lines
-from ..page.test_page import page_of
+from ..figures.test_figures import legend, lines
 from ..paper_analyses import (
     MODELS,
     analysis_of,
@@ -26,7 +24,7 @@ from ..paper_analyses import (
     speculative_runs,
     without_drafts,
 )
-from ..rendered_tables import latex, macros, page_tables, shown
+from ..rendered_tables import latex, page_tables, shown
 
 
 def settings(*analyses):
@@ -221,45 +219,8 @@ def test_campaigns_have_the_same_order_in_the_figure_as_in_the_table():
     assert legend(FIGURES["side_by_side"](analysis))[:2] == ["by_hand", "other"]
 
 
-def test_one_campaign_that_drafted_has_a_table_and_no_figure():
-    analysis = compared_with(without_drafts(), named(single(), "other"))
-    assert FIGURES["side_by_side"](analysis) is None
-    assert page_tables(analysis)["side_by_side"].rows
-    assert r"\TableSideBySidetrue" in macros(analysis)
-
-
-@pytest.mark.parametrize("label", ["_$x^$ \\frac{ %s {}", f"two\n{'a' * 300}"])
-def test_a_label_in_a_panels_title_is_shown_as_text_and_fits(label):
-    figure = drawn(FIGURES["side_by_side"](relabelled(compared(), "dense_4b", label)))
-    assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
-    own = relabelled(full(), "dense_4b", label)
-    figure = drawn(FIGURES["side_by_side"](compared_with(own, named(single(), "other"))))
-    assert any(style.short(label) in axes.get_title() for axes in figure.axes)
-    assert figure.get_tightbbox().x1 < figure.get_figwidth() + 0.02
-
-
-def test_many_panels_fit_the_page():
-    rows = []
-    prompts = [f"prompt_{index}" for index in range(11)]
-    for prompt in prompts:
-        rows += of_prompt(prompt, suite=prompt)
-    analysis = analysis_of([*baseline_runs(["moe_q4"], ["passage-64"], 2), *rows])
-    figure = drawn(FIGURES["side_by_side"](compared_with(analysis, named(analysis, "other"))))
-    assert len(figure.axes) == len(prompts)
-    assert figure.get_figheight() <= style.MAX_HEIGHT_IN
-
-
 def test_marked_runs_are_hollow():
     other = replace(single(), marked=single().marked.assign(marked=1))
     [axes] = FIGURES["side_by_side"](compared_with(full(), named(other, "other"))).axes
     faces = [line.get_markerfacecolor() for line in axes.get_lines() if len(line.get_xdata()) == 1]
     assert "white" in faces
-
-
-def test_a_campaign_compared_with_nothing_shows_no_comparison(root):
-    analysis = full()
-    assert FIGURES["side_by_side"](analysis) is None
-    page = page_of(analysis, root)
-    assert "side_by_side" not in page
-    assert "Side by side" not in page
-    assert r"\CampaignComparedfalse" in macros(analysis)

@@ -1,11 +1,8 @@
 """What the configuration says of its models, suites and engines."""
 
-import pytest
-import yaml
-
 from specmoe.config.load import load
 
-from ...conftest import ROOT, merge
+from ...conftest import ROOT
 
 
 def path(file="x.gguf", **more):
@@ -46,16 +43,6 @@ def test_an_origin_is_that_of_the_package_whatever_was_made_of_its_file(study, p
     assert [config.is_constructed(name) for name in ("q8", "moe_q8")] == [False, True]
 
 
-def test_the_set_of_methods_has_a_model_for_every_way_of_drafting(study, planned):
-    study["campaign"]["models"] = "methods"
-    config = planned(drafts=["cut_q4"])
-    assert config.needed_models == ["moe_f16", "moe_q4", "cut_q4"]
-    kinds = {model.kind for model in config.models.values()}
-    assert kinds == {"synthetic", "quantize", "truncate", "synthetic_draft", "ngram_cache"}
-    drafts = [model for model in config.models.values() if model.kind == "synthetic_draft"]
-    assert {draft.method for draft in drafts} == {"eagle3", "dflash", "dspark"}
-
-
 def test_only_models_that_a_suite_runs_and_their_sources_are_needed(study):
     study["campaign"] |= {"models": "study_types", "suites": ["C"]}
     config = load(study, ROOT)
@@ -69,21 +56,6 @@ def test_a_suite_can_be_measured_by_another_protocol_and_engine(study):
     assert (config.protocol_of("F"), config.engine_of("F")) == ("published", "march")
     assert (config.protocol_of("B"), config.engine_of("B")) == ("paired", "current")
     assert config.used_engines == list(config.of_campaign().engines) == ["current", "march"]
-
-
-@pytest.mark.parametrize(
-    ("overlay", "suites"),
-    [
-        *[("demo", "ABCDFKM"), ("synthetic", "ABCDFKM")],
-        *[("true-shape", "VRK"), ("true-shape-gpu", "VRKMU")],
-    ],
-)
-def test_campaigns_have_controls_with_an_unrelated_draft(study, overlay, suites):
-    config = load(merge(study, yaml.safe_load((ROOT / f"config/{overlay}.yaml").read_text())), ROOT)
-    assert config.campaign.suites == list(suites)
-    drafts = config.suites["K"].drafts
-    assert "itself" in drafts
-    assert set(config.audit.unrelated_drafts) & set(drafts)
 
 
 def test_a_shipped_file_is_found_from_every_folder(study, planned, tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.config.block import Block, Protocol, Side
+from specmoe.config.block import Block, Side
 from specmoe.config.load import load
 from specmoe.config.matrix import (
     added_runs,
@@ -214,9 +214,3 @@ def test_targets_verify_and_drafts_read_again_at_the_widths_of_their_rounds(synt
     # It drafts for itself in the controls.
     both = {model for model, one in passes.items() if len(one.outputs) == 2}
     assert both == set(synthetic["suites"]["K"]["targets"])
-
-
-def test_models_that_never_speculate_by_the_server_are_not_timed(synthetic):
-    synthetic["measurement"]["protocol"] = Protocol.PUBLISHED
-    synthetic["campaign"]["suites"].remove("M")  # the study's commands know draft models alone
-    assert passes_of(synthetic) == {}

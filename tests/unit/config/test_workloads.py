@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -206,12 +205,3 @@ def test_a_sample_is_a_part_of_the_file_in_its_order(counts, data):
 def test_a_larger_sample_has_the_smaller_one_and_another_seed_draws_another():
     assert set(drawn({"a": 50}, 10)[1]) < set(drawn({"a": 50}, 20)[1])
     assert drawn({"a": 60}, 10, seed=1)[1] != drawn({"a": 60}, 10)[1]
-
-
-def test_the_example_sends_its_fifty_prompts_to_end_and_to_a_stated_length(study):
-    overlay = yaml.safe_load((ROOT / "config/workload.example.yaml").read_text())
-    blocks = blocks_of(merge(study, overlay))
-    assert {len(block.prompts) for block in blocks} == {50}
-    stops = {block.suite: block.stop for block in blocks}
-    assert stops == {"until_end": Stop.EOS, "stated_length": Stop.LENGTH}
-    assert {one.category for one in blocks[0].prompts} == {"code", "facts", "rewriting", "chat"}

@@ -8,14 +8,13 @@ import pytest
 
 from specmoe.audit.bounds import required_time
 from specmoe.audit.evidence import gather_evidence
-from specmoe.figures import style
 from specmoe.figures.figures import FIGURES
 
 from ..audit.test_checks import SETTINGS, SIZES, campaign, stranger
 from ..paper_analyses import costed, costed_with_timed_passes, full
 from ..planted_twins import with_twins
 from ..simulated_rounds import pass_cost, verify_cost
-from .test_figures import assert_fits, legend, lines, luminance
+from .test_figures import legend, lines, luminance
 
 ANALYSIS = costed()
 
@@ -120,11 +119,3 @@ def test_runs_stand_beside_the_diagonal_where_they_take_what_their_passes_need(f
     assert legend(figure) == [
         f"{name}, {of} (2)" for name in ("published", "synthetic") for of in ("MoE", "dense")
     ]
-
-
-@pytest.mark.parametrize("name", ["a campaign of a long name " * 3, "$x^$"])
-def test_any_name_of_a_campaign_is_shown_as_text_and_fits(frames, name):
-    figure = plot_required_time({name: frames["synthetic"]} | frames)
-    assert legend(figure)[0] == f"{style.short(name)}, MoE (2)"
-    assert not figure.legends[0].get_texts()[0].get_parse_math()
-    assert_fits(figure)

@@ -135,16 +135,6 @@ def test_a_campaign_without_drafts_says_so(name):
     assert FIGURES[name](without_drafts()) is None
 
 
-@pytest.mark.parametrize(("name", "make"), [("prompt_lengths", single), ("protocols", full)])
-def test_a_campaign_without_a_sweep_or_with_one_way_of_measuring_says_so(name, make):
-    assert FIGURES[name](make()) is None
-
-
-def test_throughput_of_a_campaign_without_drafts_shows_the_baselines():
-    (axes,) = FIGURES["throughput"](without_drafts()).axes
-    assert [bar.get_height() for bar in axes.patches] == [50]
-
-
 def test_throughput_shows_the_baseline_then_every_draft_and_gamma():
     moe, dense = FIGURES["throughput"](full()).axes
     assert [axes.get_title() for axes in (moe, dense)] == ["MoE Q4", "Dense 4B"]
@@ -176,15 +166,6 @@ def test_the_bar_of_a_target_alone_is_over_the_prompts_of_the_bars_beside_it():
     of_code, of_facts = FIGURES["throughput"](analysis_of(rows)).axes
     assert [bar.get_height() for bar in of_code.patches] == [40, 60]
     assert [bar.get_height() for bar in of_facts.patches] == [20, 60]
-
-
-def test_many_bars_wrap_into_rows():
-    rows = baseline_runs(["moe_q4", "dense_4b"], ["code", "passage-64"], 1)
-    for target in ("moe_q4", "dense_4b"):
-        for gamma in range(1, 19):
-            rows += speculative_runs("B", target, "draft_2b", gamma, [60])
-    above, below = drawn(FIGURES["throughput"](analysis_of(rows))).axes
-    assert above.get_position().y0 > below.get_position().y1
 
 
 NUMBERS = {  # of each figure: its campaign, the lines of each panel, the legend, and the titles
@@ -234,19 +215,6 @@ def test_figures_show_the_numbers_of_the_analysis(name):
     assert [axes.get_title() for axes in figure.axes] == titles
 
 
-@pytest.mark.parametrize(
-    ("name", "make", "ticks"),
-    [
-        ("throughput", full, ["–", "4", "8"]),
-        ("temperatures", sampled, ["0", "0.7"]),
-        ("prompt_lengths", full, ["64", "1024"]),
-    ],
-)
-def test_what_was_measured_is_on_the_axis(name, make, ticks):
-    for axes in FIGURES[name](make()).axes:
-        assert [tick.get_text() for tick in axes.get_xticklabels()] == ticks
-
-
 def test_intervals_are_those_of_the_analysis():
     analysis = full()
     cells = analysis.cells.assign(speedup_low=0.1, speedup_high=analysis.cells["speedup"] + 1e-17)
@@ -263,18 +231,6 @@ def test_a_gamma_that_was_not_measured_is_a_gap_in_its_line():
     (axes,) = FIGURES["acceptance_by_gamma"](analysis_of(rows)).axes
     assert sorted(map(len, lines(axes))) == [1, 2]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["4", "8", "16"]
-
-
-def test_nothing_drawn_is_outside_the_axes():
-    by_gamma = ("speedup_by_gamma", "acceptance_by_gamma")
-    for name in (*by_gamma, "speedup_by_total_parameters", "required_time"):
-        for axes in FIGURES[name](full()).axes:
-            low, high = axes.get_ylim()
-            assert all(low < value < high for line in lines(axes) for value in line)
-
-
-def test_the_bytes_of_a_pass_have_their_unit():
-    assert "GB" in FIGURES["types"](several_types()).get_supxlabel()
 
 
 def marks(axes):
@@ -325,16 +281,6 @@ def test_ten_ways_of_drafting_in_four_settings_on_four_targets_fit_a_page():
     points = figure.axes[0].get_window_extent().height / figure.dpi * 72
     low, high = figure.axes[0].get_ylim()
     assert points / abs(high - low) > 6  # a mark is 4 points high
-
-
-def test_a_setting_measured_beside_other_methods_is_in_no_figure_of_drafts_alone():
-    for name in ("speedup_by_gamma", "acceptance_by_gamma", "speedup_by_total_parameters"):
-        assert FIGURES[name](several_methods()) is None
-
-
-def test_acceptance_starts_at_zero():
-    for axes in FIGURES["acceptance_by_gamma"](full()).axes:
-        assert axes.get_ylim()[0] == 0
 
 
 def test_sizes_that_spread_wide_are_on_a_logarithmic_axis():

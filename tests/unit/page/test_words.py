@@ -141,9 +141,3 @@ def test_an_entry_with_gaps_translates_what_is_in_them(chinese):
     assert zh("n-gram map, by key, n = 3") == "n-gram 映射，按键，n = 3"
     assert zh("Some model (suite B)") == "Some model（B 组）"
     assert zh("live together: 90 blocks") == "同时在线：90 块"
-
-
-def test_both_languages_of_a_pair_are_escaped_and_say_which_they_are():
-    assert pair("<i>", "&") == (
-        '<span class="t" lang="en">&lt;i&gt;</span><span class="t" lang="zh-CN">&amp;</span>'
-    )

@@ -162,15 +162,6 @@ def test_the_first_page_says_whether_controls_passed():
         assert r"\ControlsSentence" in head
 
 
-def test_the_text_gives_the_errors_of_all_cells():
-    analysis = costed()
-    shown = commands(analysis)
-    assert shown["PredictionCells"] == "3"
-    (whole,) = analysis.prediction_errors.query("suite == 'all'").to_dict("records")
-    assert shown["PredictionErrorWorst"] == f"{100 * whole['worst']:.1f}"
-    assert "PredictionCells" not in commands(full())
-
-
 def test_a_setting_that_cannot_pay_is_counted_by_its_interval_and_not_by_its_estimate():
     ends = {"ceiling": [0.9, 0.9, 1.1, 1.3], "ceiling_low": [0.8, 0.8, 0.9, 1.2]}
     table = pd.DataFrame(ends | {"ceiling_high": [0.95, 1.1, 1.3, 1.4], "break_even": None})

@@ -123,16 +123,6 @@ def test_lengths_are_named_by_what_they_count(unit):
 
 
 @needs_csv
-def test_the_published_study_is_neither_measured_here_nor_paired(_study, tmp_path):
-    analysis = analysis_of_study(_study, tmp_path)
-    on = switches(analysis)
-    assert {"CampaignPublished", "ProtocolPublished"} <= on
-    assert on.isdisjoint({"CampaignPaired", "ProtocolPaired", "CampaignSynthetic"})
-    assert daggers(analysis) == [True] * 18
-    assert analysis.campaign["length_unit"].tolist() == ["words"]
-
-
-@needs_csv
 def test_a_round_of_the_study_takes_less_the_more_it_drafts(_study, tmp_path):
     text = rendered_tables.macros(analysis_of_study(_study, tmp_path))
     for name, value in [
