@@ -67,10 +67,6 @@ def made_record(block: Block) -> dict[str, Any]:
         "host": HOST,
         "sides": sides,
         "runs": runs,
-        "ends": {
-            source.prompt: {"tokens": [*range(block.n_predict)], "stopped_by": "length"}
-            for source in block.ends_asked
-        },
         "elapsed_s": 1.0,
         "provenance": made_by | {"target_sha256": DIGESTS[block.target], "draft_sha256": drafts},
     }

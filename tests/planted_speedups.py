@@ -18,7 +18,6 @@ from specmoe.analysis.intervals import (
     interval_of_speedup,
     interval_over_prompts,
     joint_intervals,
-    ratio_of_prompts,
     ratio_of_speedups,
 )
 from specmoe.config.schema import Statistics
@@ -29,7 +28,7 @@ PROMPTS, PASSES = 4, 2
 REPEATS = 3
 KINDS = [
     *("speedup", "rate", "other prompts", "ratio, same blocks", "ratio, other blocks"),
-    *("ratio, categories", "all settings", "all, other prompts"),
+    *("all settings", "all, other prompts"),
 ]
 
 
@@ -191,9 +190,6 @@ def cover(
         covered["all, other prompts"].add(common(joint), 1)
         other = others[0]
         covered["other prompts"].add(interval_over_prompts(other, CONFIDENCE), 1)
-        half = other["prompt"] < PROMPTS // 2
-        ends = ratio_of_prompts(other[half], other[~half], CONFIDENCE)[1:]
-        covered["ratio, categories"].add(ends, 1)
         # A rate is the mean over prompts, so a block's is its error times that mean.
         prompts = np.exp(spread.prompt * generator.standard_normal(PROMPTS))
         [blocks] = campaign(generator, Spread(spread.block, 0, 0, 0), repeats, [0.0], tails=tails)

@@ -10,7 +10,6 @@ from specmoe.config.block import Arrangement, Stop
 from specmoe.measure.divergence import find_divergences
 from specmoe.measure.paired import measure
 from specmoe.models.synthetic import write_model
-from specmoe.runs.collect import ends_of_record, mark_past_end
 
 from ..blocks import chatting, rows
 from ..recipes import SMALL
@@ -78,16 +77,3 @@ def test_texts_end_where_the_target_ends_them_and_drafts_change_no_token(do, arr
             given = 1 + row["rounds"] + row["accepted"] + row["replays"] - row["replays_rejected"]
             assert 0 <= given - row["generated"] <= 4 or row["generated"] == 48
     assert find_divergences(found, "target") == []
-
-
-def test_a_stated_length_goes_on_past_the_end_and_the_row_says_how_far(do):
-    stated, until = do(), do(stop=Stop.EOS)
-    ends = {row["prompt"]: row for row in rows(until) if not row["gamma"]}
-    found = rows(stated)
-    mark_past_end(found, ends_of_record(stated))
-    for row in found:
-        end = ends[row["prompt"]]
-        own = end["generated"] - (end["stopped_by"] == "eos")
-        assert row["tokens"][:own] == end["tokens"][:own]
-        assert row["past_end"] == 48 - own
-        assert (row["generated"], row["stopped_by"]) == (48, "length")

@@ -8,7 +8,6 @@ OF_RECORDS = {
     "what the engine wrote, and how long that took": (
         "runs[].answer.tokens runs[].answer.tokens[]"
         " runs[].answer.timings.prompt_ms runs[].answer.timings.predicted_ms runs[].draft_ms"
-        " ends.code.tokens ends.code.tokens[]"
     ),
     "what its counters and its log say of a run": (
         "runs[].metrics runs[].metrics.n_decode_total runs[].decode_failures"
@@ -31,7 +30,7 @@ OF_RECORDS = {
 
 # The time of decoding is not among them, as the rate that follows from it is beside it.
 OF_ROWS = {
-    "what the engine wrote, and how long that took": "tokens past_end prompt_ms draft_ms",
+    "what the engine wrote, and how long that took": "tokens prompt_ms draft_ms",
     "what its counters and its log say of a run": (
         "rounds drafted accepted accepted_per_position tried_per_position accepted_lengths"
         " drafted_lengths drafts_by_type drafted_by_type accepted_by_type replays replays_rejected"

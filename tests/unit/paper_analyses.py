@@ -15,8 +15,6 @@ from specmoe.analysis import cost_tables
 from specmoe.analysis.build import cell_tables
 from specmoe.analysis.categories import (
     compare_categories,
-    gaps_between_categories,
-    how_texts_end,
 )
 from specmoe.analysis.compared_cells import (
     compare_methods,
@@ -89,6 +87,7 @@ CAMPAIGN = pd.DataFrame(
             "engine_commit": "0123456789abcdef",
             "backend": "cpu",
             "n_predict": N_PREDICT,
+            "stops_at_end": False,
             "temperature": 0.0,
             "repeats": 2,
             "confidence": 0.95,
@@ -196,8 +195,6 @@ def analysis_of(rows: list[dict]) -> Analysis:
         accepted_lengths=accepted_lengths(own),
         chains=chain_counts(own),
         categories=compare_categories(compared, settings),
-        category_gaps=gaps_between_categories(compared, settings),
-        endings=how_texts_end(runs),
         required_time=needed_times(runs),
     )
 
@@ -440,7 +437,7 @@ def sampled() -> Analysis:
 
 @cache
 def with_categories() -> Analysis:
-    """Return a campaign of a workload: code gains, poems lose, half of the tokens are forced."""
+    """Return a campaign of a workload: code gains, poems lose."""
     rows = []
     for category, speedup in (("code", 1.5), ("poems", 0.8)):
         for number in range(4):
@@ -449,7 +446,7 @@ def with_categories() -> Analysis:
             of_prompt = baseline_runs(["moe_q4"], [prompt], 3)
             of_prompt += speculative_runs("W", "moe_q4", "draft_0.8b", 4, rates, prompt)
             half = N_PREDICT // 2
-            text = {"tokens": [*range(half), *[7] * half], "past_end": half}
+            text = {"tokens": [*range(half), *[7] * half]}
             rows += [row | {"workload": "mine", "category": category} | text for row in of_prompt]
     return analysis_of(rows)
 
@@ -560,7 +557,7 @@ def _row(
         "tokens_per_second": rate,
         "imposed_acceptance": None,
         **dict.fromkeys(["rounds", "drafted", "accepted", "baseline", "common_prefix"]),
-        **dict.fromkeys(["workload", "category", "past_end", "tokens"]),
+        **dict.fromkeys(["workload", "category", "tokens"]),
         **dict.fromkeys(["replays", "replays_rejected"], float("nan")),
         **dict.fromkeys([*PARAMETERS, *ROUNDS]),
     }

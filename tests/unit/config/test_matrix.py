@@ -174,12 +174,6 @@ def test_every_temperature_is_a_comparison_and_its_repeats_are_samples_above_0(s
     assert [block.run_seed(1) - block.seed for block in blocks] == [0] * 3 + [1000] * 3
 
 
-def test_the_end_is_asked_once_of_texts_that_are_sent_whole_and_greedily(study):
-    asked = [len(block.ends_asked) for block in only("B", study, temperatures=[0, 0.7])]
-    assert asked[:6] == [4, 0, 0, 0, 0, 0]
-    assert not any(block.ends_asked for block in only("F", study))
-
-
 def test_more_repeats_add_blocks_to_one_comparison_alone(study, blocks):
     study["measurement"]["more_repeats"] = {"B/moe_q4/draft_2b": 5}
     added = {block.block for block in blocks_of(study)} - {block.block for block in blocks}

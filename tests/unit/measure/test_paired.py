@@ -180,7 +180,7 @@ def test_where_there_is_no_choice_memory_decides_nothing(job, block, arrangement
 def test_together_all_sides_are_live_at_every_run(job):
     assert measure(BLOCK, job)["arrangement"] == "together"
     runs = [event for event in job.machine.events if event[1] == "run"]
-    assert len(runs) == BLOCK.runs + len(BLOCK.ends_asked)
+    assert len(runs) == BLOCK.runs
     assert all(set(live) == {"alone", "g4", "g8"} for _, _, *live in runs)
     # Those with a draft start first, because they need most.
     started = [side for side, what, *_ in job.machine.events if what == "starts"]
@@ -284,7 +284,7 @@ def test_a_run_that_is_measured_again_keeps_its_last_answer_and_its_place(
     block = replace(BLOCK, gate={"retries": 2}, arrangement=arrangement)
     job = replace(job, machine=Machine(decode_ms=(100.0, 90.0, 80.0, 70.0)))
     runs = measure(block, job)["runs"]
-    assert len(job.machine.requests) == 3 * len(runs) + len(block.ends_asked)
+    assert len(job.machine.requests) == 3 * len(runs)
     assert [run["order"] for run in runs] == list(range(BLOCK.runs))
     assert {(run["measured_again"], run["taken_away"]) for run in runs} == {(2, "busy")}
     # Of a side's six requests, the third and the sixth count.

@@ -245,13 +245,13 @@ def test_a_card_names_draft_gamma_gain_and_the_line_to_paste(answered):
 
 
 def test_a_card_says_how_far_the_text_repeats_itself_and_what_a_loop_leaves_open(root, answered):
-    shares = {"repetition": 0.95, "looping": 0.97, "past_end": 0.4}
+    shares = {"repetition": 0.95, "looping": 0.97}
     answer = {"answer": "on for looping text", "command": None}
     reason = "the text loops, so nothing is known of text that does not"
     text = page_of(advised(full(), **shares, **answer, reason=reason), root)
     _, words = card(text)
     assert "on for looping text只对循环的文字打开" in words
-    assert "repeated 4-grams四元组重复 95 %, in loops循环 97 %, past the end结束之后 40 %" in words
+    assert "repeated 4-grams四元组重复 95 %, in loops循环 97 %" in words
     assert f"{reason}文字在循环" in words
     assert "llama-server" not in words
     assert "Its text" not in answered
@@ -282,8 +282,7 @@ SECTIONS = {  # of what it is about: the campaign, what stands on the page in th
     ),
     "workloads": (
         with_categories,
-        "results workloads figure-categories table-categories table-category_gaps table-endings"
-        " audit",
+        "results workloads figure-categories table-categories audit",
         *("poems", "Each run had to generate 100 tokens"),
     ),
 }
@@ -300,8 +299,7 @@ def test_what_was_measured_has_its_section_and_sentences(section, root, plain, p
 
 
 def test_texts_that_may_end_by_themselves_have_at_most_the_asked_length(root):
-    analysis = with_categories()
-    ended = replace(analysis, endings=analysis.endings.assign(stop="eos"))
+    ended = of_campaign(with_categories(), stops_at_end=True)
     assert "had to generate at most 100 tokens" in page_of(ended, root)
 
 

@@ -12,9 +12,7 @@ from specmoe.errors import DamagedFileError, MeasurementError
 from specmoe.measure.common_prefix import common_prefix
 from specmoe.runs.collect import (
     collect_records,
-    ends_of_record,
     link_baselines,
-    mark_past_end,
     rows_of_record,
 )
 from specmoe.runs.schema import COLUMNS
@@ -191,7 +189,6 @@ def test_a_broken_record_is_named(collect, break_it, fault):
             "run S/.*: tokens_evaluated is 32, not 1",
         ),
         (lambda record: record["runs"][0].update(order=7), "order of its runs is "),
-        (lambda record: record.pop("ends"), "prompts with the target's end is "),
     ],
 )
 def test_a_record_of_another_configuration_is_named_with_what_differs(collect, change, said):
@@ -208,17 +205,6 @@ def test_many_records_of_another_configuration_are_counted(study, tmp_path):
         files[file] = block
     with pytest.raises(MeasurementError, match=r"seed: 1 .*, and so was 1 more; delete them and"):
         collect_records(files, "tiny")
-
-
-@pytest.mark.parametrize(("stopped_by", "past"), [("eos", 2), ("length", 1)])
-def test_tokens_past_the_end_of_the_targets_own_text_are_counted(made, stopped_by, past):
-    # The token that ends the text is none of it.
-    made["ends"] = {"code": {"tokens": [5, 6, 2], "stopped_by": stopped_by}}
-    for side, tokens in (("alone", [5, 6, 2, 8]), ("g4", [5, 9, 9, 9])):
-        runs_of(made, side)[0]["answer"]["tokens"] = tokens
-    rows = [row_of(made, side) for side in ("alone", "g4")]
-    mark_past_end(rows, ends_of_record(made))
-    assert [row["past_end"] for row in rows] == [past, None]
 
 
 def test_the_same_runs_in_two_records_are_refused(made, block, tmp_path):

@@ -64,13 +64,12 @@ def describe_advice(analysis: Analysis) -> str:
     if campaign["source"] == "measured":
         lines += _wrapped(_other_days(campaign), "")
     advised = advised_targets(analysis)
-    categories, gaps = analysis.categories, analysis.category_gaps
     elsewhere = on_other_prompts(analysis)
     for row in records(advised):
         own = records(settings[settings["target"] == row["target"]])
         more = [
             *_compared(row, elsewhere.get(row["target"], [])),
-            *describe_categories(row, categories, gaps),
+            *describe_categories(row, analysis.categories),
         ]
         lines += ["", *_target(row, own, campaign, more)]
     every = analysis.advice["target"]
@@ -207,11 +206,10 @@ def _with_prompt(row: Record) -> str:
 
 
 def _about_text(row: Record) -> str:
-    """Return how far a setting's text repeats itself, and goes on; empty if nothing is known."""
+    """Return how far a setting's text repeats itself; empty if nothing is known."""
     shares = {
         "repetition": "of its 4-grams repeat earlier ones",
         "looping": "is in loops",
-        "past_end": "is past the target's own end",
     }
     known = [f"{row[name]:.0%} {words}" for name, words in shares.items() if pd.notna(row[name])]
     return f"Text: {', '.join(known)}" if known else ""

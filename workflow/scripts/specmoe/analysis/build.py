@@ -9,8 +9,6 @@ from specmoe.analysis import cost_tables
 from specmoe.analysis.advice import advise
 from specmoe.analysis.categories import (
     compare_categories,
-    gaps_between_categories,
-    how_texts_end,
     text_shares,
 )
 from specmoe.analysis.ceilings import ceilings
@@ -36,7 +34,7 @@ from specmoe.analysis.twins import compare_twins, dense_twins, twin_passes
 from specmoe.audit.checks import count_marked
 from specmoe.audit.reading import readings_of
 from specmoe.audit.tables import Audit
-from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX
+from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Stop
 from specmoe.config.matrix import left_out_blocks
 from specmoe.config.option_words import parts_of_setting
 from specmoe.config.schema import Config, Statistics
@@ -113,8 +111,6 @@ def analyse(
         of_cells | gammas,
         baselines=summarise_baselines(usual, statistics),
         categories=compare_categories(of_draft, statistics),
-        category_gaps=gaps_between_categories(of_draft, statistics),
-        endings=how_texts_end(usual),
         spread=spread,
         temperatures=compare_temperatures(
             compared[compared["imposed_acceptance"].isna()], statistics
@@ -294,6 +290,7 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                 },
                 "engine_options": config.option_setting("").text,
                 "n_predict": first["n_predict"],
+                "stops_at_end": bool(runs["stop"].eq(Stop.EOS).any()),
                 "temperature": config.measurement.temperature,
                 "repeats": config.measurement.repeats,
                 "confidence": config.statistics.confidence,

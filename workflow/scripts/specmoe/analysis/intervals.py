@@ -187,22 +187,6 @@ def interval_over_prompts(compared: pd.DataFrame, confidence: float) -> Interval
     return joint_intervals({"": compared}, confidence, other_prompts=True)[""]
 
 
-def ratio_of_prompts(
-    compared: pd.DataFrame, reference: pd.DataFrame, confidence: float
-) -> Estimate:
-    """Return the speedup on some prompts over that on others, with its interval.
-
-    Both are rows of `with_speedups`, of the same blocks. Prompts are what varies: Welch's t on the
-    prompts' mean logarithms. What a block does to all of its prompts cancels.
-    """
-    own, other = (
-        block_means(_logs(frame["speedup"]), frame["prompt"]).to_numpy()
-        for frame in (compared, reference)
-    )
-    ends = _welch(own, other, confidence)
-    return Estimate(math.exp(own.mean() - other.mean()), *_exponential(ends))
-
-
 def joint_intervals(
     cells: Mapping[Name, pd.DataFrame],
     confidence: float,

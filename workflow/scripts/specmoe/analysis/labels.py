@@ -107,16 +107,6 @@ def positions(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     return series(frame, analysis).assign(drafter=drafter.astype(object).to_numpy())
 
 
-def endings(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add what `series` does, and acceptance and speedup of the cell on the workload."""
-    keys = ["suite", "target", "draft", "gamma"]
-    measured = ["acceptance_rate", "speedup", "speedup_low", "speedup_high"]
-    frame = frame.drop(columns=measured, errors="ignore").astype({"workload": object})
-    by_prompt = analysis.by_prompt[[*keys, "prompt", *measured]]
-    by_workload = by_prompt.rename(columns={"prompt": "workload"})
-    return series(frame.merge(by_workload, how="left", on=[*keys, "workload"]), analysis)
-
-
 def loads(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
     """Add columns of the target, which is one whatever the requests at once.
 

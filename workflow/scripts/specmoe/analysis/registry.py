@@ -67,7 +67,7 @@ def _ends(*names: str) -> str:
 _RATES = "tokens_per_second baseline_tokens_per_second"
 _RATIOS = _ends("speedup", "first_token_ratio", "end_to_end")
 _EXCLUDED = "excluded pairs"  # see `runs.disturbed.count_excluded`
-_TEXTS = "repetition looping past_end"  # see `categories.text_shares`
+_TEXTS = "repetition looping"  # see `categories.text_shares`
 _SUMMARISED = f"""
     method draft_model runs paired {_RATES} tokens_per_second_sd block_sd acceptance_rate
     acceptance_rate_mean mean_accepted_length replays_per_round tokens_per_round rounds_per_run
@@ -127,19 +127,6 @@ TABLES = {
         "a cell, workload and category, see `compare_categories`",
         f"{_SUMMARISED} workload category category_label prompts blocks",
         "workload category",
-    ),
-    "category_gaps": _table(
-        "two categories of a cell whose speedups differ, see `gaps_between_categories`",
-        f"suite target draft gamma workload higher lower {_ends('ratio')} pairs",
-        f"{_IN_ORDER} workload -ratio",
-        labels.series,
-    ),
-    "endings": _table(
-        "how the texts of a cell end, see `how_texts_end`",
-        "suite target draft gamma workload stop prompts runs generated shortest longest ended"
-        f" at_once past_end_runs same_length {_TEXTS}",
-        f"{_IN_ORDER} workload",
-        labels.endings,
     ),
     "temperatures": _cells(
         "a cell at a temperature, see `compare_temperatures`",

@@ -1,6 +1,5 @@
 """Sentences on categories of prompts, requests at once, and experts beside their dense twins."""
 
-from collections.abc import Sequence
 from math import isnan
 
 import pandas as pd
@@ -15,12 +14,12 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight"
 _NAMED = 3
 
 
-def describe_categories(row: Record, categories: pd.DataFrame, gaps: pd.DataFrame) -> list[str]:
+def describe_categories(row: Record, categories: pd.DataFrame) -> list[str]:
     """Return sentences on the best setting of a target by category; none without categories.
 
-    `row` is one of `advised_targets`, the frames are the analysis's.
+    `row` is one of `advised_targets`, `categories` the analysis's.
     """
-    own, shown = (_of_setting(frame, row) for frame in (categories, gaps))
+    own = [one for one in records(categories) if all(one[key] == row[key] for key in CELL)]
     if not own:
         return []
     listed = "; ".join(
@@ -34,25 +33,7 @@ def describe_categories(row: Record, categories: pd.DataFrame, gaps: pd.DataFram
     for words, where in (("Faster", faster), ("Slower", slower)):
         if where:
             lines.append(f"{words} than the target alone: {', '.join(where)}.")
-    if shown:
-        lines.append(_gap_line([gap for gap in shown if pd.notna(gap["ratio"])]))
     return lines
-
-
-def _of_setting(frame: pd.DataFrame, row: Record) -> list[Record]:
-    return [one for one in records(frame) if all(one[key] == row[key] for key in CELL)]
-
-
-def _gap_line(gaps: Sequence[Record]) -> str:
-    if not gaps:
-        return "No two categories are shown to differ."
-    named = "; ".join(
-        f"{gap['higher']} gains {measured_in(gap, 'ratio')} times as much as {gap['lower']}"
-        for gap in gaps[:_NAMED]
-    )
-    more = len(gaps) - _NAMED
-    rest = f"; and {counted(more, 'more pair')}" if more > 0 else ""
-    return f"Categories differ: {named}{rest}."
 
 
 def describe_concurrency(analysis: Analysis) -> list[str]:

@@ -208,17 +208,6 @@ class Block(JobData):
         """How many runs the block has."""
         return len(self.sides) * len(self.prompts) * self.passes
 
-    @property
-    def ends_asked(self) -> tuple[PromptSource, ...]:
-        """The prompts after which the target alone is asked where it ends its text.
-
-        Runs of a stated length go on past that, so their answers cannot tell. Greedily the target
-        ends alike in every repeat. What is cut to a length is no text that anyone would answer.
-        """
-        if self.stop != Stop.LENGTH or self.repeat > 0 or self.temperature > 0:
-            return ()
-        return tuple(source for source in self.prompts if source.length is None)
-
     def setting(self, side: Side) -> str:
         """Return the id of what drafts on a side, with the parameters that someone set."""
         return f"{self.draft}{side.variant}" if side.speculates else NO_DRAFT

@@ -12,7 +12,6 @@ from typing import Any
 
 from specmoe.config.block import Arrangement, Block, History, Side
 from specmoe.config.gate import Gate
-from specmoe.engine.answers import stopped_by
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id
 from specmoe.engine.memory import bytes_together, working_bytes
@@ -27,7 +26,6 @@ _logger = logging.getLogger(__name__)
 
 Run = dict[str, Any]
 # By prompt: the tokens of the target alone until it ends its text, and why they are no more.
-_Ends = dict[str, dict[str, Any]]
 
 
 class _MemoryExceededError(Exception):
@@ -68,7 +66,7 @@ def arrange(block: Block, job: Job) -> Arrangement:
 
 
 def _measure_sides(block: Block, job: Job, arrangement: Arrangement) -> dict[str, Any]:
-    """Return the sides, their runs in order, and where the target alone ends its texts."""
+    """Return the sides, and their runs in order."""
     if arrangement == Arrangement.TOGETHER:
         turns = turns_together(block)
         # Those with a draft start first: they need most.
@@ -78,19 +76,17 @@ def _measure_sides(block: Block, job: Job, arrangement: Arrangement) -> dict[str
         groups = [[side] for side in dict.fromkeys(turn.side for turn in turns)]
     sides: dict[Side, LiveSide] = {}
     runs: list[Run] = []
-    ends: _Ends = {}
     for group in groups:
-        live, of_group, ends_of_group = _measure_group(group, turns, block, job)
+        live, of_group = _measure_group(group, turns, block, job)
         sides |= live
         runs += of_group
-        ends |= ends_of_group
-    return {"sides": [sides[side].record() for side in block.sides], "runs": runs, "ends": ends}
+    return {"sides": [sides[side].record() for side in block.sides], "runs": runs}
 
 
 def _measure_group(
     group: Sequence[Side], turns: Sequence[Turn], block: Block, job: Job
-) -> tuple[dict[Side, LiveSide], list[Run], _Ends]:
-    """Return some sides that are live at once, their runs, and where the target ends its texts."""
+) -> tuple[dict[Side, LiveSide], list[Run]]:
+    """Return some sides that are live at once, and their runs."""
     live: dict[Side, LiveSide] = {}
     with ExitStack() as servers:
         for side in group:
@@ -103,11 +99,9 @@ def _measure_group(
             one.prompts = prompts
             one.warm_up()
         runs = _measure_turns(live, turns, job)
-        alone = [one for side, one in live.items() if not side.speculates]
-        ends = _ends(alone[0]) if alone else {}
     for one in live.values():
         one.add_traces(runs)
-    return live, runs, ends
+    return live, runs
 
 
 def _measure_turns(live: Mapping[Side, LiveSide], turns: Sequence[Turn], job: Job) -> list[Run]:
@@ -120,17 +114,6 @@ def _measure_turns(live: Mapping[Side, LiveSide], turns: Sequence[Turn], job: Jo
             one, order = live[turn.side], number * len(turn.sources)
             runs += measure_load(one, turn, order) if at_once else [_measure_run(one, turn, order)]
     return runs
-
-
-def _ends(one: LiveSide) -> _Ends:
-    """Return where a target alone ends its texts, as far as the block asks for that."""
-    block = one.block
-    ends = {}
-    for source in block.ends_asked:
-        ids = one.prompts[source.prompt]
-        answer = one.generate(ids, block.n_predict, block.seed, until_end=True)
-        ends[source.prompt] = {"tokens": answer["tokens"], "stopped_by": stopped_by(answer)}
-    return ends
 
 
 def _refuse_excess(live: Iterable[LiveSide], sides: int, job: Job) -> None:

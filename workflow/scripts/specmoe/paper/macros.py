@@ -17,7 +17,7 @@ from specmoe.analysis.filters import (
     whole_audit,
 )
 from specmoe.analysis.registry import Analysis, records
-from specmoe.config.block import Protocol, Stop
+from specmoe.config.block import Protocol
 from specmoe.paper.latex import command_name, to_latex
 from specmoe.paper.macro_list import (
     FAMILIES,
@@ -76,7 +76,7 @@ def switches(analysis: Analysis, tables: Path) -> dict[str, bool]:
         "RunsShort": bool(campaign["n_predict"] < SHORT_RUN),
         "BackendCpu": campaign["backend"] == "cpu",
         "CampaignMoreRepeats": bool(repeats > campaign["repeats"]),
-        "StopsAtEnd": bool((analysis.endings["stop"] == Stop.EOS).any()),
+        "StopsAtEnd": bool(campaign["stops_at_end"]),
         "SeveralMachines": campaign["machines"] > 1,
         "SettingsSeveral": len(cells) > 1,
         "CampaignLeavesOut": bool(campaign["left_out"]),

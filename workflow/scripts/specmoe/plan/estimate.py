@@ -140,8 +140,6 @@ def _side_seconds(
     warmups = min(block.warmups, usual)
     read = block.passes * sum(prompt_tokens) + warmups * max(prompt_tokens)
     requests = block.passes * len(prompt_tokens)
-    if not side.speculates:
-        requests += len(block.ends_asked)
     if block.concurrency is not None:
         # Each client of a load begins and ends with about half a request that does not count.
         requests += block.passes * slots

@@ -38,8 +38,6 @@ from specmoe.runs.record_changes import record_changes, refuse_changed
 from specmoe.runs.schema import COLUMNS, check_rows
 
 RunRow = dict[str, Any]
-Ends = dict[tuple[str, str, str], list[int]]
-"""By suite, target and prompt, what the target alone writes until it ends its text."""
 _compared = itemgetter("block", "prompt", "pass")  # what a run and its baseline have in common
 
 
@@ -62,30 +60,26 @@ def collect_records(
     """
     by_record: dict[Path, list[RunRow]] = {}
     changes: dict[Path, list[str]] = {}
-    ends: Ends = {}
     for record, block in records.items():
         with named_if_damaged(record):
             read = read_record(record)
             by_record[record] = rows_of_record(read, campaign)
             changes[record] = record_changes(read, block)
-            ends |= ends_of_record(read)
     rows = [row for its in by_record.values() for row in its]
     try:
-        mark_past_end(rows, ends)
         table = check_rows(rows)
     except (TypeError, ValueError) as error:
-        _name_record(by_record, ends, error)
+        _name_record(by_record, error)
         raise
     refuse_changed({record: its for record, its in changes.items() if its})
     return rows, table
 
 
-def _name_record(by_record: Mapping[Path, list[RunRow]], ends: Ends, error: Exception) -> None:
+def _name_record(by_record: Mapping[Path, list[RunRow]], error: Exception) -> None:
     """Raise the error of the record whose rows are at fault, if one is by itself, or of two."""
     # Checks take as long for the rows of one record as for all, so they are told apart here.
     for record, its in by_record.items():
         with named_if_damaged(record):
-            mark_past_end(its, ends)
             check_rows(its)
     holding: dict[str, Path] = {}
     for record, its in by_record.items():
@@ -125,35 +119,6 @@ def link_baselines(rows: Iterable[RunRow]) -> None:
         same = row["temperature"] == 0 and row["imposed_acceptance"] is None
         if same and row["tokens"] is not None and baseline["tokens"] is not None:
             row["common_prefix"] = common_prefix(row["tokens"], baseline["tokens"])
-
-
-def ends_of_record(record: Mapping[str, Any]) -> Ends:
-    """Return what a block's target alone wrote until its end, if it was asked."""
-    block = record["block"]
-    target = _verifying(block)["target"]
-    return {
-        # The last token may be the one that ends the text.
-        (block["suite"], target, prompt): end["tokens"][
-            : -1 if Stop(end["stopped_by"]) == Stop.EOS else None
-        ]
-        for prompt, end in record.get("ends", {}).items()
-    }
-
-
-def mark_past_end(rows: Iterable[RunRow], ends: Ends) -> None:
-    """Give the rows that were made to go on past the target's end the tokens that are past it.
-
-    Until its end a run must have generated what the target alone did. The others stay null, as
-    their texts would end elsewhere. A run that stops at the end has none past it.
-    """
-    for row in rows:
-        if row["stop"] == Stop.EOS:
-            row["past_end"] = 0
-        text = ends.get((row["suite"], row["target"], row["prompt"]))
-        if text is None or row["stop"] != Stop.LENGTH or row["tokens"] is None:
-            continue
-        if row["tokens"][: len(text)] == text:
-            row["past_end"] = len(row["tokens"]) - len(text)
 
 
 def _row(

@@ -26,15 +26,8 @@ def record_changes(record: Mapping[str, Any], block: Block) -> list[str]:
     paired = block.protocol == Protocol.PAIRED
     for run in record["runs"] if paired else []:
         changes += [f"run {run['run']}: {one}" for one in _said_again(run)]
-    ends = block.ends_asked if paired and block.measures_alone else ()
-    found = {
-        "order of its runs": sorted(run["order"] for run in record["runs"]),
-        "prompts with the target's end": sorted(record.get("ends", {})),
-    }
-    asked = {
-        "order of its runs": [*range(len(record["runs"]))],
-        "prompts with the target's end": sorted(source.prompt for source in ends),
-    }
+    found = {"order of its runs": sorted(run["order"] for run in record["runs"])}
+    asked = {"order of its runs": [*range(len(record["runs"]))]}
     return changes + [str(one) for one in differences(found, asked)]
 
 

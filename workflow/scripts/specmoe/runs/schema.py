@@ -29,6 +29,7 @@ _GONE = {
     "idle_w",
     "imposed_profile",
     "imposed_rates",
+    "past_end",
     "token_ms",
 }
 _VERSION_KEY = b"specmoe_schema"
@@ -128,12 +129,9 @@ COLUMNS: dict[str, RunColumn] = {
     "common_prefix": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     # Of a prompt of a workload: the workload, and the category that its file gives it. How the run
     # was to end (null under protocol `published`, whose tools decide) and what ended it: `length`
-    # is n_predict, `eos` the target's own end, whose token is the last of `tokens`. Tokens that it
-    # was made to generate from where the target alone ends its text on; null where that is not
-    # known, and in a run whose tokens leave those of the target before.
+    # is n_predict, `eos` the target's own end, whose token is the last of `tokens`.
     **_each("workload category", TEXT, True),
     **_each("stop stopped_by", TEXT, True, (pa.Check.isin(list(Stop)),)),
-    "past_end": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     # The columns above whose values were not recorded but follow from others by arithmetic.
     "recovered": RunColumn(TEXTS),
     # Of the run's side: until the models of its processes were loaded, and all their warm-ups.

@@ -213,12 +213,6 @@ def prompts(analysis: Analysis) -> pd.DataFrame:
     return cells if several else cells.iloc[:0]
 
 
-def category_gaps(analysis: Analysis) -> pd.DataFrame:
-    """Return the pairs of categories whose speedups are shown to differ."""
-    gaps = analysis.category_gaps
-    return gaps[gaps["ratio"].notna()]
-
-
 def controls(analysis: Analysis) -> Rows:
     """Return the controls, with the acceptance that is due and the runs that fail."""
     rows = []
