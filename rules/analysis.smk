@@ -9,7 +9,6 @@ rule analyse_runs:
         agreement=CAMPAIGN.agreement,
         audit="<campaign>/audit",
         compare_with=expand("results/{campaign}/analysis", campaign=CONFIG.compare_with),
-        claims=shipped("config/claims.yaml"),
         config="<campaign>/config.json",
         host="<data>/host.json",
         models="<data>/models.json",
@@ -33,7 +32,7 @@ rule analyse_runs:
         "python {input.script} --runs {input.runs} --config {input.config} --host {input.host}"
         " --models {input.models} --audit {input.audit} --reported {params.reported}"
         " --compare-with {input.compare_with}"
-        " --pass-times {input.pass_times} --agreement {input.agreement} --claims {input.claims}"
+        " --pass-times {input.pass_times} --agreement {input.agreement}"
         " --out {output} 2>&1 | tee {log}"
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from specmoe.analysis.registry import Analysis
 from specmoe.audit.tables import Audit
-from specmoe.claims.build import PublishedStudy, build_analysis
+from specmoe.claims.build import build_analysis
+from specmoe.claims.printed_numbers import read_reported
 from specmoe.command_line import script
 from specmoe.config.schema import read_config
 from specmoe.files import read_record
@@ -22,7 +23,6 @@ def main(
     host: Path,
     audit: Path,
     reported: Path,
-    claims: Path,
     out: Path,
     pass_times: Path | None = None,
     agreement: Path | None = None,
@@ -35,7 +35,7 @@ def main(
         read_record(host),
         Audit.read(audit),
         read_pass_times(pass_times),
-        PublishedStudy.read(reported, claims),
+        read_reported(reported),
         [Analysis.read(folder) for folder in compare_with],
         read_agreement(agreement),
     )

@@ -10,7 +10,8 @@ import jinja2
 import pandas as pd
 import pytest
 
-from specmoe.claims.judge import judge_claims, read_claims
+from specmoe.claims.headline import CLAIMS
+from specmoe.claims.judge import judge_claims
 from specmoe.figures.figures import FIGURES, figures_of
 from specmoe.measure.trace_record import Recording
 from specmoe.page import figures, page
@@ -304,8 +305,7 @@ def test_texts_that_may_end_by_themselves_have_at_most_the_asked_length(root):
 
 
 def test_claims_that_twins_decide_are_said_to_be_of_twins(root):
-    every = read_claims(root / "config/claims.yaml")
-    claims = {name: claim for name, claim in every.items() if claim.twins}
+    claims = {name: claim for name, claim in CLAIMS.items() if claim.twins}
     of_twins = of_campaign(with_twins(), of_study=False)
     assert 'id="study"' not in page_of(of_twins, root)
     judged = replace(of_twins, claims=judge_claims(claims, of_twins))

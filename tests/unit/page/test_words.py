@@ -9,7 +9,7 @@ import yaml
 from specmoe.analysis import advice
 from specmoe.analysis.advice import Answer, Controls
 from specmoe.audit.checks import CHECKS
-from specmoe.claims import judge
+from specmoe.claims.headline import CLAIMS
 from specmoe.claims.verdicts import Verdict
 from specmoe.config.methods import METHODS
 from specmoe.page.page import Chinese, pair
@@ -96,7 +96,7 @@ def templates():
 
 
 def claims():
-    return {claim.words for claim in judge.read_claims(ROOT / "config/claims.yaml").values()}
+    return {claim.words for claim in CLAIMS.values()}
 
 
 def methods():

@@ -55,10 +55,6 @@ class Estimate(NamedTuple):
         low, high = sorted((self.low * factor, self.high * factor))
         return type(self)(self.value * factor, low, high)
 
-    def over(self, other: Self) -> Self:
-        """Return the ratio of two positive numbers, whose interval reaches as far as both."""
-        return type(self)(self.value / other.value, self.low / other.high, self.high / other.low)
-
     def within(self, low: float, high: float) -> Self:
         """Return the distance to the nearer end of a range; negative outside of it."""
         value, least, most = self

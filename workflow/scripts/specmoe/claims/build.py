@@ -1,9 +1,7 @@
 """The whole analysis of a campaign, with other campaigns beside it and the study's claims."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pandas as pd
 
@@ -12,28 +10,12 @@ from specmoe.analysis.registry import Analysis
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.tables import Audit
-from specmoe.claims.judge import Claim, judge_claims, read_claims
-from specmoe.claims.printed_numbers import (
-    compare,
-    compare_printed,
-    read_reported,
-)
+from specmoe.claims.headline import CLAIMS
+from specmoe.claims.judge import judge_claims
+from specmoe.claims.printed_numbers import compare, compare_printed
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard
 from specmoe.runs.disturbed import undisturbed
-
-
-@dataclass(frozen=True)
-class PublishedStudy:
-    """What the published study prints and claims."""
-
-    reported: pd.DataFrame  # see `printed_numbers.read_reported`
-    claims: Mapping[str, Claim]
-
-    @classmethod
-    def read(cls, reported: Path, claims: Path) -> Self:
-        """Read the folder of printed numbers and the file of claims."""
-        return cls(read_reported(reported), read_claims(claims))
 
 
 def build_analysis(
@@ -43,7 +25,7 @@ def build_analysis(
     host: Mapping[str, Any],
     audit: Audit,
     pass_times: pd.DataFrame,
-    study: PublishedStudy,
+    reported: pd.DataFrame,
     others: Sequence[Analysis],
     agreement: pd.DataFrame | None = None,
 ) -> Analysis:
@@ -51,7 +33,8 @@ def build_analysis(
 
     `runs` is `schema.read_runs`'s frame, `cards` are the models' by id, `host` is the machine's
     description, `audit` the audit of `runs`, `pass_times` the table of `runs.pass_times`,
-    `others` the campaigns to compare with, `agreement` the table of `runs.agreement`, if any.
+    `reported` the study's printed numbers, `others` the campaigns to compare with, `agreement` the
+    table of `runs.agreement`, if any.
     """
     compared, cards = with_speedups(undisturbed(runs)), by_setting(cards, runs)
     own = analyse(runs, compared, config, cards, host, audit, pass_times, agreement)
@@ -62,11 +45,11 @@ def build_analysis(
         "compared_campaigns": compared_campaigns(campaigns),
     }
     if config.campaign.source == "published":
-        tables["reported"] = compare(study.reported, own)
+        tables["reported"] = compare(reported, own)
     if own.of_study:
-        tables["claims"] = judge_claims(study.claims, own)
-        tables["comparison"] = compare_printed(study.reported, own, others)
+        tables["claims"] = judge_claims(CLAIMS, own)
+        tables["comparison"] = compare_printed(reported, own, others)
     elif not own.twins.empty:
-        of_twins = {name: claim for name, claim in study.claims.items() if claim.twins}
+        of_twins = {name: claim for name, claim in CLAIMS.items() if claim.twins}
         tables["claims"] = judge_claims(of_twins, own)
     return Analysis(own.tables, **tables)

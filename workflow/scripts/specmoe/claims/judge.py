@@ -1,66 +1,27 @@
-"""The claims of the published study: read them, and judge them by a campaign.
-
-`config/claims.yaml` states each claim in words with its place, and names the predicate that decides
-it. Module `verdicts` explains the verdicts.
-"""
+"""The published study's claims, judged by a campaign; module `verdicts` explains the verdicts."""
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Self
+from functools import partial
+from typing import Any
 
 import pandas as pd
-from pydantic import Field, ValidationError, model_validator
 
 from specmoe.analysis.drafts import by_model
 from specmoe.analysis.registry import TABLES, Analysis
-from specmoe.claims import passes, speedup  # noqa: F401 (their predicates enter themselves)
-from specmoe.claims.entries import fault_of, read_entries
-from specmoe.claims.predicates import CELL_KEYS, PREDICATES
-from specmoe.claims.verdicts import ClaimResult, Verdict
-from specmoe.config.base import Strict
+from specmoe.claims.headline import Claim
+from specmoe.claims.verdicts import (
+    ClaimResult,
+    Missing,
+    TableRow,
+    Verdict,
+    conclude,
+    level_of,
+)
 from specmoe.config.block import MEASURED_BY, NO_DRAFT, PASSAGE_PREFIX
-from specmoe.errors import ConfigError, nearest
 
-
-class Claim(Strict):
-    """One claim: what it says, where the study says it, and the predicate that decides it."""
-
-    words: str
-    place: str
-    predicate: str
-    parameters: dict[str, Any] = Field(default={})
-    twins: bool = False  # whether a campaign of twins decides it, though not the study's models
-    machine: str = ""  # the chip that it is about, where its numbers are times or rates
-
-    @model_validator(mode="after")
-    def _check_predicate(self) -> Self:
-        if self.predicate not in PREDICATES:
-            raise ValueError(
-                f"unknown predicate {self.predicate!r}; {nearest(self.predicate, PREDICATES)}"
-            )
-        return self
-
-    @property
-    def given(self) -> Strict:
-        """The parameters with their types; raises ValidationError for wrong ones."""
-        return PREDICATES[self.predicate].parameters.model_validate(self.parameters)
-
-
-def read_claims(path: Path) -> dict[str, Claim]:
-    """Return the claims of a file by id, in its order.
-
-    Raises ConfigError with the place of the first fault.
-    """
-    claims = read_entries(path, Claim)
-    for name, claim in claims.items():
-        try:
-            claim.given  # noqa: B018 (it is the check)
-        except ValidationError as error:
-            fault = fault_of(error, name, "parameters")
-            raise ConfigError(f"{path}: {fault}") from error
-    return claims
+_CELL_KEYS = ("suite", "target", "draft", "gamma", "prompt")
 
 
 def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFrame:
@@ -76,16 +37,11 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
     prompts whose spread could change the verdict).
     """
     rows = []
-    chip = analysis.campaign.iloc[0].get("host_chip")
     for protocol, engine in _ways(analysis):
         part = _of_way(analysis, protocol, engine)
         for name, claim in claims.items():
-            predicate, given = PREDICATES[claim.predicate], claim.given
-            if claim.machine in ("", chip):
-                result = predicate.judge(given, part)
-            else:
-                elsewhere = f"its numbers are those of an {claim.machine}"
-                result = ClaimResult(Verdict.NOT_TESTABLE, elsewhere)
+            result = judge(claim, part)
+            unpaired = not all(row.get("paired", True) for row in result.rows)
             rows.append(
                 {
                     "claim": name,
@@ -97,11 +53,33 @@ def judge_claims(claims: Mapping[str, Claim], analysis: Analysis) -> pd.DataFram
                     "why": result.why,
                     "comparisons": result.comparisons,
                     **_support(result, part),
-                    "unpaired": predicate.leans_on_baselines(given)
-                    and not all(row.get("paired", True) for row in result.rows),
+                    "unpaired": claim.leans and unpaired,
                 }
             )
     return pd.DataFrame(rows)
+
+
+def judge(claim: Claim, analysis: Analysis) -> ClaimResult:
+    """Return what an analysis, all measured in one way, says of a claim."""
+    marked = analysis.marked
+    impossible = marked[marked["impossible"] > 0].to_dict("records")
+    try:
+        return conclude(
+            list(claim.compare(analysis)),
+            claim.agree,
+            f"no runs of {claim.missing}",
+            level_of(analysis),
+            partial(_is_among, cells=impossible),
+            some=claim.some,
+        )
+    except Missing as missing:
+        return ClaimResult(Verdict.NOT_TESTABLE, str(missing))
+
+
+def _is_among(row: TableRow, cells: Iterable[TableRow]) -> bool:
+    """Return whether one of the cells is of a row; a row without a draft names none."""
+    own = {"draft": NO_DRAFT, **row}
+    return any(all(own[key] == cell[key] for key in _CELL_KEYS if key in own) for cell in cells)
 
 
 def _ways(analysis: Analysis) -> list[tuple[str, str]]:
@@ -132,7 +110,7 @@ def _support(result: ClaimResult, analysis: Analysis) -> dict[str, int]:
     """Return how many runs a result rests on, and how many of them are marked."""
     cells: dict[tuple[str, ...], set[tuple[Any, ...]]] = defaultdict(set)
     for row in result.rows:
-        keys = tuple(key for key in CELL_KEYS if pd.notna(row.get(key)))
+        keys = tuple(key for key in _CELL_KEYS if pd.notna(row.get(key)))
         cells[keys].add(tuple(row[key] for key in keys))
     marked = analysis.marked
     # A rate without a draft is made of these runs, see `summarise_baselines`.

@@ -1,7 +1,7 @@
 """How comparisons decide a claim, and what each verdict means.
 
 A claim consists of comparisons (this cell gains more than that one, that rate is below 4 %), and
-says that all of them hold, or most, or some. A comparison holds surely if its whole interval is on
+says that all of them hold, or some. A comparison holds surely if its whole interval is on
 the claimed side, fails surely if its whole interval is on the other side, and is open otherwise, as
 without an interval (a single block). The verdicts are:
 
@@ -55,14 +55,6 @@ class Verdict(StrEnum):
     NOT_TESTABLE = "not testable"
 
 
-class Share(StrEnum):
-    """How many of its comparisons must hold for a claim to hold."""
-
-    EVERY = "every"
-    MOST = "most"
-    SOME = "some"
-
-
 class Level(NamedTuple):
     """The confidence of the intervals, and their degrees of freedom."""
 
@@ -104,6 +96,10 @@ class Comparison(NamedTuple):
     rows: tuple[TableRow, ...]
 
 
+class Missing(Exception):  # noqa: N818 (it is no error)
+    """What a campaign lacks, so that it cannot decide a claim."""
+
+
 @dataclass(frozen=True)
 class ClaimResult:
     """A verdict, a sentence with the numbers that decide it, and the rows it rests on."""
@@ -119,10 +115,11 @@ def conclude(
     agree: str,
     missing: str,
     level: Level,
-    share: Share = Share.EVERY,
     is_impossible: Callable[[TableRow], bool] = lambda _: False,
+    *,
+    some: bool = False,
 ) -> ClaimResult:
-    """Return the verdict on a claim that a share of its comparisons hold.
+    """Return the verdict on a claim that all of its comparisons hold, or some.
 
     `agree` follows the count of the comparisons that hold by their numbers alone ("cells agree"),
     `missing` says what a campaign without comparisons lacks, `is_impossible` whether a row has runs
@@ -132,7 +129,7 @@ def conclude(
     count = len(comparisons)
     if not count:
         return ClaimResult(Verdict.NOT_TESTABLE, missing)
-    needed = {Share.EVERY: count, Share.MOST: count // 2 + 1, Share.SOME: 1}[share]
+    needed = 1 if some else count
     wide, wider = (level.widening(number) for number in (count - needed + 1, needed))
     sure = [each for each in comparisons if each.margin.widened(wide).low > 0]
     refuted = [each for each in comparisons if each.margin.widened(wider).high <= 0]
@@ -146,7 +143,7 @@ def conclude(
         verdict = Verdict.INCONCLUSIVE
         decided = {id(each) for each in (*sure, *refuted)}
         pool = [each for each in comparisons if id(each) not in decided]
-    pick = max if share == Share.SOME else min
+    pick = max if some else min
     deciding = pick(pool, key=lambda each: each.margin.value)
     held = sum(each.margin.value > 0 for each in comparisons)
     rows = tuple(row for each in comparisons for row in each.rows)
@@ -160,13 +157,8 @@ def estimate(row: TableRow, column: str) -> Estimate:
 
 def cell_words(row: TableRow) -> str:
     """Return a cell's name."""
-    where = f", {prompt_words(row)}" if "prompt" in row else ""
+    where = f", length {row['n_prompt']}" if "prompt" in row else ""
     return f"{row['label']}, {row['draft_label']}, γ = {row['gamma']}{where}"
-
-
-def prompt_words(row: TableRow) -> str:
-    """Return the name of the prompt of a cell that has a single one, or of its category."""
-    return f"length {row['n_prompt']}" if "n_prompt" in row else str(row["text"])
 
 
 def best_of(rows: Iterable[TableRow]) -> TableRow:
