@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measure config/true-shape-gpu.yaml on a machine with an NVIDIA GPU that is lent for minutes: bare
+# Measure config/full-size.yaml on a machine with an NVIDIA GPU that is lent for minutes: bare
 # but for its CUDA toolkit, without a network, and with a limit on each command.
 #
 # Where there is a network, with the version of Python that the machine has:
@@ -224,7 +224,7 @@ pack)
     pack "$folder"
     ;;
 step)
-    overlays=("$root/config/true-shape-gpu.yaml")
+    overlays=("$root/config/full-size.yaml")
     backend=cuda
     numbers=()
     for word; do
