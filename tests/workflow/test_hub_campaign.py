@@ -6,6 +6,7 @@ from math import prod
 
 import pytest
 
+from specmoe.files import sha256_of
 from specmoe.models.synthetic import tensors, write_model
 from specmoe.runs.schema import read_runs
 
@@ -33,7 +34,7 @@ def hub(module_folder):
 @pytest.fixture
 def from_hub(tiny, hub):
     """The campaign's configuration, which has the digest of one file only."""
-    draft = hub.sha256(hub.root / "lab/draft-GGUF/main/draft-BF16.gguf")
+    draft = sha256_of(hub.root / "lab/draft-GGUF/main/draft-BF16.gguf")
     moe = {"kind": "hub", "repository": "lab/moe-GGUF", "family": "moe"}
     tiny["campaign"] |= {"name": "hub", "models": "hub"}
     tiny["families"] = {

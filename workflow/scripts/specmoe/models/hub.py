@@ -1,31 +1,34 @@
-"""Models from Hugging Face, downloaded to the user's hub cache and verified."""
+"""Models from Hugging Face, downloaded by its client to the user's hub cache, and verified.
+
+The client goes on where a connection ends or stalls, but not where a process was killed. Of digests
+it checks only those of Xet's pieces, so each file is hashed here.
+"""
 
 import logging
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+import os
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
+
+# The hub's client reads them when it is imported. Its warnings have addresses, which may be signed.
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+os.environ.setdefault("HF_HUB_VERBOSITY", "error")
+
+from huggingface_hub import constants, hf_hub_download, model_info, try_to_load_from_cache
 
 from specmoe.config.models import HubModel
 from specmoe.errors import ModelError
 from specmoe.files import free_bytes, gigabytes, sha256_of
 from specmoe.models import digest_lock
 from specmoe.models.digest_lock import Locked
-from specmoe.models.hub_file import (
-    HubFile,
-    Located,
-    add_to_snapshot,
-    alone,
-    ask,
-    cache_folder,
-    download,
-    find,
-    locate,
-    set_aside,
-)
+from specmoe.models.hub_errors import NO_HUB, one_line
 
 FIRST_USE: Final = "first-use"
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}")
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 _logger = logging.getLogger(__name__)
 
@@ -38,6 +41,26 @@ class Fetched:
     sha256: str
 
 
+@dataclass(frozen=True)
+class _Part:
+    """What is known of a model's file, downloaded or not."""
+
+    model: HubModel
+    name: str
+    commit: str
+    size: int  # bytes
+    announced: str | None  # the SHA-256 that the hub has
+    cached: Path | None
+
+    def __str__(self) -> str:
+        return _place(self.model, self.name)
+
+    @property
+    def key(self) -> str:
+        """The file's key in a lock file."""
+        return f"{self.model.repository}/{self.name}@{self.model.revision}"
+
+
 def fetch(model: HubModel, lock: Path, trust: str) -> list[Fetched]:
     """Return every part of a model, verified, and downloaded unless it is cached.
 
@@ -45,113 +68,156 @@ def fetch(model: HubModel, lock: Path, trust: str) -> list[Fetched]:
     only the hub knows is logged; with `trust` "first-use" it is recorded in the lock file. Raises
     ModelError if a part cannot be downloaded or has another digest or size.
     """
-    located: list[Located] = []
-    for file in _files(model):
-        # All parts come from one commit, even if the revision is a branch that moves meanwhile.
-        located.append(locate(file, located[0].commit if located else None))
-    if not any(part.cached for part in located):
-        _check_size(model, [part.size for part in located])
-    fetched = _fetch(located, model.digests, lock, trust)
-    _check_size(model, [part.path.stat().st_size for part in fetched])
+    parts = _located(model)
+    size = sum(part.size for part in parts)
+    if model.size_bytes not in (None, size):
+        raise ModelError(
+            f"{parts[0]}: {size} bytes in {len(parts)} part(s), the config says"
+            f" {model.size_bytes}; correct the one, or the revision"
+        )
+    recorded = digest_lock.read(lock)
+    expected: list[tuple[str | None, str]] = []  # digests, and who says so
+    for part, digest in zip(parts, model.digests, strict=True):
+        stated, by = digest, "the config"
+        if stated is None and (locked := recorded.get(part.key)):
+            stated, by = locked.sha256, f"the lock file {lock}"
+        if stated and part.announced not in (None, stated):
+            raise ModelError(
+                f"{part}: another file: {by} says SHA-256 {stated}, the hub announces"
+                f" {part.announced}; correct the one, or the revision"
+            )
+        expected.append((stated, by) if stated else (part.announced, "the hub"))
+    _check_room(parts)
+    fetched = []
+    for part, (sha256, by) in zip(parts, expected, strict=True):
+        fetched.append(_obtain(part, sha256, by))
+        if by == "the hub":
+            _record(part, fetched[-1], lock, trust)
     return fetched
 
 
 def cached(model: HubModel) -> Path | None:
     """Return the first part of a model if all parts are cached; the hub is not asked."""
-    paths = [find(file) for file in _files(model)]
+    paths = [_cached(model, name, model.revision) for name in model.files]
     return paths[0] if all(paths) else None
 
 
 def ask_size(model: HubModel) -> int | None:
     """Return the size of all parts of a model in bytes, from the hub; None if it is unknown."""
     try:
-        return sum(ask(file, patient=False).size for file in _files(model))
+        return sum(part.size for part in _listed(model))
     except ModelError:
         return None
 
 
-def _files(model: HubModel) -> list[HubFile]:
-    return [HubFile(model.repository, model.revision, name) for name in model.files]
+def cache_folder() -> Path:
+    """Return the user's hub cache."""
+    return Path(constants.HF_HUB_CACHE)
 
 
-def _fetch(
-    located: Sequence[Located], digests: Sequence[str | None], lock: Path, trust: str
-) -> list[Fetched]:
-    recorded = digest_lock.read(lock)
-    stated = [
-        (digest, "the config") if digest else _recorded(part, recorded, lock)
-        for part, digest in zip(located, digests, strict=True)
-    ]
-    for part, known in zip(located, stated, strict=True):
-        if known and part.announced_sha256 not in (None, known[0]):
-            raise ModelError(
-                f"{part.file}: another file: {known[1]} says SHA-256 {known[0]}, the hub"
-                f" announces {part.announced_sha256}; correct the one, or the revision"
-            )
-    _check_room(located)
-    fetched = []
-    for part, known in zip(located, stated, strict=True):
-        fetched.append(_obtain(part, *(known or (part.announced_sha256, "the hub"))))
-        if not known:
-            _record(part, fetched[-1], lock, trust)
-    return fetched
+def _place(model: HubModel, name: str) -> str:
+    return f"{model.repository}, revision {model.revision}, file {name}"
 
 
-def _recorded(part: Located, recorded: Mapping[str, Locked], lock: Path) -> tuple[str, str] | None:
-    """Return the digest of a file in the lock file, and the words for who says so."""
-    locked = recorded.get(part.file.key)
-    return (locked.sha256, f"the lock file {lock}") if locked else None
+def _cached(model: HubModel, name: str, revision: str) -> Path | None:
+    with one_line(_place(model, name)):
+        found = try_to_load_from_cache(model.repository, name, revision=revision)
+    return Path(found) if isinstance(found, str) else None
 
 
-def _check_size(model: HubModel, sizes: Sequence[int]) -> None:
-    if model.size_bytes not in (None, sum(sizes)):
-        raise ModelError(
-            f"{model.repository}, revision {model.revision}, file {model.file}: {sum(sizes)} bytes"
-            f" in {len(sizes)} part(s), the config says {model.size_bytes}; correct the one, or the"
-            " revision"
+def _located(model: HubModel) -> list[_Part]:
+    """Return what is known of a model's files, from the cache (of a commit) or from the hub.
+
+    If the hub cannot be reached, the cached files of the revision are taken. Raises ModelError.
+    """
+    paths = [(name, _cached(model, name, model.revision)) for name in model.files]
+    here = [_in_cache(model, name, path) for name, path in paths if path]
+    complete = len(here) == len(paths)
+    if complete and _COMMIT.fullmatch(model.revision):
+        return here
+    try:
+        return _listed(model)
+    except ModelError as error:
+        if not complete:
+            raise
+        _logger.info("%s; taking the cached file of that revision", error)
+        return here
+
+
+def _in_cache(model: HubModel, name: str, path: Path) -> _Part:
+    """Return what the cache says: a commit's folder has links to files named by their digests."""
+    blob = path.readlink().name if path.is_symlink() else ""
+    announced = blob if _SHA256.fullmatch(blob) else None
+    commit = path.parents[name.count("/")].name
+    return _Part(model, name, commit, path.stat().st_size, announced, path)
+
+
+def _listed(model: HubModel) -> list[_Part]:
+    """Return a model's files as the hub lists them, all of one commit. Raises ModelError."""
+    with one_line(_place(model, model.file)):
+        info = model_info(
+            model.repository,
+            revision=model.revision,
+            files_metadata=True,
+            timeout=constants.HF_HUB_ETAG_TIMEOUT,
         )
+    listed = {file.rfilename: file for file in info.siblings or []}
+    parts = []
+    for name in model.files:
+        file, commit = listed.get(name), info.sha
+        if file is None:
+            similar = ", ".join(get_close_matches(name, listed)) or "none"
+            raise ModelError(
+                f"{_place(model, name)}: the repository has no such file at that revision; correct"
+                f" it (similar: {similar})"
+            )
+        if not commit or file.size is None:
+            raise ModelError(f"{_place(model, name)}: {NO_HUB}")
+        sha256 = file.lfs.sha256 if file.lfs else None
+        parts.append(_Part(model, name, commit, file.size, sha256, _cached(model, name, commit)))
+    return parts
 
 
-def _check_room(located: Sequence[Located]) -> None:
+def _check_room(parts: Sequence[_Part]) -> None:
     """Refuse a model for which the disk has no room, before the download."""
-    missing = sum(part.missing_bytes for part in located)
-    free = free_bytes(cache_folder())
-    first = located[0].file
+    missing = sum(part.size for part in parts if not part.cached)
+    folder, free = cache_folder(), free_bytes(cache_folder())
     if missing > free:
         raise ModelError(
-            f"{first}: needs {gigabytes(missing)} more in {cache_folder()},"
-            f" {gigabytes(free)} free; make room, or set HF_HOME to a folder on a larger disk"
+            f"{parts[0]}: needs {gigabytes(missing)} more in {folder}, {gigabytes(free)} free; make"
+            " room (killed downloads leave files *.incomplete there), or set HF_HOME to a folder on"
+            " a larger disk"
         )
     if missing:
-        _logger.info("%s: %s to download into %s", first, gigabytes(missing), cache_folder())
+        _logger.info("%s: %s to download into %s", parts[0], gigabytes(missing), folder)
 
 
-def _obtain(part: Located, expected: str | None, said_by: str) -> Fetched:
-    # A cached file is only read: its cache may be read-only, and take no lock.
-    with nullcontext() if part.cached else alone(part):
-        source = part.blob if part.blob.exists() else download(part)
-        digest = sha256_of(source)
-        if expected not in (None, digest):
-            aside = set_aside(part, source, digest)
-            raise ModelError(
-                f"{part.file}: damaged: SHA-256 {digest}, {said_by} says {expected}; it is not used"
-                f" and is now {aside}; delete that and run again"
-            )
-        if source != part.blob:
-            source.replace(part.blob)
-        return Fetched(add_to_snapshot(part), digest)
-
-
-def _record(part: Located, fetched: Fetched, lock: Path, trust: str) -> None:
-    if trust == FIRST_USE:
-        size = fetched.path.stat().st_size
-        digest_lock.record(lock, part.file.key, Locked(sha256=fetched.sha256, size_bytes=size))
-        _logger.info(
-            "recorded: %s: sha256 %s in %s; commit that file", part.file, fetched.sha256, lock
+def _obtain(part: _Part, expected: str | None, said_by: str) -> Fetched:
+    path, model = part.cached, part.model
+    if path is None:
+        with one_line(part):
+            # By the revision's name, so that the cache knows its commit when there is no network.
+            path = Path(hf_hub_download(model.repository, part.name, revision=model.revision))
+        if part.commit not in path.parts:
+            raise ModelError(f"{part}: the revision has another commit by now; run again")
+    digest = sha256_of(path)
+    if expected not in (None, digest):
+        path.resolve().unlink()
+        path.unlink(missing_ok=True)  # the link to it
+        raise ModelError(
+            f"{part}: damaged: SHA-256 {digest}, {said_by} says {expected}; it is deleted, run"
+            " again to download it anew"
         )
+    return Fetched(path, digest)
+
+
+def _record(part: _Part, fetched: Fetched, lock: Path, trust: str) -> None:
+    if trust == FIRST_USE:
+        digest_lock.record(lock, part.key, Locked(sha256=fetched.sha256, size_bytes=part.size))
+        _logger.info("recorded: %s: sha256 %s in %s; commit that file", part, fetched.sha256, lock)
     else:
-        word = "matches what the hub announces" if part.announced_sha256 else "the hub has none"
+        word = "matches what the hub announces" if part.announced else "the hub has none"
         _logger.info(
-            f"unverified: {part.file}: the config has no digest; got sha256 {fetched.sha256}"
+            f"unverified: {part}: the config has no digest; got sha256 {fetched.sha256}"
             f" ({word}); --config trust={FIRST_USE} records it in {lock}"
         )

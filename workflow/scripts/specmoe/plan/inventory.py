@@ -15,7 +15,7 @@ from specmoe.files import existing, free_bytes, named_if_damaged
 from specmoe.models import hub
 from specmoe.models.card import ModelCard, load_card
 from specmoe.models.gguf import read_card
-from specmoe.models.hub_file import cache_folder
+from specmoe.models.hub import cache_folder
 from specmoe.plan.estimate import BYTES_PER_TOKEN
 from specmoe.plan.progress import Interrupted, MeasuredBlock, read_interrupted, read_measured
 from specmoe.plan.shared_models import changed_models, recorded_entries
