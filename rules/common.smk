@@ -280,10 +280,10 @@ def known_origin(model):
 
 
 def methods_of_pair(target, draft):
-    """Return the methods by which a file drafts for a target, the last ones of their chains."""
+    """Return the methods by which a file drafts for a target."""
     return sorted(
         {
-            str(block.methods[-1])
+            str(block.method)
             for block in CAMPAIGN.blocks.values()
             if (block.target, block.draft_model) == (target, draft)
         }

@@ -26,7 +26,7 @@ NO_LOAD = {
     "prompt_sha256": "e" * 64,
 }
 ALONE = Side()
-DRAFTED = Side(4, p_min=0.0, n_min=0)
+DRAFTED = Side(4, p_min=0.0)
 
 
 def alone(**more: Any) -> Block:
@@ -35,7 +35,7 @@ def alone(**more: Any) -> Block:
         block="",
         suite="A",
         target="target",
-        methods=(),
+        method=None,
         draft="none",
         draft_model=None,
         repeat=0,
@@ -58,7 +58,7 @@ def alone(**more: Any) -> Block:
 
 def compared(of: Block | None = None, **more: Any) -> Block:
     """Return a block with the same prompts and a draft: the target alone beside γ = 4."""
-    given = {"suite": "B", "methods": (Method.DRAFT,), "draft": "draft", "draft_model": "draft"}
+    given = {"suite": "B", "method": Method.DRAFT, "draft": "draft", "draft_model": "draft"}
     return changed(of or alone(), **given | {"sides": (ALONE, DRAFTED)} | more)
 
 
@@ -67,7 +67,7 @@ def drafting(gammas: Sequence[int] = (4,), **way: Any) -> Block:
     given = Drafting(**way)
     file = given.drafts[0] if given.drafts else None
     return compared(
-        methods=tuple(given.method),
+        method=given.method,
         draft=given.drafter_id(file),
         draft_model=file,
         sides=(ALONE, *(Side(**setting) for setting in given.settings(list(gammas)))),

@@ -100,7 +100,6 @@ def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
             "tokens_evaluated": len(prompt),
             "generation_settings": {"seed": seed, "temperature": 0.0, "samplers": ["top_k"]},
         },
-        "prompts_before": None,
         "metrics": {"n_decode_total": generated, "spec_decode_num_drafts_total": 0},
         "decode_failures": 0,
         "measured_again": 0,
@@ -118,10 +117,8 @@ def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:
     counters |= {"spec_decode_num_accepted_tokens_per_pos_total/3": 0, "n_decode_total": 10}
     counters |= {"spec_decode_num_draft_tokens_total": 17, "spec_decode_num_drafts_total": 9}
     run["metrics"] |= counters | {"spec_decode_num_accepted_tokens_total": 6}
-    counts = {"type": "draft-simple", "drafts": 5, "drafted": 17, "accepted": 6, "draft_ms": 4.5}
     return run | {
         "verifications": [[3, 4, False], [2, 4, False], [1, 4, False], [0, 4, False], [0, 1, False]]
         + [[0, 0, False]] * 4,
-        "by_type": [counts],
         "draft_ms": 4.5,
     }

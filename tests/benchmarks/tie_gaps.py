@@ -117,7 +117,7 @@ class Asker:
 
     def server(self, target: Path, draft: Path | None = None, gamma: int = 0) -> Server:
         """Return a server, not yet started, with the command line of a run."""
-        speculation = speculation_flags([Method.DRAFT], Side(gamma), draft, self.gpu_layers)
+        speculation = speculation_flags(Method.DRAFT, Side(gamma), draft, self.gpu_layers)
         command = server_command(
             self.binary,
             target,

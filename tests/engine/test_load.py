@@ -129,16 +129,16 @@ def test_a_model_in_f32_writes_alone_what_it_writes_among_others(record):
 
 
 @pytest.mark.parametrize(
-    ("methods", "draft", "side"),
+    ("method", "draft", "side"),
     [
-        ((Method.NGRAM_SIMPLE,), None, Side(4, n_match=2)),
-        ((Method.DRAFT,), "draft", WITH_DRAFT),
+        (Method.NGRAM_SIMPLE, None, Side(4, n_match=2)),
+        (Method.DRAFT, "draft", WITH_DRAFT),
     ],
 )
-def test_a_load_of_one_client_and_sides_in_turn(do, methods, draft, side):
+def test_a_load_of_one_client_and_sides_in_turn(do, method, draft, side):
     block = at_once(
         1,
-        methods=methods,
+        method=method,
         draft="ngram-simple" if draft is None else draft,
         draft_model=draft,
         sides=(ALONE, side),

@@ -10,7 +10,6 @@ from specmoe.audit.evidence import gather_evidence
 from specmoe.audit.finding import CheckVerdict
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import Block, PromptSource
-from specmoe.config.drafting import Drafting
 from specmoe.errors import MeasurementError
 from specmoe.measure.paired import measure
 from specmoe.runs.schema import check_rows, read_runs, write_runs
@@ -52,12 +51,11 @@ def rows_of(job, tmp_path):
     [
         {"method": "ngram-simple", "gammas": [4], "n_match": [2, 3]},
         {"method": "ngram-map-k", "gammas": [4], "n_match": [2]},
-        {"method": "ngram-map-k4v", "gammas": [4], "n_match": [2], "min_hits": [1, 2]},
-        {"method": "ngram-mod", "gammas": [4], "n_match": [2], "history": ["none", "earlier"]},
+        {"method": "ngram-map-k4v", "gammas": [4], "n_match": [2]},
+        {"method": "ngram-mod", "gammas": [4], "n_match": [2]},
         {"method": "ngram-cache"},
-        {"method": ["ngram-simple", "ngram-mod"], "gammas": [4], "n_match": [2]},
     ],
-    ids=lambda given: "+".join(Drafting(**given).method),
+    ids=lambda given: given["method"],
 )
 def test_a_lookup_leaves_the_text_as_it_is_and_counts_add_up(rows_of, given):
     block = block_of(prompts=("repeated", "other"), **given)
@@ -65,39 +63,19 @@ def test_a_lookup_leaves_the_text_as_it_is_and_counts_add_up(rows_of, given):
     assert len(rows) == 2 * (len(block.sides) - 1)
     for row in rows:
         assert row["common_prefix"] == 64
-        assert row["method"] == ",".join(block.methods)
+        assert row["method"] == block.method
         assert row["draft_model"] is None
         assert row["drafted"] == sum(n * count for n, count in enumerate(row["drafted_lengths"]))
     # A text that repeats itself is found again.
     assert sum(row["drafted"] for row in rows if row["prompt"] == "repeated") > 0
 
 
-def test_a_chain_says_which_type_drafted(rows_of):
-    [row] = rows_of(
-        block_of(method=["ngram-mod", "draft"], drafts=["draft"], gammas=[4], n_match=[2])
-    )
-    assert row["method"] == "ngram-mod,draft-simple"
-    lookups, drafts = row["drafted_by_type"]
-    assert drafts > 0
-    assert lookups + drafts == row["drafted"]
-    assert sum(row["drafts_by_type"]) == row["rounds"]
-
-
-def test_without_history_a_run_has_seen_nothing_and_with_it_the_prompts_before(rows_of):
-    way = {"method": "ngram-mod", "gammas": [4], "n_match": [2], "history": ["none", "earlier"]}
-    block = replace(block_of(prompts=("repeated", "other"), **way), passes=2)
-    rows = rows_of(block)
-    seen = {"none": {}, "earlier": {}}
-    for row in rows:
-        history = "earlier" if row["draft"].endswith("-earlier") else "none"
-        seen[history].setdefault(row["prompts_before"], []).append(row)
-    assert set(seen["none"]) == {0}
-    assert set(seen["earlier"]) == {0, 1}
-    # What a run without history drafts is the same in every pass.
+def test_what_a_method_that_remembers_drafts_is_the_same_in_every_pass(rows_of):
+    way = {"method": "ngram-mod", "gammas": [4], "n_match": [2]}
+    rows = rows_of(replace(block_of(prompts=("repeated", "other"), **way), passes=2))
     for prompt in ("repeated", "other"):
-        runs = [row for row in seen["none"][0] if row["prompt"] == prompt]
-        assert len(runs) == 2
-        assert runs[0]["drafted_lengths"] == runs[1]["drafted_lengths"]
+        first, second = (row for row in rows if row["prompt"] == prompt)
+        assert first["drafted_lengths"] == second["drafted_lengths"]
 
 
 def test_a_smaller_p_min_drafts_more(rows_of):
@@ -117,7 +95,6 @@ HEADS = [
     ("moe_f16", {"method": "mtp"}),
     ("moe_f16", {"method": "eagle3", "drafts": ["eagle3"]}),
     ("moe_f16", {"method": "dflash", "drafts": ["dflash"]}),
-    ("moe_f16", {"method": ["ngram-mod", "mtp"], "n_match": [2], "ngram_gammas": [4]}),
     ("full_f16", {"method": "dspark", "drafts": ["full_dspark"]}),
 ]
 

@@ -11,7 +11,7 @@ OF_RECORDS = {
     ),
     "what its counters and its log say of a run": (
         "runs[].metrics runs[].metrics.n_decode_total runs[].decode_failures"
-        " runs[].verifications runs[].verifications[] runs[].verifications[][] runs[].by_type[] "
+        " runs[].verifications runs[].verifications[] runs[].verifications[][] "
     )
     + " ".join(
         f"runs[].metrics.spec_decode_num_{counter}"
@@ -33,7 +33,7 @@ OF_ROWS = {
     "what the engine wrote, and how long that took": "tokens prompt_ms draft_ms",
     "what its counters and its log say of a run": (
         "rounds drafted accepted accepted_per_position tried_per_position accepted_lengths"
-        " drafted_lengths drafts_by_type drafted_by_type accepted_by_type replays replays_rejected"
+        " drafted_lengths replays replays_rejected"
         " decodes decode_failures"
     ),
     "what was seen of the machine meanwhile": (

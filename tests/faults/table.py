@@ -349,8 +349,6 @@ refused({
     "a_pipe_for_a_workload": (ask(""), replaced_by(os.mkfifo, "asked.jsonl"),
         r"asked\.jsonl: cannot be read \(it is no file, but a pipe or device\)"),
     # Ways of drafting, and options of the engine.
-    "a_chain_of_two_models": (drafting(method=["draft", "mtp"], drafts=["draft"]),
-        "suites.S.methods.0: a chain has at most one method beside n-grams"),
     "a_lookup_longer_than_its_drafts": (drafting(method="ngram-simple", n_match=[8]),
         "ngram-simple: with n_match 8 and γ 4 it never drafts; γ must be n_match at least"),
     # Models.
@@ -379,7 +377,7 @@ unread({
     "a_record_without_its_sides": (edit(RECORD, lambda record: record.pop("sides")),
         f"{damaged} it is not what the workflow wrote"),
     "a_record_of_an_endless_draft": (
-        edit(RECORD, lambda record: record["sides"][-1].update(ngram_gamma=2**31)),
+        edit(RECORD, lambda record: record["sides"][-1].update(gamma=2**31)),
         f"{damaged} .*drafts of 2147483648 tokens"),
     "a_record_with_a_time_of_null": (in_answer("timings.predicted_ms", None),
         f"{damaged} it is not what the workflow wrote"),

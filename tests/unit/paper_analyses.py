@@ -24,7 +24,7 @@ from specmoe.analysis.compared_cells import (
 from specmoe.analysis.drafts import list_drafts, with_controls, without_controls
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.registry import TABLES, Analysis
-from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths, chain_counts
+from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths
 from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
 from specmoe.analysis.summaries import (
     MEASURED_BY,
@@ -45,11 +45,10 @@ BASELINE_RATE = 50.0
 UNRELATED = "stranger"
 N_PREDICT = 100
 
-PARAMETERS = ["ngram_gamma", "p_min", "n_min", "n_match", "min_hits"]
+PARAMETERS = ["p_min", "n_match"]
 # What is logged of rounds; null unless a test plants it.
 ROUNDS = [
     *("accepted_per_position", "tried_per_position", "accepted_lengths"),
-    *("drafts_by_type", "drafted_by_type", "accepted_by_type"),
 ]
 
 _BILLIONS = ["parameters_total", "parameters_active", "size_bytes"]
@@ -193,7 +192,6 @@ def analysis_of(rows: list[dict]) -> Analysis:
         methods=compare_methods(without_controls(cells), own, drafts),
         positions=acceptance_by_position(own),
         accepted_lengths=accepted_lengths(own),
-        chains=chain_counts(own),
         categories=compare_categories(compared, settings),
         required_time=needed_times(runs),
     )
@@ -260,15 +258,13 @@ def single() -> Analysis:
 def several_methods() -> Analysis:
     """Return two targets with several ways of drafting; every second round keeps all or nothing.
 
-    Speedups: MoE with the 0.8B draft 1.20 and 1.40 (γ = 4, 8), MTP 1.50, n-grams 1.10, a chain of
-    them 1.60; dense with the 0.8B draft 0.90, and n-grams, which never draft, 0.98.
+    Speedups: MoE with the 0.8B draft 1.20 and 1.40 (γ = 4, 8), MTP 1.50, n-grams 1.10, others
+    1.60; dense with the 0.8B draft 0.90, and n-grams, which never draft, 0.98.
     """
     file = {"draft_model": "draft_0.8b"}
     never = {"rounds": 0, "drafted": 0, "accepted": 0}
     never |= {"accepted_per_position": [0] * 4, "tried_per_position": [0] * 4}
     never |= {"accepted_lengths": [0] * 5}
-    chain = "ngram-mod,draft-mtp"
-    by_type = {"drafts_by_type": [4, 6], "drafted_by_type": [16, 24]}
     moe, dense = "moe_q4", "dense_4b"
     return analysis_of(
         [
@@ -277,12 +273,7 @@ def several_methods() -> Analysis:
             *logged_runs(moe, "draft_0.8b", "draft-simple", 8, [70, 70], **file),
             *logged_runs(moe, "mtp-p0.5", "draft-mtp", 2, [75, 75], p_min=0.5),
             *logged_runs(moe, "ngram-simple-n3", "ngram-simple", 4, [55, 55], n_match=3),
-            *logged_runs(
-                *(moe, "ngram-mod+mtp-n2", chain, 4, [80, 80]),
-                **by_type,
-                n_match=2,
-                accepted_by_type=[8, 12],
-            ),
+            *logged_runs(moe, "ngram-mod-n2", "ngram-mod", 4, [80, 80], n_match=2),
             *logged_runs(dense, "draft_0.8b", "draft-simple", 4, [45, 45], **file),
             *logged_runs(
                 *(dense, "ngram-simple-n3", "ngram-simple", 4, [49, 49]), **never, n_match=3

@@ -1,19 +1,23 @@
-"""Drop what packed campaigns have of older versions: keys, and records of demonstrations."""
+"""Drop what packed campaigns have of older versions: keys, runs, and records of demonstrations."""
 
 import argparse
 import ast
 import functools
 import json
 import operator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from specmoe import errors
 from specmoe.config.base import UNKNOWN_KEY, describe_fault
 from specmoe.config.load import keys_of
+from specmoe.config.matrix import blocks_in_order
 from specmoe.config.schema import Config
 from specmoe.files import json_of, read_record, replace_text
 from specmoe.measure.trace_record import VERSION, Recording, decode
@@ -27,17 +31,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("campaigns", type=Path, nargs="+", metavar="FOLDER")
     for folder in parser.parse_args().campaigns:
-        _upgrade_configuration(folder / "campaign.yaml")
+        _drop_runs(folder, _upgrade_configuration(folder / "campaign.yaml"))
         if (folder / "trace.json").exists():
             _upgrade_demonstration(folder / "trace.json")
         write_manifest(folder)
 
 
-def _upgrade_configuration(path: Path) -> None:
+def _upgrade_configuration(path: Path) -> Config:
     """Delete the keys that the configuration no longer has, and print them."""
     # A comment for editors, then JSON.
     comment, _, text = path.read_text(encoding="utf-8").partition("\n")
     data = json_of(text)
+    for suite in data["suites"].values():
+        suite["methods"] = [*filter(None, map(_single_method, suite.get("methods", [])))]
     while (fault := _first_fault(data)) is not None:
         *keys, unknown = _unknown_key(fault) or [""]
         section = functools.reduce(operator.getitem, keys, data)
@@ -47,6 +53,33 @@ def _upgrade_configuration(path: Path) -> None:
         del section[unknown]
         print(f"{path}: without {'.'.join(map(str, [*keys, unknown]))}")
     replace_text(path, f"{comment}\n{json.dumps(data, indent=1)}\n")
+    return Config.model_validate(data, context={"root": ROOT})
+
+
+def _single_method(way: Any) -> Any:
+    """Return a way of drafting whose method was a list of one; None for a chain of methods."""
+    if isinstance(way["method"], str):
+        return way
+    return way | {"method": way["method"][0]} if len(way["method"]) == 1 else None
+
+
+def _drop_runs(folder: Path, config: Config) -> None:
+    """Drop the runs that the configuration does not ask for any more, and what is said of them."""
+    asked = {
+        block.run_id(side, source.prompt, number)
+        for block in blocks_in_order(config, gpu=False)
+        for side, source, number in product(block.sides, block.prompts, range(block.passes))
+    }
+    rows = pq.read_table(folder / "runs.parquet")
+    kept = rows.filter(pa.array([run in asked for run in rows["run"].to_pylist()]))
+    if len(kept) == len(rows):
+        return
+    pq.write_table(kept, folder / "runs.parquet")
+    print(f"{folder}: without {len(rows) - len(kept)} of {len(rows)} runs")
+    for file in sorted((folder / "divergences").glob("*.json")):
+        judged = read_record(file)
+        judged["divergences"] = [one for one in judged["divergences"] if one["run"] in asked]
+        replace_text(file, json.dumps(judged, indent=1) + "\n")
 
 
 def _upgrade_demonstration(path: Path) -> None:

@@ -59,7 +59,7 @@ def campaign(*settings, repeats=3, target="moe_q4", prompts=PROMPTS):
     runs = pd.DataFrame(
         [*baseline_runs([target], prompts, repeats), *(run for one in settings for run in one)]
     )
-    parameters = {"p_min": 0.0, "n_min": 0, "n_match": None, "min_hits": None, "ngram_gamma": None}
+    parameters = {"p_min": 0.0, "n_match": None}
     rss = np.where(runs["draft"] == "none", 5_000, 5_900)
     return runs.assign(**parameters, peak_rss_bytes=rss)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from specmoe.analysis.ceilings import ceilings
 from specmoe.analysis.summaries import with_speedups
-from specmoe.config.methods import METHODS, Loads, Method, chain_name, engine_types
+from specmoe.config.methods import METHODS, Loads, Method, engine_type
 
 from ..audit.test_checks import DRAFT_MS, SETTINGS, SIZES, TARGET_MS, campaign, plain, speculative
 from ..audit.test_properties import true_runs
@@ -42,8 +42,7 @@ def test_a_draft_that_was_never_timed_counts_as_free():
     assert "never timed" in found.loc["G", "draft_basis"]
 
 
-WAYS = [*((method,) for method in Method), (Method.NGRAM_MOD, Method.MTP)]
-ways = pytest.mark.parametrize("way", WAYS, ids=chain_name)
+ways = pytest.mark.parametrize("way", Method)
 
 
 def as_fast_as_its_passes(way, accepts=True, slower=1.0, **more):
@@ -52,18 +51,18 @@ def as_fast_as_its_passes(way, accepts=True, slower=1.0, **more):
     Models and heads draft in 20 of 21 steps, n-grams in 2 of 59; 9 replays where the target needs
     them. Of 63 tokens the rest are accepted. Only a draft model has a time of its own.
     """
-    often = any(METHODS[method].always_drafts for method in way)
+    often = METHODS[way].always_drafts
     rounds, plain_steps = (20, 1) if often else (2, 57)
-    replays = 9 if often and not all(METHODS[method].rolls_back for method in way) else 0
+    replays = 9 if often and not METHODS[way].rolls_back else 0
     if not accepts:
         plain_steps, replays = 63 - rounds, 0
     steps, drafted = rounds + plain_steps, 4 * rounds
-    by_model = way == (Method.DRAFT,)
-    name = "draft" if by_model else chain_name(way)
+    by_model = way == Method.DRAFT
+    name = str(way)
     return speculative(
         **{
-            **{"suite": "G", "run": f"G/{name}/r0", "method": engine_types(way), "draft": name},
-            **{"draft_model": name if METHODS[way[0]].loads == Loads.FILE else None},
+            **{"suite": "G", "run": f"G/{name}/r0", "method": engine_type(way), "draft": name},
+            **{"draft_model": name if METHODS[way].loads == Loads.FILE else None},
             **{"rounds": rounds, "drafted": drafted, "accepted": 63 - steps - replays},
             **{"replays": replays, "replays_rejected": 0, "decodes": 1 + steps + replays},
             "decode_ms": (steps * TARGET_MS + drafted * DRAFT_MS * by_model) * slower,
@@ -90,14 +89,14 @@ def test_a_run_of_any_method_that_is_faster_than_its_passes_is_above_its_ceiling
 @ways
 def test_a_method_of_which_nothing_is_accepted_can_gain_nothing(way):
     cell = held(as_fast_as_its_passes(way, accepts=False)).set_index("suite").loc["G"]
-    free = way != (Method.DRAFT,)
+    free = way != Method.DRAFT
     assert cell["ceiling"] == pytest.approx(1.0 if free else 63 / (63 + 80 * DRAFT_MS / TARGET_MS))
     assert cell["acceptance_rate"] == 0
 
 
 def test_a_method_that_never_drafted_has_a_ceiling_of_one():
     counts = {"rounds": 0, "drafted": 0, "accepted": 0, "replays": 0, "decodes": 64}
-    row = as_fast_as_its_passes((Method.NGRAM_MOD,), decode_ms=63 * TARGET_MS, **counts)
+    row = as_fast_as_its_passes(Method.NGRAM_MOD, decode_ms=63 * TARGET_MS, **counts)
     cell = held(row).set_index("suite").loc["G"]
     assert cell[["ceiling", "tokens_per_step", "above"]].tolist() == [1, 1, 0]
     assert pd.isna(cell["acceptance_rate"])

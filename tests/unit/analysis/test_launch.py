@@ -43,9 +43,8 @@ def test_a_shell_reads_the_names_as_they_are(mine, root):
 @pytest.mark.parametrize("gpu", [True, False])
 def test_the_flags_are_those_that_were_measured(mine, root, gpu):
     config = load(mine, root)
-    side = {"gamma": 4, "p_min": 0.0, "n_min": 0}
-    unset = dict.fromkeys(["ngram_gamma", "n_match", "min_hits"], math.nan)
-    setting = {"draft_model": "whole", "method": "draft-simple"} | side | unset
+    side = {"gamma": 4, "p_min": 0.0}
+    setting = {"draft_model": "whole", "method": "draft-simple", "n_match": math.nan} | side
     words = shlex.split(launch_line(config, "own", setting, gpu=gpu))
     layers = config.measurement.gpu_layers if gpu else 0
     measured = server_command(
@@ -54,7 +53,7 @@ def test_the_flags_are_those_that_were_measured(mine, root, gpu):
         context=1,
         threads=1,
         gpu_layers=layers,
-        speculation=speculation_flags([Method.DRAFT], Side(**side), Path("d"), layers),
+        speculation=speculation_flags(Method.DRAFT, Side(**side), Path("d"), layers),
     )
     names = {"-m"}
     flags = [word for word in words if word.startswith("-") and word not in names]

@@ -72,8 +72,7 @@ def test_values_of_models_are_those_of_their_settings():
 
 def test_the_advised_command_has_the_options(config):
     setting = {"draft_model": "draft_0.8b", "method": "draft-simple"}
-    setting |= {"gamma": 4, "p_min": 0.0, "n_min": 0}
-    setting |= dict.fromkeys(["ngram_gamma", "n_match", "min_hits"])
+    setting |= {"gamma": 4, "p_min": 0.0, "n_match": None}
     [_, own] = config.option_settings("B")
     target = f"moe_q4+{own.id}"
     line = launch_line(config, target, setting, gpu=False)

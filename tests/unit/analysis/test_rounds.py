@@ -1,13 +1,11 @@
-"""How often a method drafts, how far rounds get, and which type of a chain drafted: by hand."""
+"""How often a method drafts, and how far rounds get: by hand."""
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from specmoe.analysis.rounds import (
     acceptance_by_position,
     accepted_lengths,
-    chain_counts,
     drafting_share,
 )
 from specmoe.engine import server_log
@@ -16,11 +14,10 @@ from specmoe.engine import server_log
 def run(**columns):
     return {
         **{"suite": "M", "target": "t", "draft": "d", "gamma": 4},
-        **{"protocol": "paired", "engine": "e", "method": "ngram-mod,draft-mtp"},
+        **{"protocol": "paired", "engine": "e", "method": "ngram-mod"},
         **{"generated": 101, "rounds": 10, "drafted": 40, "accepted": 20},
         **{"replays": 6, "replays_rejected": 1},
         "accepted_lengths": [4, 2, 1, 1, 2],
-        **{"drafts_by_type": [4, 6], "drafted_by_type": [16, 24], "accepted_by_type": [8, 12]},
     } | columns
 
 
@@ -59,30 +56,6 @@ def test_rare_lengths_are_counted_together_and_the_last_range_is_open():
 def test_cells_without_rounds_or_without_a_log_have_no_lengths():
     empty = run(accepted_lengths=[0] * 5)
     assert accepted_lengths(pd.DataFrame([empty, run(draft="e", accepted_lengths=None)])).empty
-
-
-def test_each_type_of_a_chain_has_its_rounds_tokens_and_acceptance():
-    pool, head = chain_counts(pd.DataFrame([run(), run()])).to_dict("records")
-    assert (pool["words"], pool["engine_type"]) == ("n-gram pool", "ngram-mod")
-    assert (pool["rounds"], pool["drafts"], pool["share"]) == (20, 8, 0.4)
-    assert (pool["drafted"], pool["accepted"], pool["acceptance_rate"]) == (32, 16, 0.5)
-    assert (head["words"], head["drafts"], head["share"], head["drafted"]) == ("MTP", 12, 0.6, 48)
-
-
-def test_replays_hide_whose_tokens_were_accepted():
-    pool, _ = chain_counts(pd.DataFrame([run(), run(accepted_by_type=None)])).to_dict("records")
-    assert pool["drafted"] == 32
-    assert pd.isna(pool["accepted"])
-    assert np.isnan(pool["acceptance_rate"])
-
-
-def test_a_type_that_never_drafted_has_no_acceptance_and_a_single_method_is_no_chain():
-    never = run(drafts_by_type=[0, 6], drafted_by_type=[0, 24], accepted_by_type=[0, 12])
-    pool, head = chain_counts(pd.DataFrame([never])).to_dict("records")
-    assert (pool["share"], head["share"]) == (0, 1)
-    assert np.isnan(pool["acceptance_rate"])
-    alone = dict.fromkeys(["drafts_by_type", "drafted_by_type", "accepted_by_type"])
-    assert chain_counts(pd.DataFrame([run(method="draft-mtp", **alone)])).empty
 
 
 def logged(name, rounds, gamma=4, **columns):

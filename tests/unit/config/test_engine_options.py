@@ -78,7 +78,7 @@ def test_what_specmoe_sets_itself_is_refused(tmp_path):
     command = server_command(tmp_path, tmp_path, context=1, threads=1, gpu_layers=1)
     side = Side(4, 0.5, n_match=3, p_min=0.0)
     for method in Method:
-        command += speculation_flags([method], side, tmp_path, 1)
+        command += speculation_flags(method, side, tmp_path, 1)
     flags = {word for word in command[1:] if word.startswith("--")} | {"--host"}
     assert len(flags) > 15
     for flag in flags - {"--flash-attn"}:  # which is left out where it is given

@@ -22,7 +22,7 @@ def chosen(data, trace=None) -> Demonstration:
 def test_the_first_pair_of_the_campaign_is_decoded_unless_another_is_named(synthetic):
     what = chosen(synthetic)
     block = what.block
-    assert (block.target, block.draft, block.methods) == ("moe_q4", "draft_0.8b", (Method.DRAFT,))
+    assert (block.target, block.draft, block.method) == ("moe_q4", "draft_0.8b", Method.DRAFT)
     assert (what.target_label, what.draft_label) == ("MoE Q4", "0.8B")
     assert [source.file for source in block.prompts] == ["resources/prompts/short_factual.txt"]
     assert (block.n_predict, block.temperature, block.sides) == (64, 0, (Side(4),))

@@ -54,15 +54,11 @@ def test_words_for_the_engine_go_to_both_sides(job):
 
 
 @pytest.mark.parametrize(
-    ("methods", "flag"),
-    [
-        ((Method.NGRAM_MOD, Method.NGRAM_CACHE), "--lookup-cache-static"),
-        ((Method.NGRAM_CACHE, Method.NGRAM_MOD), "--lookup-cache-static"),
-        ((Method.NGRAM_CACHE, Method.DRAFT), "--model-draft"),
-    ],
+    ("method", "flag"),
+    [(Method.NGRAM_CACHE, "--lookup-cache-static"), (Method.DRAFT, "--model-draft")],
 )
-def test_a_chain_loads_its_file_once_for_its_model_if_it_has_one(job, methods, flag):
-    command = job.command(compared(methods=methods), Side(8, n_match=3))
+def test_a_method_loads_its_file_once(job, method, flag):
+    command = job.command(compared(method=method), Side(8))
     assert command.count("d") == 1
     assert command[command.index("d") - 1] == flag
 

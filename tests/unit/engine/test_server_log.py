@@ -35,27 +35,13 @@ def logged(*counts):
     return [STATISTICS.format("draft-simple", *one) for one in counts]
 
 
-def test_each_request_has_its_verifications_and_its_own_counts():
+def test_each_request_has_its_verifications_and_its_own_time_of_drafting():
     log = LOG.format(*logged((1, 16, 6, 182.5), (2, 32, 22, 200.5), (2, 32, 22, 200.5)))
     first, second, third = read_requests(log)
     assert first.verifications == [Verification(5, 16, True), Verification(6, 6, False)]
     assert second.verifications == [Verification(16, 16, False)]
     assert third.verifications == []  # nothing was drafted
-    counts = [one.counts[0] for one in (first, second, third)]
-    assert [(one.drafts, one.drafted, one.accepted, one.draft_ms) for one in counts] == [
-        (1, 16, 6, 182.5), (1, 16, 16, 18.0), (0, 0, 0, 0.0)
-    ]  # fmt: skip
-
-
-def test_each_type_of_a_chain_is_counted_apart():
-    lines = [
-        STATISTICS.format(kind, *counts)
-        for request in ((1, 8, 3, 0.5), (3, 20, 3, 0.75))
-        for kind, counts in (("ngram-mod", request), ("draft-mtp", (9, 9, 9, 9.0)))
-    ]
-    first, second = read_requests("\n".join(lines))
-    assert [one.type for one in first.counts] == ["ngram-mod", "draft-mtp"]
-    assert [one.drafted for one in second.counts] == [12, 0]
+    assert [one.draft_ms for one in (first, second, third)] == [182.5, 18.0, 0.0]
 
 
 def test_a_log_without_a_trace_has_no_requests():

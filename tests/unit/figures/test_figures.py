@@ -247,15 +247,15 @@ def test_ways_of_drafting_stand_below_each_other_in_every_panel():
     moe, dense = figure.axes
     assert [axes.get_title() for axes in (moe, dense)] == ["MoE Q4", "Dense 4B"]
     assert [label.get_text() for label in moe.get_yticklabels()] == [
-        *("Draft 0.8B", "MTP, p ≥ 0.5", "prompt lookup, n = 3", "n-gram pool + MTP, n = 2")
+        *("Draft 0.8B", "MTP, p ≥ 0.5", "prompt lookup, n = 3", "n-gram pool, n = 2")
     ]
     places = moe.get_yticks()
-    small, large, mtp, ngrams, chain = marks(moe)
+    small, large, mtp, ngrams, pool = marks(moe)
     assert [small[0], large[0]] == pytest.approx([1.2, 1.4])
     assert (small[1] + large[1]) / 2 == pytest.approx(places[0])
     assert mtp == (pytest.approx(1.5), places[1])
     assert ngrams == (pytest.approx(1.1), places[2])
-    assert chain == (pytest.approx(1.6), places[3])
+    assert pool == (pytest.approx(1.6), places[3])
     assert marks(dense) == [(pytest.approx(0.9), small[1]), (pytest.approx(0.98), places[2])]
     assert legend(figure) == ["γ = 2", "γ = 4", "γ = 8"]
 

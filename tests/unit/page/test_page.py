@@ -260,7 +260,7 @@ def test_a_card_says_how_far_the_text_repeats_itself_and_what_a_loop_leaves_open
 
 SECTIONS = {  # of what it is about: the campaign, what stands on the page in that order, and words
     "ways": (
-        *(several_methods, "results ways figure-methods table-methods table-chains audit"),
+        *(several_methods, "results ways figure-methods table-methods audit"),
         "Here 4 ways of drafting were measured in 7 settings on MoE Q4 and Dense 4B",
         "above one in 5 of these settings and below one in 2",
         "the fastest are MoE Q4: n-gram pool + MTP, n = 2, γ = 4 (",

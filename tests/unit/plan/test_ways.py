@@ -21,7 +21,7 @@ def campaign(study):
         "methods": [
             {"method": "mtp", "targets": ["moe_q8"]},
             {"method": "eagle3", "targets": ["moe_q8"], "drafts": ["eagle3"]},
-            {"method": ["ngram-mod", "draft"], "targets": ["moe_q8"], "drafts": ["draft_q8"]},
+            {"method": "draft", "targets": ["moe_q8"], "drafts": ["draft_q8"]},
             {"method": "ngram-simple", "targets": ["full_q8"], "gammas": [4]},
         ],
     }
@@ -40,11 +40,11 @@ def blocks(config):
 
 def test_each_way_is_listed_once_with_its_type_its_lengths_and_its_file(config, blocks):
     sizes = {"draft_q8": Size(5_000_000, 0, 0, 0, 0, 0, "")}
-    mtp, head, chain = list_ways(config, blocks, sizes)
+    mtp, head, model = list_ways(config, blocks, sizes)
     assert (mtp.label, mtp.engine, mtp.gammas, mtp.loads) == ("MTP", "draft-mtp", (2, 4), False)
     assert (head.label, head.loads, head.file_bytes) == ("EAGLE-3", True, None)
-    assert chain.label == "n-gram pool + draft model (Draft Q8)"
-    assert (chain.engine, chain.file_bytes) == ("ngram-mod,draft-simple", 5_000_000)
+    assert model.label == "Draft Q8"
+    assert (model.engine, model.file_bytes) == ("draft-simple", 5_000_000)
 
 
 def test_a_target_with_a_single_way_needs_no_list(config, blocks):
@@ -63,7 +63,7 @@ def test_the_draft_lengths_of_all_suites_are_listed_and_controls_are_not(campaig
     campaign["campaign"]["suites"] += ["Y", "Z"]
     config = load(campaign, root)
     ways = list_ways(config, list_blocks(config, gpu=False), {})
-    assert [way.label for way in ways if way.engine == "draft-simple"] == []
+    assert [way.label for way in ways if way.engine == "draft-simple"] == ["Draft Q8"]
     assert next(way.gammas for way in ways if way.label == "MTP") == (2, 4, 8)
 
 

@@ -62,7 +62,7 @@ def test_every_row_has_a_cell_for_each_column_and_none_is_null(make):
     ("make", "left_out"),
     [
         (without_drafts, {"speculation", "drafts", "advice", "claims", "temperatures"}),
-        (full, {"methods", "positions", "accepted_lengths", "chains"}),  # one way of drafting
+        (full, {"methods", "positions", "accepted_lengths"}),  # one way of drafting
         (full, {"prompts"}),  # one text
         (several_methods, {"drafts"}),  # measured beside other methods
         (controlled, {"drafts", "prompt_lengths"}),

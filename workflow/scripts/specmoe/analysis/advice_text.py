@@ -21,7 +21,7 @@ from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.sentences import describe_categories, describe_concurrency
 from specmoe.analysis.terminal import precise
 from specmoe.config.backend import Backend
-from specmoe.config.methods import is_ngram, methods_of
+from specmoe.config.methods import BY_TYPE, is_ngram
 from specmoe.files import gigabytes
 from specmoe.runs.disturbed import DISTURBED
 from specmoe.words import counted, later
@@ -216,8 +216,8 @@ def _about_text(row: Record) -> str:
 
 
 def _drafts_with_model(row: Record) -> bool:
-    """Return whether a model drafts in a row, or a part of the target, and not n-grams alone."""
-    return not all(map(is_ngram, methods_of(row["method"])))
+    """Return whether a model drafts in a row, or a part of the target, and no n-grams."""
+    return not is_ngram(BY_TYPE[row["method"]])
 
 
 def _outlook(row: Record, campaign: Record) -> str:

@@ -21,7 +21,7 @@ from specmoe.analysis.concurrency import changes_with_concurrency, compare_loads
 from specmoe.analysis.drafts import is_no_control, list_drafts, with_controls, without_controls
 from specmoe.analysis.gamma_curves import gamma_curves
 from specmoe.analysis.registry import Analysis
-from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths, chain_counts
+from specmoe.analysis.rounds import acceptance_by_position, accepted_lengths
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import (
     CELL,
@@ -121,7 +121,6 @@ def analyse(
         methods=compare_methods(own_cells, drafting, drafts),
         positions=acceptance_by_position(drafting),
         accepted_lengths=accepted_lengths(drafting),
-        chains=chain_counts(drafting),
         advice=advice.targets,
         advice_settings=advice.settings,
         verification=cost_tables.verification(

@@ -17,10 +17,9 @@ _PAIR = ["target", "draft", "gamma"]
 def compare_methods(cells: pd.DataFrame, runs: pd.DataFrame, drafts: pd.DataFrame) -> pd.DataFrame:
     """Return the cells of targets that a suite measured with several methods.
 
-    `cells` is `summarise_cells`'s frame of `runs`, `drafts` is `list_drafts`'s. A chain is a method
-    of its own. Columns added: words and setting, see `list_drafts`; drafting_share, see the
-    function; best (see `fastest`, among these cells); engine_types (the method's, as a list in
-    words).
+    `cells` is `summarise_cells`'s frame of `runs`, `drafts` is `list_drafts`'s. Columns added:
+    words and setting, see `list_drafts`; drafting_share, see the function; best (see `fastest`,
+    among these cells).
     """
     if cells.empty:
         return cells
@@ -33,7 +32,6 @@ def compare_methods(cells: pd.DataFrame, runs: pd.DataFrame, drafts: pd.DataFram
         setting=cells["draft"].map(named["setting"]),
         drafting_share=share.reindex(pd.MultiIndex.from_frame(cells[CELL])).to_numpy(float),
         best=fastest(cells),
-        engine_types=cells["method"].str.replace(",", ", "),
     ).reset_index(drop=True)
 
 

@@ -11,7 +11,7 @@ from specmoe.analysis.cost_model import Array, CostModel, RunCounts, counts_are_
 from specmoe.analysis.intervals import Estimate, interval_of_rate, interval_of_speedup
 from specmoe.analysis.summaries import by_group, geometric_mean
 from specmoe.config.block import MEASURED_BY
-from specmoe.config.methods import Method, methods_of
+from specmoe.config.methods import BY_TYPE, Method
 from specmoe.config.schema import Statistics
 from specmoe.models.sizes import Size
 
@@ -56,7 +56,7 @@ def fit_pairs(
         named = dict(zip(PAIR, map(str, key), strict=True))
         of_engine = pass_times[pass_times["engine"] == named["engine"]]
         first = members.iloc[0]
-        draft = first["draft_model"] if methods_of(first["method"]) == (Method.DRAFT,) else None
+        draft = first["draft_model"] if BY_TYPE[first["method"]] == Method.DRAFT else None
         timed = timed_steps(of_engine, named["target"], draft)
         model = fit(members, settings, timed)
         if model is not None:

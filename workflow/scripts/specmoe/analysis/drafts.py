@@ -9,14 +9,13 @@ from enum import StrEnum
 
 import pandas as pd
 
-from specmoe.config.block import NO_DRAFT, History
+from specmoe.config.block import NO_DRAFT
 from specmoe.config.methods import (
+    BY_TYPE,
     METHODS,
     PARAMETERS,
     Method,
     draft_label,
-    method_words,
-    methods_of,
     setting_label,
 )
 from specmoe.models.card import ModelCard
@@ -52,7 +51,7 @@ def with_controls(
 
 
 def by_model(frame: pd.DataFrame) -> "pd.Series[bool]":
-    """Return which rows are of a draft model; heads, MTP, n-grams and chains are others."""
+    """Return which rows are of a draft model; heads, MTP and n-grams are others."""
     return frame["method"] == METHODS[Method.DRAFT].engine
 
 
@@ -82,20 +81,18 @@ def list_drafts(runs: pd.DataFrame, label_of: Callable[[str], str]) -> pd.DataFr
     most = files.groupby("method").max() if len(files) else files
     rows = []
     for row in drafting.drop_duplicates("draft").to_dict("records"):
-        methods, file = methods_of(row["method"]), row["draft_model"]
-        named = isinstance(file, str) and (methods == (Method.DRAFT,) or most[row["method"]] > 1)
+        method, file = BY_TYPE[row["method"]], row["draft_model"]
+        named = isinstance(file, str) and (method == Method.DRAFT or most[row["method"]] > 1)
         file_label = label_of(file) if named else None
         parameters = {key: row.get(key) for key in PARAMETERS}
         known = {key: value for key, value in parameters.items() if not pd.isna(value)}
-        if row["draft"].endswith(f"-{History.EARLIER}"):  # rows have no column of it
-            known["history"] = History.EARLIER
         rows.append(
             {
                 "draft": row["draft"],
-                "label": draft_label(methods, file_label, known),
-                "drafter": draft_label(methods, file_label, {}),
-                "words": method_words(methods),
-                "setting": setting_label(methods, file_label, known),
+                "label": draft_label(method, file_label, known),
+                "drafter": draft_label(method, file_label, {}),
+                "words": METHODS[method].words,
+                "setting": setting_label(method, file_label, known),
                 "method": row["method"],
                 "draft_model": file,
             }

@@ -15,7 +15,7 @@ from specmoe.analysis.drafts import by_model
 from specmoe.audit.checks import ALL
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.engines import without_digits
-from specmoe.config.methods import METHODS, methods_of
+from specmoe.config.methods import BY_TYPE, METHODS
 from specmoe.config.study import CELLS
 
 if TYPE_CHECKING:
@@ -29,13 +29,12 @@ _PROTOCOL_WORDS = {"paired": "llama-server", "published": "the study's commands"
 
 
 def drafts(frame: pd.DataFrame, analysis: "Analysis") -> pd.DataFrame:
-    """Add rank: by method, chains last; draft models in the order of models, then by label."""
+    """Add rank: by method; draft models in the order of models, then by label."""
     models, order = _rank(analysis), list(METHODS)
 
     def key(row: Any) -> tuple[Any, ...]:
-        methods = methods_of(row.method)
-        places = [order.index(method) for method in methods]
-        return len(methods) > 1, places, models.get(row.draft_model, len(models)), row.label
+        place = order.index(BY_TYPE[row.method])
+        return place, models.get(row.draft_model, len(models)), row.label
 
     ranked = sorted(frame.itertuples(), key=key)
     ranks = {row.draft: rank for rank, row in enumerate(ranked)}

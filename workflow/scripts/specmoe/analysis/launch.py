@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from specmoe.config.block import Side
-from specmoe.config.methods import PARAMETERS, methods_of
+from specmoe.config.methods import BY_TYPE, PARAMETERS
 from specmoe.config.models import HubModel, PathModel
 from specmoe.config.option_words import parts_of_setting
 from specmoe.config.schema import Config
@@ -31,11 +31,10 @@ def launch_line(
     if setting is not None:
         file = setting["draft_model"]
         file = None if pd.isna(file) else file_of(config, file)
-        methods = methods_of(setting["method"])
         given_to = {name: setting[name] for name in PARAMETERS if pd.notna(setting[name])}
         numbers = {name: PARAMETERS[name].number(value) for name, value in given_to.items()}
         side = Side(gamma=int(setting["gamma"]), **numbers)
-        words += speculation_flags(methods, side, file, layers)
+        words += speculation_flags(BY_TYPE[setting["method"]], side, file, layers)
     return shlex.join(words)
 
 

@@ -141,7 +141,7 @@ TABLES = {
     ),
     "methods": _cells(
         "a cell of a target that a suite measured with several methods, see `compare_methods`",
-        f"{_SUMMARISED} control words setting drafting_share best engine_types {_EXCLUDED}",
+        f"{_SUMMARISED} control words setting drafting_share best {_EXCLUDED}",
         label=labels.methods,
     ),
     # All other tables leave runs in loads out, but for models, drafts, suites, campaign and those
@@ -172,11 +172,6 @@ TABLES = {
         "a cell and a number of accepted tokens, see `accepted_lengths`",
         "rounds least most lengths counted share",
         "least",
-    ),
-    "chains": _cells(
-        "a type of a chain of methods, see `chain_counts`",
-        "place words engine_type rounds drafts share drafted accepted acceptance_rate",
-        "place",
     ),
     "spread": _table(
         "a cell of any acceptance and temperature, see `spread_of_cells`",

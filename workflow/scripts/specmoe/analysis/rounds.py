@@ -9,7 +9,6 @@ import pandas as pd
 from specmoe.analysis.registry import TABLES
 from specmoe.analysis.summaries import CELL, by_group
 from specmoe.config.block import MEASURED_BY, NO_DRAFT
-from specmoe.config.methods import METHODS, methods_of
 
 # The numbers of accepted tokens that are counted together, by their least: long drafts are rare.
 _LEAST = (0, 1, 2, 3, 4, 5, 9, 17)
@@ -88,38 +87,6 @@ def _range(least: int, most: int | None) -> str:
     if most is None:
         return f"{least}+"
     return str(least) if least == most else f"{least}–{most}"
-
-
-def chain_counts(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return what each type of each chain did, one row per cell and type, in the chain's order.
-
-    `runs` are runs with a draft. Columns: those of the cell, protocol, engine; place (in the chain,
-    from 0), words (the literature's name), engine_type; rounds (in which any type drafted),
-    drafts (in which this one did) and their share; drafted, accepted (tokens) and acceptance_rate.
-    The last two are null if any run has replays, which hide whose tokens were accepted.
-    """
-
-    def rows(members: pd.DataFrame) -> Iterator[dict[str, Any]]:
-        drafts, drafted = (sum_lists(members[f"{of}_by_type"]) for of in ("drafts", "drafted"))
-        known = bool(members["accepted_by_type"].notna().all())
-        accepted = sum_lists(members["accepted_by_type"]) if known else np.full(len(drafts), np.nan)
-        rounds = int(drafts.sum())
-        for place, method in enumerate(methods_of(str(members["method"].iloc[0]))):
-            own = int(drafted[place])
-            yield {
-                "place": place,
-                "words": METHODS[method].words,
-                "engine_type": METHODS[method].engine,
-                "rounds": rounds,
-                "drafts": int(drafts[place]),
-                "share": drafts[place] / rounds if rounds else np.nan,
-                "drafted": own,
-                "accepted": accepted[place] if known else None,
-                "acceptance_rate": accepted[place] / own if own else np.nan,
-            }
-
-    chains, columns = runs[runs["drafts_by_type"].notna()], TABLES["chains"].columns
-    return by_group(chains, _CELL, rows, columns).astype({"accepted": "Int64"})
 
 
 def sum_lists(lists: Iterable[Sequence[int]]) -> np.ndarray:

@@ -15,7 +15,7 @@ from specmoe.audit.finding import (
     not_applicable,
 )
 from specmoe.config.block import Protocol, Stop
-from specmoe.config.methods import METHODS
+from specmoe.config.methods import BY_TYPE, METHODS
 from specmoe.words import counted
 
 # How far a printed rate may be from tokens over time; rounding of printed digits makes 0.01 %.
@@ -65,10 +65,10 @@ def _load(run: Run, of_load: int | None) -> Iterator[Finding]:
     if run.load_decodes is not None:
         # The counter is read just before the load begins and just after it ends, beside passes
         # under way.
-        most = run.concurrency * (1 + run.longest) * (4 + 1.1 * run.load_decodes)
+        most = run.concurrency * (1 + run.gamma) * (4 + 1.1 * run.load_decodes)
         why = (
             f"{tokens} tokens from {run.load_decodes} passes of {run.concurrency} requests, which"
-            f" give {1 + run.longest} at most to each"
+            f" give {1 + run.gamma} at most to each"
         )
         yield at_most(tokens, most, why)
 
@@ -104,7 +104,7 @@ def _rounds(run: Run) -> Iterator[Finding]:
     rounds, drafted, accepted = run.rounds, run.drafted, run.accepted
     if rounds is not None and drafted is not None:
         why = f"{counted(drafted, 'token')} drafted in {counted(rounds, 'round')} of at most"
-        yield at_most(drafted, run.longest * rounds, f"{why} {run.longest}")
+        yield at_most(drafted, run.gamma * rounds, f"{why} {run.gamma}")
     if drafted is not None and accepted is not None:
         why = f"{counted(accepted, 'token')} accepted of {drafted} drafted"
         yield at_most(accepted, drafted, why)
@@ -160,7 +160,7 @@ def _positions(run: Run) -> Iterator[Finding]:
 
 
 def _lengths(run: Run) -> Iterator[Finding]:
-    """Check that counts by length of draft, and by type of a chain, add up to the totals."""
+    """Check that counts by length of draft add up to the totals."""
     for what, lengths, total in (
         ("accepted", run.accepted_lengths, run.accepted),
         ("drafted", run.drafted_lengths, run.drafted),
@@ -170,8 +170,6 @@ def _lengths(run: Run) -> Iterator[Finding]:
         yield _adds_up(sum(lengths), run.rounds, "round", f"by tokens {what}")
         tokens = sum(length * count for length, count in enumerate(lengths))
         yield _adds_up(tokens, total, "token", f"{what} by round")
-    if run.drafted_by_type is not None and run.drafted is not None:
-        yield _adds_up(sum(run.drafted_by_type), run.drafted, "token", "drafted by type")
 
 
 def _adds_up(total: int, whole: int, noun: str, how: str) -> Finding:
@@ -180,8 +178,7 @@ def _adds_up(total: int, whole: int, noun: str, how: str) -> Finding:
 
 def _rollbacks(run: Run) -> Iterator[Finding]:
     """Check that a method under which targets undo rejected tokens replayed nothing."""
-    undone = all(METHODS[method].rolls_back for method in run.methods)
-    if run.speculative and undone and run.replays is not None:
+    if run.speculative and METHODS[BY_TYPE[run.method]].rolls_back and run.replays is not None:
         why = f"{counted(run.replays, 'replay')}, where {run.draft} needs none"
         yield at_most(run.replays, 0, why)
 

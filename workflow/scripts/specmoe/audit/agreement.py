@@ -62,8 +62,6 @@ def _unplayable(run: Run) -> str | None:
         return "only greedy runs whose acceptance is the draft's own follow from a reading"
     if run.concurrency > 1:
         return "its batches had tokens of other requests"
-    if run.n_min:
-        return "drafts that were too short were given up"
     if run.replays_rejected:
         return "a replay was rejected, so rounding decided what was accepted"
     if None in (run.rounds, run.drafted, run.accepted, run.tokens):

@@ -17,7 +17,7 @@ from specmoe.audit.limits import round_width, time_needed
 from specmoe.audit.output import SHORTEST_TEXT
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import Protocol, Stop
-from specmoe.config.methods import Method
+from specmoe.config.methods import METHODS, Method
 from specmoe.models.sizes import Size
 from specmoe.runs.disturbed import DISTURBED
 from specmoe.words import counted
@@ -249,7 +249,11 @@ def _draft_bytes(run: Run, given: Evidence) -> tuple[float, str]:
     target, draft = given.sizes[run.target_model], given.sizes.get(run.draft_model or "")
     if run.by_model and draft is not None:
         each, whole = draft.pass_bytes(1), float(draft.file_bytes)
-    elif run.methods == (Method.MTP,) and run.draft_model is None and target.mtp_bytes is not None:
+    elif (
+        run.method == METHODS[Method.MTP].engine
+        and run.draft_model is None
+        and target.mtp_bytes is not None
+    ):
         each = whole = target.mtp_bytes
     else:
         return 0.0, f", {run.draft} of unknown size left out,"

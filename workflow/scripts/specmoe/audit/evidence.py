@@ -161,9 +161,8 @@ def single_token_ms(runs: pd.DataFrame) -> dict[tuple[str, str, str], dict[str, 
 
 def _repeated(run: Run) -> tuple[Any, ...]:
     asked = run.imposed_acceptance, run.temperature, run.seed
-    remembers = bool(run.prompts_before)
     # Machines round differently, so a repeat on another one may write other tokens.
-    return run.host, run.suite, run.target, run.draft, run.gamma, run.prompt, remembers, *asked
+    return run.host, run.suite, run.target, run.draft, run.gamma, run.prompt, *asked
 
 
 def _asked(run: Run) -> tuple[Any, ...]:

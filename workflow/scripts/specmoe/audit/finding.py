@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from specmoe.config.block import NO_DRAFT, Protocol, Stop
-from specmoe.config.methods import Method, methods_of
+from specmoe.config.methods import METHODS, Method
 from specmoe.config.option_words import without_concurrency
 
 
@@ -46,11 +46,8 @@ class Run:
     draft: str
     draft_model: str | None
     gamma: int
-    ngram_gamma: int | None
     p_min: float | None
-    n_min: int | None
     prompt: str
-    prompts_before: int | None
     repeat: int
     n_predict: int
     temperature: float
@@ -72,7 +69,6 @@ class Run:
     accepted_per_position: tuple[int, ...] | None
     accepted_lengths: tuple[int, ...] | None
     drafted_lengths: tuple[int, ...] | None
-    drafted_by_type: tuple[int, ...] | None
     replays: int | None
     replays_rejected: int | None
     decodes: int | None
@@ -111,11 +107,6 @@ class Run:
         return self.taken_away is not None
 
     @property
-    def methods(self) -> tuple[Method, ...]:
-        """Its ways of drafting, in order."""
-        return methods_of(self.method)
-
-    @property
     def load(self) -> str | None:
         """The load that it was a part of: its block and side, and the pass through the prompts."""
         if self.load_s is None:
@@ -131,12 +122,7 @@ class Run:
     @property
     def by_model(self) -> bool:
         """Whether a whole second model drafts, all alone."""
-        return self.methods == (Method.DRAFT,)
-
-    @property
-    def longest(self) -> int:
-        """The most tokens drafted in a round."""
-        return max(self.gamma, self.ngram_gamma or 0)
+        return self.method == METHODS[Method.DRAFT].engine
 
     @property
     def way(self) -> tuple[str, str]:
@@ -155,7 +141,7 @@ class Run:
         A target may end its text among the tokens that a round accepts, and those after it are
         counted all the same.
         """
-        return self.longest if self.stopped_by == Stop.EOS else 0
+        return self.gamma if self.stopped_by == Stop.EOS else 0
 
     @property
     def timed_tokens(self) -> int | None:

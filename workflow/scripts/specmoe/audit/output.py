@@ -129,8 +129,6 @@ def check_determinism(run: Run, given: Evidence) -> Finding:
         return not_applicable("there is one repeat")
     if run.concurrency > 1:
         return not_applicable("its batches had tokens of other requests, others in every repeat")
-    if run.prompts_before:
-        return not_applicable("it had seen other prompts, in another order in every repeat")
     # Among equally common texts, `most_common` returns the first one seen.
     [(tokens, _)] = Counter(repeat.tokens or () for repeat in repeats).most_common(1)
     reference = next(repeat for repeat in repeats if repeat.tokens == tokens)
@@ -247,7 +245,7 @@ def _fewest_rejections(run: Run) -> int:
     early in a long draft leaves many drafted tokens unused, and is one disagreement all the same.
     """
     assert run.drafted is not None and run.accepted is not None
-    fewest = ceil((run.drafted - run.accepted) / max(run.longest, 1))
+    fewest = ceil((run.drafted - run.accepted) / max(run.gamma, 1))
     drafted, accepted = run.drafted_lengths, run.accepted_lengths
     if drafted is None or accepted is None:
         return fewest

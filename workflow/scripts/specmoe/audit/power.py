@@ -22,7 +22,7 @@ FACTORS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)  # the first is the true rows
 _OF_TIME = [check for check in CHECKS.values() if check.of_time]
 _BOUNDS = [check for check in _OF_TIME if check.level == Level.IMPOSSIBLE]
 _OF_SINGLE_ROUNDS = (
-    *("accepted_per_position", "accepted_lengths", "drafted_lengths", "drafted_by_type"),
+    *("accepted_per_position", "accepted_lengths", "drafted_lengths"),
     *("replays", "replays_rejected", "decodes"),
 )
 # These look at no time, but find counters that do not add up, or that are not the draft's.
@@ -85,8 +85,8 @@ def _faster(run: Run, forged: Forged, factor: float) -> Run:
         return faster
     undone = (run.replays or 0) - (run.replays_rejected or 0)
     tokens = run.rounds + run.accepted + undone
-    rounds = max(ceil(run.rounds / factor), ceil(tokens / (1 + run.longest)))
+    rounds = max(ceil(run.rounds / factor), ceil(tokens / (1 + run.gamma)))
     accepted = tokens - rounds
-    drafted = max(accepted, min(run.drafted, rounds * run.longest))
+    drafted = max(accepted, min(run.drafted, rounds * run.gamma))
     counts: dict[str, Any] = dict.fromkeys(_OF_SINGLE_ROUNDS)
     return replace(faster, **counts, rounds=rounds, accepted=accepted, drafted=drafted)

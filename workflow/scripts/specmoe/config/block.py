@@ -27,13 +27,6 @@ class Protocol(StrEnum):
     PUBLISHED = "published"
 
 
-class History(StrEnum):
-    """What a method that remembers may have seen before a run."""
-
-    NONE = "none"  # nothing: each run has a process of its own
-    EARLIER = "earlier"  # the prompts before it in the same pass
-
-
 class Template(StrEnum):
     """What is made of a prompt's text before it is sent."""
 
@@ -91,22 +84,13 @@ class Side:
     # Share of the drafted tokens that the engine accepts unseen; None: it accepts those that match.
     imposed_acceptance: float | None = None
     # See `methods.PARAMETERS`; None: the method does not take it.
-    ngram_gamma: int | None = None  # the same as `gamma` for the n-gram methods of a chain
     p_min: float | None = None
-    n_min: int | None = None
     n_match: int | None = None
-    min_hits: int | None = None
-    history: History | None = None
 
     @property
     def speculates(self) -> bool:
         """Whether the engine drafts."""
         return self.gamma > 0
-
-    @property
-    def longest(self) -> int:
-        """The most tokens that any method of a chain drafts in a round."""
-        return max(self.gamma, self.ngram_gamma or 0)
 
     @property
     def name(self) -> str:
@@ -123,7 +107,7 @@ class Side:
             for name, value in given.items()
             if PARAMETERS[name].named(value)
         ]
-        return "".join(words) + ("-earlier" if self.history == History.EARLIER else "")
+        return "".join(words)
 
 
 SIDE_COLUMNS = [one.name for one in fields(Side) if one.name in PARAMETERS]
@@ -137,7 +121,7 @@ class Block(JobData):
     block: str
     suite: str
     target: str
-    methods: tuple[Method, ...]  # a chain; empty: the target alone is measured
+    method: Method | None  # None: the target alone is measured
     draft: str  # what drafts, see `Drafting.drafter_id`; NO_DRAFT: nothing
     draft_model: str | None  # the file that it loads
     repeat: int
@@ -171,7 +155,7 @@ class Block(JobData):
     @property
     def speculates(self) -> bool:
         """Whether a side drafts."""
-        return bool(self.methods)
+        return self.method is not None
 
     @property
     def models(self) -> tuple[str, ...]:

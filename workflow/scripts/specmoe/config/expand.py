@@ -77,14 +77,14 @@ def _with_methods(suite: Suite, known: FilesSay) -> Suite:
         method = Method.DRAFT if plain else known(draft).method
         by_method.setdefault(method, []).append(draft)
     simple = by_method.pop(Method.DRAFT, [])
-    ways = [Drafting(method=[method], drafts=drafts) for method, drafts in by_method.items()]
+    ways = [Drafting(method=method, drafts=drafts) for method, drafts in by_method.items()]
     with_block = [target for target in suite.targets if known(target).has_block]
     if with_block and Method.MTP not in by_method:
-        ways.append(Drafting(method=[Method.MTP], targets=with_block))
+        ways.append(Drafting(method=Method.MTP, targets=with_block))
     longest = [max(suite.gammas)] if suite.gammas else []
     for method in filter(is_ngram, Method):
         gammas = longest if "gamma" in METHODS[method].flags else []
-        ways.append(Drafting(method=[method], gammas=gammas))
+        ways.append(Drafting(method=method, gammas=gammas))
     return suite.model_copy(update={"drafts": simple, "methods": ways})
 
 

@@ -125,7 +125,7 @@ def list_timed_passes(config: Config, blocks: Iterable[Block]) -> list[TimedPass
         of_block = {1, 2, *(side.gamma + 1 for side in block.sides if side.speculates)}
         kinds = {block.target: Outputs.ALL}
         # Other methods' files are no models by themselves.
-        if block.methods[-1] == Method.DRAFT and block.draft_model:
+        if block.method == Method.DRAFT and block.draft_model:
             kinds[block.draft_model] = Outputs.LAST
         for model, kind in kinds.items():
             widths.setdefault(model, set()).update(of_block)
@@ -166,7 +166,7 @@ def reads_texts(config: Config, block: Block) -> bool:
     own = any(side.speculates and side.imposed_acceptance is None for side in block.sides)
     readable = greedy and own and block.measures_alone and not block.options_text
     timed = config.measurement.pass_samples and not isinstance(config.engine, PathEngine)
-    return bool(timed) and readable and block.methods == (Method.DRAFT,)
+    return bool(timed) and readable and block.method == Method.DRAFT
 
 
 def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]:
@@ -188,7 +188,7 @@ def suite_blocks(config: Config, name: str, *, gpu: bool = False) -> list[Block]
                     block=f"{comparison}/r{repeat}",
                     suite=name,
                     target=target,
-                    methods=tuple(way.method) if way else (),
+                    method=way.method if way else None,
                     draft=draft,
                     draft_model=file,
                     repeat=repeat,

@@ -6,12 +6,12 @@ columns of rows follow from it. A new one is an entry here and a field of `confi
 Sources: llama.cpp, common/speculative.cpp and common/ngram-map.cpp.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, get_args
 
-from specmoe.config.base import Count, DraftLength, Positive, Share
+from specmoe.config.base import Positive, Share
 
 
 class Method(StrEnum):
@@ -72,18 +72,8 @@ class Parameter:
 
 # In the order in which ids have them.
 PARAMETERS = {
-    "ngram_gamma": Parameter(
-        DraftLength,
-        "in a chain: most tokens that its n-gram methods draft, where not γ",
-        "m",
-        "n-grams to {:g}",
-    ),
     "n_match": Parameter(
         Positive, "tokens that an n-gram method looks up", "n", "n = {:g}", 3, always_named=True
-    ),
-    "n_min": Parameter(Count, "fewest drafted tokens that are verified", "l", "at least {:g}", 0),
-    "min_hits": Parameter(
-        Positive, "times that an n-gram must have been seen", "h", "{:g} hits", 1
     ),
     "p_min": Parameter(
         Share, "probability below which a model stops drafting", "p", "p ≥ {:g}", 0.0
@@ -101,58 +91,56 @@ class Facts:
     # The parameters that it takes with llama-server's flags, γ among them: in the order of the
     # command line. Where γ is not, the engine fixes the draft length.
     flags: Mapping[str, str] = field(default_factory=dict)
-    # Whether it keeps something of one request for the next.
+    # Further words of the command line: whatever is drafted is verified, however short it is, and
+    # an n-gram counts from its first time on.
+    fixed: tuple[str, ...] = ()
+    # Whether it keeps something of one request for the next: each run has a process of its own.
     remembers: bool = False
     # Whether it drafts in every round, as long as nothing makes it stop early.
     always_drafts: bool = True
     # Whether a hybrid target undoes its rejected tokens without a replay.
     rolls_back: bool = False
 
-    @property
-    def parameters(self) -> set[str]:
-        """The names of what the configuration may set."""
-        return {*self.flags, *(["history"] if self.remembers else [])}
 
-
-_OF_MODELS = {
-    "gamma": "--spec-draft-n-max",
-    "n_min": "--spec-draft-n-min",
-    "p_min": "--spec-draft-p-min",
-}
+_OF_MODELS = {"gamma": "--spec-draft-n-max", "p_min": "--spec-draft-p-min"}
+_ANY_DRAFT = ("--spec-draft-n-min", "0")
 
 
 def _head(engine: str, words: str, loads: Loads = Loads.FILE) -> Facts:
     """Return the facts of a network that reads the target's hidden states."""
-    return Facts(engine, words, loads, _OF_MODELS, rolls_back=True)
+    return Facts(engine, words, loads, _OF_MODELS, _ANY_DRAFT, rolls_back=True)
 
 
-def _lookup(kind: str, words: str, more: dict[str, str], *, remembers: bool) -> Facts:
-    """Return the facts of a method that looks up the last tokens; `more` are further flags."""
+def _lookup(kind: str, words: str, *fixed: str, remembers: bool) -> Facts:
+    """Return the facts of a method that looks up the last tokens."""
     names = ("n-match", "n-max") if kind == "mod" else ("size-n", "size-m")
-    flags = dict(zip(("n_match", "gamma"), names, strict=True)) | more
+    flags = dict(zip(("n_match", "gamma"), names, strict=True))
     return Facts(
         f"ngram-{kind}",
         words,
         flags={name: f"--spec-ngram-{kind}-{flag}" for name, flag in flags.items()},
+        fixed=fixed,
         remembers=remembers,
         always_drafts=False,
     )
 
 
 METHODS: dict[Method, Facts] = {
-    Method.DRAFT: Facts("draft-simple", "draft model", Loads.FILE, _OF_MODELS),
+    Method.DRAFT: Facts("draft-simple", "draft model", Loads.FILE, _OF_MODELS, _ANY_DRAFT),
     Method.MTP: _head("draft-mtp", "MTP", Loads.OPTIONAL),
     Method.EAGLE3: _head("draft-eagle3", "EAGLE-3"),
     Method.DFLASH: _head("draft-dflash", "DFlash"),
     Method.DSPARK: _head("draft-dspark", "DSpark"),
-    Method.NGRAM_SIMPLE: _lookup("simple", "prompt lookup", {}, remembers=False),
+    Method.NGRAM_SIMPLE: _lookup("simple", "prompt lookup", remembers=False),
     # The keys of earlier requests stay in these maps: a prompt was drafted for otherwise after
     # other ones, and near ties then fell otherwise.
-    Method.NGRAM_MAP_K: _lookup("map-k", "n-gram map, by key", {}, remembers=True),
+    Method.NGRAM_MAP_K: _lookup("map-k", "n-gram map, by key", remembers=True),
     Method.NGRAM_MAP_K4V: _lookup(
-        "map-k4v", "n-gram map, by counts", {"min_hits": "min-hits"}, remembers=True
+        *("map-k4v", "n-gram map, by counts", "--spec-ngram-map-k4v-min-hits", "1"), remembers=True
     ),
-    Method.NGRAM_MOD: _lookup("mod", "n-gram pool", {"n_min": "n-min"}, remembers=True),
+    Method.NGRAM_MOD: _lookup(
+        *("mod", "n-gram pool", "--spec-ngram-mod-n-min", "0"), remembers=True
+    ),
     Method.NGRAM_CACHE: Facts(
         "ngram-cache", "n-gram cache", Loads.OPTIONAL, remembers=True, always_drafts=False
     ),
@@ -173,23 +161,13 @@ def is_ngram(method: Method) -> bool:
     return method.value.startswith("ngram-")
 
 
-def chain_name(methods: Iterable[Method]) -> str:
-    """Return the name of a chain of methods in ids and tables."""
-    return "+".join(methods)
+def engine_type(method: Method | None) -> str:
+    """Return the value of `--spec-type` for a method; `none` without one."""
+    return METHODS[method].engine if method else NO_METHOD
 
 
-def engine_types(methods: Sequence[Method]) -> str:
-    """Return the value of `--spec-type` for a chain of methods; `none` for an empty one."""
-    return ",".join(METHODS[method].engine for method in methods) or NO_METHOD
-
-
-def methods_of(types: str) -> tuple[Method, ...]:
-    """Return the chain of methods of a value of `--spec-type`; empty for `none`."""
-    return tuple(BY_TYPE[one] for one in types.split(",") if one != NO_METHOD)
-
-
-def history_needed(methods: Iterable[Method], n_match: int, gamma: int) -> int:
-    """Return the least tokens of context from which a chain of n-gram methods can draft.
+def history_needed(method: Method | None, n_match: int, gamma: int) -> int:
+    """Return the least tokens of context from which an n-gram method can draft.
 
     Sources: common/ngram-map.cpp, `common_ngram_simple_draft` and `common_ngram_map_draft`.
     """
@@ -199,31 +177,17 @@ def history_needed(methods: Iterable[Method], n_match: int, gamma: int) -> int:
         Method.NGRAM_MAP_K4V: 2 * n_match + gamma,
         Method.NGRAM_MOD: n_match + 1,
     }
-    return min((needed.get(method, 0) for method in methods), default=0)
+    return needed.get(method, 0) if method else 0
 
 
-def parameters_of(methods: Sequence[Method]) -> frozenset[str]:
-    """Return the parameters that some method of a chain takes, γ and `history` among them."""
-    own = frozenset[str]().union(*(METHODS[method].parameters for method in methods))
-    both_kinds = len({is_ngram(method) for method in methods}) > 1
-    return own | {"ngram_gamma"} if both_kinds else own
-
-
-def method_words(methods: Sequence[Method]) -> str:
-    """Return the literature's name of a chain of methods."""
-    return " + ".join(METHODS[method].words for method in methods)
-
-
-def draft_label(
-    methods: Sequence[Method], file_label: str | None, parameters: Mapping[str, Any]
-) -> str:
+def draft_label(method: Method, file_label: str | None, parameters: Mapping[str, Any]) -> str:
     """Return the label of what drafts.
 
     `file_label` is that of the file it loads, None if it loads none or needs no naming.
     `parameters` are columns of a row; a missing one is null.
     """
-    name = method_words(methods)
-    if file_label is not None and list(methods) == [Method.DRAFT]:
+    name = METHODS[method].words
+    if file_label is not None and method == Method.DRAFT:
         name = file_label
     elif file_label not in (None, name):
         name = f"{name} ({file_label})"
@@ -231,19 +195,17 @@ def draft_label(
 
 
 def setting_label(
-    methods: Sequence[Method], file_label: str | None, parameters: Mapping[str, Any]
+    method: Method, file_label: str | None, parameters: Mapping[str, Any]
 ) -> str | None:
     """Return what `draft_label` says besides the method: the file and the parameters, or None."""
-    file = [file_label] if file_label and file_label != method_words(methods) else []
+    file = [file_label] if file_label and file_label != METHODS[method].words else []
     return ", ".join([*file, *parameter_words(parameters)]) or None
 
 
 def parameter_words(parameters: Mapping[str, Any]) -> list[str]:
     """Return the words for the parameters, besides γ, that are not what they are by default."""
-    # What is looked up comes first.
-    words = [
-        PARAMETERS[name].words.format(parameters[name])
-        for name in sorted(PARAMETERS, key=lambda name: name != "n_match")
-        if PARAMETERS[name].named(parameters.get(name))
+    return [
+        one.words.format(parameters[name])
+        for name, one in PARAMETERS.items()
+        if one.named(parameters.get(name))
     ]
-    return [*words, "after others"] if parameters.get("history") == "earlier" else words

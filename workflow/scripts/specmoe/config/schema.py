@@ -169,7 +169,7 @@ class Suite(Strict):
     def ways(self) -> list[Drafting]:
         """All ways of drafting: the suite's draft models, then its further methods."""
         models = [draft for draft in self.drafts if draft != NO_DRAFT]
-        simple = [Drafting(method=[Method.DRAFT], drafts=models)] if models else []
+        simple = [Drafting(method=Method.DRAFT, drafts=models)] if models else []
         assert self.methods != ALL  # see `expand.expand`
         return [*simple, *self.methods]
 
@@ -413,7 +413,8 @@ class Config(Strict):
     def draft_label(self, block: Block, side: Side | None = None) -> str:
         """Return the label of what drafts in a block, on one of its sides or on all."""
         file = None if block.draft_model is None else self.label(block.draft_model)
-        return draft_label(block.methods, file, asdict(side) if side else {})
+        assert block.method
+        return draft_label(block.method, file, asdict(side) if side else {})
 
     def _file_name(self, model: str) -> str:
         """Return the name of a model's file at its source, or the id of a model made here."""

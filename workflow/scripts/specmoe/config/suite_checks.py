@@ -8,7 +8,7 @@ from typing import NoReturn
 from specmoe.config.block import ITSELF, NO_DRAFT, Protocol, Stop
 from specmoe.config.drafting import Drafting
 from specmoe.config.matrix import suite_blocks
-from specmoe.config.methods import Method, is_ngram, parameters_of
+from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.schema import Config, Suite
 from specmoe.errors import ConfigError, nearest
 
@@ -47,7 +47,7 @@ def _check_names(config: Config, suite: Suite, place: str) -> None:
         here = f"{place}.methods.{number}"
         for target in way.targets:
             require(target, suite.targets, f"{here}.targets", "target of the suite")
-        itself = [ITSELF] if way.method == [Method.DRAFT] else []
+        itself = [ITSELF] if way.method == Method.DRAFT else []
         for draft in way.drafts:
             require(draft, [*itself, *config.models], f"{here}.drafts", "model")
     for prompt in suite.prompts:
@@ -67,18 +67,18 @@ def _of_methods(config: Config, name: str, suite: Suite) -> Faults:
             yield "methods", f"{draft} drafts for {target} twice; put its parameters into one entry"
     for way in suite.ways:
         if way.takes_gamma and not way.gammas and not suite.gammas:
-            yield "gammas", f"a suite that drafts needs at least one γ, for {way.name}"
+            yield "gammas", f"a suite that drafts needs at least one γ, for {way.method}"
         if fault := way.fault_of_lengths(suite.gammas):
             yield "", fault
 
 
 def _of_acceptance(config: Config, name: str, suite: Suite) -> Faults:
     for way in suite.ways if suite.imposed_acceptance else []:
-        if is_ngram(way.method[0]):
+        if is_ngram(way.method):
             yield (
                 "methods",
-                f"{way.name} drafts where text repeats, so acceptance that is imposed says nothing"
-                " of it; give it a suite of its own",
+                f"{way.method} drafts where text repeats, so acceptance that is imposed says"
+                " nothing of it; give it a suite of its own",
             )
 
 
@@ -112,10 +112,10 @@ def _of_options(config: Config, name: str, suite: Suite) -> Faults:
     if len({(setting.text, setting.concurrency) for setting in settings}) < len(settings):
         yield "engine_args", "two entries are the same"
     for way in suite.ways if suite.concurrency else []:
-        if "history" in parameters_of(way.method):
+        if METHODS[way.method].remembers:
             yield (
                 "concurrency",
-                f"{way.name} keeps what it saw of one request for the others, so requests at once"
+                f"{way.method} keeps what it saw of one request for the others, so requests at once"
                 " would draft for each other; give it a suite of its own",
             )
 
@@ -154,7 +154,7 @@ def _of_blocks(config: Config, name: str, suite: Suite) -> Faults:
             f"{clients} clients need as many prompts at least, to be busy at once, and this suite"
             f" has {len(prompts)}; several times as many make a steady load",
         )
-    gamma = max(side.longest for block in blocks for side in block.sides)
+    gamma = max(side.gamma for block in blocks for side in block.sides)
     generated = measurement.n_predict + gamma
     if generated >= measurement.context:
         yield (

@@ -34,7 +34,7 @@ def choose_demonstration(config: Config, *, gpu: bool) -> Demonstration | None:
     fitting = [
         (block, source)
         for block in list_blocks(config, gpu=gpu)
-        if block.methods == (Method.DRAFT,)
+        if block.method == Method.DRAFT
         and block.protocol == Protocol.PAIRED
         and asked.target in (None, block.target)
         and asked.draft in (None, block.draft_model)

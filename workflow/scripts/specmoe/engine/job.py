@@ -50,7 +50,8 @@ class Job:
     def command(self, block: Block, side: Side) -> list[str]:
         """Return llama-server's command line for a side of a block."""
         file = engine_path(self.draft) if self.draft else None
-        drafting = speculation_flags(block.methods, side, file, block.gpu_layers)
+        layers = block.gpu_layers
+        drafting = speculation_flags(block.method, side, file, layers) if block.method else []
         return server_command(
             self.binaries / "llama-server",
             engine_path(self.target),

@@ -9,16 +9,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 # llama.cpp, tools/server/server-context.cpp, "accepted %2zu/%2zu draft tokens".
 _LINE = re.compile(r"\| accepted +(\d+)/ *(\d+) draft tokens( \(restore checkpoint\))?")
-# common/speculative.cpp, written after every request by each type of `--spec-type`: sums since the
-# server started; "dur(b,g,a)" has the ms of beginning requests, generating drafts and accepting.
-_STATISTICS = re.compile(
-    r"statistics +([\w-]+): .*#gen drafts = +(\d+), .*#gen tokens = +(\d+), #acc tokens = +(\d+)"
-    r".*dur\(b,g,a\) = [\d.]+, ([\d.]+), "
-)
+# common/speculative.cpp, written after every request: "dur(b,g,a)" has the ms of beginning
+# requests, generating drafts and accepting, since the server started.
+_STATISTICS = re.compile(r"statistics +[\w-]+: .*dur\(b,g,a\) = [\d.]+, ([\d.]+), ")
 
 # A slot begins with a request; each line of a verification names its slot.
 _TASK = re.compile(r"\bid +(\d+) \| task \d+ \| processing task")
@@ -43,51 +40,31 @@ class Verification(NamedTuple):
     restored: bool
 
 
-class TypeCounts(NamedTuple):
-    """What one type of drafting did in a request."""
-
-    type: str  # as `--spec-type` has it
-    drafts: int  # rounds in which it drafted
-    drafted: int
-    accepted: int  # with one too many for each replay that gave a token
-    draft_ms: float
-
-
 @dataclass(frozen=True)
 class Request:
-    """What a server logs of one request: its verifications, and the counts of each type."""
+    """What a server logs of one request: its verifications, and the ms of drafting."""
 
     verifications: list[Verification] = field(default_factory=list)
-    counts: list[TypeCounts] = field(default_factory=list)
+    draft_ms: float | None = None  # None: the log has it for all requests at once
 
 
 def read_requests(log: str) -> list[Request]:
     """Return what a speculating server logged of each request, in order."""
-    since_start: dict[str, tuple[Any, ...]] = {}
-    requests = [Request()]
+    requests, verifications, before = [], [], 0.0
     for line in log.splitlines():
         if verification := read_verification(line):
-            if requests[-1].counts:
-                requests.append(Request())
-            requests[-1].verifications.append(verification)
+            verifications.append(verification)
         elif found := _STATISTICS.search(line):
-            kind, drafts, drafted, accepted, ms = found.groups()
-            now = (int(drafts), int(drafted), int(accepted), float(ms))
-            if kind in {one.type for one in requests[-1].counts}:
-                requests.append(Request())
-            before = since_start.get(kind, (0, 0, 0, 0.0))
-            # Sums since the server started.
-            own = [end - start for start, end in zip(before, now, strict=True)]
-            requests[-1].counts.append(TypeCounts(kind, *own))
-            since_start[kind] = now
-    return requests if requests[-1].counts else requests[:-1]
+            requests.append(Request(verifications, float(found[1]) - before))
+            verifications, before = [], float(found[1])
+    return requests
 
 
 def read_slots(log: str) -> dict[int, list[Request]]:
     """Return what a server logged of each request, by the slot that served it and in its order.
 
-    Requests that are served at once have their verifications alone: the counts of types are those
-    of the whole server.
+    Requests that are served at once have their verifications alone: the time of drafting is that of
+    the whole server.
     """
     slots: dict[int, list[Request]] = {}
     for line in log.splitlines():

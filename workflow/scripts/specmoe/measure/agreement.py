@@ -15,7 +15,7 @@ from typing import Any
 
 from specmoe.config.block import Block, Protocol, Side
 from specmoe.config.environment import engine_environment
-from specmoe.config.methods import Method, methods_of
+from specmoe.config.methods import METHODS, Method
 from specmoe.engine.flags import words_of
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id, physical_cores
@@ -85,7 +85,7 @@ def texts_to_read(
     by_run = {row["run"]: row for row in rows}
     texts = {}
     for row in by_run.values():
-        drafted = row["draft_model"] == draft and methods_of(row["method"]) == (Method.DRAFT,)
+        drafted = row["draft_model"] == draft and row["method"] == METHODS[Method.DRAFT].engine
         greedy = row["protocol"] == Protocol.PAIRED and row["temperature"] == 0
         baseline = by_run.get(row["baseline"])
         asked = row["target_model"] in targets and drafted

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from specmoe.config.block import LONG_WARMUP_S, Block, History, Side, Stop
+from specmoe.config.block import LONG_WARMUP_S, Block, Side, Stop
 from specmoe.config.methods import METHODS, is_ngram
 from specmoe.config.option_words import value_of
 from specmoe.engine.answers import ACCEPTED, DRAFTED, tokens_per_second
@@ -59,18 +59,18 @@ class LiveSide:
         self.warm_ups: list[dict[str, float]] = []
         self.private_bytes: int | None = None
         self.processes = 0
-        self.prompts_before: int | None = None  # that the present server has read; None: not kept
         self._job = job
         self._peaks: list[int] = []
         # What each server that has ended logged of its requests, by slot and in the slot's order.
         self._logged: list[dict[int, list[Request]]] = []
         self._sent: Counter[int] = Counter()  # requests of the present server, by slot
-        self._pass = 0
+        self._measured = False  # whether the present server has
 
     def refuse_undrafted(self, name: str, metrics: Mapping[str, float]) -> None:
         """Raise MeasurementError if every round has a draft, and the server drafted nothing."""
-        steady = any(METHODS[method].always_drafts for method in self.block.methods)
-        must = self.side.speculates and steady and not (self.side.p_min or self.side.n_min)
+        method = self.block.method
+        steady = method is not None and METHODS[method].always_drafts
+        must = self.side.speculates and steady and not self.side.p_min
         if must and not metrics.get(DRAFTED):
             raise self.server.fault(f"{name}: the server drafted nothing; its draft is not in use")
 
@@ -96,7 +96,7 @@ class LiveSide:
             raise
         self.processes += 1
         self._sent.clear()
-        self.prompts_before = 0 if self.side.history else None
+        self._measured = False
 
     def stop(self) -> None:
         """End the server, and read from its log what became of each request."""
@@ -140,6 +140,7 @@ class LiveSide:
     def measure(self, prompt: str, seed: int, slot: int = 0) -> dict[str, Any]:
         """Return what a request of the block gave: its answer, its time and its place in logs."""
         block, started_at = self.block, datetime.now(UTC)
+        self._measured = True
         request = self._sent[slot]  # of its server's slot, warm-ups and fillers included
         clock = time.perf_counter()
         answer = self.generate(
@@ -167,25 +168,26 @@ class LiveSide:
             ids, n_predict=n_predict, temperature=self.block.temperature, seed=seed, slot=slot
         )
 
-    def prepare(self, number: int) -> Watch:
-        """Make the server ready for a run in pass `number`, and return what observes it.
+    @property
+    def _remembers(self) -> bool:
+        method = self.block.method
+        return self.side.speculates and method is not None and METHODS[method].remembers
 
-        A method that remembers gets a new server for every run, or with `History.EARLIER` for every
-        pass through the prompts.
+    def prepare(self) -> Watch:
+        """Make the server ready for a run, and return what observes it.
+
+        A method that remembers gets a new server for every run.
         """
-        fresh = self.prompts_before == 0
-        same_pass = self.side.history != History.NONE and number == self._pass
-        if self.prompts_before is not None and not (fresh or same_pass):
+        if self._remembers and self._measured:
             self.stop()
             self.start()
             self.warm_up()
-        self._pass = number
         return self.watch
 
     def warm_up(self) -> None:
         """Send short requests until one is long, or no faster than the one before."""
         longest = max(self.prompts.values(), key=len)
-        if self.side.history:
+        if self._remembers:
             # One token after one token leaves nothing to look up.
             for _ in range(min(self.block.warmups, _TRACELESS)):
                 self._warm_up(longest[:1], 1)
@@ -211,8 +213,7 @@ class LiveSide:
                 logged = self._logged[run["process"]][run.get("slot", 0)][run["request"]]
                 run["verifications"] = [tuple(one) for one in logged.verifications]
                 if self.block.concurrency is None:
-                    run["by_type"] = [one._asdict() for one in logged.counts]
-                    run["draft_ms"] = sum(one.draft_ms for one in logged.counts)
+                    run["draft_ms"] = logged.draft_ms
 
     def record(self) -> dict[str, Any]:
         """Return what the block's record holds of the side once its server has ended."""
@@ -272,7 +273,7 @@ def drafting_as_asked(server: Server, block: Block, side: Side) -> Iterator[None
         ) from cause
     if reason := reason_not_to_speculate(log):
         raise server.fault(
-            f"{block.draft} cannot draft for {block.target} with γ {side.longest}: {reason}"
+            f"{block.draft} cannot draft for {block.target} with γ {side.gamma}: {reason}"
         ) from cause
     if cause:
         raise cause
@@ -283,7 +284,7 @@ def cache_types(block: Block, side: Side) -> tuple[str, ...]:
 
     A model that drafts has a cache of its own, whatever it is a part of.
     """
-    drafts = side.speculates and not all(map(is_ngram, block.methods))
+    drafts = side.speculates and block.method is not None and not is_ngram(block.method)
     types = {
         value_of(block.engine_args, f"--cache-type-{of}", f"-ct{of}") or CACHE_TYPE for of in "kv"
     }

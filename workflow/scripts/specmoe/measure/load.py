@@ -131,7 +131,7 @@ def measure_load(one: LiveSide, turn: Turn, order: int) -> list[dict[str, Any]]:
     name = f"{block.block}/{turn.side.name}/p{turn.number}"
     measured = measure_undisturbed(
         lambda: _attempt(one, turn),
-        lambda: one.prepare(turn.number),
+        one.prepare,
         Gate.model_validate(block.gate),
         log_rejection(name),
     )

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Any
 
-from specmoe.config.block import Arrangement, Block, History, Side
+from specmoe.config.block import Arrangement, Block, Side
 from specmoe.config.gate import Gate
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id
@@ -150,15 +150,10 @@ def _measure_run(one: LiveSide, turn: Turn, order: int) -> Run:
     block, [source] = one.block, turn.sources
     seed = block.run_seed(turn.number)
     about = about_run(block, turn, source, order) | {"seed": seed}
-    gate = Gate.model_validate(block.gate)
-    if turn.side.history == History.EARLIER:
-        # A second attempt would have seen the text of the first.
-        gate = gate.model_copy(update={"retries": 0})
-
     measured = measure_undisturbed(
         lambda: _attempt(one, source.prompt, seed),
-        lambda: one.prepare(turn.number),
-        gate,
+        one.prepare,
+        Gate.model_validate(block.gate),
         log_rejection(about["run"]),
     )
     run = about | measured.result | measured.columns
@@ -172,11 +167,8 @@ def _attempt(one: LiveSide, prompt: str, seed: int) -> Run:
     """Return what one request gave, and how the server's counters moved."""
     before, failures = one.server.metrics(), one.server.decode_failures()
     run = one.measure(prompt, seed)
-    after, prompts_before = one.server.metrics(), one.prompts_before
-    if prompts_before is not None:
-        one.prompts_before = prompts_before + 1
+    after = one.server.metrics()
     return run | {
-        "prompts_before": prompts_before,
         "metrics": {name: value - before.get(name, 0) for name, value in after.items()},
         "decode_failures": one.server.decode_failures() - failures,
     }

@@ -28,18 +28,18 @@ def prompt_ids(server: Server, source: PromptSource, block: Block, root: Path) -
                 f" than the {source.length} of prompt {source.prompt}; give a longer passage"
             )
         ids = ids[: source.length]
-    gamma = max(side.longest for side in block.sides)
+    gamma = max(side.gamma for side in block.sides)
     if len(ids) + block.n_predict + gamma > block.context:
         raise MeasurementError(
             f"prompt {source.prompt} has {len(ids)} tokens; with {block.n_predict} generated and"
             f" {gamma} drafted they exceed measurement.context = {block.context}"
         )
     for side in block.sides:
-        needed = history_needed(block.methods, side.n_match or 0, side.longest)
+        needed = history_needed(block.method, side.n_match or 0, side.gamma)
         if side.speculates and len(ids) + block.n_predict < needed:
             raise MeasurementError(
                 f"prompt {source.prompt} has {len(ids)} tokens and {block.n_predict} are generated;"
-                f" {block.setting(side)} with γ {side.longest} never drafts before it has {needed}:"
+                f" {block.setting(side)} with γ {side.gamma} never drafts before it has {needed}:"
                 " choose smaller lengths, or generate more"
             )
     return ids

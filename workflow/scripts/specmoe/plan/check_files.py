@@ -98,6 +98,6 @@ def _check_pair(block: Block, config: Config, known: Mapping[str, _Known]) -> No
         return
     if target.card.vocabulary_sha256 != draft.card.vocabulary_sha256:
         check_same_vocabulary(target.file, draft.file)
-    if block.draft_model in known and not is_ngram(block.methods[-1]):
+    if block.draft_model in known and block.method and not is_ngram(block.method):
         ours, theirs = read_header(target.file), read_header(draft.file)
-        check_fit(ours, theirs, block.methods[-1], draft.file)
+        check_fit(ours, theirs, block.method, draft.file)

@@ -6,11 +6,10 @@ baselines on an M2 Ultra (the study's Table 4: 0.22 to 0.29 ms a layer for the d
 for the MoE). The acceptance rate is assumed unless it is imposed.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from specmoe.config.block import LONG_WARMUP_S, Block, History, Side
-from specmoe.config.methods import Method, is_ngram
+from specmoe.config.block import LONG_WARMUP_S, Block, Side
+from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.timed_passes import TimedPasses
 from specmoe.models.sizes import Size
 
@@ -70,15 +69,15 @@ def pass_seconds(size: Size, width: float, machine: Machine) -> float:
 
 
 def drafted_token_seconds(
-    methods: Sequence[Method], size: Size, draft: Size | None, machine: Machine, slots: int = 1
+    method: Method | None, size: Size, draft: Size | None, machine: Machine, slots: int = 1
 ) -> float:
     """Return the time of drafting one token for each of the requests at once.
 
     A head or an MTP block counts as one of the target's layers, and looking n-grams up as nothing.
     """
-    if all(map(is_ngram, methods)):
+    if method is None or is_ngram(method):
         return 0.0
-    if methods[-1] == Method.DRAFT:
+    if method == Method.DRAFT:
         assert draft
         return pass_seconds(draft, slots, machine)
     return pass_seconds(size, slots, machine) / max(size.layers, 1)
@@ -133,7 +132,7 @@ def _side_seconds(
     slots = block.slots
     token_s = pass_seconds(size, slots, machine) / slots
     if side.speculates:
-        drafted_s = drafted_token_seconds(block.methods, size, draft, machine, slots)
+        drafted_s = drafted_token_seconds(block.method, size, draft, machine, slots)
         imposed = side.imposed_acceptance
         token_s = seconds_per_token(size, machine, drafted_s, gamma, imposed, slots)
     usual = 1 if block.warmup_tokens * token_s >= LONG_WARMUP_S else USUAL_WARMUPS
@@ -145,8 +144,8 @@ def _side_seconds(
         requests += block.passes * slots
     generated = requests * block.n_predict + warmups * block.warmup_tokens
     prompt_s = pass_seconds(size, 1, machine) * machine.costs.prompt_share
-    # With `History.NONE` each run has a process of its own.
-    starts = block.passes * len(block.prompts) if side.history == History.NONE else 1
+    remembers = side.speculates and block.method and METHODS[block.method].remembers
+    starts = block.passes * len(block.prompts) if remembers else 1
     start_s = starts * (START_S + loaded / LOAD_BYTES_PER_SECOND)
     return start_s + read * prompt_s + generated * token_s
 

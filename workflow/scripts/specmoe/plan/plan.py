@@ -163,7 +163,7 @@ class Plan:
 
     def _seconds(self, block: Block) -> float | None:
         # Some files that draft have no known size before they are there.
-        needed = block.models if Method.DRAFT in block.methods else (block.target,)
+        needed = block.models if block.method == Method.DRAFT else (block.target,)
         if self.machine is None or not all(model in self.sizes for model in needed):
             return None
         known = self.found.prompt_tokens

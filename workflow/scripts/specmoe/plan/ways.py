@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from specmoe.config.block import Block, Protocol, Side
-from specmoe.config.methods import Method, engine_types, is_ngram
+from specmoe.config.methods import Method, engine_type, is_ngram
 from specmoe.config.models import TruncateModel
 from specmoe.config.schema import Config
 from specmoe.models.card import ModelCard
@@ -32,17 +32,17 @@ def _is_control(config: Config, block: Block) -> bool:
 def list_ways(config: Config, blocks: Iterable[Block], sizes: Mapping[str, Size]) -> list[Way]:
     """Return the ways of drafting of targets that have several, each once; no controls."""
     pairs: dict[tuple[str, str], tuple[Block, list[Side]]] = {}
-    methods: dict[str, set[tuple[Method, ...]]] = {}
+    methods: dict[str, set[Method | None]] = {}
     for block in blocks:
         paired = block.speculates and block.protocol == Protocol.PAIRED
         if paired and not _is_control(config, block):
             pairs.setdefault((block.target, block.draft), (block, []))[1].extend(block.sides)
-            methods.setdefault(block.target, set()).add(block.methods)
+            methods.setdefault(block.target, set()).add(block.method)
     return [
         Way(
             target=config.label(block.target),
             label=config.draft_label(block),
-            engine=engine_types(block.methods),
+            engine=engine_type(block.method),
             gammas=tuple(sorted({side.gamma for side in sides if side.speculates})),
             loads=block.draft_model is not None,
             file_bytes=size.file_bytes if (size := sizes.get(block.draft_model or "")) else None,
@@ -61,7 +61,8 @@ def notes_on_mtp(
     """
     methods: dict[str, set[Method]] = {}
     for block in blocks:
-        methods.setdefault(block.target, set()).update(block.methods)
+        if block.method:
+            methods.setdefault(block.target, set()).add(block.method)
     notes = []
     for target, own in methods.items():
         if Method.MTP in own or config.is_synthetic(target) or not any(map(is_ngram, own)):

@@ -11,7 +11,7 @@ import pyarrow
 
 from specmoe.config.base import LONGEST_DRAFT
 from specmoe.config.block import NO_DRAFT, Block, Protocol, Stop
-from specmoe.config.methods import NO_METHOD, Method, engine_types
+from specmoe.config.methods import NO_METHOD, engine_type
 from specmoe.config.option_words import options_text, target_setting
 from specmoe.engine.answers import (
     ACCEPTED,
@@ -126,7 +126,7 @@ def _row(
 ) -> RunRow:
     block = record["block"]
     alone = {"draft": NO_DRAFT, "method": NO_METHOD, "draft_model": None, "draft_sha256": None}
-    drafting = {"draft": side["setting"], "method": engine_types([*map(Method, block["methods"])])}
+    drafting = {"draft": side["setting"], "method": engine_type(block["method"])}
     paired = record["protocol"] == Protocol.PAIRED
     started_at = datetime.fromisoformat(run["started_at"])
     if started_at.tzinfo is None:
@@ -179,7 +179,7 @@ def _read_from_server(
     }
     if not side["gamma"]:
         return read
-    longest = max(side["gamma"], side["ngram_gamma"] or 0)
+    longest = side["gamma"]
     if longest > LONGEST_DRAFT:
         raise ValueError(f"drafts of {longest} tokens")
     trace = [Verification(*verification) for verification in run.get("verifications", [])]
@@ -189,7 +189,6 @@ def _read_from_server(
         "tried_per_position": tried_per_position(trace, longest),
         "accepted_lengths": accepted_lengths(trace, longest),
         "drafted_lengths": drafted_lengths(trace, longest),
-        **_by_type(run.get("by_type", []), replays=count_replays(trace)),
         "replays": count_replays(trace),
         "replays_rejected": count_rejected_replays(trace),
     }
@@ -216,20 +215,6 @@ def _of_answer(timings: Mapping[str, Any], trace: Sequence[Verification], longes
         "drafted": timings.get("draft_n", 0),
         "accepted": timings.get("draft_n_accepted", 0),
         "accepted_per_position": [sum(lengths[position + 1 :]) for position in range(longest)],
-    }
-
-
-def _by_type(counts: list[Mapping[str, Any]], replays: int) -> RunRow:
-    """Return what each type of a chain did; nothing of a single method.
-
-    The engine counts a token too many for each replay, and does not say for which type.
-    """
-    if len(counts) < 2:
-        return {}
-    return {
-        "drafts_by_type": [one["drafts"] for one in counts],
-        "drafted_by_type": [one["drafted"] for one in counts],
-        "accepted_by_type": None if replays else [one["accepted"] for one in counts],
     }
 
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.config.block import Arrangement, Block, History, Protocol, Side, Stop
+from specmoe.config.block import Arrangement, Block, Protocol, Stop
 from specmoe.config.differences import differences, plain
 from specmoe.config.matrix import list_blocks, list_timed_passes
-from specmoe.config.methods import engine_types
+from specmoe.config.methods import engine_type
 from specmoe.config.schema import Config
 from specmoe.errors import MeasurementError, one_line
 from specmoe.runs.collect import link_baselines
@@ -61,10 +61,9 @@ def expected_rows(
         for side in block.sides:
             draft = block.draft_model if side.speculates else None
             of_side = {
-                "method": engine_types(block.methods if side.speculates else ()),
+                "method": engine_type(block.method if side.speculates else None),
                 "draft": block.setting(side),
                 "draft_model": draft,
-                "prompts_before": _prompts_before(block, side),
                 **{name: value for name, value in asdict(side).items() if name in COLUMNS},
                 **described.facts(config.engine_of(block.suite), block.target, draft),
             }
@@ -82,13 +81,6 @@ def expected_rows(
                     | ({"n_prompt": source.length} if source.length and paired else {})
                 )
     return rows
-
-
-def _prompts_before(block: Block, side: Side) -> frozenset[int | None]:
-    """Return how many prompts a side's process may have read before a run; null: nobody counts."""
-    if side.history is None or block.concurrency is not None:
-        return frozenset({None})
-    return frozenset(range(len(block.prompts) if side.history == History.EARLIER else 1))
 
 
 def refuse_other_runs(

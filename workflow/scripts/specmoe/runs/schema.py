@@ -24,12 +24,19 @@ SCHEMA_VERSION = "9"
 _LACKING = {"8": ("prompt_sha256",)}
 # Columns that files of these versions may have, and that are read without them.
 _GONE = {
+    "accepted_by_type",
+    "drafted_by_type",
+    "drafts_by_type",
     "energy_j",
     "energy_source",
     "idle_w",
     "imposed_profile",
     "imposed_rates",
+    "min_hits",
+    "n_min",
+    "ngram_gamma",
     "past_end",
+    "prompts_before",
     "token_ms",
 }
 _VERSION_KEY = b"specmoe_schema"
@@ -77,7 +84,7 @@ COLUMNS: dict[str, RunColumn] = {
     **_each("suite block run", TEXT),
     # What verifies, with the options that its suite gives the engine (`Block.target_setting`).
     "target": RunColumn(TEXT),
-    # The engine's types of drafting, in the order in which a chain asks them; what drafts, with the
+    # The engine's type of drafting; what drafts, with the
     # parameters that someone set (`Block.setting`); the model or cache that it loads; and the most
     # tokens that it drafts in a round.
     "method": RunColumn(TEXT),
@@ -85,8 +92,6 @@ COLUMNS: dict[str, RunColumn] = {
     "draft_model": RunColumn(TEXT, nullable=True),
     "gamma": RunColumn(INTEGER, checks=(pa.Check.in_range(0, LONGEST_DRAFT),)),
     **{name: _of_parameter(PARAMETERS[name]) for name in SIDE_COLUMNS},
-    # Of a method that remembers: how many prompts its process had read before.
-    "prompts_before": RunColumn(INTEGER, nullable=True, checks=_COUNT),
     "prompt": RunColumn(TEXT),
     # Tokens of the prompt as the engine read it; words of it in the published study's own rows
     # with a draft.
@@ -119,9 +124,6 @@ COLUMNS: dict[str, RunColumn] = {
     # Rounds that drafted a token at each position and accepted all before it; rounds that accepted,
     # and that drafted, 0, 1, 2, ... tokens.
     **_each("tried_per_position accepted_lengths drafted_lengths", INTEGERS, True),
-    # Of a chain, by the types in `method`: rounds in which each drafted, tokens drafted, and tokens
-    # accepted (null where replays hide whose they were).
-    **_each("drafts_by_type drafted_by_type accepted_by_type", INTEGERS, True),
     **_each("replays replays_rejected decodes decode_failures", INTEGER, True, _COUNT),
     # The ids of the generated tokens, and how many of them from the start equal the baseline's.
     "tokens": RunColumn(INTEGERS, nullable=True),
