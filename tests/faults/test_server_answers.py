@@ -38,19 +38,12 @@ def test_sound_answers_are_taken(serve):
 @pytest.mark.parametrize(
     ("path", "answer", "ask", "fault"),
     [
-        ("/completion", "", complete, "/completion with what is no JSON"),
         ("/completion", "<html>", complete, "/completion with what is no JSON"),
-        ("/completion", '{"tokens": "abc"}', complete, "/completion with tokens: "),
         ("/completion", COMPLETION.replace("0.2", "NaN"), complete, r"timings\.predicted_ms: "),
-        ("/completion", COMPLETION.replace("0.2", "-0.2"), complete, r"timings\.predicted_ms: "),
         ("/completion", COMPLETION.replace("0.2", "1e9"), complete, "the whole request took"),
-        ("/completion", COMPLETION.replace("0.2", '"fast"'), complete, r"timings\.predicted_ms: "),
-        ("/completion", '{"timings": {}}', complete, "tokens: Field required"),
         ("/metrics", "n_decode_total NaN\n", Server.metrics, "n_decode_total is nan"),
-        ("/metrics", "{{{\n", Server.metrics, "llama-server answered /metrics with"),
         ("/tokenize", '{"tokens": [1.5]}', lambda server: server.tokenize("a"), r"tokens\.0: "),
         ("/slots", "[]", Server.settings, "at least 1 item"),
-        ("/slots", "{}", Server.settings, "valid array"),
         ("/props", "[1]", Server.settings, "/props with top level: "),
     ],
 )
@@ -79,13 +72,8 @@ def test_a_sound_stream_is_taken(serve):
     ("answer", "fault"),
     [
         (streamed(STREAM[:1]), "/completion with a stream that ended after 1 tokens"),
-        (streamed([*STREAM, STREAM[-1]]), "an event after the last of its stream"),
         (streamed(STREAM)[:-20], "no JSON|a stream that ended"),
-        (streamed([STREAM[0], STREAM[0]]), "an event of its stream that goes back"),
         (streamed([{"error": {"message": "no luck"}}]), "an error in its stream.*no luck"),
-        (streamed([event([4], 1, 1e9)]), "the whole request took"),
-        (b"<html>\n", "no event of a stream"),
-        (b"", "a stream that ended after 0 tokens"),
     ],
 )
 def test_a_broken_stream_is_named(serve, answer, fault):

@@ -28,13 +28,6 @@ def test_one_prompt_is_decoded_and_shown_round_by_round(tiny, campaign, tmp_path
     assert set(jobs(campaign(tiny, "-n", "demo_trace", *other))) == DECODING
 
 
-def test_a_wrong_name_is_reported_before_any_job(tiny, campaign, tmp_path):
-    printed = campaign(tiny, "demo_trace", "--config", "trace={target: tarket}", fails=True)
-    fault = "ConfigError: config: trace.target: unknown model 'tarket'; did you mean 'target'?"
-    assert fault in printed
-    assert not (tmp_path / "results/tiny").exists()
-
-
 def test_a_packed_campaign_includes_its_demonstration(measured, tiny, campaign):
     for target in ("demo_trace", "pack_campaign"):
         campaign(tiny, target)

@@ -194,13 +194,6 @@ def test_the_same_binaries_elsewhere_measure_nothing_again_and_rendering_needs_n
     assert "measure_block" not in jobs(campaign(moved, "-n", "--forcerun", "collect_runs", "runs"))
 
 
-def test_a_folder_without_an_engine_is_named_when_the_engine_is_needed(tiny, campaign, tmp_path):
-    missing = in_another_folder(tiny, tmp_path / "missing")
-    printed = campaign(missing, "engine", fails=True)
-    assert jobs(printed)["build_engine"] == 1
-    assert f"EngineError: no llama-server in {tmp_path / 'missing'}; give the folder" in printed
-
-
 def test_a_quantized_model_stays_when_another_engine_uses_it(
     tiny, campaign, other_engine, tmp_path
 ):
