@@ -89,7 +89,7 @@ pack() {
 pack_source() { # ARCHIVE SCRATCH
     local source=${SOURCE:-}
     if [[ -z $source ]]; then
-        source=$(cd "$root/workflow/scripts" && "$python" - "$root" "$2" <<'PYTHON'
+        source=$(cd "$root/workflow/scripts" && "$root/.venv/bin/python" - "$root" "$2" <<'PYTHON'
 import os, pathlib, sys, yaml
 from specmoe.config.engines import PypiEngine
 from specmoe.engine.source import fetch
@@ -148,13 +148,13 @@ unpack() { # ARCHIVE FOLDER; a bare machine may lack xz
     "$python" -c 'import sys, tarfile; tarfile.open(sys.argv[1]).extractall(sys.argv[2])' "$@"
 }
 
-snake() { # SECONDS until no job starts, then the target
+snake() { # SECONDS until no job starts, CORES, TARGETS
     local soft=$(($1 - SECONDS)) hard=$((limit - 20 - SECONDS)) code=0
     ((soft > 0 && hard > 0)) || return 0
     # The outer one interrupts the whole group of processes, the inner one asks snakemake alone.
     timeout --signal=INT --kill-after=10 "$hard" timeout --foreground --signal=TERM "$soft" \
-        python -m snakemake "$2" --snakefile "$root/Snakefile" --configfile "${overlays[@]}" \
-        --cores 1 --nolock --rerun-incomplete --keep-going >>"$work/step.log" 2>&1 || code=$?
+        python -m snakemake "${@:3}" --snakefile "$root/Snakefile" --configfile "${overlays[@]}" \
+        --cores "$2" --nolock --rerun-incomplete --keep-going >>"$work/step.log" 2>&1 || code=$?
     case $code in
     0 | 124 | 137) ;; # 124 and 137: it was stopped in time
     *)
@@ -189,17 +189,24 @@ step() {
     cd "$work"
     export XDG_CACHE_HOME=$work/cache
     prepare
-    local hardest=$((limit - 20))
-    [[ -f results/engines/$engine/pass_bench ]] || snake "$hardest" engine
+    local hardest=$((limit - 20)) writing=
+    # Writing models takes a core, and compiling the others.
+    if (($(written_models) < $(wc -w <<<"$model_ids"))); then
+        # shellcheck disable=SC2046 # one word a model
+        snake "$hardest" 4 $(printf "results/models/$models/%s.json " $model_ids) &
+        writing=$!
+    fi
+    [[ -f results/engines/$engine/engine.json ]] || snake "$hardest" "$(nproc)" engine
+    [[ -z $writing ]] || wait "$writing"
     if [[ ! -f results/engines/$engine/engine.json ]]; then
         say "next: the rest of the build ($(grep -oE 'building llama.cpp: [0-9]+ %' step.log |
             tail -1 || true); $work/step.log)"
         return
     fi
-    (($(written_models) == $(wc -w <<<"$model_ids"))) || snake "$hardest" models
-    snake "$((limit - margin))" pack_campaign
+    snake "$((limit - margin))" 1 pack_campaign
     result=$out/$name.tar.gz
-    tar -czf "$result" --exclude='*.server*.log' "results/$name" results/engines/*/engine.json step.log
+    tar -czf "$result" --exclude='*.server*.log' "results/$name" \
+        results/engines/*/engine.json results/models/*/*.json step.log
     (($(stat -c %s "$result") <= largest_result)) || echo "$result is larger than 16 MiB" >&2
     if [[ -f results/$name/cached/manifest.json ]]; then
         say "nothing is left; the campaign is $result"
