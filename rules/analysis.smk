@@ -6,6 +6,7 @@ rule analyse_runs:
     """Compute every table of the analysis."""
     input:
         script=script("analyse_runs"),
+        package=PACKAGE,
         agreement=CAMPAIGN.agreement,
         audit="<campaign>/audit",
         compare_with=expand("results/{campaign}/analysis", campaign=CONFIG.compare_with),
@@ -24,7 +25,6 @@ rule analyse_runs:
     conda:
         "../envs/analysis.yaml"
     params:
-        code=code("analyse_runs"),
         reported=lambda wildcards, input: Path(input.reported[0]).parent,
     message:
         "Analysing the runs"

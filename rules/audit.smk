@@ -2,7 +2,7 @@
 rule judge_divergences:
     """Check every run that diverged from its baseline: is the divergence a tie or a wrong token?"""
     input:
-        script=script("judge_divergences"),
+        script=ancient(script("judge_divergences")),
         engine="<engine>/engine.json",
         first=first_description(),
         prompts=lambda wildcards: map(shipped, CAMPAIGN.prompt_files(wildcards.target)),
@@ -26,7 +26,6 @@ rule judge_divergences:
         **LIMITS,
     params:
         **MACHINE,
-        code=code("judge_divergences"),
         folder=lambda wildcards: BLOCK_RECORDS,
     message:
         "Judging the runs that diverge from baselines of {wildcards.target}"
@@ -41,7 +40,7 @@ rule judge_divergences:
 rule read_agreement:
     """Read what a draft's targets wrote alone with the draft: what would it have proposed?"""
     input:
-        script=script("read_agreement"),
+        script=ancient(script("read_agreement")),
         card="<models>/{draft}.json",
         draft="<models>/{draft}.gguf",
         engine="<engine>/engine.json",
@@ -78,7 +77,6 @@ rule read_agreement:
         **LIMITS,
     params:
         **MACHINE,
-        code=code("read_agreement"),
         folder=lambda wildcards: BLOCK_RECORDS,
     message:
         "Reading the texts of its targets with {wildcards.draft}"
@@ -95,6 +93,7 @@ rule collect_agreement:
     """Collect what drafts would have proposed in place of their targets' own tokens."""
     input:
         script=script("collect_agreement"),
+        package=COLLECTING,
         records=expand("<campaign>/agreement/{draft}.json", draft=CAMPAIGN.readings),
     output:
         "<campaign>/agreement.parquet",
@@ -102,8 +101,6 @@ rule collect_agreement:
         "<logs>/collect_agreement.log",
     conda:
         "../envs/analysis.yaml"
-    params:
-        code=code("collect_agreement"),
     message:
         "Collecting {output}"
     shell:
@@ -114,6 +111,7 @@ rule audit_runs:
     """Check every run against the bounds of what the machine and models can do."""
     input:
         script=script("audit_runs"),
+        package=PACKAGE,
         agreement=CAMPAIGN.agreement,
         config="<campaign>/config.json",
         divergences=expand(
@@ -134,7 +132,6 @@ rule audit_runs:
     conda:
         "../envs/analysis.yaml"
     params:
-        code=code("audit_runs"),
         pack=lambda wildcards: ["--pack", str(CAMPAIGN.data)] if PACKED else [],
     message:
         "Auditing the runs"

@@ -8,7 +8,7 @@ rule measure_block:
     input:
         unpack(block_models),
         first=first_description(),
-        script=script("measure_block"),
+        script=ancient(script("measure_block")),
         engine=lambda wildcards: engine_file(CAMPAIGN.engine_of_block(wildcards.block)),
         prompts=lambda wildcards: sorted(
             {
@@ -41,7 +41,6 @@ rule measure_block:
         records=BLOCK_RECORDS,
     params:
         **MACHINE,
-        code=code("measure_block"),
         block=lambda wildcards: CAMPAIGN.blocks[wildcards.block].to_json(),
         draft=lambda wildcards, input: draft_options(
             CAMPAIGN.blocks[wildcards.block], input
@@ -65,7 +64,7 @@ rule measure_block:
 rule measure_pass_times:
     """Time the passes of one model by themselves, alone on the machine."""
     input:
-        script=script("measure_pass_times"),
+        script=ancient(script("measure_pass_times")),
         # As the description of the machine.
         before=lambda wildcards: records(CAMPAIGN.block_before(int(wildcards.repeat))),
         card="<models>/{model}.json",
@@ -89,7 +88,6 @@ rule measure_pass_times:
         **LIMITS,
     params:
         **MACHINE,
-        code=code("measure_pass_times"),
         passes=lambda wildcards: CAMPAIGN.timed_passes[wildcards.model].to_json(),
     message:
         "Timing passes of {wildcards.model} before repeat {wildcards.repeat}"

@@ -15,6 +15,7 @@ rule pack_campaign:
         pass_times=CAMPAIGN.pass_times,
         runs="<campaign>/runs.parquet",
         script=script("pack_campaign"),
+        package=PACKAGE,
         # The demonstration is optional: without a record the campaign is packed without it.
         trace=[TRACE] if DEMONSTRATION and Path(TRACE).exists() else [],
     output:
@@ -24,8 +25,6 @@ rule pack_campaign:
     localrule: True
     conda:
         "../envs/analysis.yaml"
-    params:
-        code=code("pack_campaign"),
     message:
         "Packing the campaign into {output}"
     shell:

@@ -33,8 +33,6 @@ rule collect_models:
     localrule: True
     conda:
         "../envs/measure.yaml"
-    params:
-        code=code("collect_models"),
     message:
         "Collecting {output}"
     shell:
@@ -45,6 +43,7 @@ rule collect_runs:
     """Collect every run of the campaign."""
     input:
         script=script("collect_runs"),
+        package=COLLECTING,
         cards=cards_of(CONFIG.campaign.suites),
         config="<campaign>/config.json",
         engines=engines_of(CONFIG.campaign.suites),
@@ -58,7 +57,6 @@ rule collect_runs:
     conda:
         "../envs/analysis.yaml"
     params:
-        code=code("collect_runs"),
         folder=lambda wildcards: BLOCK_RECORDS,
         suite="",
     message:
@@ -72,6 +70,7 @@ rule collect_pass_times:
     """Collect the times of passes that were measured by themselves."""
     input:
         script=script("collect_pass_times"),
+        package=COLLECTING,
         config="<campaign>/config.json",
         engine="<engine>/engine.json",
         records=expand(
@@ -86,7 +85,6 @@ rule collect_pass_times:
     conda:
         "../envs/analysis.yaml"
     params:
-        code=code("collect_pass_times"),
         folder=lambda wildcards: str(CAMPAIGN.folder / "pass_times"),
     message:
         "Collecting {output}"
@@ -98,6 +96,7 @@ rule collect_pass_times:
 use rule collect_runs as collect_suite with:
     input:
         script=script("collect_runs"),
+        package=COLLECTING,
         cards=lambda wildcards: cards_of([wildcards.suite]),
         config="<campaign>/config.json",
         engines=lambda wildcards: engines_of([wildcards.suite]),
@@ -109,7 +108,6 @@ use rule collect_runs as collect_suite with:
     benchmark:
         "<benchmarks>/collect_suite/{suite}.tsv"
     params:
-        code=code("collect_runs"),
         folder=lambda wildcards: BLOCK_RECORDS,
         suite=lambda wildcards: f"--suite {wildcards.suite}",
 
@@ -118,6 +116,7 @@ rule summarise_suite:
     """Summarise the runs of one suite."""
     input:
         script=script("summarise_suite"),
+        package=PACKAGE,
         config="<campaign>/config.json",
         runs="<campaign>/suites/{suite}.parquet",
     output:
@@ -128,8 +127,6 @@ rule summarise_suite:
         "<benchmarks>/summarise_suite/{suite}.tsv"
     conda:
         "../envs/analysis.yaml"
-    params:
-        code=code("summarise_suite"),
     message:
         "Summarising suite {wildcards.suite}"
     shell:

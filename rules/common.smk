@@ -42,9 +42,9 @@ if (encoding := sys.getfilesystemencoding()) != "utf-8":
 # `python` in a rule is the interpreter that runs snakemake, even outside its activated environment.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
+from specmoe.config.block import MEASURE_VERSION
 from specmoe.config.environment import refuse_exported
 from specmoe.config.schema import Hosts
-from specmoe.dependencies import digest_of_modules
 from specmoe.errors import ConfigError, MeasurementError, SpecmoeError
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan.campaign import load_campaign
@@ -76,11 +76,11 @@ PACKED = CONFIG.campaign.source == "cached"
 AUDITED = {"audit": "<campaign>/audit"} if PACKED else {}
 # Looked up for every block.
 MEASURED_NETWORKS = set(CONFIG.measured_networks)
-# Modules of messages and of command lines, which change no model and no measurement.
-WORDS = tuple(
-    SCRIPTS / f"specmoe/{name}.py"
-    for name in ("command_line", "errors", "plan/progress")
-)
+# Our own modules, inputs of whatever renders: an edit renders again. Only an edit of what makes
+# rows collects again, because divergences are then judged again. What is measured is measured again
+# where MEASURE_VERSION is raised; models, checks and engines stay as they are.
+PACKAGE = sorted(map(str, SCRIPTS.glob("specmoe/**/*.py")))
+COLLECTING = [file for file in PACKAGE if Path(file).parent.name == "runs"]
 
 
 pathvars:
@@ -105,14 +105,6 @@ wildcard_constraints:
 def script(name):
     """Return the file of the script `name`."""
     return str(SCRIPTS / f"{name}.py")
-
-
-def code(name):
-    """Return a digest of the modules that a script runs: an edit to one of them reruns the rule.
-
-    One digest a job instead of twenty inputs, which snakemake would look at for every block.
-    """
-    return digest_of_modules(Path(script(name)), without=WORDS)
 
 
 def records(blocks):
@@ -191,6 +183,7 @@ LIMITS = {
     "run_limit_s": CONFIG.measurement.run_limit_s,
 }
 MACHINE = {
+    "version": MEASURE_VERSION,
     "before": lambda wildcards, input, output: describing(input.engine, output),
     "host": lambda wildcards, output: host_of(output),
     "root": shipped("."),

@@ -10,7 +10,7 @@ if DEMONSTRATION:
         input:
             **draft_files(DEMONSTRATION.block),
             first=first_description(),
-            script=script("record_trace"),
+            script=ancient(script("record_trace")),
             engine="<engine>/engine.json",
             prompt=shipped(DEMONSTRATION.block.prompts[0].file),
             target=f"<models>/{DEMONSTRATION.block.target}.gguf",
@@ -29,7 +29,6 @@ if DEMONSTRATION:
             **LIMITS,
         params:
             **MACHINE,
-            code=code("record_trace"),
             demonstration=lambda wildcards: DEMONSTRATION.to_json(),
         message:
             "Decoding one prompt, round by round"

@@ -44,7 +44,7 @@ rule build_engine:
 rule build_programs:
     """Compile the program that times passes by themselves against llama.cpp's libraries."""
     input:
-        script=script("build_programs"),
+        script=ancient(script("build_programs")),
         engine="results/engines/{engine}/engine.json",
         parts=[
             str(SCRIPTS / f"specmoe/engine/{name}")
@@ -61,8 +61,6 @@ rule build_programs:
     conda:
         "../envs/engine.yaml"
     threads: workflow.cores
-    params:
-        code=code("build_programs"),
     message:
         "Building the programs that time passes and read texts"
     shell:

@@ -1,7 +1,7 @@
 # Model files and their cards; the `kind` of a model in the config says where it comes from.
 #
 # The config entry determines a model that is fetched, linked or quantized, whichever engine
-# quantizes it. Models that are written or cut here depend on our code as well.
+# quantizes it, and one that is written or cut here.
 # A download is refused if the plan, made when snakemake started, says that it does not fit.
 MODEL_FILES = [
     f"<models>/{model}{end}"
@@ -24,7 +24,7 @@ SOURCE = {
 rule write_synthetic_model:
     """Write a model with random weights."""
     input:
-        script=script("write_synthetic_model"),
+        script=ancient(script("write_synthetic_model")),
     output:
         "<models>/{model}.gguf",
     log:
@@ -37,7 +37,6 @@ rule write_synthetic_model:
     conda:
         "../envs/models.yaml"
     params:
-        code=code("write_synthetic_model"),
         recipe=lambda wildcards: CONFIG.models[wildcards.model].recipe.to_json(),
     message:
         "Writing model {wildcards.model}"
@@ -48,7 +47,7 @@ rule write_synthetic_model:
 rule write_synthetic_draft:
     """Write a draft that is constructed for a synthetic target."""
     input:
-        script=script("write_synthetic_draft"),
+        script=ancient(script("write_synthetic_draft")),
     output:
         "<models>/{model}.gguf",
     log:
@@ -61,7 +60,6 @@ rule write_synthetic_draft:
     conda:
         "../envs/models.yaml"
     params:
-        code=code("write_synthetic_draft"),
         entry=lambda wildcards: model_entry(wildcards.model),
         target=lambda wildcards: CONFIG.models[
             CONFIG.models[wildcards.model].target
@@ -77,7 +75,7 @@ rule truncate_model:
     """Cut a draft from a model: its first layers, with its norm and head."""
     input:
         **SOURCE,
-        script=script("truncate_model"),
+        script=ancient(script("truncate_model")),
     output:
         "<models>/{model}.gguf",
     log:
@@ -90,7 +88,6 @@ rule truncate_model:
     conda:
         "../envs/models.yaml"
     params:
-        code=code("truncate_model"),
         layers=lambda wildcards: CONFIG.models[wildcards.model].layers,
     message:
         "Cutting {wildcards.model}: the first {params.layers} layers"
@@ -103,7 +100,7 @@ rule upcycle_model:
     """Make an MoE of equal experts from a dense model."""
     input:
         **SOURCE,
-        script=script("upcycle_model"),
+        script=ancient(script("upcycle_model")),
     output:
         "<models>/{model}.gguf",
     log:
@@ -116,7 +113,6 @@ rule upcycle_model:
     conda:
         "../envs/models.yaml"
     params:
-        code=code("upcycle_model"),
         entry=lambda wildcards: model_entry(wildcards.model),
         experts=lambda wildcards: CONFIG.models[wildcards.model].experts,
     message:
@@ -279,7 +275,7 @@ rule link_model:
 rule describe_model:
     """Read a model file back and write its card."""
     input:
-        script=script("describe_model"),
+        script=ancient(script("describe_model")),
         # A downloaded file was hashed during the download.
         digests=lambda wildcards: (
             f"<models>/{wildcards.model}.sha256"
@@ -299,7 +295,6 @@ rule describe_model:
     conda:
         "../envs/models.yaml"
     params:
-        code=code("describe_model"),
         digests=lambda wildcards, input: (
             ["--digests", input.digests] if input.digests else []
         ),
@@ -321,7 +316,7 @@ rule describe_model:
 rule check_tensors:
     """Check that a model's weights are numbers before any block is measured."""
     input:
-        script=script("check_tensors"),
+        script=ancient(script("check_tensors")),
         card="<models>/{model}.json",
         engine="results/engines/{engine}/engine.json",
         model="<models>/{model}.gguf",
@@ -339,8 +334,6 @@ rule check_tensors:
     resources:
         environment=lambda wildcards: json.dumps(dict(CONFIG.measurement.environment)),
         limit_s=CONFIG.measurement.start_limit_s,
-    params:
-        code=code("check_tensors"),
     message:
         "Checking that all weights of {wildcards.model} are numbers"
     shell:
@@ -353,7 +346,7 @@ rule check_upcycled:
     """Check that an upcycled model computes what its dense one does before any block is measured."""
     input:
         **SOURCE,
-        script=script("check_upcycled"),
+        script=ancient(script("check_upcycled")),
         engine="results/engines/{engine}/engine.json",
         card="<models>/{model}.json",
         model="<models>/{model}.gguf",
@@ -373,8 +366,6 @@ rule check_upcycled:
         **LIMITS,
         environment=lambda wildcards: json.dumps(dict(CONFIG.measurement.environment)),
         gpu_layers=CONFIG.measurement.gpu_layers if CAMPAIGN.gpu else 0,
-    params:
-        code=code("check_upcycled"),
     message:
         "Checking that {wildcards.model} computes what its dense model does"
     shell:
@@ -388,7 +379,7 @@ rule check_upcycled:
 rule check_pair:
     """Check that a draft has its target's vocabulary before any block is measured."""
     input:
-        script=script("check_pair"),
+        script=ancient(script("check_pair")),
         draft=lambda wildcards: model_file(wildcards.draft),
         draft_card="<models>/{draft}.json",
         target="<models>/{target}.gguf",
@@ -401,7 +392,6 @@ rule check_pair:
     conda:
         "../envs/models.yaml"
     params:
-        code=code("check_pair"),
         methods=lambda wildcards: methods_of_pair(wildcards.target, wildcards.draft),
     message:
         "Checking that {wildcards.draft} can draft for {wildcards.target}"

@@ -17,6 +17,7 @@ rule render_paper:
     """Render tables, numbers and figures: for the paper and for the page."""
     input:
         script=script("render_paper"),
+        package=PACKAGE,
         analysis="<campaign>/analysis",
         specifications=TABLES_YAML,
         captions=FIGURES_YAML,
@@ -46,7 +47,6 @@ rule render_paper:
     conda:
         "../envs/analysis.yaml"
     params:
-        code=code("render_paper"),
         # In the report they have their title and their note in English.
         words={
             kind: {
@@ -111,8 +111,6 @@ rule render_pdf:
         document="|".join(DOCUMENTS),
     conda:
         "../envs/analysis.yaml"
-    params:
-        code=code("render_pdf"),
     message:
         "Compiling {output}"
     shell:

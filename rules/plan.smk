@@ -11,7 +11,7 @@ PLANNED = CONFIG.of_campaign().model_dump_json()
 rule describe_host:
     """Describe this machine and measure its memory bandwidth before a repeat."""
     input:
-        script=script("describe_host"),
+        script=ancient(script("describe_host")),
         # Without it, all repeats would be described while the first block waits for its models.
         before=lambda wildcards: records(CAMPAIGN.block_before(int(wildcards.repeat))),
         chips=CHIPS,
@@ -29,7 +29,7 @@ rule describe_host:
     # Like a block, the probe of the memory has the machine to itself.
     threads: workflow.cores
     params:
-        code=code("describe_host"),
+        version=MEASURE_VERSION,
         backend=CAMPAIGN.backend,
         given=lambda wildcards: CONFIG.host.model_dump_json(exclude_none=True),
         listing=lambda wildcards, input: listing_options(input.engine),
@@ -54,7 +54,6 @@ rule collect_host:
     conda:
         "../envs/models.yaml"
     params:
-        code=code("collect_host"),
         hosts=lambda wildcards, input: (
             ["--machines", str(CAMPAIGN.folder / "machines"), "--config", input.config]
             if SHARED

@@ -22,6 +22,7 @@ rule import_published:
     """Convert the authors' rows to our schema, with what is known of their models and machine."""
     input:
         script=script("import_published"),
+        package=PACKAGE,
         config="<campaign>/config.json",
         csv="<campaign>/imported/runs.csv",
     output:
@@ -35,7 +36,6 @@ rule import_published:
     conda:
         "../envs/analysis.yaml"
     params:
-        code=code("import_published"),
         given=lambda wildcards: CONFIG.host.model_dump_json(exclude_none=True),
     message:
         "Importing the published rows"

@@ -5,6 +5,7 @@ rule render_site:
     """Render the campaign's page, in one file, with the data behind its tables."""
     input:
         script=script("render_site"),
+        package=PACKAGE,
         analysis="<campaign>/analysis",
         citation=shipped("CITATION.cff"),
         figures=rules.render_paper.output.page,
@@ -25,7 +26,6 @@ rule render_site:
     conda:
         "../envs/analysis.yaml"
     params:
-        code=code("render_site"),
         paper=PAPER,
     message:
         "Rendering the page {output.page}"

@@ -5,8 +5,6 @@ import re
 import pytest
 import yaml
 
-from specmoe.dependencies import files_of
-
 
 def pins(text: str) -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9_.-]+)==([^\s\\;]+)", text, re.MULTILINE))
@@ -34,13 +32,3 @@ def test_every_rule_names_an_environment_that_exists(root):
     for rules in (root / "rules").glob("*.smk"):
         for path in re.findall(r'"\.\./(envs/[^"]+)"', rules.read_text()):
             assert (root / path).is_file()
-
-
-def test_only_rules_of_the_analysis_environment_import_scipy(root):
-    for rules in (root / "rules").glob("*.smk"):
-        for rule in re.split(r"\n(?=\s*(?:rule|checkpoint) )", rules.read_text()):
-            script = re.search(r'script\("(\w+)"\)', rule)
-            environment = re.search(r'"(?:\.\./)+envs/(\w+)\.yaml"', rule)
-            if script and environment and environment[1] != "analysis":
-                files = files_of(root / f"workflow/scripts/{script[1]}.py")
-                assert not [file for file in files if "scipy" in file.read_text()], script[1]

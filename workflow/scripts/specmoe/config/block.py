@@ -8,6 +8,9 @@ from specmoe.config.methods import PARAMETERS, Method
 from specmoe.config.option_words import options_text, target_setting
 from specmoe.config.parse import JobData
 
+MEASURE_VERSION = 1
+"""Raised by hand when what is measured changes; blocks, passes and divergences follow."""
+
 NO_DRAFT = "none"
 ITSELF = "itself"  # among a suite's drafts: every target drafts for itself
 # A warm-up that decodes so long is the last: what settles takes less. In 42 processes of the
