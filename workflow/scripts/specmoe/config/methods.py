@@ -91,7 +91,7 @@ class Facts:
     # The parameters that it takes with llama-server's flags, γ among them: in the order of the
     # command line. Where γ is not, the engine fixes the draft length.
     flags: Mapping[str, str] = field(default_factory=dict)
-    # Further words of the command line: whatever is drafted is verified, however short it is, and
+    # Words of the command line behind γ: whatever is drafted is verified, however short it is, and
     # an n-gram counts from its first time on.
     fixed: tuple[str, ...] = ()
     # Whether it keeps something of one request for the next: each run has a process of its own.

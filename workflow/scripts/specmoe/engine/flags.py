@@ -37,9 +37,10 @@ def speculation_flags(
     if file:
         of_file = "--lookup-cache-static" if method == Method.NGRAM_CACHE else "--model-draft"
         flags += [of_file, str(file)]
-    flags += facts.fixed
     for parameter, flag in facts.flags.items():
         flags += [flag, f"{_value(side, parameter):g}"]
+        if parameter == "gamma":
+            flags += facts.fixed
     if gpu_layers and not is_ngram(method):
         flags += ["--gpu-layers-draft", str(gpu_layers)]
     if side.imposed_acceptance is not None:
