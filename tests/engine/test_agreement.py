@@ -8,6 +8,8 @@ from specmoe.engine.reading import Text, widest_move
 from specmoe.errors import MeasurementError
 from specmoe.measure.agreement import Reader
 
+from ..blocks import alone
+
 PROMPT = tuple(range(1, 40))
 
 
@@ -16,7 +18,7 @@ def read(job, family, read_agreement):
     """Read texts with the draft, in batches of a width."""
 
     def reading(*texts: Text, width: int = 8):
-        reader = Reader(read_agreement, family["draft"], job.server_log, 60, 1, 0, {})
+        reader = Reader(read_agreement, family["draft"], job.server_log, 60, alone())
         return reader.read(texts, width)
 
     return reading

@@ -8,7 +8,7 @@ import pytest
 
 from specmoe.audit.agreement import check_agreement
 from specmoe.audit.evidence import gather_evidence
-from specmoe.audit.reading import Limits, Reading, fixed, rounds_from_agreement
+from specmoe.audit.reading import Limits, Reading, rounds_from_agreement
 
 from .test_checks import SETTINGS, TOKENS, campaign, speculative
 
@@ -26,9 +26,9 @@ READING = Reading(
 
 def counts_of(agrees):
     """Return the counts of a run whose draft agrees in those places."""
-    due = rounds_from_agreement(agrees, fixed(4, len(agrees)), Limits(len(agrees)))
-    accepted = sum(due.accepted_lengths)
-    return {"rounds": len(due.drafted_lengths), "drafted": due.drafted, "accepted": accepted}
+    due = rounds_from_agreement(agrees, 4, Limits(len(agrees)))
+    drafted, accepted = sum(due.drafted_lengths), sum(due.accepted_lengths)
+    return {"rounds": len(due.drafted_lengths), "drafted": drafted, "accepted": accepted}
 
 
 DUE = counts_of(READING.agrees)

@@ -226,15 +226,12 @@ class CostModel:
         drafting = self._drafting(counts.gamma, counts.drafted)
         return self._work(drafting, batches, times, rounds, counts.replays, counts.single_steps)
 
-    def played(self, rounds: Rounds, gamma: int, discarded: int = 0) -> Array:
-        """Return the same of rounds that are known one by one.
-
-        The draft also made tokens that it discarded, as too unlikely.
-        """
+    def played(self, rounds: Rounds, gamma: int) -> Array:
+        """Return the same of rounds that are known one by one."""
         drafted, held = np.array(rounds.drafted_lengths, float), np.array(rounds.accepted_lengths)
         replayed = held[held < drafted] + 2.0 if self.replays else np.array([])
         batches = np.concatenate([drafted + 1, replayed])
-        drafting = self._drafting(gamma, rounds.drafted + discarded)
+        drafting = self._drafting(gamma, int(drafted.sum()))
         return self._work(drafting, batches, 1.0, drafted + 1, len(replayed), rounds.single_steps)
 
     def cycle(self, gamma: int, chance: float) -> tuple[float, float, Array]:

@@ -19,14 +19,7 @@ from specmoe.analysis.cost_tables import PAIR, Fitted, share_inside
 from specmoe.analysis.drafts import by_model
 from specmoe.analysis.intervals import MANY, Estimate, interval_of_speedup, student_quantile
 from specmoe.analysis.summaries import geometric_mean
-from specmoe.audit.reading import (
-    Limits,
-    Reading,
-    ReadingKey,
-    confident,
-    fixed,
-    rounds_from_agreement,
-)
+from specmoe.audit.reading import Limits, Reading, ReadingKey, rounds_from_agreement
 from specmoe.config.block import MEASURED_BY, Protocol, Stop
 from specmoe.config.schema import Statistics
 
@@ -66,24 +59,13 @@ class Pair(NamedTuple):
     # Of the logarithm of speedup; 0 where costs are fitted to runs of imposed acceptance.
     error: float
 
-    def of_length(self, gamma: int, p_min: float) -> Predicted:
-        """Return the speedup of γ over the texts, which weigh alike.
-
-        The draft stops before tokens less likely than `p_min`, and has made one more to see that.
-        """
-        played, done = [], []
-        for text in self.texts:
-            confidence = text.reading.confidence
-            lengths = (
-                confident(confidence, gamma, p_min) if p_min else fixed(gamma, len(confidence))
-            )
-            rounds = rounds_from_agreement(text.reading.agrees, lengths, text.limits)
-            left = text.limits.n_predict - 1
-            short = [lengths[at] < min(gamma, left - at) for at in rounds.places]
-            played.append(rounds)
-            done.append(self.model.played(rounds, gamma, sum(short) if p_min else 0))
+    def of_length(self, gamma: int) -> Predicted:
+        """Return the speedup of γ over the texts, which weigh alike."""
+        played = [
+            rounds_from_agreement(text.reading.agrees, gamma, text.limits) for text in self.texts
+        ]
         tokens = np.array([len(text.reading.tokens) - 1.0 for text in self.texts])
-        work = np.array(done)
+        work = np.array([self.model.played(rounds, gamma) for rounds in played])
         took = work @ self.model.costs
         value = geometric_mean(tokens / took)
         without = np.exp(np.log(tokens / (self.model.without @ work.T)).mean(axis=1))
@@ -109,11 +91,11 @@ def gamma_curves(
 ) -> dict[str, pd.DataFrame]:
     """Return tables by name: the predicted speedup of every γ up to LONGEST, and what is best.
 
-    `compared` are rows of `with_speedups` at the drafts' own acceptance, greedy ones; `runs` has
-    their baselines. A pair is a suite's target and what drafts for it. Columns of all: protocol,
-    engine, suite, target, draft. Of `gamma_curves` also gamma, predicted and the measured speedup,
-    each with its interval (null where γ was not measured), extrapolated (whether a pass was wider
-    than all measured ones).
+    `compared` are rows of `with_speedups` at the drafts' own acceptance, `runs` has their
+    baselines. A pair is a suite's target and the draft of its greedy runs that stop nowhere early
+    (`p_min`). Columns of all: protocol, engine, suite, target, draft. Of `gamma_curves` also gamma,
+    predicted and the measured speedup, each with its interval (null where γ was not measured),
+    extrapolated (whether a pass was wider than all measured ones).
 
     Of `best_gammas`: texts, tokens, agreement (share of tokens that the draft proposes),
     passes_alone (whether rounds are counted as their passes alone), best_gamma with best (the
@@ -127,6 +109,7 @@ def gamma_curves(
         & (compared["protocol"] == Protocol.PAIRED)
         & (compared["temperature"] == 0)
         & (compared["engine_options"] == "")
+        & (compared["p_min"].fillna(0) == 0)
     ]
     baselines = runs.set_index("run")
     for cell, members in compared.groupby(_CELL, sort=False):
@@ -143,7 +126,7 @@ def gamma_curves(
         pair = Pair(texts, model, PASSES_ERR if known is None else 0.0)
         rows = _curve(pair, members, settings)
         curves += [named | row for row in rows]
-        best.append(named | _best(pair) | _errors(rows))
+        best.append(named | _best(pair, rows) | _errors(rows))
     return {"gamma_curves": pd.DataFrame(curves), "best_gammas": pd.DataFrame(best)}
 
 
@@ -163,10 +146,9 @@ def texts_read(
 
 
 def _curve(pair: Pair, members: pd.DataFrame, settings: Statistics) -> list[dict[str, Any]]:
-    p_min = float(members["p_min"].fillna(0).iloc[0])
     rows = []
     for gamma in range(1, LONGEST + 1):
-        predicted = pair.of_length(gamma, p_min)
+        predicted = pair.of_length(gamma)
         own = members[members["gamma"] == gamma]
         measured = Estimate(np.nan)
         if not own.empty:
@@ -181,17 +163,16 @@ def _curve(pair: Pair, members: pd.DataFrame, settings: Statistics) -> list[dict
     return rows
 
 
-def _best(pair: Pair) -> dict[str, Any]:
-    at = {gamma: pair.of_length(gamma, 0.0) for gamma in range(1, LONGEST + 1)}
-    gamma = max(at, key=lambda one: at[one].speedup)
+def _best(pair: Pair, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    best = max(rows, key=lambda row: row["predicted"])
     read = [agrees for text in pair.texts for agrees in text.reading.agrees[1:]]
     return {
         "texts": len(pair.texts),
         "tokens": len(read),
         "agreement": float(np.mean(read)),
         "passes_alone": pair.error > 0,
-        "best_gamma": gamma,
-        **at[gamma].columns("best"),
+        "best_gamma": best["gamma"],
+        **{f"best{end}": best[f"predicted{end}"] for end in ("", "_low", "_high")},
     }
 
 

@@ -70,35 +70,21 @@ class Limits:
 
 @dataclass(frozen=True)
 class Rounds:
-    """The rounds of a run: how many tokens each drafted and accepted, and what came between.
+    """The rounds of a run: how many tokens each drafted and accepted, and what came between."""
 
-    `places` are where in the text each round, or step without a draft, began.
-    """
-
-    places: list[int] = field(default_factory=list)
     drafted_lengths: list[int] = field(default_factory=list)
     accepted_lengths: list[int] = field(default_factory=list)
     replays: int = 0
     single_steps: int = 0
 
-    @property
-    def drafted(self) -> int:
-        """How many tokens they drafted."""
-        return sum(self.drafted_lengths)
 
-
-def rounds_from_agreement(agrees: Sequence[bool], lengths: Sequence[int], limits: Limits) -> Rounds:
-    """Return the rounds of a text, given where the draft agrees with it.
-
-    `lengths` are a policy: the most tokens that it would draft in place of each token of the text
-    and those behind it. See `fixed` and `confident`.
-    """
-    places, drafted, accepted = [], [], []
+def rounds_from_agreement(agrees: Sequence[bool], gamma: int, limits: Limits) -> Rounds:
+    """Return the rounds of γ tokens of a text, given where the draft agrees with it."""
+    drafted, accepted = [], []
     replays = single = 0
     at, end = 1, len(agrees)
     while at < end:
-        places.append(at)
-        length = min(lengths[at], limits.n_predict - at - 1)
+        length = min(gamma, limits.n_predict - at - 1)
         if length < 1:
             single += 1
             at += 1
@@ -114,26 +100,7 @@ def rounds_from_agreement(agrees: Sequence[bool], lengths: Sequence[int], limits
             at += 1
         drafted.append(length)
         accepted.append(held)
-    return Rounds(places, drafted, accepted, replays, single)
-
-
-def fixed(gamma: int, tokens: int) -> list[int]:
-    """Return the policy that drafts γ tokens in every round of a text of so many tokens."""
-    return [gamma] * tokens
-
-
-def confident(confidence: Sequence[float], gamma: int, p_min: float) -> list[int]:
-    """Return the policy that drafts γ tokens at most, and none less likely than `p_min`.
-
-    Behind a token that the target rejects, the draft goes on with a text of its own, which nobody
-    read; its confidence there is taken for that in the target's text. What is accepted is exact.
-    """
-    lengths = [0] * len(confidence)
-    following = 0
-    for at in reversed(range(len(confidence))):
-        following = following + 1 if confidence[at] >= p_min else 0
-        lengths[at] = min(following, gamma)
-    return lengths
+    return Rounds(drafted, accepted, replays, single)
 
 
 class Counts(NamedTuple):

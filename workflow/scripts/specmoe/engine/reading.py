@@ -24,8 +24,8 @@ class Proposal(NamedTuple):
     """What a draft would propose in place of one token of a text.
 
     `confidence` is the probability of its token among the ten likeliest, which the engine compares
-    with p_min. `lead_nats` is how far its token leads the next one,
-    or the text's own where they differ.
+    with p_min. `lead_nats` is how far its token leads the next one, or the text's own where they
+    differ.
     """
 
     token: int

@@ -44,15 +44,13 @@ class Written:
 
 @dataclass(frozen=True)
 class Reader:
-    """A draft that reads texts, and how its program runs; 0 threads: all physical cores."""
+    """A draft that reads texts, and how its program runs: as a block's processes do."""
 
     program: Path
     draft: Path
     log: Path
     limit_s: float
-    threads: int
-    gpu_layers: int
-    environment: Mapping[str, str]
+    block: Block
 
     def read(self, texts: Sequence[Text], width: int = WIDTH) -> list[list[Proposal]]:
         """Return the draft's proposals for some texts, read in batches of a width.
@@ -64,12 +62,12 @@ class Reader:
         options = {
             "model": engine_path(self.draft),
             "texts": file,
-            "threads": self.threads or physical_cores(),
-            "gpu-layers": self.gpu_layers,
+            "threads": self.block.threads or physical_cores(),
+            "gpu-layers": self.block.gpu_layers,
             "width": width,
         }
         command = [str(self.program), *words_of(options)]
-        environment = engine_environment(self.environment, os.environ)
+        environment = engine_environment(self.block.environment, os.environ)
         printed = run_tool(command, self.log, self.limit_s, environment).text
         file.unlink()
         return read_proposals(printed)
@@ -116,15 +114,8 @@ def read(
     }
     listed = [Text(tuple(prompts[text.target, text.prompt]), text.tokens) for text in texts]
     job, block = next(iter(jobs.values())), next(iter(blocks.values()))
-    reader = Reader(
-        program,
-        draft,
-        job.server_log,
-        job.start_limit_s + job.run_limit_s * len(texts),
-        block.threads,
-        block.gpu_layers,
-        block.environment,
-    )
+    limit_s = job.start_limit_s + job.run_limit_s * len(texts)
+    reader = Reader(program, draft, job.server_log, limit_s, block)
     found = reader.read(listed)
     again = _some(listed)
     moved = max(
