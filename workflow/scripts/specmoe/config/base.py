@@ -62,6 +62,9 @@ T = TypeVar("T")
 Distinct = Annotated[list[T], AfterValidator(_distinct)]
 """A list whose values differ."""
 
+TEXTS = "SPECMOE_KEY_TEXTS" in os.environ
+"""Whether fields have the texts below them, which takes 50 ms; only the reference needs them."""
+
 UNKNOWN_KEY = "unknown_key"
 """The type of the fault of a key that a section does not have."""
 # The faults whose message, or lack of a value, makes what was given needless to repeat.
@@ -71,7 +74,9 @@ _SAY_IT = ("value_error", "missing", "union_tag_invalid", UNKNOWN_KEY)
 class Strict(BaseModel):
     """A section of the configuration; it refuses unknown keys and names the nearest known one."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=TEXTS
+    )
 
     @model_validator(mode="before")
     @classmethod

@@ -3,18 +3,16 @@
 `document_config.py` writes both; a test compares them with the files that ship.
 """
 
-import ast
-import inspect
 import json
+import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
-from itertools import pairwise
-from textwrap import dedent
 from typing import Any
 
-from specmoe.config.base import NAME, Strict
+# Read when the first section is defined.
+os.environ["SPECMOE_KEY_TEXTS"] = "yes"
+
+from specmoe.config.base import NAME
 from specmoe.config.schema import Config
-from specmoe.config.synthetic_recipe import Recipe
 
 BEGIN = "<!-- workflow/scripts/document_config.py writes all below this line. -->"
 
@@ -36,7 +34,7 @@ def json_schema() -> str:
     """
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **_partial(_schema()),
+        **_partial(Config.model_json_schema()),
         "description": _ABOUT,
     }
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
@@ -49,7 +47,7 @@ def with_key_tables(readme: str) -> str:
 
 def key_tables() -> str:
     """Return all keys as Markdown, a heading and a table per section, in the order of `Config`."""
-    schema = _schema()
+    schema = Config.model_json_schema()
     defs = schema["$defs"]
     tables: list[str] = []
     described: list[tuple[str, _Kinds]] = []
@@ -65,41 +63,10 @@ def key_tables() -> str:
     return "\n".join(tables)
 
 
-def _schema() -> dict[str, Any]:
-    """Return the JSON Schema of `Config`; the text below a key in the code describes the key."""
-    schema = Config.model_json_schema()
-    sections = {"Config": schema, **schema["$defs"]}
-    for kind in [Recipe, *_all_below(Strict)]:
-        if section := sections.get(kind.__name__):
-            for name, text in _texts(kind).items():
-                key = kind.__pydantic_fields__[name].alias or name
-                described = section["properties"][key] | {"description": text}
-                section["properties"][key] = dict(sorted(described.items()))
-    return schema
-
-
-def _all_below(kind: Any) -> Iterator[Any]:
-    for one in kind.__subclasses__():
-        yield from (one, *_all_below(one))
-
-
-def _texts(kind: type) -> dict[str, str]:
-    """Return the texts below the fields of a section and of those that it extends, by field."""
-    texts = {}
-    for one in reversed(kind.__mro__):
-        if one.__module__.startswith("specmoe."):
-            with suppress(OSError):  # what `create_model` made has no source
-                [section] = ast.parse(dedent(inspect.getsource(one))).body
-                assert isinstance(section, ast.ClassDef)
-                for field, below in pairwise(section.body):
-                    match field, below:
-                        case ast.AnnAssign(ast.Name(name)), ast.Expr(ast.Constant(str(text))):
-                            texts[name] = " ".join(text.split())
-    return texts
-
-
 def _partial(node: Any) -> Any:
     """Return a schema that requires no key, without the words that only pydantic uses."""
+    if isinstance(node, str):
+        return " ".join(node.split())  # a description
     if isinstance(node, list):
         return [_partial(item) for item in node]
     if not isinstance(node, dict):
@@ -177,8 +144,9 @@ def _table(heading: str, kinds: _Kinds, defs: _Schema) -> str:
 def _row(key: str, node: _Schema, required: bool, defs: _Schema) -> tuple[str, ...]:
     default = node.get("default")
     shown = "–" if default in (None, "", [], {}) else f"`{json.dumps(default)}`"
+    meaning = " ".join(node["description"].split())
     shown = shown.replace('`"', "`").replace('"`', "`")
-    return f"`{key}`", _type(node, defs), "required" if required else shown, node["description"]
+    return f"`{key}`", _type(node, defs), "required" if required else shown, meaning
 
 
 def _type(node: _Schema, defs: _Schema, plural: str = "") -> str:

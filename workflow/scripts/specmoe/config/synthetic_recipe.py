@@ -5,14 +5,17 @@ from typing import Literal
 from pydantic import ConfigDict
 from pydantic.dataclasses import dataclass
 
-from specmoe.config.base import Count, NotNegative, Positive
+from specmoe.config.base import TEXTS, Count, NotNegative, Positive
 from specmoe.config.parse import JobData
 
 ATTENTION_INTERVAL = 4
 """Every fourth layer has full attention, the others a Gated DeltaNet, as in Qwen3.5."""
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid", allow_inf_nan=False))
+_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, use_attribute_docstrings=TEXTS)
+
+
+@dataclass(frozen=True, config=_CONFIG)
 class Recipe(JobData):
     """The recipe of a synthetic model; sizes are counts of elements, not bytes.
 
