@@ -48,7 +48,6 @@ BOOLEAN = pyarrow.bool_()
 INTEGER = pyarrow.int64()
 REAL = pyarrow.float64()
 INTEGERS = pyarrow.list_(pyarrow.int64())
-REALS = pyarrow.list_(pyarrow.float64())
 TEXTS = pyarrow.list_(pyarrow.string())
 TIME = pyarrow.timestamp("us", tz="UTC")
 
