@@ -74,10 +74,7 @@ class Claim:
         return self
 
 
-@Claim(
-    "Abstract; Introduction; Contribution 2; Conclusion 1",
-    "an MoE target with a draft",
-)
+@Claim("Abstract; Introduction; Contribution 2; Conclusion 1", "an MoE target with a draft")
 def moe_gain(analysis: Analysis) -> Comparisons:
     """With a draft, MoE targets run 1.18 to 1.30 times as fast."""
     yield from _rounds_to(_moe(_texts(analysis)), 1.18, 1.30)
@@ -145,10 +142,7 @@ def gain_without_acceptance_moe(analysis: Analysis) -> Comparisons:
         yield Comparison(alone.minus(_ONE), words, (row,))
 
 
-@Claim(
-    "Abstract; Sections 2.2, 4.4, 5.2; Page",
-    "any target with a draft whose rounds are known",
-)
+@Claim("Abstract; Sections 2.2, 4.4, 5.2; Page", "any target with a draft whose rounds are known")
 def checking_is_sublinear(analysis: Analysis) -> Comparisons:
     """Checking the positions of a round costs less than as many single passes.
 
@@ -222,9 +216,7 @@ def smaller_draft_gains_more(analysis: Analysis) -> Comparisons:
 
 
 @Claim(
-    "Contribution 3; Section 4.3; Conclusion 2",
-    "an MoE target with a draft",
-    "comparisons agree",
+    "Contribution 3; Section 4.3; Conclusion 2", "an MoE target with a draft", "comparisons agree"
 )
 def between_at_best(analysis: Analysis) -> Comparisons:
     """At their best, MoE targets gain more than the dense 4B and less than the dense 9B."""
