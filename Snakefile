@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from copy import deepcopy
 from pathlib import Path
 
 import yaml
@@ -17,24 +16,14 @@ if not ROOT.is_dir():
     )
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
-CATALOGS = ["engines", "models", "prompts", "suites", "config"]
-given = deepcopy(config)
-
-
-configfile: ROOT / "config/engines.yaml"
-configfile: ROOT / "config/models.yaml"
-configfile: ROOT / "config/prompts.yaml"
-configfile: ROOT / "config/suites.yaml"
-configfile: ROOT / "config/config.yaml"
-
-
-# A module that another workflow gives a config skips these files; what it gives is an overlay too.
-if config == given:
-    config = {}
-    for catalog in CATALOGS:
-        text = (ROOT / f"config/{catalog}.yaml").read_text(encoding="utf-8")
-        update_config(config, yaml.safe_load(text))
-    update_config(config, given)
+# What the command line gives, or another workflow that uses this one as a module, is an overlay. A
+# `configfile` would print a line for each catalog, and a module that is given a config skips it.
+given = config
+config = {}
+for catalog in ["engines", "models", "prompts", "suites", "config"]:
+    text = (ROOT / f"config/{catalog}.yaml").read_text(encoding="utf-8")
+    update_config(config, yaml.safe_load(text))
+update_config(config, given)
 
 
 # In the order data flows.
