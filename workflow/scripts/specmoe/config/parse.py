@@ -1,7 +1,4 @@
-"""Data that a job receives, read as the type it was written from.
-
-It imports nothing of the configuration: an edit there must not make measured blocks stale.
-"""
+"""Data that a job receives, read as the type it was written from."""
 
 import json
 from collections.abc import Mapping

@@ -1,8 +1,4 @@
-"""The lines of a file of prompts: JSON objects, or plain prompts.
-
-A measuring job reads them too, so this imports nothing of the configuration: an edit there must
-not make measured blocks stale.
-"""
+"""The lines of a file of prompts: JSON objects, or plain prompts."""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
