@@ -1,7 +1,7 @@
 """Every field of what JSON holds, and what can be done to each: dropped, nulled, changed, doubled.
 
 A field is named by its keys, `runs[].answer.timings.prompt_ms`; of a list's members the last one
-stands for all.
+of those with the most fields stands for all.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,8 @@ def fields_of(value: Any, path: Path = ()) -> Iterator[Path]:
         for key in value:
             yield from fields_of(value[key], (*path, key))
     elif isinstance(value, list) and value:
-        yield from fields_of(value[-1], (*path, len(value) - 1))
+        whole = max(range(len(value)), key=lambda at: (len([*fields_of(value[at])]), at))
+        yield from fields_of(value[whole], (*path, whole))
 
 
 def name_of(path: Path) -> str:

@@ -39,7 +39,7 @@ def test_what_drafts_is_named_by_its_method_and_what_was_set():
     named = drafts[["words", "setting", "label"]].T.to_dict("list")
     assert named["draft_0.8b"] == ["draft model", "Draft 0.8B", "Draft 0.8B"]
     assert named["mtp-p0.5"] == ["MTP", "p ≥ 0.5", "MTP, p ≥ 0.5"]
-    assert named["ngram-mod+mtp-n2"] == ["n-gram pool + MTP", "n = 2", "n-gram pool + MTP, n = 2"]
+    assert named["ngram-mod-n2"] == ["n-gram pool", "n = 2", "n-gram pool, n = 2"]
 
 
 def test_a_file_is_named_where_a_target_has_several_for_a_method():
@@ -52,18 +52,6 @@ def test_a_file_is_named_where_a_target_has_several_for_a_method():
     both = pd.DataFrame([*head("moe_q4", "a"), *head("moe_q4", "b")])
     assert list_drafts(both, str.upper)["label"].tolist() == ["EAGLE-3 (A)", "EAGLE-3 (B)"]
     assert list_drafts(both, str.upper)["setting"].tolist() == ["A", "B"]
-
-
-def test_runs_after_other_prompts_have_a_label_of_their_own():
-    runs = pd.DataFrame(
-        [
-            *logged_runs("moe_q4", "ngram-mod-n3", "ngram-mod", 4, [60], n_match=3),
-            *logged_runs("moe_q4", "ngram-mod-n3-earlier", "ngram-mod", 4, [60], n_match=3),
-        ]
-    )
-    drafts = list_drafts(runs, str)
-    assert drafts["label"].tolist() == ["n-gram pool, n = 3", "n-gram pool, n = 3, after others"]
-    assert drafts["drafter"].tolist() == ["n-gram pool"] * 2
 
 
 def test_a_method_without_file_and_parameters_has_no_setting():

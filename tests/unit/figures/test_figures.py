@@ -199,7 +199,7 @@ NUMBERS = {  # of each figure: its campaign, the lines of each panel, the legend
             [[0.5] * 8, [0.5] * 2, [0.5] * 4, [0.5] * 4],
             *([[0.5, 1, 1, 1]], [[0.5] * 4]),
         ],
-        ["Draft 0.8B", "MTP", "prompt lookup", "n-gram pool + MTP"],
+        ["Draft 0.8B", "MTP", "prompt lookup", "n-gram pool"],
         [f"{of}, {kind}" for of in ("MoE Q4", "Dense 4B") for kind in ("conditional", "joint")],
     ),
 }

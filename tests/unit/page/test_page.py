@@ -263,7 +263,7 @@ SECTIONS = {  # of what it is about: the campaign, what stands on the page in th
         *(several_methods, "results ways figure-methods table-methods audit"),
         "Here 4 ways of drafting were measured in 7 settings on MoE Q4 and Dense 4B",
         "above one in 5 of these settings and below one in 2",
-        "the fastest are MoE Q4: n-gram pool + MTP, n = 2, γ = 4 (",
+        "the fastest are MoE Q4: n-gram pool, n = 2, γ = 4 (",
     ),
     "twins": (
         *(with_twins, "results twins figure-twins table-twins table-twin_passes"),
