@@ -32,7 +32,9 @@ def launch_line(
         file = setting["draft_model"]
         file = None if pd.isna(file) else file_of(config, file)
         given_to = {name: setting[name] for name in PARAMETERS if pd.notna(setting[name])}
-        numbers = {name: PARAMETERS[name].number(value) for name, value in given_to.items()}
+        numbers: dict[str, Any] = {
+            name: PARAMETERS[name].number(value) for name, value in given_to.items()
+        }
         side = Side(gamma=int(setting["gamma"]), **numbers)
         words += speculation_flags(BY_TYPE[setting["method"]], side, file, layers)
     return shlex.join(words)

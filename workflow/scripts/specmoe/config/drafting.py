@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any, Self
 
-from pydantic import Field, create_model, model_validator
+from pydantic import Field, model_validator
 
-from specmoe.config.base import Distinct, DraftLength, Name, Positive, Strict
+from specmoe.config.base import Distinct, DraftLength, Name, Positive, Share, Strict
 from specmoe.config.methods import (
     CACHE_GAMMA,
     METHODS,
@@ -14,23 +14,6 @@ from specmoe.config.methods import (
     Loads,
     Method,
 )
-
-
-def list_key(parameter: str) -> str:
-    """Return the key of a method's list of values of a parameter."""
-    return f"{parameter}s" if parameter.endswith("gamma") else parameter
-
-
-class _Way(Strict):
-    method: Method
-    """`draft` is a second model"""
-    targets: Distinct[Name] = Field(default=[])
-    """those of the suite's targets that it drafts for; empty: all"""
-    drafts: Distinct[Name] = Field(default=[])
-    """models of the set that it loads: draft models, a file with an MTP block or a trained head, or
-    for `ngram-cache` an n-gram cache made from a text"""
-    gammas: Distinct[DraftLength] = Field(default=[])
-    """draft lengths γ in place of the suite's `gammas`"""
 
 
 class TraceSettings(Strict):
@@ -49,24 +32,28 @@ class TraceSettings(Strict):
     """the most tokens drafted in a round"""
 
 
-_LISTS: dict[str, Any] = {
-    list_key(name): (
-        Distinct[one.type],  # type: ignore[name-defined]
-        Field(default=[], description=one.description),
-    )
-    for name, one in PARAMETERS.items()
-}
-_Lists = create_model("_Lists", __base__=_Way, **_LISTS)
-
-
-class Drafting(_Lists, _Way):  # type: ignore[misc, valid-type]
+class Drafting(Strict):
     """One way of drafting; its lists multiply."""
+
+    method: Method
+    """`draft` is a second model"""
+    targets: Distinct[Name] = Field(default=[])
+    """those of the suite's targets that it drafts for; empty: all"""
+    drafts: Distinct[Name] = Field(default=[])
+    """models of the set that it loads: draft models, a file with an MTP block or a trained head, or
+    for `ngram-cache` an n-gram cache made from a text"""
+    gammas: Distinct[DraftLength] = Field(default=[])
+    """draft lengths γ in place of the suite's `gammas`"""
+    n_match: Distinct[Positive] = Field(default=[])
+    """tokens that an n-gram method looks up; 3 by default"""
+    p_min: Distinct[Share] = Field(default=[])
+    """probability below which a model stops drafting; 0 by default"""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         facts = METHODS[self.method]
-        known = {list_key(name) for name in facts.flags}
-        for key in map(list_key, ("gamma", *PARAMETERS)):
+        known = {"gammas" if name == "gamma" else name for name in facts.flags}
+        for key in ("gammas", *PARAMETERS):
             if getattr(self, key) and key not in known:
                 taken = ", ".join(sorted(known)) or "none"
                 raise ValueError(f"{self.method} ignores {key}; it takes {taken}")
@@ -96,7 +83,7 @@ class Drafting(_Lists, _Way):  # type: ignore[misc, valid-type]
         choices: dict[str, list[Any]] = {
             "gamma": (self.gammas or gammas) if "gamma" in known else [CACHE_GAMMA],
             **{
-                name: getattr(self, list_key(name)) or [one.default if name in known else None]
+                name: getattr(self, name) or [one.default if name in known else None]
                 for name, one in PARAMETERS.items()
             },
         }

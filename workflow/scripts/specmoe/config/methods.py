@@ -1,17 +1,15 @@
 """The ways of drafting: their names, what each loads, the parameters it takes, and their labels.
 
-`PARAMETERS` is the one table of parameters: keys of suites, sides, ids, labels and
-columns of rows follow from it. A new one is an entry here and a field of `config.block.Side`.
+`PARAMETERS` has what ids and labels say of a parameter; it is also a field of
+`config.drafting.Drafting` and `config.block.Side`, and a column of rows.
 
 Sources: llama.cpp, common/speculative.cpp and common/ngram-map.cpp.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, get_args
-
-from specmoe.config.base import Positive, Share
+from typing import Any
 
 
 class Method(StrEnum):
@@ -41,29 +39,11 @@ class Loads(StrEnum):
 class Parameter:
     """A parameter that a method may take besides γ, named as in a `Side`."""
 
-    type: Any  # of its values in the configuration
-    meaning: str
+    number: type[int] | type[float]  # of its values
     letter: str  # in ids
     words: str  # in labels
     default: float | None = None  # of a method that takes it
     always_named: bool = False  # whether ids and labels have it where it is the default
-
-    @property
-    def number(self) -> type[int] | type[float]:
-        """The type of its values without their bounds."""
-        kind: type[int] | type[float] = get_args(self.type)[0]
-        return kind
-
-    @property
-    def bounds(self) -> dict[str, float]:
-        """The bounds of its values by their kind: `ge`, `gt`, `le` and `lt`."""
-        [limits] = self.type.__metadata__
-        return {name: value for one in limits.metadata for name, value in asdict(one).items()}
-
-    @property
-    def description(self) -> str:
-        """What the configuration's documents say of it."""
-        return self.meaning + (f"; {self.default:g} by default" if self.default is not None else "")
 
     def named(self, value: float | None) -> bool:
         """Whether ids and labels have a value."""
@@ -72,12 +52,8 @@ class Parameter:
 
 # In the order in which ids have them.
 PARAMETERS = {
-    "n_match": Parameter(
-        Positive, "tokens that an n-gram method looks up", "n", "n = {:g}", 3, always_named=True
-    ),
-    "p_min": Parameter(
-        Share, "probability below which a model stops drafting", "p", "p ≥ {:g}", 0.0
-    ),
+    "n_match": Parameter(int, "n", "n = {:g}", 3, always_named=True),
+    "p_min": Parameter(float, "p", "p ≥ {:g}", 0.0),
 }
 
 

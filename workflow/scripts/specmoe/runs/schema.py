@@ -15,8 +15,7 @@ import pyarrow
 import pyarrow.parquet as pq
 
 from specmoe.config.base import LONGEST_DRAFT
-from specmoe.config.block import SIDE_COLUMNS, Stop
-from specmoe.config.methods import PARAMETERS, Parameter
+from specmoe.config.block import Stop
 from specmoe.errors import SchemaError, one_line
 
 SCHEMA_VERSION = "9"
@@ -60,13 +59,6 @@ class RunColumn(NamedTuple):
     checks: tuple[pa.Check, ...] = ()
 
 
-def _of_parameter(parameter: Parameter) -> RunColumn:
-    """Return the column of a parameter of methods; null where the row's method takes none."""
-    checks = [getattr(pa.Check, bound)(value) for bound, value in parameter.bounds.items()]
-    number = INTEGER if parameter.number is int else REAL
-    return RunColumn(number, nullable=True, checks=tuple(checks))
-
-
 _COUNT = (pa.Check.ge(0),)
 _POSITIVE = (pa.Check.gt(0),)
 _SHARE = (pa.Check.in_range(0, 1),)
@@ -90,7 +82,9 @@ COLUMNS: dict[str, RunColumn] = {
     "draft": RunColumn(TEXT),
     "draft_model": RunColumn(TEXT, nullable=True),
     "gamma": RunColumn(INTEGER, checks=(pa.Check.in_range(0, LONGEST_DRAFT),)),
-    **{name: _of_parameter(PARAMETERS[name]) for name in SIDE_COLUMNS},
+    # Of the method; null where it takes none.
+    "p_min": RunColumn(REAL, nullable=True, checks=(pa.Check.ge(0), pa.Check.lt(1))),
+    "n_match": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
     "prompt": RunColumn(TEXT),
     # Tokens of the prompt as the engine read it; words of it in the published study's own rows
     # with a draft.
