@@ -18,7 +18,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,9 +105,8 @@ def page_text(page: str) -> str:
 
 def collect_blocks(folder: Path, root: Path) -> None:
     """Write the rows that the recorded blocks become."""
-    with tarfile.open(BLOCKS) as archive:
-        archive.extractall(folder / "work", filter="data")
     work = folder / "work"
+    shutil.unpack_archive(BLOCKS, work)
     command = [sys.executable, str(root / "workflow/scripts/collect_runs.py"), *COLLECTED]
     command += ["--cards", *map(str, sorted(work.glob("cards/*.json")))]
     subprocess.run(command, cwd=work, check=True)
