@@ -91,7 +91,6 @@ CAMPAIGN = pd.DataFrame(
             "repeats": 2,
             "confidence": 0.95,
             "precision": 0.02,
-            "repeats_limit": 30,
             "itself_acceptance": 0.95,
             "unrelated_acceptance": 0.05,
             "started_at": pd.Timestamp("2026-01-02T03:04Z"),

@@ -294,7 +294,6 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                 "repeats": config.measurement.repeats,
                 "confidence": config.statistics.confidence,
                 "precision": config.statistics.precision,
-                "repeats_limit": config.statistics.repeats_limit,
                 "itself_acceptance": config.audit.self_acceptance,
                 "unrelated_acceptance": config.audit.unrelated_acceptance,
                 "started_at": runs["started_at"].min(),
