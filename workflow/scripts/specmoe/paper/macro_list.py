@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from specmoe.analysis.advice import Answer
+from specmoe.analysis.advice_text import machine_of
 from specmoe.analysis.compared_prompts import on_other_prompts, prompt_words
 from specmoe.analysis.cost_tables import PAIR, WHOLE
 from specmoe.analysis.filters import (
@@ -100,7 +101,7 @@ def _conditions(analysis: Analysis) -> Iterator[Macro]:
     yield Macro("LeftOutRuns", thousands(campaign["left_out_runs"]), "their runs")
     yield Macro("EngineName", campaign["engine"], "engine")
     yield Macro("EngineCommit", short_commits(campaign["engine_commit"]), "its llama.cpp commit")
-    yield Macro("HostChip", campaign.get("host_chip"), "processor of the machine")
+    yield Macro("HostChip", machine_of(campaign), "what computed: the GPU, else the processor")
     yield Macro("CampaignMachines", campaign["machines"], "machines that measured")
     reach = day_reach(campaign["sitting_spread"], campaign["confidence"])
     yield Macro("DayReach", percent(reach, 0), "per cent between days")
