@@ -28,7 +28,7 @@ smoke: setup ## Plan the study and render a cached campaign, to try a Python.
 	    --configfile resources/campaigns/demo/campaign.yaml && \
 	rm -r "$$scratch"
 
-coverage: setup ## Say which lines and branches of the package and its scripts the tests run.
+coverage: setup ## Say which lines and branches of the package the tests run.
 	$(VENV)/bin/coverage erase
 	$(VENV)/bin/coverage run -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 	$(VENV)/bin/coverage combine --quiet

@@ -149,6 +149,9 @@ onstart:
     if makes_or_measures():
         subprocess.run(PLAN_COMMAND, input=PLANNED, text=True)
         stop_if_engine_is_steered()
+    # The plan has compared what was recorded before.
+    if TAKING_THE_CAMPAIGN & scheduled():
+        CAMPAIGN.record()
 
 
 onsuccess:
@@ -161,9 +164,5 @@ onsuccess:
 
 onerror:
     if CAMPAIGN.measured and not ASKED:
-        folder = CAMPAIGN.folder
-        print(
-            describe_missing(
-                CAMPAIGN.blocks, folder / "blocks", folder / "logs/measure_block"
-            )
-        )
+        logs = CAMPAIGN.folder / "logs/measure_block"
+        print(describe_missing(CAMPAIGN.blocks, CAMPAIGN.records, logs))

@@ -2,20 +2,16 @@
 rule pack_campaign:
     """Pack the files from which a finished campaign is rendered."""
     input:
+        specmoe=SPECMOE,
+        package=PACKAGE,
         agreement=CAMPAIGN.agreement,
-        config="<campaign>/config.json",
-        divergences=expand(
-            "<campaign>/divergences/{target}.json", target=CAMPAIGN.judged_targets
-        ),
-        engines=expand(
-            "results/engines/{engine}/engine.json", engine=CAMPAIGN.engine_names
-        ),
+        campaign="<campaign>/campaign.json",
+        divergences=CAMPAIGN.divergences,
+        engines=[*map(CAMPAIGN.engine_file, CAMPAIGN.engine_names)],
         host="<campaign>/host.json",
         models="<campaign>/models.json",
         pass_times=CAMPAIGN.pass_times,
         runs="<campaign>/runs.parquet",
-        script=script("pack_campaign"),
-        package=PACKAGE,
         # The demonstration is optional: without a record the campaign is packed without it.
         trace=[TRACE] if DEMONSTRATION and Path(TRACE).exists() else [],
     output:
@@ -28,6 +24,5 @@ rule pack_campaign:
     message:
         "Packing the campaign into {output}"
     shell:
-        "python {input.script} --config {input.config} --files {input.runs} {input.host}"
-        " {input.models} {input.pass_times} {input.agreement} {input.trace} --engines {input.engines} --divergences {input.divergences}"
-        " --out {output} 2>&1 | tee {log}"
+        "python {input.specmoe} pack --campaign {input.campaign} --engines {input.engines}"
+        " --trace {input.trace} --out {output} 2>&1 | tee {log}"

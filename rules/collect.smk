@@ -1,31 +1,30 @@
-# From the records of blocks to tables of runs. Scripts get the folder of records, because a command line
-# holds the names of some ten thousands only.
-rule record_config:
-    """Record the configuration with which the campaign is measured."""
+# From the records of blocks to tables of runs.
+rule record_campaign:
+    """Record the checked configuration, from which every job of the campaign takes what it needs."""
     input:
         shipped("Snakefile"),
     output:
-        "<campaign>/config.json",
+        "<campaign>/campaign.json",
     log:
-        "<logs>/record_config.log",
+        "<logs>/record_campaign.log",
     # Before any model is made: campaigns look there for the models that others have measured.
     priority: 20
     localrule: True
     conda:
         "../envs/measure.yaml"
     params:
-        config=lambda wildcards: RECORDED,
+        text=always(CAMPAIGN.text),
     message:
         "Recording the configuration"
     shell:
-        "printf '%s\\n' {params.config:q} > {output} 2> {log}"
+        "printf '%s' {params.text:q} > {output} 2> {log}"
 
 
 rule collect_models:
     """Collect the cards of the campaign's models."""
     input:
+        specmoe=SPECMOE,
         cards=expand("<models>/{model}.json", model=CONFIG.measured_networks),
-        script=script("collect_models"),
     output:
         "<campaign>/models.json",
     log:
@@ -36,18 +35,18 @@ rule collect_models:
     message:
         "Collecting {output}"
     shell:
-        "python {input.script} --cards {input.cards} --out {output} 2>&1 | tee {log}"
+        "python {input.specmoe} collect_models --cards {input.cards} --out {output} 2>&1 | tee {log}"
 
 
 rule collect_runs:
     """Collect every run of the campaign."""
     input:
-        script=script("collect_runs"),
+        specmoe=SPECMOE,
         package=COLLECTING,
-        cards=cards_of(CONFIG.campaign.suites),
-        config="<campaign>/config.json",
-        engines=engines_of(CONFIG.campaign.suites),
-        records=records(CAMPAIGN.blocks),
+        campaign="<campaign>/campaign.json",
+        cards=FILES.cards(CONFIG.campaign.suites),
+        engines=FILES.engines(CONFIG.campaign.suites),
+        records=CAMPAIGN.record_files(CAMPAIGN.blocks),
     output:
         "<campaign>/runs.parquet",
     log:
@@ -57,21 +56,41 @@ rule collect_runs:
     conda:
         "../envs/analysis.yaml"
     params:
-        folder=lambda wildcards: BLOCK_RECORDS,
-        suite="",
+        suite=[],
     message:
         "Collecting {output}"
     shell:
-        "python {input.script} --config {input.config} --engines {input.engines} --cards {input.cards}"
-        " --records {params.folder} {params.suite} --out {output} 2>&1 | tee {log}"
+        "python {input.specmoe} collect_runs --campaign {input.campaign} --engines {input.engines}"
+        " {params.suite:q} --out {output} 2>&1 | tee {log}"
+
+
+use rule collect_runs as collect_suite with:
+    input:
+        specmoe=SPECMOE,
+        package=COLLECTING,
+        campaign="<campaign>/campaign.json",
+        cards=of("suite", lambda suite: FILES.cards([suite])),
+        engines=of("suite", lambda suite: FILES.engines([suite])),
+        records=of(
+            "suite",
+            lambda suite: CAMPAIGN.record_files(CAMPAIGN.blocks_of_suite(suite)),
+        ),
+    output:
+        "<campaign>/suites/{suite}.parquet",
+    log:
+        "<logs>/collect_suite/{suite}.log",
+    benchmark:
+        "<benchmarks>/collect_suite/{suite}.tsv"
+    params:
+        suite=of("suite", lambda suite: ["--suite", suite]),
 
 
 rule collect_pass_times:
     """Collect the times of passes that were measured by themselves."""
     input:
-        script=script("collect_pass_times"),
+        specmoe=SPECMOE,
         package=COLLECTING,
-        config="<campaign>/config.json",
+        campaign="<campaign>/campaign.json",
         engine="<engine>/engine.json",
         records=expand(
             "<campaign>/pass_times/{model}/r{repeat}.json",
@@ -84,40 +103,19 @@ rule collect_pass_times:
         "<logs>/collect_pass_times.log",
     conda:
         "../envs/analysis.yaml"
-    params:
-        folder=lambda wildcards: str(CAMPAIGN.folder / "pass_times"),
     message:
         "Collecting {output}"
     shell:
-        "python {input.script} --config {input.config} --engine {input.engine}"
-        " --records {params.folder} --out {output} 2>&1 | tee {log}"
-
-
-use rule collect_runs as collect_suite with:
-    input:
-        script=script("collect_runs"),
-        package=COLLECTING,
-        cards=lambda wildcards: cards_of([wildcards.suite]),
-        config="<campaign>/config.json",
-        engines=lambda wildcards: engines_of([wildcards.suite]),
-        records=lambda wildcards: records(CAMPAIGN.blocks_of_suite(wildcards.suite)),
-    output:
-        "<campaign>/suites/{suite}.parquet",
-    log:
-        "<logs>/collect_suite/{suite}.log",
-    benchmark:
-        "<benchmarks>/collect_suite/{suite}.tsv"
-    params:
-        folder=lambda wildcards: BLOCK_RECORDS,
-        suite=lambda wildcards: f"--suite {wildcards.suite}",
+        "python {input.specmoe} collect_pass_times --campaign {input.campaign}"
+        " --engine {input.engine} --out {output} 2>&1 | tee {log}"
 
 
 rule summarise_suite:
     """Summarise the runs of one suite."""
     input:
-        script=script("summarise_suite"),
+        specmoe=SPECMOE,
         package=PACKAGE,
-        config="<campaign>/config.json",
+        campaign="<campaign>/campaign.json",
         runs="<campaign>/suites/{suite}.parquet",
     output:
         "<campaign>/suites/{suite}.txt",
@@ -130,8 +128,8 @@ rule summarise_suite:
     message:
         "Summarising suite {wildcards.suite}"
     shell:
-        "python {input.script} --config {input.config} --suite {wildcards.suite}"
-        " --runs {input.runs} --out {output} 2>&1 | tee {log}"
+        "python {input.specmoe} summarise --campaign {input.campaign} --suite {wildcards.suite:q}"
+        " --out {output} 2>&1 | tee {log}"
 
 
 # Only a campaign that is measured here has these targets. They print to the terminal, so they have

@@ -44,10 +44,10 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 
 from specmoe.config.block import MEASURE_VERSION
 from specmoe.config.environment import refuse_exported
-from specmoe.config.schema import Hosts
 from specmoe.errors import ConfigError, MeasurementError, SpecmoeError
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan.campaign import load_campaign
+from specmoe.plan.job_files import JobFiles
 from specmoe.plan.progress import describe_missing
 
 try:
@@ -57,28 +57,22 @@ except (ConfigError, OSError) as error:
     sys.exit(f"{type(error).__name__}: {error}")
 
 CONFIG = CAMPAIGN.config
-# What config.json is to hold.
-RECORDED = CONFIG.of_campaign().model_dump_json(
-    indent=1, exclude={"host", "trust", "room", "compare_with", "trace"}
-)
-# Snakemake may have forgotten with what config.json was made, or somebody has edited it. Older than
+FILES = JobFiles(CAMPAIGN)
+# Snakemake may have forgotten with what campaign.json was made, or somebody has edited it. Older than
 # the Snakefile, which is its input, it is made again.
 with suppress(OSError):
-    if (CAMPAIGN.folder / "config.json").read_bytes() != f"{RECORDED}\n".encode():
-        os.utime(CAMPAIGN.folder / "config.json", (1, 1))
+    if not CAMPAIGN.recorded:
+        os.utime(CAMPAIGN.file, (1, 1))
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
-BLOCK_RECORDS = str(CAMPAIGN.folder / "blocks")
-# Whether several machines may share the campaign.
-SHARED = CONFIG.campaign.hosts != Hosts.ONE
 # Whether its rows and all that describes them were packed, and not measured here.
 PACKED = CONFIG.campaign.source == "cached"
 # Whatever reads packed rows waits for the audit, which looks whether they are the campaign's.
 AUDITED = {"audit": "<campaign>/audit"} if PACKED else {}
-# Looked up for every block.
-MEASURED_NETWORKS = set(CONFIG.measured_networks)
-# Our own modules, inputs of whatever renders: an edit renders again. Only an edit of what makes
-# rows collects again, because divergences are then judged again. What is measured is measured again
-# where MEASURE_VERSION is raised; models, checks and engines stay as they are.
+# The package, which `python` runs by its folder; see `specmoe/cli.py` for its verbs. Whatever renders
+# has its modules as inputs: an edit renders again. Only an edit of what makes rows collects again,
+# because divergences are then judged again. What is measured is measured again where MEASURE_VERSION
+# is raised; models, checks and engines stay as they are.
+SPECMOE = ancient(str(SCRIPTS / "specmoe"))
 PACKAGE = sorted(map(str, SCRIPTS.glob("specmoe/**/*.py")))
 COLLECTING = [file for file in PACKAGE if Path(file).parent.name == "runs"]
 
@@ -102,53 +96,18 @@ wildcard_constraints:
     suite=SUITES,
 
 
-def script(name):
-    """Return the file of the script `name`."""
-    return str(SCRIPTS / f"{name}.py")
-
-
-def records(blocks):
-    """Return the record files of blocks."""
-    return expand("<campaign>/blocks/{block}.json", block=blocks)
-
-
 # Snakemake takes {x} in a plain string of `params` for a wildcard, and labels, titles and paths of the
 # user may have it. So what comes from the configuration is given by a function.
 
 
-def engine_file(engine):
-    """Return the engine.json of an engine, given its id."""
-    return f"results/engines/{engine}/engine.json"
+def of(name, function):
+    """Return a function of a job's wildcards: a function of the one that is named."""
+    return lambda wildcards: function(wildcards.get(name))
 
 
-def engines_of(suites):
-    """Return the descriptions of the engines that measure suites; the packed ones, if they are."""
-    if CAMPAIGN.measured:
-        return [
-            engine_file(engine)
-            for engine in sorted(
-                {CAMPAIGN.engine_ids[CONFIG.engine_of(suite)] for suite in suites}
-            )
-        ]
-    return [str(CAMPAIGN.data / "engines.json")] if PACKED else []
-
-
-def listing_engine():
-    """Return the engine that lists the machine's devices, in a list; empty for the CPU alone."""
-    return [engine_file(CAMPAIGN.engine_id)] if CAMPAIGN.gpu else []
-
-
-def listing_options(engine):
-    """Return the options that name the engine of `listing_engine` and what chooses its devices."""
-    given = json.dumps(CONFIG.measurement.environment)
-    return ["--engine", *engine, "--environment", given] if engine else []
-
-
-def descriptions():
-    """Return the descriptions of the campaign's machine before each repeat, or of each block's."""
-    if SHARED:
-        return expand("<campaign>/machines/{block}.json", block=CAMPAIGN.blocks)
-    return expand("<campaign>/hosts/r{repeat}.json", repeat=CAMPAIGN.first_blocks)
+def always(value):
+    """Return a function of a job's wildcards that gives a value."""
+    return lambda wildcards: value
 
 
 def described(file):
@@ -156,43 +115,52 @@ def described(file):
 
     The machine of a campaign that is not shared is described before its first repeat.
     """
-    return {"machine": file} if SHARED else {}
+    return {"machine": file} if CAMPAIGN.shared else {}
 
 
-def host_of(output):
-    """Return the file that describes the machine of a job with `described` among its outputs."""
-    return output.get("machine", str(CAMPAIGN.host_file))
+def listing_options(engine):
+    """Return the options that name the engine which lists devices, and what chooses those."""
+    return ["--engine", *engine, "--environment", ENVIRONMENT] if engine else []
 
 
-def describing(engine, output):
+def describing(wildcards, input, output):
     """Return the shell's words that write `described`'s file and test the engine there."""
-    if not SHARED:
+    if not CAMPAIGN.shared:
         return ""
-    given = CONFIG.host.model_dump_json(exclude_none=True)
-    command = ["python", script("describe_host"), "--backend", CAMPAIGN.backend]
-    command += ["--given", given, "--chips", CHIPS]
-    command += ["--test", engine, *listing_options([engine] if CAMPAIGN.gpu else [])]
-    command += ["--like", str(CAMPAIGN.host_file)]
-    return shlex.join([*command, "--out", output.machine]) + " && "
+    command = ["python", SPECMOE, "describe_host", "--backend", CAMPAIGN.backend]
+    command += ["--given", GIVEN, "--chips", CHIPS, "--like", str(CAMPAIGN.host_file)]
+    command += listing_options([input.engine] if CAMPAIGN.gpu else [])
+    return (
+        shlex.join([*command, "--test", input.engine, "--out", output.machine]) + " && "
+    )
 
 
-# What a measuring job is given besides what it measures: a change of the limits, or a new description
-# of the machine, makes no block stale.
+# What the user states of the machine, and what chooses an engine's device.
+GIVEN = CONFIG.host.model_dump_json(exclude_none=True)
+ENVIRONMENT = json.dumps(CONFIG.measurement.environment)
+CHIPS = shipped("resources/hardware/memory_bandwidth.yaml")
+# What a measuring job is given besides what it measures. It does not wait for campaign.json, which
+# `onstart` writes: an input that is made again, even if it is ancient, keeps snakemake from seeing
+# that other params of the job have changed. What the job takes from it and depends on is there.
+MEASURING = {"specmoe": SPECMOE}
+if CAMPAIGN.shared:
+    # A campaign that is shared began on a machine that is described first.
+    MEASURING["first"] = ancient(str(CAMPAIGN.host_file))
+MACHINE = {
+    "version": MEASURE_VERSION,
+    "before": describing,
+    "campaign": str(CAMPAIGN.file),
+}
+TAKING_THE_CAMPAIGN = {
+    *("measure_block", "measure_pass_times", "record_trace", "judge_divergences"),
+    *("read_agreement", "fetch_published"),
+}
+# Limits of the jobs that do not get the campaign; a change of resources makes nothing stale.
 LIMITS = {
+    "environment": always(ENVIRONMENT),
     "start_limit_s": CONFIG.measurement.start_limit_s,
     "run_limit_s": CONFIG.measurement.run_limit_s,
 }
-MACHINE = {
-    "version": MEASURE_VERSION,
-    "before": lambda wildcards, input, output: describing(input.engine, output),
-    "host": lambda wildcards, output: host_of(output),
-    "root": shipped("."),
-}
-
-
-def first_description():
-    """Return the description of the machine that a shared campaign began on, in a list."""
-    return [ancient(str(CAMPAIGN.host_file))] if SHARED else []
 
 
 def scheduled():
@@ -206,13 +174,11 @@ def makes_or_measures():
     making = {
         "fetch_model",
         "fetch_package_model",
-        "link_model",
-        "quantize_model",
-        "truncate_model",
-        "upcycle_model",
+        "make_model",
+        "make_ngram_cache",
+        "measure_block",
+        "measure_pass_times",
     }
-    making |= {"write_synthetic_model", "write_synthetic_draft", "make_ngram_cache"}
-    making |= {"measure_block", "measure_pass_times"}
     return CAMPAIGN.measured and not making.isdisjoint(scheduled())
 
 
@@ -246,99 +212,3 @@ def stop_if_engine_is_steered():
         refuse_exported(CONFIG.measurement.environment, os.environ)
     except MeasurementError as error:
         sys.exit(f"MeasurementError: {error}")
-
-
-def of_kind(kind):
-    """Return the wildcard constraint that matches the models of one kind and no other."""
-    names = [name for name, model in CONFIG.models.items() if model.kind == kind]
-    return "|".join(map(re.escape, names)) or "(?!)"
-
-
-def model_entry(model):
-    """Return what the config says about the source of a model's file, as JSON."""
-    return CONFIG.models[model].model_dump_json(exclude={"label", "family", "size_gb"})
-
-
-def stated_digests(model):
-    """Return the option with the digests that the config gives for a file of the user's."""
-    entry = CONFIG.models[model]
-    stated = entry.kind == "path" and None not in entry.digests
-    return ["--sha256", *entry.digests] if stated else []
-
-
-def known_origin(model):
-    """Return the options with what the config says of where a model is from."""
-    known = CONFIG.origin(model)
-    return ["--origin", known[0], "--licence", known[1]] if known else []
-
-
-def methods_of_pair(target, draft):
-    """Return the methods by which a file drafts for a target."""
-    return sorted(
-        {
-            str(block.method)
-            for block in CAMPAIGN.blocks.values()
-            if (block.target, block.draft_model) == (target, draft)
-        }
-    )
-
-
-def model_file(model):
-    """Return the file of a model."""
-    return f"<models>/{model}{CONFIG.models[model].suffix}"
-
-
-def block_models(wildcards):
-    """Return the files of a block's target and draft, their cards, and what was checked of them."""
-    if wildcards.block not in CAMPAIGN.blocks:
-        raise WorkflowError(
-            f"campaign {CONFIG.campaign.name} has no block {wildcards.block}"
-        )
-    block = CAMPAIGN.blocks[wildcards.block]
-    engine = CAMPAIGN.engine_of_block(wildcards.block)
-    files = {
-        "target": f"<models>/{block.target}.gguf",
-        "target_card": f"<models>/{block.target}.json",
-        "tensors": [
-            f"<models>/tensors/{engine}/{model}.ok"
-            for model in block.models
-            if model in MEASURED_NETWORKS
-        ],
-        "upcycled": [
-            f"<models>/upcycled/{engine}/{model}.json"
-            for model in block.models
-            if CONFIG.models[model].kind == "upcycle"
-        ],
-    }
-    return files | draft_files(block)
-
-
-def loaded_by(suites):
-    """Return the models that the blocks of suites load."""
-    blocks = (block for block in CAMPAIGN.blocks.values() if block.suite in suites)
-    return sorted({model for block in blocks for model in block.models})
-
-
-def cards_of(suites):
-    """Return the cards of the models that the blocks of suites load."""
-    return expand("<models>/{model}.json", model=loaded_by(suites))
-
-
-def draft_files(block):
-    """Return the file that a block's methods load, its card, and what was checked of the pair."""
-    if not block.draft_model:
-        return {}
-    return {
-        "draft": model_file(block.draft_model),
-        "draft_card": f"<models>/{block.draft_model}.json",
-        "pair": f"<models>/pairs/{block.target}/{block.draft_model}.ok",
-    }
-
-
-def draft_options(block, files):
-    """Return the options that name the file which a block's methods load."""
-    return (
-        f"--draft {files.draft} --draft-card {files.draft_card}"
-        if block.draft_model
-        else ""
-    )

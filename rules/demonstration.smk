@@ -8,12 +8,8 @@ if DEMONSTRATION:
     rule record_trace:
         """Decode one prompt, and ask the draft model for the drafts of every round."""
         input:
-            **draft_files(DEMONSTRATION.block),
-            first=first_description(),
-            script=ancient(script("record_trace")),
-            engine="<engine>/engine.json",
-            prompt=shipped(DEMONSTRATION.block.prompts[0].file),
-            target=f"<models>/{DEMONSTRATION.block.target}.gguf",
+            unpack(always(FILES.of_demonstration())),
+            **MEASURING,
         output:
             **described("<campaign>/machines/trace.json"),
             record="<campaign>/trace.json",
@@ -25,25 +21,21 @@ if DEMONSTRATION:
         conda:
             "../envs/analysis.yaml"
         threads: workflow.cores
-        resources:
-            **LIMITS,
         params:
             **MACHINE,
-            demonstration=lambda wildcards: DEMONSTRATION.to_json(),
+            demonstration=always(DEMONSTRATION.to_json()),
         message:
             "Decoding one prompt, round by round"
         shell:
-            "{params.before}python {input.script} --demonstration {params.demonstration:q} --root {params.root}"
-            " --engine {input.engine} --host {params.host} --target {input.target}"
-            " --draft {input.draft} --start-limit-s {resources.start_limit_s}"
-            " --run-limit-s {resources.run_limit_s} --workflow-pid $PPID"
-            " --server-log {log.server} --out {output.record} 2>&1 | tee {log.record}"
+            "{params.before}python {input.specmoe} record_trace --campaign {params.campaign}"
+            " --demonstration {params.demonstration:q} --engine {input.engine}"
+            " --workflow-pid $PPID --log {log.server} --out {output.record} 2>&1 | tee {log.record}"
 
     # No output and no pipe: it runs at every call, and it asks the terminal whether it has colours.
     rule demo_trace:
         """Decode one prompt with drafts; show what each round drafted, accepted and replaced."""
         input:
-            script=script("demo_trace"),
+            specmoe=SPECMOE,
             trace=TRACE,
         log:
             "<logs>/demo_trace.log",
@@ -53,4 +45,4 @@ if DEMONSTRATION:
         message:
             "Showing the rounds"
         shell:
-            "python {input.script} --trace {input.trace} --log {log}"
+            "python {input.specmoe} show_trace --trace {input.trace} --log {log}"

@@ -5,10 +5,13 @@
 # binaries in the folder that the entry names, so equal ids mean equal engines. How sources are merged
 # (`engine/build.cmake`) is no part of it, as it leaves alone what computes; engine.json has the digests
 # of the binaries.
+ENGINES = "|".join(map(re.escape, CAMPAIGN.engine_names))
+
+
 rule build_engine:
     """Fetch and build llama.cpp, and test it on a small model."""
     input:
-        script=ancient(script("build_engine")),
+        specmoe=SPECMOE,
     output:
         bin=directory("results/engines/{engine}/bin"),
         engine="results/engines/{engine}/engine.json",
@@ -17,34 +20,33 @@ rule build_engine:
     benchmark:
         "results/engines/{engine}/build.tsv"
     wildcard_constraints:
-        engine="|".join(map(re.escape, CAMPAIGN.engine_names)),
+        engine=ENGINES,
     priority: 10
     # It needs the network, which nodes of a cluster may lack.
     localrule: True
     conda:
         "../envs/engine.yaml"
     threads: workflow.cores
-    # A resource, because the same binaries in another folder are the same engine.
+    # Resources, because the same binaries in another folder are the same engine; and the environment
+    # may choose the device that it is tested on, and is no part of it.
     resources:
-        entry=lambda wildcards: CONFIG.engines[
-            CAMPAIGN.engine_names[wildcards.engine]
-        ].model_dump_json(),
-        # It may choose the device that the engine is tested on, and is no part of the engine.
-        environment=lambda wildcards: json.dumps(CONFIG.measurement.environment),
+        entry=of("engine", CAMPAIGN.engine_entry),
+        environment=always(ENVIRONMENT),
     params:
         backend=CAMPAIGN.backend,
         out=subpath(output.engine, parent=True),
     message:
         "Building llama.cpp {wildcards.engine}: some minutes, once"
     shell:
-        "python {input.script} --id {wildcards.engine} --backend {params.backend}"
-        " --entry {resources.entry:q} --environment {resources.environment:q} --out {params.out} --log {log}"
+        "python {input.specmoe} build_engine --id {wildcards.engine:q} --backend {params.backend}"
+        " --entry {resources.entry:q} --environment {resources.environment:q}"
+        " --out {params.out} --log {log}"
 
 
 rule build_programs:
     """Compile the program that times passes by themselves against llama.cpp's libraries."""
     input:
-        script=ancient(script("build_programs")),
+        specmoe=SPECMOE,
         engine="results/engines/{engine}/engine.json",
         parts=[
             str(SCRIPTS / f"specmoe/engine/{name}")
@@ -56,7 +58,7 @@ rule build_programs:
     log:
         "results/engines/{engine}/programs.log",
     wildcard_constraints:
-        engine="|".join(map(re.escape, CAMPAIGN.engine_names)),
+        engine=ENGINES,
     priority: 10
     conda:
         "../envs/engine.yaml"
@@ -64,4 +66,4 @@ rule build_programs:
     message:
         "Building the programs that time passes and read texts"
     shell:
-        "python {input.script} --engine {input.engine} --log {log}"
+        "python {input.specmoe} build_programs --engine {input.engine} --log {log}"

@@ -16,7 +16,7 @@ PDF_FILES = expand("paper/{document}.pdf", document=DOCUMENTS)
 rule render_paper:
     """Render tables, numbers and figures: for the paper and for the page."""
     input:
-        script=script("render_paper"),
+        specmoe=SPECMOE,
         package=PACKAGE,
         analysis="<campaign>/analysis",
         specifications=TABLES_YAML,
@@ -47,6 +47,7 @@ rule render_paper:
     conda:
         "../envs/analysis.yaml"
     params:
+        out=subpath(output.macros, parent=True),
         # In the report they have their title and their note in English.
         words={
             kind: {
@@ -57,11 +58,8 @@ rule render_paper:
     message:
         "Rendering tables, numbers and figures"
     shell:
-        "python {input.script} --analysis {input.analysis}"
-        " --specifications {input.specifications} --captions {input.captions}"
-        " --tables {output.tables} --figures {output.figures} --macros {output.macros}"
-        " --exhibits {output.exhibits} --page {output.page}"
-        " --cells {output.cells} 2>&1 | tee {log}"
+        "python {input.specmoe} render_paper --analysis {input.analysis}"
+        " --cells {output.cells} --out {params.out} 2>&1 | tee {log}"
 
 
 rule fill_paper:
@@ -93,7 +91,7 @@ rule fill_paper:
 rule render_pdf:
     """Compile the paper, or its supplement."""
     input:
-        script=script("render_pdf"),
+        specmoe=SPECMOE,
         document=PAPER / "{document}.tex",
         parts=[
             PAPER / "references.bib",
@@ -114,7 +112,7 @@ rule render_pdf:
     message:
         "Compiling {output}"
     shell:
-        "python {input.script} --document {input.document} --log {log.tex} --out {output}"
+        "python {input.specmoe} render_pdf --document {input.document} --log {log.tex} --out {output}"
         " --parts {input.parts} 2>&1 | tee {log.text}"
 
 

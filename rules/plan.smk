@@ -2,20 +2,18 @@
 #
 # No rule has the plan as its input: the plan says what is missing now, and any new file makes it
 # stale. The Snakefile prints it at every start that makes or measures something.
-CHIPS = shipped("resources/hardware/memory_bandwidth.yaml")
-PLAN_COMMAND = ["python", script("plan_campaign"), "--chips", CHIPS]
-PLAN_COMMAND += ["--root", shipped("."), "--results", "results"]
+PLAN_COMMAND = ["python", SPECMOE, "plan", "--results", "results"]
 PLANNED = CONFIG.of_campaign().model_dump_json()
 
 
 rule describe_host:
     """Describe this machine and measure its memory bandwidth before a repeat."""
     input:
-        script=ancient(script("describe_host")),
+        specmoe=SPECMOE,
         # Without it, all repeats would be described while the first block waits for its models.
-        before=lambda wildcards: records(CAMPAIGN.block_before(int(wildcards.repeat))),
+        before=of("repeat", FILES.before_repeat),
         chips=CHIPS,
-        engine=listing_engine(),
+        engine=CAMPAIGN.listing_engine,
     output:
         "<campaign>/hosts/r{repeat}.json",
     log:
@@ -23,7 +21,7 @@ rule describe_host:
     benchmark:
         "<benchmarks>/describe_host/r{repeat}.tsv"
     # Just before the first block of the repeat.
-    priority: lambda wildcards: CAMPAIGN.host_priority(int(wildcards.repeat))
+    priority: of("repeat", CAMPAIGN.host_priority)
     conda:
         "../envs/models.yaml"
     # Like a block, the probe of the memory has the machine to itself.
@@ -31,21 +29,21 @@ rule describe_host:
     params:
         version=MEASURE_VERSION,
         backend=CAMPAIGN.backend,
-        given=lambda wildcards: CONFIG.host.model_dump_json(exclude_none=True),
+        given=always(GIVEN),
         listing=lambda wildcards, input: listing_options(input.engine),
     message:
         "Describing this machine before repeat {wildcards.repeat}"
     shell:
-        "python {input.script} --backend {params.backend} --given {params.given:q}"
+        "python {input.specmoe} describe_host --backend {params.backend} --given {params.given:q}"
         " --chips {input.chips} {params.listing:q} --out {output} 2>&1 | tee {log}"
 
 
 rule collect_host:
     """Collect the descriptions of the machine, with the fastest memory that was measured."""
     input:
-        script=script("collect_host"),
-        config="<campaign>/config.json",
-        hosts=descriptions(),
+        specmoe=SPECMOE,
+        campaign="<campaign>/campaign.json",
+        hosts=CAMPAIGN.host_files,
     output:
         "<campaign>/host.json",
     log:
@@ -53,16 +51,10 @@ rule collect_host:
     localrule: True
     conda:
         "../envs/models.yaml"
-    params:
-        hosts=lambda wildcards, input: (
-            ["--machines", str(CAMPAIGN.folder / "machines"), "--config", input.config]
-            if SHARED
-            else ["--hosts", *input.hosts]
-        ),
     message:
         "Collecting {output}"
     shell:
-        "python {input.script} {params.hosts:q} --out {output} 2>&1 | tee {log}"
+        "python {input.specmoe} collect_host --campaign {input.campaign} --out {output} 2>&1 | tee {log}"
 
 
 rule plan:
@@ -73,7 +65,7 @@ rule plan:
     conda:
         "../envs/models.yaml"
     params:
-        command=lambda wildcards: PLAN_COMMAND,
-        config=lambda wildcards: PLANNED,
+        command=always(PLAN_COMMAND),
+        config=always(PLANNED),
     shell:
         "printf '%s' {params.config:q} | {params.command:q} 2>&1 | tee {log}"

@@ -2,7 +2,7 @@
 rule fetch_published:
     """Get the authors' own rows and check their digest."""
     input:
-        script=ancient(script("fetch_published")),
+        specmoe=SPECMOE,
     output:
         "<campaign>/imported/runs.csv",
     log:
@@ -11,19 +11,20 @@ rule fetch_published:
     conda:
         "../envs/measure.yaml"
     params:
-        entry=lambda wildcards: CONFIG.published.model_dump_json(),
+        campaign=str(CAMPAIGN.file),
+        entry=always(CONFIG.published.model_dump_json()),
     message:
         "Getting the published rows"
     shell:
-        "python {input.script} --entry {params.entry:q} --out {output} 2>&1 | tee {log}"
+        "python {input.specmoe} fetch_published --campaign {params.campaign} --out {output} 2>&1 | tee {log}"
 
 
 rule import_published:
     """Convert the authors' rows to our schema, with what is known of their models and machine."""
     input:
-        script=script("import_published"),
+        specmoe=SPECMOE,
         package=PACKAGE,
-        config="<campaign>/config.json",
+        campaign="<campaign>/campaign.json",
         csv="<campaign>/imported/runs.csv",
     output:
         host="<campaign>/imported/host.json",
@@ -36,9 +37,10 @@ rule import_published:
     conda:
         "../envs/analysis.yaml"
     params:
-        given=lambda wildcards: CONFIG.host.model_dump_json(exclude_none=True),
+        given=always(GIVEN),
+        out=subpath(output.runs, parent=True),
     message:
         "Importing the published rows"
     shell:
-        "python {input.script} --csv {input.csv} --config {input.config} --given {params.given:q}"
-        " --host {output.host} --models {output.models} --runs {output.runs} 2>&1 | tee {log}"
+        "python {input.specmoe} import_published --campaign {input.campaign} --csv {input.csv}"
+        " --given {params.given:q} --out {params.out} 2>&1 | tee {log}"

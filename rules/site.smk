@@ -4,7 +4,7 @@
 rule render_site:
     """Render the campaign's page, in one file, with the data behind its tables."""
     input:
-        script=script("render_site"),
+        specmoe=SPECMOE,
         package=PACKAGE,
         analysis="<campaign>/analysis",
         citation=shipped("CITATION.cff"),
@@ -26,10 +26,9 @@ rule render_site:
     conda:
         "../envs/analysis.yaml"
     params:
-        paper=PAPER,
+        out=subpath(output.page, parent=True),
     message:
         "Rendering the page {output.page}"
     shell:
-        "python {input.script} --analysis {input.analysis} --figures {input.figures}"
-        " --paper {params.paper} --citation {input.citation} --trace {input.trace}"
-        " --data {output.data} --out {output.page} 2>&1 | tee {log}"
+        "python {input.specmoe} render_site --analysis {input.analysis} --figures {input.figures}"
+        " --trace {input.trace} --out {params.out} 2>&1 | tee {log}"

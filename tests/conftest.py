@@ -57,6 +57,11 @@ def merge(into: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
     return into
 
 
+def verb(*words: object) -> list[str]:
+    """Return the command line of one of the package's verbs."""
+    return [sys.executable, str(ROOT / "workflow/scripts/specmoe"), *map(str, words)]
+
+
 def linked(file: str | Path, to: str | Path) -> None:
     """Give a file a second name, or copy it where the file system has no such thing."""
     try:

@@ -30,16 +30,13 @@ STUDY = "published"
 STUDY_ROWS = ROOT.parent / "shared/reference/published/runs.csv"
 SCRATCH = ROOT / "results/golden"
 TARGETS = ["tables", "site", "advise"]
-COLLECTED = [
-    "--config",
-    "config.json",
-    "--engines",
-    "engine.json",
-    "--records",
-    "blocks",
-    "--out",
-    "runs.parquet",
-]
+COLLECT = """
+from pathlib import Path
+from specmoe.config.schema import read_config
+from specmoe.runs.collected import collect_runs
+cards, config = sorted(Path("cards").glob("*.json")), read_config(Path("config.json"))
+collect_runs(config, Path("blocks"), [Path("engine.json")], cards, Path("runs.parquet"))
+"""
 
 
 def render(folder: Path, root: Path = ROOT) -> None:
@@ -107,9 +104,8 @@ def collect_blocks(folder: Path, root: Path) -> None:
     """Write the rows that the recorded blocks become."""
     work = folder / "work"
     shutil.unpack_archive(BLOCKS, work)
-    command = [sys.executable, str(root / "workflow/scripts/collect_runs.py"), *COLLECTED]
-    command += ["--cards", *map(str, sorted(work.glob("cards/*.json")))]
-    subprocess.run(command, cwd=work, check=True)
+    environment = os.environ | {"PYTHONPATH": str(root / "workflow/scripts")}
+    subprocess.run([sys.executable, "-c", COLLECT], cwd=work, check=True, env=environment)
     write(folder / "blocks/rows/runs.csv", csv(work / "runs.parquet"))
     shutil.rmtree(work)
 

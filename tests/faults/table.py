@@ -1,7 +1,7 @@
 """The faults that the workflow must tell, each in one line.
 
 They harm the folder or the configuration of a small campaign that is measured. What is `refused`
-before the first job, and what the script that reads a file leaves `unread`, takes no snakemake; the
+before the first job, and what the verb that reads a file leaves `unread`, takes no snakemake; the
 others are `told` under it, and so are some of either kind. An entry has the name of a fault, what
 is done, in order, and last the line, as a regular expression.
 """
@@ -30,7 +30,7 @@ MODELS = "results/models/tiny"
 AUDIT = "results/tiny/audit"
 CARDS = "results/tiny/models.json"
 MACHINE = "results/tiny/host.json"
-CONFIG = "results/tiny/config.json"
+CONFIG = "results/tiny/campaign.json"
 ANOTHER = "0123456789ab"  # machine
 
 
@@ -65,8 +65,8 @@ class Fault:
 
     deeds: tuple[Deed, ...]
     says: str  # regular expression of the line
-    ask: tuple[str, ...] = ()  # empty: it is refused before the first job, or by the script
-    script: str = ""
+    ask: tuple[str, ...] = ()  # empty: it is refused before the first job, or by a verb
+    verb: str = ""
     fails: bool = True
     # What the line says to do; then all rows are made. A file that is deleted leaves nothing of its
     # fault behind, so two faults of each kind of file are enough.
@@ -94,9 +94,9 @@ def told(entries: Entries, *ask: str, fails: bool = True, remedy: Deed | None = 
     refused(entries, ask=ask or ("runs",), fails=fails, remedy=remedy)
 
 
-def unread(entries: Entries, script: str = "collect_runs") -> None:
-    """Add faults of files which a script then refuses."""
-    refused(entries, script=script)
+def unread(entries: Entries, verb: str = "collect_runs") -> None:
+    """Add faults of files which a verb then refuses."""
+    refused(entries, verb=verb)
 
 
 def deed(act: Callable[..., Any]) -> Callable[..., Deed]:
@@ -360,7 +360,7 @@ refused({
         r"ModelError: no model file \S*/own-00002-of-00002\.gguf; the model has 2 parts"),
 })  # fmt: skip
 
-# Records, by the script that collects them.
+# Records, by the verb that collects them.
 damaged = f"{RECORD} is damaged:"
 unread({
     "a_record_of_other_weights": (in_record("provenance.target_sha256", "0" * 64),
@@ -403,8 +403,8 @@ unread({
         "host.json is damaged: .*memory_bandwidth_bytes_per_second is -1"),
     "a_damaged_configuration_record": (
         change(CONFIG, lambda text: text.replace(b'"repeats"', b'"repetition"')),
-        "config.json is damaged: it is not what the workflow wrote"),
-}, "audit_runs")  # fmt: skip
+        "campaign.json is damaged: it is not what the workflow wrote"),
+}, "audit")  # fmt: skip
 
 # Packed campaigns.
 unread({

@@ -2,23 +2,24 @@
 
 import os
 import re
-import runpy
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
+from specmoe import cli, errors
+from specmoe.audit.audited import audit_campaign
+from specmoe.config.schema import read_config
 from specmoe.errors import SpecmoeError
-from specmoe.plan.campaign import load_campaign
+from specmoe.plan.campaign import LoadedCampaign, load_campaign
 from specmoe.plan.check_files import check_files
 from specmoe.plan.shared_models import check_shared
 from specmoe.runs.schema import read_runs
 
 from ..conftest import merge
 from .outcome import outcome_of
-from .table import AUDIT, FAULTS, MODELS, ROWS, Scene
+from .table import AUDIT, CONFIG, FAULTS, ROWS, Scene
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def told(record_property, name, line, ended="said"):
     record_property("line", line)
 
 
-REFUSED = [name for name, fault in FAULTS.items() if not fault.ask and not fault.script]
+REFUSED = [name for name, fault in FAULTS.items() if not fault.ask and not fault.verb]
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -62,38 +63,39 @@ def test_what_cannot_be_measured_is_refused_in_its_line(
     assert re.fullmatch(f".*(?:{fault.says}).*", line)
 
 
-# The scripts with their arguments, as rules/collect.smk and rules/audit.smk call them.
-ENGINES = "--engines results/engines/*/engine.json"
-CONFIG = "--config results/tiny/config.json"
-SCRIPTS = {
-    "collect_runs": f"collect_runs {CONFIG} {ENGINES} --cards {MODELS}/*.json"
-    f" --records results/tiny/blocks --out {ROWS}",
-    "audit_runs": f"audit_runs --runs {ROWS} {CONFIG} {ENGINES}"
-    f" --models results/tiny/models.json --host results/tiny/host.json --out {AUDIT}",
-    "audit_pack": "audit_runs --pack packed --runs packed/runs.parquet"
-    " --config packed/campaign.yaml --engines packed/engines.json --models packed/models.json"
-    f" --host packed/host.json --out {AUDIT}",
+def engines():
+    """Return the descriptions of the engines that have measured."""
+    return sorted(Path().glob("results/engines/*/engine.json"))
+
+
+def audit_pack():
+    """Audit the packed campaign, as a workflow does that ships it."""
+    Path("resources/campaigns").mkdir(parents=True)
+    Path("resources/campaigns/tiny").symlink_to(Path("packed").absolute())
+    config = read_config(Path("packed/campaign.yaml"))
+    cached = config.campaign.model_copy(update={"source": "cached"})
+    campaign = LoadedCampaign(config.model_copy(update={"campaign": cached}), Path(), Path("r"))
+    audit_campaign(campaign, [Path("packed/engines.json")], Path(AUDIT))
+
+
+# What reads files, as rules/collect.smk and rules/audit.smk have it done.
+READERS = {
+    "collect_runs": lambda: cli.collect_runs(Path(CONFIG), engines(), Path(ROWS)),
+    "audit": lambda: cli.audit(Path(CONFIG), Path(AUDIT), engines()),
+    "audit_pack": audit_pack,
 }
 
 
-def arguments(command):
-    """Return the words of a command line, with the files that its patterns stand for."""
-    found = ((sorted(map(str, Path().glob(word))) or [word]) for word in command.split())
-    return [word for words in found for word in words]
-
-
-@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.script])
-def test_the_script_that_reads_a_damaged_file_refuses_it_in_its_line(
-    name, scene, root, monkeypatch, record_property
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.verb])
+def test_the_verb_that_reads_a_damaged_file_refuses_it_in_its_line(
+    name, scene, monkeypatch, record_property
 ):
     fault = FAULTS[name]
     fault.inject(scene)
     before = records_of(scene)
     monkeypatch.chdir(scene.folder)
-    script, *words = arguments(SCRIPTS[fault.script])
-    monkeypatch.setattr(sys, "argv", [script, *words])
     with pytest.raises(SystemExit) as ended:
-        runpy.run_path(str(root / f"workflow/scripts/{script}.py"), run_name="__main__")
+        errors.run(READERS[fault.verb])
     line = str(ended.value.code)
     told(record_property, name, line)
     assert re.fullmatch(f".*(?:{fault.says}).*", line)

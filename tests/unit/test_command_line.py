@@ -1,59 +1,96 @@
-"""A script's command line is the signature of its main function."""
+"""Verbs take what the signatures of their functions say, and load no library in vain."""
 
+import re
+import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from specmoe.command_line import script
-from specmoe.config.backend import Backend
+from specmoe import cli
+from specmoe.command_line import arguments
+
+from ..conftest import verb
 
 
-def call(monkeypatch, main, words):
-    monkeypatch.setattr(sys, "argv", ["script.py", *words.split()])
-    monkeypatch.setattr(main, "__module__", "__main__")
-    script(main)
-
-
-def test_options_have_the_types_of_the_parameters(monkeypatch):
-    found = {}
-
-    def main(
-        backend: Backend,
+def test_options_have_the_types_of_the_parameters():
+    def make(
         run_limit_s: float,
         files: tuple[Path, ...],
-        given: dict[str, str],
+        given: dict[str, Any],
         needed: Path | None,
+        folders: tuple[Path, ...],
         other: tuple[str, ...] = (),
         text: str = "usual",
-        again: bool = False,
     ) -> None:
-        found.update(locals())
+        """Make something."""
 
-    words = "--backend cpu --run-limit-s 2 --files a b --given {} --needed"
-    call(monkeypatch, main, f"{words} --other --again")
-    del found["found"]
-    assert found == {
-        **{"backend": Backend.CPU, "run_limit_s": 2.0, "files": (Path("a"), Path("b"))},
-        **{"given": {}, "needed": None, "other": (), "text": "usual", "again": True},
+    words = "f g --run-limit-s 2 --files a b --given {} --needed"
+    assert arguments(make, [*words.split(), "--other"]) == {
+        **{"run_limit_s": 2.0, "files": (Path("a"), Path("b")), "given": {}, "needed": None},
+        **{"folders": (Path("f"), Path("g")), "other": (), "text": "usual"},
     }
-    call(monkeypatch, main, f"{words} n --text x")
-    assert (found["needed"], found["other"], found["text"]) == (Path("n"), (), "x")
-    assert found["again"] is False
-
-
-def test_what_is_imported_does_not_run():
-    def main() -> None:
-        raise AssertionError
-
-    assert script(main) is main
+    found = arguments(make, [*words.split(), "n", "--text", "x"])
+    assert (found["needed"], found["text"]) == (Path("n"), "x")
 
 
 @pytest.mark.parametrize("words", ["", "--out", "--out a b", "--out a --other c"])
-def test_a_required_option_has_its_value_and_no_other_is_known(monkeypatch, capsys, words):
-    def main(out: Path) -> None:
-        raise AssertionError
+def test_a_required_option_has_its_value_and_no_other_is_known(capsys, words):
+    def make(out: Path) -> None:
+        """Make something."""
 
     with pytest.raises(SystemExit, match="2"):
-        call(monkeypatch, main, words)
-    assert "usage: script.py [-h] --out OUT" in capsys.readouterr().err
+        arguments(make, words.split())
+    assert "usage: specmoe make [-h] --out OUT" in capsys.readouterr().err
+
+
+def test_every_verb_says_what_it_does_and_takes(capsys):
+    for name, function in cli.VERBS.items():
+        assert re.fullmatch(r"[A-Z].*\.", function.__doc__), name
+        with pytest.raises(SystemExit, match="0"):
+            arguments(function, ["--help"])
+        assert capsys.readouterr().out.startswith(f"usage: specmoe {name}")
+
+
+def test_verbs_are_listed_from_any_folder_with_a_foreign_pythonpath(tmp_path):
+    (tmp_path / "specmoe.py").write_text("raise AssertionError")
+    environment = {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        verb("--help"), cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert all(f"  {name} " in done.stdout for name in cli.VERBS)
+
+
+def loaded(name, libraries):
+    """Return the libraries that the imports of a verb load."""
+    code = (
+        "import ast, inspect, sys, textwrap\n"
+        "from specmoe import cli\n"
+        f"tree = ast.parse(textwrap.dedent(inspect.getsource(cli.VERBS[{name!r}])))\n"
+        "for node in ast.walk(tree):\n"
+        "    if isinstance(node, ast.ImportFrom):\n"
+        "        exec(ast.unparse(node))\n"
+        f"print(*(name for name in {libraries!r} if name in sys.modules))\n"
+    )
+    folder = Path(cli.__file__).parents[1]
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("name", ["measure", "time_passes"])
+def test_measuring_imports_nothing_heavy(name):
+    assert loaded(name, ["pandas", "numpy", "pyarrow", "matplotlib"]) == []
+
+
+def test_only_rules_of_the_analysis_environment_import_scipy(root):
+    others = set()
+    for rules in (root / "rules").glob("*.smk"):
+        for rule in re.split(r"\n(?=\s*(?:rule|checkpoint) )", rules.read_text()):
+            named = re.search(r"{input.specmoe} (\w+)", rule)
+            environment = re.search(r'"(?:\.\./)+envs/(\w+)\.yaml"', rule)
+            if named and environment and environment[1] != "analysis":
+                others.add(named[1])
+    assert len(others) > 10
+    assert {name: found for name in others if (found := loaded(name, ["scipy"]))} == {}

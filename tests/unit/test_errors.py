@@ -35,15 +35,15 @@ def test_a_bug_is_one_line_and_a_file_with_its_traceback(tmp_path, monkeypatch):
         raise RuntimeError("bug\nand more")
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["measure_block.py", "--block", "a b"])
+    monkeypatch.setattr(sys, "argv", ["specmoe", "measure", "--block", "a b"])
     with pytest.raises(SystemExit) as caught:
         errors.run(main)
-    [kept] = Path("results/faults").glob("measure_block-*.log")
+    [kept] = Path("results/faults").glob("specmoe-measure-*.log")
     assert caught.value.code == (
-        "measure_block.py failed in a way it does not foresee: RuntimeError: bug;"
+        "specmoe measure failed in a way it does not foresee: RuntimeError: bug;"
         f" please report it with {kept}"
     )
-    assert "measure_block.py --block 'a b'" in kept.read_text()
+    assert "specmoe measure --block 'a b'" in kept.read_text()
     assert 'raise RuntimeError("bug' in kept.read_text()
 
 

@@ -3,11 +3,12 @@
 import json
 import shutil
 import subprocess
-import sys
 
 import pytest
 
 from specmoe.runs.manifest import check_manifest
+
+from ..conftest import verb
 
 KEYS = [
     "gone",
@@ -26,8 +27,7 @@ def packed(tmp_path, root):
 
 
 def upgrade(root, folder):
-    command = [sys.executable, root / "workflow/scripts/upgrade_campaign.py", folder]
-    return subprocess.run(command, capture_output=True, text=True)
+    return subprocess.run(verb("upgrade", folder), capture_output=True, text=True)
 
 
 def change(folder, key, value):

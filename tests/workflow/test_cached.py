@@ -20,7 +20,7 @@ from ..unit.published_study import CSV, needs_csv
 from .conftest import SOUND, files_of, pages, untimed_verdicts
 from .test_workflow import jobs
 
-RENDERED = {"analyse_runs", "audit_runs", "fill_paper", "record_config", "render_paper", "paper"}
+RENDERED = {"analyse_runs", "audit_runs", "fill_paper", "record_campaign", "render_paper", "paper"}
 RENDERED |= set() if missing_tex() else {"fill_pdf", "render_pdf"}
 
 
@@ -75,7 +75,7 @@ def test_a_shipped_campaign_and_the_published_study_share_an_axis(
     cells = pd.read_parquet(folder / "side_by_side.parquet")
     assert set(cells["heading"]) == {"demo", "published"}
     # The recorded configuration of the measurements has no such key.
-    assert "compare_with" not in json.loads((tmp_path / "results/demo/config.json").read_text())
+    assert "compare_with" not in json.loads((tmp_path / "results/demo/campaign.json").read_text())
 
 
 def test_own_campaigns_are_compared_if_this_release_rendered_them(

@@ -13,7 +13,7 @@ def test_the_page_needs_the_analysis_and_its_figures_and_leaves_paper_alone(
 ):
     overlay = str(root / "resources/campaigns/demo/campaign.yaml")
     planned = jobs(snakemake("-n", "site", "--configfile", overlay, folder=tmp_path))
-    expected = {"record_config", "audit_runs", "analyse_runs", "render_paper", "render_site"}
+    expected = {"record_campaign", "audit_runs", "analyse_runs", "render_paper", "render_site"}
     expected |= {"site", "total"}
     assert set(planned) == expected
 

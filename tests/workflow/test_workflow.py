@@ -49,7 +49,7 @@ def test_help_lists_the_targets_that_people_type_and_no_intermediate_step(snakem
     targets = re.findall(r"^(\w+) +[A-Z].*\.$", printed, re.MULTILINE)
     suites = {f"suite_{suite}" for suite in "ABCDF"}
     assert {"plan", "paper", "tables", "runs", "site", "advise", *suites} <= set(targets)
-    assert not {"collect_runs", "record_config", "measure_block", "fill_paper"} & set(targets)
+    assert not {"collect_runs", "record_campaign", "measure_block", "fill_paper"} & set(targets)
     assert not (tmp_path / "results/m2-ultra/plan.json").exists()  # help makes no plan
 
 
@@ -297,10 +297,10 @@ def test_nothing_is_downloaded_that_does_not_fit(tiny, campaign, tmp_path):
     [
         ("config", {"measure_block": 39, "build_engine": 1, "fetch_model": 8}),
         # Five kinds of n-grams.
-        ("my-models.example", {"measure_block": 3 * 5, "link_model": 1}),
+        ("my-models.example", {"measure_block": 3 * 5, "make_model": 1}),
         # 13 ways on the hybrid, 12 on the other target; costs of three; two controls.
-        ("methods", {"measure_block": 3 * (13 + 12 + 3 + 2), "truncate_model": 2}),
-        ("study-types", {"measure_block": 39, "fetch_model": 5, "quantize_model": 6}),
+        ("methods", {"measure_block": 3 * (13 + 12 + 3 + 2), "make_model": 17}),
+        ("study-types", {"measure_block": 39, "fetch_model": 5, "make_model": 6}),
         # Three suites, three targets, one draft, three repeats; two engines.
         ("artefact", {"measure_block": 3 * 3 * 3, "build_engine": 2, "judge_divergences": 3}),
     ],

@@ -17,7 +17,7 @@ YAMLS = [
     *(ROOT / "config").glob("*.yaml"),
     *ROOT.glob("resources/campaigns/*/campaign.yaml"),
 ]
-AGAIN = "run: python workflow/scripts/document_config.py"
+AGAIN = "run: python workflow/scripts/specmoe document"
 
 
 README, SCHEMA = ROOT / "config/README.md", ROOT / "config/schema.json"

@@ -1,4 +1,4 @@
-"""What measuring jobs share: their needs from the command line, and a log with their faults."""
+"""What measuring jobs share: their needs, and a log with their faults."""
 
 import logging
 from pathlib import Path
@@ -8,26 +8,25 @@ import pytest
 from specmoe.config.backend import Backend
 from specmoe.config.block import Side
 from specmoe.config.methods import Method
-from specmoe.engine.job import engine_job, job_of, log_of_job
+from specmoe.engine.job import job_of, log_of_job
+from specmoe.engine.workplace import Workplace
 from specmoe.errors import MeasurementError
 
 from ...blocks import compared
 
-ARGUMENTS = ["--root=r", "--engine=e/engine.json", "--host=h", "--target=t", "--out=o"]
-
 
 @pytest.fixture
 def job(tmp_path, monkeypatch):
-    """The job of a command line, with an engine for CUDA and a described machine."""
+    """A job with an engine for CUDA, on a described machine."""
     monkeypatch.chdir(tmp_path)
     Path("e").mkdir()
     Path("e/engine.json").write_text('{"backend": "cuda"}')
     Path("h").write_text('{"gpu_memory_bytes": 1000}')
-    more = ["--server-log=l/r0.server.log", "--start-limit-s=2", "--run-limit-s=0.5"]
-    return job_of(engine_job("").parse_args([*ARGUMENTS, *more]), Path("d"))
+    workplace = Workplace(Path("r"), Path("e/engine.json"), Path("h"), 2.0, 0.5)
+    return job_of(workplace, Path("t"), Path("l/r0.server.log"), Path("d"))
 
 
-def test_a_job_has_the_programs_limits_and_memory_of_its_command_line(job):
+def test_a_job_has_the_programs_limits_and_memory_of_its_workplace(job):
     assert (job.binaries, job.target, job.draft) == (Path("e/bin"), Path("t"), Path("d"))
     assert (job.start_limit_s, job.run_limit_s) == (2.0, 0.5)
     # What its backend can use of the GPU's memory.

@@ -41,7 +41,7 @@ def hub(tmp_path):
 
 @dataclass
 class User:
-    """A user with a cache and a folder of results, who runs the scripts."""
+    """A user with a cache and a folder of results, who runs the verb."""
 
     folder: Path
     hub: StandIn | str
@@ -70,7 +70,7 @@ class User:
         self.out.parent.mkdir(parents=True, exist_ok=True)
         return subprocess.Popen(
             [
-                *(sys.executable, "-c", RUN, edge, str(self.scripts / "fetch_model.py")),
+                *(sys.executable, "-c", RUN, edge, str(self.scripts / "specmoe"), "fetch_model"),
                 *("--entry", json.dumps(entry), "--lock", str(self.lock), "--trust", trust),
                 *("--plan", str(self.folder / "plan.json"), "--room", "checked"),
                 *("--out", str(self.out), "--digests", str(self.out.with_suffix(".sha256"))),

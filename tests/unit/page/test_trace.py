@@ -5,7 +5,6 @@ import os
 import pty
 import re
 import subprocess
-import sys
 from html import unescape
 
 import pytest
@@ -15,6 +14,7 @@ from specmoe.measure.trace_record import Recording, Round, decode, visible
 from specmoe.page.page import environment, pair
 from specmoe.page.trace_text import WIDTH, describe
 
+from ...conftest import verb
 from ..made_recording import recording
 from .test_page import Reader
 
@@ -109,8 +109,7 @@ def shown(root, tmp_path, **environment) -> str:
     """Return what the script prints to a terminal."""
     trace = tmp_path / "trace.json"
     trace.write_text(recording().to_json(), encoding="utf-8")
-    script = root / "workflow/scripts/demo_trace.py"
-    command = [sys.executable, str(script), "--trace", str(trace), "--log", str(tmp_path / "log")]
+    command = verb("show_trace", "--trace", trace, "--log", tmp_path / "log")
     ours, terminal = pty.openpty()
     bare = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
     with subprocess.Popen(command, stdout=terminal, env=bare | environment) as process:

@@ -1,6 +1,7 @@
 """What the rules take from a campaign follows from its configuration."""
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from specmoe.plan.campaign import (
     UNKNOWN_MINUTES,
     WHOLE_NODE_MB,
     load_campaign,
+    open_campaign,
 )
+from specmoe.plan.job_files import JobFiles
 from specmoe.runs import pass_times
 
 from ...conftest import ROOT
@@ -74,6 +77,21 @@ def test_a_model_keeps_the_engine_that_made_it(study, tmp_path, campaign_of):
     assert campaign.engine_of_model("moe_q4") == "other-cpu-00000000"
 
 
+def test_a_job_finds_what_is_asked_for_and_refuses_another_configuration(
+    study, campaign_of, tmp_path
+):
+    campaign = replace(campaign_of(study), results=tmp_path)
+    campaign.record()
+    found = open_campaign(campaign.file)
+    assert list(found.blocks.items()) == list(campaign.blocks.items())
+    for name, block in campaign.blocks.items():
+        found.refuse_another(found.block(name), block.digest)
+    with pytest.raises(ConfigError, match="another configuration; run snakemake again"):
+        found.refuse_another(found.block(name), "0" * 16)
+    with pytest.raises(ConfigError, match="has no block A/B"):
+        found.block("A/B")
+
+
 def test_priorities_fall_in_the_order_of_blocks_and_the_machine_is_described_first(
     study, campaign_of
 ):
@@ -84,10 +102,10 @@ def test_priorities_fall_in_the_order_of_blocks_and_the_machine_is_described_fir
     order = list(campaign.blocks)
     for repeat, first in campaign.first_blocks.items():
         assert campaign.blocks[first].repeat == repeat
-        assert campaign.host_priority(repeat) > campaign.priorities[first]
+        assert campaign.host_priority(str(repeat)) > campaign.priorities[first]
         for before in campaign.block_before(repeat):
             assert order.index(before) == order.index(first) - 1
-            assert campaign.host_priority(repeat) < campaign.priorities[before]
+            assert campaign.host_priority(str(repeat)) < campaign.priorities[before]
     assert [len(campaign.block_before(repeat)) for repeat in range(3)] == [0, 1, 1]
 
 
@@ -107,9 +125,9 @@ def test_a_target_has_baselines_by_the_server_alone_and_the_files_of_its_prompts
     blocks = [campaign.blocks[name] for name in campaign.baselines_of_target("moe_q4")]
     assert {block.suite for block in blocks} == {"A", "B", "F"}
     assert all(block.measures_alone for block in blocks)
-    files = campaign.prompt_files("moe_q4")
+    files = JobFiles(campaign).of_baselines("moe_q4")["prompts"]
     assert files == sorted(set(files))
-    assert "resources/prompts/code.txt" in files
+    assert ROOT / "resources/prompts/code.txt" in files
     study["measurement"]["protocol"] = "published"
     study["campaign"]["suites"] = ["A", "F"]
     assert campaign_of(study).baselines_of_target("moe_q4") == []

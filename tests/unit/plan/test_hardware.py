@@ -3,7 +3,6 @@
 import json
 import platform
 import subprocess
-import sys
 from unittest.mock import Mock
 
 import psutil
@@ -15,6 +14,8 @@ from specmoe.engine.devices import Device
 from specmoe.engine.measuring_lock import FOLDER_OF_TESTS, alone
 from specmoe.plan import hardware
 from specmoe.plan.chips import known_bandwidth
+
+from ...conftest import verb
 
 MAC_OUTPUT = {
     "sysctl": "hw.perflevel0.physicalcpu: 12\nhw.perflevel1.physicalcpu: 4",
@@ -272,18 +273,17 @@ def test_linux_reports_its_highest_temperature_and_its_throttling(sysfs, tmp_pat
 
 
 @pytest.fixture
-def script(root, chips, tmp_path):
+def command(chips, tmp_path):
     """The command that describes the machine into `host.json`, but for what the user states."""
-    script = root / "workflow/scripts/describe_host.py"
-    command = [sys.executable, script, "--backend", "cpu", "--chips", chips]
-    return [*command, "--out", tmp_path / "host.json", "--given"]
+    words = ["--backend", "cpu", "--chips", chips, "--out", tmp_path / "host.json"]
+    return verb("describe_host", *words, "--given")
 
 
-def test_the_script_waits_for_a_measurement_before_it_probes(script, keys, tmp_path, monkeypatch):
+def test_the_verb_waits_for_a_measurement_before_it_probes(command, keys, tmp_path, monkeypatch):
     monkeypatch.setenv(FOLDER_OF_TESTS, str(tmp_path))
     with alone():
         waiting = subprocess.Popen(
-            [*script, '{"chip": "unknown"}'],
+            [*command, '{"chip": "unknown"}'],
             stdout=subprocess.PIPE,
             text=True,
         )

@@ -35,7 +35,7 @@ def measured(config, results):
     """Record a campaign's configuration as the workflow does, and begin its blocks."""
     folder = results / config.campaign.name
     (folder / "blocks").mkdir(parents=True)
-    file = folder / "config.json"
+    file = folder / "campaign.json"
     file.write_text(config.of_campaign().model_dump_json(exclude={"host", "trust", "room"}))
     return file
 

@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 
 import pytest
 from hypothesis import assume, given
@@ -13,11 +11,16 @@ from specmoe.errors import SchemaError
 from specmoe.figures.figures import figures_of, save
 from specmoe.paper.tables import NOT_MEASURED
 from specmoe.runs.schema import COLUMNS, read_runs
-from specmoe.runs.study_csv import HALF_ACCEPTANCE, Counters, recover, rows_of
+from specmoe.runs.study_csv import (
+    HALF_ACCEPTANCE,
+    Counters,
+    import_published,
+    recover,
+    rows_of,
+)
 
 from ..published_study import (
     CSV,
-    ROOT,
     analysis_of_study,
     config_of_study,
     needs_csv,
@@ -217,34 +220,24 @@ def test_every_figure_renders(analysis, tmp_path):
 
 
 def imported(csv, study, folder):
-    """Run the script that imports rows of the study, into a folder."""
+    """Import rows of the study into a folder."""
     config = config_of_study(study)
-    (folder / "config.json").write_text(config.of_campaign().model_dump_json())
-    options = {
-        "csv": csv,
-        "config": folder / "config.json",
-        "given": config.host.model_dump_json(exclude_none=True),
-        **{name: folder / f"{name}.out" for name in ("host", "models", "runs")},
-    }
-    script = ROOT / "workflow/scripts/import_published.py"
-    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    return subprocess.run([sys.executable, script, *words], capture_output=True, text=True)
+    given = config.host.model_dump(exclude_none=True)
+    import_published(csv, config.of_campaign(), given, folder)
 
 
 def test_rows_that_were_edited_after_the_download_are_refused(study, tmp_path):
     (tmp_path / "runs.csv").write_text("job_id\n")
-    done = imported(tmp_path / "runs.csv", study, tmp_path)
-    assert done.returncode != 0
-    assert "runs.csv is not the published runs.csv: its SHA-256 is" in done.stderr
-    assert not (tmp_path / "runs.out").exists()
+    with pytest.raises(SchemaError, match=r"is not the published runs\.csv: its SHA-256 is"):
+        imported(tmp_path / "runs.csv", study, tmp_path)
+    assert not (tmp_path / "runs.parquet").exists()
 
 
 @needs_csv
-def test_the_script_writes_runs_models_and_machine(study, tmp_path):
-    done = imported(CSV, study, tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert len(read_runs(tmp_path / "runs.out")) == 306
-    assert json.loads((tmp_path / "models.out").read_text())["moe_q4"]["type"] == "UD-Q4_K_XL"
-    machine = json.loads((tmp_path / "host.out").read_text())
+def test_runs_models_and_machine_are_written(study, tmp_path):
+    imported(CSV, study, tmp_path)
+    assert len(read_runs(tmp_path / "runs.parquet")) == 306
+    assert json.loads((tmp_path / "models.json").read_text())["moe_q4"]["type"] == "UD-Q4_K_XL"
+    machine = json.loads((tmp_path / "host.json").read_text())
     assert machine["memory_bandwidth_bytes_per_second"] == 800e9
     assert machine["memory_bytes"] == 192 * 2**30

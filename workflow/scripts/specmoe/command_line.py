@@ -1,40 +1,30 @@
-"""A script's command line follows from the signature of its main function."""
+"""A verb's command line follows from the signature of its function."""
 
 import inspect
 import json
-import sys
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import UnionType
-from typing import Annotated, Any, get_args, get_origin
-
-from specmoe import errors
+from typing import Any, get_args, get_origin
 
 
-def script(main: Callable[..., None]) -> Callable[..., None]:
-    """Make a function what its module does as a script: it gets what the command line gives it.
+def arguments(verb: Callable[..., None], words: Sequence[str]) -> dict[str, Any]:
+    """Return what a command line gives a verb: `words` are those behind its name.
 
     Each parameter is an option of its name, `pass_times` is `--pass-times`. One without a default
-    is required, one of type `X | None` may stand without a value, a tuple takes several values, a
-    dictionary JSON and a boolean none. What is annotated besides the type is its help. Faults end
-    the script as `errors.run` says. What the function calls is defined above it.
+    is required, one of type `X | None` may stand without a value, a tuple takes several values and
+    a dictionary JSON. What is no option is the value of a parameter `folders`.
     """
-    if main.__module__ == "__main__":
-        errors.run(lambda: main(**_arguments(main)))
-    return main
-
-
-def _arguments(main: Callable[..., None]) -> dict[str, Any]:
-    parser = ArgumentParser(description=sys.modules[main.__module__].__doc__)
-    for name, parameter in inspect.signature(main).parameters.items():
-        kind, said = parameter.annotation, None
-        if get_origin(kind) is Annotated:
-            kind, said = get_args(kind)
+    parser = ArgumentParser(prog=f"specmoe {verb.__name__}", description=verb.__doc__)
+    for name, parameter in inspect.signature(verb).parameters.items():
         needed = parameter.default is parameter.empty
-        reading = {"required": True} if needed else {"default": parameter.default}
-        reading |= _reading(kind, "+" if needed else "*")
-        parser.add_argument(f"--{name.replace('_', '-')}", help=said, **reading)
-    given = vars(parser.parse_args())
+        reading = _reading(parameter.annotation, "+" if needed else "*")
+        if name == "folders":
+            parser.add_argument(name, metavar="FOLDER", **reading)
+            continue
+        reading |= {"required": True} if needed else {"default": parameter.default}
+        parser.add_argument(f"--{name.replace('_', '-')}", **reading)
+    given = vars(parser.parse_args(words))
     return {name: tuple(one) if isinstance(one, list) else one for name, one in given.items()}
 
 
@@ -45,6 +35,4 @@ def _reading(kind: Any, several: str) -> dict[str, Any]:
         return _reading(inner[0], several) | {"nargs": "?"}
     if origin is tuple:
         return {"type": inner[0], "nargs": several}
-    if kind is bool:
-        return {"action": "store_true"}
     return {"type": json.loads if origin is dict else kind}

@@ -70,7 +70,7 @@ def one_line(error: object) -> str:
 
 
 def run(main: Callable[[], None]) -> None:
-    """Run a script's main function: progress goes to stdout, a fault ends it with one line.
+    """Run what a command does: progress goes to stdout, a fault ends it with one line.
 
     The traceback of an unforeseen fault goes to a file, which the line names.
     """
@@ -84,7 +84,7 @@ def run(main: Callable[[], None]) -> None:
     except Exception as error:
         first_line = (str(error).splitlines() or [""])[0]
         sys.exit(
-            f"{Path(sys.argv[0]).name} failed in a way it does not foresee:"
+            f"{_command()} failed in a way it does not foresee:"
             f" {type(error).__name__}: {first_line}; please report it with {_keep_traceback()}"
         )
 
@@ -92,7 +92,7 @@ def run(main: Callable[[], None]) -> None:
 def _say_interrupted(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Print no traceback for Ctrl-C while a script imports, as `run` does later."""
+    """Print no traceback for Ctrl-C while modules are imported, as `run` does later."""
     if issubclass(kind, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
     else:
@@ -102,11 +102,15 @@ def _say_interrupted(
 sys.excepthook = _say_interrupted
 
 
+def _command() -> str:
+    """Return the name of what runs: `specmoe` and the verb."""
+    return " ".join(["specmoe", *sys.argv[1:2]])
+
+
 def _keep_traceback() -> Path:
-    script = Path(sys.argv[0]).stem
     folder = FAULTS if os.access(".", os.W_OK) else Path(tempfile.gettempdir())
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{script}-{os.getpid()}.log"
+    file = folder / f"{_command().replace(' ', '-')}-{os.getpid()}.log"
     command = shlex.join(sys.argv)
     file.write_text(f"{command}\n{traceback.format_exc()}", encoding="utf-8")
     return file

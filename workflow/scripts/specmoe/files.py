@@ -105,6 +105,11 @@ def engine_path(model: Path) -> Path:
     return model
 
 
+def card_beside(model: Path) -> Path:
+    """Return the card of a model's file, which is beside it."""
+    return model.with_suffix(".json")
+
+
 def files_of_model(model: Path) -> list[Path]:
     """Return the files that llama.cpp reads of a model: one, or all parts of a split one."""
     first = engine_path(model)

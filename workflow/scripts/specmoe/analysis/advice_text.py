@@ -1,7 +1,9 @@
 """The advice as text for a terminal, and as values for JSON."""
 
+import json
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
@@ -22,7 +24,7 @@ from specmoe.analysis.sentences import describe_categories, describe_concurrency
 from specmoe.analysis.terminal import precise
 from specmoe.config.backend import Backend
 from specmoe.config.methods import BY_TYPE, is_ngram
-from specmoe.files import gigabytes
+from specmoe.files import gigabytes, replace_text
 from specmoe.runs.disturbed import DISTURBED
 from specmoe.words import counted, later
 
@@ -306,3 +308,10 @@ def _plain(row: Record) -> dict[str, Any]:
     """Return a row whose values are Python's own, which JSON knows."""
     plain = {key: value.item() if hasattr(value, "item") else value for key, value in row.items()}
     return {key: None if pd.isna(value) else value for key, value in plain.items()}
+
+
+def advise(analysis: Path, out: Path) -> None:
+    """Print the advice of an analysis, a folder, and write its values as JSON."""
+    tables = Analysis.read(analysis)
+    replace_text(out, json.dumps(advice_values(tables), indent=1, allow_nan=False) + "\n")
+    print(describe_advice(tables), end="")

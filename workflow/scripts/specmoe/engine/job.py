@@ -1,8 +1,7 @@
-"""What the jobs that measure with an engine share: command line, needs, log, and precautions."""
+"""What the jobs that measure with an engine share: needs, log, and precautions."""
 
 import logging
 import os
-from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,8 +20,9 @@ from specmoe.engine.measuring_lock import alone
 from specmoe.engine.memory import usable_memory
 from specmoe.engine.server import Server, server_command
 from specmoe.engine.supervise import end_with
+from specmoe.engine.workplace import Workplace, fact
 from specmoe.errors import ModelError, SpecmoeError
-from specmoe.files import engine_path, named_if_damaged, read_record
+from specmoe.files import card_beside, engine_path, named_if_damaged, read_record
 from specmoe.progress_lines import lines_to
 
 # For every job (snakemake/shell.py). The Snakefile refuses the user's own before it starts jobs.
@@ -68,72 +68,41 @@ class Job:
         return Server(command, log, self.start_limit_s, self.run_limit_s, block.environment)
 
 
-def engine_job(description: str | None) -> ArgumentParser:
-    """Return a parser of the arguments that every job has which measures one target."""
-    parser = engine_jobs(description)
-    parser.add_argument("--target", required=True, type=Path, help="GGUF")
-    parser.add_argument("--server-log", required=True, type=Path)
-    return parser
-
-
-def engine_jobs(description: str | None) -> ArgumentParser:
-    """Return a parser of the arguments that every measuring job has, whatever its targets."""
-    parser = ArgumentParser(description=description)
-    parser.add_argument("--root", required=True, type=Path, help="folder of the prompt files")
-    parser.add_argument("--engine", required=True, type=Path, help="engine.json")
-    parser.add_argument("--host", required=True, type=Path, help="its description, if it exists")
-    parser.add_argument("--start-limit-s", required=True, type=float)
-    parser.add_argument("--run-limit-s", required=True, type=float)
-    parser.add_argument("--workflow-pid", type=int, help="end when this process ends")
-    parser.add_argument("--out", required=True, type=Path)
-    return parser
-
-
-def job_of(args: Namespace, draft: Path | None = None) -> Job:
-    """Return the job that the arguments of `engine_job` describe."""
-    backend = _backend(args.engine)
-    host = read_record(args.host) if args.host.exists() else {}
+def job_of(workplace: Workplace, target: Path, server_log: Path, draft: Path | None = None) -> Job:
+    """Return the job of measuring a target, and what drafts for it, at a workplace."""
+    backend = workplace.backend
+    host = read_record(workplace.host) if workplace.host.exists() else {}
     memory = psutil.virtual_memory().total
     return Job(
-        root=args.root,
-        binaries=args.engine.parent / "bin",
-        target=args.target,
+        root=workplace.root,
+        binaries=workplace.binaries,
+        target=target,
         draft=draft,
-        server_log=args.server_log,
-        start_limit_s=args.start_limit_s,
-        run_limit_s=args.run_limit_s,
+        server_log=server_log,
+        start_limit_s=workplace.start_limit_s,
+        run_limit_s=workplace.run_limit_s,
         backend=backend,
         usable_memory=usable_memory(memory, host.get("gpu_memory_bytes"), backend),
     )
 
 
-def provenance(engine: Path, target_card: Path, draft_card: Path | None) -> dict[str, Any]:
+def provenance(engine: Path, target: Path, draft: Path | None = None) -> dict[str, Any]:
     """Return the engine and the digests of the models that made a record, for the record."""
     return {
-        "engine": _fact(engine, "id"),
-        "engine_commit": _fact(engine, "commit"),
-        "backend": _fact(engine, "backend"),
-        "target_sha256": _fact(target_card, "sha256"),
-        "draft_sha256": _fact(draft_card, "sha256") if draft_card else None,
+        "engine": fact(engine, "id"),
+        "engine_commit": fact(engine, "commit"),
+        "backend": fact(engine, "backend"),
+        "target_sha256": fact(card_beside(target), "sha256"),
+        "draft_sha256": fact(card_beside(draft), "sha256") if draft else None,
     }
 
 
-def _backend(engine: Path) -> Backend:
-    with named_if_damaged(engine):
-        return Backend(_fact(engine, "backend"))
-
-
-def _fact(description: Path, key: str) -> Any:
-    """Return what the description of an engine or a model says; measuring needs little of it."""
-    with named_if_damaged(description):
-        return read_record(description)[key]
-
-
-def refuse_without_template(card: Path, model: str) -> None:
-    """Raise ModelError for a model without a chat template on its card.
+def refuse_without_template(file: Path, model: str) -> None:
+    """Raise ModelError for a model's file without a chat template on its card.
 
     llama-server would write chats in a format of its own choice instead, and say nothing.
     """
+    card = card_beside(file)
     with named_if_damaged(card):
         has_template = read_record(card).get("chat_template")
     if not has_template:
@@ -144,19 +113,19 @@ def refuse_without_template(card: Path, model: str) -> None:
 
 
 @contextmanager
-def alone_on_its_host(args: Namespace, environment: Mapping[str, str]) -> Iterator[None]:
+def alone_on_its_host(workplace: Workplace, environment: Mapping[str, str]) -> Iterator[None]:
     """Measure only on the campaign's machine, alone, and only while the workflow runs.
 
     `environment` has the variables that the configuration gives the engine. Raises
     MeasurementError on another machine, or if other variables that steer the engine are exported,
     and EngineError if the engine's GPU has gone.
     """
-    if args.workflow_pid:
-        end_with(args.workflow_pid)
+    if workplace.workflow_pid:
+        end_with(workplace.workflow_pid)
     refuse_exported(environment, os.environ.keys() - {SET_BY_SNAKEMAKE})
-    refuse_other_host(args.host)
+    refuse_other_host(workplace.host)
     with alone():
-        require_device(_backend(args.engine), args.engine.parent / "bin/llama-server", environment)
+        require_device(workplace.backend, workplace.binaries / "llama-server", environment)
         yield
 
 

@@ -6,6 +6,7 @@ depends on the text before it alone, and one reading gives the rounds of every d
 far rounding moves what the draft prefers.
 """
 
+import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,12 +18,15 @@ from specmoe.config.block import Block, Protocol, Side
 from specmoe.config.environment import engine_environment
 from specmoe.config.methods import METHODS, Method
 from specmoe.engine.flags import words_of
-from specmoe.engine.job import Job
+from specmoe.engine.job import Job, alone_on_its_host, job_of, provenance
 from specmoe.engine.machine_id import host_id, physical_cores
 from specmoe.engine.process import run_tool
+from specmoe.engine.programs import READ_AGREEMENT
 from specmoe.engine.reading import Proposal, Text, read_proposals, widest_move
+from specmoe.engine.workplace import Workplace
 from specmoe.errors import MeasurementError
-from specmoe.files import engine_path
+from specmoe.files import engine_path, replace_text
+from specmoe.measure.block_job import environment_of, recorded_blocks
 from specmoe.measure.requests import prompt_ids
 
 WIDTH = 32
@@ -163,3 +167,28 @@ def _prompts(
                     f" {text.block} was measured: its file is another"
                 )
     return prompts
+
+
+def read_texts(
+    draft: str,
+    rows: Iterable[Mapping[str, Any]],
+    records: Path,
+    workplace: Workplace,
+    file: Path,
+    targets: Mapping[str, Path],
+    log: Path,
+    out: Path,
+) -> None:
+    """Read what targets wrote alone with a draft, alone on the machine, and write its proposals.
+
+    `rows` are those of `runs.parquet`, `records` is the folder of all blocks' records; `log`
+    receives the engine's output.
+    """
+    made_by = provenance(workplace.engine, file)
+    texts = texts_to_read(rows, draft, targets.keys())
+    blocks = recorded_blocks(records, {text.block for text in texts})
+    with alone_on_its_host(workplace, environment_of(blocks)):
+        jobs = {target: job_of(workplace, model, log) for target, model in targets.items()}
+        record = read(texts, blocks, jobs, file, workplace.engine.with_name(READ_AGREEMENT))
+    facts = {"engine": made_by["engine"], "draft_sha256": made_by["target_sha256"]}
+    replace_text(out, json.dumps({"draft": draft, **facts, **record}) + "\n")

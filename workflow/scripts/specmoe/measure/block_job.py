@@ -2,8 +2,7 @@
 
 import json
 import time
-from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,26 +15,31 @@ from specmoe.engine.job import (
     provenance,
     refuse_without_template,
 )
+from specmoe.engine.workplace import Workplace
 from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.measure import paired, study_commands
 
 PROTOCOLS = {Protocol.PAIRED: paired, Protocol.PUBLISHED: study_commands}
 
 
-def measure_block(block: Block, args: Namespace) -> dict[str, Any]:
+def measure_block(
+    block: Block, workplace: Workplace, target: Path, draft: Path | None, log: Path, out: Path
+) -> dict[str, Any]:
     """Measure a block by its protocol, alone on the machine, and write and return its record.
 
-    `args` has what `engine_job` and the rule `measure_block` give.
+    `target` and `draft` are what its sides load; `log` receives a line for every run, and each
+    side's server has a log beside it.
     """
-    made_by = provenance(args.engine, args.target_card, args.draft_card)
+    made_by = provenance(workplace.engine, target, draft)
     if block.sends_chats:
-        refuse_without_template(args.target_card, block.target)
-    with log_of_job(args.log), alone_on_its_host(args, block.environment):
+        refuse_without_template(target, block.target)
+    with log_of_job(log), alone_on_its_host(workplace, block.environment):
         began = time.perf_counter()
-        record: dict[str, Any] = PROTOCOLS[block.protocol].measure(block, job_of(args, args.draft))
+        job = job_of(workplace, target, log.with_suffix(".server.log"), draft)
+        record: dict[str, Any] = PROTOCOLS[block.protocol].measure(block, job)
         record["elapsed_s"] = time.perf_counter() - began
     record["provenance"] = made_by
-    replace_text(args.out, json.dumps(record, ensure_ascii=False) + "\n")
+    replace_text(out, json.dumps(record, ensure_ascii=False) + "\n")
     return record
 
 
@@ -50,3 +54,13 @@ def recorded_block(records: Path, name: str) -> Block:
     file = records / f"{name}.json"
     with named_if_damaged(file):
         return parse(Block, read_record(file)["block"])
+
+
+def recorded_blocks(records: Path, names: Iterable[str]) -> dict[str, Block]:
+    """Return the blocks of some records by name."""
+    return {name: recorded_block(records, name) for name in names}
+
+
+def environment_of(blocks: Mapping[str, Block]) -> dict[str, str]:
+    """Return the variables that blocks give the engine."""
+    return {name: value for block in blocks.values() for name, value in block.environment.items()}

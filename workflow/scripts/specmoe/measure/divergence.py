@@ -5,8 +5,9 @@ baseline's token lead the run's, if the target reads the tokens before it one by
 reads them in batches as wide as that run's? If batches alone close the gap, they are the cause.
 """
 
+import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from typing import Any
 import pandas as pd
 
 from specmoe.config.block import NO_DRAFT, Block, Protocol, Side
-from specmoe.engine.job import Job
+from specmoe.engine.job import Job, alone_on_its_host, job_of
 from specmoe.engine.machine_id import host_id
 from specmoe.engine.server import Server
-from specmoe.files import at_home
+from specmoe.engine.workplace import Workplace
+from specmoe.files import at_home, read_record, replace_text
 from specmoe.measure.batches import Candidate, batches, logprob_of, read_in_batches
+from specmoe.measure.block_job import environment_of, recorded_blocks
 from specmoe.measure.requests import prompt_ids
 
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
@@ -182,3 +185,28 @@ def _readings(
             [*_, known[question]] = read_in_batches(*asked)  # after the last batch
         readings[width] = known[question]
     return readings
+
+
+def judge_target(
+    target: str,
+    rows: Collection[Mapping[str, Any]],
+    records: Path,
+    workplace: Workplace,
+    model: Path,
+    log: Path,
+    out: Path,
+) -> None:
+    """Judge the divergences of a target's runs, alone on the machine, and write them down.
+
+    `rows` are those of `runs.parquet`, `records` is the folder of all blocks' records; `log`
+    receives the engine's output.
+    """
+    engine = read_record(workplace.engine)
+    divergences = find_divergences(rows, target)
+    # All blocks have the same environment, so one is enough where nothing diverges.
+    named = {divergence.baseline_block for divergence in divergences}
+    blocks = recorded_blocks(records, sorted(named or set(baseline_blocks(rows, target)[:1])))
+    with alone_on_its_host(workplace, environment_of(blocks)):
+        judged = judge_all(divergences, blocks, job_of(workplace, model, log))
+    facts = {"target": target, "engine": engine["id"], "engine_commit": engine["commit"]}
+    replace_text(out, json.dumps(facts | judged, indent=1) + "\n")

@@ -6,11 +6,14 @@ Nothing is timed. Both models are servers of their own, so that each round can b
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from specmoe.config.block import Side, Stop
 from specmoe.config.trace import Demonstration
-from specmoe.engine.job import Job
+from specmoe.engine.job import Job, alone_on_its_host
 from specmoe.engine.server import Asked, Server
+from specmoe.engine.workplace import Workplace
+from specmoe.files import replace_text
 from specmoe.measure.requests import generate, prompt_ids
 from specmoe.measure.trace_record import VERSION, Recording, decode
 
@@ -51,3 +54,10 @@ def record(demonstration: Demonstration, job: Job) -> Recording:
             rounds=rounds,
             token_texts={token: target.detokenize([token]) for token in known},
         )
+
+
+def record_trace(demonstration: Demonstration, workplace: Workplace, job: Job, out: Path) -> None:
+    """Decode the demonstration's prompt, alone on the machine, and write its record."""
+    with alone_on_its_host(workplace, demonstration.block.environment):
+        recording = record(demonstration, job)
+    replace_text(out, recording.to_json())

@@ -4,16 +4,20 @@ Kernels of experts round otherwise, so two tokens that are about equally likely 
 The dense model writes a text, both read it token by token, and their probabilities are compared.
 """
 
+import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from specmoe.engine.server import Server
+from specmoe.engine.machine_id import physical_cores
+from specmoe.engine.server import Server, server_command
+from specmoe.engine.workplace import Workplace
 from specmoe.errors import ModelError
+from specmoe.files import card_beside, engine_path, replace_text
 from specmoe.measure.batches import Candidate, logprob_of, read_in_batches
-from specmoe.models.card import ModelCard
+from specmoe.models.card import ModelCard, load_card
 
 PROMPT_TOKENS: Final = 64
 TOKENS: Final = 96
@@ -81,3 +85,36 @@ def _compare(tokens: list[int], dense: _Reading, copied: _Reading) -> dict[str, 
         "median_nats": median(differences),
         "widest_nats": max(differences),
     }
+
+
+def check_on_engine(
+    source: Path,
+    model: Path,
+    text: Path,
+    workplace: Workplace,
+    environment: Mapping[str, str],
+    gpu_layers: int,
+    log: Path,
+    out: Path,
+) -> None:
+    """Make sure that an upcycled model computes what its dense one does; write how they differ.
+
+    `text` is read by both, `log` receives the engine's output. Raises ModelError.
+    """
+
+    def start(file: Path, words: Sequence[str]) -> Server:
+        command = server_command(
+            workplace.binaries / "llama-server",
+            engine_path(file),
+            context=CONTEXT,
+            threads=physical_cores(),
+            gpu_layers=gpu_layers,
+            args=words,
+        )
+        limits = workplace.start_limit_s, workplace.run_limit_s
+        return Server(command, log, *limits, dict(environment))
+
+    found = check_upcycled(
+        start, source, model, load_card(card_beside(model)), text.read_text(encoding="utf-8")
+    )
+    replace_text(out, json.dumps(found, indent=1) + "\n")

@@ -4,11 +4,16 @@ llama-server crashes on a head of another width or silently reads the wrong feat
 head for a draft model. So files are compared before anything is measured.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
-from specmoe.config.methods import METHODS, Method
+from specmoe.config.methods import METHODS, Method, is_ngram
+from specmoe.config.models import NgramCache
 from specmoe.errors import ModelError
-from specmoe.models.gguf_header import Header, named_if_no_model
+from specmoe.files import card_beside, named_if_damaged, read_record
+from specmoe.models.card import load_card
+from specmoe.models.gguf import check_same_vocabulary
+from specmoe.models.gguf_header import Header, named_if_no_model, read_header
 
 _BY_ARCHITECTURE = {"eagle3": Method.EAGLE3, "dflash": Method.DFLASH}
 # llama.cpp tells the two block drafters apart by this tensor (common/speculative.cpp).
@@ -53,3 +58,25 @@ def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None
             f"{file} reads hidden states of {needed} values, and its target's have {width}; choose"
             " the head that was made for this target"
         )
+
+
+def check_pair(target: Path, draft: Path, methods: Iterable[Method]) -> None:
+    """Make sure that a draft has its target's vocabulary, and what its methods need.
+
+    The cards of both are beside them. Raises ModelError.
+    """
+    if load_card(card_beside(target)).vocabulary_sha256 != _vocabulary(draft):
+        check_same_vocabulary(target, draft)
+    for method in methods:
+        if not is_ngram(method):
+            check_fit(read_header(target), read_header(draft), method, draft)
+
+
+def _vocabulary(draft: Path) -> str | None:
+    """Return the digest of a draft's vocabulary; a file of n-grams has a card of its own kind."""
+    card = card_beside(draft)
+    if draft.suffix != NgramCache.suffix:
+        return load_card(card).vocabulary_sha256
+    with named_if_damaged(card):
+        digest: str | None = read_record(card)["vocabulary_sha256"]
+    return digest

@@ -21,7 +21,7 @@ from huggingface_hub import constants, hf_hub_download, model_info, try_to_load_
 
 from specmoe.config.models import HubModel
 from specmoe.errors import ModelError
-from specmoe.files import free_bytes, gigabytes, sha256_of
+from specmoe.files import free_bytes, gigabytes, link, replace_text, sha256_of
 from specmoe.models import digest_lock
 from specmoe.models.digest_lock import Locked
 from specmoe.models.hub_errors import NO_HUB, one_line
@@ -94,6 +94,14 @@ def fetch(model: HubModel, lock: Path, trust: str) -> list[Fetched]:
         if by == "the hub":
             _record(part, fetched[-1], lock, trust)
     return fetched
+
+
+def fetch_linked(model: HubModel, lock: Path, trust: str, out: Path, digests: Path) -> None:
+    """Download a model as `fetch` does, make `out` a link to it, and write its digests."""
+    parts = fetch(model, lock, trust)
+    links = link(parts[0].path, out)
+    lines = [f"{part.sha256}  {name.name}\n" for part, name in zip(parts, links, strict=True)]
+    replace_text(digests, "".join(lines))
 
 
 def cached(model: HubModel) -> Path | None:

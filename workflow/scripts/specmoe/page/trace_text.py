@@ -1,6 +1,9 @@
 """The record of a demonstration as text for a terminal, round by round."""
 
+import os
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 from textwrap import wrap
 
 from specmoe.measure.trace_record import MARKS, Recording
@@ -61,3 +64,11 @@ def _row(label: str, words: Iterable[tuple[str, str]], counts: str, colour: bool
 
 def _wrapped(text: str) -> list[str]:
     return wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def show_trace(trace: Path, log: Path) -> None:
+    """Print a recorded demonstration, in colour on a terminal, and write it to a log without."""
+    recording = Recording.read(trace)
+    log.write_text(describe(recording, colour=False), encoding="utf-8")
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    print(describe(recording, colour=colour), end="")

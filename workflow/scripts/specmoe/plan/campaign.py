@@ -1,11 +1,13 @@
-"""A campaign as the rules see it: its configuration, schedule, engines and paths.
+"""A campaign as rules and jobs see it: its configuration, schedule, engines and paths.
 
-The Snakefile makes this object whenever it is parsed, so nothing heavy is imported here.
+The Snakefile makes this object whenever it is parsed, and every measuring job from campaign.json,
+so nothing heavy is imported here.
 """
 
 import json
 import math
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,10 +17,14 @@ from specmoe.config.backend import Backend, detect_backend
 from specmoe.config.block import Block, Protocol
 from specmoe.config.load import check_compare_with, load
 from specmoe.config.matrix import blocks_in_order, list_readings, list_timed_passes
-from specmoe.config.schema import Config
+from specmoe.config.parse import JobData
+from specmoe.config.schema import Config, Hosts, read_config
 from specmoe.config.timed_passes import TimedPasses
 from specmoe.config.trace import Demonstration, choose_demonstration
 from specmoe.engine.identity import engine_ids, maker_of
+from specmoe.engine.workplace import Workplace, backend_of
+from specmoe.errors import ConfigError
+from specmoe.files import replace_text
 from specmoe.plan.model_methods import files_say
 
 # What a block asks of a cluster for its job. An estimate assumes a machine, and the nodes may be
@@ -31,6 +37,10 @@ TIMES_LARGER = 1.5
 # reason, and then no node need have twice the memory.
 MORE_EACH = 0.5
 WHOLE_NODE_MB = 0  # what SLURM takes for all memory of a node
+
+# The workflow's folder, which records name as the working directory sees it.
+ROOT = Path(os.path.relpath(Path(__file__).parents[4]))
+CHIPS = ROOT / "resources/hardware/memory_bandwidth.yaml"
 
 
 @dataclass(frozen=True)
@@ -67,6 +77,61 @@ class LoadedCampaign:
         return self.results / "models" / self.config.campaign.models
 
     @property
+    def file(self) -> Path:
+        """The checked configuration, as jobs are given it."""
+        return self.folder / "campaign.json"
+
+    @property
+    def text(self) -> str:
+        """What `file` holds: all but sections on which no row depends."""
+        left_out = {"host", "trust", "room", "compare_with", "trace"}
+        return self.config.of_campaign().model_dump_json(indent=1, exclude=left_out) + "\n"
+
+    @property
+    def recorded(self) -> bool:
+        """Whether `file` holds what it is to hold."""
+        return self.file.exists() and self.file.read_bytes() == self.text.encode()
+
+    def record(self) -> None:
+        """Write `file`."""
+        if not self.recorded:
+            replace_text(self.file, self.text)
+
+    @property
+    def records(self) -> Path:
+        """The folder of the blocks' records."""
+        return self.folder / "blocks"
+
+    @property
+    def plan_file(self) -> Path:
+        """What the plan found, for jobs."""
+        return self.folder / "plan.json"
+
+    @property
+    def shared(self) -> bool:
+        """Whether several machines may measure it."""
+        return self.config.campaign.hosts != Hosts.ONE
+
+    def model_file(self, model: str) -> Path:
+        """Return the file of a model."""
+        return self.models_folder / f"{model}{self.config.models[model].suffix}"
+
+    def card(self, model: str) -> Path:
+        """Return the card of a model."""
+        return self.models_folder / f"{model}.json"
+
+    def workplace(self, engine: Path, job: str, workflow_pid: int | None) -> Workplace:
+        """Return where a job measures: with an engine, on the machine that is described for it."""
+        return Workplace(
+            root=self.root,
+            engine=engine,
+            host=self.folder / f"machines/{job}.json" if self.shared else self.host_file,
+            start_limit_s=self.config.measurement.start_limit_s,
+            run_limit_s=self.config.measurement.run_limit_s,
+            workflow_pid=workflow_pid,
+        )
+
+    @property
     def host_file(self) -> Path:
         """The description of the machine before the first repeat; every block checks it."""
         return self.folder / "hosts/r0.json"
@@ -96,6 +161,19 @@ class LoadedCampaign:
         """The id of the campaign's own engine."""
         return self.engine_ids[self.config.campaign.engine]
 
+    def engine_file(self, engine: str) -> Path:
+        """Return the engine.json of an engine, given its id."""
+        return self.results / "engines" / engine / "engine.json"
+
+    def engine_entry(self, engine: str) -> str:
+        """Return what the configuration says of an engine, given its id, as JSON."""
+        return self.config.engines[self.engine_names[engine]].model_dump_json()
+
+    @property
+    def listing_engine(self) -> list[Path]:
+        """The engine that lists the machine's devices, in a list; empty for the CPU alone."""
+        return [self.engine_file(self.engine_id)] if self.gpu else []
+
     def engine_of_block(self, block: str) -> str:
         """Return the id of the engine that measures a block."""
         return self.engine_ids[self.config.engine_of(self.blocks[block].suite)]
@@ -113,11 +191,57 @@ class LoadedCampaign:
         """Every block of the campaign by id, in the order of measurement."""
         return {block.block: block for block in blocks_in_order(self.config, gpu=self.gpu)}
 
+    def block(self, name: str) -> Block:
+        """Return the block of a name; raises ConfigError if there is none."""
+        if name not in self.blocks:
+            raise ConfigError(f"campaign {self.config.campaign.name} has no block {name}")
+        return self.blocks[name]
+
+    def refuse_another(self, found: JobData, asked: str) -> None:
+        """Raise ConfigError if what `file` has for a job is not what the job was asked for.
+
+        Another call may have written the file since, or a command was kept and run again.
+        """
+        if found.digest != asked:
+            raise ConfigError(
+                f"{self.file} was written for another configuration; run snakemake again"
+            )
+
+    def loaded_by(self, suites: Collection[str]) -> list[str]:
+        """Return the models that the blocks of suites load."""
+        blocks = (block for block in self.blocks.values() if block.suite in suites)
+        return sorted({model for block in blocks for model in block.models})
+
+    @property
+    def host_files(self) -> list[Path]:
+        """The descriptions of its machine before each repeat; if it is shared, of each block's."""
+        if self.shared:
+            return [self.folder / f"machines/{block}.json" for block in self.blocks]
+        return [self.folder / f"hosts/r{repeat}.json" for repeat in self.first_blocks]
+
+    @property
+    def divergences(self) -> list[Path]:
+        """What was judged of the runs of each target that diverge from its baselines."""
+        return [self.data / f"divergences/{target}.json" for target in self.judged_targets]
+
     @cached_property
     def priorities(self) -> dict[str, float]:
         """The priority of each block's job, falling from 1 towards 0; other jobs have more."""
         count = len(self.blocks)
         return {block: 1 - position / count for position, block in enumerate(self.blocks)}
+
+    def priority(self, block: str) -> float:
+        """Return the priority of a block's job."""
+        return self.priorities.get(block, 0)
+
+    def record_files(self, blocks: Iterable[str]) -> list[Path]:
+        """Return the records of blocks."""
+        return [self.records / f"{block}.json" for block in blocks]
+
+    @cached_property
+    def measured_networks(self) -> frozenset[str]:
+        """The models that the campaign runs, but for tables of n-grams."""
+        return frozenset(self.config.measured_networks)
 
     @cached_property
     def first_blocks(self) -> dict[int, str]:
@@ -131,7 +255,7 @@ class LoadedCampaign:
     def _planned(self) -> tuple[Mapping[str, float | None], Mapping[str, int | None]]:
         """The plan's times and bytes of memory by block; empty without a plan."""
         try:
-            facts = json.loads((self.folder / "plan.json").read_bytes())
+            facts = json.loads(self.plan_file.read_bytes())
             return dict(facts["estimated_s"]), dict(facts["memory_bytes"])
         except (OSError, ValueError, KeyError, TypeError):
             return {}, {}
@@ -174,9 +298,9 @@ class LoadedCampaign:
         file = self.data / "agreement.parquet"
         return [file] if (self.readings if self.measured else file.exists()) else []
 
-    def host_priority(self, repeat: int) -> float:
+    def host_priority(self, repeat: str) -> float:
         """Return the priority of describing the machine: just above the repeat's first block."""
-        return self.priorities[self.first_blocks[repeat]] + 0.5 / len(self.blocks)
+        return self.priorities[self.first_blocks[int(repeat)]] + 0.5 / len(self.blocks)
 
     def block_before(self, repeat: int) -> list[str]:
         """Return the last block before a repeat, in a list; the first repeat has none."""
@@ -211,11 +335,6 @@ class LoadedCampaign:
         """Return the blocks of a suite."""
         return [block.block for block in self.blocks.values() if block.suite == name]
 
-    def prompt_files(self, target: str) -> list[str]:
-        """Return the files of all prompts that a target gets, relative to the workflow's folder."""
-        blocks = [block for block in self.blocks.values() if block.target == target]
-        return sorted({source.file for block in blocks for source in block.prompts})
-
     @cached_property
     def demonstration(self) -> Demonstration | None:
         """What the demonstration decodes; None if no draft model drafts in it."""
@@ -234,6 +353,18 @@ class LoadedCampaign:
     def trace_file(self) -> Path:
         """The record of the demonstration: shipped with a cached campaign, or made here."""
         return (self.data if self.ships_trace else self.folder) / "trace.json"
+
+
+def open_campaign(file: Path, engine: Path | None = None) -> LoadedCampaign:
+    """Return the campaign of a campaign.json, for one of its jobs.
+
+    `engine` is the engine.json that the job works with, built for the campaign's backend.
+    """
+    config = read_config(file)
+    if engine:
+        campaign = config.campaign.model_copy(update={"backend": backend_of(engine)})
+        config = config.model_copy(update={"campaign": campaign})
+    return LoadedCampaign(config, ROOT, file.parents[1])
 
 
 def load_campaign(data: Mapping[str, Any], root: Path, results: Path) -> LoadedCampaign:

@@ -64,7 +64,7 @@ def take_inventory(
         if (card := card_here(file, models / f"{name}.json"))
     }
     measured = read_measured((block.block for block in blocks), campaign / "blocks")
-    before = recorded_entries(campaign / "config.json", config.campaign.models)
+    before = recorded_entries(campaign / "campaign.json", config.campaign.models)
     asked_for = [block for block in blocks if block.block in measured]
     changed = changed_models(config, before, asked_for) | changed_blocks(blocks, measured)
     return Inventory(

@@ -4,10 +4,14 @@ A description is what `hardware.describe` returns. `host.json` describes the cam
 several machines it has the first one, and each of them in `machines`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
-from specmoe.errors import MeasurementError
+from specmoe.errors import MeasurementError, SpecmoeError
+from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.plan.chips import GB
 from specmoe.plan.hardware import PROBED, Facts
 
@@ -87,3 +91,28 @@ def collect_machines(descriptions: Sequence[Facts]) -> dict[str, Any]:
     fastest = max(descriptions, key=lambda one: float(one[_BANDWIDTH] or 0))
     of_all = {name: fastest[name] for name in (_BANDWIDTH, _SOURCE)}
     return descriptions[0] | of_all | {"machines": [by_id[name] for name in sorted(by_id)]}
+
+
+def collect_files(files: Iterable[Path], out: Path, *, shared: bool) -> None:
+    """Write the description of a campaign's machine, or of all that share it, from files.
+
+    A machine's description is collected with those before repeats of other campaigns.
+    """
+    described = [_read(file) for file in files]
+    facts = collect_machines(described) if shared else collect(described, _elsewhere(out))
+    replace_text(out, json.dumps(facts, indent=1) + "\n")
+
+
+def _elsewhere(out: Path) -> Iterator[dict[str, Any]]:
+    """Give the descriptions before each repeat of the other campaigns, as far as readable."""
+    for file in out.parent.parent.glob("*/hosts/r*.json"):
+        if file.parents[1] != out.parent:
+            with suppress(SpecmoeError):
+                yield _read(file)
+
+
+def _read(file: Path) -> dict[str, Any]:
+    with named_if_damaged(file):
+        facts: dict[str, Any] = read_record(file)
+        bandwidth_of(facts)
+    return facts

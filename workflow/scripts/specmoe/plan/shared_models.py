@@ -30,7 +30,7 @@ def check_shared(config: Config, results: Path) -> None:
     `results` is the folder of all campaigns' results. Raises ConfigError.
     """
     model_set = config.campaign.models
-    for file in sorted(results.glob("*/config.json")):
+    for file in sorted(results.glob("*/campaign.json")):
         other = file.parent
         if other.name == config.campaign.name or not (other / "blocks").is_dir():
             continue
@@ -44,7 +44,7 @@ def check_shared(config: Config, results: Path) -> None:
 
 
 def recorded_entries(file: Path, model_set: str) -> Entries:
-    """Return the entries of a model set that a campaign's config.json has; none if it is damaged.
+    """Return the entries of a model set that a campaign's campaign.json has; none if it is damaged.
 
     A campaign that was not measured here has made no model.
     """

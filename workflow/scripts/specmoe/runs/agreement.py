@@ -1,11 +1,13 @@
 """The table of what drafts would have proposed in place of targets' own tokens."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandera.pandas as pa
 
+from specmoe.files import named_if_damaged, read_record
 from specmoe.runs.checked_table import read_checked, write_checked
 
 _NATS = pa.Check.ge(0)
@@ -39,7 +41,7 @@ _LISTS = ["agrees", "confidence", "lead_nats"]
 
 
 def rows_of_record(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a record that the script `read_agreement` writes."""
+    """Return the rows of a record that `measure.agreement` writes."""
     whole = {name: record[name] for name in ("engine", "draft", "draft_sha256", "moved_nats")}
     rows = []
     for number, text in enumerate(record["texts"]):
@@ -56,3 +58,12 @@ write_agreement = partial(write_checked, _SCHEMA)
 """Check the rows of all records and write them as a table at a path. Raises SchemaError."""
 read_agreement = partial(read_checked, _SCHEMA)
 """Return the table of a path, checked; without rows if the path is None. Raises SchemaError."""
+
+
+def collect_agreement(records: Iterable[Path], out: Path) -> None:
+    """Write the table of all drafts' records."""
+    rows = []
+    for record in records:
+        with named_if_damaged(record):
+            rows += rows_of_record(read_record(record))
+    write_agreement(rows, out)

@@ -19,7 +19,7 @@ def write_checked(
     _checked(frame, schema, path).to_parquet(path, index=False)
 
 
-def read_checked(schema: pa.DataFrameSchema, path: Path | None) -> pd.DataFrame:
+def read_checked(schema: pa.DataFrameSchema, path: Path | None = None) -> pd.DataFrame:
     """Return a table; without rows if there is no file. Raises SchemaError."""
     if path is None:
         return schema.coerce_dtype(pd.DataFrame(columns=list(schema.columns)))

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import httpx
 
+from specmoe.config.schema import Published
 from specmoe.errors import DownloadError
 from specmoe.files import read_whole
 
@@ -32,3 +33,9 @@ def download(source: str, sha256: str, out: Path) -> None:
     if digest != sha256:
         raise DownloadError(f"{source}: SHA-256 {digest}, the config says {sha256}; not used")
     out.write_bytes(content)
+
+
+def fetch_published(published: Published, out: Path) -> None:
+    """Get the published study's rows: download them, or take the user's copy."""
+    address = f"https://github.com/{published.repository}/raw/{published.commit}/{published.path}"
+    download(published.file or address, published.sha256, out)

@@ -13,7 +13,9 @@ from specmoe.config.differences import differences
 from specmoe.config.matrix import blocks_in_order, list_timed_passes
 from specmoe.config.schema import Config
 from specmoe.config.timed_passes import TimedPasses
+from specmoe.files import named_if_damaged, read_record
 from specmoe.runs.checked_table import read_checked, write_checked
+from specmoe.runs.described import Described
 
 _POSITIVE = pa.Check.gt(0)
 _SCHEMA = pa.DataFrameSchema(
@@ -50,7 +52,7 @@ def record_files(folder: Path, config: Config, *, gpu: bool) -> dict[Path, Timed
 
 
 def rows_of_record(record: Mapping[str, Any], asked: TimedPasses) -> list[dict[str, Any]]:
-    """Return the rows of a record that the script `measure_pass_times` writes.
+    """Return the rows of a record that `measure.pass_times` writes.
 
     Raises ValueError if its passes are not those that are asked for. Those of before had no gate.
     """
@@ -83,3 +85,13 @@ def seen_experts(frame: pd.DataFrame) -> dict[str, tuple[tuple[int, float], ...]
         means = members.groupby("width")["experts"].mean()
         seen[str(model)] = tuple(zip(means.index.tolist(), means.tolist(), strict=True))
     return seen
+
+
+def collect_pass_times(config: Config, engine: Path, records: Path, out: Path) -> None:
+    """Write the table of a campaign's timed passes, from the folder of their records."""
+    gpu = Described.read([engine], [], None).gpu
+    rows = []
+    for record, asked in record_files(records, config, gpu=gpu).items():
+        with named_if_damaged(record):
+            rows += rows_of_record(read_record(record), asked)
+    write_pass_times(rows, out)

@@ -249,6 +249,12 @@ def read_runs(path: Path) -> pd.DataFrame:
     return frame
 
 
+def row_dicts(runs: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return rows by column, one dictionary each."""
+    rows: Any = runs.to_dict("records")
+    return list(rows)
+
+
 def _without_gone(table: pyarrow.Table) -> pyarrow.Table:
     return table.drop_columns([name for name in table.column_names if name in _GONE])
 

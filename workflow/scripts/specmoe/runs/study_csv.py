@@ -6,6 +6,7 @@ of the numbers it has, each at the digits its tool prints, determine them; see `
 """
 
 import csv
+import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -18,9 +19,13 @@ from pydantic import Field, StringConstraints, ValidationError, field_validator
 from specmoe.config.base import Positive, Strict
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arrangement, Side
 from specmoe.config.methods import METHODS, NO_METHOD, Method
+from specmoe.config.schema import Config
 from specmoe.errors import SchemaError
+from specmoe.files import replace_text, sha256_of
+from specmoe.models.card import save_cards
+from specmoe.models.expected_sizes import card_of_entry
 from specmoe.runs.collect import RunRow, link_baselines
-from specmoe.runs.schema import COLUMNS
+from specmoe.runs.schema import COLUMNS, write_runs
 
 PUBLISHED = "published"  # campaign, protocol and host of all rows
 ENGINE = "llama.cpp b8240 or b8280"  # its Table 1; which row came from which is not recorded
@@ -256,3 +261,22 @@ def _with_draft(record: Recorded) -> RunRow:
         "accepted": counters.accepted,
         "recovered": ["generated", "decode_ms", "rounds", "drafted", "accepted"],
     }
+
+
+def import_published(
+    file: Path, config: Config, given: Mapping[str, str | float], folder: Path
+) -> None:
+    """Write the study's rows as ours into a folder, with what is known of models and machine.
+
+    `given` is what the user states of the machine. Raises SchemaError for another file than the
+    study's.
+    """
+    if (found := sha256_of(file)) != config.published.sha256:
+        raise SchemaError(
+            f"{file} is not the published runs.csv: its SHA-256 is {found}, not"
+            f" {config.published.sha256}; delete it"
+        )
+    write_runs(rows_of_csv(file), folder / "runs.parquet")
+    cards = {model: card_of_entry(model, config) for model in config.measured_models}
+    save_cards(cards, folder / "models.json")
+    replace_text(folder / "host.json", json.dumps(host_of_study(given), indent=1) + "\n")

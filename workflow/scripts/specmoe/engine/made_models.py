@@ -1,0 +1,67 @@
+"""Models that are made here: written, cut, upcycled, quantized, counted, or linked into place."""
+
+import json
+import shutil
+from pathlib import Path
+
+from specmoe.config.models import (
+    AnyModel,
+    NgramCache,
+    PathModel,
+    QuantizeModel,
+    SyntheticDraft,
+    SyntheticModel,
+    TruncateModel,
+    UpcycleModel,
+)
+from specmoe.config.synthetic_recipe import Recipe
+from specmoe.engine.ngram_cache import describe_ngram_cache, make_ngram_cache
+from specmoe.files import card_beside, link, replace_text
+from specmoe.models.card import load_card
+from specmoe.models.quantize import quantize
+from specmoe.models.synthetic import write_model
+from specmoe.models.synthetic_drafts import write_draft
+from specmoe.models.truncate import truncate
+from specmoe.models.upcycle import upcycle
+
+
+def make_model(
+    entry: AnyModel, target: Recipe | None, engine: Path | None, root: Path, out: Path, log: Path
+) -> None:
+    """Make the model of an entry of the configuration; what it is made from lies beside it.
+
+    `target` is the recipe of the model that a synthetic draft drafts for. `engine` is the
+    engine.json of the one whose tools are used; it is kept in `makers/` beside the model. Texts are
+    relative to `root`; `log` receives what the tools print. Raises ModelError and EngineError.
+    """
+    source = out.with_name(f"{entry.made_from}.gguf")
+    match entry:
+        case SyntheticModel():
+            write_model(out, entry.recipe)
+        case SyntheticDraft():
+            assert target is not None
+            write_draft(out, target, entry.method, entry.block_size)
+        case TruncateModel():
+            truncate(source, entry.layers, out)
+        case UpcycleModel():
+            upcycle(source, entry, out)
+        case PathModel():
+            link(Path(entry.path), out)
+        case QuantizeModel() | NgramCache():
+            assert engine is not None
+            _make_with_tool(entry, engine, source, root, out, log)
+
+
+def _make_with_tool(
+    entry: QuantizeModel | NgramCache, engine: Path, source: Path, root: Path, out: Path, log: Path
+) -> None:
+    if isinstance(entry, QuantizeModel):
+        imatrix = Path(entry.imatrix) if entry.imatrix else None
+        quantize(engine.parent / "bin", source, out, entry.type, log, imatrix)
+    else:
+        make_ngram_cache(engine.parent / "bin", source, root / entry.text, out, log)
+        facts = describe_ngram_cache(out, load_card(card_beside(source)))
+        replace_text(card_beside(out), json.dumps(facts, indent=1) + "\n")
+    maker = out.parent / "makers" / f"{out.stem}.json"
+    maker.parent.mkdir(exist_ok=True)
+    shutil.copy(engine, maker)

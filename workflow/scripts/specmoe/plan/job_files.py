@@ -1,0 +1,172 @@
+"""The files that a campaign's jobs wait for, and the words of the configuration that they get."""
+
+import json
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from specmoe.config.models import (
+    HubModel,
+    NgramCache,
+    PathModel,
+    QuantizeModel,
+    SyntheticDraft,
+    SyntheticModel,
+    UpcycleModel,
+)
+from specmoe.plan.campaign import LoadedCampaign
+
+Files = dict[str, Path | list[Path]]
+"""Inputs of a rule by name."""
+
+
+@dataclass(frozen=True)
+class JobFiles:
+    """What the jobs of a campaign wait for."""
+
+    campaign: LoadedCampaign
+
+    # Models, which campaigns share.
+
+    def model_entry(self, model: str) -> str:
+        """Return what the configuration says about the source of a model's file, as JSON."""
+        entry = self.campaign.config.models[model]
+        return entry.model_dump_json(exclude={"label", "family", "size_gb"})
+
+    def recipe_of_target(self, model: str) -> list[str]:
+        """Return the option with the recipe of the model that a synthetic draft drafts for."""
+        models = self.campaign.config.models
+        entry = models[model]
+        target = models[entry.target] if isinstance(entry, SyntheticDraft) else None
+        return ["--target", target.recipe.to_json()] if isinstance(target, SyntheticModel) else []
+
+    def made_from(self, model: str) -> Files:
+        """Return what a model is made from: another one, whose card says that it is whole; texts.
+
+        An engine that made it stays its engine, see `LoadedCampaign.engine_of_model`.
+        """
+        campaign, entry = self.campaign, self.campaign.config.models[model]
+        files: Files = {"engine": []}
+        if source := entry.made_from:
+            files |= {"source_card": campaign.card(source), "source": campaign.model_file(source)}
+        if isinstance(entry, QuantizeModel | NgramCache):
+            files["engine"] = campaign.engine_file(campaign.engine_of_model(model))
+        if isinstance(entry, QuantizeModel) and entry.imatrix:
+            files["imatrix"] = Path(entry.imatrix)
+        if isinstance(entry, NgramCache):
+            files["text"] = campaign.root / entry.text
+        return files
+
+    def digests_of_download(self, model: str) -> list[Path]:
+        """Return the file with the digests of a downloaded model, in a list."""
+        downloaded = isinstance(self.campaign.config.models[model], HubModel)
+        return [self.campaign.models_folder / f"{model}.sha256"] if downloaded else []
+
+    def stated_of_model(self, model: str) -> str:
+        """Return what the configuration states of a model's file, as `models.read_back.Stated`.
+
+        Of a downloaded one the digests are checked during the download.
+        """
+        config = self.campaign.config
+        entry, family = config.models[model], config.family(model)
+        stated = isinstance(entry, PathModel) and None not in entry.digests
+        origin, licence = config.origin(model) or ("", "")
+        facts = {
+            "sha256": entry.digests if isinstance(entry, PathModel) and stated else [],
+            "family": family and family.model_dump(),
+            "origin": origin,
+            "licence": licence,
+        }
+        return json.dumps(facts)
+
+    def methods_of_pair(self, target: str, draft: str) -> list[str]:
+        """Return the methods by which a file drafts for a target."""
+        blocks = self.campaign.blocks.values()
+        pair = (target, draft)
+        return sorted({str(b.method) for b in blocks if (b.target, b.draft_model) == pair})
+
+    # A campaign's own jobs.
+
+    def of_block(self, block: str) -> Files:
+        """Return what a block loads and sends: engine, models, what was checked of them, prompts.
+
+        Raises ConfigError for a block that the campaign does not have.
+        """
+        asked = self.campaign.block(block)
+        config, models = self.campaign.config, self.campaign.models_folder
+        engine = self.campaign.engine_of_block(block)
+        files: Files = {
+            "engine": self.campaign.engine_file(engine),
+            "tensors": [
+                models / f"tensors/{engine}/{model}.ok"
+                for model in asked.models
+                if model in self.campaign.measured_networks
+            ],
+            "upcycled": [
+                models / f"upcycled/{engine}/{model}.json"
+                for model in asked.models
+                if isinstance(config.models[model], UpcycleModel)
+            ],
+            "prompts": self._prompts([asked.target], [block]),
+        }
+        return files | self._of_pair(asked.target, asked.draft_model)
+
+    def _of_pair(self, target: str, draft: str | None) -> Files:
+        campaign = self.campaign
+        files: Files = {"target": campaign.model_file(target), "target_card": campaign.card(target)}
+        if not draft:
+            return files
+        return files | {
+            "draft": campaign.model_file(draft),
+            "draft_card": campaign.card(draft),
+            "pair": campaign.models_folder / f"pairs/{target}/{draft}.ok",
+        }
+
+    def of_demonstration(self) -> Files:
+        """Return what the demonstration loads and sends."""
+        asked = self.campaign.demonstration
+        assert asked is not None
+        block = asked.block
+        files = self._of_pair(block.target, block.draft_model)
+        files["engine"] = self.campaign.engine_file(self.campaign.engine_id)
+        return files | {"prompt": self.campaign.root / block.prompts[0].file}
+
+    def of_baselines(self, target: str) -> Files:
+        """Return the records of a target alone, with its model and prompts."""
+        return self._read_again([target]) | {"target": self.campaign.model_file(target)}
+
+    def of_reading(self, draft: str) -> Files:
+        """Return the records that a draft reads, with their targets' models and prompts."""
+        targets = self.campaign.readings[draft]
+        files = [self.campaign.model_file(target) for target in targets]
+        return self._read_again(targets) | {"targets": files}
+
+    def _read_again(self, targets: Collection[str]) -> Files:
+        blocks = [name for one in targets for name in self.campaign.baselines_of_target(one)]
+        return {"prompts": self._prompts(targets), "records": self.campaign.record_files(blocks)}
+
+    def _prompts(self, targets: Collection[str], blocks: Iterable[str] | None = None) -> list[Path]:
+        """Return the files of the prompts that targets get, in all blocks or in some."""
+        asked = map(self.campaign.block, self.campaign.blocks if blocks is None else blocks)
+        files = {source.file for one in asked if one.target in targets for source in one.prompts}
+        return [self.campaign.root / file for file in sorted(files)]
+
+    def before_repeat(self, repeat: str) -> list[Path]:
+        """Return the record of the last block before a repeat, in a list."""
+        return self.campaign.record_files(self.campaign.block_before(int(repeat)))
+
+    def cards(self, suites: Collection[str]) -> list[Path]:
+        """Return the cards of the models that the blocks of suites load."""
+        return [*map(self.campaign.card, self.campaign.loaded_by(suites))]
+
+    def engines(self, suites: Iterable[str]) -> list[Path]:
+        """Return the descriptions of the engines that measure suites; the packed ones, if they are.
+
+        The published rows have none.
+        """
+        campaign = self.campaign
+        if not campaign.measured:
+            packed = campaign.config.campaign.source == "cached"
+            return [campaign.data / "engines.json"] if packed else []
+        engines = {campaign.engine_ids[campaign.config.engine_of(suite)] for suite in suites}
+        return [*map(campaign.engine_file, sorted(engines))]
