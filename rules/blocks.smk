@@ -3,14 +3,6 @@
 # `benchmark`: for that, snakemake reads the memory maps of all processes twice a second.
 
 
-def block_files(wildcards):
-    """Return what a block loads and sends: engine, models, what was checked of them, prompts."""
-    try:
-        return FILES.of_block(wildcards.block)
-    except ConfigError as error:
-        raise WorkflowError(str(error)) from error
-
-
 rule measure_block:
     """Measure the sides of one block on the same prompts, alone on the machine."""
     input:

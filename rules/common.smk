@@ -163,6 +163,25 @@ LIMITS = {
 }
 
 
+def of_kinds(*kinds):
+    """Return the wildcard constraint that matches the models of some kinds and no other."""
+    names = [name for name, model in CONFIG.models.items() if model.kind in kinds]
+    return "|".join(map(re.escape, names)) or "(?!)"
+
+
+def cores_to_make(model):
+    """Return how many cores it takes to make a model."""
+    return workflow.cores if CONFIG.models[model].kind == "quantize" else 1
+
+
+def block_files(wildcards):
+    """Return what a block loads and sends: engine, models, what was checked of them, prompts."""
+    try:
+        return FILES.of_block(wildcards.block)
+    except ConfigError as error:
+        raise WorkflowError(str(error)) from error
+
+
 def scheduled():
     """Return the names of the rules with jobs to run."""
     # The hook of snakemake's start gets no list of jobs, so the DAG is asked.

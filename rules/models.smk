@@ -13,24 +13,13 @@ DIGEST_LOCK = "config/models.lock.json"
 MADE_HERE = ["synthetic", "synthetic_draft", "truncate", "upcycle", "quantize", "path"]
 
 
-def of_kinds(*kinds):
-    """Return the wildcard constraint that matches the models of some kinds and no other."""
-    names = [name for name, model in CONFIG.models.items() if model.kind in kinds]
-    return "|".join(map(re.escape, names)) or "(?!)"
-
-
-def cores_to_make(model):
-    """Return how many cores it takes to make a model."""
-    return workflow.cores if CONFIG.models[model].kind == "quantize" else 1
-
-
 rule make_model:
     """Write a model, or make it from another one of its set; link a file of the user's."""
     input:
         unpack(of("model", FILES.made_from)),
         specmoe=SPECMOE,
     output:
-        "<models>/{model}.gguf",
+        model="<models>/{model}.gguf",
     log:
         made="<models>/logs/make_model/{model}.log",
         tool="<models>/logs/make_model/{model}.tool.log",
@@ -50,12 +39,12 @@ rule make_model:
         "Making model {wildcards.model}: {params.kind}"
     shell:
         "python {input.specmoe} make_model --entry {params.entry:q} {params.target:q}"
-        " --engine {input.engine} --log {log.tool} --out {output[0]} 2>&1 | tee {log.made}"
+        " --engine {input.engine} --log {log.tool} --out {output.model} 2>&1 | tee {log.made}"
 
 
 use rule make_model as make_ngram_cache with:
     output:
-        "<models>/{model}.ngrams",
+        model="<models>/{model}.ngrams",
         card="<models>/{model}.json",
     wildcard_constraints:
         model=of_kinds("ngram_cache"),
