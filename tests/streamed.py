@@ -5,17 +5,9 @@ from collections.abc import Iterable
 from typing import Any
 
 
-def event(
-    tokens: list[int], generated: int, predicted_ms: float, *, stop: bool = False, **more: Any
-) -> dict[str, Any]:
-    """Return an event: tokens, how many there are so far, and the time that they took."""
-    return {
-        "tokens": tokens,
-        "tokens_predicted": generated,
-        "stop": stop,
-        "timings": {"prompt_n": 3, "prompt_ms": 1.5, "predicted_ms": predicted_ms},
-        **more,
-    }
+def event(tokens: list[int], generated: int, *, stop: bool = False, **more: Any) -> dict[str, Any]:
+    """Return an event: tokens, and how many there are so far."""
+    return {"tokens": tokens, "tokens_predicted": generated, "stop": stop, **more}
 
 
 def streamed(events: Iterable[Any]) -> bytes:

@@ -17,15 +17,15 @@ GREEDY = {"temperature": 0, "seed": 1}
 def test_streamed_tokens_are_the_unstreamed(serve, side):
     with serve(BLOCK, side) as server:
         whole = server.complete(PROMPT, n_predict=48, **GREEDY)
-        pieces = list(server.stream(PROMPT, n_predict=48, **GREEDY))
-    assert _tokens(pieces) == whole["tokens"]
-    assert pieces[-1].generated == 48
+        events = list(server.stream(PROMPT, n_predict=48, **GREEDY))
+    assert _tokens(events) == whole["tokens"]
+    assert events[-1]["tokens_predicted"] == 48
 
 
 def test_a_request_that_is_closed_early_is_given_up(serve):
     with serve(compared(context=4096), ALONE) as server:
-        with closing(server.stream(PROMPT, n_predict=3500, **GREEDY)) as pieces:
-            counts = [next(pieces).generated for _ in range(5)]
+        with closing(server.stream(PROMPT, n_predict=3500, **GREEDY)) as events:
+            counts = [next(events)["tokens_predicted"] for _ in range(5)]
         assert counts == [1, 2, 3, 4, 5]
         assert eventually(lambda: "cancel" in server.log_text())
         before = server.metrics()["tokens_predicted_total"]
@@ -53,5 +53,5 @@ def test_threads_may_ask_one_server(serve):
             assert _tokens(answer) == alone["tokens"]
 
 
-def _tokens(pieces):
-    return [token for piece in pieces for token in piece.tokens]
+def _tokens(events):
+    return [token for event in events for token in event["tokens"]]

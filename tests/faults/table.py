@@ -382,7 +382,7 @@ unread({
     "a_record_with_a_time_of_null": (in_answer("timings.predicted_ms", None),
         f"{damaged} it is not what the workflow wrote"),
     "a_record_with_a_negative_time": (in_answer("timings.predicted_ms", -1.0),
-        f"{damaged} .*predicted_ms.*greater than"),
+        f"{damaged} .*decode_ms.*greater_than"),
 })  # fmt: skip
 
 # The table of runs by itself, as a copied file is, and what is beside it, by the audit.

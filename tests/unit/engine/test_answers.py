@@ -1,64 +1,70 @@
-"""Broken answers of a server are no measurement."""
+"""Answers of a server are read whole, and what they lack is named."""
 
 import json
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from specmoe.engine.answers import (
-    COMPLETION,
-    PROPERTIES,
-    SLOTS,
-    TOKENIZED,
-    read_answer,
-    read_counters,
-    refuse_impossible_times,
-)
+from specmoe.engine.answers import COMPLETION, read_answer, read_counters, read_events
+
+from ...streamed import event, streamed
 
 TIMINGS = {"prompt_n": 3, "prompt_ms": 1.5, "predicted_ms": 20}
 ANSWER = {"tokens": [1, 2], "timings": TIMINGS, "content": "ab"}
-
-
-def read(answer, kind=COMPLETION):
-    return read_answer(json.dumps(answer).encode(), kind)
+# Three tokens: one of the prompt's pass, then two of one pass.
+EVENTS = [event([7], 1), event([8], 2), event([9], 3), event([], 3, stop=True, stop_type="limit")]
 
 
 def test_a_sound_answer_is_returned_whole():
-    assert read(ANSWER) == ANSWER
-    assert read([{"n_ctx": 512, "speculative": False, "id": 0}], SLOTS)[0]["n_ctx"] == 512
-    assert read({}, PROPERTIES) == {}
+    assert read_answer(json.dumps(ANSWER).encode(), *COMPLETION) == ANSWER
+    assert read_answer(b'[{"n_ctx": 512, "id": 0}]', "n_ctx") == [{"n_ctx": 512, "id": 0}]
+    assert read_answer(b"{}") == {}
 
 
 @pytest.mark.parametrize(
     ("answer", "fault"),
     [
-        ({}, "tokens: Field required"),
-        (ANSWER | {"tokens": [-1]}, r"tokens\.0: "),
-        (ANSWER | {"timings": TIMINGS | {"predicted_ms": 0}}, r"timings\.predicted_ms: .*greater"),
-        (ANSWER | {"timings": TIMINGS | {"prompt_ms": "1"}}, r"timings\.prompt_ms: "),
-        (ANSWER | {"timings": TIMINGS | {"predicted_ms": float("nan")}}, "finite"),
-        ([], "top level"),
+        (b"{}", "no tokens: {}"),
+        (b'{"tokens": null}', "no tokens"),
+        (b'{"tokens": [1], "timings": {"prompt_n": 1}}', r"no timings\.prompt_ms"),
+        (b'{"tokens": [1], "timings": 1}', r"no timings\.prompt_n"),
+        (b"[]", "no tokens"),
+        (b"", "no JSON"),
+        (b"<html>", "no JSON: <html>"),
+        (b"\xff\xfe", "no JSON"),
     ],
 )
-def test_a_broken_answer_is_named_by_its_place(answer, fault):
+def test_what_an_answer_lacks_is_named(answer, fault):
     with pytest.raises(ValueError, match=fault):
-        read(answer)
+        read_answer(answer, *COMPLETION)
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"\xff\xfe", b"[" * 100_000])
-def test_what_is_no_json_is_said_to_be_none(body):
-    with pytest.raises(ValueError, match="no JSON"):
-        read_answer(body, TOKENIZED)
+@given(st.lists(st.integers(1, 400), max_size=12))
+def test_the_bytes_of_events_may_come_in_any_chunks(cuts):
+    data = b":\n\n" + streamed(EVENTS)  # a sign of life is no event
+    places = sorted({0, len(data), *(cut for cut in cuts if cut < len(data))})
+    assert list(read_events(data[start:end] for start, end in pairwise(places))) == EVENTS
 
 
-def test_times_longer_than_the_request_are_impossible():
-    refuse_impossible_times(ANSWER, 21.5)
-    with pytest.raises(ValueError, match="are 21\\.5, and the whole request took 2\\.1 ms"):
-        refuse_impossible_times(ANSWER, 2.15)
+@pytest.mark.parametrize(
+    ("events", "fault"),
+    [
+        ([], "without its last event"),
+        (EVENTS[:2], "without its last event"),
+        ([{"error": {"code": 500, "message": "out of luck"}}], "error in its stream.*out of luck"),
+        ([{"tokens": []}], "no tokens_predicted"),
+    ],
+)
+def test_a_stream_that_fails_is_named(events, fault):
+    with pytest.raises(ValueError, match=fault):
+        list(read_events([streamed(events)]))
 
 
-def test_counters_are_read_by_name_and_must_be_numbers():
+def test_counters_are_read_by_name():
     text = '# TYPE a counter\nllamacpp:n_decode_total 4\nper_pos_total{position="1"} 2\n'
     assert read_counters(text) == {"n_decode_total": 4.0, "per_pos_total/1": 2.0}
-    for broken in ("n_decode_total NaN\n", "n_decode_total four\n", "{{{\n"):
+    for broken in ("n_decode_total four\n", "{{{\n"):
         with pytest.raises(ValueError):
             read_counters(broken)

@@ -1,15 +1,12 @@
-"""What llama-server answers, checked where it comes in: a broken answer is no measurement."""
+"""What llama-server answers, read where it comes in, so that what an answer lacks is named."""
 
-import math
-from collections.abc import Mapping
-from typing import Annotated, Any, NotRequired, TypeVar
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
-from pydantic import Field, TypeAdapter, ValidationError, with_config
-from typing_extensions import TypedDict
 
 from specmoe.config.block import Stop
-from specmoe.config.parse import first_fault
 
 # The names of counters, see `read_counters`.
 DRAFTED = "spec_decode_num_draft_tokens_total"
@@ -19,119 +16,60 @@ ACCEPTED_AT = "spec_decode_num_accepted_tokens_per_pos_total/{position}"
 DECODES = "n_decode_total"
 PROCESSING = "requests_processing"
 
-T = TypeVar("T")
-Count = Annotated[int, Field(ge=0)]
-Milliseconds = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-# A server's own times are rounded to microseconds.
-_ROUNDING_MS = 0.01
-# An answer has more than what we read of it.
-_answer = with_config(strict=True, extra="allow")
+# What we read of an answer of `/completion`, and of an event of a streamed one.
+COMPLETION = ("tokens", "timings.prompt_n", "timings.prompt_ms", "timings.predicted_ms")
+EVENT = ("tokens", "tokens_predicted", "stop")
+
+_DATA = b"data: "
+_SHOWN = 80  # bytes of an answer that lacks something
 
 
-@_answer
-class StreamedTimings(TypedDict):
-    """How long the server says that a request took until the tokens of an event were there."""
+def read_answer(answer: bytes, *needed: str) -> Any:
+    """Return an answer from JSON, with all that it has.
 
-    prompt_ms: Milliseconds
-    predicted_ms: Milliseconds
-
-
-@_answer
-class Timings(TypedDict):
-    """How long the server says that a request took."""
-
-    prompt_n: Count
-    prompt_ms: Milliseconds
-    predicted_ms: Annotated[Milliseconds, Field(gt=0)]
-
-
-@_answer
-class Completion(TypedDict):
-    """The answer of `/completion`."""
-
-    tokens: list[Count]
-    timings: Timings
-    stop_type: NotRequired[str]
-
-
-@_answer
-class Event(TypedDict):
-    """One event of a streamed answer of `/completion`; with `stop` the last, without tokens."""
-
-    tokens: list[Count]
-    tokens_predicted: Count
-    stop: bool
-    timings: StreamedTimings
-
-
-@_answer
-class Slot(TypedDict):
-    """One of the answer of `/slots`."""
-
-    n_ctx: Count
-    speculative: bool
-
-
-@_answer
-class Tokenized(TypedDict):
-    """The answer of `/tokenize`."""
-
-    tokens: list[Count]
-
-
-@_answer
-class Detokenized(TypedDict):
-    """The answer of `/detokenize`."""
-
-    content: str
-
-
-@_answer
-class Templated(TypedDict):
-    """The answer of `/apply-template`."""
-
-    prompt: str
-
-
-@_answer
-class Properties(TypedDict):
-    """The answer of `/props`."""
-
-    build_info: NotRequired[str]
-
-
-COMPLETION = TypeAdapter(Completion)
-EVENT = TypeAdapter(Event)
-TOKENIZED = TypeAdapter(Tokenized)
-DETOKENIZED = TypeAdapter(Detokenized)
-TEMPLATED = TypeAdapter(Templated)
-SLOTS: TypeAdapter[list[Slot]] = TypeAdapter(Annotated[list[Slot], Field(min_length=1)])
-PROPERTIES = TypeAdapter(Properties)
-
-
-def read_answer(answer: bytes | Mapping[str, Any], kind: TypeAdapter[T]) -> T:
-    """Return an answer, from JSON or from what JSON holds, with all that it has.
-
-    Raises ValueError in words if it is not of the kind.
+    Raises ValueError in words if it lacks a field, named by its keys; of a list, the first has it.
     """
     try:
-        if isinstance(answer, bytes):
-            return kind.validate_json(answer)
-        return kind.validate_python(answer)
-    except ValidationError as error:
-        if isinstance(answer, bytes) and error.errors()[0]["type"] == "json_invalid":
-            raise ValueError(f"what is no JSON ({str(answer[:40])[2:-1]}...)") from error
-        raise ValueError(first_fault(error)) from error
+        read = json.loads(answer)
+    except ValueError as error:
+        raise ValueError(f"what is no JSON: {_words(answer)}") from error
+    for name in needed:
+        inside = read[0] if isinstance(read, list) and read else read
+        for key in name.split("."):
+            if not isinstance(inside, dict) or inside.get(key) is None:
+                raise ValueError(f"what has no {name}: {_words(answer)}")
+            inside = inside[key]
+    return read
 
 
-def refuse_impossible_times(answer: Completion | Event, wall_ms: float) -> None:
-    """Raise ValueError if a request took the server longer than it took us to be answered."""
-    times = answer["timings"]
-    both = times["prompt_ms"] + times["predicted_ms"]
-    if both > wall_ms + _ROUNDING_MS:
-        raise ValueError(
-            f"prompt_ms + predicted_ms are {both:.1f}, and the whole request took {wall_ms:.1f} ms"
-        )
+def read_events(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Read the events of a streamed answer from the bytes that came.
+
+    An event has the ids of its `tokens`, one or none, and with `tokens_predicted` how many there
+    are so far. A token that ends within a character has no event, and the next one counts both
+    (llama.cpp, tools/server/server-context.cpp, `process_token` and `send_partial_response`).
+
+    Raises ValueError for an event that says that the server failed, and for a stream that ends
+    without its last event, which has `stop`.
+    """
+    rest, stop = b"", False
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if not line.startswith(_DATA):
+                continue  # the end of an event, or a sign of life
+            data = line.removeprefix(_DATA)
+            if data.startswith(b'{"error"'):
+                raise ValueError(f"an error in its stream: {_words(data)}")
+            event = read_answer(data, *EVENT)
+            stop = event["stop"]
+            yield event
+    if not stop:
+        raise ValueError("a stream without its last event")
+
+
+def _words(answer: bytes) -> str:
+    return str(answer[:_SHOWN])[2:-1]
 
 
 def read_counters(text: str) -> dict[str, float]:
@@ -140,15 +78,11 @@ def read_counters(text: str) -> dict[str, float]:
     Counters per draft position are named `..._per_pos_total/0`, `/1` and so on. Raises ValueError
     if they are not counters.
     """
-    counters = {
+    return {
         "/".join([sample.name.removeprefix("llamacpp:"), *sample.labels.values()]): sample.value
         for family in text_string_to_metric_families(text)
         for sample in family.samples
     }
-    for name, value in counters.items():
-        if not math.isfinite(value):
-            raise ValueError(f"{name} is {value}")
-    return counters
 
 
 def tokens_per_second(answer: Mapping[str, Any]) -> float | None:
@@ -157,8 +91,7 @@ def tokens_per_second(answer: Mapping[str, Any]) -> float | None:
     The first token comes from the prompt's pass.
     """
     after_first = len(answer["tokens"]) - 1
-    rate: float = after_first / answer["timings"]["predicted_ms"] * 1000
-    return rate if after_first else None
+    return after_first / answer["timings"]["predicted_ms"] * 1000 if after_first else None
 
 
 def stopped_by(answer: Mapping[str, Any]) -> Stop:

@@ -9,25 +9,13 @@ import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Required, Self, TypedDict, TypeVar, Unpack
+from typing import Any, NamedTuple, Required, Self, TypedDict, Unpack
 
 import httpx
 import psutil
-from pydantic import TypeAdapter
 
 from specmoe.config.environment import engine_environment
-from specmoe.engine.answers import (
-    COMPLETION,
-    DETOKENIZED,
-    PROPERTIES,
-    SLOTS,
-    TEMPLATED,
-    TOKENIZED,
-    Completion,
-    read_answer,
-    read_counters,
-    refuse_impossible_times,
-)
+from specmoe.engine.answers import COMPLETION, read_answer, read_counters, read_events
 from specmoe.engine.flags import computing_flags
 from specmoe.engine.process import (
     count_failure_lines,
@@ -36,7 +24,6 @@ from specmoe.engine.process import (
     with_end_of_log,
 )
 from specmoe.engine.server_log import first_error
-from specmoe.engine.stream import Piece, read_pieces
 from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
 from specmoe.exit_words import exit_words
@@ -54,9 +41,6 @@ _LAST_OF_CONNECTION = {"Connection": "close"}
 _LONGEST_SOCKET = 100  # bytes of its path; macOS takes 103, Linux 107
 # llama.cpp, src/llama-kv-cache.cpp; a model without attention has no such line.
 _CACHE_TYPES = re.compile(r"llama_kv_cache: size = .*\bK \((\w+)\).*\bV \((\w+)\)")
-
-
-T = TypeVar("T")
 
 
 class Asked(TypedDict, total=False):
@@ -232,11 +216,13 @@ class Server:
 
     def tokenize(self, text: str) -> list[int]:
         """Return the token ids of `text` in the target's vocabulary."""
-        return self._ask("/tokenize", TOKENIZED, {"content": text, "add_special": True})["tokens"]
+        asked = {"content": text, "add_special": True}
+        ids: list[int] = self._ask("/tokenize", "tokens", body=asked)["tokens"]
+        return ids
 
     def detokenize(self, ids: list[int]) -> str:
         """Return the text of token ids."""
-        return self._ask("/detokenize", DETOKENIZED, {"tokens": ids})["content"]
+        return str(self._ask("/detokenize", "content", body={"tokens": ids})["content"])
 
     def apply_template(self, messages: Sequence[Mapping[str, Any]], thinking: bool | None) -> str:
         """Return a chat as the target's own template writes it, up to where the answer starts.
@@ -247,7 +233,7 @@ class Server:
         asked: dict[str, Any] = {"messages": list(messages)}
         if thinking is not None:
             asked["chat_template_kwargs"] = {"enable_thinking": thinking}
-        return self._ask("/apply-template", TEMPLATED, asked)["prompt"]
+        return str(self._ask("/apply-template", "prompt", body=asked)["prompt"])
 
     def complete(
         self,
@@ -268,31 +254,25 @@ class Server:
         the server does not read again what `prompt` shares with the request before. `chosen` is
         the token that is sampled, however improbable.
 
-        Raises MeasurementError for an answer without tokens and times, or with times that are
-        longer than the request took.
+        Raises MeasurementError for an answer without tokens and times.
         """
         body = _completion(prompt, asked) | {"cache_prompt": reuse, "n_probs": n_probs}
         if chosen is not None:
             body["logit_bias"] = [[chosen, _CERTAIN]]
-        clock = time.perf_counter()
-        answer: Completion = self._ask("/completion", COMPLETION, body)
-        with self._refused("/completion"):
-            refuse_impossible_times(answer, (time.perf_counter() - clock) * 1000)
-        return dict(answer)
+        return dict(self._ask("/completion", *COMPLETION, body=body))
 
-    def stream(self, prompt: list[int], **asked: Unpack[Asked]) -> Generator[Piece, None, None]:
-        """Generate as `complete` does, and return the answer piece by piece as it arrives.
+    def stream(
+        self, prompt: list[int], **asked: Unpack[Asked]
+    ) -> Generator[dict[str, Any], None, None]:
+        """Generate as `complete` does, and return the events of the answer as they arrive.
 
-        Closing the iterator closes the connection, and the server gives the request up. Several
-        threads may stream from one server. Raises MeasurementError as `complete` does.
+        See `answers.read_events`. Closing the iterator closes the connection, and the server gives
+        the request up. Several threads may stream from one server. Raises MeasurementError.
         """
-        body = _completion(prompt, asked)
-        body |= {"cache_prompt": False, "stream": True, "timings_per_token": True}
-        clock = time.perf_counter()
+        body = _completion(prompt, asked) | {"cache_prompt": False, "stream": True}
         chunks = self._chunks("POST", "/completion", json=body, headers=_LAST_OF_CONNECTION)
         with closing(chunks), self._refused("/completion"):
-            timed = ((chunk, (time.perf_counter() - clock) * 1000) for chunk in chunks)
-            yield from read_pieces(timed, asked["n_predict"])
+            yield from read_events(chunks)
 
     def metrics(self) -> dict[str, float]:
         """Return the server's counters by name, see `answers.read_counters`."""
@@ -301,14 +281,14 @@ class Server:
 
     def settings(self) -> Settings:
         """Return the settings that the server reports over its socket and in its log."""
-        slots = self._ask("/slots", SLOTS)
+        slots = self._ask("/slots", "n_ctx", "speculative")
         found = _CACHE_TYPES.findall(self.log_text())
         return Settings(
             slots=len(slots),
             context=slots[0]["n_ctx"],
             speculative=slots[0]["speculative"],
             cache_types=tuple(sorted({kind for kinds in found for kind in kinds})),
-            build=self._ask("/props", PROPERTIES).get("build_info", "unknown"),
+            build=self._ask("/props").get("build_info", "unknown"),
         )
 
     def fault(self, reason: str) -> MeasurementError:
@@ -345,11 +325,11 @@ class Server:
             " (measurement.start_limit_s)"
         )
 
-    def _ask(self, path: str, kind: TypeAdapter[T], body: dict[str, Any] | None = None) -> T:
-        """Return the answer to a request, which must be of a kind; with `body` it is a POST."""
+    def _ask(self, path: str, *needed: str, body: dict[str, Any] | None = None) -> Any:
+        """Return the answer to a request, which has what is needed; with `body` it is a POST."""
         answer = b"".join(self._chunks("POST" if body else "GET", path, json=body))
         with self._refused(path):
-            return read_answer(answer, kind)
+            return read_answer(answer, *needed)
 
     @contextmanager
     def _refused(self, path: str) -> Iterator[None]:

@@ -23,7 +23,6 @@ from specmoe.engine.server_log import (
     read_slots,
     reason_not_to_speculate,
 )
-from specmoe.engine.stream import Piece
 from specmoe.engine.taken_away import Watch
 from specmoe.errors import MeasurementError
 from specmoe.files import at_home
@@ -161,8 +160,8 @@ class LiveSide:
 
     def stream(
         self, ids: list[int], n_predict: int, seed: int, slot: int
-    ) -> Generator[Piece, None, None]:
-        """Return the answer to a prompt of the block piece by piece, see `Server.stream`."""
+    ) -> Generator[dict[str, Any], None, None]:
+        """Return the events of the answer to a prompt of the block, see `Server.stream`."""
         self._sent[slot] += 1
         return self.server.stream(
             ids, n_predict=n_predict, temperature=self.block.temperature, seed=seed, slot=slot

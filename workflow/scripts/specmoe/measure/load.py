@@ -107,12 +107,13 @@ class _Load:
         with self.lock:
             self.fillers += 1
         so_far = 0
-        with closing(self.side.stream(ids, n_predict, self.seed, slot)) as pieces:
-            for piece in pieces:
+        with closing(self.side.stream(ids, n_predict, self.seed, slot)) as events:
+            for event in events:
+                generated = event["tokens_predicted"]
                 with self.lock:
                     self.generating.add(slot)
-                    self.filled.append((time.perf_counter(), piece.generated - so_far))
-                so_far = piece.generated
+                    self.filled.append((time.perf_counter(), generated - so_far))
+                so_far = generated
                 if self.closed.is_set():
                     break
 
