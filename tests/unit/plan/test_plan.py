@@ -13,7 +13,7 @@ from specmoe.plan.fit import check_room, refusal
 from specmoe.plan.inventory import Folder, Inventory
 from specmoe.plan.plan import Plan
 from specmoe.plan.plan_text import describe
-from specmoe.plan.progress import Interrupted, duration
+from specmoe.plan.progress import duration
 
 from ...conftest import ROOT
 
@@ -43,7 +43,6 @@ def plan_of(root):
             "models_folder": Folder(Path("models"), free, 1),
             "measured_s": {},
             "changed": {},
-            "interrupted": {},
             "prompt_tokens": {source.prompt: 50 for block in blocks for source in block.prompts},
         }
         return Plan(config, blocks, host, backend, Inventory(**facts | known))
@@ -188,17 +187,12 @@ def test_durations_have_a_unit_that_suits_them():
     assert [duration(s) for s in (None, 7, 240, 9000)] == ["unknown", "7 s", "4 min", "2.5 h"]
 
 
-def test_blocks_to_measure_again_are_counted_and_interrupted_ones_named(plan_of, study):
+def test_blocks_to_measure_again_are_counted(plan_of, study):
     blocks = list_blocks(load(study, ROOT), gpu=True)
     members = [block.block for block in blocks if block.suite == "B"][:2]
     changed = dict.fromkeys(members, "prompt added: mine")
-    lost = {"B/moe_q4/draft_2b/r0": Interrupted(5, 16, 240.0)}
-    text = describe(plan_of(study, changed=changed, interrupted=lost))
+    text = describe(plan_of(study, changed=changed))
     assert re.search(r"Measured again: 2 blocks of suite B \(\d+ \w+ by estimate\): prompt", text)
-    assert (
-        "Interrupted: block B/moe_q4/draft_2b/r0 begins anew; 5 of 16 runs, 4 min of measuring are"
-        " lost\n"
-    ) in text
 
 
 def test_passes_timed_by_themselves_are_in_the_plan(plan_of, study):

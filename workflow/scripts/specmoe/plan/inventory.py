@@ -17,7 +17,7 @@ from specmoe.models.card import ModelCard, load_card
 from specmoe.models.gguf import read_card
 from specmoe.models.hub import cache_folder
 from specmoe.plan.estimate import BYTES_PER_TOKEN
-from specmoe.plan.progress import Interrupted, MeasuredBlock, read_interrupted, read_measured
+from specmoe.plan.progress import MeasuredBlock, read_measured
 from specmoe.plan.shared_models import changed_models, recorded_entries
 
 NOT_HASHED = "not hashed: the plan needs sizes only"
@@ -43,7 +43,6 @@ class Inventory:
     hub_folder: Folder
     models_folder: Folder
     measured_s: Mapping[str, float]  # of the measured blocks that the configuration still asks for
-    interrupted: Mapping[str, Interrupted]  # blocks that were begun and lost what they measured
     changed: Mapping[str, str]  # how the configuration or a model of a measured block has changed
     prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
 
@@ -75,9 +74,6 @@ def take_inventory(
         hub_folder=_folder(cache_folder()),
         models_folder=_folder(models),
         measured_s={name: block.seconds for name, block in measured.items() if name not in changed},
-        interrupted=read_interrupted(
-            (block.block for block in blocks), campaign / "blocks", campaign / "logs/measure_block"
-        ),
         changed=changed,
         prompt_tokens=_prompt_tokens(blocks, root),
     )

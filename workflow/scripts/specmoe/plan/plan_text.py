@@ -56,7 +56,6 @@ def describe(plan: Plan) -> str:
             f"Left: {left} for {counted(missing, 'block')}, at the pace of the measured ones"
         )
     lines += [
-        *_interrupted(plan),
         *_again(plan),
         "",
         assumptions(plan.machine) if plan.machine else NO_BANDWIDTH,
@@ -150,14 +149,6 @@ def _times(plan: Plan) -> list[str]:
 
 def _estimated(plan: Plan, blocks: Iterable[str]) -> str:
     return duration(total_seconds(plan.estimated_s[block] for block in blocks))
-
-
-def _interrupted(plan: Plan) -> list[str]:
-    """Say which blocks were interrupted, and what is lost."""
-    return [
-        f"Interrupted: block {block} begins anew; {lost} are lost"
-        for block, lost in plan.found.interrupted.items()
-    ]
 
 
 def _again(plan: Plan) -> list[str]:

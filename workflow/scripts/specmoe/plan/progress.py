@@ -1,8 +1,6 @@
 """How far a campaign is: what is measured, what is left, and how long that may take."""
 
-import heapq
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +10,6 @@ from specmoe.files import named_if_damaged, read_record
 from specmoe.words import counted, verb
 
 NAMED = 5
-# Records that a block reads for the pace: of all, each would be read again after every later one.
-PACE = 50
-# A line of a block's log, see `measure.paired`.
-_LOGGED_RUN = re.compile(r"^run \d+ of (\d+): .*: ([\d.]+) s, ", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -40,36 +34,6 @@ def read_measured(blocks: Iterable[str], records: Path) -> dict[str, MeasuredBlo
     return measured
 
 
-@dataclass(frozen=True)
-class Interrupted:
-    """What an unfinished block had measured, which is measured again with the block."""
-
-    runs: int
-    of: int
-    seconds: float
-
-    def __str__(self) -> str:
-        """Return the loss in words."""
-        return f"{self.runs} of {counted(self.of, 'run')}, {duration(self.seconds)} of measuring"
-
-
-def read_interrupted(blocks: Iterable[str], records: Path, logs: Path) -> dict[str, Interrupted]:
-    """Return the blocks that were begun and not finished, and lost runs.
-
-    `records` holds `<block>.json` of every measured block, `logs` `<block>.log` of every started
-    one, with a line for each run.
-    """
-    lost = {}
-    for block in blocks:
-        log = logs / f"{block}.log"
-        if log.exists() and not (records / f"{block}.json").exists():
-            runs = _LOGGED_RUN.findall(log.read_text(encoding="utf-8"))
-            if runs:
-                seconds = sum(float(taken) for _, taken in runs)
-                lost[block] = Interrupted(len(runs), int(runs[0][0]), seconds)
-    return lost
-
-
 def describe_missing(blocks: Iterable[str], records: Path, logs: Path) -> str:
     """Say which blocks failed and how many were not started; empty if all are measured.
 
@@ -86,10 +50,7 @@ def describe_missing(blocks: Iterable[str], records: Path, logs: Path) -> str:
         f" nothing that needs them is made: failed or interrupted {len(failed)}, not started"
         f" {len(missing) - len(failed)}."
     ]
-    lost = read_interrupted(failed[:NAMED], records, logs)
-    for block in failed[:NAMED]:
-        loss = f"; {lost[block]} are lost" if block in lost else ""
-        lines.append(f"  {block}: see {logs / block}.log{loss}")
+    lines += [f"  {block}: see {logs / block}.log" for block in failed[:NAMED]]
     if len(failed) > NAMED:
         lines.append(f"  and {len(failed) - NAMED} more")
     lines.append("Measured blocks are kept; the same command with --rerun-incomplete goes on.")
@@ -133,33 +94,18 @@ def describe_progress(plan: Path, records: Path) -> str:
     """Say how many blocks of a campaign are measured, and how long the rest may take.
 
     `plan` is `plan.json`, which the workflow writes when it starts; `records` holds `<block>.json`.
-    The pace is that of the blocks that the plan knows, and of the `PACE` latest ones since then.
+    The pace is that of the blocks which were measured then.
     """
     if not plan.exists():
         return "measured"
-    planned = json.loads(plan.read_text(encoding="utf-8"))
+    planned, began = json.loads(plan.read_text(encoding="utf-8")), plan.stat().st_mtime
     estimated, known = planned["estimated_s"], planned["measured_s"]
-    began, again = plan.stat().st_mtime, set(planned["again"])
-    written = {
-        block: at
-        for block in estimated.keys() - known.keys()
-        if (at := _written_at(records / f"{block}.json")) and (block not in again or at > began)
-    }
-    latest = heapq.nlargest(PACE, written, key=written.__getitem__)
-    read = {block: found.seconds for block, found in read_measured(latest, records).items()}
-    measured = len(known) + len(written)
-    counts = f"{measured} of {counted(len(estimated), 'block')}"
-    unread = written.keys() - read.keys()
-    asked = {block: seconds for block, seconds in estimated.items() if block not in unread}
-    left = seconds_left(asked, known | read)
-    if left is None or measured == len(estimated):
-        return counts
-    return f"{counts}, {duration(left)} left"
 
+    def written(block: str) -> bool:
+        record = records / f"{block}.json"
+        return record.exists() and (block not in planned["again"] or record.stat().st_mtime > began)
 
-def _written_at(record: Path) -> float | None:
-    """Return when a record was written; None if there is none."""
-    try:
-        return record.stat().st_mtime
-    except FileNotFoundError:
-        return None
+    missing = {block for block in estimated if block not in known and not written(block)}
+    counts = f"{len(estimated) - len(missing)} of {counted(len(estimated), 'block')}"
+    left = seconds_left({block: estimated[block] for block in missing | known.keys()}, known)
+    return f"{counts}, {duration(left)} left" if missing and left is not None else counts

@@ -19,15 +19,17 @@ from specmoe.config.matrix import blocks_in_order
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError
 from specmoe.files import json_of, read_record, replace_text
-from specmoe.measure.trace_record import VERSION, Recording, decode
+from specmoe.measure.trace_record import VERSION
 from specmoe.runs.manifest import write_manifest
 
 
 def upgrade_campaign(folder: Path, root: Path) -> None:
     """Rewrite a packed campaign, with its manifest; `root` is the workflow's folder."""
     _drop_runs(folder, _upgrade_configuration(folder / "campaign.yaml", root))
-    if (folder / "trace.json").exists():
-        _upgrade_demonstration(folder / "trace.json")
+    demonstration = folder / "trace.json"
+    if demonstration.exists() and read_record(demonstration)["version"] != VERSION:
+        demonstration.unlink()
+        print(f"{demonstration}: deleted; `snakemake demo_trace` makes another")
     write_manifest(folder)
 
 
@@ -74,45 +76,6 @@ def _drop_runs(folder: Path, config: Config) -> None:
         judged = read_record(file)
         judged["divergences"] = [one for one in judged["divergences"] if one["run"] in asked]
         replace_text(file, json.dumps(judged, indent=1) + "\n")
-
-
-def _upgrade_demonstration(path: Path) -> None:
-    """Write the rounds of a record of version 4 anew; delete it where they are not those of today.
-
-    The engine decoded them itself: of a text that is not the target's own, or of a target that
-    reads some tokens twice, it drafts at other places.
-    """
-    data = read_record(path)
-    if data["version"] == VERSION:
-        return
-    text, drafts, written = data["tokens"], {}, 1
-    for one in data["rounds"]:
-        drafts[written] = [guess["token"] for guess in one["drafted"]]
-        written += one["passes"][-1]["accepted"] + 1
-    what = data["demonstration"]
-    gamma = what["block"]["sides"][0]["gamma"]
-    try:
-        rounds = tuple(decode(text, gamma, lambda after, _: drafts[len(after)]))
-    except KeyError:
-        rounds = ()
-    if not rounds or text != data["plain_tokens"]:
-        path.unlink()
-        print(f"{path}: deleted; `snakemake demo_trace` makes another")
-        return
-    words = {token for one in rounds for token in (*one.drafted, *text)}
-    record = Recording(
-        version=VERSION,
-        target=what["target_label"],
-        draft=what["draft_label"],
-        synthetic=what["synthetic"],
-        gamma=gamma,
-        prompt_tokens=data["prompt_tokens"],
-        prompt_text=data["prompt_text"],
-        first=text[0],
-        rounds=rounds,
-        token_texts={token: data["token_texts"][str(token)] for token in sorted(words)},
-    )
-    replace_text(path, record.to_json())
 
 
 def _first_fault(data: Any, root: Path) -> ErrorDetails | None:
