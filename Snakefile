@@ -22,7 +22,7 @@ given = config
 config = {}
 for catalog in ["engines", "models", "prompts", "suites", "config"]:
     text = (ROOT / f"config/{catalog}.yaml").read_text(encoding="utf-8")
-    update_config(config, yaml.safe_load(text))
+    update_config(config, yaml.load(text, yaml.CSafeLoader))
 update_config(config, given)
 
 

@@ -22,23 +22,6 @@ envvars:
 
 if workflow.cores == 0:
     sys.exit("ConfigError: --cores 0 leaves no core to work with; give 1 or more")
-if {"{", "}"} & set(str(ROOT)):
-    sys.exit(
-        f"ConfigError: {ROOT} has braces, by which snakemake names wildcards; rename the folder"
-    )
-for place in filter(os.path.exists, (".", ".snakemake", "results")):
-    if not os.access(place, os.W_OK):
-        sys.exit(
-            f"ConfigError: {os.path.abspath(place)} is another user's, or write-protected; give a"
-            " folder of your own: --directory"
-        )
-if (encoding := sys.getfilesystemencoding()) != "utf-8":
-    sys.exit(
-        f"ConfigError: this locale's texts are {encoding}, and labels may have any character;"
-        " export PYTHONUTF8=1"
-    )
-
-
 # `python` in a rule is the interpreter that runs snakemake, even outside its activated environment.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
@@ -47,10 +30,13 @@ from specmoe.config.environment import refuse_exported
 from specmoe.errors import ConfigError, MeasurementError, SpecmoeError
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan.campaign import load_campaign
+from specmoe.plan.folder import check_folder, drop_stale_locks
 from specmoe.plan.job_files import JobFiles
 from specmoe.plan.progress import describe_missing
 
 try:
+    check_folder(ROOT)
+    drop_stale_locks()
     CAMPAIGN = load_campaign(config, root=Path(shipped(".")), results=Path("results"))
     CAMPAIGN.engine_ids  # looks at the engines' files
 except (ConfigError, OSError) as error:

@@ -385,9 +385,7 @@ def test_no_server_outlives_a_killed_workflow_and_the_next_call_goes_on(
         workflow.send_signal(blow)
     workflow.wait()
     assert eventually(lambda: not alive(server))
-    if blow == signal.SIGKILL:
-        campaign(tiny, "--unlock")
-    campaign(tiny, "--rerun-incomplete", "runs")
+    campaign(tiny, "runs")
     assert len(read_runs(tmp_path / "results/tiny/runs.parquet")) == 6
 
 

@@ -27,5 +27,5 @@ def bandwidth_by_chip(chips: Path) -> dict[str, float]:
 
 
 def _entries(chips: Path) -> dict[str, dict[str, Any]]:
-    table = yaml.safe_load(chips.read_text(encoding="utf-8"))
+    table = yaml.load(chips.read_text(encoding="utf-8"), yaml.CSafeLoader)
     return {name: entry for entry in table for name in entry["names"]}

@@ -53,7 +53,7 @@ def describe_missing(blocks: Iterable[str], records: Path, logs: Path) -> str:
     lines += [f"  {block}: see {logs / block}.log" for block in failed[:NAMED]]
     if len(failed) > NAMED:
         lines.append(f"  and {len(failed) - NAMED} more")
-    lines.append("Measured blocks are kept; the same command with --rerun-incomplete goes on.")
+    lines.append("Measured blocks are kept; the same command goes on.")
     if failed:
         lines.append("To render the others without what fails, name it in campaign.left_out.")
     return "\n".join(lines)

@@ -1,0 +1,60 @@
+"""Where snakemake works: a folder it can write to, without the locks of a killed process."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from specmoe.errors import ConfigError
+from specmoe.plan.folder import check_folder, drop_stale_locks
+
+from ...conftest import ROOT
+
+HOLD = "from specmoe.plan.folder import *; drop_stale_locks(); print(flush=True); input()"
+
+
+def test_a_folder_of_braces_or_of_another_user_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    check_folder(tmp_path)
+    with pytest.raises(ConfigError, match="has braces"):
+        check_folder(tmp_path / "{here}")
+    (tmp_path / "results").mkdir()
+    monkeypatch.setattr(os, "access", lambda place, _: place != "results")
+    with pytest.raises(ConfigError, match=r"/results is another user's, or write-protected"):
+        check_folder(tmp_path)
+
+
+def test_a_locale_without_all_characters_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "getfilesystemencoding", lambda: "iso8859-1")
+    with pytest.raises(ConfigError, match=r"texts are iso8859-1.*export PYTHONUTF8=1"):
+        check_folder(tmp_path)
+
+
+def test_locks_are_stale_when_no_process_is_left_that_could_hold_them(tmp_path):
+    locks = tmp_path / ".snakemake/locks"
+    words = [sys.executable, "-c", HOLD]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "workflow/scripts")}
+
+    def start():
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        process = subprocess.Popen(words, cwd=tmp_path, env=environment, **pipes)
+        process.stdout.readline()
+        return process
+
+    def held() -> list[Path]:
+        return list(locks.iterdir())
+
+    first = start()
+    (locks / "0.output.lock").write_text("x")
+    second = start()
+    assert held()
+    first.kill(), first.wait()
+    third = start()
+    assert held()  # the second still shares them
+    for process in (second, third):
+        process.kill(), process.wait()
+    drop_stale_locks(locks)
+    assert not held()
