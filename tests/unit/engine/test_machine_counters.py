@@ -1,4 +1,4 @@
-"""Counters of the system: texts of Linux, nvidia-smi and macOS, and a real process."""
+"""Counters of the system: texts of Linux and macOS, and a real process."""
 
 import os
 import subprocess
@@ -12,7 +12,6 @@ from specmoe.engine import machine_counters
 from specmoe.engine.machine_counters import (
     Condition,
     mac_pressure,
-    nvidia_condition,
     read_condition,
     read_counters,
     switches,
@@ -35,26 +34,6 @@ def test_a_threads_waiting_and_its_involuntary_switches_are_read_where_the_kerne
 
 
 @pytest.mark.parametrize(
-    ("text", "condition"),
-    [
-        ("1980, 0x0000000000000000", Condition(1980, False)),
-        ("345, 0x0000000000000001", Condition(345, False)),  # idle
-        ("1410, 0x0000000000000002", Condition(1410, False)),  # clocks that a user set
-        ("1695, 0x0000000000000004", Condition(1695, False)),  # software's power cap
-        ("1980, 0x0000000000000008", Condition(1980, False)),  # a change of the power state
-        ("1200, 0x0000000000000020", Condition(1200, True)),  # thermal slowdown by software
-        ("600, 0x0000000000000048", Condition(600, True)),  # by hardware
-        ("600, 0x0000000000000084", Condition(600, True)),  # power brake, beside the power cap
-        ("1980, 0x0000000000000000\n600, 0x0000000000000040", Condition(600, True)),
-        ("[N/A], [Not Supported]", Condition()),
-        ("", Condition()),
-    ],
-)
-def test_nvidia_smis_clock_and_reasons_are_read(text, condition):
-    assert nvidia_condition(text) == condition
-
-
-@pytest.mark.parametrize(
     ("text", "pressure"),
     [
         (f"{PRESSURE} 0", "nominal"),
@@ -66,19 +45,6 @@ def test_nvidia_smis_clock_and_reasons_are_read(text, condition):
 )
 def test_a_macs_thermal_pressure_is_named(text, pressure):
     assert mac_pressure(text) == pressure
-
-
-def test_an_older_driver_is_asked_by_the_older_name(monkeypatch):
-    asked = []
-
-    def nvidia_smi(*command):
-        asked.append(command)
-        return "1980, 0x0000000000000000" if "throttle" in str(command) else ""
-
-    monkeypatch.setattr(machine_counters.platform, "system", lambda: "Linux")
-    monkeypatch.setattr(machine_counters, "output_of", nvidia_smi)
-    assert read_condition(Backend.CUDA, "0,1") == Condition(1980, False)
-    assert [command[1:3] for command in asked] == [("--id", "0,1")] * 2
 
 
 def test_no_tool_is_called_for_a_backend_without_a_gpu(monkeypatch):

@@ -159,7 +159,7 @@ def describe_host(
 ) -> None:
     """Describe this machine; test the engine on it where several machines share a campaign."""
     from specmoe.config.backend import Backend
-    from specmoe.plan.host_job import describe_host
+    from specmoe.plan.machines import describe_host
 
     describe_host(Backend(backend), given, chips, out, engine, environment, test, like)
 
@@ -279,11 +279,11 @@ def collect_models(cards: tuple[Path, ...], out: Path) -> None:
 
 def collect_host(campaign: Path, out: Path) -> None:
     """Collect the descriptions of a campaign's machine, or machines, into one."""
+    from specmoe.plan import machines
     from specmoe.plan.campaign import open_campaign
-    from specmoe.plan.machines import collect_files
 
     found = open_campaign(campaign)
-    collect_files(found.host_files, out, shared=found.shared)
+    machines.collect_host(found.host_files, out, shared=found.shared)
 
 
 def collect_runs(

@@ -1,6 +1,6 @@
 """The counters of a machine and of a server's process, and the clocks and heat of the machine.
 
-A value that a system does not report is None. GPUs and macOS were tested on written texts only.
+A value that a system does not report is None. macOS was tested on written texts only.
 """
 
 import os
@@ -18,14 +18,6 @@ from specmoe.engine.machine_id import output_of, text_of
 
 # The system counts CPU time in ticks, and the difference of two counts may be one tick off.
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-
-# The reasons for a lower clock that count (nvml.h, nvmlClocksEventReasons): thermal slowdown by
-# software or hardware, and the power brake of the power supply. Not these: an idle GPU, clocks that
-# a user set, the software's power cap (the normal state of full load), and the general bit of the
-# hardware, which a change of the power state sets too.
-THROTTLED = 0x20 | 0x40 | 0x80
-# Drivers since R535 call them event reasons, older ones throttle reasons.
-REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 
 # The levels 0 to 4 of a Mac (libkern/OSThermalNotification.h).
 PRESSURES = ("nominal", "moderate", "heavy", "trapping", "sleeping")
@@ -81,22 +73,15 @@ def read_counters(pid: int | None) -> Counters:
 
 
 def read_condition(backend: Backend, gpus: str) -> Condition:
-    """Return clocks and heat; `gpus` are indices or UUIDs as nvidia-smi takes them, empty for all.
-
-    nvidia-smi takes tens of milliseconds, or a second if it first wakes a GPU.
-    """
+    """Return clocks and heat; `gpus` are the engine's CUDA_VISIBLE_DEVICES, empty for all."""
     if platform.system() == "Darwin":
-        return Condition(
-            thermal_pressure=mac_pressure(output_of("notifyutil", "-g", PRESSURE_NAME))
-        )
+        told = output_of("notifyutil", "-g", PRESSURE_NAME)
+        return Condition(thermal_pressure=mac_pressure(told))
     if backend != Backend.CUDA:
         return Condition()
-    chosen = ["--id", gpus] if gpus else []
-    for reasons in REASONS:
-        query = [f"--query-gpu=clocks.sm,{reasons}", "--format=csv,noheader,nounits"]
-        if text := output_of("nvidia-smi", *chosen, *query):
-            return nvidia_condition(text)
-    return Condition()
+    from specmoe.engine.nvidia import clock_and_throttling
+
+    return Condition(*clock_and_throttling(gpus))
 
 
 def waited_s(schedstat: str) -> float | None:
@@ -113,16 +98,6 @@ def switches(status: str) -> int | None:
     """Return how often a thread lost its CPU against its will, from its `status`."""
     found = re.search(r"^nonvoluntary_ctxt_switches:\s*(\d+)$", status, re.MULTILINE)
     return int(found[1]) if found else None
-
-
-def nvidia_condition(nvidia_smi: str) -> Condition:
-    """Return the condition from nvidia-smi's lines of the clock in MHz and the mask of reasons."""
-    rows = [line.split(", ") for line in nvidia_smi.splitlines()]
-    # For a value that a GPU does not have nvidia-smi prints `[N/A]` or `[Not Supported]`.
-    clocks = [int(row[0]) for row in rows if row[0].isdecimal()]
-    masks = [int(row[-1], 16) for row in rows if row[-1].startswith("0x")]
-    throttled = any(mask & THROTTLED for mask in masks) if masks else None
-    return Condition(gpu_clock_mhz=min(clocks, default=None), gpu_throttled=throttled)
 
 
 def mac_pressure(notifyutil: str) -> str | None:

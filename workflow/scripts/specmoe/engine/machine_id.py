@@ -27,7 +27,7 @@ def host_id() -> str:
     machines set up from one image share it.
     """
     facts = [
-        machine_id(Path("/")),
+        machine_id(),
         processor_name(),
         platform.machine(),
         str(psutil.cpu_count()),
@@ -51,9 +51,9 @@ def refuse_other_host(description: Path) -> None:
         )
 
 
-def machine_id(root: Path) -> str:
-    """Return the id of the system under `root`, or the node's name if it has none."""
-    if known := text_of(root / "etc/machine-id"):
+def machine_id() -> str:
+    """Return the id of the system, or the node's name if it has none."""
+    if known := text_of(Path("/etc/machine-id")):
         return known
     ioreg = output_of("ioreg", "-rd1", "-c", "IOPlatformExpertDevice")
     uuid = re.search(r'"IOPlatformUUID" = "([^"]+)"', ioreg)
@@ -61,25 +61,21 @@ def machine_id(root: Path) -> str:
 
 
 def processor_name() -> str:
-    """Return the processor's name, or its architecture if the system does not name it."""
+    """Return the processor's name, or its architecture if the system does not name it.
+
+    Linux names x86 processors. On Arm it names the board of small computers (`Raspberry Pi 5 Model
+    B Rev 1.0`); for servers, lscpu names the cores (`Neoverse-V1`). The id of a machine needs the
+    name at every start, and py-cpuinfo takes 1.4 s for it, and knows no boards.
+    """
     if platform.system() == "Darwin":
         name = output_of("sysctl", "-n", "machdep.cpu.brand_string")
     else:
-        name = linux_processor_name(Path("/"))
+        name = (
+            _field("model name", text_of(Path("/proc/cpuinfo")))
+            or text_of(Path("/sys/firmware/devicetree/base/model"))
+            or _field("Model name", output_of("lscpu"))
+        )
     return name or platform.processor() or platform.machine()
-
-
-def linux_processor_name(root: Path) -> str:
-    """Return the name of a Linux system's processor, or of its board or cores; empty if unknown.
-
-    The kernel names x86 processors. On Arm it names the board of small computers (`Raspberry Pi 5
-    Model B Rev 1.0`); for servers, lscpu names the cores (`Neoverse-V1`).
-    """
-    return (
-        _field("model name", text_of(root / "proc/cpuinfo"))
-        or text_of(root / "sys/firmware/devicetree/base/model")
-        or _field("Model name", output_of("lscpu"))
-    )
 
 
 def physical_cores() -> int:
@@ -91,11 +87,6 @@ def physical_cores() -> int:
     # macOS has no such call.
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
     return min(cores, usable)
-
-
-def load_average() -> float:
-    """Return the one-minute load average."""
-    return os.getloadavg()[0]
 
 
 def text_of(file: Path) -> str:

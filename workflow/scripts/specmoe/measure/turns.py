@@ -1,10 +1,10 @@
 """Who runs when: the order of a block's runs, seeded, and the start of their records."""
 
+import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from specmoe.config.block import Block, PromptSource, Side, shuffle_key
-from specmoe.engine.machine_id import load_average
 
 T = TypeVar("T", Side, PromptSource)
 
@@ -70,5 +70,5 @@ def about_run(block: Block, turn: Turn, source: PromptSource, order: int) -> dic
         "category": source.category,
         "pass": turn.number,
         "order": order,
-        "load_average": load_average(),
+        "load_average": os.getloadavg()[0],
     }

@@ -5,15 +5,19 @@ several machines it has the first one, and each of them in `machines`.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from specmoe.errors import MeasurementError, SpecmoeError
+from specmoe.config.backend import Backend
+from specmoe.config.gate import Gate
+from specmoe.engine.devices import list_devices
+from specmoe.engine.measuring_lock import alone
+from specmoe.engine.taken_away import Watch, measure_undisturbed
+from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record, replace_text
 from specmoe.plan.chips import GB
-from specmoe.plan.hardware import PROBED, Facts
+from specmoe.plan.hardware import PROBED, describe
 
 # Kernels of one kind of machine reserve a few MB more or less.
 _IN_GIB = ("memory_bytes", "gpu_memory_bytes")
@@ -35,84 +39,102 @@ def kind_of(machine: Mapping[str, Any]) -> dict[str, Any]:
     return kind | {name: kind[name] and round(kind[name] / 2**30) for name in _IN_GIB}
 
 
-def refuse_other_kinds(machines: Sequence[Mapping[str, Any]]) -> None:
+def refuse_another_kind(first: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
     """Raise MeasurementError if a machine is not of the first one's kind, naming what differs."""
-    first = kind_of(machines[0])
-    for machine in machines[1:]:
-        kind = kind_of(machine)
-        differing = [name for name in _KIND if kind[name] != first[name]]
-        if differing:
-            named = ", ".join(
-                f"{name.removesuffix('_bytes')} {kind[name]!r}, not {first[name]!r}"
-                for name in differing
-            )
-            raise MeasurementError(
-                f"machine {machine['id']} is of another kind than the campaign's first one,"
-                f" {machines[0]['id']}: {named}; give its runs a campaign.name of their own"
-            )
+    due, kind = kind_of(first), kind_of(machine)
+    differing = ", ".join(
+        f"{name.removesuffix('_bytes')} {kind[name]!r}, not {due[name]!r}"
+        for name in _KIND
+        if kind[name] != due[name]
+    )
+    if differing:
+        raise MeasurementError(
+            f"machine {machine['id']} is of another kind than the campaign's first one,"
+            f" {first['id']}: {differing}; give its runs a campaign.name of their own"
+        )
 
 
-def collect(descriptions: Sequence[Facts], elsewhere: Iterable[Facts] = ()) -> Facts:
-    """Return a machine's first description, with the highest bandwidth of all probes.
+def collect(machines: Sequence[Mapping[str, Any]], *, shared: bool) -> dict[str, Any]:
+    """Return the first description of a campaign's machine, with the highest bandwidth of all.
 
     Other programs that use the memory during a probe lower its result and nothing raises it (see
-    `bandwidth_probe.probe`), so the highest is nearest to the bound of the runs. `elsewhere` are
-    descriptions before repeats of other campaigns: their probes of this machine count too. Raises
-    MeasurementError if the descriptions are of more than one machine.
+    `bandwidth_probe.probe`), so the highest is nearest to the bound of the runs. A shared campaign
+    has a description for each block; of each machine one is in `machines`, sorted by id. Raises
+    MeasurementError if a machine is of another kind, or if a campaign that is not shared has two.
     """
-    first = descriptions[0]
-    machines = {str(one["id"]): str(one["chip"]) for one in descriptions}
-    if len(machines) > 1:
-        named = " and ".join(f"{chip}, {machine}" for machine, chip in machines.items())
+    whole = dict(machines[0])
+    by_id = {str(one["id"]): one for one in machines}
+    if shared:
+        for one in by_id.values():
+            refuse_another_kind(whole, one)
+        whole["machines"] = [by_id[name] for name in sorted(by_id)]
+    elif len(by_id) > 1:
+        named = " and ".join(f"{one['chip']}, {name}" for name, one in by_id.items())
         raise MeasurementError(
-            f"the repeats of this campaign were described on {len(machines)} machines ({named}):"
+            f"the repeats of this campaign were described on {len(by_id)} machines ({named}):"
             " give the runs of another machine a campaign.name of their own"
         )
-    if first[_SOURCE] != PROBED:
-        return first
-    probed = [one for one in elsewhere if one.get("id") == first["id"]]
-    rates = [
-        float(one[_BANDWIDTH] or 0) for one in (*descriptions, *probed) if one[_SOURCE] == PROBED
-    ]
-    if len(rates) == 1:
-        return first
-    spread = f"the highest of {len(rates)}, from {min(rates) / GB:.0f} GB/s on"
-    return first | {_BANDWIDTH: max(rates), _SOURCE: f"{PROBED}; {spread}"}
+    rates = [float(one[_BANDWIDTH]) for one in machines if one[_SOURCE] == PROBED]
+    if len(rates) > 1:
+        spread = f"the highest of {len(rates)}, from {min(rates) / GB:.0f} GB/s on"
+        whole |= {_BANDWIDTH: max(rates), _SOURCE: f"{PROBED}; {spread}"}
+    return whole
 
 
-def collect_machines(descriptions: Sequence[Facts]) -> dict[str, Any]:
-    """Return the first of machines of one kind, and under `machines` each of them, sorted by id.
+def collect_host(files: Iterable[Path], out: Path, *, shared: bool) -> None:
+    """Write the description of a campaign's machine, or of all that share it, from files."""
+    found = []
+    for file in files:
+        with named_if_damaged(file):
+            found.append(read_record(file))
+            bandwidth_of(found[-1])
+    replace_text(out, json.dumps(collect(found, shared=shared), indent=1) + "\n")
 
-    Every block has a description. The highest bandwidth is all machines'. Raises MeasurementError
-    if a machine is of another kind.
+
+def describe_host(
+    backend: Backend,
+    given: Mapping[str, str | float],
+    chips: Path,
+    out: Path,
+    engine: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    test: Path | None = None,
+    like: Path | None = None,
+) -> None:
+    """Write the description of this machine.
+
+    `given` is what the user states, `chips` the table of known bandwidths. `engine` lists the
+    devices, and `test` is tested here; both are an engine.json. `environment` is that of its
+    processes, `like` the description of a machine that must be of the same kind.
     """
-    refuse_other_kinds(descriptions)
-    by_id = {str(one["id"]): one for one in reversed(descriptions)}
-    fastest = max(descriptions, key=lambda one: float(one[_BANDWIDTH] or 0))
-    of_all = {name: fastest[name] for name in (_BANDWIDTH, _SOURCE)}
-    return descriptions[0] | of_all | {"machines": [by_id[name] for name in sorted(by_id)]}
+    devices = []
+    if engine:
+        devices = list_devices(engine.parent / "bin/llama-server", environment or {}) or []
+    facts = describe(backend, given, chips, _probe_alone, devices)
+    if like:
+        with named_if_damaged(like):
+            refuse_another_kind(read_record(like), facts)
+    if test:
+        # It imports numpy.
+        from specmoe.engine.self_test import require_tested
 
-
-def collect_files(files: Iterable[Path], out: Path, *, shared: bool) -> None:
-    """Write the description of a campaign's machine, or of all that share it, from files.
-
-    A machine's description is collected with those before repeats of other campaigns.
-    """
-    described = [_read(file) for file in files]
-    facts = collect_machines(described) if shared else collect(described, _elsewhere(out))
+        with alone():
+            require_tested(test.parent, backend, environment or {})
     replace_text(out, json.dumps(facts, indent=1) + "\n")
 
 
-def _elsewhere(out: Path) -> Iterator[dict[str, Any]]:
-    """Give the descriptions before each repeat of the other campaigns, as far as readable."""
-    for file in out.parent.parent.glob("*/hosts/r*.json"):
-        if file.parents[1] != out.parent:
-            with suppress(SpecmoeError):
-                yield _read(file)
+def _probe_alone() -> float:
+    # This imports numpy too, which a host with a known bandwidth does not need.
+    from specmoe.plan.bandwidth_probe import probe
 
-
-def _read(file: Path) -> dict[str, Any]:
-    with named_if_damaged(file):
-        facts: dict[str, Any] = read_record(file)
-        bandwidth_of(facts)
-    return facts
+    with alone():
+        # A probe beside other programs is low, so it is repeated as runs are. Nothing raises it, so
+        # the highest counts and not the last.
+        rates: list[float] = []
+        measure_undisturbed(
+            lambda: rates.append(probe()),
+            lambda: Watch(None, 1, Backend.CPU),
+            Gate(),
+            lambda _, __: None,
+        )
+    return max(rates)

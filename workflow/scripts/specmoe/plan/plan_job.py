@@ -43,4 +43,4 @@ def _probed(host: Path) -> float | None:
     """Return the bandwidth that was measured for the campaign; None if none was."""
     described = read_record(host) if host.exists() else {}
     source = described.get("memory_bandwidth_source") or ""
-    return described["memory_bandwidth_bytes_per_second"] if source == PROBED else None
+    return described["memory_bandwidth_bytes_per_second"] if source.startswith(PROBED) else None

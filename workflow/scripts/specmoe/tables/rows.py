@@ -39,8 +39,6 @@ FAMILY_WORDS = {"moe": "MoE", "dense": "dense"}
 
 CONDITIONS = {
     "host_chip": "Processor",
-    "host_performance_cores": "Performance cores",
-    "host_efficiency_cores": "Efficiency cores",
     "host_physical_cores": "Physical cores",
     "host_logical_cores": "Logical cores",
     "host_memory_bytes": "Memory",
@@ -51,7 +49,6 @@ CONDITIONS = {
     "host_memory_bandwidth_bytes_per_second": "Memory bandwidth",
     "host_memory_bandwidth_source": "Bandwidth from",
     "host_power_source": "Power",
-    "host_thermal_state": "Thermal state",
     "host_given": "Stated by hand",
     "host_system": "System",
     "host_id": "Machine",
