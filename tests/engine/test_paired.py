@@ -155,7 +155,7 @@ def test_a_server_with_other_settings_is_not_measured(do, name, value, reported)
 
 def test_a_draft_of_another_vocabulary_fails_the_block(do, stranger):
     with pytest.raises(
-        MeasurementError, match="draft draft and target target have different vocabularies"
+        MeasurementError, match=r"draft cannot draft for target with γ 4: .* vocabs are not compat"
     ):
         do(COMPARED, draft=stranger)
 

@@ -25,7 +25,8 @@ _SLOT = re.compile(r"\bid +(\d+) \| task ")
 _FIRST_ERROR = re.compile(r"^(?:\d[\d.]* E +|(?=error))(.+)$", re.MULTILINE)
 # Why a server speculates otherwise than asked; only its log says so.
 _REASONS = re.compile(
-    r"failed to initialize speculative decoding context: .*"
+    r"the target and draft vocabs are not compatible"
+    r"|failed to initialize speculative decoding context: .*"
     r"|speculative decoding not supported by this context"
     r"|exceeds the trained block size \d+"
     r"|context type MTP requested but model doesn't contain MTP layers"

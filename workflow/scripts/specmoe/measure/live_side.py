@@ -1,10 +1,9 @@
 """One side of a block: its llama-server, from the first request to the log of the ended process."""
 
-import logging
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -30,15 +29,12 @@ from specmoe.measure.requests import digest_of_tokens, generate
 
 CONTEXT_STEP = 256  # llama.cpp rounds the context up (src/llama-context.cpp)
 CACHE_TYPE = "f16"  # llama.cpp's default
-VOCABULARY_FAULT = "the target and draft vocabs are not compatible"
 # A warm-up is the last if it takes no less than this share of the one before.
 SETTLED = 0.95
 # Tokens of the prompt that a warm-up reads. Reading whole prompts took four fifths of the demo's
 # warm-ups, and what settles is the rate of decoding.
 WARM_UP_PROMPT = 32
 _TRACELESS = 2  # warm-ups of a method that remembers
-
-_logger = logging.getLogger(__name__)
 
 
 class LiveSide:
@@ -263,14 +259,8 @@ def drafting_as_asked(server: Server, block: Block, side: Side) -> Iterator[None
         yield
     except MeasurementError as error:
         cause = error
-    log = server.log_text() if side.speculates else ""
-    if VOCABULARY_FAULT in log:
-        # The server goes on without speculation then.
-        raise server.fault(
-            f"draft {block.draft} and target {block.target} have different vocabularies;"
-            " choose a draft of the target's family"
-        ) from cause
-    if reason := reason_not_to_speculate(log):
+    reason = reason_not_to_speculate(server.log_text()) if side.speculates else None
+    if reason:
         raise server.fault(
             f"{block.draft} cannot draft for {block.target} with γ {side.gamma}: {reason}"
         ) from cause
@@ -307,15 +297,6 @@ def _refuse_other_settings(one: LiveSide) -> None:
                 f"block {block.block} is not measured: llama-server reports {what} = {found},"
                 f" side {one.side.name} asks for {allowed[0]}"
             )
-
-
-def log_rejection(name: str) -> Callable[[int, str], None]:
-    """Return what logs that an attempt at a run or a load was rejected."""
-
-    def log(attempt: int, reason: str) -> None:
-        _logger.debug("attempt %d at %s: %s", attempt, name, reason)
-
-    return log
 
 
 def describe_run(block: Block, run: Mapping[str, Any]) -> str:

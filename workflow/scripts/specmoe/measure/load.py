@@ -19,7 +19,7 @@ from specmoe.config.block import PromptSource
 from specmoe.config.gate import Gate
 from specmoe.engine.answers import DECODES, PROCESSING
 from specmoe.engine.taken_away import measure_undisturbed
-from specmoe.measure.live_side import LiveSide, acceptance_words, describe_run, log_rejection
+from specmoe.measure.live_side import LiveSide, acceptance_words, describe_run
 from specmoe.measure.turns import Turn, about_run
 
 # Fewest tokens of a filler: the second shows that its client generates.
@@ -134,7 +134,7 @@ def measure_load(one: LiveSide, turn: Turn, order: int) -> list[dict[str, Any]]:
         lambda: _attempt(one, turn),
         one.prepare,
         Gate.model_validate(block.gate),
-        log_rejection(name),
+        lambda at, why: _logger.debug("attempt %d at %s: %s", at, name, why),
     )
     of_load, requests = measured.result
     metrics = of_load["load_metrics"]

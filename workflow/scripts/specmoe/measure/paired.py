@@ -16,7 +16,7 @@ from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id
 from specmoe.engine.memory import bytes_together, working_bytes
 from specmoe.engine.taken_away import measure_undisturbed
-from specmoe.measure.live_side import LiveSide, describe_run, log_rejection, started
+from specmoe.measure.live_side import LiveSide, describe_run, started
 from specmoe.measure.load import measure_load
 from specmoe.measure.requests import prompt_ids
 from specmoe.measure.turns import Turn, about_run, turns_in_turn, turns_together
@@ -154,7 +154,7 @@ def _measure_run(one: LiveSide, turn: Turn, order: int) -> Run:
         lambda: _attempt(one, source.prompt, seed),
         one.prepare,
         Gate.model_validate(block.gate),
-        log_rejection(about["run"]),
+        lambda at, why: _logger.debug("attempt %d at %s: %s", at, about["run"], why),
     )
     run = about | measured.result | measured.columns
     if len(run["answer"]["tokens"]) > 1:  # a single one needs no round
