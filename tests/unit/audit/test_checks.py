@@ -500,7 +500,7 @@ def drawn_for_itself(drafted, accepted, gamma, *, lengths):
     row = speculative(
         draft="target", gamma=gamma, baseline=None, drafted=sum(drafted), accepted=sum(accepted)
     )
-    return replace(Run.of(row), **(by_length if lengths else unknown))
+    return Run.of(row).changed(**(by_length if lengths else unknown))
 
 
 def test_the_summary_counts_cells_and_the_campaign():

@@ -1,10 +1,11 @@
 """The columns of a run that the audit reads, and the form of its findings."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from math import inf
-from typing import Any, Self
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ import pandas as pd
 from specmoe.config.block import NO_DRAFT, Protocol, Stop
 from specmoe.config.methods import METHODS, Method
 from specmoe.config.option_words import without_concurrency
+from specmoe.runs.schema import Row
 
 
 class CheckVerdict(StrEnum):
@@ -30,56 +32,17 @@ class Level(StrEnum):
     IMPLAUSIBLE = "implausible"  # none should: it rests on what such a run usually takes
 
 
-@dataclass(frozen=True)
-class Run:
-    """The columns of a row of runs that the audit reads; null is None, a list a tuple."""
+if TYPE_CHECKING:
+    # Its attributes have the types that the schema declares.
+    class _Columns(Row):
+        def __new__(cls, **columns: Any) -> Self: ...
 
-    run: str
-    protocol: str
-    engine: str
-    host: str
-    suite: str
-    target: str
-    target_model: str
-    engine_options: str
-    method: str
-    draft: str
-    draft_model: str | None
-    gamma: int
-    p_min: float | None
-    prompt: str
-    repeat: int
-    n_predict: int
-    temperature: float
-    imposed_acceptance: float | None
-    seed: int | None
-    concurrency: int
-    load_s: float | None
-    load_tokens: int | None
-    load_tokens_per_second: float | None
-    load_decodes: int | None
-    generated: int | None
-    prompt_ms: float | None
-    decode_ms: float | None
-    draft_ms: float | None
-    tokens_per_second: float | None
-    rounds: int | None
-    drafted: int | None
-    accepted: int | None
-    accepted_per_position: tuple[int, ...] | None
-    accepted_lengths: tuple[int, ...] | None
-    drafted_lengths: tuple[int, ...] | None
-    replays: int | None
-    replays_rejected: int | None
-    decodes: int | None
-    decode_failures: int | None
-    tokens: tuple[int, ...] | None
-    stopped_by: str | None
-    baseline: str | None
-    taken_away: str | None
-    target_sha256: str | None
-    draft_sha256: str | None
-    recovered: tuple[str, ...]
+else:
+    _Columns = SimpleNamespace
+
+
+class Run(_Columns):
+    """A row of runs: its columns are its attributes; null is None, a list a tuple."""
 
     @classmethod
     def of(cls, row: Mapping[Any, Any]) -> Self:
@@ -88,13 +51,17 @@ class Run:
         llama-speculative does not print its rounds. They follow from what it prints: the prompt
         gives the first token, and each round gives one token besides those it accepts.
         """
-        run = cls(**{field.name: _plain(row[field.name]) for field in fields(cls)})
+        run = cls(**{name: _plain(value) for name, value in row.items()})
         if run.protocol != Protocol.PUBLISHED or run.rounds is not None or not run.speculative:
             return run
         if run.generated is None or run.accepted is None:
             return run
         rounds = run.generated - 1 - run.accepted
-        return replace(run, rounds=rounds, recovered=(*run.recovered, "rounds"))
+        return run.changed(rounds=rounds, recovered=(*run.recovered, "rounds"))
+
+    def changed(self, **columns: Any) -> Self:
+        """Return the run with other values of some columns."""
+        return type(self)(**vars(self) | columns)
 
     @property
     def speculative(self) -> bool:

@@ -6,7 +6,6 @@ often. Every other row stays, and so do the times of models alone.
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from enum import StrEnum
 from itertools import product
 from math import ceil
@@ -76,9 +75,9 @@ def _faster(run: Run, forged: Forged, factor: float) -> Run:
     Counters that say more of single rounds are left out, as a log need not have them.
     """
     ms, rate = run.decode_ms, run.tokens_per_second
-    faster = replace(run, decode_ms=ms and ms / factor, tokens_per_second=rate and rate * factor)
+    faster = run.changed(decode_ms=ms and ms / factor, tokens_per_second=rate and rate * factor)
     if forged != Forged.DECODING:
-        faster = replace(faster, draft_ms=run.draft_ms and run.draft_ms / factor)
+        faster = faster.changed(draft_ms=run.draft_ms and run.draft_ms / factor)
     if forged != Forged.COUNTERS:
         return faster
     if run.rounds is None or run.accepted is None or run.drafted is None:
@@ -89,4 +88,4 @@ def _faster(run: Run, forged: Forged, factor: float) -> Run:
     accepted = tokens - rounds
     drafted = max(accepted, min(run.drafted, rounds * run.gamma))
     counts: dict[str, Any] = dict.fromkeys(_OF_SINGLE_ROUNDS)
-    return replace(faster, **counts, rounds=rounds, accepted=accepted, drafted=drafted)
+    return faster.changed(**counts, rounds=rounds, accepted=accepted, drafted=drafted)

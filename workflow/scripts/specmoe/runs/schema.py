@@ -1,4 +1,4 @@
-"""The row of `runs.parquet`: its schema, its version, and reading and writing that check both.
+"""The row of `runs.parquet`: its one declaration, and reading and writing that check it.
 
 A row is one run that was measured. A block that fails ends its job with an error and has no rows;
 the job's error and log name it. Units are in the column's name. A value that the protocol does not
@@ -6,8 +6,11 @@ give is null, never zero.
 """
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import UnionType
+from typing import Any, get_args
 
 import pandas as pd
 import pandera.pandas as pa
@@ -15,165 +18,177 @@ import pyarrow
 import pyarrow.parquet as pq
 
 from specmoe.config.base import LONGEST_DRAFT
-from specmoe.config.block import Stop
+from specmoe.config.block import Arrangement, Protocol, Stop
 from specmoe.errors import SchemaError, one_line
 
 SCHEMA_VERSION = "9"
-# Older versions that are read, with the columns that they lack and that are null then.
-_LACKING = {"8": ("prompt_sha256",)}
-# Columns that files of these versions may have, and that are read without them.
-_GONE = {
-    "accepted_by_type",
-    "drafted_by_type",
-    "drafts_by_type",
-    "energy_j",
-    "energy_source",
-    "idle_w",
-    "imposed_profile",
-    "imposed_rates",
-    "min_hits",
-    "n_min",
-    "ngram_gamma",
-    "past_end",
-    "prompts_before",
-    "token_ms",
-}
 _VERSION_KEY = b"specmoe_schema"
 # Equal values take no room in a file: one of a megabyte may hold more than the memory does.
 _MOST_ROWS, _MOST_VALUES = 500_000, 2**28
-
-TEXT = pyarrow.string()
-BOOLEAN = pyarrow.bool_()
-INTEGER = pyarrow.int64()
-REAL = pyarrow.float64()
-INTEGERS = pyarrow.list_(pyarrow.int64())
-TEXTS = pyarrow.list_(pyarrow.string())
-TIME = pyarrow.timestamp("us", tz="UTC")
+# Nobody measured with llama.cpp before its first commit, or later than now by any clock.
+_FIRST, _WRONG_CLOCK = datetime(2023, 3, 10, tzinfo=UTC), timedelta(days=1)
+# No run takes twelve days, and no machine makes so many tokens a second.
+_ABSURD = 1e9
 
 
-class RunColumn(NamedTuple):
-    """A column's type, whether it may be null, and the checks its values must pass."""
-
-    type: pyarrow.DataType
-    nullable: bool = False
-    checks: tuple[pa.Check, ...] = ()
+def _column(description: str, **bounds: Any) -> Any:
+    return pa.Field(description=description, **bounds)
 
 
-_COUNT = (pa.Check.ge(0),)
-_POSITIVE = (pa.Check.gt(0),)
-_SHARE = (pa.Check.in_range(0, 1),)
+_count = partial(_column, ge=0)
+_positive = partial(_column, gt=0)
+_duration = partial(_column, ge=0, lt=_ABSURD)
+_measured = partial(_column, gt=0, lt=_ABSURD)
 
 
-def _each(names: str, *of: Any) -> dict[str, RunColumn]:
-    return dict.fromkeys(names.split(), RunColumn(*of))
+class Row(pa.DataFrameModel):
+    """The columns of a run; one whose type has `| None` may be null.
+
+    Under protocol `paired`, `decode_ms` starts after the first token, which the prompt's pass
+    gives, so `tokens_per_second` is (generated - 1) / decode time, and always
+    decodes - calls for the prompt = n_predict - 1 - accepted + replays_rejected.
+
+    Under protocol `published` the rate is what the tools print, and is generated / decode time: of
+    llama-speculative its "decoded N tokens in T seconds", all N counted; of llama-bench its rate of
+    a generation from an empty context. There `generated` can exceed `n_predict`, as the last round
+    is not cut.
+    """
+
+    campaign: str = _column("Its name.")
+    protocol: str = _column("How it was measured.", isin=[*Protocol])
+    suite: str = _column("Its suite.")
+    block: str = _column("The comparison that it is a part of, in one repeat.")
+    run: str = _column("Its id: block, side, prompt and pass.")
+    target: str = _column("What verifies, with the options that its suite gives the engine.")
+    method: str = _column("The engine's type of drafting.")
+    draft: str = _column("What drafts, with the parameters that someone set.")
+    draft_model: str | None = _column("The model or cache that it loads.")
+    gamma: int = _column("The most tokens that it drafts in a round.", ge=0, le=LONGEST_DRAFT)
+    p_min: float | None = _column("Least probability of a drafted token.", ge=0, lt=1)
+    n_match: int | None = _positive("Length of the n-grams that are looked up.")
+    prompt: str = _column("The prompt's id.")
+    n_prompt: int = _positive(
+        "Tokens of the prompt as the engine read it; words in the published study's own rows with a"
+        " draft."
+    )
+    n_predict: int = _positive("The most tokens to generate.")
+    temperature: float = _count("0: greedy.")
+    imposed_acceptance: float | None = _column(
+        "Share of the drafted tokens that the server was made to accept; the text is no model's.",
+        ge=0,
+        le=1,
+    )
+    seed: int | None = _column("Of the sampler; null where none was set.")
+    repeat: int = _count("Of the block.")
+    pass_: int = _count("The time through the prompts of the block.", alias="pass")
+    order: int = _count("Position within the block.")
+    arrangement: str = _column(
+        "Whether the block's processes took turns, or followed one another.",
+        isin=[Arrangement.TOGETHER, Arrangement.IN_TURN],
+    )
+    prompt_ms: float | None = _measured("Time of the prompt's pass.")
+    decode_ms: float | None = _measured("Time of the tokens after it.")
+    tokens_per_second: float | None = _measured("Rate of decoding.")
+    draft_ms: float | None = _duration("The part of `decode_ms` in which the draft drafted.")
+    generated: int | None = _positive("Tokens of the text.")
+    rounds: int | None = _count("Rounds of speculation.")
+    drafted: int | None = _count("Tokens drafted in them.")
+    accepted: int | None = _count("Of those, the tokens accepted.")
+    accepted_per_position: tuple[int, ...] | None = _column("Rounds that accepted each position.")
+    tried_per_position: tuple[int, ...] | None = _column(
+        "Rounds that drafted a token at each position and accepted all before it."
+    )
+    accepted_lengths: tuple[int, ...] | None = _column("Rounds that accepted 0, 1, 2, ... tokens.")
+    drafted_lengths: tuple[int, ...] | None = _column("Rounds that drafted 0, 1, 2, ... tokens.")
+    replays: int | None = _count("Passes of a hybrid target that repeated a verification.")
+    replays_rejected: int | None = _count("Of those, the ones that gave no token.")
+    decodes: int | None = _count("Calls of the target's decode, the prompt's included.")
+    decode_failures: int | None = _count("Of those, the failed ones.")
+    tokens: tuple[int, ...] | None = _column("Ids of the generated tokens.")
+    baseline: str | None = _column("The run without a draft that it is compared with.")
+    common_prefix: int | None = _count("Tokens from the start that equal the baseline's.")
+    workload: str | None = _column("The workload that the prompt is of.")
+    category: str | None = _column("The category that the workload's file gives the prompt.")
+    stop: str | None = _column("How it was to end; null where the tool decides.", isin=[*Stop])
+    stopped_by: str | None = _column(
+        "What ended it: `length` is n_predict, `eos` the target's own end, its last token.",
+        isin=[*Stop],
+    )
+    recovered: tuple[str, ...] = _column("Columns that follow from others by arithmetic.")
+    start_ms: float | None = _duration("Until the models of its side's processes were loaded.")
+    warm_up_ms: float | None = _duration("All warm-ups of its side.")
+    peak_rss_bytes: int | None = _positive("Of its side's processes.")
+    load_average: float | None = _count("Of the machine, before the run.")
+    measured_again: int | None = _count("Times that it was, because the machine was disturbed.")
+    taken_away: str | None = _column("How the machine was disturbed at the last attempt.")
+    steal_share: float | None = _count("Of the machine's time; see `engine.taken_away`, as below.")
+    wait_share: float | None = _count("Of the run's time, waiting for a processor.")
+    others_share: float | None = _count("Of the machine's time, taken by other processes.")
+    involuntary_switches: int | None = _count("Of the run's threads.")
+    cpu_share: float | None = _count("Of the run's time, on a processor.")
+    gpu_clock_mhz: int | None = _count("At the end.")
+    gpu_throttled: bool | None = _column("By heat or power.")
+    thermal_pressure: str | None = _column("As macOS names it.")
+    started_at: datetime = _column("When it was sent.")
+    engine: str = _column("Id of the engine.")
+    engine_commit: str = _column("Of llama.cpp.")
+    backend: str = _column("What the engine computes with.")
+    host: str = _column("Id of the machine.")
+    target_sha256: str | None = _column("Of the target's file.")
+    draft_sha256: str | None = _column("Of the draft's file.")
+    concurrency: int = _positive("Requests at once.")
+    load_s: float | None = _measured(
+        "The steady load that it was a part of (`measure.load`), from its first measured request to"
+        " the last one's end; null, as the next three, where a run had the server for itself."
+    )
+    load_tokens: int | None = _positive("Tokens of all clients in that time.")
+    load_tokens_per_second: float | None = _measured("Their rate.")
+    load_decodes: int | None = _positive("Passes over the target in that time.")
+    target_model: str = _column("The model of `target`.")
+    engine_options: str = _column("All options of the engine.")
+    prompt_sha256: str | None = _column(
+        "Of the ids of the prompt's tokens; null where the protocol has none, and in rows that were"
+        " measured before schema version 9."
+    )
+
+    @pa.check("started_at")
+    def measured_by_now(cls, started_at: Any) -> Any:  # noqa: N805 (pandera's class method)
+        """Find a clock that was wrong, or a time that was made up."""
+        return (started_at >= _FIRST) & (started_at <= datetime.now(UTC) + _WRONG_CLOCK)
 
 
-COLUMNS: dict[str, RunColumn] = {
-    # Identity.
-    "campaign": RunColumn(TEXT),
-    "protocol": RunColumn(TEXT, checks=(pa.Check.isin(["paired", "published"]),)),
-    **_each("suite block run", TEXT),
-    # What verifies, with the options that its suite gives the engine (`Block.target_setting`).
-    "target": RunColumn(TEXT),
-    # The engine's type of drafting; what drafts, with the
-    # parameters that someone set (`Block.setting`); the model or cache that it loads; and the most
-    # tokens that it drafts in a round.
-    "method": RunColumn(TEXT),
-    "draft": RunColumn(TEXT),
-    "draft_model": RunColumn(TEXT, nullable=True),
-    "gamma": RunColumn(INTEGER, checks=(pa.Check.in_range(0, LONGEST_DRAFT),)),
-    # Of the method; null where it takes none.
-    "p_min": RunColumn(REAL, nullable=True, checks=(pa.Check.ge(0), pa.Check.lt(1))),
-    "n_match": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
-    "prompt": RunColumn(TEXT),
-    # Tokens of the prompt as the engine read it; words of it in the published study's own rows
-    # with a draft.
-    **_each("n_prompt n_predict", INTEGER, False, _POSITIVE),
-    "temperature": RunColumn(REAL, checks=_COUNT),
-    # Share of the drafted tokens that the server was made to accept; the text is then no model's.
-    "imposed_acceptance": RunColumn(REAL, nullable=True, checks=_SHARE),
-    "seed": RunColumn(INTEGER, nullable=True),
-    "repeat": RunColumn(INTEGER, checks=_COUNT),
-    # The time through the prompts of the block, and the position within the block.
-    **_each("pass order", INTEGER, False, _COUNT),
-    # Whether the block's processes were all live and took turns, or followed one another.
-    "arrangement": RunColumn(TEXT, checks=(pa.Check.isin(["together", "in_turn"]),)),
-    # Measured. Under protocol `paired`, `decode_ms` starts after the first token, which the
-    # prompt's pass gives, so `tokens_per_second` is (generated - 1) / decode time. Under protocol
-    # `published` the rate is what the tools print, and is generated / decode time: of
-    # llama-speculative its "decoded N tokens in T seconds", all N counted; of llama-bench its rate
-    # of a generation from an empty context. There `generated` can exceed `n_predict`, as the last
-    # round is not cut.
-    **_each("prompt_ms decode_ms tokens_per_second", REAL, True, _POSITIVE),
-    # The part of `decode_ms` in which the draft drafted.
-    "draft_ms": RunColumn(REAL, nullable=True, checks=_COUNT),
-    "generated": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
-    # Rounds of speculation, tokens drafted and accepted in them; passes of a hybrid target that
-    # repeated a verification, and how many of those gave no token (see `trace`); calls of the
-    # target's decode (the prompt's included) and how many of those failed. Under protocol `paired`
-    # always decodes - calls for the prompt = n_predict - 1 - accepted + replays_rejected.
-    **_each("rounds drafted accepted", INTEGER, True, _COUNT),
-    "accepted_per_position": RunColumn(INTEGERS, nullable=True),
-    # Rounds that drafted a token at each position and accepted all before it; rounds that accepted,
-    # and that drafted, 0, 1, 2, ... tokens.
-    **_each("tried_per_position accepted_lengths drafted_lengths", INTEGERS, True),
-    **_each("replays replays_rejected decodes decode_failures", INTEGER, True, _COUNT),
-    # The ids of the generated tokens, and how many of them from the start equal the baseline's.
-    "tokens": RunColumn(INTEGERS, nullable=True),
-    "baseline": RunColumn(TEXT, nullable=True),
-    "common_prefix": RunColumn(INTEGER, nullable=True, checks=_COUNT),
-    # Of a prompt of a workload: the workload, and the category that its file gives it. How the run
-    # was to end (null under protocol `published`, whose tools decide) and what ended it: `length`
-    # is n_predict, `eos` the target's own end, whose token is the last of `tokens`.
-    **_each("workload category", TEXT, True),
-    **_each("stop stopped_by", TEXT, True, (pa.Check.isin(list(Stop)),)),
-    # The columns above whose values were not recorded but follow from others by arithmetic.
-    "recovered": RunColumn(TEXTS),
-    # Of the run's side: until the models of its processes were loaded, and all their warm-ups.
-    **_each("start_ms warm_up_ms", REAL, True, _COUNT),
-    "peak_rss_bytes": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
-    "load_average": RunColumn(REAL, nullable=True, checks=_COUNT),
-    # How often the run was measured again because the machine was taken away, why the last attempt
-    # would have been too, and what was seen of it: see `engine.taken_away.Observation`.
-    "measured_again": RunColumn(INTEGER, nullable=True, checks=_COUNT),
-    "taken_away": RunColumn(TEXT, nullable=True),
-    **_each("steal_share wait_share others_share", REAL, True, _COUNT),
-    "involuntary_switches": RunColumn(INTEGER, nullable=True, checks=_COUNT),
-    "cpu_share": RunColumn(REAL, nullable=True, checks=_COUNT),
-    "gpu_clock_mhz": RunColumn(INTEGER, nullable=True, checks=_COUNT),
-    "gpu_throttled": RunColumn(BOOLEAN, nullable=True),
-    "thermal_pressure": RunColumn(TEXT, nullable=True),
-    "started_at": RunColumn(TIME),
-    # Provenance.
-    **_each("engine engine_commit backend host", TEXT),
-    **_each("target_sha256 draft_sha256", TEXT, True),
-    # Requests at once, and the steady load that the run was a part of (`measure.load`): the time
-    # from its first measured request to the last one's end, the tokens of all clients in that time,
-    # their rate, and the target's passes in it. All but the first are null in a run without a load,
-    # which has the server for itself.
-    "concurrency": RunColumn(INTEGER, checks=_POSITIVE),
-    "load_s": RunColumn(REAL, nullable=True, checks=_POSITIVE),
-    "load_tokens": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
-    "load_tokens_per_second": RunColumn(REAL, nullable=True, checks=_POSITIVE),
-    "load_decodes": RunColumn(INTEGER, nullable=True, checks=_POSITIVE),
-    # The model of `target`, and all of the engine's options (`Block.options_text`).
-    **_each("target_model engine_options", TEXT),
-    # Of the ids of the prompt's tokens (`measure.requests.digest_of_tokens`); null where the
-    # protocol has no tokens, and in rows of schema version 8.
-    "prompt_sha256": RunColumn(TEXT, nullable=True),
+_ARROW = {
+    str: pyarrow.string(),
+    bool: pyarrow.bool_(),
+    int: pyarrow.int64(),
+    float: pyarrow.float64(),
+    datetime: pyarrow.timestamp("us", tz="UTC"),
+    tuple[int, ...]: pyarrow.list_(pyarrow.int64()),
+    tuple[str, ...]: pyarrow.list_(pyarrow.string()),
 }
 
+
+def _columns() -> dict[str, pa.Column]:
+    """Return the columns of `Row` with the types that they have in a file."""
+    declared = Row.to_schema().columns
+    columns = {}
+    for attribute, hint in Row.__annotations__.items():
+        kind, *null = get_args(hint) if isinstance(hint, UnionType) else [hint]
+        column = declared[getattr(Row, attribute)]
+        columns[column.name] = pa.Column(
+            pd.ArrowDtype(_ARROW[kind]),
+            column.checks,
+            nullable=bool(null),
+            description=column.description,
+        )
+    return columns
+
+
+COLUMNS = _columns()
+_SCHEMA = pa.DataFrameSchema(COLUMNS, unique=["campaign", "run"])
 _ARROW_SCHEMA = pyarrow.schema(
-    [pyarrow.field(name, column.type) for name, column in COLUMNS.items()],
+    [(name, column.dtype.type.pyarrow_dtype) for name, column in COLUMNS.items()],
     metadata={_VERSION_KEY: SCHEMA_VERSION},
-)
-_CHECKS = pa.DataFrameSchema(
-    {
-        name: pa.Column(nullable=column.nullable, checks=list(column.checks))
-        for name, column in COLUMNS.items()
-    },
-    unique=["campaign", "run"],
-    strict=True,
 )
 
 
@@ -198,7 +213,7 @@ def check_rows(rows: Iterable[Mapping[str, Any]]) -> pyarrow.Table:
         table = pyarrow.Table.from_pylist(rows, schema=_ARROW_SCHEMA)
     except (TypeError, OverflowError) as error:
         raise ValueError(str(error)) from error
-    _check(_to_frame(table))
+    _check(table)
     return table
 
 
@@ -224,29 +239,37 @@ def read_table(path: Path) -> pyarrow.Table:
 
 
 def read_runs(path: Path) -> pd.DataFrame:
-    """Return the runs of a campaign, one a row, checked against the schema.
+    """Return the runs of a campaign, one a row, checked; columns that nobody reads are left out.
 
     Integer columns are pandas' nullable `Int64`. Raises SchemaError when the file cannot be read,
     is of another schema version, or breaks the schema.
     """
     table = read_table(path)
-    version = (table.schema.metadata or {}).get(_VERSION_KEY, b"none").decode(errors="replace")
-    for name in _LACKING.get(version, ()):
-        table = table.append_column(_ARROW_SCHEMA.field(name), pyarrow.nulls(len(table), TEXT))
-    table = _without_gone(table)
-    if version not in {SCHEMA_VERSION, *_LACKING}:
+    if (version := _version(table)) != SCHEMA_VERSION:
         raise SchemaError(
-            f"{path} has schema version {version}, this specmoe needs {SCHEMA_VERSION};"
-            " collect its blocks again (`snakemake --forcerun collect_runs`), or use the release"
-            " that wrote it"
+            f"{path} has schema version {version}, this specmoe reads {SCHEMA_VERSION}; of a packed"
+            f" campaign run `python workflow/scripts/specmoe upgrade {path.parent}`, of another"
+            " collect the blocks again (`snakemake --forcerun collect_runs`)"
         )
+    if lacking := [name for name in COLUMNS if name not in table.column_names]:
+        raise SchemaError(f"{path}: it has no column {lacking[0]!r}")
+    table = table.select([*COLUMNS])
     try:
-        _check_columns(table.schema)
-        frame = _to_frame(table)
-        _check(frame)
+        _check(table)
     except ValueError as error:
-        raise SchemaError(f"{path}: {one_line(error)}") from error
+        raise SchemaError(f"{path}: {error}") from error
+    frame: pd.DataFrame = table.to_pandas(types_mapper={pyarrow.int64(): pd.Int64Dtype()}.get)
     return frame
+
+
+def upgraded(path: Path) -> pyarrow.Table:
+    """Return the rows of a file of this version or the one before, as this version has them."""
+    table = read_table(path)
+    if (version := _version(table)) == "8":  # without digests of prompts
+        table = table.append_column("prompt_sha256", pyarrow.nulls(len(table), pyarrow.string()))
+    elif version != SCHEMA_VERSION:
+        raise SchemaError(f"{path} has schema version {version}; use the release that wrote it")
+    return table.select([*COLUMNS]).cast(_ARROW_SCHEMA)
 
 
 def row_dicts(runs: pd.DataFrame) -> list[dict[str, Any]]:
@@ -255,29 +278,14 @@ def row_dicts(runs: pd.DataFrame) -> list[dict[str, Any]]:
     return list(rows)
 
 
-def _without_gone(table: pyarrow.Table) -> pyarrow.Table:
-    return table.drop_columns([name for name in table.column_names if name in _GONE])
+def _version(table: pyarrow.Table) -> str:
+    found: bytes = (table.schema.metadata or {}).get(_VERSION_KEY, b"none")
+    return found.decode(errors="replace")
 
 
-def _check_columns(schema: pyarrow.Schema) -> None:
-    """Raise ValueError for a column that is missing, unknown, or of another type."""
-    found = dict(zip(schema.names, schema.types, strict=True))
-    if lacking := [name for name in COLUMNS if name not in found]:
-        raise ValueError(f"it has no column {lacking[0]!r}")
-    for name, kind in found.items():
-        if name not in COLUMNS:
-            raise ValueError(f"its column {name!r} is not in the schema")
-        if kind != COLUMNS[name].type:
-            raise ValueError(f"column {name!r} is {kind}, not {COLUMNS[name].type}")
-
-
-def _to_frame(table: pyarrow.Table) -> pd.DataFrame:
-    frame: pd.DataFrame = table.to_pandas(types_mapper={pyarrow.int64(): pd.Int64Dtype()}.get)
-    return frame
-
-
-def _check(frame: pd.DataFrame) -> None:
+def _check(table: pyarrow.Table) -> None:
+    """Raise ValueError for the first value, or type of a column, that the schema does not allow."""
     try:
-        _CHECKS.validate(frame)
+        _SCHEMA.validate(table.to_pandas(types_mapper=pd.ArrowDtype))
     except (pa.errors.SchemaError, pa.errors.SchemaErrors) as error:
         raise ValueError(one_line(error)) from error

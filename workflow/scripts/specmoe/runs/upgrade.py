@@ -21,6 +21,7 @@ from specmoe.errors import ConfigError
 from specmoe.files import json_of, read_record, replace_text
 from specmoe.measure.trace_record import VERSION
 from specmoe.runs.manifest import write_manifest
+from specmoe.runs.schema import upgraded
 
 
 def upgrade_campaign(folder: Path, root: Path) -> None:
@@ -60,17 +61,20 @@ def _single_method(way: Any) -> Any:
 
 
 def _drop_runs(folder: Path, config: Config) -> None:
-    """Drop the runs that the configuration does not ask for any more, and what is said of them."""
+    """Drop the runs that the configuration does not ask for any more, and what is said of them.
+
+    The others have the columns of today's schema.
+    """
     asked = {
         block.run_id(side, source.prompt, number)
         for block in blocks_in_order(config, gpu=False)
         for side, source, number in product(block.sides, block.prompts, range(block.passes))
     }
-    rows = pq.read_table(folder / "runs.parquet")
+    rows = upgraded(folder / "runs.parquet")
     kept = rows.filter(pa.array([run in asked for run in rows["run"].to_pylist()]))
+    pq.write_table(kept, folder / "runs.parquet")
     if len(kept) == len(rows):
         return
-    pq.write_table(kept, folder / "runs.parquet")
     print(f"{folder}: without {len(rows) - len(kept)} of {len(rows)} runs")
     for file in sorted((folder / "divergences").glob("*.json")):
         judged = read_record(file)
