@@ -16,7 +16,7 @@ from specmoe.figures.figures import FIGURES, figures_of
 from specmoe.measure.trace_record import Recording
 from specmoe.page import figures, page
 from specmoe.page.data import data_names, write_data
-from specmoe.page.page import environment, kind_of, render_page, span
+from specmoe.page.page import environment, render_page, span
 
 from ..made_recording import recording
 from ..paper_analyses import (
@@ -28,7 +28,6 @@ from ..paper_analyses import (
     relabelled,
     several_methods,
     single,
-    with_categories,
     without_drafts,
 )
 from ..planted_loads import with_loads
@@ -180,28 +179,6 @@ def test_what_a_campaign_is_called_is_shown_and_does_nothing(root, plain):
     assert {name for _, attrs in planted.elements for name in attrs} <= known
 
 
-@pytest.mark.parametrize(
-    ("columns", "kind"),
-    [
-        ({"source": "published", "synthetic": False}, "published"),
-        ({"synthetic": False}, "real"),
-        ({"synthetic": True, "true_shape": True}, "shape"),
-        ({"synthetic": True}, "synthetic"),
-    ],
-)
-def test_the_words_fit_the_campaign(columns, kind, root):
-    analysis = of_campaign(full(), **columns)
-    assert kind_of(analysis) == kind
-    text = page_of(analysis, root)
-    shown = {
-        "published": "Measured by others",
-        "shape": "Random weights in true shapes",
-        "synthetic": "Synthetic models.",
-    }
-    assert {key for key, words in shown.items() if words in text} == {kind} - {"real"}
-    assert ("合成模型。" in text) == (kind == "synthetic")
-
-
 def ones_own(analysis):
     """Return the analysis as one of models that the study knows nothing of."""
     none = pd.DataFrame()
@@ -259,17 +236,6 @@ def test_a_card_says_how_far_the_text_repeats_itself_and_what_a_loop_leaves_open
 
 
 SECTIONS = {  # of what it is about: the campaign, what stands on the page in that order, and words
-    "ways": (
-        *(several_methods, "results ways figure-methods table-methods audit"),
-        "Here 4 ways of drafting were measured in 7 settings on MoE Q4 and Dense 4B",
-        "above one in 5 of these settings and below one in 2",
-        "the fastest are MoE Q4: n-gram pool, n = 2, γ = 4 (",
-    ),
-    "twins": (
-        *(with_twins, "results twins figure-twins table-twins table-twin_passes"),
-        "MoE Q4 has 0.75 [0.75, 0.75] times the speedup of Dense 4B",
-        "稠密模型 Dense 4B 为 1.20，前者是后者的 0.75 倍",
-    ),
     "at_once": (
         with_loads,
         "results at_once figure-concurrency table-concurrency table-concurrency_changes",
@@ -280,11 +246,6 @@ SECTIONS = {  # of what it is about: the campaign, what stands on the page in th
     "side_by_side": (
         compared,
         "advice side_by_side table-compared_campaigns figure-side_by_side table-side_by_side",
-    ),
-    "workloads": (
-        with_categories,
-        "results workloads figure-categories table-categories audit",
-        *("poems", "Each run had to generate 100 tokens"),
     ),
 }
 
@@ -297,11 +258,6 @@ def test_what_was_measured_has_its_section_and_sentences(section, root, plain, p
     assert_in_order(text, ids)
     words = words_of(text)
     assert [sentence for sentence in sentences if sentence not in words] == []
-
-
-def test_texts_that_may_end_by_themselves_have_at_most_the_asked_length(root):
-    ended = of_campaign(with_categories(), stops_at_end=True)
-    assert "had to generate at most 100 tokens" in page_of(ended, root)
 
 
 def test_claims_that_twins_decide_are_said_to_be_of_twins(root):

@@ -91,12 +91,3 @@ def test_numbers_are_sorted_by_their_values_and_not_by_their_texts():
 def test_what_was_not_measured_is_a_dash_and_has_nothing_to_be_sorted_by():
     row = page_tables(full())["drafts"].rows[1]
     assert [(cell.text, cell.key) for cell in row[-2:]] == [("–", None)] * 2
-
-
-def test_drafts_stand_side_by_side_under_their_names():
-    table = page_tables(full())["drafts"]
-    assert [column.of for column in table.columns] == [
-        "", "", *["Draft 0.8B"] * 3, *["Draft 2B"] * 3
-    ]  # fmt: skip
-    assert table.columns[2].full_head == ("Draft 0.8B: Speedup", "Draft 0.8B: 加速比")
-    assert shown(table)[1] == ["MoE Q4", "8", "1.40", "50.0", "70.0", "–", "–", "–"]
