@@ -11,40 +11,11 @@ import pytest
 
 from specmoe.engine import machine_id
 
-IOREG = """\
-+-o J475cAP  <class IOPlatformExpertDevice, id 0x100000110, registered, matched, active, busy 0>
-    {
-      "manufacturer" = <"Apple Inc.">
-      "IOPlatformSerialNumber" = "H2WH10ABCD"
-      "IOPlatformUUID" = "01234567-89AB-CDEF-0123-456789ABCDEF"
-      "model" = <"Mac14,14">
-    }
-"""
-
-X86_CPUINFO = """\
-processor\t: 0
-vendor_id\t: GenuineIntel
-model\t\t: 151
-model name\t: 12th Gen Intel(R) Core(TM) i7-12700K
-processor\t: 1
-model name\t: 12th Gen Intel(R) Core(TM) i7-12700K
-"""
-
-ARM_CPUINFO = """\
-processor\t: 0
-BogoMIPS\t: 108.00
-CPU implementer\t: 0x41
-CPU part\t: 0xd0b
-
-"""
-
-ARM_LSCPU = """\
-Architecture:           aarch64
-  CPU op-mode(s):       32-bit, 64-bit
-Vendor ID:              ARM
-  Model name:           Neoverse-V1
-    Model:              1
-"""
+IOREG = '+-o J475cAP\n    {\n      "IOPlatformUUID" = "01234567-89AB-CDEF-0123-456789ABCDEF"\n'
+I7 = "12th Gen Intel(R) Core(TM) i7-12700K"
+X86_CPUINFO = f"processor\t: 0\nmodel\t\t: 151\nmodel name\t: {I7}\nprocessor\t: 1\n"
+ARM_CPUINFO = "processor\t: 0\nBogoMIPS\t: 108.00\nCPU part\t: 0xd0b\n"
+ARM_LSCPU = "Architecture:  aarch64\n  Model name:  Neoverse-V1\n    Model:  1\n"
 
 
 @pytest.fixture
@@ -87,7 +58,7 @@ def test_a_system_knows_itself_by_its_file_its_platform_or_its_name(put, file, i
 @pytest.mark.parametrize(
     ("cpuinfo", "board", "lscpu", "name"),
     [
-        (X86_CPUINFO, "", "", "12th Gen Intel(R) Core(TM) i7-12700K"),
+        (X86_CPUINFO, "", "", I7),
         (ARM_CPUINFO, "Raspberry Pi 5 Model B Rev 1.0", "", "Raspberry Pi 5 Model B Rev 1.0"),
         (ARM_CPUINFO, "", ARM_LSCPU, "Neoverse-V1"),
         ("", "", "", platform.processor() or platform.machine()),
@@ -101,9 +72,9 @@ def test_linux_names_a_processor_its_board_or_its_cores(
     assert machine_id.processor_name() == name
 
 
-def test_a_mac_names_its_chip(monkeypatch):
+def test_a_mac_names_its_chip(put, monkeypatch):
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
-    monkeypatch.setattr(machine_id, "output_of", lambda *command: "Apple M2 Ultra")
+    put({}, "Apple M2 Ultra")
     assert machine_id.processor_name() == "Apple M2 Ultra"
 
 

@@ -6,8 +6,8 @@ import pynvml
 import pytest
 
 from specmoe.config.backend import Backend
-from specmoe.engine import machine_counters, nvidia
-from specmoe.engine.machine_counters import Condition, read_condition
+from specmoe.engine import nvidia, taken_away
+from specmoe.engine.taken_away import Condition, read_condition
 
 L4 = {"Name": "NVIDIA L4", "MemoryInfo": SimpleNamespace(total=23034 * 2**20)}
 SHARING = {"Name": "NVIDIA GB10"}
@@ -32,7 +32,7 @@ def plant(monkeypatch):
         monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByIndex", gpus.__getitem__)
         monkeypatch.setattr(pynvml, "nvmlDeviceGetHandleByUUID", lambda uuid: {"ClockInfo": 7})
 
-    monkeypatch.setattr(machine_counters.platform, "system", lambda: "Linux")
+    monkeypatch.setattr(taken_away.platform, "system", lambda: "Linux")
     return plant
 
 

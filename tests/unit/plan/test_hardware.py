@@ -15,7 +15,7 @@ from specmoe.engine import nvidia
 from specmoe.engine.devices import Device
 from specmoe.engine.measuring_lock import FOLDER_OF_TESTS, alone
 from specmoe.plan import hardware
-from specmoe.plan.chips import known_bandwidth
+from specmoe.plan.hardware import known_bandwidth
 
 from ...conftest import verb
 

@@ -16,7 +16,7 @@ import psutil
 from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record
 
-# nvidia-smi wakes every GPU of a server before it answers.
+# A driver may first have to wake what it is asked about.
 TOOL_LIMIT_S = 20
 
 

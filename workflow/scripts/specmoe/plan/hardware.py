@@ -9,18 +9,20 @@ import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
+import yaml
 
 from specmoe.config.backend import COPYING, Backend
 from specmoe.engine.devices import Device
 from specmoe.engine.machine_id import host_id, output_of, physical_cores, processor_name
-from specmoe.plan.chips import GB, known_bandwidth
 
 Facts = dict[str, str | int | float | None]
 
 PROBED = "probe: sustained reads of the system's memory by all physical cores"
 
+GB = 10**9  # vendors give bandwidth in powers of ten
 GIB = 2**30  # vendors give memory in powers of two despite its label
 
 
@@ -118,3 +120,25 @@ def _system() -> str:
         return f"{platform.freedesktop_os_release()['PRETTY_NAME']}, {kernel}"
     except OSError:
         return kernel
+
+
+def known_bandwidth(chips: Path, names: Sequence[str]) -> tuple[float, str] | None:
+    """Return the bandwidth of the first name in the table, and its source.
+
+    Names match as a whole: `Apple M2 Ultra` does not match `Apple M2`.
+    """
+    entries = _entries(chips)
+    for name in filter(entries.__contains__, names):
+        entry = entries[name]
+        return entry["gb_per_second"] * GB, f"table: {name}, {entry['source']}"
+    return None
+
+
+def bandwidth_by_chip(chips: Path) -> dict[str, float]:
+    """Return the bandwidth of every name in the table, in GB/s."""
+    return {name: float(entry["gb_per_second"]) for name, entry in _entries(chips).items()}
+
+
+def _entries(chips: Path) -> dict[str, dict[str, Any]]:
+    table = yaml.load(chips.read_text(encoding="utf-8"), yaml.CSafeLoader)
+    return {name: entry for entry in table for name in entry["names"]}

@@ -16,8 +16,7 @@ from specmoe.engine.measuring_lock import alone
 from specmoe.engine.taken_away import Watch, measure_undisturbed
 from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record, replace_text
-from specmoe.plan.chips import GB
-from specmoe.plan.hardware import PROBED, describe
+from specmoe.plan.hardware import GB, PROBED, describe
 
 # Kernels of one kind of machine reserve a few MB more or less.
 _IN_GIB = ("memory_bytes", "gpu_memory_bytes")
