@@ -5,18 +5,14 @@ llama-speculative printed of a run with one. It lacks the counters of llama-spec
 of the numbers it has, each at the digits its tool prints, determine them; see `recover`.
 """
 
-import csv
 import json
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
-from pydantic import Field, StringConstraints, ValidationError, field_validator
+import pandas as pd
 
-from specmoe.config.base import Positive, Strict
 from specmoe.config.block import NO_DRAFT, PASSAGE_PREFIX, Arrangement, Side
 from specmoe.config.methods import METHODS, NO_METHOD, Method
 from specmoe.config.schema import Config
@@ -25,7 +21,7 @@ from specmoe.files import replace_text, sha256_of
 from specmoe.models.card import save_cards
 from specmoe.models.expected_sizes import card_of_entry
 from specmoe.runs.collect import RunRow, link_baselines
-from specmoe.runs.schema import COLUMNS, write_runs
+from specmoe.runs.schema import COLUMNS, row_dicts, write_runs
 
 PUBLISHED = "published"  # campaign, protocol and host of all rows
 ENGINE = "llama.cpp b8240 or b8280"  # its Table 1; which row came from which is not recorded
@@ -35,59 +31,14 @@ ENGINE = "llama.cpp b8240 or b8280"  # its Table 1; which row came from which is
 HALF_ACCEPTANCE = 0.5e-5 + 1e-12
 HALF_RATE = 0.5e-3 + 1e-9
 
-_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-class Recorded(Strict):
-    """One line of the authors' CSV; the tool that ran decides which columns are null."""
-
-    job_id: Annotated[str, StringConstraints(pattern=r"^[ABCDF]_")]
-    timestamp: datetime
-    machine: str
-    chip: str
-    target_model: str
-    draft_model: str
-    draft_len: Annotated[int, Field(ge=0)]
-    n_prompt: Positive
-    n_predict: Positive
-    repeat: Annotated[int, Field(ge=0)]
-    prompt_key: Literal["bench", "sweep", "short_factual", "code_gen", "long_reasoning", "chinese"]
-    tokens_per_sec: _Positive
-    prompt_eval_ms: _Positive | None
-    eval_ms_per_token: _Positive
-    draft_acceptance_rate: Annotated[float, Field(ge=0, le=1)] | None
-    speedup_vs_baseline: float | None
-    raw_log: str
-    status: Literal["ok"]
-
-    @field_validator(
-        "prompt_eval_ms", "draft_acceptance_rate", "speedup_vs_baseline", mode="before"
-    )
-    @classmethod
-    def _empty_is_null(cls, value: Any) -> Any:
-        return None if value == "" else value
-
-    @property
-    def suite(self) -> str:
-        """The suite, the first letter of the job's name."""
-        return self.job_id[0]
-
-    @property
-    def block(self) -> str:
-        """The block that this run belongs to here.
-
-        Suite F compares one draft at one γ with the target alone. Elsewhere each γ is a block of
-        its own: the study's runs followed one another with minutes between them.
-        """
-        models = f"{self.target_model}/{self.draft_model}/g{self.draft_len}"
-        return f"{self.suite}/{'compared' if self.suite == 'F' else models}/r{self.repeat}"
-
-    @property
-    def prompt(self) -> str:
-        """Our id of the prompt; runs of llama-bench and of suite F are named by their length."""
-        if self.prompt_key in ("bench", "sweep"):
-            return f"{PASSAGE_PREFIX}{self.n_prompt}"
-        return "code" if self.prompt_key == "code_gen" else self.prompt_key
+# What columns of the CSV are here.
+_NAMES = {
+    "timestamp": "started_at",
+    "draft_model": "draft",
+    "draft_len": "gamma",
+    "tokens_per_sec": "tokens_per_second",
+    "prompt_eval_ms": "prompt_ms",
+}
 
 
 class Counters(NamedTuple):
@@ -99,17 +50,13 @@ class Counters(NamedTuple):
     decode_ms: int
 
 
-def rows_of_csv(path: Path) -> list[RunRow]:
-    """Return the rows of the authors' `runs.csv`; see `rows_of`."""
-    with path.open(encoding="utf-8", newline="") as file:
-        return rows_of(csv.DictReader(file))
-
-
-def rows_of(lines: Iterable[Mapping[str, Any]]) -> list[RunRow]:
-    """Return the rows of the lines of the authors' CSV.
+def rows_of_csv(file: Path | TextIO) -> list[RunRow]:
+    """Return the rows of the authors' `runs.csv`.
 
     Differences from rows measured here:
 
+    - Suite F compares one draft at one γ with the target alone, in a block. Elsewhere each γ is a
+      block of its own: the study's runs followed one another with minutes between them.
     - `passage-<n>` is a nominal length. llama-bench generates from an empty context whatever n is;
       the runs of suite F with a draft sent the first n words of a text of at most 156.
     - `n_prompt` is as recorded: tokens of llama-bench, words of llama-speculative.
@@ -119,15 +66,23 @@ def rows_of(lines: Iterable[Mapping[str, Any]]) -> list[RunRow]:
       runs of different length show that it was taken at the end of a run.
     - The seed is null: greedy decoding needs none, and none was set.
 
-    Raises SchemaError, naming the job, for a line that breaks the format of that CSV, and for one
-    whose numbers do not fit exactly one set of counters.
+    Raises SchemaError, naming the job, for a line whose numbers do not fit exactly one set of
+    counters.
     """
-    recorded = [_recorded(line) for line in lines]
-    blocks = defaultdict(list)
-    for record in sorted(recorded, key=lambda record: record.timestamp):
-        blocks[record.block].append(record.job_id)
-    orders = {job: order for jobs in blocks.values() for order, job in enumerate(jobs)}
-    rows = [_row(record, orders[record.job_id]) for record in recorded]
+    lines = pd.read_csv(file, keep_default_na=False, na_values=[""])
+    runs = lines.rename(columns=_NAMES)
+    runs["started_at"] = pd.to_datetime(runs["started_at"], utc=True, format="ISO8601")
+    runs["suite"] = runs["job_id"].str[0]
+    gammas, lengths, repeats = (runs[name].astype(str) for name in ("gamma", "n_prompt", "repeat"))
+    models = runs["target_model"] + "/" + runs["draft"] + "/g" + gammas
+    models = models.mask(runs["suite"] == "F", "compared")
+    runs["block"] = runs["suite"] + "/" + models + "/r" + repeats
+    # Runs of llama-bench and of suite F are named by their length.
+    of_length = runs["prompt_key"].isin(["bench", "sweep"])
+    prompts = runs["prompt_key"].replace("code_gen", "code")
+    runs["prompt"] = prompts.mask(of_length, PASSAGE_PREFIX + lengths)
+    runs["order"] = runs.groupby("block")["started_at"].rank("first").astype(int) - 1
+    rows = [_row(line) for line in row_dicts(runs.astype(object).where(runs.notna(), None))]
     link_baselines(rows)
     return rows
 
@@ -183,81 +138,57 @@ def host_of_study(given: Mapping[str, str | float]) -> dict[str, Any]:
     }
 
 
-def _recorded(line: Mapping[str, Any]) -> Recorded:
-    try:
-        return Recorded.model_validate(line)
-    except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in fault["loc"]) or "line"
-        message = fault["msg"].removeprefix("Value error, ")
-        raise SchemaError(
-            f"published runs: job {line.get('job_id')!r}: {place}: {message}"
-        ) from error
-
-
-def _row(record: Recorded, order: int) -> RunRow:
-    measured = _without_draft(record) if record.draft_model == NO_DRAFT else _with_draft(record)
-    alike = ("suite", "block", "target_model", "prompt", "n_prompt", "n_predict", "repeat")
+def _row(line: Mapping[str, Any]) -> RunRow:
+    measured = _without_draft(line) if line["draft"] == NO_DRAFT else _with_draft(line)
     return {
-        **dict.fromkeys(COLUMNS),
-        **{name: getattr(record, name) for name in alike},
+        **{name: line.get(name) for name in COLUMNS},
         **dict.fromkeys(["campaign", "protocol", "host"], PUBLISHED),
-        "run": f"{record.block}/{Side(record.draft_len).name}/{record.prompt}",
-        "target": record.target_model,
+        "run": f"{line['block']}/{Side(line['gamma']).name}/{line['prompt']}",
+        "target": line["target_model"],
         "engine_options": "",
         "concurrency": 1,
-        "draft": record.draft_model,
-        "gamma": record.draft_len,
         "temperature": 0.0,
         "pass": 0,
-        "order": order,
         "arrangement": Arrangement.IN_TURN,
-        "prompt_ms": record.prompt_eval_ms,
-        "tokens_per_second": record.tokens_per_sec,
         **measured,
-        "started_at": record.timestamp.replace(tzinfo=UTC),
         "engine": ENGINE,
         "engine_commit": "unknown",
         "backend": "metal",
     }
 
 
-def _without_draft(record: Recorded) -> RunRow:
+def _without_draft(line: Mapping[str, Any]) -> RunRow:
     # llama-bench generates n_predict tokens, and the CSV has its time divided by that number.
     return {
         "method": NO_METHOD,
-        "generated": record.n_predict,
-        "decode_ms": record.eval_ms_per_token * record.n_predict,
+        "draft_model": None,
+        "generated": line["n_predict"],
+        "decode_ms": line["eval_ms_per_token"] * line["n_predict"],
         "recovered": ["generated", "decode_ms"],
     }
 
 
-def _with_draft(record: Recorded) -> RunRow:
-    if record.draft_acceptance_rate is None or not record.draft_len:
-        raise SchemaError(
-            f"published runs: job {record.job_id!r}: a run with a draft needs its draft_len and"
-            " draft_acceptance_rate"
-        )
+def _with_draft(line: Mapping[str, Any]) -> RunRow:
     found = recover(
-        rate=record.tokens_per_sec,
-        ms_per_token=record.eval_ms_per_token,
-        acceptance_rate=record.draft_acceptance_rate,
-        gamma=record.draft_len,
-        n_predict=record.n_predict,
+        rate=line["tokens_per_second"],
+        ms_per_token=line["eval_ms_per_token"],
+        acceptance_rate=line["draft_acceptance_rate"],
+        gamma=line["gamma"],
+        n_predict=line["n_predict"],
     )
     if len(found) != 1:
         raise SchemaError(
-            f"published runs: job {record.job_id!r}: its numbers fit {len(found)} sets of"
+            f"published runs: job {line['job_id']!r}: its numbers fit {len(found)} sets of"
             " tokens, rounds and accepted tokens instead of exactly one"
         )
     [counters] = found
     return {
         "method": METHODS[Method.DRAFT].engine,
-        "draft_model": record.draft_model,
+        "draft_model": line["draft"],
         "generated": counters.generated,
         "decode_ms": float(counters.decode_ms),
         "rounds": counters.rounds,
-        "drafted": record.draft_len * counters.rounds,
+        "drafted": line["gamma"] * counters.rounds,
         "accepted": counters.accepted,
         "recovered": ["generated", "decode_ms", "rounds", "drafted", "accepted"],
     }
