@@ -1,7 +1,6 @@
 """The published rows become ours: each number where it belongs, the lost counters recovered."""
 
 import json
-import re
 from io import StringIO
 
 import pandas as pd
@@ -10,8 +9,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from specmoe.errors import SchemaError
-from specmoe.figures.figures import figures_of, save
-from specmoe.paper.tables import NOT_MEASURED
 from specmoe.runs.schema import check_rows, read_runs
 from specmoe.runs.study_csv import (
     HALF_ACCEPTANCE,
@@ -28,7 +25,6 @@ from ..published_study import (
     needs_csv,
     runs_of_study,
 )
-from ..rendered_tables import TABLES, latex
 
 # A run with a draft: 257 tokens in 4.000 s, 250 rounds of 8, 6 accepted.
 LINE = {
@@ -179,22 +175,6 @@ def test_acceptance_is_complete_in_suite_f_and_beyond_four_percent_in_21_other_r
     assert (rates[in_sweep] == 1).all()
     assert (rates[~in_sweep] >= 0.04).sum() == 21
     assert rates[~in_sweep].max() == pytest.approx(0.11364, abs=5e-6)
-
-
-@needs_csv
-@pytest.mark.parametrize("name", TABLES)
-def test_every_table_renders_with_a_dash_for_unknown_values(name, analysis):
-    text = latex(name, analysis)
-    assert not re.search(r"\b(nan|None|NaT|NA)\b|<NA>", text)
-    if name == "identity":
-        assert text == NOT_MEASURED
-
-
-@needs_csv
-def test_every_figure_renders(analysis, tmp_path):
-    figures = figures_of(analysis)
-    save(figures, tmp_path)
-    assert all((tmp_path / f"{name}.pdf").stat().st_size > 1000 for name in figures)
 
 
 def imported(csv, study, folder):
