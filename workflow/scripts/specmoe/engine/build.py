@@ -7,7 +7,6 @@ path of the machine, so building the same engine again does not change it.
 import json
 import logging
 import os
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from specmoe.config.backend import CMAKE_FLAGS, Backend
 from specmoe.config.engines import Engine, PathEngine
 from specmoe.engine.binaries import ALL_BINARIES, engine_files, install, is_alias
 from specmoe.engine.devices import require_device
-from specmoe.engine.machine_id import output_of, text_of
+from specmoe.engine.machine_id import output_of
 from specmoe.engine.process import cmake_cache, run_build_tool
 from specmoe.engine.self_test import forget_tests, mark_tested, self_test
 from specmoe.engine.source import fetch
@@ -34,21 +33,6 @@ _TOOLKIT = {
     Backend.VULKAN: "a shader compiler, and a loader and headers of 1.3.272 or later (glslc,"
     " libvulkan-dev, spirv-headers)",
 }
-
-# What CMake records of each part: FindVulkan.cmake, and ggml/src/ggml-vulkan/CMakeLists.txt.
-_PARTS = {
-    "Vulkan_GLSLC_EXECUTABLE": "the shader compiler glslc (package glslc)",
-    "Vulkan_LIBRARY": "Vulkan's loader (package libvulkan-dev)",
-    "Vulkan_INCLUDE_DIR": "Vulkan's headers (package libvulkan-dev)",
-    "SPIRV-Headers_DIR": "SPIR-V's headers (package spirv-headers)",
-}
-# VK_EXT_layer_settings came with 1.3.272; Debian 12 has 1.3.239. The version is in two lines.
-_OLDEST_HEADERS = (1, 3, 272)
-_VERSION = re.compile(
-    r"^#define VK_HEADER_VERSION (\d+)$.*?"
-    r"^#define VK_HEADER_VERSION_COMPLETE VK_MAKE_API_VERSION\(0, (\d+), (\d+),",
-    re.MULTILINE | re.DOTALL,
-)
 
 _logger = logging.getLogger(__name__)
 
@@ -173,14 +157,7 @@ class Build:
         _logger.info("configuring llama.cpp")
         command = ["cmake", "-S", str(self.source), "-B", str(self.folder), *generator]
         command += [f"-D{key}={value}" for key, value in flags.items()]
-        try:
-            run_build_tool(command, self.output, self._fault("configured"))
-        finally:
-            # Named before minutes of compiling end in the compiler's own words.
-            if missing := missing_part(self.backend, self.folder):
-                raise EngineError(
-                    f"llama.cpp cannot be built for backend {self.backend}: {missing}"
-                )
+        run_build_tool(command, self.output, self._fault("configured"))
 
     def _make(self) -> None:
         jobs = str(os.cpu_count() or 1)
@@ -192,32 +169,6 @@ class Build:
         needs = _TOOLKIT.get(self.backend)
         more = f" for backend {self.backend}, which needs {needs}" if needs else ""
         return f"llama.cpp could not be {what}{more}"
-
-
-def missing_part(backend: Backend, build: Path) -> str | None:
-    """Return what a build for a backend lacks by CMake's cache in `build`, in words for the user.
-
-    Only Vulkan's parts are known one by one. None if all of them are there or CMake ended before it
-    looked for them.
-    """
-    if backend != Backend.VULKAN:
-        return None
-    found = cmake_cache(build)
-    for part, name in _PARTS.items():
-        if found.get(part, "").endswith("-NOTFOUND"):
-            return f"{name} is missing"
-    folder = found.get("Vulkan_INCLUDE_DIR")
-    match = _VERSION.search(text_of(Path(folder, "vulkan/vulkan_core.h"))) if folder else None
-    if match is None:
-        return None
-    patch, major, minor = map(int, match.groups())
-    if (major, minor, patch) >= _OLDEST_HEADERS:
-        return None
-    return (
-        f"Vulkan's headers in {folder} are {major}.{minor}.{patch}, and 1.3.272 or later is needed"
-        " (package libvulkan-dev of Debian 13, or a folder with newer `include` and `lib` in"
-        " VULKAN_SDK)"
-    )
 
 
 def _compiler(build: Path) -> str:

@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -82,9 +83,9 @@ def run_build_tool(command: list[str], output: int, fault: str, progress: str = 
     """Run a tool that fetches or builds; the file `output` receives its command and what it prints.
 
     With `progress`, a name of the work, every tenth of it is logged. Raises EngineError with
-    `fault` as its reason if the tool fails.
+    `fault` as its reason, and the tool's last lines, if it fails.
     """
-    tenths_logged = -1
+    tenths_logged, last = -1, deque[str](maxlen=LOG_LINES_SHOWN)
     os.write(output, f"$ {shlex.join(command)}\n".encode())
     with subprocess.Popen(
         command,
@@ -97,13 +98,15 @@ def run_build_tool(command: list[str], output: int, fault: str, progress: str = 
         assert process.stdout is not None
         for line in process.stdout:
             os.write(output, line.encode())
+            last.append(f"\n  | {line.rstrip()}")
             share = share_done(line) if progress else None
             if share is not None and int(share * 10) > tenths_logged:
                 tenths_logged = int(share * 10)
                 _logger.info("%s: %d %%", progress, tenths_logged * 10)
     if process.returncode != 0:
         raise EngineError(
-            f"{fault}: {command[0]} ended with code {process.returncode}; see its log"
+            f"{fault}: {command[0]} ended with code {process.returncode}; its last lines:"
+            + "".join(last)
         )
 
 
