@@ -4,8 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import yaml
-from snakemake.utils import min_version, update_config
+from snakemake.utils import min_version
 
 min_version("9.27")
 # The workflow's own folder, also where another workflow uses it as a module.
@@ -16,14 +15,18 @@ if not ROOT.is_dir():
     )
 sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
+from specmoe.config.files import overlaid, read_mapping
+from specmoe.errors import ConfigError, told
+
 # What the command line gives, or another workflow that uses this one as a module, is an overlay. A
 # `configfile` would print a line for each catalog, and a module that is given a config skips it.
-given = config
-config = {}
-for catalog in ["engines", "models", "prompts", "suites", "config"]:
-    text = (ROOT / f"config/{catalog}.yaml").read_text(encoding="utf-8")
-    update_config(config, yaml.load(text, yaml.CSafeLoader))
-update_config(config, given)
+try:
+    # Snakemake has read these, and of two equal keys it took the last.
+    for file in workflow.configfiles:
+        read_mapping(Path(file))
+    config = overlaid(ROOT, config)
+except ConfigError as error:
+    sys.exit(told(error))
 
 
 # In the order data flows.
@@ -145,10 +148,9 @@ rule help:
 onstart:
     stop_idle_wakeups()
     if makes_or_measures() or (CAMPAIGN.measured and "plan" in scheduled()):
-        stop_if_files_are_unfit()
+        stop_at_faults()
     if makes_or_measures():
         subprocess.run(PLAN_COMMAND, input=PLANNED, text=True)
-        stop_if_engine_is_steered()
     # The plan has compared what was recorded before.
     if TAKING_THE_CAMPAIGN & scheduled():
         CAMPAIGN.record()

@@ -26,10 +26,9 @@ if workflow.cores == 0:
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 from specmoe.config.block import MEASURE_VERSION
-from specmoe.config.environment import refuse_exported
-from specmoe.errors import ConfigError, MeasurementError, SpecmoeError
+from specmoe.errors import ConfigError, told
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
-from specmoe.plan.campaign import load_campaign
+from specmoe.plan.door import check, load_campaign
 from specmoe.plan.folder import check_folder, drop_stale_locks
 from specmoe.plan.job_files import JobFiles
 from specmoe.plan.progress import describe_missing
@@ -40,7 +39,7 @@ try:
     CAMPAIGN = load_campaign(config, root=Path(shipped(".")), results=Path("results"))
     CAMPAIGN.engine_ids  # looks at the engines' files
 except (ConfigError, OSError) as error:
-    sys.exit(f"{type(error).__name__}: {error}")
+    sys.exit(told(error))
 
 CONFIG = CAMPAIGN.config
 FILES = JobFiles(CAMPAIGN)
@@ -187,19 +186,13 @@ def makes_or_measures():
     return CAMPAIGN.measured and not making.isdisjoint(scheduled())
 
 
-def stop_if_files_are_unfit():
-    """End snakemake if the campaign's files cannot be measured, or its models are another's."""
-    # Only here, because reading headers needs numpy.
-    from specmoe.plan.check_files import check_files
-    from specmoe.plan.shared_models import check_shared
-
+def stop_at_faults():
+    """End snakemake if the campaign cannot be measured, with a line for each fault."""
     try:
-        check_shared(CONFIG, CAMPAIGN.results)
-        blocks, models = CAMPAIGN.blocks.values(), CAMPAIGN.models_folder
-        for fact in check_files(CONFIG, blocks, models, CAMPAIGN.root):
-            print(fact)
-    except (SpecmoeError, OSError) as error:
-        sys.exit(f"{type(error).__name__}: {error}")
+        for note in check(CAMPAIGN, os.environ):
+            print(note)
+    except ExceptionGroup as faults:
+        sys.exit(told(faults))
 
 
 def stop_idle_wakeups():
@@ -209,11 +202,3 @@ def stop_idle_wakeups():
     # second it looks only when a job ends.
     assert hasattr(workflow.scheduler, "job_rate_limiter")
     workflow.scheduler.job_rate_limiter = None
-
-
-def stop_if_engine_is_steered():
-    """End snakemake if variables are exported that measuring jobs would refuse."""
-    try:
-        refuse_exported(CONFIG.measurement.environment, os.environ)
-    except MeasurementError as error:
-        sys.exit(f"MeasurementError: {error}")

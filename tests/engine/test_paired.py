@@ -153,13 +153,6 @@ def test_a_server_with_other_settings_is_not_measured(do, name, value, reported)
         do(replace(BASELINE, environment={name: value}))
 
 
-def test_a_draft_of_another_vocabulary_fails_the_block(do, stranger):
-    with pytest.raises(
-        MeasurementError, match=r"draft cannot draft for target with γ 4: .* vocabs are not compat"
-    ):
-        do(COMPARED, draft=stranger)
-
-
 def server_pids(log_folder: Path) -> list[int]:
     """Return the ids of the llama-server processes that write to logs in a folder."""
     return [

@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import yaml
 
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.models.synthetic import write_model
@@ -41,6 +42,7 @@ class Scene:
     folder: Path
     config: dict[str, Any]
     environment: dict[str, str] = field(default_factory=dict)
+    lines: str = ""  # behind the configuration's own, in its file
 
     def file(self, name: str) -> Path:
         """Return a file of the folder."""
@@ -50,6 +52,12 @@ class Scene:
     def models(self) -> dict[str, Any]:
         """The model set."""
         return self.config["model_sets"]["tiny"]
+
+    def write_config(self) -> Path:
+        """Write the configuration as a user does, and return its file."""
+        file = self.file("campaign.yaml")
+        file.write_text(yaml.safe_dump(self.config, allow_unicode=True) + self.lines)
+        return file
 
     def weights(self, model: str = "target") -> bytes:
         """Return the bytes of a synthetic model."""
@@ -119,6 +127,12 @@ def put_into(inside: Any, path: str, value: Any) -> None:
 def put(scene: Scene, path: str, value: Any) -> None:
     """Put a value into the configuration, by its keys."""
     put_into(scene.config, path, value)
+
+
+@deed
+def written(scene: Scene, lines: str) -> None:
+    """Write lines behind those of the configuration's file."""
+    scene.lines += lines
 
 
 more_repeats = put("measurement.repeats", 2)
@@ -290,6 +304,35 @@ def own(scene: Scene, changed: Callable[[bytes], bytes] = bytes, **more: Any) ->
     scene.models["target"] = {"kind": "path", "path": str(file)} | more
 
 
+@deed
+def own_draft(scene: Scene, **other: Any) -> None:
+    """Make the draft a file of the user's, of another recipe than the campaign's."""
+    file = scene.file("small.gguf")
+    write_model(file, Recipe(**scene.models["draft"]["recipe"] | other))
+    scene.models["draft"] = {"kind": "path", "path": str(file)}
+
+
+@deed
+def other_campaign(scene: Scene, key: str, value: Any) -> None:
+    """Let another campaign have measured, by the same configuration but for one value."""
+    scene.file("results/other/blocks").mkdir(parents=True)
+    shutil.copy(scene.file(CONFIG), scene.file("results/other"))
+    say("results/other/campaign.json", key, value)(scene)
+
+
+@deed
+def link_to_nothing(scene: Scene, name: str) -> None:
+    """Move a folder away and leave a link behind, as on a disk that is not mounted."""
+    scene.file(name).rename(scene.file("elsewhere"))
+    scene.file(name).symlink_to("/not/mounted")
+
+
+def nested_aliases(levels: int) -> str:
+    """Return a list in YAML whose last entry has the one before nine times, and so on."""
+    lines = [f"  - &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, levels)]
+    return "\n".join(["compare_with:", "  - &a0 [lol]", *lines, ""])
+
+
 def with_billions_of_layers(weights: bytes) -> bytes:
     at = weights.index(b"qwen35.block_count") + len(b"qwen35.block_count") + 4  # after its type
     return weights[:at] + b"\xf8\xff\xff\xff" + weights[at + 4 :]
@@ -342,18 +385,57 @@ refused({
         "engines.built: Input tag ' ' found using 'source' does not match"),
     "a_campaign_that_leaves_its_folder": (put("campaign.name", "../../tiny"),
         "campaign.name: String should match pattern"),
+    "a_key_given_twice": (written("trust: config\ntrust: first-use\n"),
+        r"campaign\.yaml: the key 'trust' is in line \d+ and again in \d+"),
+    "aliases_in_aliases": (written(nested_aliases(12)),
+        r"compare_with\.0: Input should be a valid string \(got \['lol'\]\)"),
+    "two_settings_of_one_name": (
+        drafting(method="draft", drafts=["draft"], p_min=[0.5, 0.50000001]),
+        put("suites.S.drafts", []),
+        "suites.S: two settings have the name 'S/target/draft/g4-p0.5'; their values differ too"),
+    "results_on_a_disk_that_is_not_mounted": (link_to_nothing("results/tiny"),
+        "campaign: results/tiny is a link to /not/mounted, which is not there; mount or make it"),
+    "a_cached_campaign_that_is_not_there": (put("campaign.source", "cached"),
+        r"campaign: there is no \S*resources/campaigns/tiny, where a cached campaign is"),
+    "a_campaign_to_compare_with_that_was_not_rendered": (put("compare_with", ["demo"]),
+        "compare_with: there is no results/demo/analysis; render campaign 'demo' first"),
+    "another_model_of_the_name_in_another_campaign": (
+        other_campaign("model_sets.tiny.draft.recipe.seed", 8),
+        r"model_sets\.tiny\.draft: campaign other \(\S*other\) has measured another model of this"
+        r" name \(another recipe\)"),
     "braces_in_the_name_of_a_prompt": (text("as{x}.txt", "a text"),
         r"prompts.texts.code.file: '\S*as\{x\}\.txt' has braces,"
         " by which snakemake names wildcards"),
     # Workloads.
     "a_pipe_for_a_workload": (ask(""), replaced_by(os.mkfifo, "asked.jsonl"),
         r"asked\.jsonl: cannot be read \(it is no file, but a pipe or device\)"),
+    "a_prompt_without_words": (text("empty.txt", "  \n\n"),
+        r"ConfigError: \S*/empty\.txt has no text, and it is a prompt"),
+    "a_prompt_in_another_encoding": (text("old.txt", ""), write("old.txt", b"caf\xe9"),
+        r"ConfigError: \S*/old\.txt: not a text in UTF-8 \(byte 3\)"),
+    "a_chat_for_a_model_without_a_template": (ask('{"prompt": "Why?"}\n', template="chat"),
+        r"ModelError: \S*/target\.gguf has no chat template, and a workload of suite W needs one"),
     # Ways of drafting, and options of the engine.
     "a_lookup_longer_than_its_drafts": (drafting(method="ngram-simple", n_match=[8]),
         "ngram-simple: with n_match 8 and γ 4 it never drafts; γ must be n_match at least"),
     # Models.
     "a_model_of_billions_of_layers": (own(with_billions_of_layers),
         r"ModelError: \S*/own\.gguf: layers: Input should be .* in the metadata"),
+    "a_model_that_is_not_there": (own(), delete("own.gguf"),
+        r"ModelError: no model file \S*/own\.gguf; correct its path in the config"),
+    "a_model_cut_short": (own(lambda weights: weights[:-100]),
+        r"ModelError: \S*/own\.gguf: truncated, "),
+    "a_model_of_another_family": (own(family="llama"),
+        put("families", {"llama": {"architecture": "llama", "vocabulary": 9, "layers": 1,
+                                   "parameters": 1.0, "parameters_active": 1.0}}),
+        r"ModelError: \S*/own\.gguf: not of the family that the config names: architecture"),
+    "a_draft_of_another_vocabulary": (own_draft(vocabulary=1024),
+        r"ModelError: \S*/small\.gguf cannot draft for \S*/target\.gguf: their vocab"),
+    "no_importance_matrix": (
+        put("model_sets.tiny.q4", {"kind": "quantize", "source": "target", "type": "Q4_0",
+                                   "imatrix": "no.dat"}),
+        put("suites.N.targets", ["q4"]),
+        r"ConfigError: config: no file no\.dat; correct its path"),
     "a_pipe_for_a_model": (own(), replaced_by(os.mkfifo, "own.gguf"),
         r"ModelError: \S*/own\.gguf is no file; correct its path"),
     "a_split_model_without_its_second_part": (own(), split_without_its_second_part,
@@ -454,6 +536,8 @@ told({
     "a_word_that_the_engine_does_not_know": (words_of_a_new_suite("--frobnicate"),
         r"llama-server ended while loading \(exit code 1\): error: invalid argument: --frobnicate"),
     # Models.
+    "a_file_that_is_no_model": (own(lambda _: b"no model"),
+        r"ModelError: \S*/own\.gguf: not a readable GGUF file"),
     "a_package_without_the_file": (from_package(file="a.gguf"),
         r"ModelError: tiny-model 1.0 has no file 'a\.gguf'; "),
     "a_file_of_another_digest": (own(sha256="0" * 64),

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from specmoe.errors import DamagedFileError, ModelError
-from specmoe.files import at_home, engine_path, link, named_if_damaged, parts_of, read_record
+from specmoe.files import (
+    at_home,
+    engine_path,
+    link,
+    named_if_damaged,
+    parts_of,
+    read_record,
+    read_text,
+)
 
 
 @pytest.fixture
@@ -28,6 +36,12 @@ def user_files(tmp_path):
 def out(tmp_path):
     (tmp_path / "models").mkdir()
     return tmp_path / "models" / "draft_0.8b.gguf"
+
+
+def test_a_text_of_windows_is_read_as_any_other(tmp_path):
+    file = tmp_path / "prompt.txt"
+    file.write_bytes("\ufeffone\r\ntwo".encode())
+    assert read_text(file) == "one\ntwo"
 
 
 SPLIT = parts_of("x-00001-of-00003.gguf")

@@ -12,10 +12,9 @@ TABLE = yaml.safe_load((ROOT / "tests/unit/config/refused.yaml").read_text())
 
 
 def fault(data):
-    """Return the line that refuses a configuration."""
+    """Return what refuses a configuration."""
     with pytest.raises(ConfigError) as caught:
         load(data, ROOT)
-    assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
@@ -32,7 +31,9 @@ def test_a_fault_is_named_with_its_place(study, base, overlay, line):
     if file := of_base.pop("file", None):
         merge(study, yaml.safe_load((ROOT / f"config/{file}.yaml").read_text()))
     merge(merge(study, of_base), overlay)
-    assert fault(study).startswith(f"config: {line}")
+    said = fault(study).splitlines()
+    assert any(one.startswith(f"config: {line}") for one in said)
+    assert all(one.startswith("config: ") for one in said)
 
 
 def test_a_campaign_s_part_of_the_configuration_fits_a_command_line(study):

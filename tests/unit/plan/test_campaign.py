@@ -12,9 +12,9 @@ from specmoe.plan.campaign import (
     LEAST_MINUTES,
     UNKNOWN_MINUTES,
     WHOLE_NODE_MB,
-    load_campaign,
     open_campaign,
 )
+from specmoe.plan.door import load_campaign
 from specmoe.plan.job_files import JobFiles
 from specmoe.runs import pass_times
 
@@ -35,27 +35,19 @@ def campaign_of(tmp_path):
 @pytest.mark.parametrize(
     ("source", "folder"),
     [
-        ("measured", "results/m2-ultra"),
-        ("cached", "resources/campaigns/m2-ultra"),
-        ("published", "results/m2-ultra/imported"),
+        ("measured", "results/demo"),
+        ("cached", "resources/campaigns/demo"),
+        ("published", "results/demo/imported"),
     ],
 )
 def test_runs_are_where_their_source_puts_them(study, source, folder):
-    study["campaign"]["source"] = source
+    study["campaign"] |= {"name": "demo", "source": source}
     campaign = load_campaign(study, ROOT, Path("results"))
     assert campaign.data in (Path(folder), ROOT / folder)
     assert campaign.measured == (source == "measured")
-    assert campaign.folder == Path("results/m2-ultra")
+    assert campaign.folder == Path("results/demo")
     assert campaign.models_folder == Path("results/models/study")
-    assert campaign.host_file == Path("results/m2-ultra/hosts/r0.json")
-
-
-def test_a_campaign_to_compare_with_must_be_rendered(study, tmp_path, campaign_of):
-    study["compare_with"] = ["demo"]
-    with pytest.raises(ConfigError, match=r"paper --configfile \S*campaigns/demo/campaign\.yaml"):
-        campaign_of(study)
-    (tmp_path / "demo/analysis").mkdir(parents=True)
-    assert campaign_of(study).config.compare_with == ["demo"]
+    assert campaign.host_file == Path("results/demo/hosts/r0.json")
 
 
 def test_engines_have_ids_and_every_block_has_one_of_them(study, campaign_of):
@@ -154,8 +146,9 @@ def test_passes_are_timed_where_the_engine_is_built_here_and_samples_are_wanted(
     assert {"moe_q4", "draft_0.8b"} <= set(timed.timed_passes)
     assert timed.pass_times == [timed.data / "pass_times.parquet"]
     # A cached campaign has them if it ships them.
-    assert campaign_of(synthetic, source="cached", name="published").pass_times == []
-    engine, synthetic["campaign"]["source"] = synthetic["engines"]["current"], "measured"
+    shipped = campaign_of(synthetic, source="cached", name="demo")
+    assert shipped.pass_times == [ROOT / "resources/campaigns/demo/pass_times.parquet"]
+    engine, synthetic["campaign"] = synthetic["engines"]["current"], dict(timed.config.campaign)
     synthetic["engines"]["current"] = {"source": "path", "path": "/opt/llama.cpp/bin"}
     assert campaign_of(synthetic).timed_passes == {}
     synthetic["engines"]["current"] = engine

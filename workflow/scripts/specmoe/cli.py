@@ -5,6 +5,7 @@ those. Engines, models and what is checked of them serve several campaigns, so t
 and their own entry of the configuration. Imports are inside the verbs, so each starts fast.
 """
 
+import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable
@@ -24,6 +25,17 @@ def plan(results: Path) -> None:
     # A command line may be too short for a configuration of hundreds of suites or prompts.
     config = Config.model_validate_json(sys.stdin.read())
     plan_campaign(LoadedCampaign(config, ROOT, results), CHIPS)
+
+
+def check(campaign: Path | None = None, results: Path = Path("results")) -> None:
+    """Say all that is wrong with a configuration, from a file or stdin, and with its files."""
+    from specmoe.config.files import overlaid, read_mapping
+    from specmoe.plan.campaign import ROOT
+    from specmoe.plan.door import check, load_campaign
+
+    given = read_mapping(campaign or Path("/dev/stdin"))
+    for note in check(load_campaign(overlaid(ROOT, given), ROOT, results), os.environ):
+        print(note)
 
 
 def possible(
@@ -141,9 +153,9 @@ def check_upcycled(
 def check_pair(target: Path, draft: Path, methods: tuple[str, ...], out: Path) -> None:
     """Make sure that a draft has its target's vocabulary, and what its methods need."""
     from specmoe.config.methods import Method
-    from specmoe.models.drafting import check_pair
+    from specmoe.models.drafting import check_made_pair
 
-    check_pair(target, draft, map(Method, methods))
+    check_made_pair(target, draft, map(Method, methods))
     out.touch()
 
 
@@ -435,7 +447,7 @@ def document() -> None:
 VERBS: dict[str, Callable[..., None]] = {
     verb.__name__: verb
     for verb in (
-        *(plan, possible, build_engine, build_programs),
+        *(plan, check, possible, build_engine, build_programs),
         *(make_model, fetch_model, fetch_package_model, describe_model),
         *(check_tensors, check_upcycled, check_pair),
         *(describe_host, measure, time_passes, record_trace, show_trace, judge, read_agreement),

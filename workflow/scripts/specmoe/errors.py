@@ -6,7 +6,7 @@ import shlex
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -64,6 +64,24 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(candidates) or 'none'}"
 
 
+# A list of faults that is longer says no more than its begin.
+_MOST_FAULTS = 12
+
+
+def listed(faults: Sequence[str]) -> str:
+    """Return faults, a line each: of many the first ones, and how many more there are."""
+    more = len(faults) - _MOST_FAULTS
+    return "\n".join([*faults[:_MOST_FAULTS], *([f"and {more} faults more"] if more > 0 else [])])
+
+
+def told(error: BaseException) -> str:
+    """Return what the user is told of a fault, or of several: a line each, with its kind."""
+    if isinstance(error, BaseExceptionGroup):
+        lines = [line for one in error.exceptions for line in told(one).splitlines()]
+        return listed(list(dict.fromkeys(lines)))
+    return "\n".join(f"{type(error).__name__}: {line}" for line in str(error).splitlines())
+
+
 def one_line(error: object) -> str:
     """Return the words of an error on one line: libraries break theirs."""
     return " ".join(str(error).split())
@@ -77,8 +95,9 @@ def run(main: Callable[[], None]) -> None:
     try:
         with lines_to(sys.stdout):
             main()
-    except (SpecmoeError, OSError) as error:  # a full disk is an OSError, and names its file
-        sys.exit(f"{type(error).__name__}: {error}")
+    # A full disk is an OSError, and names its file.
+    except (SpecmoeError, OSError, ExceptionGroup) as error:
+        sys.exit(told(error))
     except KeyboardInterrupt:
         sys.exit("interrupted")
     except Exception as error:

@@ -139,9 +139,12 @@ def read_whole(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def read_text(path: Path, encoding: str = "utf-8") -> str:
-    """Return a text with lines that end in a line feed; raises OSError and UnicodeDecodeError."""
-    return read_whole(path).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
+def read_text(path: Path) -> str:
+    """Return a text whose lines end in a line feed, without the mark of Windows at its start.
+
+    Raises OSError and UnicodeDecodeError.
+    """
+    return read_whole(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def json_of(text: str | bytes) -> Any:

@@ -1,6 +1,7 @@
 """The types that all sections of the configuration share."""
 
 import os.path
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
@@ -69,6 +70,10 @@ UNKNOWN_KEY = "unknown_key"
 """The type of the fault of a key that a section does not have."""
 # The faults whose message, or lack of a value, makes what was given needless to repeat.
 _SAY_IT = ("value_error", "missing", "union_tag_invalid", UNKNOWN_KEY)
+# Aliases of YAML in each other make a value whose text would never end.
+_SHORTENED = reprlib.Repr()
+_SHORTENED.maxlevel, _SHORTENED.maxlist, _SHORTENED.maxdict = 2, 4, 4
+_SHORTENED.maxstring, _SHORTENED.maxother = 200, 200
 
 
 class Strict(BaseModel):
@@ -95,5 +100,5 @@ def describe_fault(fault: ErrorDetails, keys: Sequence[str]) -> str:
     # A key may be any text, and the line stays one.
     place = one_line(".".join(keys)) or "top level"
     message = one_line(fault["msg"].removeprefix("Value error, "))
-    shown = f" (got {fault['input']!r})" if fault["type"] not in _SAY_IT else ""
+    shown = f" (got {_SHORTENED.repr(fault['input'])})" if fault["type"] not in _SAY_IT else ""
     return f"{place}: {message}{shown}"

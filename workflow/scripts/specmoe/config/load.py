@@ -1,11 +1,12 @@
-"""Loading the configuration: every fault ends in one readable line.
+"""Loading the configuration: every fault is a readable line, with its place and the remedy.
 
-The Snakefile loads it before it defines any rule, so a wrong name never reaches the DAG.
+The Snakefile loads it before it defines any rule, so a wrong name never reaches the DAG. Checks
+come in groups: where one finds faults, the later ones would stumble over them.
 """
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,13 @@ from specmoe.config.base import describe_fault
 from specmoe.config.block import ITSELF, NO_DRAFT, PASSAGE_PREFIX
 from specmoe.config.expand import FilesSay, expand, nothing_said
 from specmoe.config.matrix import comparison_of, left_out_blocks, list_blocks, setting_of
-from specmoe.config.models import AnyModel, NgramCache, SyntheticDraft, SyntheticModel
+from specmoe.config.models import NgramCache, SyntheticDraft, SyntheticModel
 from specmoe.config.schema import Config
-from specmoe.config.suite_checks import LONGEST, check_suite, refuse, require
+from specmoe.config.suite_checks import LONGEST, Faults, faults_of_suite, stop_at, unknown
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.config.trace import choose_demonstration
 from specmoe.config.workloads import TextsWorkload
-from specmoe.errors import ConfigError, nearest
+from specmoe.errors import ConfigError, listed, nearest
 
 # Where pydantic adds the branch of a tagged union to the place of a fault.
 _TAG_DEPTH = {"engines": 2, "model_sets": 3, "workloads": 2}
@@ -38,54 +39,42 @@ def load(
 
     `data` is the merged mapping that Snakemake read; prompt files and shipped models are relative
     to `root`, the workflow's folder; `files_say` returns what model files say of drafting. Raises
-    ConfigError with the place of the first fault and the remedy.
+    ConfigError with a line for each fault: its place and the remedy.
     """
     try:
         config = Config.model_validate(data, context={"root": root})
     except ValidationError as error:
-        raise ConfigError(_first_fault(error)) from error
-    _check_names(config)
-    _check_models(config)
-    _check_models_of_suites(config)
-    _check_workloads(config)
+        raise ConfigError(listed([*_lines_of_schema(error)])) from error
+    stop_at(_names(config))
+    stop_at(_models(config), _models_of_suites(config), _workloads(config), _files(config, root))
     config = expand(config, root, files_say(config))
-    _check_length(config)
-    for name in config.selected_suites:
-        check_suite(config, name)
-    _check_more_repeats(config)
-    _check_left_out(config)
-    _check_prompt_files(config, root)
-    _check_trace(config)
+    stop_at(_length(config))
+    stop_at(*(faults_of_suite(config, name) for name in config.selected_suites))
+    stop_at(_more_repeats(config), _left_out(config), _trace(config))
+    if config.trace.model_fields_set:
+        choose_demonstration(config, gpu=False)
     return config
 
 
-def check_compare_with(config: Config, results: Path, root: Path) -> None:
-    """Check that the campaigns to compare with have been rendered.
+def _lines_of_schema(error: ValidationError) -> Iterator[str]:
+    """Yield a line for each value that the schema refuses.
 
-    `results` is the folder of all campaigns' results, `root` the workflow's. Raises ConfigError
-    with the command that renders the first missing one.
+    A value of several types has a fault for each of them: the one that got deepest says most.
     """
-    for name in config.compare_with:
-        analysis = results / name / "analysis"
-        if not analysis.is_dir():
-            overlays = [f"resources/campaigns/{name}/campaign.yaml", f"config/{name}.yaml"]
-            known = [root / overlay for overlay in overlays if (root / overlay).is_file()]
-            overlay = known[0] if known else f"<the configuration of {name}>"
-            refuse(
-                "compare_with",
-                f"there is no {analysis}; render campaign {name!r} first: snakemake --cores 1 paper"
-                f" --configfile {overlay}",
-            )
-
-
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors(include_url=False)[0]
-    keys = [str(key) for key in keys_of(fault["loc"])]
-    if fault["type"] == "unexpected_keyword_argument":
-        key = keys.pop()
-        known = [field.name for field in dataclasses.fields(Recipe)]
-        return f"config: {'.'.join(keys)}: unknown key {key!r}; {nearest(key, known)}"
-    return f"config: {describe_fault(fault, keys)}"
+    faults = [(keys_of(fault["loc"]), fault) for fault in error.errors(include_url=False)]
+    told: list[list[int | str]] = []
+    for place, fault in faults:
+        if place in told or any(len(other) > len(place) and other[: len(place)] == place
+                                for other, _ in faults):  # fmt: skip
+            continue
+        told.append(place)
+        keys = [str(key) for key in place]
+        if fault["type"] == "unexpected_keyword_argument":
+            key = keys.pop()
+            known = [field.name for field in dataclasses.fields(Recipe)]
+            yield f"config: {'.'.join(keys)}: unknown key {key!r}; {nearest(key, known)}"
+        else:
+            yield f"config: {describe_fault(fault, keys)}"
 
 
 def keys_of(place: Sequence[int | str]) -> list[int | str]:
@@ -98,26 +87,26 @@ def keys_of(place: Sequence[int | str]) -> list[int | str]:
     ]
 
 
-def _check_names(config: Config) -> None:
+def _names(config: Config) -> Faults:
     campaign = config.campaign
-    require(campaign.engine, config.engines, "campaign.engine", "engine")
-    require(campaign.models, config.model_sets, "campaign.models", "model set")
-    for suite in campaign.suites:
-        require(suite, config.suites, "campaign.suites", "suite")
-        engine = config.suites[suite].engine
-        if engine is not None:
-            require(engine, config.engines, f"suites.{suite}.engine", "engine")
+    yield from unknown(campaign.engine, config.engines, "campaign.engine", "engine")
+    yield from unknown(campaign.models, config.model_sets, "campaign.models", "model set")
+    for name in campaign.suites:
+        yield from unknown(name, config.suites, "campaign.suites", "suite")
+        suite = config.suites.get(name)
+        if suite and suite.engine is not None:
+            yield from unknown(suite.engine, config.engines, f"suites.{name}.engine", "engine")
     if len({campaign.name, *config.compare_with}) < 1 + len(config.compare_with):
-        refuse("compare_with", f"name each campaign once, and not this one, {campaign.name!r}")
+        yield "compare_with", f"name each campaign once, and not this one, {campaign.name!r}"
 
 
-def _check_length(config: Config) -> None:
+def _length(config: Config) -> Faults:
     """Check that jobs can be given the campaign's part of the configuration."""
     sections = config.of_campaign().model_dump(mode="json")
     lengths = {name: len(json.dumps(section)) for name, section in sections.items()}
     if sum(lengths.values()) > LONGEST:
         longest = max(lengths, key=lambda name: lengths[name])
-        refuse(
+        yield (
             longest,
             f"most of the campaign's {sum(lengths.values()) / 1e3:,.0f} kB of configuration are"
             f" here, and jobs are given {LONGEST / 1e3:.0f} kB at most; shorten its lists and"
@@ -125,62 +114,66 @@ def _check_length(config: Config) -> None:
         )
 
 
-def _check_models(config: Config) -> None:
+def _models(config: Config) -> Faults:
     models = config.models
     for name, model in models.items():
         place = f"model_sets.{config.campaign.models}.{name}"
         if model.family is not None:
-            require(model.family, config.families, f"{place}.family", "family")
+            yield from unknown(model.family, config.families, f"{place}.family", "family")
         if isinstance(model, SyntheticDraft):
-            _check_synthetic_draft(models, model, place)
-        _check_made_from(config, name)
+            yield from _synthetic_draft(config, model, place)
+        yield from _made_from(config, name)
     for word, meaning in ((NO_DRAFT, "no draft"), (ITSELF, "the target")):
         if word in models:
-            refuse("model_sets", f"{word!r} means {meaning} and names no model")
+            yield "model_sets", f"{word!r} means {meaning} and names no model"
 
 
-def _check_models_of_suites(config: Config) -> None:
-    for name, suite in config.selected_suites.items():
-        for target in suite.targets:
-            require(target, config.models, f"suites.{name}.targets", "model")
-        for draft in suite.drafts:
-            require(draft, [NO_DRAFT, ITSELF, *config.models], f"suites.{name}.drafts", "model")
-
-
-def _check_made_from(config: Config, name: str) -> None:
+def _made_from(config: Config, name: str) -> Faults:
+    """Check what a model is made from; of a ring, each model is told that it is in one."""
     seen = [name]
     while source := config.models[seen[-1]].made_from:
         key = config.models[seen[-1]].source_key
         place = f"model_sets.{config.campaign.models}.{seen[-1]}.{key}"
-        require(source, config.models, place, "model")
+        if source not in config.models:
+            # The model that names it tells it, and not those that are made from that one.
+            yield from unknown(source, config.models, place, "model") if len(seen) == 1 else ()
+            return
         if source in seen:
-            refuse(place, f"{source!r} is made from itself")
+            yield place, f"{source!r} is made from itself"
+            return
         seen.append(source)
 
 
-def _check_synthetic_draft(
-    models: Mapping[str, AnyModel], draft: SyntheticDraft, place: str
-) -> None:
+def _synthetic_draft(config: Config, draft: SyntheticDraft, place: str) -> Faults:
     """Check that a draft's target has a recipe that such a draft can be constructed from."""
-    require(draft.target, models, f"{place}.target", "model")
-    target = models[draft.target]
-    if not isinstance(target, SyntheticModel):
-        refuse(f"{place}.target", f"{draft.target!r} is not of kind synthetic")
-    if target.recipe.first_full_attention is None:
-        refuse(f"{place}.target", f"the core of {draft.target!r} has no layer of full attention")
-    if target.recipe.hidden % target.recipe.head_size:
-        refuse(f"{place}.target", f"{draft.target!r}: hidden is no multiple of head_size")
+    target = config.models.get(draft.target)
+    if target is None:
+        yield from unknown(draft.target, config.models, f"{place}.target", "model")
+    elif not isinstance(target, SyntheticModel):
+        yield f"{place}.target", f"{draft.target!r} is not of kind synthetic"
+    elif target.recipe.first_full_attention is None:
+        yield f"{place}.target", f"the core of {draft.target!r} has no layer of full attention"
+    elif target.recipe.hidden % target.recipe.head_size:
+        yield f"{place}.target", f"{draft.target!r}: hidden is no multiple of head_size"
 
 
-def _check_more_repeats(config: Config) -> None:
-    if not config.measurement.more_repeats:
-        return
-    known = {comparison_of(block.block) for block in list_blocks(config, gpu=False)}
-    for name in config.measurement.more_repeats:
-        require(name, sorted(known), "measurement.more_repeats", "comparison")
+def _models_of_suites(config: Config) -> Faults:
+    for name, suite in config.selected_suites.items():
+        for target in suite.targets:
+            yield from unknown(target, config.models, f"suites.{name}.targets", "model")
+        for draft in suite.drafts:
+            known = [NO_DRAFT, ITSELF, *config.models]
+            yield from unknown(draft, known, f"suites.{name}.drafts", "model")
 
 
-def _check_left_out(config: Config) -> None:
+def _more_repeats(config: Config) -> Faults:
+    if config.measurement.more_repeats:
+        known = sorted({comparison_of(block.block) for block in list_blocks(config, gpu=False)})
+        for name in config.measurement.more_repeats:
+            yield from unknown(name, known, "measurement.more_repeats", "comparison")
+
+
+def _left_out(config: Config) -> Faults:
     """Check that what is left out exists, and that every suite and the first repeat keep a block.
 
     The first repeat describes the machine for all others.
@@ -194,29 +187,29 @@ def _check_left_out(config: Config) -> None:
         known |= {block.block, comparison_of(block.block)}
         known |= {setting_of(block, side) for side in block.sides if side.speculates}
     for name in config.campaign.left_out:
-        require(name, sorted(known), place, "block, comparison or setting")
+        yield from unknown(name, known, place, "block, comparison or setting")
     for suite in config.campaign.suites:
         if all(block.suite != suite for block in left):
-            refuse(place, f"nothing of suite {suite} is left; take it out of campaign.suites")
+            yield place, f"nothing of suite {suite} is left; take it out of campaign.suites"
     if all(block.repeat for block in left):
-        refuse(place, "no block of the first repeat is left, and it describes the machine")
+        yield place, "no block of the first repeat is left, and it describes the machine"
 
 
-def _check_workloads(config: Config) -> None:
+def _workloads(config: Config) -> Faults:
     for suite_name, suite in config.selected_suites.items():
         for name in suite.workloads:
-            require(name, config.workloads, f"suites.{suite_name}.workloads", "workload")
+            place = f"suites.{suite_name}.workloads"
+            yield from unknown(name, config.workloads, place, "workload")
     for name, workload in config.workloads.items():
         if f"{name}-".startswith(PASSAGE_PREFIX):
-            refuse("workloads", f"{name!r} names prompts of exact length; take another name")
+            yield "workloads", f"{name!r} names prompts of exact length; take another name"
         if name in config.prompts.texts:
-            refuse("workloads", f"{name!r} is a text of prompts.texts; take another name")
-        texts = workload.texts if isinstance(workload, TextsWorkload) else []
-        for text in texts:
-            require(text, config.prompts.texts, f"workloads.{name}.texts", "prompt")
+            yield "workloads", f"{name!r} is a text of prompts.texts; take another name"
+        for text in workload.texts if isinstance(workload, TextsWorkload) else []:
+            yield from unknown(text, config.prompts.texts, f"workloads.{name}.texts", "prompt")
 
 
-def _check_prompt_files(config: Config, root: Path) -> None:
+def _files(config: Config, root: Path) -> Faults:
     files = {f"prompts.texts.{name}.file": p.file for name, p in config.prompts.texts.items()}
     files |= {
         f"model_sets.{config.campaign.models}.{name}.text": model.text
@@ -225,17 +218,15 @@ def _check_prompt_files(config: Config, root: Path) -> None:
     }
     for place, file in {**files, "prompts.passage": config.prompts.passage}.items():
         if not (root / file).is_file():
-            refuse(place, f"no file {file!r} in the workflow's folder")
+            yield place, f"no file {file!r} in the workflow's folder"
 
 
-def _check_trace(config: Config) -> None:
+def _trace(config: Config) -> Faults:
     asked = config.trace
-    for key, model in (("target", asked.target), ("draft", asked.draft)):
-        if model is not None:
-            require(model, config.models, f"trace.{key}", "model")
+    for key, name in (("target", asked.target), ("draft", asked.draft)):
+        if name is not None:
+            yield from unknown(name, config.models, f"trace.{key}", "model")
     if asked.prompt is not None:
-        require(asked.prompt, config.prompts.texts, "trace.prompt", "prompt")
+        yield from unknown(asked.prompt, config.prompts.texts, "trace.prompt", "prompt")
     if (asked.target or asked.draft) and config.campaign.source == "published":
-        refuse("trace", "a published campaign has rows and no models to decode with")
-    if asked.model_fields_set:
-        choose_demonstration(config, gpu=False)
+        yield "trace", "a published campaign has rows and no models to decode with"

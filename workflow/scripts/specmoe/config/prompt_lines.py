@@ -21,7 +21,7 @@ _ROLES = ("system", "user", "assistant", "tool")
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the lines that are not blank with their numbers, from 1; raises ConfigError."""
     try:
-        text = read_text(path, "utf-8-sig")
+        text = read_text(path)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror})") from error
     except UnicodeDecodeError as error:

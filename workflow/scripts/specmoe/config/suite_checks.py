@@ -3,68 +3,79 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain, product
-from typing import NoReturn
+from typing import TypeVar
 
 from specmoe.config.block import ITSELF, NO_DRAFT, Protocol, Stop
 from specmoe.config.drafting import Drafting
-from specmoe.config.matrix import suite_blocks
+from specmoe.config.matrix import setting_of, suite_blocks
 from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.schema import Config, Suite
-from specmoe.errors import ConfigError, nearest
+from specmoe.errors import ConfigError, listed, nearest
 
 # Bytes of a block, and of the campaign's part of the configuration, which are words of command
 # lines: Linux takes 128 KiB. Shipped campaigns have 11 kB.
 LONGEST = 100_000
 
 Faults = Iterator[tuple[str, str]]
-"""Keys of a suite, empty for the suite as a whole, and what is wrong there."""
+"""Places, such as the key of a suite or none for the suite as a whole; and what is wrong there."""
 
 
-def refuse(place: str, fault: str) -> NoReturn:
-    """Raise ConfigError with the place of a fault."""
-    raise ConfigError(f"config: {place}: {fault}")
+T = TypeVar("T", str, tuple[str, str])
 
 
-def require(name: str, known: Iterable[str], place: str, what: str) -> None:
-    """Refuse a name that is not among the known ones."""
+def stop_at(*checks: Faults) -> None:
+    """Raise ConfigError with a line for each fault that checks find."""
+    if faults := list(dict.fromkeys(chain.from_iterable(checks))):
+        raise ConfigError(listed([f"config: {place}: {fault}" for place, fault in faults]))
+
+
+def unknown(name: str, known: Iterable[str], place: str, what: str) -> Faults:
+    """Yield the fault of a name that is not among the known ones."""
     known = list(known)
     if name not in known:
-        refuse(place, f"unknown {what} {name!r}; {nearest(name, known)}")
+        yield place, f"unknown {what} {name!r}; {nearest(name, known)}"
 
 
-def check_suite(config: Config, name: str) -> None:
-    """Raise ConfigError for the first fault of a suite whose models and workloads exist."""
-    suite = config.suites[name]
-    _check_names(config, suite, f"suites.{name}")
-    checks = [_of_methods, _of_acceptance, _of_protocol, _of_options, _of_prompts, _of_blocks]
-    for key, fault in chain.from_iterable(check(config, name, suite) for check in checks):
-        refuse(f"suites.{name}.{key}".rstrip("."), fault)
+def faults_of_suite(config: Config, name: str) -> Faults:
+    """Yield the faults that the first check finds which finds any: the next one builds on it.
+
+    The suite's models and workloads exist.
+    """
+    checks = [_of_names, _of_methods, _of_acceptance, _of_protocol, _of_options, _of_prompts]
+    for check in [*checks, _of_blocks]:
+        if faults := [*check(config, name, config.suites[name])]:
+            yield from ((f"suites.{name}.{key}".rstrip("."), fault) for key, fault in faults)
+            return
 
 
-def _check_names(config: Config, suite: Suite, place: str) -> None:
+def _twice(values: Iterable[T]) -> list[T]:
+    """Return the values that occur more than once."""
+    return [value for value, times in Counter(values).items() if times > 1]
+
+
+def _of_names(config: Config, name: str, suite: Suite) -> Faults:
     for number, way in enumerate(suite.methods):
         assert isinstance(way, Drafting)  # spelled out by now
-        here = f"{place}.methods.{number}"
+        here = f"methods.{number}"
         for target in way.targets:
-            require(target, suite.targets, f"{here}.targets", "target of the suite")
+            yield from unknown(target, suite.targets, f"{here}.targets", "target of the suite")
         itself = [ITSELF] if way.method == Method.DRAFT else []
         for draft in way.drafts:
-            require(draft, [*itself, *config.models], f"{here}.drafts", "model")
+            yield from unknown(draft, [*itself, *config.models], f"{here}.drafts", "model")
     for prompt in suite.prompts:
-        require(prompt, config.prompts.texts, f"{place}.prompts", "prompt")
+        yield from unknown(prompt, config.prompts.texts, "prompts", "prompt")
 
 
 def _of_methods(config: Config, name: str, suite: Suite) -> Faults:
     if not suite.drafts and not suite.methods:
         yield "", "name a draft or a method; `drafts: [none]` measures the targets alone"
-    pairs = Counter(
+    pairs = (
         (target, way.drafter_id(draft or None))
         for way in suite.ways
         for target, draft in product(way.targets or suite.targets, way.drafts or [""])
     )
-    for (target, draft), times in pairs.items():
-        if times > 1:
-            yield "methods", f"{draft} drafts for {target} twice; put its parameters into one entry"
+    for target, draft in _twice(pairs):
+        yield "methods", f"{draft} drafts for {target} twice; put its parameters into one entry"
     for way in suite.ways:
         if way.takes_gamma and not way.gammas and not suite.gammas:
             yield "gammas", f"a suite that drafts needs at least one γ, for {way.method}"
@@ -139,9 +150,12 @@ def _of_prompts(config: Config, name: str, suite: Suite) -> Faults:
 def _of_blocks(config: Config, name: str, suite: Suite) -> Faults:
     measurement, blocks = config.measurement, suite_blocks(config, name)
     prompts = blocks[0].prompts
-    for prompt, times in Counter(source.prompt for source in prompts).items():
-        if times > 1:
-            yield "workloads", f"{times} prompts of this suite have the id {prompt!r}"
+    first = [block for block in blocks if block.repeat == 0]
+    for setting in _twice(setting_of(block, side) for block in first for side in block.sides):
+        # Whatever finds runs by their names would find the last.
+        yield "", f"two settings have the name {setting!r}; their values differ too little for two"
+    for prompt in _twice(source.prompt for source in prompts):
+        yield "workloads", f"two prompts of this suite have the id {prompt!r}"
     if len(blocks[0].to_json()) > LONGEST:
         yield (
             "workloads",
@@ -163,7 +177,7 @@ def _of_blocks(config: Config, name: str, suite: Suite) -> Faults:
             f" measurement.context = {measurement.context}, whatever the prompt",
         )
     longest = max(suite.prompt_lengths, default=0)
-    if longest + generated >= measurement.context:
+    if longest and longest + generated >= measurement.context:
         yield (
             "prompt_lengths",
             f"{longest} tokens and the generated ones do not fit measurement.context ="

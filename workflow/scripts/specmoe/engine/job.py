@@ -1,7 +1,6 @@
 """What the jobs that measure with an engine share: needs, log, and precautions."""
 
 import logging
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ import psutil
 
 from specmoe.config.backend import Backend
 from specmoe.config.block import Block, Side
-from specmoe.config.environment import refuse_exported
 from specmoe.engine.devices import require_device
 from specmoe.engine.flags import speculation_flags
 from specmoe.engine.machine_id import physical_cores, refuse_other_host
@@ -21,12 +19,9 @@ from specmoe.engine.memory import usable_memory
 from specmoe.engine.server import Server, server_command
 from specmoe.engine.supervise import end_with
 from specmoe.engine.workplace import Workplace, fact
-from specmoe.errors import ModelError, SpecmoeError
-from specmoe.files import card_beside, engine_path, named_if_damaged, read_record
+from specmoe.errors import SpecmoeError, told
+from specmoe.files import card_beside, engine_path, read_record
 from specmoe.progress_lines import lines_to
-
-# For every job (snakemake/shell.py). The Snakefile refuses the user's own before it starts jobs.
-SET_BY_SNAKEMAKE = "OMP_NUM_THREADS"
 
 
 @dataclass(frozen=True)
@@ -97,32 +92,15 @@ def provenance(engine: Path, target: Path, draft: Path | None = None) -> dict[st
     }
 
 
-def refuse_without_template(file: Path, model: str) -> None:
-    """Raise ModelError for a model's file without a chat template on its card.
-
-    llama-server would write chats in a format of its own choice instead, and say nothing.
-    """
-    card = card_beside(file)
-    with named_if_damaged(card):
-        has_template = read_record(card).get("chat_template")
-    if not has_template:
-        raise ModelError(
-            f"model {model} has no chat template; give its workload template: raw, or name a file"
-            " of the model that has one"
-        )
-
-
 @contextmanager
 def alone_on_its_host(workplace: Workplace, environment: Mapping[str, str]) -> Iterator[None]:
     """Measure only on the campaign's machine, alone, and only while the workflow runs.
 
     `environment` has the variables that the configuration gives the engine. Raises
-    MeasurementError on another machine, or if other variables that steer the engine are exported,
-    and EngineError if the engine's GPU has gone.
+    MeasurementError on another machine, and EngineError if the engine's GPU has gone.
     """
     if workplace.workflow_pid:
         end_with(workplace.workflow_pid)
-    refuse_exported(environment, os.environ.keys() - {SET_BY_SNAKEMAKE})
     refuse_other_host(workplace.host)
     with alone():
         require_device(workplace.backend, workplace.binaries / "llama-server", environment)
@@ -140,5 +118,5 @@ def log_of_job(path: Path) -> Iterator[None]:
             with lines_to(file, "specmoe.measure", logging.DEBUG):
                 yield
         except (SpecmoeError, OSError) as error:
-            print(f"{type(error).__name__}: {error}", file=file, flush=True)
+            print(told(error), file=file, flush=True)
             raise

@@ -8,16 +8,11 @@ from typing import Any
 
 from specmoe.config.block import Block, Protocol
 from specmoe.config.parse import parse
-from specmoe.engine.job import (
-    alone_on_its_host,
-    job_of,
-    log_of_job,
-    provenance,
-    refuse_without_template,
-)
+from specmoe.engine.job import alone_on_its_host, job_of, log_of_job, provenance
 from specmoe.engine.workplace import Workplace
-from specmoe.files import named_if_damaged, read_record, replace_text
+from specmoe.files import card_beside, named_if_damaged, read_record, replace_text
 from specmoe.measure import paired, study_commands
+from specmoe.models.card import load_card, require_template
 
 PROTOCOLS = {Protocol.PAIRED: paired, Protocol.PUBLISHED: study_commands}
 
@@ -32,7 +27,7 @@ def measure_block(
     """
     made_by = provenance(workplace.engine, target, draft)
     if block.sends_chats:
-        refuse_without_template(target, block.target)
+        require_template(load_card(card_beside(target)), target, block.suite)
     with log_of_job(log), alone_on_its_host(workplace, block.environment):
         began = time.perf_counter()
         job = job_of(workplace, target, log.with_suffix(".server.log"), draft)

@@ -15,7 +15,7 @@ from specmoe.engine.machine_id import physical_cores
 from specmoe.engine.server import Server, server_command
 from specmoe.engine.workplace import Workplace
 from specmoe.errors import ModelError
-from specmoe.files import card_beside, engine_path, replace_text
+from specmoe.files import card_beside, engine_path, read_text, replace_text
 from specmoe.measure.batches import Candidate, logprob_of, read_in_batches
 from specmoe.models.card import ModelCard, load_card
 
@@ -114,7 +114,5 @@ def check_on_engine(
         limits = workplace.start_limit_s, workplace.run_limit_s
         return Server(command, log, *limits, dict(environment))
 
-    found = check_upcycled(
-        start, source, model, load_card(card_beside(model)), text.read_text(encoding="utf-8")
-    )
+    found = check_upcycled(start, source, model, load_card(card_beside(model)), read_text(text))
     replace_text(out, json.dumps(found, indent=1) + "\n")

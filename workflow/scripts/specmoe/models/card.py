@@ -85,6 +85,18 @@ def card_of(facts: Mapping[str, Any]) -> ModelCard:
         raise ValueError(one_line(first_fault(error))) from error
 
 
+def require_template(card: ModelCard, file: Path, suite: str) -> None:
+    """Raise ModelError for a model without a chat template, whose file is `file`.
+
+    llama-server would write chats in a format of its own choice instead, and say nothing.
+    """
+    if not card.chat_template:
+        raise ModelError(
+            f"{file} has no chat template, and a workload of suite {suite} needs one; give the"
+            " workload template: raw, or name a file that has one"
+        )
+
+
 def load_card(path: Path) -> ModelCard:
     """Read one model's card; raises ModelError for a file that is missing or not a card."""
     return _load(_CARD, path)

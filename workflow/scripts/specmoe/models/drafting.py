@@ -6,18 +6,24 @@ head for a draft model. So files are compared before anything is measured.
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from specmoe.config.methods import METHODS, Method, is_ngram
-from specmoe.config.models import NgramCache
 from specmoe.errors import ModelError
 from specmoe.files import card_beside, named_if_damaged, read_record
-from specmoe.models.card import load_card
 from specmoe.models.gguf import check_same_vocabulary
 from specmoe.models.gguf_header import Header, named_if_no_model, read_header
 
 _BY_ARCHITECTURE = {"eagle3": Method.EAGLE3, "dflash": Method.DFLASH}
 # llama.cpp tells the two block drafters apart by this tensor (common/speculative.cpp).
 _MARKOV_HEAD = "markov_w1.weight"
+
+
+class Part(NamedTuple):
+    """One of a pair: a model's file, and the digest of its vocabulary."""
+
+    file: Path
+    vocabulary_sha256: str | None
 
 
 def has_mtp_block(header: Header) -> bool:
@@ -60,23 +66,26 @@ def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None
         )
 
 
-def check_pair(target: Path, draft: Path, methods: Iterable[Method]) -> None:
+def check_pair(target: Part, draft: Part, methods: Iterable[Method]) -> None:
     """Make sure that a draft has its target's vocabulary, and what its methods need.
 
-    The cards of both are beside them. Raises ModelError.
+    Raises ModelError.
     """
-    if load_card(card_beside(target)).vocabulary_sha256 != _vocabulary(draft):
-        check_same_vocabulary(target, draft)
+    if target.vocabulary_sha256 != draft.vocabulary_sha256:
+        check_same_vocabulary(target.file, draft.file)
     for method in methods:
         if not is_ngram(method):
-            check_fit(read_header(target), read_header(draft), method, draft)
+            check_fit(read_header(target.file), read_header(draft.file), method, draft.file)
 
 
-def _vocabulary(draft: Path) -> str | None:
-    """Return the digest of a draft's vocabulary; a file of n-grams has a card of its own kind."""
-    card = card_beside(draft)
-    if draft.suffix != NgramCache.suffix:
-        return load_card(card).vocabulary_sha256
+def check_made_pair(target: Path, draft: Path, methods: Iterable[Method]) -> None:
+    """Check a pair whose cards are beside the files, as `check_pair` does."""
+    check_pair(Part(target, _vocabulary(target)), Part(draft, _vocabulary(draft)), methods)
+
+
+def _vocabulary(model: Path) -> str | None:
+    """Return the digest of a vocabulary from a card, of a model or of a file of n-grams."""
+    card = card_beside(model)
     with named_if_damaged(card):
         digest: str | None = read_record(card)["vocabulary_sha256"]
     return digest

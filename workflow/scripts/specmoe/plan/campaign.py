@@ -11,11 +11,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from specmoe.config.backend import Backend, detect_backend
 from specmoe.config.block import Block, Protocol
-from specmoe.config.load import check_compare_with, load
 from specmoe.config.matrix import blocks_in_order, list_readings, list_timed_passes
 from specmoe.config.parse import JobData
 from specmoe.config.schema import Config, Hosts, read_config
@@ -25,7 +23,6 @@ from specmoe.engine.identity import engine_ids, maker_of
 from specmoe.engine.workplace import Workplace, backend_of
 from specmoe.errors import ConfigError
 from specmoe.files import replace_text
-from specmoe.plan.model_methods import files_say
 
 # What a block asks of a cluster for its job. An estimate assumes a machine, and the nodes may be
 # others. A limit that is too high costs a place in the queue, one that is too low costs the block.
@@ -365,16 +362,3 @@ def open_campaign(file: Path, engine: Path | None = None) -> LoadedCampaign:
         campaign = config.campaign.model_copy(update={"backend": backend_of(engine)})
         config = config.model_copy(update={"campaign": campaign})
     return LoadedCampaign(config, ROOT, file.parents[1])
-
-
-def load_campaign(data: Mapping[str, Any], root: Path, results: Path) -> LoadedCampaign:
-    """Check the configuration and return its campaign.
-
-    `data` is the merged mapping that Snakemake read, `root` the workflow's folder and `results` the
-    folder of all campaigns' results. Raises ConfigError with the place of the first fault.
-    """
-    config = load(
-        data, root, lambda given: files_say(given, results / "models" / given.campaign.models)
-    )
-    check_compare_with(config, results, root)
-    return LoadedCampaign(config, root, results)

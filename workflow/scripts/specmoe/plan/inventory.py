@@ -16,9 +16,10 @@ from specmoe.models import hub
 from specmoe.models.card import ModelCard, load_card
 from specmoe.models.gguf import read_card
 from specmoe.models.hub import cache_folder
+from specmoe.plan.door import recorded_entries
 from specmoe.plan.estimate import BYTES_PER_TOKEN
 from specmoe.plan.progress import MeasuredBlock, read_measured
-from specmoe.plan.shared_models import changed_models, recorded_entries
+from specmoe.plan.shared_models import changed_models
 
 NOT_HASHED = "not hashed: the plan needs sizes only"
 

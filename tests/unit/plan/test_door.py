@@ -1,0 +1,136 @@
+"""The door tells all faults at once, and lets pass what others made; see also faults/table.py."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from specmoe.config.methods import Method
+from specmoe.errors import ConfigError, told
+from specmoe.models.card import save_card
+from specmoe.models.gguf import read_card
+from specmoe.models.synthetic import write_model
+from specmoe.models.synthetic_drafts import write_draft
+from specmoe.plan.door import check, files_say, load_campaign
+
+from ...conftest import ROOT, merge
+from ...recipes import TINY
+
+
+class Own:
+    """A campaign on two files of the user's."""
+
+    def __init__(self, study, folder):
+        self.config, self.folder = study, folder
+        self.target, self.draft = (folder / f"own-{name}.gguf" for name in ("target", "draft"))
+        write_model(self.target, replace(TINY, layers=8, chat_template=True))
+        write_model(self.draft, TINY)
+        self.models = {
+            "target": {"kind": "path", "path": str(self.target)},
+            "draft": {"kind": "path", "path": str(self.draft)},
+        }
+        suite = {"title": "S", "targets": ["target"], "drafts": ["draft"], "gammas": [4]}
+        campaign = {"name": "own", "models": "own", "suites": ["S"], "backend": "cpu"}
+        study["suites"] = {"S": suite | {"prompts": ["code"]}}
+        study["model_sets"]["own"] = self.models
+        merge(study, {"campaign": campaign})
+
+    def campaign(self):
+        return load_campaign(self.config, ROOT, self.folder / "results")
+
+    def lines(self):
+        """Return the lines of the faults."""
+        try:
+            check(self.campaign(), {})
+        except ExceptionGroup as faults:
+            return told(faults).splitlines()
+        return []
+
+
+@pytest.fixture
+def own(study, tmp_path):
+    return Own(study, tmp_path)
+
+
+def test_all_faults_that_hide_none_are_told_at_once(own):
+    assert own.lines() == []
+    own.target.write_bytes(own.target.read_bytes()[:-100])
+    own.draft.unlink()
+    text = own.folder / "empty.txt"
+    text.write_text(" \n")
+    own.config["prompts"]["texts"]["code"]["file"] = str(text)
+    empty, missing, *cut = own.lines()
+    assert empty == f"ConfigError: {text} has no text, and it is a prompt"
+    assert missing.startswith("ModelError: ")
+    assert len(cut) == 1
+    own.config["campaign"]["engine"], own.config["campaign"]["models"] = "x", "y"
+    own.config["suites"]["S"]["engine"] = "z"
+    with pytest.raises(ConfigError) as refused:
+        own.campaign()
+    places = [line.split(": ")[1] for line in str(refused.value).splitlines()]
+    assert places == ["campaign.engine", "campaign.models", "suites.S.engine"]
+
+
+@pytest.mark.parametrize("entry", [{"kind": "quantize", "type": "Q8_0"}, {"kind": "ngram_cache"}])
+def test_what_is_made_of_a_foreign_vocabulary_is_named_by_its_source(own, entry):
+    write_model(own.draft, replace(TINY, vocabulary=1024))
+    own.models["foreign"] = own.models["draft"]
+    source = {"source": "foreign"}
+    if entry["kind"] == "ngram_cache":
+        source = {"tokenizer": "foreign", "text": "resources/prompts/code.txt"}
+        way = {"method": "ngram-cache", "drafts": ["draft"]}
+        own.config["suites"]["S"] |= {"drafts": [], "methods": [way]}
+    own.models["draft"] = entry | source
+    [line] = own.lines()
+    assert line.startswith(f"ModelError: {own.draft} cannot draft for {own.target}: their vocab")
+
+
+def test_a_head_that_is_named_as_a_draft_model_is_refused(own):
+    write_draft(own.draft, replace(TINY, core_first=3, core_layers=1), "eagle3", 16)
+    [line] = own.lines()
+    assert "drafts as EAGLE-3 (eagle3)" in line
+
+
+def test_a_model_that_was_made_before_is_known_by_its_card_and_another_is_not_asked_about(own):
+    own.config["workloads"] = {"asked": {"kind": "texts", "texts": ["code"], "template": "chat"}}
+    own.config["suites"]["S"] |= {"prompts": [], "workloads": ["asked"]}
+    own.models["target"] = {"kind": "hub", "repository": "a/b", "file": "t.gguf"}
+    assert own.lines() == []
+    made = own.campaign().model_file("target")
+    made.parent.mkdir(parents=True)
+    write_model(made, replace(TINY, layers=8))
+    save_card(read_card(made), made.with_suffix(".json"))
+    [line] = own.lines()
+    assert line.startswith(f"ModelError: {made} has no chat template")
+
+
+def test_an_entry_that_is_the_same_file_is_shared_and_a_damaged_one_is_nobodys(own):
+    folder = own.folder / "results/first"
+    (folder / "blocks").mkdir(parents=True)
+    record = json.loads(own.campaign().text)
+    entries = record["model_sets"]["own"]
+    entries["target"] |= {"label": "Mine", "sha256": "0" * 64}
+    entries["more"] = {"kind": "path", "path": "/c.gguf"}
+    (folder / "campaign.json").write_text(json.dumps(record))
+    assert own.lines() == []
+    entries["target"]["path"] = "/b/target.gguf"
+    text = json.dumps(record)
+    (folder / "campaign.json").write_text(text)
+    [line] = own.lines()
+    assert f"(path /b/target.gguf there, {own.target} here)" in line
+    for harmless in (text.replace('"measured"', '"cached"'), text[:100]):
+        (folder / "campaign.json").write_text(harmless)
+        assert own.lines() == []
+
+
+def test_a_file_drafts_as_it_was_made_for(own):
+    own.config["campaign"]["models"] = "methods"
+    models = own.config["model_sets"]["methods"]
+    models |= {"there": own.models["draft"], "gone": {"kind": "path", "path": "gone.gguf"}}
+    own.config["suites"]["S"] |= {"targets": ["there"], "drafts": [], "methods": "all"}
+    known = files_say(own.campaign().config, own.folder)
+    blocks = ("moe_f16", "moe_q4", "draft_f16", "there", "gone", "eagle3")
+    assert [name for name in blocks if known(name).has_block] == ["moe_f16", "moe_q4"]
+    methods = {name: known(name).method for name in ("eagle3", "dspark", "ngrams", "cut_q8")}
+    assert methods.pop("cut_q8") == known("there").method == known("gone").method == Method.DRAFT
+    assert list(methods.values()) == [Method.EAGLE3, Method.DSPARK, Method.NGRAM_CACHE]

@@ -1,0 +1,191 @@
+"""Gate one: what can be refused of a campaign is refused before its first job, a line a fault.
+
+Whenever the Snakefile is parsed it loads the configuration here. Before something is made or
+measured it has the files looked at that the configuration names.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from specmoe.config.environment import refuse_exported
+from specmoe.config.expand import FileFacts, FilesSay
+from specmoe.config.load import load
+from specmoe.config.methods import Method
+from specmoe.config.models import (
+    AnyModel,
+    Model,
+    NgramCache,
+    PathModel,
+    QuantizeModel,
+    SyntheticDraft,
+    SyntheticModel,
+    TruncateModel,
+    UpcycleModel,
+)
+from specmoe.config.schema import Config
+from specmoe.config.suite_checks import Faults, stop_at
+from specmoe.errors import ConfigError, MeasurementError, ModelError
+from specmoe.plan.campaign import LoadedCampaign
+
+# The keys of an entry that leave the model's file as it is.
+_OF_NO_FILE = {"label", "family", "sha256", "size_bytes", "size_gb"}
+
+Entries = Mapping[str, AnyModel]
+"""The entries of a model set, by model."""
+
+_ENTRIES: TypeAdapter[Entries] = TypeAdapter(dict[str, Model])
+
+
+def load_campaign(data: Mapping[str, Any], root: Path, results: Path) -> LoadedCampaign:
+    """Check the configuration and return its campaign.
+
+    `data` is the merged mapping that Snakemake read, `root` the workflow's folder and `results` the
+    folder of all campaigns' results. Raises ConfigError with a line for each fault.
+    """
+    config = load(
+        data, root, lambda given: files_say(given, results / "models" / given.campaign.models)
+    )
+    campaign = LoadedCampaign(config, root, results)
+    stop_at(_folders(campaign))
+    return campaign
+
+
+def check(campaign: LoadedCampaign, exported: Mapping[str, str]) -> list[str]:
+    """Make sure that a campaign can be measured as far as its files, now here, and variables say.
+
+    `exported` is the environment of the workflow. Returns what to know of the files. Raises an
+    ExceptionGroup of all faults.
+    """
+    from specmoe.plan.headers import check_headers  # needs numpy
+
+    faults, notes = check_headers(campaign)
+    faults += [ConfigError(fault) for fault in _other_models(campaign.config, campaign.results)]
+    try:
+        refuse_exported(campaign.config.measurement.environment, exported)
+    except MeasurementError as fault:
+        faults.append(fault)
+    if faults:
+        raise ExceptionGroup("faults of the campaign", faults)
+    return notes
+
+
+def _folders(campaign: LoadedCampaign) -> Faults:
+    """Check the folders that a campaign writes to, and those that it is to find."""
+    for folder in (campaign.results, campaign.folder, campaign.models_folder):
+        if folder.is_symlink() and not folder.exists():
+            to = folder.readlink()
+            yield "campaign", f"{folder} is a link to {to}, which is not there; mount or make it"
+    if campaign.config.campaign.source == "cached" and not campaign.data.is_dir():
+        yield "campaign", f"there is no {campaign.data}, where a cached campaign is"
+    for name in campaign.config.compare_with:
+        analysis = campaign.results / name / "analysis"
+        if not analysis.is_dir():
+            overlays = [f"resources/campaigns/{name}/campaign.yaml", f"config/{name}.yaml"]
+            known = [file for file in map(campaign.root.joinpath, overlays) if file.is_file()]
+            overlay = known[0] if known else f"<the configuration of {name}>"
+            yield (
+                "compare_with",
+                f"there is no {analysis}; render campaign {name!r} first: snakemake --cores 1 paper"
+                f" --configfile {overlay}",
+            )
+
+
+# Campaigns whose model sets have the same name share the folder of its models. So a model has one
+# entry in all of them: with another one, each campaign would replace the other's file and measure
+# again what was measured.
+
+
+def _other_models(config: Config, results: Path) -> Iterator[str]:
+    """Yield where another campaign has measured another model under the name of one of ours."""
+    model_set = config.campaign.models
+    for file in sorted(results.glob("*/campaign.json")):
+        other = file.parent
+        if other.name == config.campaign.name or not (other / "blocks").is_dir():
+            continue
+        entries = recorded_entries(file, model_set)
+        for model, change in changes(config, entries, "there", "here").items():
+            yield (
+                f"config: model_sets.{model_set}.{model}: campaign {other.name} ({other}) has"
+                f" measured another model of this name ({change}); give the model, or the set in"
+                " campaign.models and model_sets, another name"
+            )
+
+
+def recorded_entries(file: Path, model_set: str) -> Entries:
+    """Return the entries of a model set that a campaign's campaign.json has; none if it is damaged.
+
+    A campaign that was not measured here has made no model.
+    """
+    try:
+        recorded = json.loads(file.read_bytes())
+        if recorded["campaign"]["source"] != "measured":
+            return {}
+        return _ENTRIES.validate_python(recorded["model_sets"].get(model_set, {}))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        return {}
+
+
+def changes(config: Config, others: Entries, there: str, here: str) -> dict[str, str]:
+    """Return the needed models with another entry among `others`, and the first change of each.
+
+    `there` and `here` are the words for the other entry's value and for the configuration's.
+    """
+    found = {}
+    for name in config.needed_models:
+        entries = (others.get(name, config.models[name]), config.models[name])
+        old, new = (one.model_dump(mode="json", exclude=_OF_NO_FILE) for one in entries)
+        key = next((key for key in [*old, *new] if old.get(key) != new.get(key)), None)
+        if key == "recipe":
+            found[name] = "another recipe"
+        elif key:
+            found[name] = f"{key} {old.get(key)} {there}, {new.get(key)} {here}"
+    return found
+
+
+def files_say(config: Config, models_folder: Path) -> FilesSay:
+    """Return what the files of a configuration's models say of drafting.
+
+    `models_folder` is where the workflow puts them. A file that is not here yet says nothing, and
+    counts as a plain model.
+    """
+
+    @cache
+    def facts_of(model: str) -> FileFacts:
+        entry = config.models[model]
+        match entry:
+            case SyntheticModel():
+                return FileFacts(entry.recipe.mtp_blocks > 0)
+            case SyntheticDraft():
+                return FileFacts(method=Method(entry.method))
+            case NgramCache():
+                return FileFacts(method=Method.NGRAM_CACHE)
+            case QuantizeModel():
+                return facts_of(entry.source)
+            case TruncateModel() | UpcycleModel():
+                return facts_of(entry.source)._replace(has_block=False, method=Method.DRAFT)
+        path = entry.path if isinstance(entry, PathModel) else models_folder / f"{model}.gguf"
+        return _read(Path(path))
+
+    return facts_of
+
+
+def _read(path: Path) -> FileFacts:
+    """Return what a file says; one that is missing or broken is refused where it is needed."""
+    if not path.is_file():  # opening a pipe would wait for a writer
+        return FileFacts()
+    # Only here, because reading headers needs numpy, and most campaigns name their methods.
+    from specmoe.models.drafting import drafts_by, has_mtp_block
+    from specmoe.models.gguf_header import read_header
+
+    try:
+        header = read_header(path)
+        method = drafts_by(header)
+        has_block = has_mtp_block(header) and method == Method.DRAFT
+        return FileFacts(has_block, method)
+    except (ModelError, ValueError):
+        return FileFacts()

@@ -1,0 +1,115 @@
+"""Whether the files that a campaign begins with can be measured, by what their begin says.
+
+What is made or downloaded later is read back by the rules of models, which use the same checks.
+"""
+
+from codecs import BOM_UTF8
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from specmoe.config.block import Block
+from specmoe.config.models import NgramCache, PathModel, QuantizeModel
+from specmoe.config.prompt_lines import numbered_lines
+from specmoe.config.schema import Config
+from specmoe.errors import ConfigError, SpecmoeError
+from specmoe.files import given_file, read_whole, require_files
+from specmoe.models.card import ModelCard, require_template
+from specmoe.models.drafting import Part, check_pair
+from specmoe.models.gguf import check_family, describe_clock, read_card
+from specmoe.plan.campaign import LoadedCampaign
+from specmoe.plan.inventory import NOT_HASHED, card_here, made_models, model_files
+
+Faults = list[Exception]
+
+
+class _Known(NamedTuple):
+    """A model whose file is here, by the path that the user knows."""
+
+    file: Path
+    card: ModelCard
+
+
+def check_headers(campaign: LoadedCampaign) -> tuple[Faults, list[str]]:
+    """Return the faults of a campaign's prompts and models, and what to know of those.
+
+    Faults name the path that the configuration has.
+    """
+    faults: Faults = []
+    config, blocks = campaign.config, list(campaign.blocks.values())
+    _check_texts(config, blocks, campaign.root, faults)
+    known = _read_models(config, campaign.models_folder, faults)
+    for block in {(block.models, block.method): block for block in blocks}.values():
+        with _collecting(faults):
+            _check_pair(block, config, known)
+    notes = []
+    for name, suite in {block.target: block.suite for block in blocks if block.sends_chats}.items():
+        if target := _origin(name, config, known):
+            with _collecting(faults):
+                require_template(target.card, target.file, suite)
+                notes.append(describe_clock(target.file))
+    return faults, [*filter(None, notes)]
+
+
+@contextmanager
+def _collecting(faults: Faults) -> Iterator[None]:
+    try:
+        yield
+    except (SpecmoeError, OSError) as fault:
+        faults.append(fault)
+
+
+def _check_texts(config: Config, blocks: Iterable[Block], root: Path, faults: Faults) -> None:
+    """Check the texts of prompts, and what else models are made with.
+
+    A line of a workload was read with the configuration.
+    """
+    texts = {source.file for block in blocks for source in block.prompts if source.line is None}
+    models = [config.models[name] for name in config.needed_models]
+    counted = {model.text for model in models if isinstance(model, NgramCache)}
+    for text in sorted(texts | counted):
+        with _collecting(faults):
+            if not any(numbered_lines(root / text)):
+                what = "it is a prompt" if text in texts else "its n-grams are to be counted"
+                raise ConfigError(f"{root / text} has no text, and {what}")
+            if text in counted and read_whole(root / text).startswith(BOM_UTF8):
+                raise ConfigError(
+                    f"{root / text} begins with a byte-order mark, which would be counted among its"
+                    " n-grams; save it without"
+                )
+    for model in models:
+        if isinstance(model, QuantizeModel) and model.imatrix:
+            with _collecting(faults):
+                given_file(Path(model.imatrix))
+
+
+def _read_models(config: Config, folder: Path, faults: Faults) -> dict[str, _Known]:
+    """Return the models whose files are here; the user's own must be whole, and of their family."""
+    known = {}
+    for name, file in model_files(config, made_models(config, folder), folder).items():
+        entry, family = config.models[name], config.family(name)
+        if isinstance(entry, PathModel):
+            with _collecting(faults):
+                own = Path(entry.path)
+                require_files(own)
+                card = read_card(own, NOT_HASHED)
+                known[name] = _Known(own, card)
+                if family:
+                    check_family(card, family, own)
+        elif found := card_here(file, folder / f"{name}.json"):
+            known[name] = _Known(file, found)
+    return known
+
+
+def _origin(model: str, config: Config, known: Mapping[str, _Known]) -> _Known | None:
+    """Return a model, or the nearest known one that it is made from: it has its vocabulary."""
+    return next((known[name] for name in config.lineage(model) if name in known), None)
+
+
+def _check_pair(block: Block, config: Config, known: Mapping[str, _Known]) -> None:
+    """Check that what drafts in a block has the target's vocabulary and drafts by its method."""
+    pair = [one for model in block.models if (one := _origin(model, config, known))]
+    if block.method and block.draft_model and len(pair) > 1:
+        target, draft = (Part(one.file, one.card.vocabulary_sha256) for one in pair)
+        check_pair(target, draft, [block.method] if block.draft_model in known else [])
