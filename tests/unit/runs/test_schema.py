@@ -22,6 +22,9 @@ def test_written_rows_are_read_back(rows, tmp_path):
     for name in ("runs", "again"):
         write_runs(rows, tmp_path / f"{name}.parquet")
     assert (tmp_path / "runs.parquet").read_bytes() == (tmp_path / "again.parquet").read_bytes()
+    assert pq.read_schema(tmp_path / "runs.parquet").field("gamma").metadata == {
+        b"about": b"The most tokens that it drafts in a round."
+    }
     frame = read_runs(tmp_path / "runs.parquet")
     assert frame["run"].tolist() == [row["run"] for row in rows]
     assert [list(tokens) for tokens in frame["tokens"]] == [[*range(16)]] * 4
@@ -56,8 +59,8 @@ def test_a_value_that_breaks_the_schema_is_refused_and_nothing_written(
     assert not (tmp_path / "runs.parquet").exists()
 
 
-def test_a_missing_column_and_a_repeated_run_are_named(rows, tmp_path):
-    with pytest.raises(SchemaError, match="run"):
+def test_a_repeated_run_and_a_row_that_lacks_what_is_never_null_are_refused(rows, tmp_path):
+    with pytest.raises(SchemaError, match="not unique"):
         write_runs([rows[0], rows[0]], tmp_path / "runs.parquet")
     del rows[1]["backend"]
     with pytest.raises(SchemaError, match="'backend'"):

@@ -92,33 +92,6 @@ def describe_repeats(
     return "\n".join(parts) + "\n"
 
 
-def describe_passes(passes: pd.DataFrame) -> str:
-    """Return how many passes would pay, comparison by comparison; empty if no spread is known.
-
-    `passes` is the frame of `passes.passes_that_pay`.
-    """
-    known = passes.dropna(subset="passes_that_pay") if len(passes) else passes
-    if known.empty:
-        return ""
-    table = pd.DataFrame(
-        {
-            "comparison": known["comparison"],
-            "between blocks %": known["between_sd"] * 100,
-            "a run %": known["run_sd"] * 100,
-            "start and warm-ups s": known["block_ms"] / 1000,
-            "a pass s": known["pass_ms"] / 1000,
-            "passes": known["passes"],
-            "that pay": known["passes_that_pay"],
-        }
-    )
-    typical = round(float(known["passes_that_pay"].median()))
-    return (
-        "\nHow often a block should go through its prompts, to reach a precision soonest\n"
-        f"{_text(table)}\n"
-        f"The median is measurement.passes = {typical}; another number measures all blocks anew.\n"
-    )
-
-
 def precise(precision: float) -> str:
     """Return in words how narrow intervals should be."""
     return f"±{100 * precision:g}%"

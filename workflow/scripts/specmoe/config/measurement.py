@@ -52,7 +52,7 @@ class Measurement(Strict):
     are measured"""
     passes: Times = 1
     """times that a block goes through its prompts; more of them narrow intervals only as far as
-    runs of one block differ. `more_repeats` says what pays"""
+    runs of one block differ"""
     sides: Arrangement = Arrangement.AUTO
     """`together`: the processes of a block are all live and take turns, prompt by prompt;
     `in_turn`: they follow one another, in an order that turns round from repeat to repeat; `auto`:
