@@ -1,4 +1,4 @@
-"""The rule that has a run measured again: planted observations, and a real contest for CPUs."""
+"""The rule that has a run measured again, the counters it reads, and a real contest for CPUs."""
 
 import os
 import subprocess
