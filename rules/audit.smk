@@ -86,7 +86,6 @@ rule audit_runs:
         agreement=CAMPAIGN.agreement,
         campaign="<campaign>/campaign.json",
         divergences=CAMPAIGN.divergences,
-        engines=FILES.engines(CONFIG.campaign.suites),
         host="<data>/host.json",
         models="<data>/models.json",
         manifest=[*CAMPAIGN.data.glob("manifest.json")] if PACKED else [],
@@ -103,5 +102,4 @@ rule audit_runs:
     message:
         "Auditing the runs"
     shell:
-        "python {input.specmoe} audit --campaign {input.campaign} --engines {input.engines}"
-        " --out {output} 2>&1 | tee {log}"
+        "python {input.specmoe} audit --campaign {input.campaign} --out {output} 2>&1 | tee {log}"

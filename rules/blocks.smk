@@ -10,7 +10,7 @@ rule measure_block:
         **MEASURING,
     output:
         **described("<campaign>/machines/{block}.json"),
-        record=ensure("<campaign>/blocks/{block}.json", non_empty=True),
+        record=ensure("<campaign>/blocks/{block}.jsonl", non_empty=True),
     log:
         "<logs>/measure_block/{block}.log",
     # Blocks follow the schedule. They have the lowest priority, because a block that started
@@ -29,14 +29,12 @@ rule measure_block:
         ),
     params:
         **MACHINE,
-        asked=lambda wildcards: CAMPAIGN.blocks[wildcards.block].digest,
         runs=lambda wildcards: CAMPAIGN.blocks[wildcards.block].runs,
     message:
         "Measuring {wildcards.block}: {params.runs} runs"
     shell:
         "{params.before}python {input.specmoe} measure --campaign {params.campaign}"
-        " --block {wildcards.block:q} --asked {params.asked} --engine {input.engine} --workflow-pid $PPID"
-        " --log {log:q} --out {output.record:q}"
+        " --block {wildcards.block:q} --engine {input.engine} --workflow-pid $PPID --log {log:q}"
 
 
 rule measure_pass_times:
@@ -53,7 +51,7 @@ rule measure_pass_times:
         text=shipped(CONFIG.prompts.passage),
     output:
         **described("<campaign>/machines/pass_times/{model}/r{repeat}.json"),
-        record="<campaign>/pass_times/{model}/r{repeat}.json",
+        record="<campaign>/pass_times/{model}/r{repeat}.jsonl",
     log:
         "<logs>/pass_times/{model}/r{repeat}.log",
     # Just before the first block of the repeat.
@@ -63,10 +61,9 @@ rule measure_pass_times:
     threads: workflow.cores
     params:
         **MACHINE,
-        asked=lambda wildcards: CAMPAIGN.timed_passes[wildcards.model].digest,
     message:
         "Timing passes of {wildcards.model} before repeat {wildcards.repeat}"
     shell:
         "{params.before}python {input.specmoe} time_passes --campaign {params.campaign}"
-        " --model {wildcards.model:q} --repeat {wildcards.repeat} --asked {params.asked}"
-        " --engine {input.engine} --workflow-pid $PPID --log {log} --out {output.record}"
+        " --model {wildcards.model:q} --repeat {wildcards.repeat} --engine {input.engine}"
+        " --workflow-pid $PPID --log {log}"

@@ -44,6 +44,7 @@ rule collect_runs:
         specmoe=SPECMOE,
         package=COLLECTING,
         campaign="<campaign>/campaign.json",
+        missing=MISSING,
         cards=FILES.cards(CONFIG.campaign.suites),
         engines=FILES.engines(CONFIG.campaign.suites),
         records=CAMPAIGN.record_files(CAMPAIGN.blocks),
@@ -60,8 +61,8 @@ rule collect_runs:
     message:
         "Collecting {output}"
     shell:
-        "python {input.specmoe} collect_runs --campaign {input.campaign} --engines {input.engines}"
-        " {params.suite:q} --out {output} 2>&1 | tee {log}"
+        "python {input.specmoe} collect_runs --campaign {input.campaign} {params.suite:q}"
+        " --out {output} 2>&1 | tee {log}"
 
 
 use rule collect_runs as collect_suite with:
@@ -69,6 +70,7 @@ use rule collect_runs as collect_suite with:
         specmoe=SPECMOE,
         package=COLLECTING,
         campaign="<campaign>/campaign.json",
+        missing=MISSING,
         cards=of("suite", lambda suite: FILES.cards([suite])),
         engines=of("suite", lambda suite: FILES.engines([suite])),
         records=of(
@@ -91,9 +93,10 @@ rule collect_pass_times:
         specmoe=SPECMOE,
         package=COLLECTING,
         campaign="<campaign>/campaign.json",
+        missing=MISSING,
         engine="<engine>/engine.json",
         records=expand(
-            "<campaign>/pass_times/{model}/r{repeat}.json",
+            "<campaign>/pass_times/{model}/r{repeat}.jsonl",
             model=CAMPAIGN.timed_passes,
             repeat=CAMPAIGN.first_blocks,
         ),
@@ -106,8 +109,8 @@ rule collect_pass_times:
     message:
         "Collecting {output}"
     shell:
-        "python {input.specmoe} collect_pass_times --campaign {input.campaign}"
-        " --engine {input.engine} --out {output} 2>&1 | tee {log}"
+        "python {input.specmoe} collect_pass_times --campaign {input.campaign} --out {output}"
+        " 2>&1 | tee {log}"
 
 
 rule summarise_suite:

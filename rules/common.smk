@@ -3,7 +3,6 @@ import json
 import os
 import re
 import shlex
-from contextlib import suppress
 
 from snakemake_interface_common.exceptions import WorkflowError
 
@@ -26,10 +25,11 @@ if workflow.cores == 0:
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
 from specmoe.config.block import MEASURE_VERSION
-from specmoe.errors import ConfigError, told
+from specmoe.errors import ConfigError, SpecmoeError, told
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan.door import check, load_campaign
 from specmoe.plan.folder import check_folder, drop_stale_locks
+from specmoe.plan.gate import refresh
 from specmoe.plan.job_files import JobFiles
 from specmoe.plan.progress import describe_missing
 
@@ -37,17 +37,13 @@ try:
     check_folder(ROOT)
     drop_stale_locks()
     CAMPAIGN = load_campaign(config, root=Path(shipped(".")), results=Path("results"))
-    CAMPAIGN.engine_ids  # looks at the engines' files
-except (ConfigError, OSError) as error:
+    if workflow.is_main_process:
+        refresh(CAMPAIGN)
+except (SpecmoeError, OSError) as error:
     sys.exit(told(error))
 
 CONFIG = CAMPAIGN.config
 FILES = JobFiles(CAMPAIGN)
-# Snakemake may have forgotten with what campaign.json was made, or somebody has edited it. Older than
-# the Snakefile, which is its input, it is made again.
-with suppress(OSError):
-    if not CAMPAIGN.recorded:
-        os.utime(CAMPAIGN.file, (1, 1))
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))
 # Whether its rows and all that describes them were packed, and not measured here.
 PACKED = CONFIG.campaign.source == "cached"
@@ -59,6 +55,7 @@ AUDITED = {"audit": "<campaign>/audit"} if PACKED else {}
 # is raised; models, checks and engines stay as they are.
 SPECMOE = ancient(str(SCRIPTS / "specmoe"))
 PACKAGE = sorted(map(str, SCRIPTS.glob("specmoe/**/*.py")))
+MISSING = [str(CAMPAIGN.missing)] if CAMPAIGN.missing.exists() else []
 COLLECTING = [file for file in PACKAGE if Path(file).parent.name == "runs"]
 
 

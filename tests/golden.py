@@ -31,11 +31,17 @@ STUDY_ROWS = ROOT.parent / "shared/reference/published/runs.csv"
 SCRATCH = ROOT / "results/golden"
 TARGETS = ["tables", "site", "advise"]
 COLLECT = """
+import json
 from pathlib import Path
+from specmoe.config.matrix import blocks_in_order
 from specmoe.config.schema import read_config
-from specmoe.runs.collected import collect_runs
-cards, config = sorted(Path("cards").glob("*.json")), read_config(Path("config.json"))
-collect_runs(config, Path("blocks"), [Path("engine.json")], cards, Path("runs.parquet"))
+from specmoe.runs.collect import rows_of_record
+from specmoe.runs.schema import write_runs
+rows = []
+for block in blocks_in_order(read_config(Path("config.json")), gpu=False):
+    made_by, record = json.loads(Path(f"blocks/{block.block}.json").read_text())
+    rows += rows_of_record(record, block, made_by)
+write_runs(rows, Path("runs.parquet"))
 """
 
 

@@ -1,10 +1,6 @@
-"""A small campaign's records and descriptions as measuring writes them, made without an engine.
-
-`tests/faults/test_fields.py` compares their fields with those of a measured record.
-"""
+"""A small campaign's records as measuring writes them, made without an engine, and their rows."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +12,20 @@ from specmoe.config.schema import Config
 from specmoe.engine.server import TRACED
 from specmoe.measure.requests import digest_of_tokens
 from specmoe.measure.turns import about_run, turns_together
-from specmoe.runs.described import Described
+from specmoe.runs.collect import rows_of_record
 
 from .conftest import ROOT, merge
 from .small_campaign import tiny_campaign
 
 HOST = "0123456789ab"
-ENGINE = {"id": "built-cpu-01234567", "commit": "unknown", "backend": "cpu"}
-DIGESTS = {"target": "a" * 64, "draft": "b" * 64}
-DESCRIBED = Described({ENGINE["id"]: ENGINE}, DIGESTS, frozenset({HOST}))
+MADE_BY = {
+    "campaign": "tiny",
+    "engine": "built-cpu-01234567",
+    "engine_commit": "unknown",
+    "backend": "cpu",
+    "target_sha256": "a" * 64,
+    "draft_sha256": "b" * 64,
+}
 
 
 def small_config(study: dict[str, Any]) -> Config:
@@ -42,8 +43,6 @@ def made_record(block: Block) -> dict[str, Any]:
     sides = [
         {
             "side": side.name,
-            **asdict(side),
-            "setting": block.setting(side),
             "command": ["llama-server", "--ctx-size", "512"],
             "environment": {"PATH": "/bin", "HOME": "/root", **LOCALE, **TRACED},
             "server": {"slots": 1, "context": 512, "speculative": side.speculates}
@@ -58,20 +57,14 @@ def made_record(block: Block) -> dict[str, Any]:
         for side in block.sides
     ]
     runs = [_run(block, turn, order) for order, turn in enumerate(turns_together(block))]
-    made_by = {"engine": ENGINE["id"], "engine_commit": ENGINE["commit"], "backend": "cpu"}
-    drafts = block.draft_model and DIGESTS[block.draft_model]
-    record = {
-        "protocol": block.protocol,
-        "block": asdict(block),
-        "arrangement": "together",
-        "host": HOST,
-        "sides": sides,
-        "runs": runs,
-        "elapsed_s": 1.0,
-        "provenance": made_by | {"target_sha256": DIGESTS[block.target], "draft_sha256": drafts},
-    }
+    record = {"arrangement": "together", "host": HOST, "sides": sides, "runs": runs}
     made: dict[str, Any] = json.loads(json.dumps(record))
     return made
+
+
+def made_rows(block: Block) -> list[dict[str, Any]]:
+    """Return the rows of a block's record."""
+    return rows_of_record(made_record(block), block, MADE_BY)
 
 
 def _run(block: Block, turn: Any, order: int) -> dict[str, Any]:

@@ -21,11 +21,13 @@ import yaml
 
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.models.synthetic import write_model
+from specmoe.records import load, save
 from specmoe.runs.manifest import write_manifest
 
 from ..wheels import from_folder, write_wheel
 
-RECORD = "results/tiny/blocks/S/target/draft/r0.json"
+RECORD = "results/tiny/blocks/S/target/draft/r0.jsonl"
+STORE = "results/tiny/store"
 ROWS = "results/tiny/runs.parquet"
 MODELS = "results/models/tiny"
 AUDIT = "results/tiny/audit"
@@ -251,14 +253,20 @@ def say(name: str, path: str, value: Any) -> Deed:
     return edit(name, lambda content: put_into(content, path, value))
 
 
-def in_record(path: str, value: Any) -> Deed:
-    """Change a value in the record of the comparison."""
-    return say(RECORD, path, value)
+@deed
+def in_record(scene: Scene, path: str, value: Any) -> None:
+    """Change a measured value in the record of the comparison, and mend its checksum."""
+    file = scene.file(RECORD).resolve()
+    request, measured = load(file)
+    put_into(measured, path, value)
+    save(file, request, measured, 1.0)
 
 
-def in_answer(path: str, value: Any) -> Deed:
-    """Change a value in the first answer of that record."""
-    return in_record(f"runs.0.answer.{path}", value)
+def of_another_block(scene: Scene) -> None:
+    """Put the record of the target alone in place of the comparison's."""
+    [other] = scene.file("results/tiny/blocks/N").rglob("r0.jsonl")
+    scene.file(RECORD).unlink()
+    scene.file(RECORD).write_bytes(other.read_bytes())
 
 
 @deed
@@ -267,25 +275,33 @@ def rows(scene: Scene, changed: Callable[[pa.Table], pa.Table]) -> None:
     pq.write_table(changed(pq.read_table(scene.file(ROWS))), scene.file(ROWS))
 
 
-def column(name: str, changed: Callable[[pa.Table], Any]) -> Deed:
-    """Replace a column of the table of runs by what a function makes of the table."""
-    return rows(
-        lambda table: table.set_column(table.column_names.index(name), name, changed(table))
-    )
-
-
-def reversed_drafts(table: pa.Table) -> pa.Array:
-    """Return the tokens of runs, those of runs with a draft from the end."""
-    texts = zip(table["tokens"].to_pylist(), table["draft"].to_pylist(), strict=True)
-    changed = [text if draft == "none" else text[::-1] for text, draft in texts]
-    return pa.array(changed, pa.list_(pa.int64()))
-
-
 def keep_times(file: Path, changed: Callable[[], Any]) -> None:
     """Change a file that keeps the times it had, as a broken disk leaves them."""
     times = file.stat()
     changed()
     os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+@deed
+def replaced(scene: Scene, name: str, content: str) -> None:
+    """Replace a file by another one of its times, as `cp -p` does."""
+    file = scene.file(name)
+    times = file.stat()
+    file.unlink()
+    file.write_text(content)
+    os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+def replaced_program(scene: Scene) -> None:
+    [file] = scene.file("results/engines").glob("*/bin/llama-bench")
+    replaced(str(file.relative_to(scene.folder)), "another program")(scene)
+
+
+@deed
+def dated(scene: Scene, seconds: float) -> None:
+    """Give all results one time stamp, as some copies have it."""
+    for file in scene.file("results").rglob("*"):
+        os.utime(file, (seconds, seconds), follow_symlinks=False)
 
 
 def damage_the_engines_description(scene: Scene) -> None:
@@ -445,40 +461,32 @@ refused({
 # Records, by the verb that collects them.
 damaged = f"{RECORD} is damaged:"
 unread({
-    "a_record_of_other_weights": (in_record("provenance.target_sha256", "0" * 64),
-        "target_sha256 is 000000000000, not [0-9a-f]{12}"),
-    "a_record_of_another_n_predict": (in_record("block.n_predict", 17),
-        rf"{RECORD} was measured with another configuration \(n_predict: 17 before, 16 now.*\);"
-        " delete it and run"),
-    "a_record_of_another_block": (
-        lambda scene: shutil.copy(
-            next(scene.file("results/tiny/blocks/N").rglob("r0.json")), scene.file(RECORD)),
-        f"{RECORD}.* hold the same runs|and .*{RECORD} hold"),
-    "a_record_with_a_prompt_of_another_length": (in_answer("timings.prompt_n", 3),
-        r"tokens_evaluated is \d+, not 3"),
-    "a_record_without_its_sides": (edit(RECORD, lambda record: record.pop("sides")),
-        f"{damaged} it is not what the workflow wrote"),
-    "a_record_of_an_endless_draft": (
-        edit(RECORD, lambda record: record["sides"][-1].update(gamma=2**31)),
-        f"{damaged} .*drafts of 2147483648 tokens"),
-    "a_record_with_a_time_of_null": (in_answer("timings.predicted_ms", None),
-        f"{damaged} it is not what the workflow wrote"),
-    "a_record_with_a_negative_time": (in_answer("timings.predicted_ms", -1.0),
-        f"{damaged} .*decode_ms.*greater_than"),
+    "a_record_with_a_changed_value": (
+        change(RECORD, lambda text: text.replace(b"predicted_ms", b"predicted_mz")),
+        rf"{damaged} its checksum is another; delete {STORE}/\S* and run snakemake again"),
+    "a_record_cut_short": (change(RECORD, lambda text: text[: len(text) // 2]),
+        rf"{damaged} its checksum is another; delete {STORE}/\S* and run snakemake again"),
+    "a_record_of_another_block": (of_another_block,
+        rf"{RECORD} was measured with another configuration \(.*suite: N before, S now.*\);"
+        " run snakemake again, which measures what is asked for now"),
+    "a_record_of_an_older_configuration": (say(CONFIG, "measurement.seed", 7),
+        r"was measured with another configuration \(seed: 42 before, 7 now\); run snakemake"),
+    "a_record_with_an_absurd_time": (in_record("runs.0.answer.timings.predicted_ms", 1e308),
+        f"{damaged} .*decode_ms"),
 })  # fmt: skip
 
 # The table of runs by itself, as a copied file is, and what is beside it, by the audit.
 unread({
-    "a_table_with_the_tokens_of_a_draft_reversed": (column("tokens", reversed_drafts),
-        "S/target/draft/.*common_prefix is 16, not 0"),
     "a_table_of_a_binary_version": (
-        rows(lambda table: table.replace_schema_metadata({"specmoe_schema": b"\xff\xfe"})),
+        rows(lambda table: table.replace_schema_metadata(
+            {**table.schema.metadata, b"specmoe_schema": b"\xff\xfe"})),
         "runs.parquet has schema version"),
     "a_table_that_would_fill_the_memory": (rows(lambda table: table.take([0] * 2_000_000)),
         r"runs.parquet is not a readable parquet file: 2000000 rows of \d+ values; at most"),
-    "a_table_of_other_weights_than_on_their_cards": (say(CARDS, "target.sha256", "0" * 64),
-        "target_sha256 is [0-9a-f]{12}, not 000000000000"),
-    "no_cards": (write(CARDS, "{}"), r"has 2 models without a card \(draft, target\)"),
+    "a_table_of_other_blocks_than_are_asked_for": (say(CONFIG, "measurement.seed", 7),
+        "runs.parquet has other runs of block .* than are asked for now; run `snakemake runs`"),
+    "a_table_with_a_row_less": (rows(lambda table: table.slice(1)),
+        r"runs.parquet lacks 1 run of campaign tiny \(.*\): give the configuration with which"),
     "a_card_of_more_experts_used_than_there_are": (say(CARDS, "target.experts_used", 400),
         r"models\.json: not a model's card \(target: .*400 experts used of 0\)"),
     "a_machine_of_negative_bandwidth": (say(MACHINE, "memory_bandwidth_bytes_per_second", -1),
@@ -490,12 +498,12 @@ unread({
 
 # Packed campaigns.
 unread({
-    "a_packed_campaign_with_the_card_of_other_weights": (
-        repacked("models.json", lambda cards: cards["target"].update(sha256="0" * 64)),
-        "target_sha256 is [0-9a-f]{12}, not 000000000000"),
-    "a_packed_campaign_with_another_configuration": (
-        repacked("campaign.yaml", lambda config: config["measurement"].update(seed=7)),
-        "seed is 42, not 7"),
+    "a_packed_campaign_with_a_changed_card": (
+        pack, say("packed/models.json", "target.sha256", "0" * 64),
+        "packed/models.json is not the file that manifest.json names|models.json is not the file"),
+    "a_packed_campaign_of_which_more_is_asked": (
+        repacked("campaign.yaml", lambda config: config["measurement"].update(repeats=2)),
+        r"runs.parquet lacks 6 runs of campaign tiny \(.*\): give the configuration with which"),
 }, "audit_pack")  # fmt: skip
 
 # Under snakemake.
@@ -556,27 +564,31 @@ told({
         "SPECMOE_TESTS_LOCK_FOLDER is exported, and only tests may measure side by side; unset it"),
 })  # fmt: skip
 told({
-    "a_record_without_its_last_run": (edit(RECORD, lambda record: record["runs"].pop()),
-        r"campaign tiny has 1 run missing \(S/target/draft/r0/"),
-    "a_record_cut_short": (change(RECORD, lambda text: text[: len(text) // 2]),
-        f"{damaged} it is no JSON .*; delete it and run snake"),
-}, remedy=delete(RECORD))  # fmt: skip
-told({
     "a_table_cut_short": (change(ROWS, lambda table: table[:-10]),
         "runs.parquet is not a readable parquet file"),
-    "a_table_with_a_row_less": (rows(lambda table: table.slice(1)),
-        "campaign tiny has 1 run missing"),
 }, AUDIT, remedy=delete(ROWS))  # fmt: skip
-# What snakemake remembers is lost, as in a copy of the results.
+told({
+    "a_record_that_is_damaged_in_the_store": (
+        change(RECORD, lambda text: text[:-9]), delete(ROWS),
+        "is damaged: its checksum is another; delete"),
+}, remedy=delete(f"{STORE}/blocks/S"))  # fmt: skip
+# Nothing of these passes in silence, whatever snakemake remembers: it is measured, or kept.
 told({
     "another_seed_for_results_that_were_copied": (delete(".snakemake"), put("measurement.seed", 7),
-        "was measured with another configuration .seed: 42 before, 7 now.,"
-        " and so was 1 more; delete"),
-}, AUDIT, remedy=delete("results/tiny/blocks"))  # fmt: skip
-told({
+        "Measured again: 1 block of suite S .*: seed: 42 before, 7 now"),
     "another_gamma_for_results_that_were_copied": (delete(".snakemake"),
-        put("suites.S.gammas", [4, 8]),
-        r"was measured with another configuration \(side added: g8\); delete it and run"),
+        put("suites.S.gammas", [4, 8]), "Measured again: 1 block of suite S .*: sides.g8 is added"),
+    "a_record_that_is_deleted": (delete(f"{STORE}/blocks/S"), "2 of 2 blocks: S/target/draft"),
+    "a_link_to_a_record_that_is_deleted": (delete(RECORD),
+        "2 of 2 blocks: S/target/draft/r0: kept, as it was measured before"),
+    "files_dated_in_the_future": (dated(4e9), "Collecting results/tiny/runs.parquet|Nothing to"),
+    "results_without_their_time_stamps": (dated(1e9), "Nothing to be done|kept, as it was"),
+}, AUDIT, fails=False)  # fmt: skip
+told({
+    "an_engine_whose_program_was_replaced": (replaced_program,
+        r"llama-bench is not the file that engine\.json describes; delete results/engines"),
+    "a_made_model_that_was_replaced": (replaced(f"{MODELS}/draft.gguf", "other weights"),
+        r"draft\.gguf is not the file that its card describes \(SHA-256\); delete it and run"),
 }, AUDIT)  # fmt: skip
 told({
     "weights_that_are_all_zero": (

@@ -25,7 +25,7 @@ def scene(measured, tiny):
 
 def records_of(scene):
     """Return the records of measured blocks and their contents."""
-    files = scene.file("results/tiny/blocks").rglob("*.json")
+    files = scene.file("results/tiny/store").rglob("*.jsonl")
     return {file: file.read_bytes() for file in files if file.is_file()}
 
 
@@ -55,11 +55,6 @@ def test_what_cannot_be_measured_is_refused_in_its_line(
     assert any(re.fullmatch(f".*(?:{fault.says}).*", line) for line in lines), lines
 
 
-def engines():
-    """Return the descriptions of the engines that have measured."""
-    return sorted(Path().glob("results/engines/*/engine.json"))
-
-
 def audit_pack():
     """Audit the packed campaign, as a workflow does that ships it."""
     Path("resources/campaigns").mkdir(parents=True)
@@ -67,13 +62,13 @@ def audit_pack():
     config = read_config(Path("packed/campaign.yaml"))
     cached = config.campaign.model_copy(update={"source": "cached"})
     campaign = LoadedCampaign(config.model_copy(update={"campaign": cached}), Path(), Path("r"))
-    audit_campaign(campaign, [Path("packed/engines.json")], Path(AUDIT))
+    audit_campaign(campaign, Path(AUDIT))
 
 
 # What reads files, as rules/collect.smk and rules/audit.smk have it done.
 READERS = {
-    "collect_runs": lambda: cli.collect_runs(Path(CONFIG), engines(), Path(ROWS)),
-    "audit": lambda: cli.audit(Path(CONFIG), Path(AUDIT), engines()),
+    "collect_runs": lambda: cli.collect_runs(Path(CONFIG), Path(ROWS)),
+    "audit": lambda: cli.audit(Path(CONFIG), Path(AUDIT)),
     "audit_pack": audit_pack,
 }
 

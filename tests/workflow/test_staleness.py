@@ -1,6 +1,7 @@
 """An edit to the workflow's own code renders again; what is measured has a version of its own."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -64,3 +65,17 @@ def test_an_edit_renders_again_and_only_a_new_version_measures_again(checkout, e
         assert "Nothing to be done" in checkout("-n", "runs"), module
     edit("specmoe/config/block.py", "MEASURE_VERSION = 0")
     assert jobs(checkout("-n", "runs"))["measure_block"] == 2
+
+
+def test_a_prompt_of_the_same_time_is_measured_whatever_snakemake_is_told(checkout, tmp_path):
+    prompt = tmp_path / "resources/prompts/code.txt"
+    times = prompt.stat()
+    prompt.write_text("Write a function that adds two numbers.\n")
+    os.utime(prompt, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(subprocess.CalledProcessError):
+        checkout("audit_runs", "--allowed-rules", "collect_runs", "audit_runs")
+    checkout("--touch", "tables")
+    printed = checkout("tables", "--rerun-triggers", "mtime")
+    assert re.search(r"Measured again: .*prompts\.code\.text: \w+ before, \w+ now", printed)
+    assert jobs(printed)["measure_block"] == 2
+    assert "Nothing to be done" in checkout("-n", "tables")

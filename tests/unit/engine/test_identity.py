@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from specmoe import file_states as module
 from specmoe.config.backend import Backend
 from specmoe.config.engines import GitEngine, PathEngine, PypiEngine, without_digits
 from specmoe.config.load import load
-from specmoe.engine import identity as module
-from specmoe.engine.identity import engine_id, engine_ids, file_digests, maker_of
+from specmoe.engine.identity import digests_of_engine, engine_id, engine_ids, maker_of
 
 PYPI = PypiEngine(
     source="pypi",
@@ -43,7 +43,7 @@ def planted(folder: Path, content: str) -> Path:
 
 @pytest.fixture
 def memory(tmp_path) -> Path:
-    return tmp_path / "results/engines/digests.json"
+    return tmp_path / "results/engines/seen"
 
 
 @pytest.fixture
@@ -92,41 +92,41 @@ def test_the_id_of_an_engine_built_elsewhere_depends_on_its_files_only():
 
 
 def test_a_file_is_hashed_again_only_if_it_changed(binaries, memory, hashed):
-    first = file_digests(binaries, memory)
+    first = digests_of_engine(binaries, memory)
     assert set(first) == set(hashed) == {"llama-server", "llama-quantize", "llama-bench"}
     hashed.clear()
-    assert file_digests(binaries, memory) == first
+    assert digests_of_engine(binaries, memory) == first
     assert hashed == []
     (binaries / "llama-server").write_text("rebuilt, and longer")
-    second = file_digests(binaries, memory)
+    second = digests_of_engine(binaries, memory)
     assert hashed == ["llama-server"]
     assert {name for name in first if first[name] != second[name]} == {"llama-server"}
 
 
 def test_libraries_are_hashed_and_not_links_to_them_nor_what_measures_nothing(binaries, memory):
-    before = file_digests(binaries, memory)
+    before = digests_of_engine(binaries, memory)
     (binaries / "libllama.so.0.1").write_text("library")
     (binaries / "libllama.so").symlink_to("libllama.so.0.1")
     (binaries / "notes.txt").write_text("nothing of the engine")
     (binaries / "llama-lookup-create").write_text("makes files of n-grams")
-    assert file_digests(binaries, memory).keys() - before.keys() == {"libllama.so.0.1"}
+    assert digests_of_engine(binaries, memory).keys() - before.keys() == {"libllama.so.0.1"}
 
 
 def test_a_missing_folder_has_its_last_known_digests_and_an_unknown_one_has_none(binaries, memory):
-    assert file_digests(binaries.with_name("none"), memory) == {}
+    assert digests_of_engine(binaries.with_name("none"), memory) == {}
     assert not memory.exists()
-    seen = file_digests(binaries, memory)
+    seen = digests_of_engine(binaries, memory)
     shutil.rmtree(binaries)
-    assert file_digests(binaries, memory) == seen
+    assert digests_of_engine(binaries, memory) == seen
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"/x": {"llama-server": [1]}}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"llama-server": [1]}'])
 def test_a_damaged_memory_is_written_anew(binaries, memory, text):
-    memory.parent.mkdir(parents=True)
-    memory.write_text(text)
-    digests = file_digests(binaries, memory)
-    assert len(digests) == 3
-    assert json.loads(memory.read_text())[str(binaries)].keys() == digests.keys()
+    digests = digests_of_engine(binaries, memory)
+    [file] = memory.iterdir()
+    file.write_text(text)
+    assert digests_of_engine(binaries, memory) == digests
+    assert json.loads(file.read_text()).keys() == digests.keys()
 
 
 @pytest.fixture

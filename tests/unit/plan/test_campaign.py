@@ -16,7 +16,6 @@ from specmoe.plan.campaign import (
 )
 from specmoe.plan.door import load_campaign
 from specmoe.plan.job_files import JobFiles
-from specmoe.runs import pass_times
 
 from ...conftest import ROOT
 
@@ -69,17 +68,11 @@ def test_a_model_keeps_the_engine_that_made_it(study, tmp_path, campaign_of):
     assert campaign.engine_of_model("moe_q4") == "other-cpu-00000000"
 
 
-def test_a_job_finds_what_is_asked_for_and_refuses_another_configuration(
-    study, campaign_of, tmp_path
-):
+def test_a_job_finds_what_is_asked_for(study, campaign_of, tmp_path):
     campaign = replace(campaign_of(study), results=tmp_path)
     campaign.record()
     found = open_campaign(campaign.file)
     assert list(found.blocks.items()) == list(campaign.blocks.items())
-    for name, block in campaign.blocks.items():
-        found.refuse_another(found.block(name), block.digest)
-    with pytest.raises(ConfigError, match="another configuration; run snakemake again"):
-        found.refuse_another(found.block(name), "0" * 16)
     with pytest.raises(ConfigError, match="has no block A/B"):
         found.block("A/B")
 
@@ -179,13 +172,3 @@ def test_a_repeat_follows_the_last_block_even_of_a_repeat_that_is_left_out(study
     last = [name for name, block in blocks.items() if block.repeat == 0][-1]
     left_out = [name for name, block in blocks.items() if block.repeat == 1]
     assert campaign_of(study, left_out=left_out).block_before(2) == [last]
-
-
-def test_scripts_find_the_records_that_the_rules_name_in_the_same_order(study, campaign_of):
-    campaign, folder = campaign_of(study), Path("pass_times")
-    timed = [
-        folder / f"{model}/r{repeat}.json"
-        for model in campaign.timed_passes
-        for repeat in campaign.first_blocks
-    ]
-    assert [*pass_times.record_files(folder, campaign.config, gpu=False)] == timed

@@ -1,6 +1,5 @@
 """A block's record becomes rows: the right counters, nulls where nothing was measured."""
 
-import json
 from copy import deepcopy
 from dataclasses import replace
 
@@ -8,16 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.errors import DamagedFileError, MeasurementError
 from specmoe.measure.common_prefix import common_prefix
-from specmoe.runs.collect import (
-    collect_records,
-    link_baselines,
-    rows_of_record,
-)
+from specmoe.runs.collect import link_baselines, rows_of_record
 from specmoe.runs.schema import COLUMNS
 
-from ...made_record import made_record, small_blocks, small_config
+from ...made_record import MADE_BY, made_record, small_blocks, small_config
 
 
 @pytest.fixture(scope="module")
@@ -32,39 +26,46 @@ def made(block):
 
 
 def runs_of(made, side="g4", prompt="code"):
-    return [run for run in made["runs"] if (run["side"], run["prompt"]) == (side, prompt)]
+    return [run for run in made["runs"] if f"/{side}/{prompt}/" in run["run"]]
 
 
-def row_of(made, side="g4", prompt="code"):
-    [run] = runs_of(made, side, prompt)
-    return next(row for row in rows_of_record(made, "tiny") if row["run"] == run["run"])
+@pytest.fixture
+def row_of(made, block):
+    """Give the row of a side and a prompt."""
+
+    def row(side="g4", prompt="code"):
+        [run] = runs_of(made, side, prompt)
+        rows = rows_of_record(made, block, MADE_BY)
+        return next(row for row in rows if row["run"] == run["run"])
+
+    return row
 
 
-def test_a_row_has_exactly_the_columns_of_the_schema(made):
-    assert [set(row) for row in rows_of_record(made, "tiny")] == [set(COLUMNS)] * 4
+def test_a_row_has_exactly_the_columns_of_the_schema(made, block):
+    assert [set(row) for row in rows_of_record(made, block, MADE_BY)] == [set(COLUMNS)] * 4
 
 
-def test_a_row_has_what_happened_to_its_run_and_to_its_process(made):
+def test_a_row_has_what_happened_to_its_run_and_to_its_process(made, row_of):
     seen = {"measured_again": 2, "taken_away": "why", "steal_share": 0.25, "gpu_throttled": True}
     runs_of(made)[0].update(seen)
     made["sides"][1] |= {"start_ms": 900.0, "warm_up_ms": 30.0}
-    row = row_of(made)
+    row = row_of()
     assert {name: row[name] for name in seen} == seen
     assert (row["start_ms"], row["warm_up_ms"]) == (900.0, 30.0)
     assert (row["arrangement"], row["pass"]) == ("together", 0)
 
 
-def test_a_run_of_the_target_alone_has_no_draft_and_nulls_rather_than_zeros(made):
-    row = row_of(made, "alone")
+def test_a_run_of_the_target_alone_has_no_draft_and_nulls_rather_than_zeros(row_of):
+    row = row_of("alone")
     assert (row["draft"], row["method"], row["gamma"]) == ("none", "none", 0)
     nulls = ["rounds", "drafted", "accepted", "accepted_per_position", "replays", "draft_ms"]
     assert [row[column] for column in ("draft_sha256", *nulls)] == [None] * 7
 
 
-def test_a_row_has_the_counters_of_its_own_run_and_the_facts_of_its_side(made):
+def test_a_row_has_the_counters_of_its_own_run_and_the_facts_of_its_side(made, row_of):
     runs_of(made)[0]["verifications"] = [[1, 2, True], [1, 2, True], [2, 2, False]]
     made["sides"][1]["peak_rss_bytes"] = 13
-    row = row_of(made)
+    row = row_of()
     # The rate leaves out the first token, which the prompt gives.
     assert (row["generated"], row["tokens_per_second"]) == (16, pytest.approx(15 / 0.0138))
     assert (row["draft"], row["gamma"], row["draft_ms"]) == ("draft", 4, 4.5)
@@ -73,30 +74,29 @@ def test_a_row_has_the_counters_of_its_own_run_and_the_facts_of_its_side(made):
     assert (row["replays"], row["replays_rejected"], row["peak_rss_bytes"]) == (2, 1, 13)
 
 
-@pytest.mark.parametrize(
-    ("options", "name", "text"),
-    [
-        ({}, "target", ""),  # as in records of earlier releases
-        (
-            {"engine_args": ["--poll", "0", "--no-repack"], "options_id": "--no-repack"},
-            "target+--no-repack",
-            "--poll 0 --no-repack",
-        ),
-    ],
-)
-def test_a_row_has_the_options_of_its_block_and_a_target_of_its_own(made, options, name, text):
-    for key in ("engine_args", "options_id"):
-        del made["block"][key]
-    made["block"] |= options
-    row = row_of(made)
-    assert (row["target"], row["target_model"], row["engine_options"]) == (name, "target", text)
+def test_a_row_has_the_options_of_its_block_and_a_target_of_its_own(made, block):
+    with_options = replace(
+        block, engine_args=("--poll", "0", "--no-repack"), options_id="--no-repack"
+    )
+    for row in rows_of_record(made, with_options, MADE_BY):
+        found = (row["target"], row["target_model"], row["engine_options"])
+        assert found == ("target+--no-repack", "target", "--poll 0 --no-repack")
+
+
+def test_who_a_row_is_comes_from_the_block_that_is_asked_for(made, block):
+    made["runs"][0] |= {"suite": "X", "target": "other", "gamma": 8, "seed": 1, "engine": "other"}
+    made["sides"][0] |= {"gamma": 8, "draft": "other"}
+    asked = rows_of_record(made_record(block), block, MADE_BY)
+    assert rows_of_record(made, block, MADE_BY) == asked
+    assert {row["engine"] for row in asked} == {MADE_BY["engine"]}
+    assert {row["draft_sha256"] for row in asked} == {None, MADE_BY["draft_sha256"]}
 
 
 @pytest.fixture
-def pair(made):
+def pair(row_of):
     """The rows of the target alone and of its draft, not linked."""
     unlinked = {"baseline": None, "common_prefix": None}
-    return [row_of(made, side) | unlinked for side in ("alone", "g4")]
+    return [row_of(side) | unlinked for side in ("alone", "g4")]
 
 
 def test_the_baseline_of_a_row_is_of_its_block_prompt_and_pass(pair):
@@ -143,71 +143,18 @@ def test_the_common_prefix_ends_at_the_first_difference(shared, one, other):
     assert first[length : length + 1] != second[length : length + 1] or first == second
 
 
-@pytest.fixture
-def collect(made, block, tmp_path):
-    """Collect a record after a change."""
-
-    def changed(change):
-        change(made)
-        (tmp_path / "r0.json").write_text(json.dumps(made))
-        return collect_records({tmp_path / "r0.json": block}, "tiny")
-
-    return changed
-
-
-def endless(key):
-    """Return a change that makes drafts of a record as long as no memory holds."""
-    return lambda record: record["sides"][1].update({key: 2**31})
-
-
 @pytest.mark.parametrize(
     ("break_it", "fault"),
     [
-        (lambda record: record["block"].update(suite=[]), ""),
-        (endless("gamma"), "drafts of 2147483648 tokens"),
+        (lambda record: record["runs"].pop(), "it lacks run S/target/draft/r0/"),
+        (
+            lambda record: record["runs"].append(record["runs"][0] | {"run": "S/more"}),
+            "it has runs that are not of its block, as S/more",
+        ),
         (lambda record: record["runs"][0]["metrics"].update(n_decode_total=1.5), "n_decode_total"),
-        (lambda record: record["runs"][0].update(started_at="2026-11-25T10:00:00"), "has no zone"),
     ],
 )
-def test_a_broken_record_is_named(collect, break_it, fault):
-    with pytest.raises(DamagedFileError, match=rf"r0\.json is damaged.*{fault}"):
-        collect(break_it)
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda record: record["block"].update(seed=1), "seed: 1 before, 42 now"),
-        (
-            lambda record: record["sides"][1]["environment"].update(GGML_X="1"),
-            "side g4: environment is .*GGML_X",
-        ),
-        (
-            lambda record: record["runs"][0]["answer"]["timings"].update(prompt_n=1),
-            "run S/.*: tokens_evaluated is 32, not 1",
-        ),
-        (lambda record: record["runs"][0].update(order=7), "order of its runs is "),
-    ],
-)
-def test_a_record_of_another_configuration_is_named_with_what_differs(collect, change, said):
-    fault = rf"r0\.json was measured with another configuration \({said}.*; delete it and run "
-    with pytest.raises(MeasurementError, match=fault):
-        collect(change)
-
-
-def test_many_records_of_another_configuration_are_counted(study, tmp_path):
-    files = {}
-    for block in small_blocks(small_config(study)).values():
-        file = tmp_path / f"{block.suite}.json"
-        file.write_text(json.dumps(made_record(replace(block, seed=1))))
-        files[file] = block
-    with pytest.raises(MeasurementError, match=r"seed: 1 .*, and so was 1 more; delete them and"):
-        collect_records(files, "tiny")
-
-
-def test_the_same_runs_in_two_records_are_refused(made, block, tmp_path):
-    files = {tmp_path / "one.json": block, tmp_path / "two.json": block}
-    for file in files:
-        file.write_text(json.dumps(made))
-    with pytest.raises(MeasurementError, match=r"one\.json and .*two\.json hold the same runs"):
-        collect_records(files, "tiny")
+def test_a_record_without_its_blocks_runs_is_refused(made, block, break_it, fault):
+    break_it(made)
+    with pytest.raises(ValueError, match=fault):
+        rows_of_record(made, block, MADE_BY)

@@ -5,6 +5,7 @@ those. Engines, models and what is checked of them serve several campaigns, so t
 and their own entry of the configuration. Imports are inside the verbs, so each starts fast.
 """
 
+import json
 import os
 import sys
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
@@ -177,49 +178,49 @@ def describe_host(
 
 
 def measure(
-    campaign: Path,
-    block: str,
-    asked: str,
-    engine: Path,
-    log: Path,
-    out: Path,
-    workflow_pid: int | None = None,
+    campaign: Path, block: str, engine: Path, log: Path, workflow_pid: int | None = None
 ) -> None:
     """Measure one block by its protocol, alone on the machine."""
     from specmoe.measure.block_job import measure_block, summary
     from specmoe.plan.campaign import open_campaign
+    from specmoe.plan.gate import Gate
     from specmoe.plan.progress import describe_progress
 
-    found = open_campaign(campaign, engine)
-    one = found.block(block)
-    found.refuse_another(one, asked)
+    found = open_campaign(campaign)
+    one, gate = found.block(block), Gate(found)
     target = found.model_file(one.target)
     draft = found.model_file(one.draft_model) if one.draft_model else None
     workplace = found.workplace(engine, block, workflow_pid)
-    record = measure_block(one, workplace, target, draft, log, out)
+    name, request = f"blocks/{block}", gate.block(block)
+    record, fresh = gate.records.measured_once(
+        name, request, lambda: measure_block(one, workplace, target, draft, log)
+    )
+    gate.records.relink(name, request)
     progress = describe_progress(found.plan_file, found.records)
-    print(f"{progress}: {block}: {summary(record)}", flush=True)
+    said = summary(one, record) if fresh else "kept, as it was measured before"
+    print(f"{progress}: {block}: {said}", flush=True)
 
 
 def time_passes(
     campaign: Path,
     model: str,
     repeat: int,
-    asked: str,
     engine: Path,
     log: Path,
-    out: Path,
     workflow_pid: int | None = None,
 ) -> None:
     """Time the passes of one model by themselves, alone on the machine."""
     from specmoe.measure.pass_times import time_passes
     from specmoe.plan.campaign import open_campaign
+    from specmoe.plan.gate import Gate
 
-    found = open_campaign(campaign, engine)
-    passes = found.timed_passes[model]
-    found.refuse_another(passes, asked)
-    workplace = found.workplace(engine, f"pass_times/{model}/r{repeat}", workflow_pid)
-    time_passes(passes, repeat, workplace, found.model_file(model), log, out)
+    found = open_campaign(campaign)
+    name, gate = f"pass_times/{model}/r{repeat}", Gate(found)
+    passes, file = found.timed_passes[model], found.model_file(model)
+    workplace = found.workplace(engine, name, workflow_pid)
+    request = gate.passes(model, repeat)
+    gate.records.measured_once(name, request, lambda: time_passes(passes, workplace, file, log))
+    gate.records.relink(name, request)
 
 
 def record_trace(
@@ -237,7 +238,7 @@ def record_trace(
     from specmoe.measure.trace import record_trace
     from specmoe.plan.campaign import open_campaign
 
-    found = open_campaign(campaign, engine)
+    found = open_campaign(campaign)
     asked = parse(Demonstration, demonstration)
     target, draft = map(found.model_file, asked.block.models)
     workplace = found.workplace(engine, "trace", workflow_pid)
@@ -255,31 +256,47 @@ def judge(
     campaign: Path, target: str, engine: Path, log: Path, out: Path, workflow_pid: int | None = None
 ) -> None:
     """Ask the baseline of one target about every run whose tokens differ from its own."""
+    from specmoe.files import replace_text
     from specmoe.measure.divergence import judge_target
     from specmoe.plan.campaign import open_campaign
+    from specmoe.plan.gate import Gate
     from specmoe.runs.schema import read_runs, row_dicts
 
-    found = open_campaign(campaign, engine)
+    found = open_campaign(campaign)
+    gate, name = Gate(found), f"divergences/{target}"
     rows = row_dicts(read_runs(found.data / "runs.parquet"))
-    workplace = found.workplace(engine, f"divergences/{target}", workflow_pid)
-    file = found.model_file(target)
-    judge_target(target, rows, found.records, workplace, file, log, out)
+    workplace, file = found.workplace(engine, name, workflow_pid), found.model_file(target)
+    blocks = [one.block for one in found.blocks.values() if one.target == target]
+    judged, _ = gate.records.measured_once(
+        name,
+        gate.rereading(target, blocks),
+        lambda: judge_target(target, rows, found.blocks, workplace, file, log),
+    )
+    replace_text(out, json.dumps(judged, indent=1) + "\n")
 
 
 def read_agreement(
     campaign: Path, draft: str, engine: Path, log: Path, out: Path, workflow_pid: int | None = None
 ) -> None:
     """Read the texts of a draft's targets with it: what would it have proposed."""
+    from specmoe.files import replace_text
     from specmoe.measure.agreement import read_texts
     from specmoe.plan.campaign import open_campaign
+    from specmoe.plan.gate import Gate
     from specmoe.runs.schema import read_runs, row_dicts
 
-    found = open_campaign(campaign, engine)
+    found = open_campaign(campaign)
     rows = row_dicts(read_runs(found.data / "runs.parquet"))
-    workplace = found.workplace(engine, f"agreement/{draft}", workflow_pid)
+    gate, name = Gate(found), f"agreement/{draft}"
+    workplace, file = found.workplace(engine, name, workflow_pid), found.model_file(draft)
     targets = {target: found.model_file(target) for target in found.readings[draft]}
-    file = found.model_file(draft)
-    read_texts(draft, rows, found.records, workplace, file, targets, log, out)
+    blocks = [one.block for one in found.blocks.values() if one.target in targets]
+    read, _ = gate.records.measured_once(
+        name,
+        gate.rereading(draft, blocks),
+        lambda: read_texts(draft, rows, found.blocks, workplace, file, targets, log),
+    )
+    replace_text(out, json.dumps(read) + "\n")
 
 
 def collect_models(cards: tuple[Path, ...], out: Path) -> None:
@@ -298,26 +315,20 @@ def collect_host(campaign: Path, out: Path) -> None:
     machines.collect_host(found.host_files, out, shared=found.shared)
 
 
-def collect_runs(
-    campaign: Path, engines: tuple[Path, ...], out: Path, suite: str | None = None
-) -> None:
+def collect_runs(campaign: Path, out: Path, suite: str | None = None) -> None:
     """Turn the records of blocks, of one suite or all, into a table of runs."""
     from specmoe.plan.campaign import open_campaign
     from specmoe.runs.collected import collect_runs
 
-    found = open_campaign(campaign)
-    suites = [suite] if suite else found.config.campaign.suites
-    cards = map(found.card, found.loaded_by(suites))
-    collect_runs(found.config, found.records, engines, cards, out, suite)
+    collect_runs(open_campaign(campaign), suite, out)
 
 
-def collect_pass_times(campaign: Path, engine: Path, out: Path) -> None:
+def collect_pass_times(campaign: Path, out: Path) -> None:
     """Turn the records of timed passes into a table."""
     from specmoe.plan.campaign import open_campaign
     from specmoe.runs.pass_times import collect_pass_times
 
-    found = open_campaign(campaign)
-    collect_pass_times(found.config, engine, found.folder / "pass_times", out)
+    collect_pass_times(open_campaign(campaign), out)
 
 
 def collect_agreement(campaign: Path, out: Path) -> None:
@@ -357,12 +368,12 @@ def import_published(campaign: Path, given: dict[str, Any], csv: Path, out: Path
     import_published(csv, read_config(campaign), given, out)
 
 
-def audit(campaign: Path, out: Path, engines: tuple[Path, ...] = ()) -> None:
+def audit(campaign: Path, out: Path) -> None:
     """Check every run of a campaign: which are impossible, which implausible."""
     from specmoe.audit.audited import audit_campaign
     from specmoe.plan.campaign import open_campaign
 
-    audit_campaign(open_campaign(campaign), engines, out)
+    audit_campaign(open_campaign(campaign), out)
 
 
 def analyse(campaign: Path, audit: Path, out: Path, compare_with: tuple[Path, ...] = ()) -> None:

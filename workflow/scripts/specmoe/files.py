@@ -110,6 +110,11 @@ def card_beside(model: Path) -> Path:
     return model.with_suffix(".json")
 
 
+def seen_of_model(model: Path) -> Path:
+    """Return the file with the states that a model's files had when they were hashed."""
+    return model.parent / "seen" / f"{model.stem}.json"
+
+
 def files_of_model(model: Path) -> list[Path]:
     """Return the files that llama.cpp reads of a model: one, or all parts of a split one."""
     first = engine_path(model)

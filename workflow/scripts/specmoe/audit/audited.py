@@ -1,36 +1,41 @@
 """A campaign's runs audited: read, compared with what was asked for, checked, and written."""
 
-from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
+
+import pandas as pd
 
 from specmoe.audit.evidence import Bandwidth, gather_evidence
 from specmoe.audit.reading import readings_of
 from specmoe.audit.tables import Audit
 from specmoe.audit.text import describe_audit
 from specmoe.audit.ties import Gap, gaps_of
-from specmoe.config.matrix import left_out_blocks, list_blocks
+from specmoe.config.matrix import left_out_blocks
+from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record
 from specmoe.models.card import load_cards
 from specmoe.models.sizes import sizes_of_cards
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.agreement import read_agreement
-from specmoe.runs.described import Described
-from specmoe.runs.expected import refuse_other_passes, refuse_other_runs
+from specmoe.runs.collected import refuse_other_table
 from specmoe.runs.manifest import check_manifest
 from specmoe.runs.pass_times import read_pass_times, seen_experts
-from specmoe.runs.schema import read_runs, row_dicts
+from specmoe.runs.schema import read_runs
+from specmoe.words import counted
 
 
-def audit_campaign(campaign: LoadedCampaign, engines: Iterable[Path], out: Path) -> None:
+def audit_campaign(campaign: LoadedCampaign, out: Path) -> None:
     """Write the audit of a campaign to a folder, and print it.
 
-    `engines` describe what measured it. Raises DamagedFileError, SchemaError and MeasurementError
-    for rows that are not the campaign's.
+    A packed campaign is believed by its manifest, a measured one by what its blocks were asked.
+    Raises DamagedFileError, SchemaError and MeasurementError for rows that are not the campaign's.
     """
     config, data = campaign.config, campaign.data
     if config.campaign.source == "cached":
         check_manifest(data)
     runs, models, host = data / "runs.parquet", data / "models.json", data / "host.json"
+    if campaign.measured:
+        refuse_other_table(campaign, runs)
     times = read_pass_times(*campaign.pass_times)
     sizes = sizes_of_cards(load_cards(models), seen_experts(times))
     with named_if_damaged(host):
@@ -41,11 +46,7 @@ def audit_campaign(campaign: LoadedCampaign, engines: Iterable[Path], out: Path)
             gaps |= gaps_of(read_record(file))
     rows = read_runs(runs)
     if config.campaign.source != "published":
-        described = Described.read(engines, [models], host)
-        remedy = f"{runs} is not the whole campaign: get it, or measure it, again"
-        blocks = list_blocks(config, gpu=described.gpu)
-        refuse_other_runs(row_dicts(rows), config, described, blocks, remedy)
-        refuse_other_passes(times, config, described, remedy)
+        _refuse_other_runs(campaign, rows)
     readings = readings_of(read_agreement(*campaign.agreement))
     evidence = gather_evidence(rows, sizes, bandwidth, config.audit, gaps, readings)
     found = Audit.of(evidence)
@@ -53,3 +54,23 @@ def audit_campaign(campaign: LoadedCampaign, engines: Iterable[Path], out: Path)
     text = describe_audit(found.audit, rows, found.power, left_out_blocks(config))
     (out / "audit.txt").write_text(text, encoding="utf-8")
     print(text, end="")
+
+
+def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
+    """Raise MeasurementError unless the rows are the runs of the campaign's blocks, all and once.
+
+    An overlay may ask for more of a packed campaign than it has.
+    """
+    asked = {
+        block.run_id(side, source.prompt, number)
+        for block in campaign.blocks.values()
+        for side, source, number in product(block.sides, block.prompts, range(block.passes))
+    }
+    found = set(rows["run"])
+    for fault, runs in {"lacks": asked - found, "has, unasked,": found - asked}.items():
+        if runs:
+            raise MeasurementError(
+                f"{campaign.data / 'runs.parquet'} {fault} {counted(len(runs), 'run')} of campaign"
+                f" {campaign.config.campaign.name} ({min(runs)}): give the configuration with which"
+                " it was packed, or measure it again"
+            )

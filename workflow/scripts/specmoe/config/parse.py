@@ -1,6 +1,5 @@
 """Data that a job receives, read as the type it was written from."""
 
-import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -11,7 +10,6 @@ from pydantic import TypeAdapter, ValidationError
 from specmoe.errors import ConfigError
 
 T = TypeVar("T")
-_DIGITS = 16
 
 
 class JobData:
@@ -20,11 +18,6 @@ class JobData:
     def to_json(self) -> str:
         """Return it as JSON on one line."""
         return json.dumps(asdict(self))  # type: ignore[call-overload]
-
-    @property
-    def digest(self) -> str:
-        """The start of its SHA-256, by which a job sees that it has found what is asked for."""
-        return hashlib.sha256(self.to_json().encode()).hexdigest()[:_DIGITS]
 
 
 def parse(kind: type[T], data: str | Mapping[str, Any]) -> T:

@@ -26,6 +26,12 @@ def engine_files(folder: Path) -> list[Path]:
     return [file for file in [*programs, *sorted(libraries)] if file.is_file()]
 
 
+def measuring_files(folder: Path) -> list[Path]:
+    """Return the engine's files on which a measurement depends, each once."""
+    files = engine_files(folder)
+    return [file for file in files if not is_alias(file) and file.name != NGRAM_MAKER]
+
+
 def is_alias(file: Path) -> bool:
     """Return whether a file of an engine is a link to a library in the same folder."""
     return (

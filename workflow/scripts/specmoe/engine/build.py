@@ -14,7 +14,7 @@ from pathlib import Path
 
 from specmoe.config.backend import CMAKE_FLAGS, Backend
 from specmoe.config.engines import Engine, PathEngine
-from specmoe.engine.binaries import ALL_BINARIES, engine_files, install, is_alias
+from specmoe.engine.binaries import ALL_BINARIES, install, measuring_files
 from specmoe.engine.devices import require_device
 from specmoe.engine.machine_id import output_of
 from specmoe.engine.process import cmake_cache, run_build_tool
@@ -58,11 +58,7 @@ def make_engine(
         "commit": engine.commit,
         "backend": backend,
         **build,
-        "binaries_sha256": {
-            file.name: sha256_of(file)
-            for file in engine_files(folder / "bin")
-            if not is_alias(file)
-        },
+        "binaries_sha256": {file.name: sha256_of(file) for file in measuring_files(folder / "bin")},
     }
     (folder / "engine.json").write_text(json.dumps(facts, indent=1) + "\n")
     mark_tested(folder)

@@ -7,37 +7,19 @@ so digests of an engine's files are kept in a file.
 import hashlib
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
-
-from pydantic import TypeAdapter, ValidationError
 
 from specmoe.config.backend import Backend
 from specmoe.config.engines import ID_DIGITS, Engine, PathEngine
 from specmoe.config.schema import Config
-from specmoe.engine.binaries import ALL_BINARIES, NGRAM_MAKER, engine_files, is_alias
-from specmoe.files import replace_text, sha256_of
-
-
-class Seen(NamedTuple):
-    """The state of a file when it was hashed."""
-
-    size: int
-    mtime_ns: int
-    ctime_ns: int  # nobody can set it back
-    inode: int
-    sha256: str
-
-
-# By folder, then by name.
-_MEMORY = TypeAdapter(dict[str, dict[str, Seen]])
+from specmoe.engine.binaries import ALL_BINARIES, measuring_files
+from specmoe.file_states import file_digests, remembered_digests
 
 
 def engine_ids(config: Config, backend: Backend, memory: Path) -> dict[str, str]:
     """Return the ids of a campaign's engines by their names; the campaign's own engine is first.
 
-    `memory` is the file that keeps the digests. A campaign that is not measured here needs no
+    `memory` is the folder that keeps digests. A campaign that is not measured here needs no
     engine, so no engine's files are read for it.
     """
     measured = config.campaign.source == "measured"
@@ -46,7 +28,7 @@ def engine_ids(config: Config, backend: Backend, memory: Path) -> dict[str, str]
         entry = config.engines[name]
         files = {}
         if measured and isinstance(entry, PathEngine):
-            files = file_digests(Path(entry.path), memory)
+            files = digests_of_engine(Path(entry.path), memory)
         ids[name] = engine_id(name, backend, entry, files)
     return ids
 
@@ -64,22 +46,19 @@ def engine_id(name: str, backend: Backend, entry: Engine, files: Mapping[str, st
     return f"{name}-{backend}-{digest[:ID_DIGITS]}"
 
 
-def file_digests(folder: Path, memory: Path) -> dict[str, str]:
+def digests_of_engine(folder: Path, memory: Path) -> dict[str, str]:
     """Return the SHA-256 of each file of the engine in a folder, by name.
 
-    A file is hashed only if it changed since `memory` was written. For a folder without programs,
-    such as one on a disk that is not mounted, the digests are the last known ones, so that
-    campaigns measured with that engine do not become stale.
+    For a folder without programs, such as one on a disk that is not mounted, the digests are the
+    last known ones, so that campaigns measured with that engine do not become stale. `memory` is
+    the folder that keeps them.
     """
-    known = _read(memory)
-    place = str(folder.absolute())
-    before = known.get(place, {})
-    now = _look(folder, before)
-    if not now.keys() & set(ALL_BINARIES):
-        now = before
-    elif now != before:
-        replace_text(memory, json.dumps(known | {place: now}, indent=1) + "\n")
-    return {name: seen.sha256 for name, seen in now.items()}
+    place = hashlib.sha256(str(folder.absolute()).encode()).hexdigest()[:ID_DIGITS]
+    kept = memory / f"{folder.name}-{place}.json"
+    files = measuring_files(folder)
+    if not {file.name for file in files} & set(ALL_BINARIES):
+        return remembered_digests(kept)
+    return file_digests(files, kept)
 
 
 def maker_of(card: Path, engines: Path, own: str) -> str:
@@ -92,25 +71,3 @@ def maker_of(card: Path, engines: Path, own: str) -> str:
     except (OSError, ValueError, KeyError, TypeError):
         return own
     return maker if (engines / maker / "engine.json").exists() else own
-
-
-def _look(folder: Path, before: Mapping[str, Seen]) -> dict[str, Seen]:
-    """Return the readable files of the engine in a folder."""
-    hashed = {seen[:4]: seen.sha256 for seen in before.values()}
-    found: dict[str, Seen] = {}
-    with suppress(OSError):
-        for file in engine_files(folder):
-            if not is_alias(file) and file.name != NGRAM_MAKER:
-                stat = file.stat()
-                state = (stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
-                digest = hashed.get(state) or sha256_of(file)
-                found[file.name] = Seen(*state, digest)
-    return found
-
-
-def _read(memory: Path) -> dict[str, dict[str, Seen]]:
-    """Return the remembered digests; empty if the file is missing or damaged."""
-    try:
-        return _MEMORY.validate_json(memory.read_bytes())
-    except (OSError, ValidationError):
-        return {}

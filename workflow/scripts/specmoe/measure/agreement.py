@@ -6,7 +6,6 @@ depends on the text before it alone, and one reading gives the rounds of every d
 far rounding moves what the draft prefers.
 """
 
-import json
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +24,7 @@ from specmoe.engine.programs import READ_AGREEMENT
 from specmoe.engine.reading import Proposal, Text, read_proposals, widest_move
 from specmoe.engine.workplace import Workplace
 from specmoe.errors import MeasurementError
-from specmoe.files import engine_path, replace_text
-from specmoe.measure.block_job import environment_of, recorded_blocks
+from specmoe.files import engine_path
 from specmoe.measure.requests import prompt_ids
 
 WIDTH = 32
@@ -117,7 +115,7 @@ def read(
         for prompt, ids in _prompts(target, texts, blocks, jobs[target]).items()
     }
     listed = [Text(tuple(prompts[text.target, text.prompt]), text.tokens) for text in texts]
-    job, block = next(iter(jobs.values())), next(iter(blocks.values()))
+    job, block = next(iter(jobs.values())), blocks[texts[0].block]
     limit_s = job.start_limit_s + job.run_limit_s * len(texts)
     reader = Reader(program, draft, job.server_log, limit_s, block)
     found = reader.read(listed)
@@ -172,23 +170,21 @@ def _prompts(
 def read_texts(
     draft: str,
     rows: Iterable[Mapping[str, Any]],
-    records: Path,
+    blocks: Mapping[str, Block],
     workplace: Workplace,
     file: Path,
     targets: Mapping[str, Path],
     log: Path,
-    out: Path,
-) -> None:
-    """Read what targets wrote alone with a draft, alone on the machine, and write its proposals.
+) -> dict[str, Any]:
+    """Read what targets wrote alone with a draft, alone on the machine; return its proposals.
 
-    `rows` are those of `runs.parquet`, `records` is the folder of all blocks' records; `log`
-    receives the engine's output.
+    `rows` are those of `runs.parquet`, `blocks` the campaign's by id; `log` receives the engine's
+    output.
     """
     made_by = provenance(workplace.engine, file)
     texts = texts_to_read(rows, draft, targets.keys())
-    blocks = recorded_blocks(records, {text.block for text in texts})
-    with alone_on_its_host(workplace, environment_of(blocks)):
+    with alone_on_its_host(workplace, blocks[texts[0].block].environment):
         jobs = {target: job_of(workplace, model, log) for target, model in targets.items()}
         record = read(texts, blocks, jobs, file, workplace.engine.with_name(READ_AGREEMENT))
     facts = {"engine": made_by["engine"], "draft_sha256": made_by["target_sha256"]}
-    replace_text(out, json.dumps({"draft": draft, **facts, **record}) + "\n")
+    return {"draft": draft, **facts, **record}

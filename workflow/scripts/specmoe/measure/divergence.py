@@ -5,7 +5,6 @@ baseline's token lead the run's, if the target reads the tokens before it one by
 reads them in batches as wide as that run's? If batches alone close the gap, they are the cause.
 """
 
-import json
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -14,14 +13,13 @@ from typing import Any
 
 import pandas as pd
 
-from specmoe.config.block import NO_DRAFT, Block, Protocol, Side
+from specmoe.config.block import Block, Side
 from specmoe.engine.job import Job, alone_on_its_host, job_of
 from specmoe.engine.machine_id import host_id
 from specmoe.engine.server import Server
 from specmoe.engine.workplace import Workplace
-from specmoe.files import at_home, read_record, replace_text
+from specmoe.files import at_home, read_record
 from specmoe.measure.batches import Candidate, batches, logprob_of, read_in_batches
-from specmoe.measure.block_job import environment_of, recorded_blocks
 from specmoe.measure.requests import prompt_ids
 
 CANDIDATES_ASKED = 1000  # a token that is not among them is no near tie
@@ -95,18 +93,6 @@ def find_divergences(rows: Iterable[Mapping[str, Any]], target: str) -> list[Div
                 )
             )
     return found
-
-
-def baseline_blocks(rows: Iterable[Mapping[str, Any]], target: str) -> list[str]:
-    """Return the blocks, each once, in which a server measured a target alone."""
-    alone = (
-        row["block"]
-        for row in rows
-        if row["target_model"] == target
-        and row["draft"] == NO_DRAFT
-        and row["protocol"] == Protocol.PAIRED
-    )
-    return list(dict.fromkeys(alone))
 
 
 def widths(gamma: int, slots: int = 1) -> list[int]:
@@ -190,23 +176,20 @@ def _readings(
 def judge_target(
     target: str,
     rows: Collection[Mapping[str, Any]],
-    records: Path,
+    blocks: Mapping[str, Block],
     workplace: Workplace,
     model: Path,
     log: Path,
-    out: Path,
-) -> None:
-    """Judge the divergences of a target's runs, alone on the machine, and write them down.
+) -> dict[str, Any]:
+    """Judge the divergences of a target's runs, alone on the machine.
 
-    `rows` are those of `runs.parquet`, `records` is the folder of all blocks' records; `log`
-    receives the engine's output.
+    `rows` are those of `runs.parquet`, `blocks` the campaign's by id; `log` receives the engine's
+    output.
     """
     engine = read_record(workplace.engine)
     divergences = find_divergences(rows, target)
-    # All blocks have the same environment, so one is enough where nothing diverges.
-    named = {divergence.baseline_block for divergence in divergences}
-    blocks = recorded_blocks(records, sorted(named or set(baseline_blocks(rows, target)[:1])))
-    with alone_on_its_host(workplace, environment_of(blocks)):
+    # All blocks have the same environment.
+    with alone_on_its_host(workplace, next(iter(blocks.values())).environment):
         judged = judge_all(divergences, blocks, job_of(workplace, model, log))
     facts = {"target": target, "engine": engine["id"], "engine_commit": engine["commit"]}
-    replace_text(out, json.dumps(facts | judged, indent=1) + "\n")
+    return facts | judged

@@ -5,7 +5,6 @@ import time
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -215,8 +214,6 @@ class LiveSide:
         environment = self.server.environment
         return {
             "side": self.side.name,
-            **asdict(self.side),
-            "setting": self.block.setting(self.side),
             "command": [*map(at_home, self.server.command)],
             "environment": {name: at_home(value) for name, value in environment.items()},
             "server": self.settings._asdict(),

@@ -7,7 +7,6 @@ servers are live and take turns, so that the two are seconds apart.
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
 from typing import Any
 
 from specmoe.config.block import Arrangement, Block, Side
@@ -33,7 +32,7 @@ class _MemoryExceededError(Exception):
 
 
 def measure(block: Block, job: Job) -> dict[str, Any]:
-    """Do all runs of a block and return its record: the block, its sides, the raw answers.
+    """Do all runs of a block and return its record: its sides, and the raw answers.
 
     Raises MeasurementError, with the end of the server's log, if any run is not a measurement.
     """
@@ -44,8 +43,7 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
         _logger.info("memory does not hold all sides of %s at once", block.block)
         arrangement = Arrangement.IN_TURN
         measured = _measure_sides(block, job, arrangement)
-    known = {"protocol": "paired", "block": asdict(block), "arrangement": arrangement}
-    return {**known, "host": host_id(), **measured}
+    return {"arrangement": arrangement, "host": host_id(), **measured}
 
 
 def arrange(block: Block, job: Job) -> Arrangement:

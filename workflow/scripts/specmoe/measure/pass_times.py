@@ -1,23 +1,20 @@
 """The times of a model's passes, measured by themselves."""
 
-import json
 import logging
 import os
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from specmoe.config.environment import engine_environment
 from specmoe.config.gate import Gate
 from specmoe.config.timed_passes import TimedPasses
-from specmoe.engine.job import Job, alone_on_its_host, job_of, provenance
+from specmoe.engine.job import Job, alone_on_its_host, job_of
 from specmoe.engine.machine_id import host_id, physical_cores
 from specmoe.engine.pass_bench import pass_bench_command, read_pass_bench
 from specmoe.engine.process import run_tool
 from specmoe.engine.programs import PASS_BENCH
 from specmoe.engine.taken_away import Watch, measure_undisturbed
 from specmoe.engine.workplace import Workplace
-from specmoe.files import replace_text
 
 _logger = logging.getLogger(__name__)
 
@@ -44,7 +41,6 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
         report,
     )
     return {
-        "passes": asdict(passes),
         "host": host_id(),
         "measured_again": measured.measured_again,
         "taken_away": measured.taken_away,
@@ -53,15 +49,12 @@ def measure(passes: TimedPasses, job: Job, program: Path) -> dict[str, Any]:
 
 
 def time_passes(
-    passes: TimedPasses, repeat: int, workplace: Workplace, model: Path, log: Path, out: Path
-) -> None:
-    """Time the passes of a model alone on the machine, and write their record.
+    passes: TimedPasses, workplace: Workplace, model: Path, log: Path
+) -> dict[str, Any]:
+    """Time the passes of a model alone on the machine, and return their record.
 
     `log` receives the program's output.
     """
-    made_by = provenance(workplace.engine, model)
     with alone_on_its_host(workplace, passes.environment):
         job = job_of(workplace, model, log)
-        record = measure(passes, job, workplace.engine.with_name(PASS_BENCH))
-    facts = {"engine": made_by["engine"], "model_sha256": made_by["target_sha256"]}
-    replace_text(out, json.dumps({**record, "repeat": repeat, **facts}) + "\n")
+        return measure(passes, job, workplace.engine.with_name(PASS_BENCH))

@@ -76,12 +76,9 @@ def measure(block: Block, job: Job) -> dict[str, Any]:
             line = [*command, *_prompt(side, source, job.root)]
             runs.append(_measure_run(block, side, source, line, job, environment, len(runs)))
         sides.append(
-            {"side": side.name, **asdict(side), "setting": block.setting(side)}
-            | {"environment": recorded, "peak_rss_bytes": peak_rss_bytes()}
+            {"side": side.name, "environment": recorded, "peak_rss_bytes": peak_rss_bytes()}
         )
     return {
-        "protocol": block.protocol,
-        "block": asdict(block),
         "arrangement": Arrangement.IN_TURN,
         "host": host_id(),
         "sides": sides,

@@ -65,10 +65,6 @@ def about_run(block: Block, turn: Turn, source: PromptSource, order: int) -> dic
     return {
         "run": block.run_id(turn.side, source.prompt, turn.number),
         "side": turn.side.name,
-        "prompt": source.prompt,
-        "workload": source.workload,
-        "category": source.category,
-        "pass": turn.number,
         "order": order,
         "load_average": os.getloadavg()[0],
     }

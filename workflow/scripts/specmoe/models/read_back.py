@@ -4,7 +4,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from specmoe.config.models import Family
-from specmoe.files import digest_of_parts
+from specmoe.file_states import file_digests
+from specmoe.files import digest_of_parts, files_of_model, seen_of_model
 from specmoe.models.card import save_card
 from specmoe.models.gguf import check_digest, check_family, describe_clock, read_card
 
@@ -25,11 +26,11 @@ def describe_model(model: Path, stated: Stated, digests: Path | None, out: Path)
     `digests` has those of a download, which was hashed then. Raises ModelError for a file that is
     not what is stated.
     """
-    digest = None
-    if digests:
-        lines = digests.read_text().splitlines()
-        digest = digest_of_parts([line.split()[0] for line in lines])
-    card = read_card(model, digest)
+    parts = files_of_model(model)
+    lines = digests.read_text().splitlines() if digests else []
+    known = {part.name: line.split()[0] for part, line in zip(parts, lines, strict=False)}
+    hashed = file_digests(parts, seen_of_model(model), known)
+    card = read_card(model, digest_of_parts([*hashed.values()]))
     if stated.sha256:
         check_digest(card, digest_of_parts(stated.sha256), model)
     if stated.family:

@@ -15,12 +15,11 @@ from pathlib import Path
 from specmoe.config.backend import Backend, detect_backend
 from specmoe.config.block import Block, Protocol
 from specmoe.config.matrix import blocks_in_order, list_readings, list_timed_passes
-from specmoe.config.parse import JobData
 from specmoe.config.schema import Config, Hosts, read_config
 from specmoe.config.timed_passes import TimedPasses
 from specmoe.config.trace import Demonstration, choose_demonstration
 from specmoe.engine.identity import engine_ids, maker_of
-from specmoe.engine.workplace import Workplace, backend_of
+from specmoe.engine.workplace import Workplace
 from specmoe.errors import ConfigError
 from specmoe.files import replace_text
 
@@ -82,7 +81,11 @@ class LoadedCampaign:
     def text(self) -> str:
         """What `file` holds: all but sections on which no row depends."""
         left_out = {"host", "trust", "room", "compare_with", "trace"}
-        return self.config.of_campaign().model_dump_json(indent=1, exclude=left_out) + "\n"
+        config = self.config.of_campaign()
+        if self.measured:  # jobs need not look for it, nor whoever reads the results elsewhere
+            chosen = config.campaign.model_copy(update={"backend": self.backend})
+            config = config.model_copy(update={"campaign": chosen})
+        return config.model_dump_json(indent=1, exclude=left_out) + "\n"
 
     @property
     def recorded(self) -> bool:
@@ -98,6 +101,11 @@ class LoadedCampaign:
     def records(self) -> Path:
         """The folder of the blocks' records."""
         return self.folder / "blocks"
+
+    @property
+    def missing(self) -> Path:
+        """The starts at which tables lacked records, a line each, see `plan.gate.refresh`."""
+        return self.folder / "missing.txt"
 
     @property
     def plan_file(self) -> Path:
@@ -146,7 +154,7 @@ class LoadedCampaign:
     @cached_property
     def engine_ids(self) -> dict[str, str]:
         """The ids of the campaign's engines by their names in the config, its own first."""
-        return engine_ids(self.config, self.backend, self.results / "engines/digests.json")
+        return engine_ids(self.config, self.backend, self.results / "engines/seen")
 
     @property
     def engine_names(self) -> dict[str, str]:
@@ -194,16 +202,6 @@ class LoadedCampaign:
             raise ConfigError(f"campaign {self.config.campaign.name} has no block {name}")
         return self.blocks[name]
 
-    def refuse_another(self, found: JobData, asked: str) -> None:
-        """Raise ConfigError if what `file` has for a job is not what the job was asked for.
-
-        Another call may have written the file since, or a command was kept and run again.
-        """
-        if found.digest != asked:
-            raise ConfigError(
-                f"{self.file} was written for another configuration; run snakemake again"
-            )
-
     def loaded_by(self, suites: Collection[str]) -> list[str]:
         """Return the models that the blocks of suites load."""
         blocks = (block for block in self.blocks.values() if block.suite in suites)
@@ -233,7 +231,7 @@ class LoadedCampaign:
 
     def record_files(self, blocks: Iterable[str]) -> list[Path]:
         """Return the records of blocks."""
-        return [self.records / f"{block}.json" for block in blocks]
+        return [self.records / f"{block}.jsonl" for block in blocks]
 
     @cached_property
     def measured_networks(self) -> frozenset[str]:
@@ -352,13 +350,6 @@ class LoadedCampaign:
         return (self.data if self.ships_trace else self.folder) / "trace.json"
 
 
-def open_campaign(file: Path, engine: Path | None = None) -> LoadedCampaign:
-    """Return the campaign of a campaign.json, for one of its jobs.
-
-    `engine` is the engine.json that the job works with, built for the campaign's backend.
-    """
-    config = read_config(file)
-    if engine:
-        campaign = config.campaign.model_copy(update={"backend": backend_of(engine)})
-        config = config.model_copy(update={"campaign": campaign})
-    return LoadedCampaign(config, ROOT, file.parents[1])
+def open_campaign(file: Path) -> LoadedCampaign:
+    """Return the campaign of a campaign.json, for one of its jobs."""
+    return LoadedCampaign(read_config(file), ROOT, file.parents[1])

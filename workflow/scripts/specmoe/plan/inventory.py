@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from specmoe.config.block import Block
-from specmoe.config.differences import block_changes
 from specmoe.config.models import HubModel, PathModel
 from specmoe.config.prompt_lines import numbered_lines
 from specmoe.config.schema import Config
 from specmoe.errors import ModelError
-from specmoe.files import existing, free_bytes, named_if_damaged
+from specmoe.files import existing, free_bytes
 from specmoe.models import hub
 from specmoe.models.card import ModelCard, load_card
 from specmoe.models.gguf import read_card
 from specmoe.models.hub import cache_folder
+from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.door import recorded_entries
 from specmoe.plan.estimate import BYTES_PER_TOKEN
-from specmoe.plan.progress import MeasuredBlock, read_measured
+from specmoe.plan.gate import Gate
 from specmoe.plan.shared_models import changed_models
 
 NOT_HASHED = "not hashed: the plan needs sizes only"
@@ -48,14 +48,9 @@ class Inventory:
     prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
 
 
-def take_inventory(
-    config: Config, blocks: list[Block], models: Path, campaign: Path, root: Path
-) -> Inventory:
-    """Look at the disk, and ask the hub for the sizes that the configuration does not give.
-
-    `models` and `campaign` are the folders of the model set and of the campaign's results, `root`
-    is what prompt files are relative to.
-    """
+def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
+    """Look at the disk, and ask the hub for the sizes that the configuration does not give."""
+    config, models = campaign.config, campaign.models_folder
     made = made_models(config, models)
     files = model_files(config, made, models)
     cards = {
@@ -63,10 +58,19 @@ def take_inventory(
         for name, file in files.items()
         if (card := card_here(file, models / f"{name}.json"))
     }
-    measured = read_measured((block.block for block in blocks), campaign / "blocks")
-    before = recorded_entries(campaign / "campaign.json", config.campaign.models)
-    asked_for = [block for block in blocks if block.block in measured]
-    changed = changed_models(config, before, asked_for) | changed_blocks(blocks, measured)
+    before = recorded_entries(campaign.file, config.campaign.models)
+    remade = changed_models(config, before, blocks)
+    measured, changed = {}, {}
+    gate = Gate(campaign)
+    for block in blocks:
+        name, request = f"blocks/{block.block}", gate.block(block.block)
+        seconds = gate.records.seconds(name, request)
+        if seconds is not None and block.block in remade:
+            changed[block.block] = remade[block.block]
+        elif seconds is not None:
+            measured[block.block] = seconds
+        elif reason := gate.records.latest_change(name, request):
+            changed[block.block] = reason
     return Inventory(
         made=made,
         cards=cards,
@@ -74,22 +78,10 @@ def take_inventory(
         asked=_ask(config, frozenset(files)),
         hub_folder=_folder(cache_folder()),
         models_folder=_folder(models),
-        measured_s={name: block.seconds for name, block in measured.items() if name not in changed},
+        measured_s=measured,
         changed=changed,
-        prompt_tokens=_prompt_tokens(blocks, root),
+        prompt_tokens=_prompt_tokens(blocks, campaign.root),
     )
-
-
-def changed_blocks(
-    blocks: Iterable[Block], measured: Mapping[str, MeasuredBlock]
-) -> dict[str, str]:
-    """Return the measured blocks that the configuration has changed since, and how."""
-    reasons = {}
-    for block in blocks:
-        if before := measured.get(block.block):
-            with named_if_damaged(before.record):
-                reasons[block.block] = ", ".join(block_changes(before.asked, block))
-    return {block: reason for block, reason in reasons.items() if reason}
 
 
 def _prompt_tokens(blocks: Iterable[Block], root: Path) -> dict[str, int]:

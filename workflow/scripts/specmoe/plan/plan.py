@@ -226,7 +226,6 @@ class Plan:
             "shortfalls": self.shortfalls,
             "estimated_s": self.estimated_s,
             "measured_s": self.found.measured_s,
-            "again": list(self.found.changed),
             "memory_bytes": self.memory_bytes,
         }
 

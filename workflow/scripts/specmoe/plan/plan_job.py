@@ -26,7 +26,7 @@ def plan_campaign(campaign: LoadedCampaign, chips: Path) -> None:
         _devices(campaign),
     )
     blocks = list_blocks(config, gpu=campaign.gpu)
-    found = take_inventory(config, blocks, campaign.models_folder, campaign.folder, campaign.root)
+    found = take_inventory(campaign, blocks)
     plan = Plan(config, blocks, host, campaign.backend, found)
     print(describe(plan), flush=True)
     replace_text(campaign.plan_file, json.dumps(plan.facts) + "\n")

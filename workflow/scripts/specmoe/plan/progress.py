@@ -2,46 +2,21 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from specmoe.files import named_if_damaged, read_record
 from specmoe.words import counted, verb
 
 NAMED = 5
 
 
-@dataclass(frozen=True)
-class MeasuredBlock:
-    """What a plan takes from the record of a block."""
-
-    record: Path
-    asked: Mapping[str, Any]  # the block as it was measured
-    seconds: float
-
-
-def read_measured(blocks: Iterable[str], records: Path) -> dict[str, MeasuredBlock]:
-    """Return the measured ones of the blocks by id; `records` holds `<block>.json`."""
-    measured = {}
-    for block in blocks:
-        file = records / f"{block}.json"
-        if file.exists():
-            record = read_record(file)
-            with named_if_damaged(file):
-                asked, seconds = record["block"], float(record["elapsed_s"])
-                measured[block] = MeasuredBlock(file, asked, seconds)
-    return measured
-
-
 def describe_missing(blocks: Iterable[str], records: Path, logs: Path) -> str:
     """Say which blocks failed and how many were not started; empty if all are measured.
 
-    `records` holds `<block>.json` of every measured block, `logs` `<block>.log` of every started
+    `records` holds `<block>.jsonl` of every measured block, `logs` `<block>.log` of every started
     one.
     """
     blocks = list(blocks)
-    missing = [block for block in blocks if not (records / f"{block}.json").exists()]
+    missing = [block for block in blocks if not (records / f"{block}.jsonl").exists()]
     failed = [block for block in missing if (logs / f"{block}.log").exists()]
     if not missing:
         return ""
@@ -93,19 +68,14 @@ def duration(seconds: float | None) -> str:
 def describe_progress(plan: Path, records: Path) -> str:
     """Say how many blocks of a campaign are measured, and how long the rest may take.
 
-    `plan` is `plan.json`, which the workflow writes when it starts; `records` holds `<block>.json`.
-    The pace is that of the blocks which were measured then.
+    `plan` is `plan.json`, which the workflow writes when it starts; `records` holds
+    `<block>.jsonl`. The pace is that of the blocks which were measured then.
     """
     if not plan.exists():
         return "measured"
-    planned, began = json.loads(plan.read_text(encoding="utf-8")), plan.stat().st_mtime
+    planned = json.loads(plan.read_text(encoding="utf-8"))
     estimated, known = planned["estimated_s"], planned["measured_s"]
-
-    def written(block: str) -> bool:
-        record = records / f"{block}.json"
-        return record.exists() and (block not in planned["again"] or record.stat().st_mtime > began)
-
-    missing = {block for block in estimated if block not in known and not written(block)}
+    missing = {block for block in estimated if not (records / f"{block}.jsonl").exists()}
     counts = f"{len(estimated) - len(missing)} of {counted(len(estimated), 'block')}"
     left = seconds_left({block: estimated[block] for block in missing | known.keys()}, known)
     return f"{counts}, {duration(left)} left" if missing and left is not None else counts

@@ -2,17 +2,14 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
+from itertools import product
 from operator import itemgetter
-from pathlib import Path
 from typing import Any
 
-import pyarrow
-
-from specmoe.config.base import LONGEST_DRAFT
-from specmoe.config.block import NO_DRAFT, Block, Protocol, Stop
-from specmoe.config.methods import NO_METHOD, engine_type
-from specmoe.config.option_words import options_text, target_setting
+from specmoe.config.block import NO_DRAFT, Block, PromptSource, Protocol, Side
+from specmoe.config.methods import engine_type
 from specmoe.engine.answers import (
     ACCEPTED,
     ACCEPTED_AT,
@@ -31,63 +28,78 @@ from specmoe.engine.server_log import (
     tried_per_position,
 )
 from specmoe.errors import MeasurementError
-from specmoe.files import named_if_damaged, read_record
 from specmoe.measure.common_prefix import common_prefix
-from specmoe.runs.record_changes import record_changes, refuse_changed
-from specmoe.runs.schema import COLUMNS, check_rows
+from specmoe.runs.schema import COLUMNS
 
 RunRow = dict[str, Any]
 _compared = itemgetter("block", "prompt", "pass")  # what a run and its baseline have in common
 
 
-def rows_of_record(record: Mapping[str, Any], campaign: str) -> list[RunRow]:
-    """Return the rows of one block, linked to their baselines."""
-    sides = {side["side"]: side for side in record["sides"]}
-    rows = [_row(record, sides[run["side"]], run, campaign) for run in record["runs"]]
+def rows_of_record(
+    record: Mapping[str, Any], block: Block, made_by: Mapping[str, Any]
+) -> list[RunRow]:
+    """Return the rows of a block's record, linked to their baselines.
+
+    A row's identity is that of the block which is asked for, and `made_by` has the columns of the
+    campaign, engine and models; from the record comes only what was measured. Raises ValueError for
+    a record with other runs than the block's.
+    """
+    runs = {run["run"]: run for run in record["runs"]}
+    of_sides = {side["side"]: side for side in record["sides"]}
+    shared = {**made_by, **_of_block(block)}
+    shared |= {name: record[name] for name in ("host", "arrangement")}
+    rows = []
+    for side, source, number in product(block.sides, block.prompts, range(block.passes)):
+        name = block.run_id(side, source.prompt, number)
+        if name not in runs:
+            raise ValueError(f"it lacks run {name}")
+        run = runs.pop(name)
+        asked = _of_run(block, side, source, number)
+        known = of_sides[side.name] | run | shared | asked | _read(run, block, side)
+        rows.append({column: known.get(column) for column in COLUMNS})
+    if runs:
+        raise ValueError(f"it has runs that are not of its block, as {min(runs)}")
+    rows.sort(key=itemgetter("order"))
     link_baselines(rows)
     return rows
 
 
-def collect_records(
-    records: Mapping[Path, Block], campaign: str
-) -> tuple[list[RunRow], pyarrow.Table]:
-    """Return the rows of all blocks, and the same as a checked table.
-
-    `records` has the blocks that are asked for by the files that hold them. Raises DamagedFileError
-    for a record without proper rows, MeasurementError for runs that are in several records, or a
-    record of another block.
-    """
-    by_record: dict[Path, list[RunRow]] = {}
-    changes: dict[Path, list[str]] = {}
-    for record, block in records.items():
-        with named_if_damaged(record):
-            read = read_record(record)
-            by_record[record] = rows_of_record(read, campaign)
-            changes[record] = record_changes(read, block)
-    rows = [row for its in by_record.values() for row in its]
-    try:
-        table = check_rows(rows)
-    except (TypeError, ValueError) as error:
-        _name_record(by_record, error)
-        raise
-    refuse_changed({record: its for record, its in changes.items() if its})
-    return rows, table
+def _of_block(block: Block) -> RunRow:
+    """Return the columns that all rows of a block share."""
+    return {
+        "protocol": block.protocol,
+        "suite": block.suite,
+        "block": block.block,
+        "target": block.target_setting,
+        "target_model": block.target,
+        "engine_options": block.options_text,
+        "concurrency": block.slots,
+        "n_predict": block.n_predict,
+        "temperature": block.temperature,
+        "repeat": block.repeat,
+        "stop": block.stop if block.protocol == Protocol.PAIRED else None,
+        "recovered": [],
+    }
 
 
-def _name_record(by_record: Mapping[Path, list[RunRow]], error: Exception) -> None:
-    """Raise the error of the record whose rows are at fault, if one is by itself, or of two."""
-    # Checks take as long for the rows of one record as for all, so they are told apart here.
-    for record, its in by_record.items():
-        with named_if_damaged(record):
-            check_rows(its)
-    holding: dict[str, Path] = {}
-    for record, its in by_record.items():
-        for row in its:
-            if (other := holding.setdefault(row["run"], record)) != record:
-                raise MeasurementError(
-                    f"{other} and {record} hold the same runs ({row['run']}); delete both and"
-                    " run snakemake again"
-                ) from error
+def _of_run(block: Block, side: Side, source: PromptSource, number: int) -> RunRow:
+    """Return the columns that tell the runs of a block apart."""
+    drafting = {
+        "method": engine_type(block.method),
+        "draft_model": block.draft_model,
+    }
+    alone = {"method": engine_type(None), "draft_model": None, "draft_sha256": None}
+    return {
+        **asdict(side),
+        **(drafting if side.speculates else alone),
+        "draft": block.setting(side),
+        "prompt": source.prompt,
+        "workload": source.workload,
+        "category": source.category,
+        "pass": number,
+        # The study's tools need none.
+        "seed": block.run_seed(number) if block.protocol == Protocol.PAIRED else None,
+    }
 
 
 def refuse_mixed_hosts(rows: Iterable[RunRow]) -> None:
@@ -120,51 +132,19 @@ def link_baselines(rows: Iterable[RunRow]) -> None:
             row["common_prefix"] = common_prefix(row["tokens"], baseline["tokens"])
 
 
-def _row(
-    record: Mapping[str, Any], side: Mapping[str, Any], run: Mapping[str, Any], campaign: str
-) -> RunRow:
-    block = record["block"]
-    alone = {"draft": NO_DRAFT, "method": NO_METHOD, "draft_model": None, "draft_sha256": None}
-    drafting = {"draft": side["setting"], "method": engine_type(block["method"])}
-    paired = record["protocol"] == Protocol.PAIRED
+def _read(run: Mapping[str, Any], block: Block, side: Side) -> RunRow:
+    """Return what was read of a run: from its server, or from what the study's tool printed."""
     started_at = datetime.fromisoformat(run["started_at"])
-    if started_at.tzinfo is None:
-        raise ValueError(f"time {run['started_at']} has no zone")
-    known = {
-        **block,
-        **record["provenance"],
-        **side,
-        **run,
-        **(drafting if side["gamma"] else alone),
-        **_verifying(block),
-        "campaign": campaign,
-        "protocol": record["protocol"],
-        "host": record["host"],
-        "arrangement": record["arrangement"],
-        "started_at": started_at,
-        "recovered": [],
-        **(_read_from_server(block, side, run) if paired else _read_from_output(run)),
-    }
-    return {name: known.get(name) for name in COLUMNS}
+    paired = block.protocol == Protocol.PAIRED
+    read = _read_from_server(run, block, side) if paired else _read_from_output(run)
+    return {"started_at": started_at, **read}
 
 
-def _verifying(block: Mapping[str, Any]) -> RunRow:
-    """Return what verifies in a block, as its record has it; earlier releases had no options."""
-    return {
-        "target": target_setting(block["target"], block.get("options_id", "")),
-        "target_model": block["target"],
-        "concurrency": block.get("concurrency") or 1,
-        "engine_options": options_text(block.get("engine_args", ())),
-    }
-
-
-def _read_from_server(
-    block: Mapping[str, Any], side: Mapping[str, Any], run: Mapping[str, Any]
-) -> RunRow:
+def _read_from_server(run: Mapping[str, Any], block: Block, side: Side) -> RunRow:
     answer = run["answer"]
     metrics = run.get("metrics", {})
     timings = answer["timings"]
-    of_load = block.get("concurrency") is not None
+    of_load = block.concurrency is not None
     read = {
         "n_prompt": timings["prompt_n"],
         "prompt_ms": timings["prompt_ms"],
@@ -173,14 +153,11 @@ def _read_from_server(
         "generated": len(answer["tokens"]),
         "tokens": answer["tokens"],
         "decodes": None if of_load else _count(metrics, DECODES),
-        "stop": block.get("stop", Stop.LENGTH),  # a record of before always went on
         "stopped_by": stopped_by(answer),
     }
-    if not side["gamma"]:
+    if not side.speculates:
         return read
-    longest = side["gamma"]
-    if longest > LONGEST_DRAFT:
-        raise ValueError(f"drafts of {longest} tokens")
+    longest = side.gamma
     trace = [Verification(*verification) for verification in run.get("verifications", [])]
     counted = _of_answer(timings, trace, longest) if of_load else _of_server(metrics, longest)
     return read | {
@@ -218,12 +195,10 @@ def _of_answer(timings: Mapping[str, Any], trace: Sequence[Verification], longes
 
 
 def _read_from_output(run: Mapping[str, Any]) -> RunRow:
-    """Return what the study's tools print; it has neither tokens nor rounds, and needs no seed."""
+    """Return what the study's tools print; it has neither tokens nor rounds."""
     reading = run["reading"]
     return {
         **reading,
-        "seed": None,
-        "stop": None,
         # Less than a millisecond is printed as 0.000 s.
         "prompt_ms": reading["prompt_ms"] or None,
         "decode_ms": reading["decode_ms"] or None,

@@ -1,21 +1,20 @@
 """The table of passes that were timed by themselves: `pass_times.parquet`."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pandera.pandas as pa
 
-from specmoe.config.differences import differences
-from specmoe.config.matrix import blocks_in_order, list_timed_passes
-from specmoe.config.schema import Config
-from specmoe.config.timed_passes import TimedPasses
-from specmoe.files import named_if_damaged, read_record
+from specmoe.files import named_if_damaged
+from specmoe.plan.campaign import LoadedCampaign
+from specmoe.plan.gate import Gate
+from specmoe.records import Request
 from specmoe.runs.checked_table import read_checked, write_checked
-from specmoe.runs.described import Described
+from specmoe.runs.collected import measured_as_asked
 
 _POSITIVE = pa.Check.gt(0)
 _SCHEMA = pa.DataFrameSchema(
@@ -43,25 +42,11 @@ _SCHEMA = pa.DataFrameSchema(
 )
 
 
-def record_files(folder: Path, config: Config, *, gpu: bool) -> dict[Path, TimedPasses]:
-    """Return what is timed, by its records in a folder: of each model in each repeat."""
-    blocks = blocks_in_order(config, gpu=gpu)
-    repeats = dict.fromkeys(block.repeat for block in blocks)
-    timed = list_timed_passes(config, blocks)
-    return {folder / f"{one.model}/r{repeat}.json": one for one in timed for repeat in repeats}
-
-
-def rows_of_record(record: Mapping[str, Any], asked: TimedPasses) -> list[dict[str, Any]]:
-    """Return the rows of a record that `measure.pass_times` writes.
-
-    Raises ValueError if its passes are not those that are asked for. Those of before had no gate.
-    """
-    passes = {"gate": asked.gate, **record["passes"]}
-    if unlike := differences(passes, asdict(asked)):
-        raise ValueError(f"it was measured with another configuration: {unlike[0]}")
-    whole = {name: record[name] for name in ("engine", "model_sha256", "host", "repeat")}
-    whole |= {name: record["passes"][name] for name in ("model", "depth", "samples")}
-    return [whole | {"taken_away": record.get("taken_away"), **one} for one in record["timings"]]
+def rows_of_record(record: Mapping[str, Any], asked: Request) -> list[dict[str, Any]]:
+    """Return the rows of a record that `measure.pass_times` writes, of what it was asked."""
+    whole = {name: asked[name] for name in ("engine", "model", "repeat", "depth", "samples")}
+    whole |= {"model_sha256": asked["target_sha256"], "host": record["host"]}
+    return [whole | {"taken_away": record["taken_away"], **one} for one in record["timings"]]
 
 
 write_pass_times = partial(write_checked, _SCHEMA)
@@ -87,11 +72,13 @@ def seen_experts(frame: pd.DataFrame) -> dict[str, tuple[tuple[int, float], ...]
     return seen
 
 
-def collect_pass_times(config: Config, engine: Path, records: Path, out: Path) -> None:
-    """Write the table of a campaign's timed passes, from the folder of their records."""
-    gpu = Described.read([engine], [], None).gpu
+def collect_pass_times(campaign: LoadedCampaign, out: Path) -> None:
+    """Write the table of a campaign's timed passes."""
+    gate = Gate(campaign)
     rows = []
-    for record, asked in record_files(records, config, gpu=gpu).items():
-        with named_if_damaged(record):
-            rows += rows_of_record(read_record(record), asked)
+    for model, repeat in product(campaign.timed_passes, campaign.first_blocks):
+        name, request = f"pass_times/{model}/r{repeat}", gate.passes(model, repeat)
+        record = measured_as_asked(gate, name, request)
+        with named_if_damaged(gate.records.link(name)):
+            rows += rows_of_record(record, request)
     write_pass_times(rows, out)

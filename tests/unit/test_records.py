@@ -1,0 +1,119 @@
+"""A record is kept by what was asked: nothing is measured twice, and no other thing is taken."""
+
+import json
+
+import pytest
+
+from specmoe.errors import DamagedFileError
+from specmoe.records import UNKNOWN, Records, changes, digest_of, first_changes, head_of, load
+
+NAME = "blocks/S/target/draft/r0"
+ASKED = {"n_predict": 16, "prompts": {"code": {"text": "a" * 64}}, "target_sha256": "b" * 64}
+OTHER = ASKED | {"n_predict": 32}
+
+
+@pytest.fixture
+def records(tmp_path):
+    return Records(tmp_path)
+
+
+@pytest.fixture
+def measure(records):
+    """Measure what is asked, unless it is kept; return whether it was measured."""
+
+    def once(asked=ASKED, measured=None):
+        _, fresh = records.measured_once(NAME, asked, lambda: measured or {"runs": [1, 2]})
+        records.relink(NAME, asked)
+        return fresh
+
+    return once
+
+
+def test_what_was_measured_once_is_not_measured_again(records, measure):
+    assert [measure(), measure(), measure(OTHER), measure()] == [True, False, True, False]
+    assert load(records.link(NAME)) == (ASKED, {"runs": [1, 2]})
+    records.link(NAME).unlink()
+    assert not measure()
+
+
+def test_a_record_of_something_else_loses_its_link_and_stays_kept(records, measure):
+    measure()
+    assert records.unlink_changed(NAME, ASKED) == ""
+    assert records.link(NAME).exists()
+    assert records.unlink_changed(NAME, OTHER) == "n_predict: 16 before, 32 now"
+    assert not records.link(NAME).exists()
+    assert records.seconds(NAME, OTHER) is None
+    assert records.latest_change(NAME, OTHER) == "n_predict: 16 before, 32 now"
+    assert records.seconds(NAME, ASKED) is not None
+    assert not measure()
+
+
+def test_a_copy_without_links_moves_to_the_store_when_it_is_not_asked_for(records, measure):
+    measure()
+    link, kept = records.link(NAME), records.kept(NAME, ASKED)
+    text = kept.read_bytes()
+    kept.unlink()
+    link.unlink()
+    link.write_bytes(text)
+    assert records.unlink_changed(NAME, ASKED) == ""
+    assert records.unlink_changed(NAME, OTHER)
+    assert kept.read_bytes() == text
+
+
+def test_a_link_to_what_was_deleted_goes(records, measure):
+    measure()
+    records.kept(NAME, ASKED).unlink()
+    assert records.unlink_changed(NAME, ASKED) == ""
+    assert not records.link(NAME).is_symlink()
+    assert measure()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[:-2],
+        lambda text: text.replace(b"[1, 2]", b"[1, 3]"),
+        lambda text: text.partition(b"\n")[2],
+        lambda text: b"",
+        lambda text: text + text,
+    ],
+)
+def test_a_damaged_record_is_named_by_the_file_to_delete(records, measure, damage):
+    measure()
+    file = records.kept(NAME, ASKED)
+    file.write_bytes(damage(file.read_bytes()))
+    for read in (lambda: load(records.link(NAME)), measure):
+        with pytest.raises(DamagedFileError, match=rf"damaged.* delete \S*store/.*{file.name}"):
+            read()
+
+
+def test_every_change_of_what_is_asked_is_another_digest_and_is_named():
+    for key in ASKED:
+        other = json.loads(json.dumps(ASKED))
+        other[key] = None
+        assert digest_of(other) != digest_of(ASKED)
+        assert first_changes(ASKED, other).startswith(key)
+    assert digest_of(dict(reversed(ASKED.items()))) == digest_of(ASKED)
+
+
+@pytest.mark.parametrize(
+    ("found", "asked", "said"),
+    [
+        ({"text": "a" * 64}, {"text": "b" * 64}, [f"text: {'a' * 12} before, {'b' * 12} now"]),
+        ({"p": {}}, {"p": {"x": {}}}, ["p.x is added"]),
+        ({"p": {"x": {}}}, {"p": {}}, ["p.x is left out"]),
+        ({"draft": None}, {"draft": "d"}, ["draft: nothing before, d now"]),
+        ({"sha": "a"}, {"sha": UNKNOWN}, []),
+        ({str(n): 1 for n in range(7)}, {}, [f"{n}: 1 before, nothing now" for n in range(7)]),
+    ],
+)
+def test_a_difference_is_named_by_its_place(found, asked, said):
+    assert [*changes(found, asked)] == said
+    assert first_changes(found, asked).endswith(", and 2 more" if len(said) > 5 else "")
+
+
+def test_a_file_that_is_no_record_has_no_head(tmp_path):
+    for text in (b"", b"{}", b"[]\n", b"\xff\n", b'{"request": 1, "seconds": "", "sha256": 3}\n'):
+        (tmp_path / "r0.jsonl").write_bytes(text)
+        assert head_of(tmp_path / "r0.jsonl") is None
+    assert head_of(tmp_path / "none.jsonl") is None

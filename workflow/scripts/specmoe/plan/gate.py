@@ -1,0 +1,189 @@
+"""The second gate: whether what was measured is what is asked for now, by the files of today.
+
+At every start, whatever snakemake remembers or is told to ignore: records of something else lose
+their links, so that their blocks are measured, and tables that lack records are made again.
+Records are compared once more when they are collected, and tables when they are audited.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from specmoe.config.block import MEASURE_VERSION, Block, PromptSource, Sending
+from specmoe.config.models import PathModel
+from specmoe.config.prompt_lines import numbered_lines
+from specmoe.engine.binaries import measuring_files
+from specmoe.errors import DamagedFileError
+from specmoe.file_states import file_digests
+from specmoe.files import digest_of_parts, files_of_model, read_text, seen_of_model
+from specmoe.plan.campaign import LoadedCampaign
+from specmoe.records import UNKNOWN, Records, Request, head_of
+
+# Of a block: its members have names in a request, and each prompt has the way it is sent.
+_LISTS = {"prompts", "sides", "sendings"}
+# In a campaign's folder; a missing table has what was made of it beside it.
+_MADE_OF_RECORDS = ("runs.parquet", "pass_times.parquet", "suites", "audit")
+
+
+@dataclass(frozen=True)
+class Gate:
+    """What a campaign's jobs are asked to measure, by the digests of the files that are there."""
+
+    campaign: LoadedCampaign
+    # Of files of prompts: by number, and the whole text under None.
+    _lines: dict[Path, dict[int | None, str]] = field(default_factory=dict)
+
+    @cached_property
+    def requests(self) -> dict[str, Request]:
+        """What each job that keeps a record is asked, by the record's name."""
+        campaign = self.campaign
+        asked = {f"blocks/{name}": self.block(name) for name in campaign.blocks}
+        for model in campaign.timed_passes:
+            for repeat in campaign.first_blocks:
+                asked[f"pass_times/{model}/r{repeat}"] = self.passes(model, repeat)
+        return asked
+
+    @property
+    def records(self) -> Records:
+        """The campaign's records."""
+        return Records(self.campaign.folder)
+
+    def block(self, name: str) -> Request:
+        """Return what the job of a block is asked."""
+        block = self.campaign.block(name)
+        engine = self.campaign.config.engine_of(block.suite)
+        plain = {key: value for key, value in asdict(block).items() if key not in _LISTS}
+        listed = {
+            "prompts": {source.prompt: self._prompt(source, block) for source in block.prompts},
+            "sides": {side.name: asdict(side) for side in block.sides},
+        }
+        files = self._files(engine, block.target, block.draft_model)
+        return _as_json(files | plain | listed)
+
+    def passes(self, model: str, repeat: int) -> Request:
+        """Return what the job that times a model's passes before a repeat is asked."""
+        passes = self.campaign.timed_passes[model]
+        files = self._files(self.campaign.config.campaign.engine, model, None)
+        text = self._digest_of_text(Path(passes.text), None)
+        return _as_json(files | asdict(passes) | {"repeat": repeat, "text": text})
+
+    def rereading(self, model: str, blocks: Iterable[str]) -> Request:
+        """Return what the job is asked that has a model read again what blocks wrote."""
+        heads = {name: head_of(self.records.link(f"blocks/{name}")) for name in blocks}
+        written = {name: head.sha256 if head else UNKNOWN for name, head in heads.items()}
+        return self._files(self.campaign.config.campaign.engine, model, None) | {"read": written}
+
+    def _files(self, engine: str, target: str, draft: str | None) -> Request:
+        """Return what measures and what is loaded, common to all requests."""
+        engine_id = self.campaign.engine_ids[engine]
+        return {
+            "version": MEASURE_VERSION,
+            "engine": engine_id,
+            "binaries": _fact(self.campaign.engine_file(engine_id), "binaries_sha256"),
+            "target_sha256": _fact(self.campaign.card(target), "sha256"),
+            "draft_sha256": _fact(self.campaign.card(draft), "sha256") if draft else None,
+        }
+
+    def _prompt(self, source: PromptSource, block: Block) -> Request:
+        """Return what is sent of a prompt, and how."""
+        sending = block.sendings.get(source.workload or "", Sending())
+        text = self._digest_of_text(Path(source.file), source.line)
+        return {"length": source.length, "text": text, **asdict(sending)}
+
+    def _digest_of_text(self, file: Path, line: int | None) -> str:
+        path = self.campaign.root / file
+        with suppress(OSError, LookupError):
+            if path not in self._lines:
+                self._lines[path] = {None: read_text(path), **dict(numbered_lines(path))}
+            return hashlib.sha256(self._lines[path][line].encode()).hexdigest()
+        return UNKNOWN
+
+
+def _fact(description: Path, key: str) -> Any:
+    """Return what the description of an engine or a model says; UNKNOWN if it is not made."""
+    with suppress(OSError, ValueError, LookupError, TypeError):
+        return json.loads(description.read_bytes())[key]
+    return UNKNOWN
+
+
+def _as_json(request: Request) -> Request:
+    """Return a request as a record has it."""
+    asked: Request = json.loads(json.dumps(request))
+    return asked
+
+
+def refresh(campaign: LoadedCampaign) -> None:
+    """Look at a campaign's files, and take away the links to what is not asked for now.
+
+    Tables that lack records then are made again: a line in `missing`, which is an input of theirs,
+    says so. A campaign.json that is not what it is to be is dated back, before the Snakefile, which
+    is its input. Raises DamagedFileError for a model or an engine that is not as described.
+    """
+    if not campaign.recorded:
+        with suppress(OSError):
+            os.utime(campaign.file, (1, 1))
+    if not campaign.measured:
+        return
+    _check_engines(campaign)
+    _check_models(campaign)
+    if not any((campaign.folder / part).is_dir() for part in ("blocks", "pass_times")):
+        return
+    gate = Gate(campaign)
+    lacking = []
+    for name, asked in gate.requests.items():
+        gate.records.unlink_changed(name, asked)
+        if not gate.records.link(name).exists():
+            lacking.append(name)
+    if lacking and any((campaign.folder / made).exists() for made in _MADE_OF_RECORDS):
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        with campaign.missing.open("a", encoding="utf-8") as file:
+            file.write(f"{now}: {len(lacking)} of what is asked is not measured: {lacking[0]}...\n")
+
+
+def _check_engines(campaign: LoadedCampaign) -> None:
+    """Raise DamagedFileError if a program of an engine is another than its engine.json says."""
+    for engine in campaign.engine_ids.values():
+        description = campaign.engine_file(engine)
+        described = _fact(description, "binaries_sha256")
+        files = measuring_files(description.with_name("bin"))
+        if described == UNKNOWN or not files:
+            continue
+        digests = file_digests(files, description.with_name("seen.json"))
+        for name in described | digests:
+            if described.get(name) != digests.get(name):
+                raise DamagedFileError(
+                    f"{description.with_name('bin') / name} is not the file that {description.name}"
+                    f" describes; delete {description.parent} and run snakemake again"
+                )
+
+
+def _check_models(campaign: LoadedCampaign) -> None:
+    """Compare models with their cards; the link to a file of the user's is made again.
+
+    Raises DamagedFileError for a model of the workflow's own that is another than its card says.
+    """
+    for name in campaign.config.measured_models:
+        file, card = campaign.model_file(name), campaign.card(name)
+        described = _fact(card, "sha256")
+        if described == UNKNOWN or not file.exists():
+            continue
+        entry = campaign.config.models[name]
+        place = Path(entry.path) if isinstance(entry, PathModel) else None
+        moved = place is not None and file.resolve() != place.resolve()
+        digests = file_digests(files_of_model(file), seen_of_model(file))
+        if not moved and digest_of_parts([*digests.values()]) == described:
+            continue
+        if place is None:
+            raise DamagedFileError(
+                f"{file} is not the file that its card describes (SHA-256); delete it and run"
+                " snakemake again, which makes it anew"
+            )
+        file.unlink()
+        card.unlink()

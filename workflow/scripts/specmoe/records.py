@@ -1,0 +1,175 @@
+"""Records of measured jobs, kept by a digest of what was asked, so that none is measured twice.
+
+A record is two lines of JSON. The first says what was asked, how long it took, and the SHA-256 of
+the second, which is what was measured. It lies in a campaign's store under the job's name and the
+digest of what was asked. Where rules look for it is a link into the store, which a changed
+configuration removes, and which comes back when the configuration does.
+"""
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from specmoe.errors import DamagedFileError
+from specmoe.files import read_whole, replace_text
+
+Request = dict[str, Any]
+"""All that a measurement depends on, as JSON has it: digests in place of files."""
+
+UNKNOWN = "not known yet"
+"""In place of a digest of something that is not made yet; it may be anything."""
+
+_DIGITS = 16
+_SHOWN = 5  # differences
+
+
+def digest_of(request: Request) -> str:
+    """Return the first digits of a request's SHA-256."""
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:_DIGITS]
+
+
+def changes(found: Any, asked: Any, name: str = "") -> Iterator[str]:
+    """Yield how what was asked before differs from what is asked now; UNKNOWN is no difference.
+
+    This is the one comparison of the two: at every start, and when records are collected.
+    """
+    if isinstance(found, dict) and isinstance(asked, dict):
+        for key in dict.fromkeys([*found, *asked]):
+            yield from changes(found.get(key), asked.get(key), f"{name}.{key}".lstrip("."))
+    elif isinstance(found, dict) or isinstance(asked, dict):
+        yield f"{name} is {'left out' if asked is None else 'added'}"
+    elif found != asked and UNKNOWN not in (found, asked):
+        yield f"{name}: {_shown(found)} before, {_shown(asked)} now"
+
+
+def first_changes(found: Request, asked: Request) -> str:
+    """Return the first of `changes` in one line; empty if there are none."""
+    listed = [*changes(found, asked)]
+    more = f", and {len(listed) - _SHOWN} more" if len(listed) > _SHOWN else ""
+    return ", ".join(listed[:_SHOWN]) + more
+
+
+def _shown(value: Any) -> str:
+    """Return a value as text; of a digest the first digits, which tell files apart."""
+    text = "nothing" if value is None else str(value)
+    return text[:12] if len(text) == 64 and text.isalnum() else text
+
+
+@dataclass(frozen=True)
+class Head:
+    """The first line of a record."""
+
+    request: Request
+    seconds: float  # that measuring took
+    sha256: str  # of the second line
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of a campaign, in its folder; a job's name is a path, as `blocks/S/moe/d/r0`."""
+
+    folder: Path
+
+    def link(self, name: str) -> Path:
+        """Return where rules look for the record of a job."""
+        return self.folder / f"{name}.jsonl"
+
+    def kept(self, name: str, request: Request) -> Path:
+        """Return where a record of a request is kept, if there is one."""
+        return self.folder / "store" / name / f"{digest_of(request)}.jsonl"
+
+    def measured_once(
+        self, name: str, request: Request, measure: Callable[[], dict[str, Any]]
+    ) -> tuple[dict[str, Any], bool]:
+        """Return what is kept of a request, or measure and keep it; and whether it was measured.
+
+        Raises DamagedFileError for a kept record that is not whole.
+        """
+        file = self.kept(name, request)
+        if fresh := not file.exists():
+            began = time.monotonic()
+            measured = measure()
+            save(file, request, measured, time.monotonic() - began)
+        else:
+            _, measured = load(file)
+        return measured, fresh
+
+    def relink(self, name: str, request: Request) -> None:
+        """Make the link to what is kept of a request."""
+        link, file = self.link(name), self.kept(name, request)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(os.path.relpath(file, link.parent))
+
+    def unlink_changed(self, name: str, asked: Request) -> str:
+        """Remove the link to a record of something else than is asked; return what differs.
+
+        The record stays in the store; one that is no link, as in a copy, moves there. Empty if
+        there is none, or nothing differs.
+        """
+        link = self.link(name)
+        head = head_of(link)
+        if head is None:
+            link.unlink(missing_ok=True)  # it may point to what was deleted
+            return ""
+        if changed := first_changes(head.request, asked):
+            if not link.is_symlink():
+                file = self.kept(name, head.request)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                link.replace(file)
+            link.unlink(missing_ok=True)
+        return changed
+
+    def seconds(self, name: str, asked: Request) -> float | None:
+        """Return how long a job took that is measured as asked; None if it is to be measured."""
+        for file in (self.link(name), self.kept(name, asked)):
+            if (head := head_of(file)) and not first_changes(head.request, asked):
+                return head.seconds
+        return None
+
+    def latest_change(self, name: str, asked: Request) -> str:
+        """Return how the latest record of a job differs from what is asked; empty without one."""
+        files = (self.folder / "store" / name).glob("*.jsonl")
+        heads = (head_of(file) for file in sorted(files, key=lambda file: -file.stat().st_mtime))
+        latest = next(filter(None, heads), None)
+        return first_changes(latest.request, asked) if latest else ""
+
+
+def save(file: Path, request: Request, measured: dict[str, Any], seconds: float) -> None:
+    """Write a record."""
+    text = json.dumps(measured, ensure_ascii=False)
+    head = {"request": request, "seconds": seconds, "sha256": _sha256(text.encode())}
+    replace_text(file, f"{json.dumps(head, ensure_ascii=False)}\n{text}\n")
+
+
+def head_of(file: Path) -> Head | None:
+    """Return the first line of a record; None if there is no record, or it has no such line."""
+    try:
+        with file.open("rb") as opened:
+            head = json.loads(opened.readline())
+        return Head(dict(head["request"]), float(head["seconds"]), str(head["sha256"]))
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def load(file: Path) -> tuple[Request, dict[str, Any]]:
+    """Return what a record was asked and what it measured. Raises DamagedFileError."""
+    at = file if not file.is_symlink() else Path(os.path.relpath(file.resolve()))
+    remedy = f"delete {at} and run snakemake again, which measures it anew"
+    try:
+        lines = read_whole(file).split(b"\n")
+    except OSError as error:
+        raise DamagedFileError(f"{file} cannot be read ({error.strerror}); {remedy}") from error
+    head = head_of(file)
+    if head is None or len(lines) != 3 or _sha256(lines[1]) != head.sha256:
+        raise DamagedFileError(f"{file} is damaged: its checksum is another; {remedy}")
+    return head.request, json.loads(lines[1])
+
+
+def _sha256(line: bytes) -> str:
+    return hashlib.sha256(line).hexdigest()
