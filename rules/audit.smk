@@ -3,7 +3,7 @@ rule judge_divergences:
     """Check every run that diverged from its baseline: is the divergence a tie or a wrong token?"""
     input:
         unpack(of("target", FILES.of_baselines)),
-        **MEASURING,
+        specmoe=SPECMOE,
         engine="<engine>/engine.json",
         runs="<campaign>/runs.parquet",
     output:
@@ -31,7 +31,7 @@ rule read_agreement:
     """Read what a draft's targets wrote alone with the draft: what would it have proposed?"""
     input:
         unpack(of("draft", FILES.of_reading)),
-        **MEASURING,
+        specmoe=SPECMOE,
         card="<models>/{draft}.json",
         draft="<models>/{draft}.gguf",
         engine="<engine>/engine.json",

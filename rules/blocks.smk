@@ -7,7 +7,7 @@ rule measure_block:
     """Measure the sides of one block on the same prompts, alone on the machine."""
     input:
         unpack(block_files),
-        **MEASURING,
+        specmoe=SPECMOE,
     output:
         **described("<campaign>/machines/{block}.json"),
         record=ensure("<campaign>/blocks/{block}.jsonl", non_empty=True),
@@ -40,7 +40,7 @@ rule measure_block:
 rule measure_pass_times:
     """Time the passes of one model by themselves, alone on the machine."""
     input:
-        **MEASURING,
+        specmoe=SPECMOE,
         # As the description of the machine.
         before=of("repeat", FILES.before_repeat),
         card="<models>/{model}.json",

@@ -124,10 +124,6 @@ CHIPS = shipped("resources/hardware/memory_bandwidth.yaml")
 # What a measuring job is given besides what it measures. It does not wait for campaign.json, which
 # `onstart` writes: an input that is made again, even if it is ancient, keeps snakemake from seeing
 # that other params of the job have changed. What the job takes from it and depends on is there.
-MEASURING = {"specmoe": SPECMOE}
-if CAMPAIGN.shared:
-    # A campaign that is shared began on a machine that is described first.
-    MEASURING["first"] = ancient(str(CAMPAIGN.host_file))
 MACHINE = {
     "version": MEASURE_VERSION,
     "before": describing,

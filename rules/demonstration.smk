@@ -9,7 +9,7 @@ if DEMONSTRATION:
         """Decode one prompt, and ask the draft model for the drafts of every round."""
         input:
             unpack(always(FILES.of_demonstration())),
-            **MEASURING,
+            specmoe=SPECMOE,
         output:
             **described("<campaign>/machines/trace.json"),
             record="<campaign>/trace.json",

@@ -1,10 +1,15 @@
 """Machines of one kind are told from others, and their descriptions become one."""
 
+import json
+from pathlib import Path
+
 import pytest
 
+from specmoe.config.backend import Backend
 from specmoe.errors import MeasurementError
+from specmoe.plan import machines
 from specmoe.plan.hardware import PROBED
-from specmoe.plan.machines import collect
+from specmoe.plan.machines import collect, describe_host
 
 BANDWIDTH, SOURCE = "memory_bandwidth_bytes_per_second", "memory_bandwidth_source"
 
@@ -64,3 +69,18 @@ def test_repeats_on_two_machines_are_refused_unless_the_campaign_is_shared():
 def test_a_machine_of_another_kind_is_refused_by_what_differs(other, named):
     with pytest.raises(MeasurementError, match=f"^machine 1{{12}} is of another kind .*: {named};"):
         collect([machine(), machine("1" * 12, **other)], shared=True)
+
+
+def test_the_first_machine_of_a_campaign_is_what_others_are_compared_with(tmp_path, monkeypatch):
+    def describe(name, given=None, **facts):
+        monkeypatch.setattr(machines, "describe", lambda *_: machine(name, **facts))
+        out, like = tmp_path / f"{name}.json", tmp_path / "hosts/r0.json"
+        describe_host(Backend.CPU, given or {}, Path("chips"), out, like=like)
+        return json.loads(out.read_text()), json.loads(like.read_text())
+
+    one, first = describe("1")
+    assert one == first
+    assert describe("2") == (machine("2"), first)
+    with pytest.raises(MeasurementError, match="chip 'Xeon', not 'EPYC'"):
+        describe("3", chip="Xeon")
+    describe("3", {"chip": "Xeon"}, chip="Xeon")  # the user says so now

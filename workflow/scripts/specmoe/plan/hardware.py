@@ -59,17 +59,23 @@ def describe(
         "given": ", ".join(sorted(given)),
         "devices": ", ".join(f"{one.name}: {one.description}" for one in devices) or None,
     }
-    for name in ("chip", "gpu"):
-        if name in given:
-            hardware[name] = str(given[name])
-    for name in ("memory", "gpu_memory"):
-        if f"{name}_gb" in given:
-            hardware[f"{name}_bytes"] = round(float(given[f"{name}_gb"]) * GIB)
+    hardware |= stated(given)
     bandwidth, source = _bandwidth(hardware, backend, given, chips, probe)
     return hardware | {
         "memory_bandwidth_bytes_per_second": bandwidth,
         "memory_bandwidth_source": source,
     }
+
+
+def stated(given: Mapping[str, str | float]) -> Facts:
+    """Return what the user states, under the names of the description."""
+    names = {name: str(given[name]) for name in ("chip", "gpu") if name in given}
+    sizes = {
+        f"{name}_bytes": round(float(given[f"{name}_gb"]) * GIB)
+        for name in ("memory", "gpu_memory")
+        if f"{name}_gb" in given
+    }
+    return {**names, **sizes}
 
 
 def _gpus(backend: Backend, devices: Sequence[Device]) -> list[tuple[str, int | None]]:

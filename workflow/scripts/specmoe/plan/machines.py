@@ -16,7 +16,7 @@ from specmoe.engine.measuring_lock import alone
 from specmoe.engine.taken_away import Watch, measure_undisturbed
 from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record, replace_text
-from specmoe.plan.hardware import GB, PROBED, describe
+from specmoe.plan.hardware import GB, PROBED, describe, stated
 
 # Kernels of one kind of machine reserve a few MB more or less.
 _IN_GIB = ("memory_bytes", "gpu_memory_bytes")
@@ -104,15 +104,20 @@ def describe_host(
 
     `given` is what the user states, `chips` the table of known bandwidths. `engine` lists the
     devices, and `test` is tested here; both are an engine.json. `environment` is that of its
-    processes, `like` the description of a machine that must be of the same kind.
+    processes, `like` the description of the campaign's first machine, which must be of the same
+    kind; the first to come writes it. It is no input of jobs: snakemake 9.27 would not look at what
+    is missing behind an ancient input that is made anew.
     """
     devices = []
     if engine:
         devices = list_devices(engine.parent / "bin/llama-server", environment or {}) or []
     facts = describe(backend, given, chips, _probe_alone, devices)
-    if like:
+    if like and like.exists():
         with named_if_damaged(like):
-            refuse_another_kind(read_record(like), facts)
+            # What the user states now is no difference.
+            refuse_another_kind(read_record(like) | stated(given), facts)
+    elif like:
+        replace_text(like, json.dumps(facts, indent=1) + "\n")
     if test:
         # It imports numpy.
         from specmoe.engine.self_test import require_tested
