@@ -46,17 +46,6 @@ include: "rules/site.smk"
 include: "rules/possible.smk"
 
 
-localrules:
-    paper,
-    site,
-    tables,
-    figures,
-    pdf,
-    runs,
-    models,
-    engine,
-
-
 rule tables:
     """Render the paper's tables and numbers."""
     input:
@@ -133,16 +122,18 @@ rule help:
     log:
         "<logs>/help.log",
     localrule: True
-    conda:
-        "envs/measure.yaml"
     params:
         text=lambda wildcards: "\n".join(
             f"{name:<15}{getattr(rules, name).rule.docstring}" for name in TARGETS
         ),
-    message:
-        "Listing the targets"
     shell:
         "printf '%s\\n' {params.text:q} | tee {log}"
+
+
+# All jobs share one environment, for `--sdm conda`.
+for each in workflow.rules:
+    if ROOT in Path(str(each.snakefile)).parents:
+        each.conda_env = str(ROOT / "envs/jobs.yaml")
 
 
 onstart:

@@ -20,12 +20,6 @@ rule analyse_runs:
         directory("<campaign>/analysis"),
     log:
         "<logs>/analyse_runs.log",
-    benchmark:
-        "<benchmarks>/analyse_runs.tsv"
-    conda:
-        "../envs/analysis.yaml"
-    message:
-        "Analysing the runs"
     shell:
         "python {input.specmoe} analyse --campaign {input.campaign} --audit {input.audit}"
         " --compare-with {input.compare_with} --out {output} 2>&1 | tee {log}"
@@ -40,12 +34,8 @@ rule advise:
     log:
         "<logs>/advise.log",
     localrule: True
-    conda:
-        "../envs/analysis.yaml"
     params:
         out=CAMPAIGN.folder / "advice.json",
-    message:
-        "Advising"
     shell:
         "python {input.specmoe} advise --analysis {input.analysis} --out {params.out} 2>&1 | tee {log}"
 
@@ -60,12 +50,8 @@ rule more_repeats:
     log:
         "<logs>/more_repeats.log",
     localrule: True
-    conda:
-        "../envs/analysis.yaml"
     params:
         out=CAMPAIGN.folder / "more_repeats.yaml",
-    message:
-        "Counting the repeats that are needed"
     shell:
         "python {input.specmoe} more_repeats --campaign {input.campaign} --out {params.out}"
         " 2>&1 | tee {log}"

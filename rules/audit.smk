@@ -12,15 +12,9 @@ rule judge_divergences:
     log:
         judge="<logs>/judge_divergences/{target}.log",
         server="<logs>/judge_divergences/{target}.server.log",
-    benchmark:
-        "<benchmarks>/judge_divergences/{target}.tsv"
-    conda:
-        "../envs/analysis.yaml"
     threads: workflow.cores
     params:
         **MACHINE,
-    message:
-        "Judging the runs that diverge from baselines of {wildcards.target}"
     shell:
         "{params.before}python {input.specmoe} judge --campaign {params.campaign}"
         " --target {wildcards.target:q} --engine {input.engine} --workflow-pid $PPID"
@@ -43,15 +37,9 @@ rule read_agreement:
     log:
         read="<logs>/read_agreement/{draft}.log",
         engine="<logs>/read_agreement/{draft}.engine.log",
-    benchmark:
-        "<benchmarks>/read_agreement/{draft}.tsv"
-    conda:
-        "../envs/analysis.yaml"
     threads: workflow.cores
     params:
         **MACHINE,
-    message:
-        "Reading the texts of its targets with {wildcards.draft}"
     shell:
         "{params.before}python {input.specmoe} read_agreement --campaign {params.campaign}"
         " --draft {wildcards.draft:q} --engine {input.engine} --workflow-pid $PPID"
@@ -69,10 +57,6 @@ rule collect_agreement:
         "<campaign>/agreement.parquet",
     log:
         "<logs>/collect_agreement.log",
-    conda:
-        "../envs/analysis.yaml"
-    message:
-        "Collecting {output}"
     shell:
         "python {input.specmoe} collect_agreement --campaign {input.campaign} --out {output}"
         " 2>&1 | tee {log}"
@@ -95,11 +79,5 @@ rule audit_runs:
         directory("<campaign>/audit"),
     log:
         "<logs>/audit_runs.log",
-    benchmark:
-        "<benchmarks>/audit_runs.tsv"
-    conda:
-        "../envs/analysis.yaml"
-    message:
-        "Auditing the runs"
     shell:
         "python {input.specmoe} audit --campaign {input.campaign} --out {output} 2>&1 | tee {log}"

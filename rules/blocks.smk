@@ -1,6 +1,5 @@
 # Measuring blocks, one at a time: every measuring job claims all cores of the workflow. The jobs
-# also hold a lock of the machine, because another snakemake may measure there. The rule has no
-# `benchmark`: for that, snakemake reads the memory maps of all processes twice a second.
+# also hold a lock of the machine, because another snakemake may measure there.
 
 
 rule measure_block:
@@ -16,8 +15,6 @@ rule measure_block:
     # Blocks follow the schedule. They have the lowest priority, because a block that started
     # before all models are made would break the seeded order.
     priority: of("block", CAMPAIGN.priority)
-    conda:
-        "../envs/measure.yaml"
     threads: workflow.cores
     # What a cluster is asked for, see profiles/slurm/.
     resources:
@@ -29,9 +26,8 @@ rule measure_block:
         ),
     params:
         **MACHINE,
-        runs=lambda wildcards: CAMPAIGN.blocks[wildcards.block].runs,
     message:
-        "Measuring {wildcards.block}: {params.runs} runs"
+        "Measuring {wildcards.block}"
     shell:
         "{params.before}python {input.specmoe} measure --campaign {params.campaign}"
         " --block {wildcards.block:q} --engine {input.engine} --workflow-pid $PPID --log {log:q}"
@@ -56,8 +52,6 @@ rule measure_pass_times:
         "<logs>/pass_times/{model}/r{repeat}.log",
     # Just before the first block of the repeat.
     priority: of("repeat", CAMPAIGN.host_priority)
-    conda:
-        "../envs/measure.yaml"
     threads: workflow.cores
     params:
         **MACHINE,

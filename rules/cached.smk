@@ -19,10 +19,6 @@ rule pack_campaign:
     log:
         "<logs>/pack_campaign.log",
     localrule: True
-    conda:
-        "../envs/analysis.yaml"
-    message:
-        "Packing the campaign into {output}"
     shell:
         "python {input.specmoe} pack --campaign {input.campaign} --engines {input.engines}"
         " --trace {input.trace} --out {output} 2>&1 | tee {log}"

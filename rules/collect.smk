@@ -10,12 +10,8 @@ rule record_campaign:
     # Before any model is made: campaigns look there for the models that others have measured.
     priority: 20
     localrule: True
-    conda:
-        "../envs/measure.yaml"
     params:
         text=always(CAMPAIGN.text),
-    message:
-        "Recording the configuration"
     shell:
         "printf '%s' {params.text:q} > {output} 2> {log}"
 
@@ -30,10 +26,6 @@ rule collect_models:
     log:
         "<logs>/collect_models.log",
     localrule: True
-    conda:
-        "../envs/measure.yaml"
-    message:
-        "Collecting {output}"
     shell:
         "python {input.specmoe} collect_models --cards {input.cards} --out {output} 2>&1 | tee {log}"
 
@@ -52,14 +44,8 @@ rule collect_runs:
         "<campaign>/runs.parquet",
     log:
         "<logs>/collect_runs.log",
-    benchmark:
-        "<benchmarks>/collect_runs.tsv"
-    conda:
-        "../envs/analysis.yaml"
     params:
         suite=[],
-    message:
-        "Collecting {output}"
     shell:
         "python {input.specmoe} collect_runs --campaign {input.campaign} {params.suite:q}"
         " --out {output} 2>&1 | tee {log}"
@@ -81,8 +67,6 @@ use rule collect_runs as collect_suite with:
         "<campaign>/suites/{suite}.parquet",
     log:
         "<logs>/collect_suite/{suite}.log",
-    benchmark:
-        "<benchmarks>/collect_suite/{suite}.tsv"
     params:
         suite=of("suite", lambda suite: ["--suite", suite]),
 
@@ -104,10 +88,6 @@ rule collect_pass_times:
         "<campaign>/pass_times.parquet",
     log:
         "<logs>/collect_pass_times.log",
-    conda:
-        "../envs/analysis.yaml"
-    message:
-        "Collecting {output}"
     shell:
         "python {input.specmoe} collect_pass_times --campaign {input.campaign} --out {output}"
         " 2>&1 | tee {log}"
@@ -124,12 +104,6 @@ rule summarise_suite:
         "<campaign>/suites/{suite}.txt",
     log:
         "<logs>/summarise_suite/{suite}.log",
-    benchmark:
-        "<benchmarks>/summarise_suite/{suite}.tsv"
-    conda:
-        "../envs/analysis.yaml"
-    message:
-        "Summarising suite {wildcards.suite}"
     shell:
         "python {input.specmoe} summarise --campaign {input.campaign} --suite {wildcards.suite:q}"
         " --out {output} 2>&1 | tee {log}"
@@ -148,9 +122,5 @@ for suite in CONFIG.campaign.suites if CAMPAIGN.measured else []:
         log:
             f"<logs>/suite_{suite}.log",
         localrule: True
-        conda:
-            "../envs/analysis.yaml"
-        message:
-            "Printing the summary of a suite"
         shell:
             "tee {log} < {input}"

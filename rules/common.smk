@@ -65,7 +65,6 @@ pathvars:
     campaign=str(CAMPAIGN.folder),
     data=str(CAMPAIGN.data),
     logs=str(CAMPAIGN.folder / "logs"),
-    benchmarks=str(CAMPAIGN.folder / "benchmarks"),
 
 
 wildcard_constraints:

@@ -16,16 +16,10 @@ if DEMONSTRATION:
         log:
             record="<logs>/record_trace.log",
             server="<logs>/record_trace.server.log",
-        benchmark:
-            "<benchmarks>/record_trace.tsv"
-        conda:
-            "../envs/analysis.yaml"
         threads: workflow.cores
         params:
             **MACHINE,
             demonstration=always(DEMONSTRATION.to_json()),
-        message:
-            "Decoding one prompt, round by round"
         shell:
             "{params.before}python {input.specmoe} record_trace --campaign {params.campaign}"
             " --demonstration {params.demonstration:q} --engine {input.engine}"
@@ -40,9 +34,5 @@ if DEMONSTRATION:
         log:
             "<logs>/demo_trace.log",
         localrule: True
-        conda:
-            "../envs/analysis.yaml"
-        message:
-            "Showing the rounds"
         shell:
             "python {input.specmoe} show_trace --trace {input.trace} --log {log}"

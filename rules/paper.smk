@@ -42,10 +42,6 @@ rule render_paper:
         ),
     log:
         "<logs>/render_paper.log",
-    benchmark:
-        "<benchmarks>/render_paper.tsv"
-    conda:
-        "../envs/analysis.yaml"
     params:
         out=subpath(output.macros, parent=True),
         # In the report they have their title and their note in English.
@@ -55,8 +51,6 @@ rule render_paper:
             }
             for kind, about in EXHIBITS.items()
         },
-    message:
-        "Rendering tables, numbers and figures"
     shell:
         "python {input.specmoe} render_paper --analysis {input.analysis}"
         " --cells {output.cells} --out {params.out} 2>&1 | tee {log}"
@@ -78,12 +72,8 @@ rule fill_paper:
     log:
         "<logs>/fill_paper.log",
     localrule: True
-    conda:
-        "../envs/analysis.yaml"
     params:
         campaign=CONFIG.campaign.name,
-    message:
-        "Filling paper/ with campaign {params.campaign}"
     shell:
         "(cp -R {input} paper/ && echo {params.campaign} > {output.owner}) 2>&1 | tee {log}"
 
@@ -103,14 +93,8 @@ rule render_pdf:
     log:
         text="<logs>/render_pdf/{document}.log",
         tex="<logs>/render_pdf/{document}.tex.log",
-    benchmark:
-        "<benchmarks>/render_pdf/{document}.tsv"
     wildcard_constraints:
         document="|".join(DOCUMENTS),
-    conda:
-        "../envs/analysis.yaml"
-    message:
-        "Compiling {output}"
     shell:
         "python {input.specmoe} render_pdf --document {input.document} --log {log.tex} --out {output}"
         " --parts {input.parts} 2>&1 | tee {log.text}"
@@ -127,9 +111,5 @@ rule fill_pdf:
     log:
         "<logs>/fill_pdf.log",
     localrule: True
-    conda:
-        "../envs/analysis.yaml"
-    message:
-        "Copying the PDFs into paper/"
     shell:
         "cp {input.pdf} paper/ 2>&1 | tee {log}"

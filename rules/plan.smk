@@ -18,12 +18,8 @@ rule describe_host:
         "<campaign>/hosts/r{repeat}.json",
     log:
         "<logs>/describe_host/r{repeat}.log",
-    benchmark:
-        "<benchmarks>/describe_host/r{repeat}.tsv"
     # Just before the first block of the repeat.
     priority: of("repeat", CAMPAIGN.host_priority)
-    conda:
-        "../envs/models.yaml"
     # Like a block, the probe of the memory has the machine to itself.
     threads: workflow.cores
     params:
@@ -31,8 +27,6 @@ rule describe_host:
         backend=CAMPAIGN.backend,
         given=always(GIVEN),
         listing=lambda wildcards, input: listing_options(input.engine),
-    message:
-        "Describing this machine before repeat {wildcards.repeat}"
     shell:
         "python {input.specmoe} describe_host --backend {params.backend} --given {params.given:q}"
         " --chips {input.chips} {params.listing:q} --out {output} 2>&1 | tee {log}"
@@ -49,10 +43,6 @@ rule collect_host:
     log:
         "<logs>/collect_host.log",
     localrule: True
-    conda:
-        "../envs/models.yaml"
-    message:
-        "Collecting {output}"
     shell:
         "python {input.specmoe} collect_host --campaign {input.campaign} --out {output} 2>&1 | tee {log}"
 
@@ -62,8 +52,6 @@ rule plan:
     log:
         "<logs>/plan.log",
     localrule: True
-    conda:
-        "../envs/models.yaml"
     params:
         command=always(PLAN_COMMAND),
         config=always(PLANNED),

@@ -11,11 +11,7 @@ rule possible:
     log:
         "results/possible/possible.log",
     localrule: True
-    conda:
-        "../envs/models.yaml"
     params:
         command=always(POSSIBLE),
-    message:
-        "Asking what is possible"
     shell:
         "{params.command:q} 2>&1 | tee {log}"

@@ -8,13 +8,9 @@ rule fetch_published:
     log:
         "<logs>/fetch_published.log",
     localrule: True
-    conda:
-        "../envs/measure.yaml"
     params:
         campaign=str(CAMPAIGN.file),
         entry=always(CONFIG.published.model_dump_json()),
-    message:
-        "Getting the published rows"
     shell:
         "python {input.specmoe} fetch_published --campaign {params.campaign} --out {output} 2>&1 | tee {log}"
 
@@ -32,15 +28,9 @@ rule import_published:
         runs="<campaign>/imported/runs.parquet",
     log:
         "<logs>/import_published.log",
-    benchmark:
-        "<benchmarks>/import_published.tsv"
-    conda:
-        "../envs/analysis.yaml"
     params:
         given=always(GIVEN),
         out=subpath(output.runs, parent=True),
-    message:
-        "Importing the published rows"
     shell:
         "python {input.specmoe} import_published --campaign {input.campaign} --csv {input.csv}"
         " --given {params.given:q} --out {params.out} 2>&1 | tee {log}"

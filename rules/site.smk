@@ -21,14 +21,8 @@ rule render_site:
         page="<campaign>/site/index.html",
     log:
         "<logs>/render_site.log",
-    benchmark:
-        "<benchmarks>/render_site.tsv"
-    conda:
-        "../envs/analysis.yaml"
     params:
         out=subpath(output.page, parent=True),
-    message:
-        "Rendering the page {output.page}"
     shell:
         "python {input.specmoe} render_site --analysis {input.analysis} --figures {input.figures}"
         " --trace {input.trace} --out {params.out} 2>&1 | tee {log}"

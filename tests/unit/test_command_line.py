@@ -81,16 +81,4 @@ def loaded(name, libraries):
 
 @pytest.mark.parametrize("name", ["measure", "time_passes"])
 def test_measuring_imports_nothing_heavy(name):
-    assert loaded(name, ["pandas", "numpy", "pyarrow", "matplotlib"]) == []
-
-
-def test_only_rules_of_the_analysis_environment_import_scipy(root):
-    others = set()
-    for rules in (root / "rules").glob("*.smk"):
-        for rule in re.split(r"\n(?=\s*(?:rule|checkpoint) )", rules.read_text()):
-            named = re.search(r"{input.specmoe} (\w+)", rule)
-            environment = re.search(r'"(?:\.\./)+envs/(\w+)\.yaml"', rule)
-            if named and environment and environment[1] != "analysis":
-                others.add(named[1])
-    assert len(others) > 10
-    assert {name: found for name in others if (found := loaded(name, ["scipy"]))} == {}
+    assert loaded(name, ["pandas", "numpy", "pyarrow", "matplotlib", "scipy"]) == []
