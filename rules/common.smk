@@ -99,27 +99,20 @@ def described(file):
     return {"machine": file} if CAMPAIGN.shared else {}
 
 
-def listing_options(engine):
-    """Return the options that name the engine which lists devices, and what chooses those."""
-    return ["--engine", *engine, "--environment", ENVIRONMENT] if engine else []
-
-
 def describing(wildcards, input, output):
     """Return the shell's words that write `described`'s file and test the engine there."""
     if not CAMPAIGN.shared:
         return ""
-    command = ["python", SPECMOE, "describe_host", "--backend", CAMPAIGN.backend]
-    command += ["--given", GIVEN, "--chips", CHIPS, "--like", str(CAMPAIGN.host_file)]
-    command += listing_options([input.engine] if CAMPAIGN.gpu else [])
-    return (
-        shlex.join([*command, "--test", input.engine, "--out", output.machine]) + " && "
-    )
+    of_job = ["--engine", input.engine, "--out", output.machine]
+    return shlex.join([*DESCRIBE, "--like", str(CAMPAIGN.host_file), *of_job]) + " && "
 
 
 # What the user states of the machine, and what chooses an engine's device.
 GIVEN = CONFIG.host.model_dump_json(exclude_none=True)
 ENVIRONMENT = json.dumps(CONFIG.measurement.environment)
 CHIPS = shipped("resources/hardware/memory_bandwidth.yaml")
+DESCRIBE = ["python", SPECMOE, "describe_host", "--backend", CAMPAIGN.backend]
+DESCRIBE += ["--given", GIVEN, "--environment", ENVIRONMENT, "--chips", CHIPS]
 # What a measuring job is given besides what it measures. It does not wait for campaign.json, which
 # `onstart` writes: an input that is made again, even if it is ancient, keeps snakemake from seeing
 # that other params of the job have changed. What the job takes from it and depends on is there.

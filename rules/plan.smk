@@ -24,12 +24,9 @@ rule describe_host:
     threads: workflow.cores
     params:
         version=MEASURE_VERSION,
-        backend=CAMPAIGN.backend,
-        given=always(GIVEN),
-        listing=lambda wildcards, input: listing_options(input.engine),
+        command=always(DESCRIBE),
     shell:
-        "python {input.specmoe} describe_host --backend {params.backend} --given {params.given:q}"
-        " --chips {input.chips} {params.listing:q} --out {output} 2>&1 | tee {log}"
+        "{params.command:q} --engine {input.engine} --out {output} 2>&1 | tee {log}"
 
 
 rule collect_host:

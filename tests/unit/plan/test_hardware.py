@@ -190,7 +190,8 @@ def test_a_battery_gives_the_power_source_and_without_a_release_file_the_kernel_
 @pytest.fixture
 def command(chips, tmp_path):
     """The command that describes the machine into `host.json`, but for what the user states."""
-    words = ["--backend", "cpu", "--chips", chips, "--out", tmp_path / "host.json"]
+    words = ["--backend", "cpu", "--chips", chips, "--environment", "{}", "--engine"]
+    words += ["--out", tmp_path / "host.json"]
     return verb("describe_host", *words, "--given")
 
 

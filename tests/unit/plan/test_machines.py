@@ -75,7 +75,7 @@ def test_the_first_machine_of_a_campaign_is_what_others_are_compared_with(tmp_pa
     def describe(name, given=None, **facts):
         monkeypatch.setattr(machines, "describe", lambda *_: machine(name, **facts))
         out, like = tmp_path / f"{name}.json", tmp_path / "hosts/r0.json"
-        describe_host(Backend.CPU, given or {}, Path("chips"), out, like=like)
+        describe_host(Backend.CPU, given or {}, {}, Path("chips"), out, like=like)
         return json.loads(out.read_text()), json.loads(like.read_text())
 
     one, first = describe("1")

@@ -163,18 +163,17 @@ def check_pair(target: Path, draft: Path, methods: tuple[str, ...], out: Path) -
 def describe_host(
     backend: str,
     given: dict[str, str | float],
+    environment: dict[str, str],
     chips: Path,
     out: Path,
     engine: Path | None = None,
-    environment: dict[str, str] | None = None,
-    test: Path | None = None,
     like: Path | None = None,
 ) -> None:
-    """Describe this machine; test the engine on it where several machines share a campaign."""
+    """Describe this machine; where several share a campaign, compare it and test the engine."""
     from specmoe.config.backend import Backend
     from specmoe.plan.machines import describe_host
 
-    describe_host(Backend(backend), given, chips, out, engine, environment, test, like)
+    describe_host(Backend(backend), given, environment, chips, out, engine, like)
 
 
 def measure(

@@ -93,38 +93,38 @@ def collect_host(files: Iterable[Path], out: Path, *, shared: bool) -> None:
 def describe_host(
     backend: Backend,
     given: Mapping[str, str | float],
+    environment: Mapping[str, str],
     chips: Path,
     out: Path,
     engine: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-    test: Path | None = None,
     like: Path | None = None,
 ) -> None:
     """Write the description of this machine.
 
-    `given` is what the user states, `chips` the table of known bandwidths. `engine` lists the
-    devices, and `test` is tested here; both are an engine.json. `environment` is that of its
-    processes, `like` the description of the campaign's first machine, which must be of the same
-    kind; the first to come writes it. It is no input of jobs: snakemake 9.27 would not look at what
-    is missing behind an ancient input that is made anew.
+    `given` is what the user states, `chips` the table of known bandwidths, `engine` the engine.json
+    of what lists a GPU's devices, and `environment` that of its processes. In a campaign that
+    machines share the engine is tested here, and `like` is the description of the first machine:
+    the first to come writes it, the others must be of its kind. It is no input of jobs: snakemake
+    9.27 would not look at what is missing behind an ancient input that is made anew.
     """
     devices = []
-    if engine:
-        devices = list_devices(engine.parent / "bin/llama-server", environment or {}) or []
+    if engine and backend != Backend.CPU:
+        devices = list_devices(engine.parent / "bin/llama-server", environment) or []
     facts = describe(backend, given, chips, _probe_alone, devices)
+    written = json.dumps(facts, indent=1) + "\n"
     if like and like.exists():
         with named_if_damaged(like):
             # What the user states now is no difference.
             refuse_another_kind(read_record(like) | stated(given), facts)
     elif like:
-        replace_text(like, json.dumps(facts, indent=1) + "\n")
-    if test:
+        replace_text(like, written)
+    if like and engine:
         # It imports numpy.
         from specmoe.engine.self_test import require_tested
 
         with alone():
-            require_tested(test.parent, backend, environment or {})
-    replace_text(out, json.dumps(facts, indent=1) + "\n")
+            require_tested(engine.parent, backend, environment)
+    replace_text(out, written)
 
 
 def _probe_alone() -> float:
