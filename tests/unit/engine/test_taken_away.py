@@ -13,7 +13,6 @@ from specmoe.engine import taken_away
 from specmoe.engine.taken_away import (
     TICK_S,
     Condition,
-    Counters,
     Observation,
     State,
     Watch,
@@ -41,7 +40,7 @@ QUIET = Observation(
     thermal_pressure=None,
 )
 UNKNOWN = Observation(*[None] * len(QUIET))
-START = Counters(
+START = State(
     clock_s=100.0,
     busy_s=50.0,
     steal_s=5.0,
@@ -92,7 +91,7 @@ def test_a_run_that_nothing_disturbed_is_accepted_however_slow(planted):
 
 
 def test_an_observation_is_the_difference_of_two_states():
-    end = Counters(
+    end = State(
         clock_s=110.0,
         busy_s=66.0,
         steal_s=9.0 + TICK_S,
@@ -101,11 +100,8 @@ def test_an_observation_is_the_difference_of_two_states():
         waited_s={7: 2.5, 9: 4.0},  # thread 8 ended, thread 9 is new
         switches={7: 15, 9: 6},
     )
-    seen = observe(
-        State(Condition(345, True), START),
-        State(Condition(1980, False, "heavy"), end),
-        threads=2,
-    )
+    start = START._replace(condition=Condition(345, True))
+    seen = observe(start, end._replace(condition=Condition(1980, False, "heavy")), threads=2)
     cpus = psutil.cpu_count() or 1
     assert seen.steal_share == pytest.approx(4 / (20 + TICK_S))
     assert seen.wait_share == pytest.approx(0.4)
@@ -117,13 +113,13 @@ def test_an_observation_is_the_difference_of_two_states():
 
 def test_one_tick_of_steal_in_a_short_run_is_no_steal():
     end = START._replace(clock_s=100.1, busy_s=50.1, steal_s=5.0 + TICK_S)
-    assert observe(State(Condition(), START), State(Condition(), end), threads=2).steal_share == 0
+    assert observe(START, end, threads=2).steal_share == 0
 
 
 def test_what_the_system_does_not_count_is_unknown_and_not_zero():
-    bare = Counters(100.0, 50.0, None, 1.0, None, None, None)
+    bare = State(100.0, 50.0, None, 1.0, None, None, None)
     end = bare._replace(clock_s=101.0, busy_s=51.0)
-    assert observe(State(Condition(), bare), State(Condition(), end), threads=2) == UNKNOWN
+    assert observe(bare, end, threads=2) == UNKNOWN
 
 
 class Plan:

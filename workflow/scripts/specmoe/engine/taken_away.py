@@ -31,8 +31,16 @@ PRESSURE_NAME = "com.apple.system.thermalpressurelevel"
 HIGH_PRESSURES = PRESSURES[PRESSURES.index("heavy") :]
 
 
-class Counters(NamedTuple):
-    """Counters at one moment; all times in seconds."""
+class Condition(NamedTuple):
+    """Clocks and heat at one moment."""
+
+    gpu_clock_mhz: int | None = None  # the lowest of several GPUs
+    gpu_throttled: bool | None = None  # any of several GPUs
+    thermal_pressure: str | None = None  # one of PRESSURES
+
+
+class State(NamedTuple):
+    """What is known of the machine at one moment; all times in seconds."""
 
     clock_s: float
     busy_s: float  # CPU time of all processes
@@ -41,14 +49,7 @@ class Counters(NamedTuple):
     server_s: float | None  # CPU time of all threads of the server, ended ones too
     waited_s: Mapping[int, float] | None  # by thread: runnable, but not running
     switches: Mapping[int, int] | None  # by thread: switches against its will
-
-
-class Condition(NamedTuple):
-    """Clocks and heat at one moment."""
-
-    gpu_clock_mhz: int | None = None  # the lowest of several GPUs
-    gpu_throttled: bool | None = None  # any of several GPUs
-    thermal_pressure: str | None = None  # one of PRESSURES
+    condition: Condition = Condition()
 
 
 class Observation(NamedTuple):
@@ -83,13 +84,6 @@ class Measured(NamedTuple, Generic[T]):
         return again | self.observation._asdict()
 
 
-class State(NamedTuple):
-    """What is known of the machine at one moment."""
-
-    condition: Condition
-    counters: Counters
-
-
 class Watch(NamedTuple):
     """Observes the machine during the runs of one server."""
 
@@ -101,14 +95,15 @@ class Watch(NamedTuple):
 
     def start(self) -> State:
         """Return the state before a run."""
-        return State(read_condition(self.backend, self.gpus), read_counters(self.pid))
+        condition = read_condition(self.backend, self.gpus)
+        return read_counters(self.pid)._replace(condition=condition)
 
     def stop(self, start: State) -> Observation:
         """Return what happened since `start`."""
         # In the opposite order: the tools that read the condition are no part of the run.
-        counters = read_counters(self.pid)
-        end = State(read_condition(self.backend, self.gpus), counters)
-        return observe(start, end, self.threads)
+        end = read_counters(self.pid)
+        condition = read_condition(self.backend, self.gpus)
+        return observe(start, end._replace(condition=condition), self.threads)
 
 
 def measure_undisturbed(
@@ -155,9 +150,9 @@ def was_taken_away(seen: Observation, gate: Gate) -> str | None:
     return None
 
 
-def observe(before: State, after: State, threads: int) -> Observation:
+def observe(start: State, end: State, threads: int) -> Observation:
     """Return what happened between two states to a server with `threads` threads."""
-    was, now, start, end = before.condition, after.condition, before.counters, after.counters
+    was, now = start.condition, end.condition
     wall_s, busy_s = end.clock_s - start.clock_s, end.busy_s - start.busy_s
     steal_share = cpu_share = others_share = None
     if start.steal_s is not None and end.steal_s is not None:
@@ -196,7 +191,7 @@ def _increases(
     return [value - before.get(thread, 0) for thread, value in after.items()]
 
 
-def read_counters(pid: int | None) -> Counters:
+def read_counters(pid: int | None) -> State:
     """Return the counters; those of process `pid` are None if it has ended.
 
     Without one, they are of all tools that this process has run to their end.
@@ -213,7 +208,7 @@ def read_counters(pid: int | None) -> Counters:
     threads = list(Path(f"/proc/{pid or 0}/task").glob("[0-9]*"))
     waited = {int(thread.name): waited_s(text_of(thread / "schedstat")) for thread in threads}
     switched = {int(thread.name): switches(text_of(thread / "status")) for thread in threads}
-    return Counters(
+    return State(
         clock_s=time.monotonic(),
         busy_s=sum(getattr(host, kind, 0) for kind in kinds),
         steal_s=getattr(host, "steal", None),
