@@ -3,13 +3,14 @@
 from collections.abc import Iterable
 
 from specmoe.config.matrix import added_runs
+from specmoe.config.methods import Method, engine_type, is_ngram
+from specmoe.config.models import TruncateModel
 from specmoe.files import gigabytes
-from specmoe.plan.estimate import assumptions
+from specmoe.plan.estimate import ACCEPTANCE, assumptions
 from specmoe.plan.fit import refusal
 from specmoe.plan.inventory import Folder
 from specmoe.plan.plan import Item, Plan
 from specmoe.plan.progress import duration, seconds_left, total_seconds
-from specmoe.plan.ways import list_ways, notes_on_cuts, notes_on_mtp
 from specmoe.words import counted
 
 NO_BANDWIDTH = (
@@ -42,7 +43,7 @@ def describe(plan: Plan) -> str:
             f"Unverified: the config has no SHA-256 for {', '.join(plan.unverified)};"
             " --config trust=first-use records them"
         )
-    lines += _ways(plan)
+    lines += [*_ways(plan), *_unknown_beforehand(plan)]
     lines += ["", *_times(plan)]
     if plan.timed:
         lines.append(
@@ -108,23 +109,41 @@ def _items(title: str, items: list[Item], folder: Folder) -> list[str]:
 
 
 def _ways(plan: Plan) -> list[str]:
-    """Return what drafts for targets with several ways of drafting, and what it loads."""
-    lines, ways = [], list_ways(plan.config, plan.blocks, plan.sizes)
-    for target in dict.fromkeys(way.target for way in ways):
-        own = [way for way in ways if way.target == target]
-        names = [f"{way.label} ({way.engine})" for way in own]
-        gammas = [f"γ = {', '.join(map(str, way.gammas))}" for way in own]
-        widest, longest = (max(map(len, words)) for words in (names, gammas))
-        lines += ["", f"What drafts for {target}:"]
-        for way, name, lengths in zip(own, names, gammas, strict=True):
-            size = "size unknown" if way.file_bytes is None else gigabytes(way.file_bytes)
-            loads = size if way.loads else "loads no file"
-            lines.append(f"  {name:<{widest}}  {lengths:<{longest}}  {loads}")
-    return [
-        *lines,
-        *notes_on_mtp(plan.config, plan.blocks, plan.found.cards),
-        *notes_on_cuts(plan.config, plan.blocks),
-    ]
+    """Return what drafts for the targets that have several methods, a line each."""
+    config, lines = plan.config, []
+    # A draft that is the target itself, or has nothing in common with it, is a control.
+    controls = config.audit.unrelated_drafts
+    for target in dict.fromkeys(block.target for block in plan.blocks):
+        blocks = [block for block in plan.blocks if block.target == target and block.method]
+        blocks = [one for one in blocks if one.draft_model not in (target, *controls)]
+        if len({block.method for block in blocks}) > 1:
+            ways = [f"{config.draft_label(one)} ({engine_type(one.method)})" for one in blocks]
+            lines.append(
+                f"What drafts for {config.label(target)}: {', '.join(dict.fromkeys(ways))}"
+            )
+    return lines
+
+
+def _unknown_beforehand(plan: Plan) -> list[str]:
+    """Return what the plan cannot know of drafts, or estimates too well."""
+    config, lines = plan.config, []
+    methods: dict[str, set[Method]] = {}
+    for block in plan.blocks:
+        if block.method and block.target not in plan.found.cards:
+            methods.setdefault(block.target, set()).add(block.method)
+    for target, own in methods.items():
+        if any(map(is_ngram, own)) and Method.MTP not in own and not config.is_synthetic(target):
+            lines.append(
+                f"Whether {config.label(target)} has an MTP block is known once its file is here"
+                " (`snakemake models`): plan again then"
+            )
+    for draft in dict.fromkeys(block.draft_model for block in plan.blocks if block.draft_model):
+        if isinstance(config.models[draft], TruncateModel) and not config.is_synthetic(draft):
+            lines.append(
+                f"{config.label(draft)} is cut and not trained: a target accepts little of such a"
+                f" draft, far less than the {ACCEPTANCE:.0%} that the time assumes"
+            )
+    return lines
 
 
 def _times(plan: Plan) -> list[str]:
