@@ -399,6 +399,8 @@ refused({
     # The configuration.
     "an_engine_whose_source_breaks_the_line": (put("engines.built.source", "\n"),
         "engines.built: Input tag ' ' found using 'source' does not match"),
+    "an_engine_whose_folder_is_not_there": (put("engines.built.path", "/no/llama"),
+        "EngineError: no llama-server in /no/llama; give the folder of a complete llama.cpp build"),
     "a_campaign_that_leaves_its_folder": (put("campaign.name", "../../tiny"),
         "campaign.name: String should match pattern"),
     "a_key_given_twice": (written("trust: config\ntrust: first-use\n"),
@@ -431,9 +433,6 @@ refused({
         r"ConfigError: \S*/old\.txt: not a text in UTF-8 \(byte 3\)"),
     "a_chat_for_a_model_without_a_template": (ask('{"prompt": "Why?"}\n', template="chat"),
         r"ModelError: \S*/target\.gguf has no chat template, and a workload of suite W needs one"),
-    # Ways of drafting, and options of the engine.
-    "a_lookup_longer_than_its_drafts": (drafting(method="ngram-simple", n_match=[8]),
-        "ngram-simple: with n_match 8 and γ 4 it never drafts; γ must be n_match at least"),
     # Models.
     "a_model_of_billions_of_layers": (own(with_billions_of_layers),
         r"ModelError: \S*/own\.gguf: layers: Input should be .* in the metadata"),

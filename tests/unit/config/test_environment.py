@@ -29,15 +29,9 @@ def test_compiler_flags_do_not_reach_the_build():
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_each_hostile_variable_is_refused_by_name(name):
-    with pytest.raises(
-        MeasurementError, match=rf"{name} would .* \(env -u {name} snakemake"
-    ) as one:
+    with pytest.raises(MeasurementError, match=rf"{name} would .*: call env -u {name} snakemake"):
         refuse_exported({}, {name: "1"})
-    own = "set what you need in measurement.environment" in str(one.value)
-    flag = "flags of llama-server follow from the configuration alone" in str(one.value)
-    assert (own, flag) == (may_be_given(name), name.startswith("LLAMA_ARG"))
-    with pytest.raises(MeasurementError, match=r"GGML_CUDA_FORCE_MMQ, .*OMP_NUM_THREADS"):
-        refuse_exported({}, HOSTILE)
+    assert may_be_given(name) != name.startswith("LLAMA_ARG")
 
 
 def test_variables_of_the_configuration_may_be_exported_too():

@@ -176,12 +176,6 @@ def test_a_workload_takes_no_other_prompts_name(asked, name, said):
     assert said in fault(data)
 
 
-def test_as_many_prompts_as_a_command_line_holds_are_measured(asked):
-    many = [{"prompt": "a", "id": f"{number:064}", "category": "c" * 30} for number in range(600)]
-    assert "600 prompts are more than a job can be given; sample fewer" in fault(asked(many))
-    assert len(blocks_of(asked(many[:200]))[0].prompts) == 200
-
-
 def drawn(counts, size, seed=0):
     prompts = [
         WorkloadPrompt(id=f"{category}{number}", category=category)

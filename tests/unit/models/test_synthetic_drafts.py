@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from specmoe.errors import ModelError
-from specmoe.models.gguf import check_same_vocabulary, read_card
+from specmoe.models.gguf import read_card
 from specmoe.models.gguf_header import read_header
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import matrix_elements, write_draft
@@ -40,8 +40,8 @@ def test_a_draft_has_its_targets_vocabulary_and_the_size_that_plans_expect(
     matrices = [tensor for tensor in written(tmp_path, recipe, method).values() if tensor.ndim > 1]
     assert sum(tensor.size for tensor in matrices) == matrix_elements(recipe, method)
     write_model(tmp_path / "target.gguf", recipe)
-    check_same_vocabulary(tmp_path / "target.gguf", tmp_path / "draft.gguf")
     card = read_card(tmp_path / "draft.gguf")
+    assert card.vocabulary_sha256 == read_card(tmp_path / "target.gguf").vocabulary_sha256
     assert card.architecture == ("eagle3" if method == "eagle3" else "dflash")
     assert (card.layers, card.type) == (2 if method == "dflash" else 1, "F16")
     if method != "eagle3":

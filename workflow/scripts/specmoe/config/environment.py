@@ -68,11 +68,8 @@ def refuse_exported(given: Iterable[str], exported: Iterable[str]) -> None:
     if not strange:
         return
     unset = " ".join(f"-u {name}" for name in strange)
-    own = any(map(may_be_given, strange))
-    flags = any(map(_REFUSED.fullmatch, strange))
     raise MeasurementError(
-        f"{', '.join(strange)} would set up the engine from outside the configuration; unset"
-        f" {'it' if len(strange) == 1 else 'them'} (env {unset} snakemake ...)"
-        + (", or set what you need in measurement.environment" if own else "")
-        + ("; flags of llama-server follow from the configuration alone" if flags else "")
+        f"{', '.join(strange)} would set up the engine from outside the configuration: call env"
+        f" {unset} snakemake ..., and set what you need in measurement.environment or, if it is a"
+        " flag of llama-server, by its own key"
     )

@@ -12,10 +12,6 @@ from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.config.schema import Config, Suite
 from specmoe.errors import ConfigError, listed, nearest
 
-# Bytes of a block, and of the campaign's part of the configuration, which are words of command
-# lines: Linux takes 128 KiB. Shipped campaigns have 11 kB.
-LONGEST = 100_000
-
 Faults = Iterator[tuple[str, str]]
 """Places, such as the key of a suite or none for the suite as a whole; and what is wrong there."""
 
@@ -156,12 +152,6 @@ def _of_blocks(config: Config, name: str, suite: Suite) -> Faults:
         yield "", f"two settings have the name {setting!r}; their values differ too little for two"
     for prompt in _twice(source.prompt for source in prompts):
         yield "workloads", f"two prompts of this suite have the id {prompt!r}"
-    if len(blocks[0].to_json()) > LONGEST:
-        yield (
-            "workloads",
-            f"{len(prompts)} prompts are more than a job can be given; sample fewer, or divide them"
-            " among suites",
-        )
     if len(prompts) < (clients := max(suite.concurrency, default=0)):
         yield (
             "concurrency",

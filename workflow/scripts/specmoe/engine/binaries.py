@@ -41,16 +41,20 @@ def is_alias(file: Path) -> bool:
     )
 
 
+def require_programs(folder: Path) -> None:
+    """Raise EngineError if one of `BINARIES` is missing in a folder."""
+    for name in BINARIES:
+        if not (folder / name).is_file():
+            fault = f"no {name} in {folder}; give the folder of a complete llama.cpp build"
+            raise EngineError(fault)
+
+
 def install(built: Path, binaries: Path) -> None:
     """Copy the engine's files from `built` to the folder `binaries`, and delete what it had.
 
     Raises EngineError if one of `BINARIES` is missing.
     """
-    for name in BINARIES:
-        if not (built / name).is_file():
-            raise EngineError(
-                f"no {name} in {built}; give the folder of a complete llama.cpp build"
-            )
+    require_programs(built)
     # The programs must not load libraries of an earlier build.
     shutil.rmtree(binaries, ignore_errors=True)
     binaries.mkdir(parents=True)

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.errors import ModelError
 from specmoe.files import card_beside, named_if_damaged, read_record
-from specmoe.models.gguf import check_same_vocabulary
 from specmoe.models.gguf_header import Header, named_if_no_model, read_header
 
 _BY_ARCHITECTURE = {"eagle3": Method.EAGLE3, "dflash": Method.DFLASH}
@@ -69,10 +68,14 @@ def check_fit(target: Header, draft: Header, method: Method, file: Path) -> None
 def check_pair(target: Part, draft: Part, methods: Iterable[Method]) -> None:
     """Make sure that a draft has its target's vocabulary, and what its methods need.
 
-    Raises ModelError.
+    llama-server only logs a mismatch, and runs on without speculative decoding; of a file of
+    n-grams it cannot know. Raises ModelError.
     """
     if target.vocabulary_sha256 != draft.vocabulary_sha256:
-        check_same_vocabulary(target.file, draft.file)
+        raise ModelError(
+            f"{draft.file} cannot draft for {target.file}: their vocabularies differ, and a token's"
+            " number would mean another token; choose a draft of the target's own family"
+        )
     for method in methods:
         if not is_ngram(method):
             check_fit(read_header(target.file), read_header(draft.file), method, draft.file)

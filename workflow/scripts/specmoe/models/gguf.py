@@ -3,13 +3,12 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Final
 
 from gguf import LlamaFileType
 
-from specmoe.config.models import Family, NgramCache
+from specmoe.config.models import Family
 from specmoe.errors import ModelError
 from specmoe.files import digest_of_parts, files_of_model, sha256_of
 from specmoe.models.card import ModelCard, card_of
@@ -86,32 +85,6 @@ def active_parameters(
     routed = sum(tensor.elements for tensor in running if tensor.is_routed)
     always = sum(tensor.elements for tensor in running if not tensor.is_routed)
     return always + (routed * experts_used // experts if experts else 0)
-
-
-def check_same_vocabulary(target: Path, draft: Path) -> None:
-    """Make sure that a token id means the same to both models.
-
-    llama-server only logs a mismatch, and runs on without speculative decoding; of a file of
-    n-grams it cannot know. Raises ModelError if the vocabularies differ or a file cannot be read.
-    """
-    if draft.suffix == NgramCache.suffix:
-        raise ModelError(
-            f"{draft} was made in another vocabulary than that of {target}; make one with a"
-            " tokenizer of the target's family"
-        )
-    vocabularies = []
-    for path in (target, draft):
-        try:
-            vocabularies.append(read_header(path).tokens())
-        except ValueError as error:
-            raise ModelError(f"{path}: {error}; a target and its draft need one each") from error
-    for token, (ours, theirs) in enumerate(zip_longest(*vocabularies)):
-        if ours != theirs:
-            raise ModelError(
-                f"{draft} cannot draft for {target}: their vocabularies differ from token {token} "
-                f"on ({len(vocabularies[1])} and {len(vocabularies[0])} tokens); "
-                "choose a draft of the target's own family"
-            )
 
 
 def _vocabulary_sha256(tokens: Sequence[bytes]) -> str:

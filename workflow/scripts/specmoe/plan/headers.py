@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from specmoe.config.block import Block
+from specmoe.config.engines import PathEngine
 from specmoe.config.models import NgramCache, PathModel, QuantizeModel
 from specmoe.config.prompt_lines import numbered_lines
 from specmoe.config.schema import Config
+from specmoe.engine.binaries import require_programs
 from specmoe.errors import ConfigError, SpecmoeError
 from specmoe.files import given_file, read_whole, require_files
 from specmoe.models.card import ModelCard, require_template
@@ -39,6 +41,11 @@ def check_headers(campaign: LoadedCampaign) -> tuple[Faults, list[str]]:
     faults: Faults = []
     config, blocks = campaign.config, list(campaign.blocks.values())
     _check_texts(config, blocks, campaign.root, faults)
+    for engine, name in campaign.engine_names.items():
+        entry = config.engines[name]
+        if isinstance(entry, PathEngine) and not campaign.engine_file(engine).exists():
+            with _collecting(faults):
+                require_programs(Path(entry.path))
     known = _read_models(config, campaign.models_folder, faults)
     for block in {(block.models, block.method): block for block in blocks}.values():
         with _collecting(faults):
