@@ -1,10 +1,9 @@
 """A suite of requests at once, through the real workflow, in a campaign of nothing else."""
 
-import json
-
 import pandas as pd
 import pytest
 
+from specmoe.records import load
 from specmoe.runs.schema import read_runs
 
 from ..small_campaign import run_campaign, tiny_campaign
@@ -44,8 +43,8 @@ def test_each_number_has_its_own_baselines_and_servers(printed_and_folder):
     assert (drafted["baseline"].map(blocks) == drafted["block"]).all()
     assert runs["load_tokens_per_second"].notna().all()
     for number in (1, 2):
-        record = folder / f"blocks/U/target+concurrency={number}/draft/r0.json"
-        for side in json.loads(record.read_text())["sides"]:
+        _, record = load(folder / f"blocks/U/target+concurrency={number}/draft/r0.jsonl")
+        for side in record["sides"]:
             assert side["command"][side["command"].index("--parallel") + 1] == str(number)
             assert side["server"]["slots"] == number
 

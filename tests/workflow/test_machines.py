@@ -10,6 +10,8 @@ import shutil
 import pandas as pd
 import pytest
 
+from specmoe.records import load, save
+
 from ..small_campaign import run_campaign, tiny_campaign
 
 OTHER = "f" * 12
@@ -31,8 +33,9 @@ def results(folder):
 
 def hand_over(folder, **facts):
     """Give the blocks of the second repeat to another machine."""
-    for record in results(folder).glob("blocks/**/r1.json"):
-        record.write_text(json.dumps(json.loads(record.read_text()) | {"host": OTHER}))
+    for record in results(folder).glob("blocks/**/r1.jsonl"):
+        request, measured = load(record)
+        save(record, request, measured | {"host": OTHER}, 1.0)
     for machine in results(folder).glob("machines/**/r1.json"):
         changed = json.loads(machine.read_text()) | {"id": OTHER} | facts
         machine.write_text(json.dumps(changed))

@@ -82,8 +82,8 @@ def test_the_machine_is_described_before_each_repeat_and_the_fastest_memory_is_k
     campaign = synthetic_folder / "results/synthetic"
     described = [campaign / f"hosts/r{repeat}.json" for repeat in range(REPEATS)]
     for repeat, description in enumerate(described):
-        measured = [path.stat().st_mtime for path in campaign.glob(f"blocks/**/r{repeat}.json")]
-        before = [path.stat().st_mtime for path in campaign.glob(f"blocks/**/r{repeat - 1}.json")]
+        measured = [path.stat().st_mtime for path in campaign.glob(f"blocks/**/r{repeat}.jsonl")]
+        before = [path.stat().st_mtime for path in campaign.glob(f"blocks/**/r{repeat - 1}.jsonl")]
         assert max(before, default=0) < description.stat().st_mtime < min(measured)
     host, *hosts = (json.loads(path.read_text()) for path in (campaign / "host.json", *described))
     key = "memory_bandwidth_bytes_per_second"
