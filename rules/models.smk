@@ -150,38 +150,6 @@ rule check_tensors:
         " --log {log} --out {output}"
 
 
-rule check_upcycled:
-    """Check that an upcycled model computes what its dense one does before any block is measured."""
-    input:
-        unpack(of("model", FILES.made_from)),
-        specmoe=SPECMOE,
-        on="results/engines/{engine}/engine.json",
-        card="<models>/{model}.json",
-        model="<models>/{model}.gguf",
-        text=shipped(CONFIG.prompts.passage),
-    output:
-        "<models>/upcycled/{engine}/{model}.json",
-    log:
-        "<models>/logs/check_upcycled/{engine}/{model}.log",
-    wildcard_constraints:
-        engine=ENGINES,
-        model=of_kinds("upcycle"),
-    priority: 10
-    conda:
-        "../envs/measure.yaml"
-    threads: workflow.cores
-    resources:
-        **LIMITS,
-        gpu_layers=CONFIG.measurement.gpu_layers if CAMPAIGN.gpu else 0,
-    message:
-        "Checking that {wildcards.model} computes what its dense model does"
-    shell:
-        "python {input.specmoe} check_upcycled --engine {input.on} --source {input.source}"
-        " --model {input.model} --text {input.text:q} --environment {resources.environment:q}"
-        " --gpu-layers {resources.gpu_layers} --start-limit-s {resources.start_limit_s}"
-        " --run-limit-s {resources.run_limit_s} --log {log} --out {output}"
-
-
 rule check_pair:
     """Check that a draft has its target's vocabulary before any block is measured."""
     input:

@@ -130,27 +130,6 @@ def check_tensors(
     out.touch()
 
 
-def check_upcycled(
-    engine: Path,
-    source: Path,
-    model: Path,
-    text: Path,
-    environment: dict[str, str],
-    gpu_layers: int,
-    start_limit_s: float,
-    run_limit_s: float,
-    log: Path,
-    out: Path,
-) -> None:
-    """Make sure that an upcycled model computes what its dense model does."""
-    from specmoe.engine.workplace import Workplace
-    from specmoe.measure.upcycled import check_on_engine
-    from specmoe.plan.campaign import ROOT
-
-    workplace = Workplace(ROOT, engine, Path(), start_limit_s, run_limit_s)
-    check_on_engine(source, model, text, workplace, environment, gpu_layers, log, out)
-
-
 def check_pair(target: Path, draft: Path, methods: tuple[str, ...], out: Path) -> None:
     """Make sure that a draft has its target's vocabulary, and what its methods need."""
     from specmoe.config.methods import Method
@@ -459,7 +438,7 @@ VERBS: dict[str, Callable[..., None]] = {
     for verb in (
         *(plan, check, possible, build_engine, build_programs),
         *(make_model, fetch_model, fetch_package_model, describe_model),
-        *(check_tensors, check_upcycled, check_pair),
+        *(check_tensors, check_pair),
         *(describe_host, measure, time_passes, record_trace, show_trace, judge, read_agreement),
         *(collect_models, collect_host, collect_runs, collect_pass_times, collect_agreement),
         *(summarise, fetch_published, import_published, audit, analyse, advise, more_repeats),
