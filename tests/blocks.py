@@ -10,6 +10,7 @@ from specmoe.config.block import Block, PromptSource, Sending, Side, Template
 from specmoe.config.drafting import Drafting
 from specmoe.config.methods import Method
 from specmoe.runs.collect import rows_of_record
+from specmoe.runs.schema import COLUMNS
 
 PROVENANCE = {
     "engine": "e",
@@ -17,13 +18,6 @@ PROVENANCE = {
     "backend": "cpu",
     "target_sha256": "t",
     "draft_sha256": "d",
-}
-# The columns of a row of a run that had its server, and the machine, for itself.
-NO_LOAD = {
-    "concurrency": 1,
-    **dict.fromkeys(["load_s", "load_tokens", "load_tokens_per_second", "load_decodes"]),
-    "taken_away": None,
-    "prompt_sha256": "e" * 64,
 }
 ALONE = Side()
 DRAFTED = Side(4, p_min=0.0)
@@ -94,6 +88,21 @@ def changed(block: Block, **more: Any) -> Block:
     block = replace(block, **more)
     setting = block.target_setting
     return replace(block, block=f"{block.suite}/{setting}/{block.draft}/r{block.repeat}")
+
+
+def row(target: str, draft: str = "none", **columns: Any) -> dict[str, Any]:
+    """Return a row of a greedy run on its own; columns that nobody gives are null."""
+    drafts = draft != "none"
+    return (
+        dict.fromkeys(COLUMNS)
+        | dict.fromkeys(["target", "target_model"], target)
+        | {"campaign": "by_hand", "protocol": "paired", "engine": "current-cpu", "backend": "cpu"}
+        | {"host": "abc", "engine_options": "", "concurrency": 1, "prompt_sha256": "e" * 64}
+        | {"method": "draft-simple" if drafts else "none", "draft": draft, "gamma": 0}
+        | {"draft_model": draft if drafts else None, "temperature": 0.0, "pass": 0}
+        | {"stop": "length", "stopped_by": "length", "decode_failures": 0, "recovered": []}
+        | columns
+    )
 
 
 def rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -13,10 +13,8 @@ import pandas as pd
 
 from specmoe.analysis import cost_tables
 from specmoe.analysis.build import cell_tables
-from specmoe.analysis.categories import (
-    compare_categories,
-)
 from specmoe.analysis.compared_cells import (
+    compare_categories,
     compare_methods,
     compare_temperatures,
     compare_types,
@@ -38,18 +36,12 @@ from specmoe.models.sizes import Size
 from specmoe.runs.disturbed import excluded
 from specmoe.runs.pass_times import read_pass_times
 
-from ..blocks import NO_LOAD
+from ..blocks import row as made_row
 from . import simulated_rounds
 
 BASELINE_RATE = 50.0
 UNRELATED = "stranger"
 N_PREDICT = 100
-
-PARAMETERS = ["p_min", "n_match"]
-# What is logged of rounds; null unless a test plants it.
-ROUNDS = [
-    *("accepted_per_position", "tried_per_position", "accepted_lengths"),
-]
 
 _BILLIONS = ["parameters_total", "parameters_active", "size_bytes"]
 MODELS = pd.DataFrame(
@@ -515,42 +507,23 @@ def _row(
 ) -> dict[str, Any]:
     block = f"{suite}/{target}/{draft}/{gamma}/{repeat}"
     n_prompt = int(prompt.partition("-")[2] or 20)
-    return {
+    given = {
         "suite": suite,
         "block": block,
         "run": f"{block}/{prompt}",
         "repeat": repeat,
-        "pass": 0,
         "started_at": pd.Timestamp("2026-01-02T03:04Z"),
-        "target": target,
-        "target_model": target,
-        "engine_options": "",
-        **NO_LOAD,
-        "host": "abc",
-        "protocol": "paired",
-        "engine": "current-cpu",
-        "backend": "cpu",
-        "decode_failures": 0,
-        "draft": draft,
-        "method": "none" if draft == "none" else "draft-simple",
-        "draft_model": None if draft == "none" else draft,
         "gamma": gamma,
         "prompt": prompt,
         "n_prompt": n_prompt,
         "n_predict": N_PREDICT,
         "generated": N_PREDICT,
-        "stop": "length",
-        "stopped_by": "length",
-        "temperature": 0.0,
         "prompt_ms": n_prompt / 0.8,  # 800 tokens a second
         "decode_ms": 1000 * (N_PREDICT - 1) / rate,
         "tokens_per_second": rate,
-        "imposed_acceptance": None,
-        **dict.fromkeys(["rounds", "drafted", "accepted", "baseline", "common_prefix"]),
-        **dict.fromkeys(["workload", "category", "tokens"]),
-        **dict.fromkeys(["replays", "replays_rejected"], float("nan")),
-        **dict.fromkeys([*PARAMETERS, *ROUNDS]),
     }
+    uncounted = dict.fromkeys(["replays", "replays_rejected"], float("nan"))
+    return made_row(target, draft, **given, **uncounted)
 
 
 def advised(analysis, **columns):

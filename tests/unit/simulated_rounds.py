@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from ..blocks import NO_LOAD
+from ..blocks import row as made_row
 
 STEP_MS = 20.0
 DRAFT_COST = 0.1
@@ -113,33 +113,18 @@ def row(
     """Return a row without what was measured."""
     imposed = more.get("imposed_acceptance")
     block = f"{suite}/{target}/{draft}/g{gamma}/a{imposed}/r{repeat}"
-    return {
+    given = {
         "suite": suite,
         "block": block,
         "run": f"{block}/passage-64",
-        "protocol": "paired",
-        "engine": "current-cpu",
-        "target": target,
-        "target_model": target,
-        "engine_options": "",
-        **NO_LOAD,
-        "host": "abc",
-        "draft": draft,
-        "method": "none" if draft == "none" else "draft-simple",
-        "draft_model": None if draft == "none" else draft,
         "gamma": gamma,
         "prompt": "passage-64",
-        "category": None,
-        "temperature": 0.0,
         "repeat": repeat,
         "prompt_ms": 80.0,
         "generated": N_PREDICT,
-        "stopped_by": "length",
-        "imposed_acceptance": imposed,
         "baseline": f"{suite}/{target}/none/g0/aNone/r{repeat}/passage-64",
-        "draft_ms": None,
-        **dict.fromkeys(["rounds", "drafted", "accepted", "replays", "replays_rejected"]),
-    } | more
+    }
+    return made_row(target, draft, **given | more)
 
 
 def timed(row: dict[str, Any], scale: float = 1.0) -> dict[str, Any]:

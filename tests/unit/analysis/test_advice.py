@@ -13,7 +13,7 @@ from scipy import stats
 from specmoe.analysis.advice import Answer, Controls, Standing, advise
 from specmoe.analysis.advice_text import advice_values, describe_advice
 from specmoe.analysis.build import usual_runs
-from specmoe.analysis.categories import text_shares
+from specmoe.analysis.compared_cells import text_shares
 from specmoe.analysis.drafts import list_drafts, with_controls
 from specmoe.analysis.spread import spread_of_cells
 from specmoe.analysis.summaries import named_prompts, summarise_cells, with_speedups

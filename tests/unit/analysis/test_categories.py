@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from specmoe.analysis.advice_text import advice_values, describe_advice
-from specmoe.analysis.categories import compare_categories
+from specmoe.analysis.compared_cells import compare_categories
 from specmoe.analysis.intervals import interval_over_prompts
 from specmoe.analysis.registry import TABLES
 from specmoe.analysis.sentences import describe_categories

@@ -22,7 +22,7 @@ from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
 from specmoe.models.sizes import Size
 
-from ...blocks import NO_LOAD
+from ...blocks import row as made_row
 
 SETTINGS = AuditSettings(unrelated_drafts=["stranger"])
 BANDWIDTH = Bandwidth(800e9, stated=False)
@@ -45,45 +45,23 @@ SIZES = {
 
 def plain(target="target", repeat=0, ms_per_token=TARGET_MS, **more):
     """Return a run without a draft."""
-    row = {
-        "campaign": "by_hand",
+    given = {
         "run": f"P/{target}/none/r{repeat}",
-        "protocol": "paired",
-        "engine": "current-cpu",
         "suite": "P",
-        "target": target,
-        "target_model": target,
-        "engine_options": "",
-        **NO_LOAD,
-        "host": "abc",
-        "method": "none",
-        "draft": "none",
-        **dict.fromkeys(["draft_model", "p_min"]),
-        **dict.fromkeys(["accepted_lengths", "drafted_lengths"]),
-        "gamma": 0,
         "prompt": "code",
         "repeat": repeat,
         "n_predict": 64,
-        "temperature": 0.0,
-        "imposed_acceptance": None,
         "seed": 42,
         "generated": 64,
         "prompt_ms": 20.0,
         "decode_ms": 63 * ms_per_token,
-        "draft_ms": None,
-        **dict.fromkeys(["rounds", "drafted", "accepted", "accepted_per_position"]),
-        **dict.fromkeys(["replays", "replays_rejected"]),
         "decodes": 64,
-        "decode_failures": 0,
         "tokens": TOKENS,
-        "stopped_by": "length",
-        "baseline": None,
         "target_sha256": target,
-        "draft_sha256": None,
-        "recovered": [],
-    } | more
+    }
+    row = made_row(target, **given | more)
     timed = row["generated"] - (row["protocol"] == "paired")
-    return {"tokens_per_second": timed / row["decode_ms"] * 1000} | row
+    return row | {"tokens_per_second": timed / row["decode_ms"] * 1000} | more
 
 
 def speculative(repeat=0, **more):

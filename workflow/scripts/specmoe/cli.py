@@ -371,7 +371,7 @@ def advise(analysis: Path, out: Path) -> None:
 
 def more_repeats(campaign: Path, out: Path) -> None:
     """Say which comparisons need more repeats, and write them as an overlay."""
-    from specmoe.analysis.more_repeats import count_more_repeats
+    from specmoe.analysis.terminal import count_more_repeats
     from specmoe.plan.campaign import open_campaign
 
     found = open_campaign(campaign)

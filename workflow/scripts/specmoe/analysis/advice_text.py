@@ -10,17 +10,18 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis.advice import Answer, Standing
-from specmoe.analysis.compared_prompts import (
+from specmoe.analysis.filters import advised_targets
+from specmoe.analysis.intervals import day_reach
+from specmoe.analysis.number_text import TOO_FEW_PROMPTS, interval, measured, measured_in
+from specmoe.analysis.registry import TABLES, Analysis, Record, records
+from specmoe.analysis.sentences import (
+    describe_categories,
+    describe_concurrency,
     excluded_share,
     odd_share,
     on_other_prompts,
     prompt_words,
 )
-from specmoe.analysis.filters import advised_targets
-from specmoe.analysis.intervals import day_reach
-from specmoe.analysis.number_text import TOO_FEW_PROMPTS, interval, measured, measured_in
-from specmoe.analysis.registry import TABLES, Analysis, Record, records
-from specmoe.analysis.sentences import describe_categories, describe_concurrency
 from specmoe.analysis.terminal import precise
 from specmoe.config.backend import Backend
 from specmoe.config.methods import BY_TYPE, is_ngram

@@ -7,15 +7,13 @@ import pandas as pd
 
 from specmoe.analysis import cost_tables
 from specmoe.analysis.advice import advise
-from specmoe.analysis.categories import (
-    compare_categories,
-    text_shares,
-)
 from specmoe.analysis.ceilings import ceilings
 from specmoe.analysis.compared_cells import (
+    compare_categories,
     compare_methods,
     compare_temperatures,
     compare_types,
+    text_shares,
 )
 from specmoe.analysis.concurrency import changes_with_concurrency, compare_loads, one_by_one
 from specmoe.analysis.drafts import is_no_control, list_drafts, with_controls, without_controls

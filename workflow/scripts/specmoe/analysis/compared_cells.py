@@ -1,12 +1,16 @@
-"""Cells side by side: by method, by temperature, by type of file."""
+"""Cells side by side: by method, by temperature, by type of file, by category of prompt."""
 
+import math
 from collections.abc import Mapping
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from specmoe.analysis.intervals import Estimate, ratio_of_speedups
+from specmoe.analysis.intervals import Estimate, interval_over_prompts, ratio_of_speedups
 from specmoe.analysis.rounds import drafting_share
 from specmoe.analysis.summaries import CELL, fastest, summarise_cells
+from specmoe.audit.repetition import looping, repetition
 from specmoe.config.block import MEASURED_BY, Protocol
 from specmoe.config.schema import Statistics
 
@@ -79,3 +83,41 @@ def compare_types(
         ratios.append(Estimate(1.0))
         ratios += [ratio_of_speedups(runs[key], runs[first], settings.confidence) for key in others]
     return cells.join(pd.DataFrame([ratio.columns("gain_ratio") for ratio in ratios], dtype=float))
+
+
+def compare_categories(compared: pd.DataFrame, settings: Statistics) -> pd.DataFrame:
+    """Return one row per cell, workload and category: columns of `summarise_cells`, and prompts.
+
+    `compared` is `with_speedups`'s frame. speedup_low and speedup_high are those of the interval
+    for other prompts of the category; null with a single block or a single prompt. prompts counts
+    those with a speedup; category_label names the workload too where a suite sends several. Without
+    rows where no prompt has a category.
+    """
+    members = compared[compared["category"].notna()]
+    if members.empty:
+        return pd.DataFrame()
+
+    def of_prompts(its: pd.DataFrame) -> dict[str, Any]:
+        low, high = interval_over_prompts(its, settings.confidence)
+        return {"prompts": its["prompt"].nunique(), "speedup_low": low, "speedup_high": high}
+
+    cells = summarise_cells(members, settings, [*CELL, "workload", "category"], of_prompts)
+    several = cells.groupby("suite")["workload"].transform("nunique") > 1
+    return cells.assign(
+        category_label=cells["category"].where(
+            ~several, cells["category"] + " (" + cells["workload"] + ")"
+        )
+    )
+
+
+def text_shares(runs: pd.DataFrame) -> dict[str, float]:
+    """Return repetition and looping of the texts of runs.
+
+    They are means of the runs' `repetition.repetition` and `repetition.looping`; null where no
+    tokens are known.
+    """
+    texts = [tuple(tokens) for tokens in runs["tokens"] if tokens is not None]
+    return {
+        "repetition": float(np.mean([repetition(text) for text in texts])) if texts else math.nan,
+        "looping": float(np.mean([looping(text) for text in texts])) if texts else math.nan,
+    }

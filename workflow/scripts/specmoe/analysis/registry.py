@@ -67,7 +67,7 @@ def _ends(*names: str) -> str:
 _RATES = "tokens_per_second baseline_tokens_per_second"
 _RATIOS = _ends("speedup", "first_token_ratio", "end_to_end")
 _EXCLUDED = "excluded pairs"  # see `runs.disturbed.count_excluded`
-_TEXTS = "repetition looping"  # see `categories.text_shares`
+_TEXTS = "repetition looping"  # see `compared_cells.text_shares`
 _SUMMARISED = f"""
     method draft_model runs paired {_RATES} tokens_per_second_sd block_sd acceptance_rate
     acceptance_rate_mean mean_accepted_length replays_per_round tokens_per_round rounds_per_run

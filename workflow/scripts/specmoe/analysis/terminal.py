@@ -4,13 +4,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
+import yaml
 
-from specmoe.analysis.spread import spread_of_cells
+from specmoe.analysis.spread import repeats_to_measure, spread_of_cells
 from specmoe.analysis.summaries import CELL, summarise_cells, with_speedups
 from specmoe.config.block import NO_DRAFT
 from specmoe.config.matrix import comparison_of
 from specmoe.config.schema import Config, Statistics
+from specmoe.files import replace_text
 from specmoe.runs.disturbed import undisturbed
+from specmoe.runs.schema import read_runs
 from specmoe.words import counted, verb
 
 
@@ -61,6 +64,17 @@ def summarise_suite(runs: pd.DataFrame, suite: str, config: Config) -> str:
             _text(table, 2),
         ]
     return "\n".join(parts) + "\n"
+
+
+def count_more_repeats(config: Config, rows: Path, out: Path) -> None:
+    """Print which comparisons need more repeats, and write the configuration that measures them."""
+    compared = with_speedups(undisturbed(read_runs(rows)))
+    spread = spread_of_cells(compared, config.statistics)
+    wanted = repeats_to_measure(spread, config.statistics)
+    # The repeats that were asked for before stay, or their blocks would leave the campaign again.
+    repeats = dict(sorted((config.measurement.more_repeats | wanted).items()))
+    replace_text(out, yaml.safe_dump({"measurement": {"more_repeats": repeats}}))
+    print(describe_repeats(spread, wanted, config.statistics, out), end="")
 
 
 def describe_repeats(

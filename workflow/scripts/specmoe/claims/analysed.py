@@ -1,16 +1,21 @@
-"""A campaign analysed, from its files to the tables of the analysis."""
+"""The whole analysis of a campaign, with other campaigns beside it and the study's claims."""
 
 from collections.abc import Iterable
 from pathlib import Path
 
+from specmoe.analysis.build import analyse, by_setting, required_times
 from specmoe.analysis.registry import Analysis
+from specmoe.analysis.side_by_side import compared_campaigns, side_by_side
+from specmoe.analysis.summaries import with_speedups
 from specmoe.audit.tables import Audit
-from specmoe.claims.build import build_analysis
-from specmoe.claims.printed_numbers import read_reported
+from specmoe.claims.headline import CLAIMS
+from specmoe.claims.judge import judge_claims
+from specmoe.claims.printed_numbers import compare, compare_printed, read_reported
 from specmoe.files import read_record
 from specmoe.models.card import load_cards
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.agreement import read_agreement
+from specmoe.runs.disturbed import undisturbed
 from specmoe.runs.pass_times import read_pass_times
 from specmoe.runs.schema import read_runs
 
@@ -22,16 +27,32 @@ def analyse_campaign(
 
     `audit` is the folder of its audit; `compare_with` are analyses of other campaigns.
     """
-    data = campaign.data
-    analysis = build_analysis(
-        read_runs(data / "runs.parquet"),
-        campaign.config,
-        load_cards(data / "models.json"),
+    config, data = campaign.config, campaign.data
+    runs = read_runs(data / "runs.parquet")
+    own = analyse(
+        runs,
+        with_speedups(undisturbed(runs)),
+        config,
+        by_setting(load_cards(data / "models.json"), runs),
         read_record(data / "host.json"),
         Audit.read(audit),
         read_pass_times(*campaign.pass_times),
-        read_reported(campaign.root / "resources/reported"),
-        [Analysis.read(folder) for folder in compare_with],
         read_agreement(*campaign.agreement),
     )
-    analysis.write(out)
+    others = [Analysis.read(folder) for folder in compare_with]
+    campaigns = [own, *others]
+    tables = {
+        "required_time": required_times(campaigns),
+        "side_by_side": side_by_side(campaigns),
+        "compared_campaigns": compared_campaigns(campaigns),
+    }
+    reported = read_reported(campaign.root / "resources/reported")
+    if config.campaign.source == "published":
+        tables["reported"] = compare(reported, own)
+    if own.of_study:
+        tables["claims"] = judge_claims(CLAIMS, own)
+        tables["comparison"] = compare_printed(reported, own, others)
+    elif not own.twins.empty:
+        of_twins = {name: claim for name, claim in CLAIMS.items() if claim.twins}
+        tables["claims"] = judge_claims(of_twins, own)
+    Analysis(own.tables, **tables).write(out)

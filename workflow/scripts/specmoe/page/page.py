@@ -15,10 +15,10 @@ import jinja2
 from markupsafe import Markup, escape
 
 from specmoe.analysis import number_text
-from specmoe.analysis.compared_prompts import on_other_prompts, prompt_words
 from specmoe.analysis.filters import advised_targets, files, prompt_sets, told_twins, whole_audit
 from specmoe.analysis.gamma_curves import LONGEST
 from specmoe.analysis.registry import Analysis, records
+from specmoe.analysis.sentences import on_other_prompts, prompt_words
 from specmoe.measure.trace_record import Recording
 from specmoe.page.data import data_names
 from specmoe.page.whatif import whatif_pairs

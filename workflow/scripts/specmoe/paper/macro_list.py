@@ -7,7 +7,6 @@ import pandas as pd
 
 from specmoe.analysis.advice import Answer
 from specmoe.analysis.advice_text import machine_of
-from specmoe.analysis.compared_prompts import on_other_prompts, prompt_words
 from specmoe.analysis.cost_tables import PAIR, WHOLE
 from specmoe.analysis.filters import (
     advised_targets,
@@ -19,7 +18,12 @@ from specmoe.analysis.filters import (
 from specmoe.analysis.intervals import day_reach
 from specmoe.analysis.number_text import DASH, fixed, measured_in, memory, percent, thousands
 from specmoe.analysis.registry import Analysis, records
-from specmoe.analysis.sentences import describe_concurrency, describe_twins
+from specmoe.analysis.sentences import (
+    describe_concurrency,
+    describe_twins,
+    on_other_prompts,
+    prompt_words,
+)
 from specmoe.audit.finding import Level
 from specmoe.audit.power import Forged
 from specmoe.claims.verdicts import Verdict

@@ -11,7 +11,6 @@ from typing import Any
 import pandas as pd
 
 from specmoe.analysis.advice import Answer
-from specmoe.analysis.compared_prompts import prompt_words
 from specmoe.analysis.cost_tables import WHOLE
 from specmoe.analysis.drafts import Control
 from specmoe.analysis.filters import (
@@ -29,6 +28,7 @@ from specmoe.analysis.filters import (
 )
 from specmoe.analysis.number_text import bandwidth, fixed, memory, percent
 from specmoe.analysis.registry import Analysis, Record, records
+from specmoe.analysis.sentences import prompt_words
 from specmoe.analysis.summaries import CELL, fastest
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.finding import Level
