@@ -407,7 +407,7 @@ def pack(
 ) -> None:
     """Pack the files of a finished campaign, with a configuration that renders it."""
     from specmoe.plan.campaign import open_campaign
-    from specmoe.runs.packed import pack_campaign
+    from specmoe.runs.manifest import pack_campaign
 
     found = open_campaign(campaign)
     files = [found.folder / name for name in ("runs.parquet", "host.json", "models.json")]

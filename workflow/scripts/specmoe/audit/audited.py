@@ -1,6 +1,5 @@
 """A campaign's runs audited: read, compared with what was asked for, checked, and written."""
 
-from itertools import product
 from pathlib import Path
 
 import pandas as pd
@@ -61,11 +60,7 @@ def _refuse_other_runs(campaign: LoadedCampaign, rows: pd.DataFrame) -> None:
 
     An overlay may ask for more of a packed campaign than it has.
     """
-    asked = {
-        block.run_id(side, source.prompt, number)
-        for block in campaign.blocks.values()
-        for side, source, number in product(block.sides, block.prompts, range(block.passes))
-    }
+    asked = {run for block in campaign.blocks.values() for run in block.run_ids}
     found = set(rows["run"])
     for fault, runs in {"lacks": asked - found, "has, unasked,": found - asked}.items():
         if runs:

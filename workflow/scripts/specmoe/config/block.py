@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
+from itertools import product
 
 from specmoe.config.methods import PARAMETERS, Method
 from specmoe.config.option_words import options_text, target_setting
@@ -202,6 +203,12 @@ class Block(JobData):
     def run_id(self, side: Side, prompt: str, number: int) -> str:
         """Return the id, unique in the campaign, of a side's run of a prompt in a pass."""
         return f"{self.block}/{side.name}/{prompt}/p{number}"
+
+    @property
+    def run_ids(self) -> set[str]:
+        """The ids of all of its runs."""
+        runs = product(self.sides, self.prompts, range(self.passes))
+        return {self.run_id(side, source.prompt, number) for side, source, number in runs}
 
     def run_seed(self, number: int) -> int:
         """Return the seed of a run in a pass; greedy passes share one."""

@@ -8,7 +8,7 @@ from typing import Any
 import pandera.pandas as pa
 
 from specmoe.files import named_if_damaged, read_record
-from specmoe.runs.checked_table import read_checked, write_checked
+from specmoe.runs.schema import read_checked, write_checked
 
 _NATS = pa.Check.ge(0)
 _SCHEMA = pa.DataFrameSchema(

@@ -1,20 +1,17 @@
-"""The files of a packed campaign with their digests, so that a reader finds what changed.
+"""A finished campaign packed: the files from which it is rendered, and their digests.
 
-Whoever wants to vouch for a campaign signs this one file.
+Whoever wants to vouch for a campaign signs its manifest.
 """
 
-from collections.abc import Iterator, Mapping
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from specmoe.errors import DamagedFileError
-from specmoe.files import (
-    json_of,
-    read_whole,
-    replace_text,
-    sha256_of,
-)
+from specmoe.files import json_of, read_record, read_whole, replace_text, sha256_of
 
 NAME = "manifest.json"
 CONTENTS = {
@@ -30,9 +27,33 @@ CONTENTS = {
     "trace.json": "one prompt decoded round by round",
 }
 """The files and folders of a packed campaign."""
+# Editors check the file by it, here and in resources/campaigns/<campaign>/.
+SCHEMA = "# yaml-language-server: $schema=../../../config/schema.json"
 _AGAIN = "get the packed campaign again, or pack it again"
 # SHA-256 by path in the folder.
 _DIGESTS = TypeAdapter(dict[str, str])
+
+
+def pack_campaign(
+    campaign: Path,
+    files: Iterable[Path],
+    engines: Iterable[Path],
+    divergences: Iterable[Path],
+    out: Path,
+) -> None:
+    """Pack a campaign into a folder; `campaign` is its campaign.json, `engines` are engine.json."""
+    (out / "divergences").mkdir(parents=True)
+    for file in files:
+        shutil.copy(file, out)
+    for file in divergences:
+        shutil.copy(file, out / "divergences")
+    described = [read_record(file) for file in engines]
+    (out / "engines.json").write_text(json.dumps(described, indent=1) + "\n")
+    config = read_record(campaign)
+    config["campaign"]["source"] = "cached"
+    # JSON is YAML, and so a file for --configfile.
+    (out / "campaign.yaml").write_text(f"{SCHEMA}\n{json.dumps(config, indent=1)}\n")
+    write_manifest(out)
 
 
 def packed_files(folder: Path) -> list[Path]:

@@ -1,5 +1,7 @@
 """The row of `runs.parquet`: its one declaration, and reading and writing that check it.
 
+Tables beside it are declared where their rows are made, and read and written here.
+
 A row is one run that was measured. A block that fails ends its job with an error and has no rows;
 the job's error and log name it. Units are in the column's name. A value that the protocol does not
 give is null, never zero.
@@ -288,3 +290,25 @@ def _check(table: pyarrow.Table) -> None:
         _SCHEMA.validate(table.to_pandas(types_mapper=pd.ArrowDtype))
     except (pa.errors.SchemaError, pa.errors.SchemaErrors) as error:
         raise ValueError(one_line(error)) from error
+
+
+def write_checked(
+    schema: pa.DataFrameSchema, rows: Iterable[Mapping[str, Any]], path: Path
+) -> None:
+    """Write rows as a table. Raises SchemaError."""
+    frame = pd.DataFrame(list(rows), columns=list(schema.columns))
+    _checked(frame, schema, path).to_parquet(path, index=False)
+
+
+def read_checked(schema: pa.DataFrameSchema, path: Path | None = None) -> pd.DataFrame:
+    """Return a table; without rows if there is no file. Raises SchemaError."""
+    if path is None:
+        return schema.coerce_dtype(pd.DataFrame(columns=list(schema.columns)))
+    return _checked(read_table(path).to_pandas(), schema, path)
+
+
+def _checked(frame: pd.DataFrame, schema: pa.DataFrameSchema, path: Path) -> pd.DataFrame:
+    try:
+        return schema.validate(frame)
+    except (pa.errors.SchemaError, pa.errors.SchemaErrors) as error:
+        raise SchemaError(f"{path}: {one_line(error)}") from error

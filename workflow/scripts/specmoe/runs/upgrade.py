@@ -4,7 +4,6 @@ import ast
 import functools
 import json
 import operator
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -65,11 +64,7 @@ def _drop_runs(folder: Path, config: Config) -> None:
 
     The others have the columns of today's schema.
     """
-    asked = {
-        block.run_id(side, source.prompt, number)
-        for block in blocks_in_order(config, gpu=False)
-        for side, source, number in product(block.sides, block.prompts, range(block.passes))
-    }
+    asked = {run for block in blocks_in_order(config, gpu=False) for run in block.run_ids}
     rows = upgraded(folder / "runs.parquet")
     kept = rows.filter(pa.array([run in asked for run in rows["run"].to_pylist()]))
     pq.write_table(kept, folder / "runs.parquet")
