@@ -118,9 +118,7 @@ def test_braces_in_the_path_of_the_workflow_are_told(root, tmp_path, record_prop
     checkout.symlink_to(root)
     found = outcome_of(checkout / "Snakefile", tmp_path, {}, "-n")
     told(record_property, "braces in the path of the workflow", found.line, found.word)
-    assert re.fullmatch(
-        r"ConfigError: \S*/che\{x\}ckout has braces, .*; rename the folder", found.line
-    )
+    assert re.fullmatch(r"ConfigError: \S*/che\{x\}ckout has braces, .*; rename it", found.line)
 
 
 @pytest.mark.parametrize("theirs", [".", "results"])

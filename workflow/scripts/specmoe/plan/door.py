@@ -5,13 +5,14 @@ measured it has the files looked at that the configuration names.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from specmoe.config.block import Block
 from specmoe.config.environment import refuse_exported
 from specmoe.config.expand import FileFacts, FilesSay
 from specmoe.config.load import load
@@ -35,10 +36,7 @@ from specmoe.plan.campaign import LoadedCampaign
 # The keys of an entry that leave the model's file as it is.
 _OF_NO_FILE = {"label", "family", "sha256", "size_bytes", "size_gb"}
 
-Entries = Mapping[str, AnyModel]
-"""The entries of a model set, by model."""
-
-_ENTRIES: TypeAdapter[Entries] = TypeAdapter(dict[str, Model])
+_ENTRIES: TypeAdapter[dict[str, AnyModel]] = TypeAdapter(dict[str, Model])
 
 
 def load_campaign(data: Mapping[str, Any], root: Path, results: Path) -> LoadedCampaign:
@@ -102,48 +100,53 @@ def _folders(campaign: LoadedCampaign) -> Faults:
 
 def _other_models(config: Config, results: Path) -> Iterator[str]:
     """Yield where another campaign has measured another model under the name of one of ours."""
-    model_set = config.campaign.models
     for file in sorted(results.glob("*/campaign.json")):
         other = file.parent
-        if other.name == config.campaign.name or not (other / "blocks").is_dir():
-            continue
-        entries = recorded_entries(file, model_set)
-        for model, change in changes(config, entries, "there", "here").items():
-            yield (
-                f"config: model_sets.{model_set}.{model}: campaign {other.name} ({other}) has"
-                f" measured another model of this name ({change}); give the model, or the set in"
-                " campaign.models and model_sets, another name"
-            )
+        if other.name != config.campaign.name and (other / "blocks").is_dir():
+            for model, change in _changes(config, file, "there", "here").items():
+                yield (
+                    f"config: model_sets.{config.campaign.models}.{model}: campaign {other.name}"
+                    f" ({other}) has measured another model of this name ({change}); give the"
+                    " model, or the set in campaign.models and model_sets, another name"
+                )
 
 
-def recorded_entries(file: Path, model_set: str) -> Entries:
-    """Return the entries of a model set that a campaign's campaign.json has; none if it is damaged.
+def remade_models(campaign: LoadedCampaign, blocks: Iterable[Block]) -> dict[str, str]:
+    """Return the blocks whose models are made anew, and what has changed in their entries."""
+    config = campaign.config
+    changed = _changes(config, campaign.file, "before", "now")
+    reasons = {}
+    for block in blocks if changed else ():
+        needed = {
+            name: one for model in block.models for name, one in config.lineage(model).items()
+        }
+        needed |= {e.target: e for e in needed.values() if isinstance(e, SyntheticDraft)}
+        if parts := [f"model {name}: {changed[name]}" for name in changed if name in needed]:
+            reasons[block.block] = ", ".join(parts)
+    return reasons
 
-    A campaign that was not measured here has made no model.
+
+def _changes(config: Config, file: Path, there: str, here: str) -> dict[str, str]:
+    """Return the needed models with another entry in a campaign.json, and what differs first.
+
+    `there` and `here` are the words for the file's value and for the configuration's. A damaged
+    file has no entries, nor has that of a campaign that was not measured here: it made no model.
     """
     try:
         recorded = json.loads(file.read_bytes())
-        if recorded["campaign"]["source"] != "measured":
-            return {}
-        return _ENTRIES.validate_python(recorded["model_sets"].get(model_set, {}))
+        measured = recorded["campaign"]["source"] == "measured"
+        entries = recorded["model_sets"].get(config.campaign.models, {}) if measured else {}
+        others = _ENTRIES.validate_python(entries)
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return {}
-
-
-def changes(config: Config, others: Entries, there: str, here: str) -> dict[str, str]:
-    """Return the needed models with another entry among `others`, and the first change of each.
-
-    `there` and `here` are the words for the other entry's value and for the configuration's.
-    """
     found = {}
     for name in config.needed_models:
-        entries = (others.get(name, config.models[name]), config.models[name])
-        old, new = (one.model_dump(mode="json", exclude=_OF_NO_FILE) for one in entries)
+        both = (others.get(name, config.models[name]), config.models[name])
+        old, new = (one.model_dump(mode="json", exclude=_OF_NO_FILE) for one in both)
         key = next((key for key in [*old, *new] if old.get(key) != new.get(key)), None)
-        if key == "recipe":
-            found[name] = "another recipe"
-        elif key:
-            found[name] = f"{key} {old.get(key)} {there}, {new.get(key)} {here}"
+        if key:
+            values = f"{key} {old.get(key)} {there}, {new.get(key)} {here}"
+            found[name] = "another recipe" if key == "recipe" else values
     return found
 
 

@@ -16,10 +16,9 @@ from specmoe.models.card import ModelCard, load_card
 from specmoe.models.gguf import read_card
 from specmoe.models.hub import cache_folder
 from specmoe.plan.campaign import LoadedCampaign
-from specmoe.plan.door import recorded_entries
+from specmoe.plan.door import remade_models
 from specmoe.plan.estimate import BYTES_PER_TOKEN
 from specmoe.plan.gate import Gate
-from specmoe.plan.shared_models import changed_models
 
 NOT_HASHED = "not hashed: the plan needs sizes only"
 
@@ -58,8 +57,7 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
         for name, file in files.items()
         if (card := card_here(file, models / f"{name}.json"))
     }
-    before = recorded_entries(campaign.file, config.campaign.models)
-    remade = changed_models(config, before, blocks)
+    remade = remade_models(campaign, blocks)
     measured, changed = {}, {}
     gate = Gate(campaign)
     for block in blocks:
