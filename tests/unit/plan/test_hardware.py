@@ -15,6 +15,7 @@ from specmoe.engine import nvidia
 from specmoe.engine.devices import Device
 from specmoe.engine.measuring_lock import FOLDER_OF_TESTS, alone
 from specmoe.plan import hardware
+from specmoe.plan.door import load_campaign
 from specmoe.plan.hardware import known_bandwidth
 
 from ...conftest import verb
@@ -188,10 +189,12 @@ def test_a_battery_gives_the_power_source_and_without_a_release_file_the_kernel_
 
 
 @pytest.fixture
-def command(chips, tmp_path):
+def command(study, root, tmp_path):
     """The command that describes the machine into `host.json`, but for what the user states."""
-    words = ["--backend", "cpu", "--chips", chips, "--environment", "{}", "--engine"]
-    words += ["--out", tmp_path / "host.json"]
+    study["campaign"]["backend"] = "cpu"
+    campaign = load_campaign(study, root, tmp_path)
+    campaign.record()
+    words = ["--campaign", campaign.file, "--out", tmp_path / "host.json"]
     return verb("describe_host", *words, "--given")
 
 

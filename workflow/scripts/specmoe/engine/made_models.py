@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from specmoe.config.models import (
@@ -14,7 +15,6 @@ from specmoe.config.models import (
     TruncateModel,
     UpcycleModel,
 )
-from specmoe.config.synthetic_recipe import Recipe
 from specmoe.engine.ngram_cache import describe_ngram_cache, make_ngram_cache
 from specmoe.files import card_beside, link, replace_text
 from specmoe.models.card import load_card
@@ -26,21 +26,23 @@ from specmoe.models.upcycle import upcycle
 
 
 def make_model(
-    entry: AnyModel, target: Recipe | None, engine: Path | None, root: Path, out: Path, log: Path
+    models: Mapping[str, AnyModel], name: str, engine: Path | None, root: Path, out: Path, log: Path
 ) -> None:
-    """Make the model of an entry of the configuration; what it is made from lies beside it.
+    """Make one of the models of the configuration; what it is made from lies beside it.
 
-    `target` is the recipe of the model that a synthetic draft drafts for. `engine` is the
-    engine.json of the one whose tools are used; it is kept in `makers/` beside the model. Texts are
-    relative to `root`; `log` receives what the tools print. Raises ModelError and EngineError.
+    `engine` is the engine.json of the one whose tools are used; it is kept in `makers/` beside the
+    model. Texts are relative to `root`; `log` receives what the tools print. Raises ModelError and
+    EngineError.
     """
+    entry = models[name]
     source = out.with_name(f"{entry.made_from}.gguf")
     match entry:
         case SyntheticModel():
             write_model(out, entry.recipe)
         case SyntheticDraft():
-            assert target is not None
-            write_draft(out, target, entry.method, entry.block_size)
+            target = models[entry.target]
+            assert isinstance(target, SyntheticModel)
+            write_draft(out, target.recipe, entry.method, entry.block_size)
         case TruncateModel():
             truncate(source, entry.layers, out)
         case UpcycleModel():

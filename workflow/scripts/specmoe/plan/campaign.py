@@ -170,10 +170,6 @@ class LoadedCampaign:
         """Return the engine.json of an engine, given its id."""
         return self.results / "engines" / engine / "engine.json"
 
-    def engine_entry(self, engine: str) -> str:
-        """Return what the configuration says of an engine, given its id, as JSON."""
-        return self.config.engines[self.engine_names[engine]].model_dump_json()
-
     @property
     def listing_engine(self) -> list[Path]:
         """The engine that lists the machine's devices, in a list; empty for the CPU alone."""

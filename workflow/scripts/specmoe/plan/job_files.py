@@ -8,10 +8,10 @@ from pathlib import Path
 from specmoe.config.models import (
     HubModel,
     NgramCache,
+    PackageModel,
     PathModel,
     QuantizeModel,
     SyntheticDraft,
-    SyntheticModel,
 )
 from specmoe.plan.campaign import LoadedCampaign
 
@@ -27,17 +27,15 @@ class JobFiles:
 
     # Models, which campaigns share.
 
-    def model_entry(self, model: str) -> str:
-        """Return what the configuration says about the source of a model's file, as JSON."""
-        entry = self.campaign.config.models[model]
-        return entry.model_dump_json(exclude={"label", "family", "size_gb"})
+    def model_entry(self, model: str) -> list[str]:
+        """Return what the configuration says about the source of a model's file, as JSON.
 
-    def recipe_of_target(self, model: str) -> list[str]:
-        """Return the option with the recipe of the model that a synthetic draft drafts for."""
+        Of a synthetic draft also what it says of the model that it drafts for.
+        """
         models = self.campaign.config.models
         entry = models[model]
-        target = models[entry.target] if isinstance(entry, SyntheticDraft) else None
-        return ["--target", target.recipe.to_json()] if isinstance(target, SyntheticModel) else []
+        named = [entry, models[entry.target]] if isinstance(entry, SyntheticDraft) else [entry]
+        return [one.model_dump_json(exclude={"label", "family", "size_gb"}) for one in named]
 
     def made_from(self, model: str) -> Files:
         """Return what a model is made from: another one, whose card says that it is whole; texts.
@@ -58,7 +56,7 @@ class JobFiles:
 
     def digests_of_download(self, model: str) -> list[Path]:
         """Return the file with the digests of a downloaded model, in a list."""
-        downloaded = isinstance(self.campaign.config.models[model], HubModel)
+        downloaded = isinstance(self.campaign.config.models[model], HubModel | PackageModel)
         return [self.campaign.models_folder / f"{model}.sha256"] if downloaded else []
 
     def stated_of_model(self, model: str) -> str:
