@@ -4,9 +4,8 @@ import math
 
 import pytest
 
-from specmoe.engine.reading import Text, widest_move
 from specmoe.errors import MeasurementError
-from specmoe.measure.agreement import Reader
+from specmoe.measure.agreement import Reader, Text, widest_move
 
 from ..blocks import alone
 

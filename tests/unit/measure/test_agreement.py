@@ -4,12 +4,7 @@ import pytest
 
 from specmoe.config.matrix import list_readings
 from specmoe.config.schema import Config
-from specmoe.engine.reading import (
-    Proposal,
-    read_proposals,
-    widest_move,
-)
-from specmoe.measure.agreement import texts_to_read
+from specmoe.measure.agreement import Proposal, read_proposals, texts_to_read, widest_move
 
 from ...blocks import alone, compared
 

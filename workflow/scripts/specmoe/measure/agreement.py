@@ -6,12 +6,14 @@ depends on the text before it alone, and one reading gives the rounds of every d
 far rounding moves what the draft prefers.
 """
 
+import json
 import os
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from specmoe.config.block import Block, Protocol, Side
 from specmoe.config.environment import engine_environment
@@ -21,9 +23,7 @@ from specmoe.engine.job import Job, alone_on_its_host, job_of, provenance
 from specmoe.engine.machine_id import host_id, physical_cores
 from specmoe.engine.process import run_tool
 from specmoe.engine.programs import READ_AGREEMENT
-from specmoe.engine.reading import Proposal, Text, read_proposals, widest_move
 from specmoe.engine.workplace import Workplace
-from specmoe.errors import MeasurementError
 from specmoe.files import engine_path
 from specmoe.measure.requests import prompt_ids
 
@@ -31,6 +31,31 @@ WIDTH = 32
 # A draft proposes token by token, and has read the text before in batches of γ + 1.
 _NARROWER = (1, 2, 8)
 _TOKENS_AGAIN = 256  # of texts that are read again
+
+
+class Text(NamedTuple):
+    """The tokens of a prompt, and of what a target wrote after it."""
+
+    prompt: tuple[int, ...]
+    tokens: tuple[int, ...]
+
+    def line(self) -> str:
+        """Return the text as a line of the program's file of texts."""
+        return " ".join(map(str, [len(self.prompt), *self.prompt, *self.tokens]))
+
+
+class Proposal(NamedTuple):
+    """What a draft would propose in place of one token of a text.
+
+    `confidence` is the probability of its token among the ten likeliest, which the engine compares
+    with p_min. `lead_nats` is how far its token leads the next one, or the text's own where they
+    differ.
+    """
+
+    token: int
+    agrees: bool
+    confidence: float
+    lead_nats: float
 
 
 @dataclass(frozen=True)
@@ -73,6 +98,28 @@ class Reader:
         printed = run_tool(command, self.log, self.limit_s, environment).text
         file.unlink()
         return read_proposals(printed)
+
+
+def read_proposals(printed: str) -> list[list[Proposal]]:
+    """Return what the program printed: of each text, the proposals in the order of its tokens."""
+    texts: defaultdict[int, list[Proposal]] = defaultdict(list)
+    for line in printed.splitlines():
+        one = json.loads(line)
+        texts[one["text"]].append(Proposal(*(one[name] for name in Proposal._fields)))
+    return [texts[number] for number in sorted(texts)]
+
+
+def widest_move(one: Iterable[Sequence[Proposal]], other: Iterable[Sequence[Proposal]]) -> float:
+    """Return by how many nats two readings of the same texts in other batches differ at most.
+
+    Where they propose different tokens, that is what both leads have to be overcome by.
+    """
+    moves = [
+        abs(a.lead_nats - b.lead_nats) if a.token == b.token else a.lead_nats + b.lead_nats
+        for text, again in zip(one, other, strict=True)
+        for a, b in zip(text, again, strict=True)
+    ]
+    return max(moves, default=0.0)
 
 
 def texts_to_read(
@@ -159,11 +206,6 @@ def _prompts(
             block = blocks[text.block]
             [source] = [one for one in block.prompts if one.prompt == name]
             prompts[name] = prompt_ids(server, source, block, job.root)
-            if len(prompts[name]) != text.n_prompt:
-                raise MeasurementError(
-                    f"prompt {name} has {len(prompts[name])} tokens, and {text.n_prompt} when"
-                    f" {text.block} was measured: its file is another"
-                )
     return prompts
 
 

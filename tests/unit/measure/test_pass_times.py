@@ -2,7 +2,7 @@
 
 import json
 
-from specmoe.engine.pass_bench import Timing, read_pass_bench
+from specmoe.measure.pass_times import Timing, read_pass_bench
 
 
 def test_times_are_medians_and_experts_means_over_samples_and_layers():
