@@ -23,6 +23,8 @@ if workflow.cores == 0:
     sys.exit("ConfigError: --cores 0 leaves no core to work with; give 1 or more")
 # `python` in a rule is the interpreter that runs snakemake, even outside its activated environment.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+# Jobs have the packages of that interpreter, and not others of the user's.
+os.environ.pop("PYTHONPATH", None)
 
 from specmoe.config.block import MEASURE_VERSION
 from specmoe.errors import ConfigError, SpecmoeError, told
@@ -32,6 +34,10 @@ from specmoe.plan.folder import check_folder, drop_stale_locks
 from specmoe.plan.gate import refresh
 from specmoe.plan.job_files import JobFiles
 from specmoe.plan.progress import describe_missing
+from specmoe.progress_lines import drop_unread
+
+# Snakemake would wait for ever for a job whose end it cannot tell.
+drop_unread()
 
 try:
     check_folder(ROOT)
@@ -42,6 +48,7 @@ try:
 except (SpecmoeError, OSError) as error:
     sys.exit(told(error))
 
+shell.prefix(f". {shlex.quote(shipped('rules/job.sh'))}; ")
 CONFIG = CAMPAIGN.config
 FILES = JobFiles(CAMPAIGN)
 SUITES = "|".join(map(re.escape, CONFIG.campaign.suites))

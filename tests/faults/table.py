@@ -394,6 +394,11 @@ def long_temporary_folder(scene: Scene) -> None:
     scene.environment["TMPDIR"] = str(scene.file("t" * 100))
 
 
+def another_package_on_the_path(scene: Scene) -> None:
+    scene.file("gguf.py").write_text("raise ImportError('of another version')")
+    scene.environment["PYTHONPATH"] = str(scene.folder)
+
+
 # Before the first job.
 refused({
     # The configuration.
@@ -521,6 +526,10 @@ told({
     "certificates_that_are_not_there": (exported(SSL_CERT_FILE="/no/such/file"), more_repeats,
         "4 of 4 blocks"),
     "a_long_temporary_folder": (long_temporary_folder, more_repeats, "4 of 4 blocks"),
+    "no_temporary_folder": (exported(TMPDIR="/no/such"), more_repeats, "4 of 4 blocks"),
+    "no_home": (exported(HOME="/no/such", XDG_CACHE_HOME="/no/such"), more_repeats,
+        "4 of 4 blocks"),
+    "another_package_on_the_path": (another_package_on_the_path, more_repeats, "4 of 4 blocks"),
 }, fails=False)  # fmt: skip
 told({
     # The configuration.

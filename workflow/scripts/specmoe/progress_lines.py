@@ -1,9 +1,10 @@
 """Progress as plain lines: modules log it, and the edge decides which stream receives it."""
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TextIO
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO
 
 
 class _Lines(logging.StreamHandler[TextIO]):
@@ -27,3 +28,18 @@ def lines_to(stream: TextIO, name: str = "specmoe", level: int = logging.INFO) -
     finally:
         logger.removeHandler(handler)
         logger.setLevel(before)
+
+
+def drop_unread() -> None:
+    """Let standard output and error drop what nobody reads any more, as after `| head`."""
+
+    def dropping(act: Callable[..., Any]) -> Callable[..., Any]:
+        def tried(*given: Any) -> Any:
+            with suppress(BrokenPipeError):
+                return act(*given)
+
+        return tried
+
+    for stream in (sys.stdout, sys.stderr):
+        for name in ("write", "flush"):
+            setattr(stream, name, dropping(getattr(stream, name)))

@@ -7,7 +7,6 @@ it checks only those of Xet's pieces, so each file is hashed here.
 import logging
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -21,7 +20,7 @@ from huggingface_hub import constants, hf_hub_download, model_info, try_to_load_
 
 from specmoe.config.models import HubModel
 from specmoe.errors import ModelError
-from specmoe.files import free_bytes, gigabytes, link, replace_text, sha256_of
+from specmoe.files import gigabytes, link, replace_text, sha256_of
 from specmoe.models import digest_lock
 from specmoe.models.digest_lock import Locked
 from specmoe.models.hub_errors import NO_HUB, one_line
@@ -87,7 +86,8 @@ def fetch(model: HubModel, lock: Path, trust: str) -> list[Fetched]:
                 f" {part.announced}; correct the one, or the revision"
             )
         expected.append((stated, by) if stated else (part.announced, "the hub"))
-    _check_room(parts)
+    if missing := sum(part.size for part in parts if not part.cached):
+        _logger.info("%s: %s to download into %s", parts[0], gigabytes(missing), cache_folder())
     fetched = []
     for part, (sha256, by) in zip(parts, expected, strict=True):
         fetched.append(_obtain(part, sha256, by))
@@ -184,20 +184,6 @@ def _listed(model: HubModel) -> list[_Part]:
         sha256 = file.lfs.sha256 if file.lfs else None
         parts.append(_Part(model, name, commit, file.size, sha256, _cached(model, name, commit)))
     return parts
-
-
-def _check_room(parts: Sequence[_Part]) -> None:
-    """Refuse a model for which the disk has no room, before the download."""
-    missing = sum(part.size for part in parts if not part.cached)
-    folder, free = cache_folder(), free_bytes(cache_folder())
-    if missing > free:
-        raise ModelError(
-            f"{parts[0]}: needs {gigabytes(missing)} more in {folder}, {gigabytes(free)} free; make"
-            " room (killed downloads leave files *.incomplete there), or set HF_HOME to a folder on"
-            " a larger disk"
-        )
-    if missing:
-        _logger.info("%s: %s to download into %s", parts[0], gigabytes(missing), folder)
 
 
 def _obtain(part: _Part, expected: str | None, said_by: str) -> Fetched:

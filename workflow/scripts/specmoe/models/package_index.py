@@ -13,9 +13,14 @@ from specmoe.errors import DownloadError
 # What pip prints, and the reason in our words; the first match counts.
 _REASONS: Final = (
     (
+        # pip's last line of progress before the digest, or what later versions say at once.
+        r" ([\d.]+)/(?!\1 )([\d.]+ \w+)[^\n]*\n\s*ERROR: THESE|received \(([^/]+)/([^)]+)\)",
+        "interrupted: {0} of {1} came; the same command downloads it again",
+    ),
+    (
         # The index announces the digest that the config names, so the file is not another one.
-        r"#sha256=([0-9a-f]{64})\b[\s\S]*?Expected sha256 \1\s+Got|incomplete-download",
-        "interrupted: not all bytes of the file came, or other ones; run again",
+        r"#sha256=([0-9a-f]{64})\b[\s\S]*?Expected sha256 \1\s+Got",
+        "damaged on the way; the same command downloads it again",
     ),
     (
         r"DO NOT MATCH THE HASHES[\s\S]*?Got +([0-9a-f]{64})",
@@ -73,6 +78,6 @@ def download(
 def _reason(printed: str, kind: Kind, folder: Path) -> str:
     for pattern, reason in _REASONS:
         if found := re.search(pattern, printed):
-            return reason.format(*found.groups(), kind=kind, folder=folder)
+            return reason.format(*filter(None, found.groups()), kind=kind, folder=folder)
     errors = re.findall(r"^ERROR: (.+)$", printed, re.MULTILINE) or ["see its log"]
     return f"pip download failed: {errors[-1]}"

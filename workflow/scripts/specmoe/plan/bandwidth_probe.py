@@ -2,18 +2,18 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, BrokenBarrierError
 
 import numpy as np
 import numpy.typing as npt
 import psutil
 
 from specmoe.engine.machine_id import physical_cores
+from specmoe.files import gigabytes
 
 MOST_BYTES = 2**30
 PASSES = 5
 PASS_S = 0.25
-START_LIMIT_S = 60  # for all threads to fill their parts; the others stop if one fails
 
 
 def probe() -> float:
@@ -29,9 +29,12 @@ def probe() -> float:
     """
     threads = physical_cores()
     part = min(MOST_BYTES, psutil.virtual_memory().available // 8) // threads
-    start = Barrier(threads, timeout=START_LIMIT_S)
+    start = Barrier(threads)
     with ThreadPoolExecutor(threads) as pool:
-        rates = list(pool.map(lambda _: _read_in_step(part, start), range(threads)))
+        try:
+            rates = list(pool.map(lambda _: _read_in_step(part, start), range(threads)))
+        except BrokenBarrierError as error:
+            raise MemoryError(f"no {threads} times {gigabytes(part)}") from error
     totals: list[float] = [sum(together) for together in zip(*rates, strict=True)]
     return max(totals)
 
@@ -39,7 +42,11 @@ def probe() -> float:
 def _read_in_step(part: int, start: Barrier) -> list[float]:
     """Return this thread's rate in each pass; all threads of the barrier start a pass together."""
     # The reading thread fills its part, so that the kernel places it nearest to the thread's core.
-    numbers = np.ones(part // 4, np.int32)
+    try:
+        numbers = np.ones(part // 4, np.int32)
+    except MemoryError:
+        start.abort()  # the others wait for this thread
+        raise
     rates = []
     for seconds in [PASS_S / 2, *[PASS_S] * PASSES]:
         start.wait()
