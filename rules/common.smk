@@ -23,14 +23,12 @@ if workflow.cores == 0:
     sys.exit("ConfigError: --cores 0 leaves no core to work with; give 1 or more")
 # `python` in a rule is the interpreter that runs snakemake, even outside its activated environment.
 os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-# Jobs have the packages of that interpreter, and not others of the user's.
-os.environ.pop("PYTHONPATH", None)
 
 from specmoe.config.block import MEASURE_VERSION
 from specmoe.errors import ConfigError, SpecmoeError, told
 from specmoe.paper.pdf import INSTALL_TEX, missing_tex
 from specmoe.plan.door import check, load_campaign
-from specmoe.plan.folder import check_folder, drop_stale_locks
+from specmoe.plan.folder import check_folder, drop_other_packages, drop_stale_locks
 from specmoe.plan.gate import refresh
 from specmoe.plan.job_files import JobFiles
 from specmoe.plan.progress import describe_missing
@@ -38,6 +36,7 @@ from specmoe.progress_lines import drop_unread
 
 # Snakemake would wait for ever for a job whose end it cannot tell.
 drop_unread()
+drop_other_packages()
 
 try:
     check_folder(ROOT)

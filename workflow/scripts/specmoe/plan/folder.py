@@ -29,6 +29,17 @@ def check_folder(root: Path) -> None:
         )
 
 
+def drop_other_packages() -> None:
+    """Forget PYTHONPATH, here and in jobs: what is there may be of other versions.
+
+    Not where snakemake itself is there.
+    """
+    theirs = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+    if not any(Path(place, "snakemake").is_dir() for place in theirs):
+        os.environ.pop("PYTHONPATH", None)
+        sys.path[:] = [place for place in sys.path if place not in theirs]
+
+
 def drop_stale_locks(locks: Path = LOCKS) -> None:
     """Delete the locks of a snakemake that was killed, so that the same command goes on.
 
