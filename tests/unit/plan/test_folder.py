@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from specmoe.errors import ConfigError
-from specmoe.plan.folder import check_folder, drop_stale_locks
+from specmoe.plan import folder
+from specmoe.plan.folder import check_folder, drop_other_packages, drop_stale_locks
 
 from ...conftest import ROOT
 
@@ -24,6 +25,25 @@ def test_a_folder_of_braces_or_of_another_user_is_refused(tmp_path, monkeypatch)
     monkeypatch.setattr(os, "access", lambda place, _: place != "results")
     with pytest.raises(ConfigError, match=r"/results is another user's, or write-protected"):
         check_folder(tmp_path)
+
+
+def test_a_full_disk_is_refused_before_snakemake_ends_in_a_traceback(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(folder, "free_bytes", lambda place: 100_000)
+    with pytest.raises(ConfigError, match=rf"the disk of {tmp_path} has 0.1 MB free, less than"):
+        check_folder(tmp_path)
+
+
+def test_packages_on_the_path_are_left_out_but_those_with_snakemake(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "path", ["/own", str(tmp_path)])
+    (tmp_path / "snakemake").mkdir()
+    for present, left in ((True, ["/own", str(tmp_path)]), (False, ["/own"])):
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+        if not present:
+            (tmp_path / "snakemake").rmdir()
+        drop_other_packages()
+        assert sys.path == left
+        assert ("PYTHONPATH" in os.environ) == present
 
 
 def test_a_locale_without_all_characters_is_refused(tmp_path, monkeypatch):

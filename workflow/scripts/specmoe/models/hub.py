@@ -33,14 +33,6 @@ _logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Fetched:
-    """A verified file in the user's cache."""
-
-    path: Path
-    sha256: str
-
-
-@dataclass(frozen=True)
 class _Part:
     """What is known of a model's file, downloaded or not."""
 
@@ -60,8 +52,8 @@ class _Part:
         return f"{self.model.repository}/{self.name}@{self.model.revision}"
 
 
-def fetch(model: HubModel, lock: Path, trust: str) -> list[Fetched]:
-    """Return every part of a model, verified, and downloaded unless it is cached.
+def fetch(model: HubModel, lock: Path, trust: str) -> list[tuple[Path, str]]:
+    """Return every part of a model and its digest, verified, and downloaded unless it is cached.
 
     A part must have the digest of the config, else of the lock file, else of the hub. A digest that
     only the hub knows is logged; with `trust` "first-use" it is recorded in the lock file. Raises
@@ -92,15 +84,15 @@ def fetch(model: HubModel, lock: Path, trust: str) -> list[Fetched]:
     for part, (sha256, by) in zip(parts, expected, strict=True):
         fetched.append(_obtain(part, sha256, by))
         if by == "the hub":
-            _record(part, fetched[-1], lock, trust)
+            _record(part, fetched[-1][1], lock, trust)
     return fetched
 
 
 def fetch_linked(model: HubModel, lock: Path, trust: str, out: Path, digests: Path) -> None:
     """Download a model as `fetch` does, make `out` a link to it, and write its digests."""
-    parts = fetch(model, lock, trust)
-    links = link(parts[0].path, out)
-    lines = [f"{part.sha256}  {name.name}\n" for part, name in zip(parts, links, strict=True)]
+    paths, found = zip(*fetch(model, lock, trust), strict=True)
+    links = link(paths[0], out)
+    lines = [f"{digest}  {name.name}\n" for digest, name in zip(found, links, strict=True)]
     replace_text(digests, "".join(lines))
 
 
@@ -186,7 +178,7 @@ def _listed(model: HubModel) -> list[_Part]:
     return parts
 
 
-def _obtain(part: _Part, expected: str | None, said_by: str) -> Fetched:
+def _obtain(part: _Part, expected: str | None, said_by: str) -> tuple[Path, str]:
     path, model = part.cached, part.model
     if path is None:
         with one_line(part):
@@ -202,16 +194,16 @@ def _obtain(part: _Part, expected: str | None, said_by: str) -> Fetched:
             f"{part}: damaged: SHA-256 {digest}, {said_by} says {expected}; it is deleted, run"
             " again to download it anew"
         )
-    return Fetched(path, digest)
+    return path, digest
 
 
-def _record(part: _Part, fetched: Fetched, lock: Path, trust: str) -> None:
+def _record(part: _Part, sha256: str, lock: Path, trust: str) -> None:
     if trust == FIRST_USE:
-        digest_lock.record(lock, part.key, Locked(sha256=fetched.sha256, size_bytes=part.size))
-        _logger.info("recorded: %s: sha256 %s in %s; commit that file", part, fetched.sha256, lock)
+        digest_lock.record(lock, part.key, Locked(sha256=sha256, size_bytes=part.size))
+        _logger.info("recorded: %s: sha256 %s in %s; commit that file", part, sha256, lock)
     else:
         word = "matches what the hub announces" if part.announced else "the hub has none"
         _logger.info(
-            f"unverified: {part}: the config has no digest; got sha256 {fetched.sha256}"
+            f"unverified: {part}: the config has no digest; got sha256 {sha256}"
             f" ({word}); --config trust={FIRST_USE} records it in {lock}"
         )

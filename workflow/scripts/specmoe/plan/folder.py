@@ -7,9 +7,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from specmoe.errors import ConfigError
+from specmoe.files import free_bytes, gigabytes
 
 LOCKS = Path(".snakemake/locks")
 """Where snakemake lists what its processes read and write."""
+LEAST_BYTES = 2**21
 
 
 def check_folder(root: Path) -> None:
@@ -22,6 +24,11 @@ def check_folder(root: Path) -> None:
                 f"{Path(place).absolute()} is another user's, or write-protected; give a folder of"
                 " your own: --directory"
             )
+    if (free := free_bytes(Path())) < LEAST_BYTES:
+        raise ConfigError(
+            f"the disk of {Path.cwd()} has {gigabytes(free)} free, less than snakemake's own notes"
+            " may need; make room, or give a folder on another disk: --directory"
+        )
     if (encoding := sys.getfilesystemencoding()) != "utf-8":
         raise ConfigError(
             f"this locale's texts are {encoding}, and labels may have any character; export"
