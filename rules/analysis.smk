@@ -5,17 +5,11 @@ REPORTED = sorted(Path(shipped("resources/reported")).glob("*.csv"))
 rule analyse_runs:
     """Compute every table of the analysis."""
     input:
-        specmoe=SPECMOE,
-        package=PACKAGE,
-        agreement=CAMPAIGN.agreement,
+        **RENDERING,
+        **TABLES,
         audit="<campaign>/audit",
         compare_with=expand("results/{campaign}/analysis", campaign=CONFIG.compare_with),
-        campaign="<campaign>/campaign.json",
-        host="<data>/host.json",
-        models="<data>/models.json",
-        pass_times=CAMPAIGN.pass_times,
         reported=REPORTED,
-        runs="<data>/runs.parquet",
     output:
         directory("<campaign>/analysis"),
     log:

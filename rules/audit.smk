@@ -17,7 +17,7 @@ rule judge_divergences:
         **MACHINE,
     shell:
         "{params.before}python {input.specmoe} judge --campaign {params.campaign}"
-        " --target {wildcards.target:q} --engine {input.engine} --workflow-pid $PPID"
+        " --target {wildcards.target:q} --workflow-pid $PPID"
         " --log {log.server} --out {output.judged} 2>&1 | tee {log.judge}"
 
 
@@ -42,16 +42,14 @@ rule read_agreement:
         **MACHINE,
     shell:
         "{params.before}python {input.specmoe} read_agreement --campaign {params.campaign}"
-        " --draft {wildcards.draft:q} --engine {input.engine} --workflow-pid $PPID"
+        " --draft {wildcards.draft:q} --workflow-pid $PPID"
         " --log {log.engine} --out {output.read} 2>&1 | tee {log.read}"
 
 
 rule collect_agreement:
     """Collect what drafts would have proposed in place of their targets' own tokens."""
     input:
-        specmoe=SPECMOE,
-        package=COLLECTING,
-        campaign="<campaign>/campaign.json",
+        **COLLECTING,
         records=expand("<campaign>/agreement/{draft}.json", draft=CAMPAIGN.readings),
     output:
         "<campaign>/agreement.parquet",
@@ -65,16 +63,9 @@ rule collect_agreement:
 rule audit_runs:
     """Check every run against the bounds of what the machine and models can do."""
     input:
-        specmoe=SPECMOE,
-        package=PACKAGE,
-        agreement=CAMPAIGN.agreement,
-        campaign="<campaign>/campaign.json",
-        divergences=CAMPAIGN.divergences,
-        host="<data>/host.json",
-        models="<data>/models.json",
+        **RENDERING,
+        **TABLES,
         manifest=[*CAMPAIGN.data.glob("manifest.json")] if PACKED else [],
-        pass_times=CAMPAIGN.pass_times,
-        runs="<data>/runs.parquet",
     output:
         directory("<campaign>/audit"),
     log:

@@ -26,21 +26,17 @@ rule measure_block:
         "Measuring {wildcards.block}"
     shell:
         "{params.before}python {input.specmoe} measure --campaign {params.campaign}"
-        " --block {wildcards.block:q} --engine {input.engine} --workflow-pid $PPID --log {log:q}"
+        " --block {wildcards.block:q} --workflow-pid $PPID --log {log:q}"
 
 
 rule measure_pass_times:
     """Time the passes of one model by themselves, alone on the machine."""
     input:
+        unpack(of("model", FILES.of_passes)),
         specmoe=SPECMOE,
-        # As the description of the machine.
-        before=of("repeat", FILES.before_repeat),
-        card="<models>/{model}.json",
+        before=of("repeat", FILES.before_repeat),  # as the description of the machine
         engine="<engine>/engine.json",
-        model="<models>/{model}.gguf",
         pass_bench="<engine>/pass_bench",
-        tensors=f"<models>/tensors/{CAMPAIGN.engine_id}/{{model}}.ok",
-        text=shipped(CONFIG.prompts.passage),
     output:
         **described("<campaign>/machines/pass_times/{model}/r{repeat}.json"),
         record="<campaign>/pass_times/{model}/r{repeat}.jsonl",
@@ -55,5 +51,4 @@ rule measure_pass_times:
         "Timing passes of {wildcards.model} before repeat {wildcards.repeat}"
     shell:
         "{params.before}python {input.specmoe} time_passes --campaign {params.campaign}"
-        " --model {wildcards.model:q} --repeat {wildcards.repeat} --engine {input.engine}"
-        " --workflow-pid $PPID --log {log}"
+        " --model {wildcards.model:q} --repeat {wildcards.repeat} --workflow-pid $PPID --log {log}"

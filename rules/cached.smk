@@ -2,16 +2,9 @@
 rule pack_campaign:
     """Pack the files from which a finished campaign is rendered."""
     input:
-        specmoe=SPECMOE,
-        package=PACKAGE,
-        agreement=CAMPAIGN.agreement,
-        campaign="<campaign>/campaign.json",
-        divergences=CAMPAIGN.divergences,
+        **RENDERING,
+        **TABLES,
         engines=[*map(CAMPAIGN.engine_file, CAMPAIGN.engine_names)],
-        host="<campaign>/host.json",
-        models="<campaign>/models.json",
-        pass_times=CAMPAIGN.pass_times,
-        runs="<campaign>/runs.parquet",
         # The demonstration is optional: without a record the campaign is packed without it.
         trace=[TRACE] if DEMONSTRATION and Path(TRACE).exists() else [],
     output:

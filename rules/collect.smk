@@ -31,13 +31,8 @@ rule collect_models:
 rule collect_runs:
     """Collect every run of the campaign."""
     input:
-        specmoe=SPECMOE,
-        package=COLLECTING,
-        campaign="<campaign>/campaign.json",
-        missing=MISSING,
-        cards=FILES.cards(CONFIG.campaign.suites),
-        engines=FILES.engines(CONFIG.campaign.suites),
-        records=CAMPAIGN.record_files(CAMPAIGN.blocks),
+        **COLLECTING,
+        **FILES.of_suites(CONFIG.campaign.suites),
     output:
         "<campaign>/runs.parquet",
     log:
@@ -51,16 +46,8 @@ rule collect_runs:
 
 use rule collect_runs as collect_suite with:
     input:
-        specmoe=SPECMOE,
-        package=COLLECTING,
-        campaign="<campaign>/campaign.json",
-        missing=MISSING,
-        cards=of("suite", lambda suite: FILES.cards([suite])),
-        engines=of("suite", lambda suite: FILES.engines([suite])),
-        records=of(
-            "suite",
-            lambda suite: CAMPAIGN.record_files(CAMPAIGN.blocks_of_suite(suite)),
-        ),
+        unpack(of("suite", lambda suite: FILES.of_suites([suite]))),
+        **COLLECTING,
     output:
         "<campaign>/suites/{suite}.parquet",
     log:
@@ -72,10 +59,7 @@ use rule collect_runs as collect_suite with:
 rule collect_pass_times:
     """Collect the times of passes that were measured by themselves."""
     input:
-        specmoe=SPECMOE,
-        package=COLLECTING,
-        campaign="<campaign>/campaign.json",
-        missing=MISSING,
+        **COLLECTING,
         engine="<engine>/engine.json",
         records=expand(
             "<campaign>/pass_times/{model}/r{repeat}.jsonl",
@@ -94,8 +78,7 @@ rule collect_pass_times:
 rule summarise_suite:
     """Summarise the runs of one suite."""
     input:
-        specmoe=SPECMOE,
-        package=PACKAGE,
+        **RENDERING,
         campaign="<campaign>/campaign.json",
         runs="<campaign>/suites/{suite}.parquet",
     output:

@@ -13,6 +13,7 @@ def shipped(path):
 
 
 SCRIPTS = Path(shipped("workflow/scripts"))
+PAPER = Path(shipped("paper"))
 
 
 envvars:
@@ -60,9 +61,26 @@ AUDITED = {"audit": "<campaign>/audit"} if PACKED else {}
 # because divergences are then judged again. What is measured is measured again where MEASURE_VERSION
 # is raised; models, checks and engines stay as they are.
 SPECMOE = ancient(str(SCRIPTS / "specmoe"))
-PACKAGE = sorted(map(str, SCRIPTS.glob("specmoe/**/*.py")))
-MISSING = [str(CAMPAIGN.missing)] if CAMPAIGN.missing.exists() else []
-COLLECTING = [file for file in PACKAGE if Path(file).parent.name == "runs"]
+RENDERING = {
+    "specmoe": SPECMOE,
+    "package": sorted(map(str, SCRIPTS.glob("specmoe/**/*.py"))),
+}
+COLLECTING = {
+    "specmoe": SPECMOE,
+    "package": sorted(map(str, SCRIPTS.glob("specmoe/runs/*.py"))),
+    "campaign": "<campaign>/campaign.json",
+    "missing": [str(CAMPAIGN.missing)] if CAMPAIGN.missing.exists() else [],
+}
+# What is known of a campaign's runs, measured here or packed.
+TABLES = {
+    "campaign": "<campaign>/campaign.json",
+    "runs": "<data>/runs.parquet",
+    "host": "<data>/host.json",
+    "models": "<data>/models.json",
+    "pass_times": CAMPAIGN.pass_times,
+    "agreement": CAMPAIGN.agreement,
+    "divergences": CAMPAIGN.divergences,
+}
 
 
 pathvars:
@@ -138,6 +156,13 @@ MACHINE = {
     "before": describing,
     "campaign": str(CAMPAIGN.file),
 }
+
+
+def shown(folder, kind, ending):
+    """Return the folder of tables or figures, which snakemake's report shows with their captions."""
+    about = {"caption": (PAPER / f"captions/{kind}.rst").resolve()}
+    about |= {"category": f"{kind.title()}s", "labels": {kind: f"{{{kind}}}"}}
+    return report(directory(folder), patterns=[f"{{{kind}}}.{ending}"], **about)
 
 
 def of_kinds(*kinds):

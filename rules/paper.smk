@@ -1,56 +1,31 @@
 # From the analysis to the tables, figures and numbers that main.tex includes.
-from specmoe.tables.exhibits import read_yaml
+from specmoe.tables.exhibits import english
 
-PAPER = Path(shipped("paper"))
 # What is said of all tables and figures.
-TABLES_YAML = PAPER / "tables.yaml"
-FIGURES_YAML = PAPER / "figures.yaml"
-EXHIBITS = {
-    "table": read_yaml(TABLES_YAML)["tables"],
-    "figure": read_yaml(FIGURES_YAML),
-}
+EXHIBITS = {"table": PAPER / "tables.yaml", "figure": PAPER / "figures.yaml"}
 DOCUMENTS = ["main", "supplement"]
+RENDERED = ["tables", "figures", "macros.tex", "exhibits.tex"]
 PDF_FILES = expand("paper/{document}.pdf", document=DOCUMENTS)
 
 
 rule render_paper:
     """Render tables, numbers and figures: for the paper and for the page."""
     input:
-        specmoe=SPECMOE,
-        package=PACKAGE,
+        **RENDERING,
+        **EXHIBITS,
         analysis="<campaign>/analysis",
-        specifications=TABLES_YAML,
-        captions=FIGURES_YAML,
     output:
         tables=directory("<campaign>/paper/tables"),
-        figures=report(
-            directory("<campaign>/paper/figures"),
-            patterns=["{figure}.png"],
-            caption=(PAPER / "captions/figure.rst").resolve(),
-            category="Figures",
-            labels=lambda wildcards: {"figure": wildcards.figure.replace("_", " ")},
-        ),
+        figures=shown("<campaign>/paper/figures", "figure", "png"),
         macros="<campaign>/paper/macros.tex",
         exhibits="<campaign>/paper/exhibits.tex",
         page="<campaign>/paper/page_figures.json",
-        cells=report(
-            directory("<campaign>/tables"),
-            patterns=["{table}.csv"],
-            caption=(PAPER / "captions/table.rst").resolve(),
-            category="Tables",
-            labels={"table": "{table}"},
-        ),
+        cells=shown("<campaign>/tables", "table", "csv"),
     log:
         "<logs>/render_paper.log",
     params:
         out=subpath(output.macros, parent=True),
-        # In the report they have their title and their note in English.
-        words={
-            kind: {
-                name: (one["title"][0], one["note"][0]) for name, one in about.items()
-            }
-            for kind, about in EXHIBITS.items()
-        },
+        words=lambda wildcards: english(EXHIBITS),
     shell:
         "python {input.specmoe} render_paper --analysis {input.analysis}"
         " --cells {output.cells} --out {params.out} 2>&1 | tee {log}"
@@ -59,13 +34,9 @@ rule render_paper:
 rule fill_paper:
     """Copy what is rendered of this campaign into paper/, in place of another one's."""
     input:
-        rules.render_paper.output.tables,
-        rules.render_paper.output.figures,
-        rules.render_paper.output.macros,
-        rules.render_paper.output.exhibits,
+        expand("<campaign>/paper/{part}", part=RENDERED),
     output:
-        directory("paper/tables"),
-        directory("paper/figures"),
+        *map(directory, ["paper/tables", "paper/figures"]),
         "paper/macros.tex",
         "paper/exhibits.tex",
         owner="paper/campaign.txt",
@@ -83,11 +54,8 @@ rule render_pdf:
     input:
         specmoe=SPECMOE,
         document=PAPER / "{document}.tex",
-        parts=[
-            PAPER / "references.bib",
-            PAPER / "preamble.tex",
-            *rules.fill_paper.input,
-        ],
+        parts=[PAPER / "references.bib", PAPER / "preamble.tex"],
+        rendered=rules.fill_paper.input,
     output:
         "<campaign>/paper/{document}.pdf",
     log:
@@ -97,7 +65,7 @@ rule render_pdf:
         document="|".join(DOCUMENTS),
     shell:
         "python {input.specmoe} render_pdf --document {input.document} --log {log.tex} --out {output}"
-        " --parts {input.parts} 2>&1 | tee {log.text}"
+        " --parts {input.parts} {input.rendered} 2>&1 | tee {log.text}"
 
 
 rule fill_pdf:

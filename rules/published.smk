@@ -18,8 +18,7 @@ rule fetch_published:
 rule import_published:
     """Convert the authors' rows to our schema, with what is known of their models and machine."""
     input:
-        specmoe=SPECMOE,
-        package=PACKAGE,
+        **RENDERING,
         campaign="<campaign>/campaign.json",
         csv="<campaign>/imported/runs.csv",
     output:

@@ -4,18 +4,13 @@
 rule render_site:
     """Render the campaign's page, in one file, with the data behind its tables."""
     input:
-        specmoe=SPECMOE,
-        package=PACKAGE,
+        **RENDERING,
+        **EXHIBITS,
         analysis="<campaign>/analysis",
         citation=shipped("CITATION.cff"),
         figures=rules.render_paper.output.page,
         sources=sorted(PAPER.glob("site/*.*")),
-        specifications=[TABLES_YAML, FIGURES_YAML],
-        trace=(
-            TRACE
-            if DEMONSTRATION and (CAMPAIGN.measured or CAMPAIGN.ships_trace)
-            else []
-        ),
+        trace=TRACE if CAMPAIGN.shows_trace else [],
     output:
         data=directory("<campaign>/site/data"),
         page="<campaign>/site/index.html",

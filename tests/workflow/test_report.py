@@ -35,7 +35,7 @@ def test_every_figure_has_its_caption(results, demo_site, root):
     for name in figures:
         figure = Path(name).stem
         assert " ".join(about[figure].note.en.split()[:6]) in results[name]["caption"]
-        assert results[name]["labels"] == {"figure": figure.replace("_", " ")}
+        assert results[name]["labels"] == {"figure": figure}
 
 
 def test_every_table_that_has_rows_has_its_title_and_note(results, demo_site):

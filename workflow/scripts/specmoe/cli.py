@@ -146,9 +146,7 @@ def describe_host(
     describe_host(found.backend, given, environment, CHIPS, out, engine, like)
 
 
-def measure(
-    campaign: Path, block: str, engine: Path, log: Path, workflow_pid: int | None = None
-) -> None:
+def measure(campaign: Path, block: str, log: Path, workflow_pid: int | None = None) -> None:
     """Measure one block by its protocol, alone on the machine."""
     from specmoe.measure.block_job import measure_block, summary
     from specmoe.plan.campaign import open_campaign
@@ -159,7 +157,7 @@ def measure(
     one, gate = found.block(block), Gate(found)
     target = found.model_file(one.target)
     draft = found.model_file(one.draft_model) if one.draft_model else None
-    workplace = found.workplace(engine, block, workflow_pid)
+    workplace = found.workplace(block, workflow_pid, found.engine_of_block(block))
     name, request = f"blocks/{block}", gate.block(block)
     record, fresh = gate.records.measured_once(
         name, request, lambda: measure_block(one, workplace, target, draft, log)
@@ -174,7 +172,6 @@ def time_passes(
     campaign: Path,
     model: str,
     repeat: int,
-    engine: Path,
     log: Path,
     workflow_pid: int | None = None,
 ) -> None:
@@ -186,7 +183,7 @@ def time_passes(
     found = open_campaign(campaign)
     name, gate = f"pass_times/{model}/r{repeat}", Gate(found)
     passes, file = found.timed_passes[model], found.model_file(model)
-    workplace = found.workplace(engine, name, workflow_pid)
+    workplace = found.workplace(name, workflow_pid)
     request = gate.passes(model, repeat)
     gate.records.measured_once(name, request, lambda: time_passes(passes, workplace, file, log))
     gate.records.relink(name, request)
@@ -195,7 +192,6 @@ def time_passes(
 def record_trace(
     campaign: Path,
     demonstration: str,
-    engine: Path,
     log: Path,
     out: Path,
     workflow_pid: int | None = None,
@@ -210,7 +206,7 @@ def record_trace(
     found = open_campaign(campaign)
     asked = parse(Demonstration, demonstration)
     target, draft = map(found.model_file, asked.block.models)
-    workplace = found.workplace(engine, "trace", workflow_pid)
+    workplace = found.workplace("trace", workflow_pid)
     record_trace(asked, workplace, job_of(workplace, target, log, draft), out)
 
 
@@ -222,7 +218,7 @@ def show_trace(trace: Path, log: Path) -> None:
 
 
 def judge(
-    campaign: Path, target: str, engine: Path, log: Path, out: Path, workflow_pid: int | None = None
+    campaign: Path, target: str, log: Path, out: Path, workflow_pid: int | None = None
 ) -> None:
     """Ask the baseline of one target about every run whose tokens differ from its own."""
     from specmoe.files import replace_text
@@ -234,7 +230,7 @@ def judge(
     found = open_campaign(campaign)
     gate, name = Gate(found), f"divergences/{target}"
     rows = row_dicts(read_runs(found.data / "runs.parquet"))
-    workplace, file = found.workplace(engine, name, workflow_pid), found.model_file(target)
+    workplace, file = found.workplace(name, workflow_pid), found.model_file(target)
     blocks = [one.block for one in found.blocks.values() if one.target == target]
     judged, _ = gate.records.measured_once(
         name,
@@ -245,7 +241,7 @@ def judge(
 
 
 def read_agreement(
-    campaign: Path, draft: str, engine: Path, log: Path, out: Path, workflow_pid: int | None = None
+    campaign: Path, draft: str, log: Path, out: Path, workflow_pid: int | None = None
 ) -> None:
     """Read the texts of a draft's targets with it: what would it have proposed."""
     from specmoe.files import replace_text
@@ -257,7 +253,7 @@ def read_agreement(
     found = open_campaign(campaign)
     rows = row_dicts(read_runs(found.data / "runs.parquet"))
     gate, name = Gate(found), f"agreement/{draft}"
-    workplace, file = found.workplace(engine, name, workflow_pid), found.model_file(draft)
+    workplace, file = found.workplace(name, workflow_pid), found.model_file(draft)
     targets = {target: found.model_file(target) for target in found.readings[draft]}
     blocks = [one.block for one in found.blocks.values() if one.target in targets]
     read, _ = gate.records.measured_once(

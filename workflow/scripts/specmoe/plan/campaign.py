@@ -7,7 +7,7 @@ so nothing heavy is imported here.
 import json
 import math
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -125,11 +125,14 @@ class LoadedCampaign:
         """Return the card of a model."""
         return self.models_folder / f"{model}.json"
 
-    def workplace(self, engine: Path, job: str, workflow_pid: int | None) -> Workplace:
-        """Return where a job measures: with an engine, on the machine that is described for it."""
+    def workplace(self, job: str, workflow_pid: int | None, engine: str = "") -> Workplace:
+        """Return where a job measures: with an engine, on the machine that is described for it.
+
+        `engine` is the engine's id, if it is not the campaign's own.
+        """
         return Workplace(
             root=self.root,
-            engine=engine,
+            engine=self.engine_file(engine or self.engine_id),
             host=self.folder / f"machines/{job}.json" if self.shared else self.host_file,
             start_limit_s=self.config.measurement.start_limit_s,
             run_limit_s=self.config.measurement.run_limit_s,
@@ -197,11 +200,6 @@ class LoadedCampaign:
         if name not in self.blocks:
             raise ConfigError(f"campaign {self.config.campaign.name} has no block {name}")
         return self.blocks[name]
-
-    def loaded_by(self, suites: Collection[str]) -> list[str]:
-        """Return the models that the blocks of suites load."""
-        blocks = (block for block in self.blocks.values() if block.suite in suites)
-        return sorted({model for block in blocks for model in block.models})
 
     @property
     def host_files(self) -> list[Path]:
@@ -322,10 +320,6 @@ class LoadedCampaign:
             if block.target == target and block.measures_alone and block.protocol == Protocol.PAIRED
         ]
 
-    def blocks_of_suite(self, name: str) -> list[str]:
-        """Return the blocks of a suite."""
-        return [block.block for block in self.blocks.values() if block.suite == name]
-
     @cached_property
     def demonstration(self) -> Demonstration | None:
         """What the demonstration decodes; None if no draft model drafts in it."""
@@ -339,6 +333,11 @@ class LoadedCampaign:
         """
         named = "trace" in self.config.model_fields_set
         return not self.measured and not named and (self.data / "trace.json").exists()
+
+    @property
+    def shows_trace(self) -> bool:
+        """Whether its page shows the demonstration."""
+        return self.demonstration is not None and (self.measured or self.ships_trace)
 
     @property
     def trace_file(self) -> Path:

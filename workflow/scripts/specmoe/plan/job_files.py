@@ -147,18 +147,24 @@ class JobFiles:
         """Return the record of the last block before a repeat, in a list."""
         return self.campaign.record_files(self.campaign.block_before(int(repeat)))
 
-    def cards(self, suites: Collection[str]) -> list[Path]:
-        """Return the cards of the models that the blocks of suites load."""
-        return [*map(self.campaign.card, self.campaign.loaded_by(suites))]
-
-    def engines(self, suites: Iterable[str]) -> list[Path]:
-        """Return the descriptions of the engines that measure suites; the packed ones, if they are.
-
-        The published rows have none.
-        """
+    def of_passes(self, model: str) -> Files:
+        """Return a model whose passes are timed, what was checked of it, and the text."""
         campaign = self.campaign
-        if not campaign.measured:
-            packed = campaign.config.campaign.source == "cached"
-            return [campaign.data / "engines.json"] if packed else []
+        return {
+            "card": campaign.card(model),
+            "model": campaign.model_file(model),
+            "tensors": campaign.models_folder / f"tensors/{campaign.engine_id}/{model}.ok",
+            "text": campaign.root / campaign.config.prompts.passage,
+        }
+
+    def of_suites(self, suites: Collection[str]) -> Files:
+        """Return the records of suites, and what describes their models and engines."""
+        campaign = self.campaign
+        blocks = [name for name, block in campaign.blocks.items() if block.suite in suites]
+        models = {model for name in blocks for model in campaign.blocks[name].models}
         engines = {campaign.engine_ids[campaign.config.engine_of(suite)] for suite in suites}
-        return [*map(campaign.engine_file, sorted(engines))]
+        return {
+            "cards": [*map(campaign.card, sorted(models))],
+            "engines": [*map(campaign.engine_file, sorted(engines))],
+            "records": campaign.record_files(blocks),
+        }

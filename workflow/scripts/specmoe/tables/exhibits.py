@@ -48,6 +48,18 @@ def by_section(exhibits: Mapping[str, Exhibit], shown: Container[str]) -> dict[s
     return sections
 
 
+def english(files: Mapping[str, Path]) -> dict[str, dict[str, tuple[str, str]]]:
+    """Return title and note of every table and figure in English, for snakemake's report.
+
+    `files` are the YAML files of `table` and `figure`.
+    """
+    about = {"table": read_yaml(files["table"])["tables"], "figure": read_yaml(files["figure"])}
+    return {
+        kind: {name: (one["title"][0], one["note"][0]) for name, one in exhibits.items()}
+        for kind, exhibits in about.items()
+    }
+
+
 def read_yaml(path: Path) -> Any:
     """Return what a YAML file has."""
     return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
