@@ -9,10 +9,13 @@ from typing import Any
 from specmoe.config.block import Block, PromptSource, Sending, Side, Template
 from specmoe.config.drafting import Drafting
 from specmoe.config.methods import Method
+from specmoe.engine.job import Job
+from specmoe.measure.block_job import PROTOCOLS
 from specmoe.runs.collect import rows_of_record
 from specmoe.runs.schema import COLUMNS
 
-PROVENANCE = {
+MADE_BY = {
+    "campaign": "c",
     "engine": "e",
     "engine_commit": "c",
     "backend": "cpu",
@@ -105,6 +108,12 @@ def row(target: str, draft: str = "none", **columns: Any) -> dict[str, Any]:
     )
 
 
+def measured(block: Block, job: Job) -> dict[str, Any]:
+    """Measure a block; returns its record, with the block for `rows`."""
+    return PROTOCOLS[block.protocol].measure(block, job) | {"asked": block}
+
+
 def rows(record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a record, which is a file of JSON by then."""
-    return rows_of_record(json.loads(json.dumps({**record, "provenance": PROVENANCE})), "c")
+    """Return the rows of a measured block's record, which is a file of JSON by then."""
+    found = {key: value for key, value in record.items() if key != "asked"}
+    return rows_of_record(json.loads(json.dumps(found)), record["asked"], MADE_BY)

@@ -19,12 +19,12 @@ from specmoe.engine.job import Job
 from specmoe.engine.memory import usable_memory
 from specmoe.engine.ngram_cache import make_ngram_cache
 from specmoe.engine.server import Server, server_command
-from specmoe.measure.paired import measure
 from specmoe.models.quantize import quantize
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
 from specmoe.models.truncate import truncate
 
+from ..blocks import measured
 from ..conftest import build_engine
 from ..recipes import DENSE, MOE, SMALL
 
@@ -78,7 +78,7 @@ def job(job_in, tmp_path) -> Job:
 @pytest.fixture
 def do(job):
     """Measure a block of the small family, or of other models; returns its record."""
-    return lambda block, **other_models: measure(block, replace(job, **other_models))
+    return lambda block, **other_models: measured(block, replace(job, **other_models))
 
 
 @pytest.fixture

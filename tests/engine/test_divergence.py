@@ -9,9 +9,8 @@ import pytest
 from specmoe.errors import MeasurementError
 from specmoe.measure.batches import Candidate, read_in_batches
 from specmoe.measure.divergence import find_divergences, judge_all
-from specmoe.measure.paired import measure
 
-from ..blocks import ALONE, alone, compared, rows
+from ..blocks import ALONE, alone, compared, measured, rows
 
 BASELINE = compared(alone(n_predict=16), sides=(ALONE,))
 POSITION = 5
@@ -20,14 +19,15 @@ POSITION = 5
 @pytest.fixture
 def record(job):
     """The record of a baseline's block."""
-    return measure(BASELINE, job)
+    return measured(BASELINE, job)
 
 
 def planted(record, token_of):
     """Return a baseline's record with a second side, γ = 4, whose runs have one other token."""
     copy = deepcopy(record)
     [alone] = copy["sides"]
-    copy["sides"].append(alone | {"side": "g4", "gamma": 4, "setting": "draft"})
+    copy["sides"].append(alone | {"side": "g4"})
+    copy["asked"] = replace(compared(BASELINE), block=BASELINE.block)
     for run in deepcopy(copy["runs"]):
         run |= {"run": run["run"].replace("/alone/", "/g4/"), "side": "g4", "draft_ms": 1.0}
         tokens = run["answer"]["tokens"]
@@ -88,7 +88,7 @@ def test_tokens_are_read_in_the_given_batches(server, job):
 
 def test_a_target_with_a_sliding_window_is_asked_too(job, make):
     sliding = replace(job, target=make("full_f16"))
-    found = divergences(measure(BASELINE, sliding), lambda token: (token + 100) % 256)
+    found = divergences(measured(BASELINE, sliding), lambda token: (token + 100) % 256)
     judged = judge_all(found, {BASELINE.block: BASELINE}, sliding)["divergences"]
     assert [one["best"][0]["token"] for one in judged] == [one["baseline_token"] for one in judged]
 

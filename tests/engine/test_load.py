@@ -16,11 +16,10 @@ from specmoe.engine.job import Job
 from specmoe.engine.server_log import read_slots
 from specmoe.errors import MeasurementError
 from specmoe.measure.live_side import LiveSide
-from specmoe.measure.paired import measure
 from specmoe.models.quantize import quantize
 from specmoe.runs.schema import check_rows
 
-from ..blocks import ALONE, compared, rows
+from ..blocks import ALONE, compared, measured, rows
 from ..blocks import DRAFTED as WITH_DRAFT
 
 LENGTHS = (8, 24, 40, 56, 72)
@@ -47,7 +46,7 @@ def moe_job(engine_bin, job_in, family, module_folder) -> Job:
 
 @pytest.fixture(scope="module")
 def record(moe_job):
-    return measure(at_once(), moe_job)
+    return measured(at_once(), moe_job)
 
 
 def loads_of(record):

@@ -11,10 +11,9 @@ from specmoe.audit.finding import CheckVerdict
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import Block, PromptSource
 from specmoe.errors import MeasurementError
-from specmoe.measure.paired import measure
 from specmoe.runs.schema import check_rows, read_runs, write_runs
 
-from ..blocks import drafting, rows
+from ..blocks import drafting, measured, rows
 
 REPEATED = "def mean(values):\n    return sum(values) / len(values)\n\n\n" * 4
 
@@ -34,7 +33,7 @@ def rows_of(job, tmp_path):
     def run(block: Block, **other_models: Any) -> list[dict[str, Any]]:
         loads = {"draft": None} if block.draft_model is None else {}
         own = replace(job, root=tmp_path, **loads | other_models)
-        found = rows(measure(block, own))
+        found = rows(measured(block, own))
         check_rows(found)
         write_runs(found, tmp_path / "runs.parquet")
         evidence = gather_evidence(read_runs(tmp_path / "runs.parquet"), {}, None, AuditSettings())

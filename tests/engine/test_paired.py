@@ -11,9 +11,8 @@ import pytest
 
 from specmoe.config.block import Arrangement, Side
 from specmoe.errors import MeasurementError
-from specmoe.measure.paired import measure
 
-from ..blocks import ALONE, DRAFTED, alone, compared, rows
+from ..blocks import ALONE, DRAFTED, alone, compared, measured, rows
 from ..hostile import HOSTILE
 from ..processes import alive, eventually
 
@@ -25,7 +24,7 @@ IN_TURN = replace(COMPARED, arrangement=Arrangement.IN_TURN)
 @pytest.fixture(scope="module")
 def record(job_in, tmp_path_factory):
     """The record of the comparison."""
-    return measure(COMPARED, job_in(tmp_path_factory.mktemp("compared")))
+    return measured(COMPARED, job_in(tmp_path_factory.mktemp("compared")))
 
 
 def test_every_run_is_logged_with_its_place_and_rate(do, caplog):

@@ -8,9 +8,8 @@ from specmoe.config.backend import Backend
 from specmoe.config.block import Block, PromptSource, Protocol
 from specmoe.engine.self_test import self_test
 from specmoe.errors import MeasurementError
-from specmoe.measure.study_commands import measure
 
-from ..blocks import DRAFTED, alone, compared, rows
+from ..blocks import DRAFTED, alone, compared, measured, rows
 
 BASELINE = alone(
     suite="F",
@@ -32,7 +31,7 @@ def row(job, binaries):
 
     def run(block: Block, **other_models):
         given = {"binaries": binaries, "draft": job.draft if block.speculates else None}
-        [only] = rows(measure(block, replace(job, **given | other_models)))
+        [only] = rows(measured(block, replace(job, **given | other_models)))
         return only
 
     return run

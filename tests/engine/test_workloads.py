@@ -1,6 +1,5 @@
 """Workloads on a real llama-server: chats by the model's own template, and texts that end."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,10 +7,9 @@ import pytest
 
 from specmoe.config.block import Arrangement, Stop
 from specmoe.measure.divergence import find_divergences
-from specmoe.measure.paired import measure
 from specmoe.models.synthetic import write_model
 
-from ..blocks import chatting, rows
+from ..blocks import chatting, measured, rows
 from ..recipes import SMALL
 
 CHAT = replace(SMALL, end_gain=1.5, chat_template=True)
@@ -40,7 +38,7 @@ def do(job, models, tmp_path):
 
     def run(thinking=None, **more):
         block = chatting(tmp_path, QUESTIONS, thinking, **{"n_predict": 48} | more)
-        return json.loads(json.dumps(measure(block, replace(job, root=tmp_path, **models))))
+        return measured(block, replace(job, root=tmp_path, **models))
 
     return run
 

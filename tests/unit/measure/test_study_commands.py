@@ -12,10 +12,10 @@ from specmoe.config.matrix import PUBLISHED_PASSAGE, list_blocks
 from specmoe.engine.job import Job
 from specmoe.engine.process import count_failure_lines
 from specmoe.errors import MeasurementError
-from specmoe.measure.study_commands import Reading, measure, read_bench, read_speculative
+from specmoe.measure.study_commands import Reading, read_bench, read_speculative
 from specmoe.runs.schema import COLUMNS, read_runs, write_runs
 
-from ...blocks import ALONE, DRAFTED, alone, compared, rows
+from ...blocks import ALONE, DRAFTED, alone, compared, measured, rows
 
 # Recorded on a two-core Linux machine: the synthetic moe_q4 with draft_0.8b, γ = 4, 64 tokens.
 MARCH_FAILURE = """\
@@ -161,7 +161,7 @@ def do(tmp_path):
         tool("llama-bench", behaviour or f"cat {tmp_path}/bench", "")
         tool("llama-speculative", behaviour or f"echo text; cat {tmp_path}/result >&2", manual)
         draft = Path("d.gguf") if block.speculates else None
-        return measure(block, job_in(tmp_path, draft, limit_s))
+        return measured(block, job_in(tmp_path, draft, limit_s))
 
     return run
 
@@ -211,7 +211,7 @@ def test_failed_decodes_are_counted_for_each_run_and_are_no_error(do, tmp_path):
 
 def test_an_engine_without_the_tool_is_reported_with_the_remedy(tmp_path):
     with pytest.raises(MeasurementError, match=r"no .*llama-speculative, .* build the engine"):
-        measure(SPECULATIVE, job_in(tmp_path))
+        measured(SPECULATIVE, job_in(tmp_path))
 
 
 @pytest.mark.parametrize(
