@@ -78,6 +78,8 @@ def _folders(campaign: LoadedCampaign) -> Faults:
         if folder.is_symlink() and not folder.exists():
             to = folder.readlink()
             yield "campaign", f"{folder} is a link to {to}, which is not there; mount or make it"
+        elif folder.exists() and not folder.is_dir():
+            yield "campaign", f"{folder} is a file where a folder belongs; move it away"
     if campaign.config.campaign.source == "cached" and not campaign.data.is_dir():
         yield "campaign", f"there is no {campaign.data}, where a cached campaign is"
     for name in campaign.config.compare_with:

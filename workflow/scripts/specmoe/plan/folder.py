@@ -18,7 +18,9 @@ def check_folder(root: Path) -> None:
     """Raise ConfigError if snakemake cannot work here with the workflow of the folder `root`."""
     if {"{", "}"} & set(str(root)):
         raise ConfigError(f"{root} has braces, by which snakemake names wildcards; rename it")
-    for place in filter(os.path.exists, (".", ".snakemake", "results")):
+    for place in filter(os.path.exists, (".", ".snakemake", "results", "paper")):
+        if not Path(place).is_dir():
+            raise ConfigError(f"{place} is a file where a folder belongs; move it away")
         if not os.access(place, os.W_OK):
             raise ConfigError(
                 f"{Path(place).absolute()} is another user's, or write-protected; give a folder of"
