@@ -33,7 +33,9 @@ def read_mapping(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8-sig")
         # Safe: it is a safe loader's child.
         found = json_of(text) if path.suffix == ".json" else yaml.load(text, _Loader)  # noqa: S506
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+    except OSError as error:
+        raise ConfigError(f"config: {path} cannot be read ({error.strerror})") from error
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
         raise ConfigError(f"config: {path}: {one_line(error)}") from error
     if not isinstance(found, dict):
         raise ConfigError(f"config: {path}: it has no keys at top level")
