@@ -16,8 +16,8 @@ from specmoe import errors
         (errors.ModelError("x.gguf: truncated"), "ModelError: x.gguf: truncated"),
         (
             OSError(28, "No space left on device", "x"),
-            r"OSError: the disk of /\S+ has no room for x, [\d.]+ MB free; make room, and the same"
-            " command goes on",
+            r"OSError: no room for x on the disk of /\S+ \([\d.]+ MB free\); make room, and the"
+            " same command goes on",
         ),
         (
             MemoryError("Unable to allocate 9 GiB"),
@@ -35,6 +35,14 @@ def test_a_foreseeable_fault_is_one_line_and_a_failing_exit(fault, line, monkeyp
     with pytest.raises(SystemExit) as caught:
         errors.run(main)
     assert re.fullmatch(line, caught.value.code)
+
+
+def test_a_tool_is_not_blamed_for_a_full_disk(monkeypatch):
+    monkeypatch.setattr(errors, "_FULL_BYTES", 2**60)
+    assert re.fullmatch(
+        r"EngineError: no build; there is no room on the disk of /\S+ \(\S+ MB free\): make.*",
+        errors.told(errors.EngineError("no build")),
+    )
 
 
 def test_a_bug_is_one_line_and_a_file_with_its_traceback(tmp_path, monkeypatch):

@@ -98,16 +98,24 @@ def _words(error: BaseException) -> str:
             " snakemake of `make setup`"
         )
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        # The system names no disk, and often no file.
-        places = Path.cwd(), Path(os.environ.get("TMPDIR", ".")), Path(error.filename or ".").parent
-        there = filter(Path.is_dir, places)
-        free, full = min((shutil.disk_usage(place).free, place.absolute()) for place in there)
         file = f" for {error.filename}" if error.filename else ""
-        return (
-            f"the disk of {full} has no room{file}, {free / 1e6:.1f} MB free; make room, and the"
-            " same command goes on"
-        )
+        return f"no room{file} on {_fullest_disk(error.filename)}; {_MAKE_ROOM}"
+    # Whatever a tool says of itself then.
+    if isinstance(error, SpecmoeError) and shutil.disk_usage(Path.cwd()).free < _FULL_BYTES:
+        return f"{error}; there is no room on {_fullest_disk()}: {_MAKE_ROOM}"
     return str(error)
+
+
+_FULL_BYTES = 2**20
+_MAKE_ROOM = "make room, and the same command goes on"
+
+
+def _fullest_disk(file: str | None = None) -> str:
+    """Return the fullest of the disks that are written to; the system names none."""
+    places = Path.cwd(), Path(os.environ.get("TMPDIR", ".")), Path(file or ".").parent
+    there = filter(Path.is_dir, places)
+    free, full = min((shutil.disk_usage(place).free, place.absolute()) for place in there)
+    return f"the disk of {full} ({free / 1e6:.1f} MB free)"
 
 
 def one_line(error: object) -> str:
