@@ -75,12 +75,13 @@ READERS = {
 
 @pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.verb])
 def test_the_verb_that_reads_a_damaged_file_refuses_it_in_its_line(
-    name, scene, monkeypatch, record_property
+    name, scene, root, monkeypatch, record_property
 ):
     fault = FAULTS[name]
     fault.inject(scene)
     before = records_of(scene)
     monkeypatch.chdir(scene.folder)
+    monkeypatch.setattr("specmoe.plan.campaign.ROOT", root)
     with pytest.raises(SystemExit) as ended:
         errors.run(READERS[fault.verb])
     line = str(ended.value.code)

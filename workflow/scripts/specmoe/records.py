@@ -54,6 +54,11 @@ def first_changes(found: Request, asked: Request) -> str:
     return ", ".join(listed[:_SHOWN]) + more
 
 
+def is_known(request: Request) -> bool:
+    """Return whether all is known that a request asks for."""
+    return UNKNOWN not in json.dumps(request)
+
+
 def _shown(value: Any) -> str:
     """Return a value as text; of a digest the first digits, which tell files apart."""
     text = "nothing" if value is None else str(value)

@@ -33,8 +33,6 @@ def audit_campaign(campaign: LoadedCampaign, out: Path) -> None:
     if config.campaign.source == "cached":
         check_manifest(data)
     runs, models, host = data / "runs.parquet", data / "models.json", data / "host.json"
-    if campaign.measured:
-        refuse_other_table(campaign, runs)
     times = read_pass_times(*campaign.pass_times)
     sizes = sizes_of_cards(load_cards(models), seen_experts(times))
     with named_if_damaged(host):
@@ -44,6 +42,8 @@ def audit_campaign(campaign: LoadedCampaign, out: Path) -> None:
         with named_if_damaged(file):
             gaps |= gaps_of(read_record(file))
     rows = read_runs(runs)
+    if campaign.measured:
+        refuse_other_table(campaign, runs)
     if config.campaign.source != "published":
         _refuse_other_runs(campaign, rows)
     readings = readings_of(read_agreement(*campaign.agreement))

@@ -11,7 +11,7 @@ from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.gate import Gate
-from specmoe.records import UNKNOWN, Request, digest_of, first_changes, load
+from specmoe.records import Request, digest_of, first_changes, is_known, load
 from specmoe.runs.collect import RunRow, refuse_mixed_hosts, rows_of_record
 from specmoe.runs.schema import check_rows
 
@@ -70,7 +70,7 @@ def refuse_other_table(campaign: LoadedCampaign, runs: Path) -> None:
     gate = Gate(campaign)
     for name in campaign.blocks:
         request = gate.block(name)
-        if collected.get(name) != digest_of(request) and UNKNOWN not in request.values():
+        if is_known(request) and collected.get(name) != digest_of(request):
             raise MeasurementError(
                 f"{runs} has other runs of block {name} than are asked for now; run"
                 " `snakemake runs` without options that keep old files"
