@@ -18,8 +18,9 @@ from .table import AUDIT, CONFIG, FAULTS, ROWS, Scene
 
 
 @pytest.fixture
-def scene(measured, tiny):
-    """The small campaign, measured, in the test's own folder."""
+def scene(measured, tiny, root, monkeypatch):
+    """The small campaign, measured, in the test's own folder, where the verbs find the workflow."""
+    monkeypatch.setattr("specmoe.plan.campaign.ROOT", root)
     return Scene(measured, tiny)
 
 
@@ -40,13 +41,10 @@ REFUSED = [name for name, fault in FAULTS.items() if not fault.ask and not fault
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_measured_is_refused_in_its_line(
-    name, scene, root, monkeypatch, record_property
-):
+def test_what_cannot_be_measured_is_refused_in_its_line(name, scene, monkeypatch, record_property):
     """As snakemake refuses it before the first job."""
     fault = FAULTS[name]
     fault.inject(scene)
-    monkeypatch.setattr("specmoe.plan.campaign.ROOT", root)
     monkeypatch.chdir(scene.folder)
     with pytest.raises(SystemExit) as ended:
         errors.run(lambda: cli.check(scene.write_config()))
