@@ -1,5 +1,5 @@
 # From the analysis to the tables, figures and numbers that main.tex includes.
-from specmoe.tables.exhibits import english
+from specmoe.tables.exhibits import English
 
 # What is said of all tables and figures.
 EXHIBITS = {"table": PAPER / "tables.yaml", "figure": PAPER / "figures.yaml"}
@@ -25,7 +25,7 @@ rule render_paper:
         "<logs>/render_paper.log",
     params:
         out=subpath(output.macros, parent=True),
-        words=lambda wildcards: english(EXHIBITS),
+        words=English(EXHIBITS["table"], EXHIBITS["figure"]),
     shell:
         "python {input.specmoe} render_paper --analysis {input.analysis}"
         " --cells {output.cells} --out {params.out} 2>&1 | tee {log}"

@@ -1,6 +1,7 @@
 """What is said of each table and figure, and in which section paper and page show it."""
 
 from collections.abc import Container, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,16 +49,26 @@ def by_section(exhibits: Mapping[str, Exhibit], shown: Container[str]) -> dict[s
     return sections
 
 
-def english(files: Mapping[str, Path]) -> dict[str, dict[str, tuple[str, str]]]:
-    """Return title and note of every table and figure in English, for snakemake's report.
+@dataclass(frozen=True)
+class English:
+    """Title and note of every table and figure, for snakemake's report, which alone reads them."""
 
-    `files` are the YAML files of `table` and `figure`.
-    """
-    about = {"table": read_yaml(files["table"])["tables"], "figure": read_yaml(files["figure"])}
-    return {
-        kind: {name: (one["title"][0], one["note"][0]) for name, one in exhibits.items()}
-        for kind, exhibits in about.items()
-    }
+    tables: Path
+    figures: Path
+
+    @property
+    def table(self) -> dict[str, list[str]]:
+        """Title and note of the tables."""
+        return _english(read_yaml(self.tables)["tables"])
+
+    @property
+    def figure(self) -> dict[str, list[str]]:
+        """Title and note of the figures."""
+        return _english(read_yaml(self.figures))
+
+
+def _english(about: Mapping[str, Any]) -> dict[str, list[str]]:
+    return {name: [one["title"][0], one["note"][0]] for name, one in about.items()}
 
 
 def read_yaml(path: Path) -> Any:
