@@ -140,9 +140,13 @@ def run(main: Callable[[], None]) -> None:
         sys.exit("interrupted")
     except Exception as error:
         first_line = (str(error).splitlines() or [""])[0]
+        try:
+            file = _keep_traceback()
+        except OSError as full:  # which is why, mostly
+            sys.exit(told(full))
         sys.exit(
             f"{_command()} failed in a way it does not foresee:"
-            f" {type(error).__name__}: {first_line}; please report it with {_keep_traceback()}"
+            f" {type(error).__name__}: {first_line}; please report it with {file}"
         )
 
 
