@@ -175,7 +175,7 @@ written_models() {
 say() {
     local measured=0 built=no packed=no
     [[ ! -d $work/results/$name/blocks ]] ||
-        measured=$(find "$work/results/$name/blocks" -name '*.json' | wc -l)
+        measured=$(find "$work/results/$name/blocks" -name '*.jsonl' | wc -l)
     [[ ! -f $work/results/engines/$engine/engine.json ]] || built=yes
     [[ ! -f $work/results/$name/cached/manifest.json ]] || packed=yes
     echo "$name after $SECONDS s: llama.cpp built: $built;" \

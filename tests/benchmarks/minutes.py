@@ -61,8 +61,8 @@ def engine(folder: Path) -> Iterator[str]:
 def demo(folder: Path) -> Iterator[str]:
     config = ROOT / "config/demo.yaml"
     yield minutes("make demo", snakemake(folder, "paper", "site", "--configfile", config))
-    paths = (folder / "results/demo/blocks").rglob("*.json")
-    records = [json.loads(path.read_text()) for path in paths]
+    paths = (folder / "results/demo/blocks").rglob("*.jsonl")
+    records = [json.loads(path.read_text().splitlines()[1]) for path in paths]
     runs_ms = sum(run["wall_ms"] for record in records for run in record["runs"])
     sides = [side for record in records for side in record["sides"]]
     engines_ms = runs_ms + sum(side["start_ms"] + side["warm_up_ms"] for side in sides)

@@ -1,11 +1,11 @@
 """A suite whose comparisons differ in the engine's options, through the real workflow."""
 
-import json
 import re
 
 import pandas as pd
 import pytest
 
+from specmoe.records import load
 from specmoe.runs.schema import read_runs
 
 from ..small_campaign import run_campaign, tiny_campaign
@@ -61,7 +61,7 @@ def test_each_server_of_a_block_had_its_options(printed_and_folder):
     folder = printed_and_folder[2] / "results/tiny/blocks/Q8"
     types = {"moe": ["f16"], KEPT: ["f16", "q8_0"]}
     for target, drafted in types.items():
-        record = json.loads((folder / target / "draft/r0.json").read_text())
+        _, record = load(folder / target / "draft/r0.jsonl")
         alone, *others = (side["server"]["cache_types"] for side in record["sides"])
         assert alone == (["f16", "q8_0"] if target == KEPT else ["f16"])
         assert others == [drafted, drafted]

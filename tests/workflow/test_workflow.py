@@ -234,7 +234,7 @@ def test_a_failed_block_does_not_stop_the_others_and_is_named_at_the_end(tiny, c
     assert "1 of 3 blocks is not measured" in printed
     assert "L/target/none/r0: see results/tiny/logs/measure_block/L/" in printed
     blocks = tmp_path / "results/tiny/blocks"
-    assert len(list(blocks.rglob("*.json"))) == 2
+    assert len(list(blocks.rglob("*.jsonl"))) == 2
     assert not (tmp_path / "paper").exists()
     assert "To render the others without what fails, name it in campaign.left_out" in printed
 
