@@ -8,7 +8,7 @@ import gguf
 import numpy as np
 import pytest
 
-from specmoe.config.timed_passes import Outputs, TimedPasses
+from specmoe.config.block import Outputs, TimedPasses
 from specmoe.errors import MeasurementError
 from specmoe.measure.pass_times import measure
 from specmoe.models.sizes import Size

@@ -412,6 +412,8 @@ refused({
         r"campaign\.yaml: the key 'trust' is in line \d+ and again in \d+"),
     "aliases_in_aliases": (written(nested_aliases(12)),
         r"compare_with\.0: Input should be a valid string \(got \['lol'\]\)"),
+    "lists_in_lists": (written("compare_with: " + "[" * 300 + "]" * 300),
+        r"compare_with\.0: Input should be a valid string \(got \[\[\[\.\.\.\]\]\]\)"),
     "two_settings_of_one_name": (
         drafting(method="draft", drafts=["draft"], p_min=[0.5, 0.50000001]),
         put("suites.S.drafts", []),

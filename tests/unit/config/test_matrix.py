@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.config.block import Block, Side
+from specmoe.config.block import Block, Outputs, Side, TimedPasses
 from specmoe.config.load import load
 from specmoe.config.matrix import (
     added_runs,
@@ -20,7 +20,6 @@ from specmoe.config.matrix import (
 )
 from specmoe.config.measurement import Order
 from specmoe.config.parse import parse
-from specmoe.config.timed_passes import Outputs, TimedPasses
 
 from ...blocks import alone
 from ...conftest import ROOT

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from specmoe.config.backend import Backend
-from specmoe.config.gate import Gate
+from specmoe.config.measurement import Gate
 from specmoe.engine import taken_away
 from specmoe.engine.taken_away import (
     TICK_S,

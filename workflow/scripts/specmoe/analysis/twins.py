@@ -11,11 +11,10 @@ import numpy as np
 import pandas as pd
 
 from specmoe.analysis.summaries import by_group, mean_ratio
-from specmoe.config.block import MEASURED_BY
+from specmoe.config.block import MEASURED_BY, Outputs
 from specmoe.config.models import UpcycleModel
 from specmoe.config.option_words import parts_of_setting, target_setting
 from specmoe.config.schema import Config, Statistics
-from specmoe.config.timed_passes import Outputs
 from specmoe.models.sizes import Size
 
 _SHARED = [

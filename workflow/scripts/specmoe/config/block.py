@@ -21,6 +21,8 @@ LONG_WARMUP_S = 1.0
 MEASURED_BY = ["protocol", "engine"]
 # Seeds of a run's further passes at a temperature, beyond any number of repeats.
 SEED_STEP = 1000
+# Tokens before every pass that is timed by itself, as in the middle of a run.
+DEPTH = 128
 PASSAGE_PREFIX = "passage-"  # of the ids of prompts that are cut to an exact length
 
 
@@ -145,7 +147,9 @@ class Block(JobData):
     protocol: Protocol = Protocol.PAIRED
     # Variables of the engine's processes, in addition to those that every engine process has.
     environment: dict[str, str] = field(default_factory=dict, hash=False)
-    gate: dict[str, float] = field(default_factory=dict, hash=False)  # see `config.gate.Gate`
+    gate: dict[str, float] = field(
+        default_factory=dict, hash=False
+    )  # see `config.measurement.Gate`
     stop: Stop = Stop.LENGTH
     sendings: dict[str, Sending] = field(default_factory=dict, hash=False)  # by workload
     # Further words of llama-server's command line, see `config.option_words`; and the id of those
@@ -213,6 +217,29 @@ class Block(JobData):
     def run_seed(self, number: int) -> int:
         """Return the seed of a run in a pass; greedy passes share one."""
         return self.seed + (SEED_STEP * number if self.temperature > 0 else 0)
+
+
+class Outputs(StrEnum):
+    """Which tokens of a pass get an output."""
+
+    ALL = "all"  # as a target verifies a draft
+    LAST = "last"  # as a draft reads what its target has verified
+
+
+@dataclass(frozen=True)
+class TimedPasses(JobData):
+    """The passes of one model that are timed by themselves in every repeat."""
+
+    model: str
+    widths: tuple[int, ...]  # in tokens
+    outputs: tuple[Outputs, ...]
+    samples: int  # places of the text
+    text: str  # relative to the workflow's folder
+    depth: int
+    threads: int
+    gpu_layers: int
+    environment: dict[str, str]
+    gate: dict[str, float]  # see `config.measurement.Gate`
 
 
 def shuffle_key(seed: int, name: str) -> bytes:

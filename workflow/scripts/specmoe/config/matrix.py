@@ -5,13 +5,16 @@ from dataclasses import replace
 from itertools import product
 
 from specmoe.config.block import (
+    DEPTH,
     ITSELF,
     NO_DRAFT,
     PASSAGE_PREFIX,
     Block,
+    Outputs,
     PromptSource,
     Protocol,
     Side,
+    TimedPasses,
     shuffle_key,
 )
 from specmoe.config.drafting import Drafting
@@ -20,7 +23,6 @@ from specmoe.config.measurement import Order
 from specmoe.config.methods import Method
 from specmoe.config.option_words import target_setting
 from specmoe.config.schema import Config, Suite
-from specmoe.config.timed_passes import DEPTH, Outputs, TimedPasses
 from specmoe.config.workloads import TextsWorkload
 
 # The text of the study's suite F (its repository, commit 4a72d16), which sends its first n words:

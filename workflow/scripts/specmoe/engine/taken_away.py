@@ -15,7 +15,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import psutil
 
 from specmoe.config.backend import Backend
-from specmoe.config.gate import Gate
+from specmoe.config.measurement import Gate
 from specmoe.engine.machine_id import output_of, text_of
 
 T = TypeVar("T")

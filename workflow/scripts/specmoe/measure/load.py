@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from specmoe.config.block import PromptSource
-from specmoe.config.gate import Gate
+from specmoe.config.measurement import Gate
 from specmoe.engine.answers import DECODES, PROCESSING
 from specmoe.engine.taken_away import measure_undisturbed
 from specmoe.measure.live_side import LiveSide, acceptance_words, describe_run

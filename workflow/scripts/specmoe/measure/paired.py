@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from specmoe.config.block import Arrangement, Block, Side
-from specmoe.config.gate import Gate
+from specmoe.config.measurement import Gate
 from specmoe.engine.job import Job
 from specmoe.engine.machine_id import host_id
 from specmoe.engine.memory import bytes_together, working_bytes

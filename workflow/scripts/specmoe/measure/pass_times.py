@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
+from specmoe.config.block import TimedPasses
 from specmoe.config.environment import engine_environment
-from specmoe.config.gate import Gate
-from specmoe.config.timed_passes import TimedPasses
+from specmoe.config.measurement import Gate
 from specmoe.engine.flags import words_of
 from specmoe.engine.job import Job, alone_on_its_host, job_of
 from specmoe.engine.machine_id import host_id, physical_cores

@@ -13,10 +13,9 @@ from functools import cached_property
 from pathlib import Path
 
 from specmoe.config.backend import Backend, detect_backend
-from specmoe.config.block import Block, Protocol
+from specmoe.config.block import Block, Protocol, TimedPasses
 from specmoe.config.matrix import blocks_in_order, list_readings, list_timed_passes
 from specmoe.config.schema import Config, Hosts, read_config
-from specmoe.config.timed_passes import TimedPasses
 from specmoe.config.trace import Demonstration, choose_demonstration
 from specmoe.engine.identity import engine_ids, maker_of
 from specmoe.engine.workplace import Workplace

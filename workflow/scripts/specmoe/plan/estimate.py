@@ -8,9 +8,8 @@ for the MoE). The acceptance rate is assumed unless it is imposed.
 
 from dataclasses import dataclass
 
-from specmoe.config.block import LONG_WARMUP_S, Block, Side
+from specmoe.config.block import LONG_WARMUP_S, Block, Side, TimedPasses
 from specmoe.config.methods import METHODS, Method, is_ngram
-from specmoe.config.timed_passes import TimedPasses
 from specmoe.models.sizes import Size
 
 ACCEPTANCE = 0.6  # of each drafted token, independently

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from specmoe.config.backend import Backend
-from specmoe.config.gate import Gate
+from specmoe.config.measurement import Gate
 from specmoe.engine.devices import list_devices
 from specmoe.engine.measuring_lock import alone
 from specmoe.engine.taken_away import Watch, measure_undisturbed

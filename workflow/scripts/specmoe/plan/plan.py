@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from specmoe.config.backend import Backend
-from specmoe.config.block import Arrangement, Block, Protocol
+from specmoe.config.block import Arrangement, Block, Protocol, TimedPasses
 from specmoe.config.matrix import list_timed_passes
 from specmoe.config.methods import Method
 from specmoe.config.models import UNVERIFIED, HubModel, PathModel
 from specmoe.config.schema import Config
-from specmoe.config.timed_passes import TimedPasses
 from specmoe.engine.memory import bytes_together, usable_memory, working_bytes
 from specmoe.files import gigabytes
 from specmoe.models.expected_sizes import size_of

@@ -24,7 +24,7 @@ _SCHEMA = pa.DataFrameSchema(
         "model_sha256": pa.Column(str),
         "host": pa.Column(str),
         "repeat": pa.Column(int, pa.Check.ge(0)),
-        # Which tokens got an output, see `config.timed_passes.Outputs`.
+        # Which tokens got an output, see `config.block.Outputs`.
         "outputs": pa.Column(str, pa.Check.isin(["all", "last"])),
         "width": pa.Column(int, _POSITIVE),  # tokens of the pass
         "depth": pa.Column(int, _POSITIVE),  # tokens before it
