@@ -106,7 +106,7 @@ def test_a_failed_cut_leaves_the_old_file_and_no_other(tmp_path, model, monkeypa
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(gguf_writer, "_pad", full_disk)
-    with pytest.raises(ModelError, match=r"not written.*No space left"):
+    with pytest.raises(OSError, match="No space left"):
         truncate(model, 4, out)
     assert out.read_bytes() == b"old"
     assert sorted(tmp_path.iterdir()) == [out, model]

@@ -35,7 +35,8 @@ def digest_of_parts(digests: Sequence[str]) -> str:
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
+def written_whole(path: Path) -> Iterator[Path]:
+    """Give the name of a new file, which replaces `path` unless the block fails."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield part
@@ -47,22 +48,8 @@ def _replacing(path: Path) -> Iterator[Path]:
 def replace_text(path: Path, text: str) -> None:
     """Write a text file atomically; its folder is made if it does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _replacing(path) as part:
+    with written_whole(path) as part:
         part.write_text(text, encoding="utf-8")
-
-
-@contextmanager
-def written_whole(path: Path) -> Iterator[Path]:
-    """Give the name of a new file, which replaces the model `path` unless the block fails.
-
-    Raises ModelError if the disk is full or fails.
-    """
-    try:
-        with _replacing(path) as part:
-            yield part
-    except OSError as error:
-        free = shutil.disk_usage(path.parent).free
-        raise ModelError(f"{path}: not written, {free} bytes free there: {error}") from error
 
 
 def parts_of(first: str) -> list[str]:

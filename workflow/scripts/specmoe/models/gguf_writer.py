@@ -45,7 +45,7 @@ def writer_of(architecture: str, metadata: Metadata) -> GGUFWriter:
 def write_gguf(out: Path, writer: GGUFWriter, tensors: Sequence[NewTensor]) -> None:
     """Write a GGUF file atomically; `writer` has its metadata and no tensors yet.
 
-    Raises ModelError if the disk is too small, full, or fails.
+    Raises ModelError if the disk is too small.
     """
     alignment = writer.data_alignment
     sizes = [tensor.info.size_bytes for tensor in tensors]
