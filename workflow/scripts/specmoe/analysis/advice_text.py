@@ -199,7 +199,9 @@ def _equals(row: Record, settings: list[Record]) -> str:
 
 def _with_prompt(row: Record) -> str:
     """Return what is left of the speedup if the time to read the prompt counts."""
-    prompt = "the prompt, which the draft reads too" if _drafts_with_model(row) else "the prompt"
+    prompt = "the prompt"
+    if not is_ngram(BY_TYPE[row["method"]]):
+        prompt += ", which the draft reads too"
     whole = f"With {prompt}: speedup {measured_in(row, 'end_to_end')} of the whole answer"
     if math.isnan(row["first_token_ratio"]):
         return whole
@@ -216,11 +218,6 @@ def _about_text(row: Record) -> str:
     }
     known = [f"{row[name]:.0%} {words}" for name, words in shares.items() if pd.notna(row[name])]
     return f"Text: {', '.join(known)}" if known else ""
-
-
-def _drafts_with_model(row: Record) -> bool:
-    """Return whether a model drafts in a row, or a part of the target, and no n-grams."""
-    return not is_ngram(BY_TYPE[row["method"]])
 
 
 def _outlook(row: Record, campaign: Record) -> str:

@@ -349,16 +349,12 @@ def _crossed(compared: pd.DataFrame, ratio: str) -> tuple[np.ndarray, np.ndarray
     )
     shape = len(blocks), len(prompts)
     place = of_block * len(prompts) + of_prompt
-    logs = _logs(compared[ratio]).to_numpy()
+    logs = compared[ratio].astype(float).map(math.log).to_numpy()
     sums, counts = (
         np.bincount(place, weights, minlength=shape[0] * shape[1]).reshape(shape)
         for weights in (np.nan_to_num(logs), ~np.isnan(logs))
     )
     return sums, counts, blocks
-
-
-def _logs(ratios: pd.Series) -> "pd.Series[float]":
-    return ratios.astype(float).map(math.log)
 
 
 def _exponential(interval: Interval) -> Interval:

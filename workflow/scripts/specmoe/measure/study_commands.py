@@ -155,13 +155,9 @@ def _command(block: Block, side: Side, job: Job, environment: Mapping[str, str])
         command += ["-ngld", str(block.gpu_layers)]
     assert job.draft
     command += ["-md", str(engine_path(job.draft))]
-    command += [_draft_flag(tool, job.server_log, environment), str(side.gamma)]
+    manual = run_tool([str(tool), "--help"], job.server_log, _HELP_LIMIT_S, environment).text
+    command += [_NEW_DRAFT_FLAG if _NEW_DRAFT_FLAG in manual else "--draft", str(side.gamma)]
     return [*command, "--temp", str(block.temperature)]
-
-
-def _draft_flag(tool: Path, log: Path, environment: Mapping[str, str]) -> str:
-    manual = run_tool([str(tool), "--help"], log, _HELP_LIMIT_S, environment).text
-    return _NEW_DRAFT_FLAG if _NEW_DRAFT_FLAG in manual else "--draft"
 
 
 def _prompt(side: Side, source: PromptSource, root: Path) -> list[str]:

@@ -61,7 +61,9 @@ def compile_pdf(document: Path, parts: Iterable[Path], out: Path, log: Path) -> 
         text = written.read_text(errors="replace") if written.is_file() else done.stdout
         log.write_text(text + done.stderr, encoding="utf-8")
         if done.returncode:
-            raise PaperError(f"{document.name}: {_first_error(text)}; TeX's log is {log}")
+            found = re.search(r"^! (.*)$", text, re.MULTILINE)
+            fault = found[1] if found else "did not compile"
+            raise PaperError(f"{document.name}: {fault}; TeX's log is {log}")
         shutil.copy(folder / f"{document.stem}.pdf", out)
     return complaints(text)
 
@@ -75,8 +77,3 @@ def complaints(log: str) -> list[str]:
     lines = re.findall(r"^.*Warning: .*(?:undefined|multiply defined).*$", log, re.MULTILINE)
     wide = re.finditer(r"^Overfull \\[hv]box \(([\d.]+)pt .*$", log, re.MULTILINE)
     return lines + [box[0] for box in wide if float(box[1]) > _SLIGHT_PT]
-
-
-def _first_error(log: str) -> str:
-    found = re.search(r"^! (.*)$", log, re.MULTILINE)
-    return found[1] if found else "did not compile"
