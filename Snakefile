@@ -91,7 +91,8 @@ rule runs:
 rule models:
     """Make or fetch every model of the campaign."""
     input:
-        MODEL_FILES,
+        map(CAMPAIGN.model_file, CONFIG.measured_models),
+        map(CAMPAIGN.card, CONFIG.measured_models),
 
 
 rule engine:
@@ -131,9 +132,9 @@ for each in workflow.rules:
 
 onstart:
     stop_idle_wakeups()
-    if makes_or_measures() or (CAMPAIGN.measured and "plan" in scheduled()):
+    if scheduled("plan", *MAKING):
         stop_at_faults()
-    if makes_or_measures():
+    if scheduled(*MAKING):
         subprocess.run(PLAN_COMMAND, input=PLANNED, text=True)
     # The plan has compared what was recorded before.
     if any(job.output for job in workflow.dag.needrun_jobs()):

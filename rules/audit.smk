@@ -46,20 +46,6 @@ rule read_agreement:
         " --log {log.engine} --out {output.read} 2>&1 | tee {log.read}"
 
 
-rule collect_agreement:
-    """Collect what drafts would have proposed in place of their targets' own tokens."""
-    input:
-        **COLLECTING,
-        records=expand("<campaign>/agreement/{draft}.json", draft=CAMPAIGN.readings),
-    output:
-        "<campaign>/agreement.parquet",
-    log:
-        "<logs>/collect_agreement.log",
-    shell:
-        "python {input.specmoe} collect_agreement --campaign {input.campaign} --out {output}"
-        " 2>&1 | tee {log}"
-
-
 rule audit_runs:
     """Check every run against the bounds of what the machine and models can do."""
     input:

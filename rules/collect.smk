@@ -28,51 +28,18 @@ rule collect_models:
         "python {input.specmoe} collect_models --cards {input.cards} --out {output} 2>&1 | tee {log}"
 
 
-rule collect_runs:
-    """Collect every run of the campaign."""
+rule collect_table:
+    """Collect records into a table: of runs, of passes timed alone, of what drafts would propose."""
     input:
+        unpack(of("table", FILES.of_table)),
         **COLLECTING,
-        **FILES.of_suites(CONFIG.campaign.suites),
     output:
-        "<campaign>/runs.parquet",
+        "<campaign>/{table}.parquet",
     log:
-        "<logs>/collect_runs.log",
-    params:
-        suite=[],
+        "<logs>/collect_table/{table}.log",
     shell:
-        "python {input.specmoe} collect_runs --campaign {input.campaign} {params.suite:q}"
-        " --out {output} 2>&1 | tee {log}"
-
-
-use rule collect_runs as collect_suite with:
-    input:
-        unpack(of("suite", lambda suite: FILES.of_suites([suite]))),
-        **COLLECTING,
-    output:
-        "<campaign>/suites/{suite}.parquet",
-    log:
-        "<logs>/collect_suite/{suite}.log",
-    params:
-        suite=of("suite", lambda suite: ["--suite", suite]),
-
-
-rule collect_pass_times:
-    """Collect the times of passes that were measured by themselves."""
-    input:
-        **COLLECTING,
-        engine="<engine>/engine.json",
-        records=expand(
-            "<campaign>/pass_times/{model}/r{repeat}.jsonl",
-            model=CAMPAIGN.timed_passes,
-            repeat=CAMPAIGN.first_blocks,
-        ),
-    output:
-        "<campaign>/pass_times.parquet",
-    log:
-        "<logs>/collect_pass_times.log",
-    shell:
-        "python {input.specmoe} collect_pass_times --campaign {input.campaign} --out {output}"
-        " 2>&1 | tee {log}"
+        "python {input.specmoe} collect_table --campaign {input.campaign}"
+        " --table {wildcards.table:q} --out {output} 2>&1 | tee {log}"
 
 
 rule summarise_suite:

@@ -105,6 +105,7 @@ wildcard_constraints:
     block=rf"(?:{SUITES})/.+/r\d+",
     repeat=r"\d+",
     suite=SUITES,
+    table=rf"runs|pass_times|agreement|suites/(?:{SUITES})",
 
 
 # Snakemake takes {x} in a plain string of `params` for a wildcard, and labels, titles and paths of the
@@ -176,32 +177,20 @@ def of_kinds(*kinds):
     return "|".join(map(re.escape, names)) or "(?!)"
 
 
-def kinds_but(*kinds):
-    """Return the kinds of the campaign's models, but for some."""
-    return {model.kind for model in CONFIG.models.values()} - set(kinds)
-
-
 def cores_to_make(model):
     """Return how many cores it takes to make a model."""
     return workflow.cores if CONFIG.models[model].kind == "quantize" else 1
 
 
-def scheduled():
-    """Return the names of the rules with jobs to run."""
+MAKING = ["fetch_model", "make_model", "make_ngram_cache"]
+MAKING += ["measure_block", "measure_pass_times"]
+
+
+def scheduled(*names):
+    """Return whether a job is to run of one of some rules, if the campaign is measured."""
     # The hook of snakemake's start gets no list of jobs, so the DAG is asked.
-    return {job.rule.name for job in workflow.dag.needrun_jobs()}
-
-
-def makes_or_measures():
-    """Return whether a scheduled job makes a model or measures a block."""
-    making = {
-        "fetch_model",
-        "make_model",
-        "make_ngram_cache",
-        "measure_block",
-        "measure_pass_times",
-    }
-    return CAMPAIGN.measured and not making.isdisjoint(scheduled())
+    jobs = workflow.dag.needrun_jobs() if CAMPAIGN.measured else []
+    return any(job.rule.name in names for job in jobs)
 
 
 def stop_at_faults():

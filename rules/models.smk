@@ -3,11 +3,7 @@
 # The config entry determines a model, whichever engine quantizes it. Campaigns share the models of a
 # set, so no model depends on one campaign's file.
 # A download is refused if the plan, made when snakemake started, says that it does not fit.
-MODEL_FILES = [
-    file
-    for model in CONFIG.measured_models
-    for file in (CAMPAIGN.model_file(model), CAMPAIGN.card(model))
-]
+KINDS = {model.kind for model in CONFIG.models.values()}
 
 
 rule make_model:
@@ -21,7 +17,7 @@ rule make_model:
         made="<models>/logs/make_model/{model}.log",
         tool="<models>/logs/make_model/{model}.tool.log",
     wildcard_constraints:
-        model=of_kinds(*kinds_but("hub", "package", "ngram_cache")),
+        model=of_kinds(*KINDS - {"hub", "package", "ngram_cache"}),
     priority: 10
     threads: of("model", cores_to_make)
     resources:
@@ -86,7 +82,7 @@ rule describe_model:
     log:
         "<models>/logs/describe_model/{model}.log",
     wildcard_constraints:
-        model=of_kinds(*kinds_but("ngram_cache")),  # which is no GGUF
+        model=of_kinds(*KINDS - {"ngram_cache"}),  # which is no GGUF
     priority: 10
     resources:
         campaign=str(CAMPAIGN.file),

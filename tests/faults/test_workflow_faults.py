@@ -65,7 +65,7 @@ def audit_pack():
 
 # What reads files, as rules/collect.smk and rules/audit.smk have it done.
 READERS = {
-    "collect_runs": lambda: cli.collect_runs(Path(CONFIG), Path(ROWS)),
+    "collect_runs": lambda: cli.collect_table(Path(CONFIG), "runs", Path(ROWS)),
     "audit": lambda: cli.audit(Path(CONFIG), Path(AUDIT)),
     "audit_pack": audit_pack,
 }

@@ -55,10 +55,10 @@ def test_an_edit_renders_again_and_only_a_new_version_measures_again(checkout, e
     edit("specmoe/page/page.py")
     planned = jobs(checkout("-n", "tables"))
     assert {"audit_runs", "analyse_runs", "render_paper"} <= set(planned)
-    assert not {"measure_block", "collect_runs", "judge_divergences"} & set(planned)
+    assert not {"measure_block", "collect_table", "judge_divergences"} & set(planned)
     edit("specmoe/runs/collect.py")
     planned = jobs(checkout("-n", "tables"))
-    assert planned["collect_runs"] == 1
+    assert planned["collect_table"] == 1
     assert "measure_block" not in planned
     for module in ("specmoe/engine/server_log.py", "specmoe/models/gguf.py", "specmoe/cli.py"):
         edit(module)
@@ -73,7 +73,7 @@ def test_a_prompt_of_the_same_time_is_measured_whatever_snakemake_is_told(checko
     prompt.write_text("Write a function that adds two numbers.\n")
     os.utime(prompt, ns=(times.st_atime_ns, times.st_mtime_ns))
     with pytest.raises(subprocess.CalledProcessError):
-        checkout("audit_runs", "--allowed-rules", "collect_runs", "audit_runs")
+        checkout("audit_runs", "--allowed-rules", "collect_table", "audit_runs")
     checkout("--touch", "tables")
     printed = checkout("tables", "--rerun-triggers", "mtime")
     assert re.search(r"Measured again: .*prompts\.code\.text: \w+ before, \w+ now", printed)

@@ -49,7 +49,7 @@ def test_help_lists_the_targets_that_people_type_and_no_intermediate_step(snakem
     targets = re.findall(r"^(\w+) +[A-Z].*\.$", printed, re.MULTILINE)
     suites = {f"suite_{suite}" for suite in "ABCDF"}
     assert {"plan", "paper", "tables", "runs", "site", "advise", *suites} <= set(targets)
-    assert not {"collect_runs", "record_campaign", "measure_block", "fill_paper"} & set(targets)
+    assert not {"collect_table", "record_campaign", "measure_block", "fill_paper"} & set(targets)
     assert not (tmp_path / "results/m2-ultra/plan.json").exists()  # help makes no plan
 
 
@@ -191,7 +191,7 @@ def test_the_same_binaries_elsewhere_measure_nothing_again_and_rendering_needs_n
     planned = jobs(campaign(moved, "runs"))
     assert not {"build_engine", "measure_block"} & planned.keys()
     shutil.rmtree(folder)
-    assert "measure_block" not in jobs(campaign(moved, "-n", "--forcerun", "collect_runs", "runs"))
+    assert "measure_block" not in jobs(campaign(moved, "-n", "--forcerun", "collect_table", "runs"))
 
 
 def test_a_quantized_model_stays_when_another_engine_uses_it(

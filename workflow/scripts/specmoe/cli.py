@@ -280,29 +280,21 @@ def collect_host(campaign: Path, out: Path) -> None:
     machines.collect_host(found.host_files, out, shared=found.shared)
 
 
-def collect_runs(campaign: Path, out: Path, suite: str | None = None) -> None:
-    """Turn the records of blocks, of one suite or all, into a table of runs."""
-    from specmoe.plan.campaign import open_campaign
-    from specmoe.runs.collected import collect_runs
-
-    collect_runs(open_campaign(campaign), suite, out)
-
-
-def collect_pass_times(campaign: Path, out: Path) -> None:
-    """Turn the records of timed passes into a table."""
-    from specmoe.plan.campaign import open_campaign
-    from specmoe.runs.pass_times import collect_pass_times
-
-    collect_pass_times(open_campaign(campaign), out)
-
-
-def collect_agreement(campaign: Path, out: Path) -> None:
-    """Turn the records of what drafts would have proposed into a table."""
+def collect_table(campaign: Path, table: str, out: Path) -> None:
+    """Turn records into a table: `runs`, `suites/<suite>`, `pass_times` or `agreement`."""
     from specmoe.plan.campaign import open_campaign
     from specmoe.runs.agreement import collect_agreement
+    from specmoe.runs.collected import collect_runs
+    from specmoe.runs.pass_times import collect_pass_times
 
     found = open_campaign(campaign)
-    collect_agreement((found.folder / f"agreement/{draft}.json" for draft in found.readings), out)
+    if table == "agreement":
+        read = found.readings
+        collect_agreement((found.folder / f"agreement/{draft}.json" for draft in read), out)
+    elif table == "pass_times":
+        collect_pass_times(found, out)
+    else:
+        collect_runs(found, None if table == "runs" else table.removeprefix("suites/"), out)
 
 
 def summarise(campaign: Path, suite: str, out: Path) -> None:
@@ -426,8 +418,8 @@ VERBS: dict[str, Callable[..., None]] = {
         *(plan, check, possible, build_engine, build_programs),
         *(make_model, fetch_model, describe_model, check_tensors, check_pair),
         *(describe_host, measure, time_passes, record_trace, show_trace, judge, read_agreement),
-        *(collect_models, collect_host, collect_runs, collect_pass_times, collect_agreement),
-        *(summarise, fetch_published, import_published, audit, analyse, advise, more_repeats),
+        *(collect_models, collect_host, collect_table, summarise),
+        *(fetch_published, import_published, audit, analyse, advise, more_repeats),
         *(render_paper, render_pdf, render_site, pack, upgrade, document),
     )
 }

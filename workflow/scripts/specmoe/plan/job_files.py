@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from specmoe.config.models import (
@@ -157,9 +158,22 @@ class JobFiles:
             "text": campaign.root / campaign.config.prompts.passage,
         }
 
-    def of_suites(self, suites: Collection[str]) -> Files:
-        """Return the records of suites, and what describes their models and engines."""
+    def of_table(self, table: str) -> Files:
+        """Return the records that a table is made from, and what describes models and engines.
+
+        `table` is `runs`, `suites/<suite>`, `pass_times` or `agreement`.
+        """
         campaign = self.campaign
+        if table == "agreement":
+            read = campaign.readings
+            return {"records": [campaign.folder / f"agreement/{draft}.json" for draft in read]}
+        if table == "pass_times":
+            names = product(campaign.timed_passes, campaign.first_blocks)
+            files = [campaign.folder / f"pass_times/{model}/r{n}.jsonl" for model, n in names]
+            return {"engine": campaign.engine_file(campaign.engine_id), "records": files}
+        suites = campaign.config.campaign.suites
+        if table != "runs":
+            suites = [table.removeprefix("suites/")]
         blocks = [name for name, block in campaign.blocks.items() if block.suite in suites]
         models = {model for name in blocks for model in campaign.blocks[name].models}
         engines = {campaign.engine_ids[campaign.config.engine_of(suite)] for suite in suites}
