@@ -68,3 +68,12 @@ def test_a_changed_block_is_to_be_measured_again_and_has_no_time(artefact):
     found = take_inventory(campaign, blocks)
     assert found.changed == {blocks[0].block: "n_predict: 32 before, 64 now"}
     assert found.measured_s == {}
+
+
+def test_a_record_of_an_older_version_is_said_to_be_measured_again(artefact):
+    campaign, blocks = artefact
+    file = campaign.records / f"{blocks[0].block}.json"
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+    changed = {blocks[0].block: "its record is of a version that kept no digests"}
+    assert take_inventory(campaign, blocks).changed == changed

@@ -69,6 +69,8 @@ def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
             measured[block.block] = seconds
         elif reason := gate.records.latest_change(name, request):
             changed[block.block] = reason
+        elif (campaign.records / f"{block.block}.json").exists():
+            changed[block.block] = "its record is of a version that kept no digests"
     return Inventory(
         made=made,
         cards=cards,
