@@ -591,8 +591,9 @@ told({
     "a_record_that_is_deleted": (delete(f"{STORE}/blocks/S"), "2 of 2 blocks: S/target/draft"),
     "a_link_to_a_record_that_is_deleted": (delete(RECORD),
         "2 of 2 blocks: S/target/draft/r0: kept, as it was measured before"),
-    "files_dated_in_the_future": (dated(4e9), "Collecting results/tiny/runs.parquet|Nothing to"),
-    "results_without_their_time_stamps": (dated(1e9), "Nothing to be done|kept, as it was"),
+    "files_dated_in_the_future": (dated(4e9), "Audit of campaign tiny: 6 rows|Nothing to be done"),
+    "results_without_their_time_stamps": (dated(1e9),
+        "Audit of campaign tiny: 6 rows|Nothing to be done"),
 }, AUDIT, fails=False)  # fmt: skip
 told({
     "an_engine_whose_program_was_replaced": (replaced_program,

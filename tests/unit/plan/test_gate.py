@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import time
 
 import pytest
 
@@ -175,4 +176,13 @@ def test_a_deleted_record_is_missed(measured, load):
     kept = Gate(measured).records.kept(BLOCK, Gate(measured).block("S/target/draft/r0"))
     kept.unlink()
     assert linked(load()) == ALL - {BLOCK}
-    assert "1 of what is asked is not measured: blocks/S" in measured.missing.read_text()
+    assert f"not measured as it is asked for now: {BLOCK}\n" in measured.missing.read_text()
+
+
+def test_files_of_the_future_are_dated_back(measured, load):
+    future = time.time() + 1e7
+    for file in measured.results.rglob("*"):
+        os.utime(file, (future, future), follow_symlinks=False)
+    assert linked(load()) == ALL
+    files = [file for file in measured.results.rglob("*") if not file.is_dir()]
+    assert max(file.lstat().st_mtime for file in files) < future - 1e6
