@@ -148,9 +148,14 @@ def test_a_recorded_configuration_has_its_prompts_without_the_file(asked, tmp_pa
     ],
 )
 def test_a_broken_file_is_refused_with_its_name_and_line(asked, lines, said):
-    message = fault(asked(lines))
+    [message] = fault(asked(lines)).splitlines()
     assert "asked.jsonl" in message
     assert said in message
+
+
+def test_each_broken_line_is_told(asked):
+    told = fault(asked('{"prompt"\n{"prompt": "a"}\n[]\n')).splitlines()
+    assert [line.partition(": ")[0].rpartition(" ")[2] for line in told] == ["1", "3"]
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from specmoe.config.workloads import (
     TextsWorkload,
     WorkloadPrompt,
 )
-from specmoe.errors import ConfigError
+from specmoe.errors import ConfigError, listed
 
 
 class FileFacts(NamedTuple):
@@ -128,19 +128,26 @@ def _prompts(config: Config, name: str, workload: AnyWorkload, root: Path) -> li
 
 
 def _read(workload: FileWorkload, file: Path) -> list[WorkloadPrompt]:
-    """Return the prompts of a file; raises ConfigError if two have the same id."""
+    """Return the prompts of a file; raises ConfigError with a line for each fault."""
     lines = numbered_lines(file)
     if file.suffix != JSON_SUFFIX:
         return [WorkloadPrompt(id=str(number), line=number) for number, _ in lines]
     found: dict[str, WorkloadPrompt] = {}
+    faults = []
     for number, line in lines:
-        prompt = _prompt(workload, line, file, number)
+        try:
+            prompt = _prompt(workload, line, file, number)
+        except ConfigError as error:
+            faults.append(str(error))
+            continue
         twin = found.setdefault(prompt.id, prompt)
         if twin is not prompt:
-            raise ConfigError(
+            faults.append(
                 f"{file}: lines {twin.line} and {number} have the same id {prompt.id!r}; a line"
                 " without an id has its number"
             )
+    if faults:
+        raise ConfigError(listed(faults))
     return list(found.values())
 
 

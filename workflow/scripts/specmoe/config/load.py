@@ -64,13 +64,12 @@ def _lines_of_schema(error: ValidationError) -> Iterator[str]:
 
     A value of several types has a fault for each of them: the one that got deepest says most.
     """
-    faults = [(keys_of(fault["loc"]), fault) for fault in error.errors(include_url=False)]
-    told: list[list[int | str]] = []
+    faults = [(tuple(keys_of(fault["loc"])), fault) for fault in error.errors(include_url=False)]
+    told = {place[:depth] for place, _ in faults for depth in range(len(place))}
     for place, fault in faults:
-        if place in told or any(len(other) > len(place) and other[: len(place)] == place
-                                for other, _ in faults):  # fmt: skip
+        if place in told:
             continue
-        told.append(place)
+        told.add(place)
         keys = [str(key) for key in place]
         if fault["type"] == "unexpected_keyword_argument":
             key = keys.pop()
