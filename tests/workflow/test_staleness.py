@@ -72,8 +72,8 @@ def test_a_prompt_of_the_same_time_is_measured_whatever_snakemake_is_told(checko
     times = prompt.stat()
     prompt.write_text("Write a function that adds two numbers.\n")
     os.utime(prompt, ns=(times.st_atime_ns, times.st_mtime_ns))
-    with pytest.raises(subprocess.CalledProcessError):
-        checkout("audit_runs", "--allowed-rules", "collect_table", "audit_runs")
+    said = "results/tiny: not measured as it is asked for now: blocks/S/target/draft/r0 and 1 more"
+    assert said in checkout("audit_runs", "--allowed-rules", "collect_table", "audit_runs")
     checkout("--touch", "tables")
     printed = checkout("tables", "--rerun-triggers", "mtime")
     assert re.search(r"Measured again: .*prompts\.code\.text: \w+ before, \w+ now", printed)
