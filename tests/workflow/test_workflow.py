@@ -134,8 +134,8 @@ def test_an_added_prompt_is_reported_before_blocks_are_measured_again(measured, 
         tiny["suites"][suite]["prompts"] = ["code", "short_factual"]
     plan, _, progress = campaign(tiny, "runs").partition("Assumed:")
     for suite in "NS":
-        again = rf"Measured again: 1 block of suite {suite} \(\d+ s by estimate\): prompt added:"
-        assert re.search(rf"^{again} short_factual$", plan, re.MULTILINE), plan
+        again = rf"Measured again: 1 block of suite {suite} \(\d+ s by estimate\): "
+        assert re.search(rf"^{again}prompts.short_factual is added$", plan, re.MULTILINE), plan
     assert "1 of 2 blocks" in progress
 
 
