@@ -26,8 +26,6 @@ rule read_agreement:
     input:
         unpack(of("draft", FILES.of_reading)),
         specmoe=SPECMOE,
-        card="<models>/{draft}.json",
-        draft="<models>/{draft}.gguf",
         engine="<engine>/engine.json",
         program="<engine>/read_agreement",
         runs="<campaign>/runs.parquet",

@@ -31,15 +31,15 @@ rule collect_models:
 rule collect_table:
     """Collect records into a table: of runs, of passes timed alone, of what drafts would propose."""
     input:
-        unpack(of("table", FILES.of_table)),
+        unpack(of("collected", FILES.of_table)),
         **COLLECTING,
     output:
-        "<campaign>/{table}.parquet",
+        "<campaign>/{collected}.parquet",
     log:
-        "<logs>/collect_table/{table}.log",
+        "<logs>/collect_table/{collected}.log",
     shell:
         "python {input.specmoe} collect_table --campaign {input.campaign}"
-        " --table {wildcards.table:q} --out {output} 2>&1 | tee {log}"
+        " --table {wildcards.collected:q} --out {output} 2>&1 | tee {log}"
 
 
 rule summarise_suite:

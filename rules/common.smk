@@ -105,7 +105,7 @@ wildcard_constraints:
     block=rf"(?:{SUITES})/.+/r\d+",
     repeat=r"\d+",
     suite=SUITES,
-    table=rf"runs|pass_times|agreement|suites/(?:{SUITES})",
+    collected=rf"runs|pass_times|agreement|suites/(?:{SUITES})",
 
 
 # Snakemake takes {x} in a plain string of `params` for a wildcard, and labels, titles and paths of the

@@ -129,10 +129,11 @@ class JobFiles:
         return self._read_again([target]) | {"target": self.campaign.model_file(target)}
 
     def of_reading(self, draft: str) -> Files:
-        """Return the records that a draft reads, with their targets' models and prompts."""
+        """Return a draft and the records that it reads, with their targets' models and prompts."""
         targets = self.campaign.readings[draft]
         files = [self.campaign.model_file(target) for target in targets]
-        return self._read_again(targets) | {"targets": files}
+        own = {"draft": self.campaign.model_file(draft), "card": self.campaign.card(draft)}
+        return self._read_again(targets) | own | {"targets": files}
 
     def _read_again(self, targets: Collection[str]) -> Files:
         blocks = [name for one in targets for name in self.campaign.baselines_of_target(one)]
