@@ -113,6 +113,30 @@ rule check_tensors:
         " --model {wildcards.model:q} --engine {input.engine} --log {log} --out {output}"
 
 
+rule check_upcycled:
+    """Check that an upcycled model computes what its dense one does before any block is measured."""
+    input:
+        unpack(of("model", FILES.made_from)),
+        specmoe=SPECMOE,
+        on="results/engines/{engine}/engine.json",
+        card="<models>/{model}.json",
+        model="<models>/{model}.gguf",
+        text=shipped(CONFIG.prompts.passage),
+    output:
+        "<models>/upcycled/{engine}/{model}.json",
+    log:
+        "<models>/logs/check_upcycled/{engine}/{model}.log",
+    wildcard_constraints:
+        model=of_kinds("upcycle"),
+    priority: 10
+    threads: workflow.cores
+    resources:
+        campaign=str(CAMPAIGN.file),
+    shell:
+        "python {input.specmoe} check_upcycled --campaign {resources.campaign}"
+        " --model {wildcards.model:q} --engine {input.on} --log {log} --out {output}"
+
+
 rule check_pair:
     """Check that a draft has its target's vocabulary before any block is measured."""
     input:

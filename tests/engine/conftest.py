@@ -19,6 +19,7 @@ from specmoe.engine.job import Job
 from specmoe.engine.memory import usable_memory
 from specmoe.engine.ngram_cache import make_ngram_cache
 from specmoe.engine.server import Server, server_command
+from specmoe.measure.upcycled import CONTEXT
 from specmoe.models.quantize import quantize
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
@@ -144,7 +145,7 @@ def start(engine_bin, tmp_path_factory):
     """Give the server of a model, not yet started."""
     folder, numbers = tmp_path_factory.mktemp("servers"), count()
 
-    def server(model: Path, words: Sequence[str] = (), context: int = 256) -> Server:
+    def server(model: Path, words: Sequence[str] = (), context: int = CONTEXT) -> Server:
         program = engine_bin / "llama-server"
         command = server_command(
             program, model, context=context, threads=1, gpu_layers=0, args=words

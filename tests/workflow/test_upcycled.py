@@ -29,4 +29,6 @@ def test_a_packed_model_and_its_upcycled_twin_are_measured(tiny, campaign, tmp_p
     assert (dense["origin"], dense["licence"]) == (origin, "CC0-1.0")
     assert (moe["origin"], moe["licence"]) == (f"made from {origin}", "CC0-1.0")
     assert (moe["experts"], moe["experts_used"]) == (4, 1)
+    [checked] = (models / "upcycled").rglob("moe.json")
+    assert [found["tokens"] for found in json.loads(checked.read_text())] == [96]
     assert sorted(path.name for path in models.iterdir() if path.name.startswith(".")) == []

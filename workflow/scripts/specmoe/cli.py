@@ -124,6 +124,24 @@ def check_tensors(campaign: Path, model: str, engine: Path, log: Path, out: Path
     out.touch()
 
 
+def check_upcycled(campaign: Path, model: str, engine: Path, log: Path, out: Path) -> None:
+    """Make sure that an upcycled model computes what its dense model does."""
+    from dataclasses import replace
+
+    from specmoe.measure.upcycled import check_on_engine
+    from specmoe.plan.campaign import open_campaign
+
+    found = open_campaign(campaign)
+    source = found.config.models[model].made_from
+    assert source is not None
+    files = found.model_file(source), found.model_file(model)
+    layers = found.config.measurement.gpu_layers if found.gpu else 0
+    workplace = replace(found.workplace("", None), engine=engine)
+    text = found.root / found.config.prompts.passage
+    environment = found.config.measurement.environment
+    check_on_engine(*files, text, workplace, environment, layers, log, out)
+
+
 def check_pair(target: Path, draft: Path, methods: tuple[str, ...], out: Path) -> None:
     """Make sure that a draft has its target's vocabulary, and what its methods need."""
     from specmoe.config.methods import Method
@@ -416,7 +434,7 @@ VERBS: dict[str, Callable[..., None]] = {
     verb.__name__: verb
     for verb in (
         *(plan, check, possible, build_engine, build_programs),
-        *(make_model, fetch_model, describe_model, check_tensors, check_pair),
+        *(make_model, fetch_model, describe_model, check_tensors, check_upcycled, check_pair),
         *(describe_host, measure, time_passes, record_trace, show_trace, judge, read_agreement),
         *(collect_models, collect_host, collect_table, summarise),
         *(fetch_published, import_published, audit, analyse, advise, more_repeats),

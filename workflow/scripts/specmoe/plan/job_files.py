@@ -13,6 +13,7 @@ from specmoe.config.models import (
     PathModel,
     QuantizeModel,
     SyntheticDraft,
+    UpcycleModel,
 )
 from specmoe.plan.campaign import LoadedCampaign
 
@@ -91,7 +92,7 @@ class JobFiles:
         Raises ConfigError for a block that the campaign does not have.
         """
         asked = self.campaign.block(block)
-        models = self.campaign.models_folder
+        config, models = self.campaign.config, self.campaign.models_folder
         engine = self.campaign.engine_of_block(block)
         files: Files = {
             "engine": self.campaign.engine_file(engine),
@@ -99,6 +100,11 @@ class JobFiles:
                 models / f"tensors/{engine}/{model}.ok"
                 for model in asked.models
                 if model in self.campaign.measured_networks
+            ],
+            "upcycled": [
+                models / f"upcycled/{engine}/{model}.json"
+                for model in asked.models
+                if isinstance(config.models[model], UpcycleModel)
             ],
             "prompts": self._prompts([asked.target], [block]),
         }
