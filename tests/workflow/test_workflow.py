@@ -179,7 +179,7 @@ def test_another_engine_of_the_same_name_does_not_change_a_finished_campaign(
     }
     assert [len(ids) for ids in engines.values()] == [1, 1]
     assert engines["tiny"] != engines["second"]
-    folders = {path.name for path in (measured / "results/engines").iterdir() if path.is_dir()}
+    folders = {file.parent.name for file in measured.glob("results/engines/*/engine.json")}
     assert folders == engines["tiny"] | engines["second"]
 
 
