@@ -38,8 +38,8 @@ from specmoe.engine.flags import speculation_flags  # noqa: E402
 from specmoe.engine.machine_id import physical_cores  # noqa: E402
 from specmoe.engine.server import Server, server_command  # noqa: E402
 from specmoe.measure.batches import Candidate, batches, read_in_batches  # noqa: E402
-from specmoe.measure.common_prefix import common_prefix  # noqa: E402
 from specmoe.measure.divergence import widths  # noqa: E402
+from specmoe.measure.trace_record import common_prefix  # noqa: E402
 
 PROMPTS = (48, 256)  # tokens; longer contexts take other kernels of attention
 STRIDE = 37

@@ -14,7 +14,7 @@ from specmoe.engine.binaries import NGRAM_MAKER
 from specmoe.engine.flags import speculation_flags
 from specmoe.engine.tensor_check import check_tensors
 from specmoe.measure.batches import read_in_batches
-from specmoe.measure.common_prefix import common_prefix
+from specmoe.measure.trace_record import common_prefix
 
 GAMMA = 4
 N_PREDICT = 64

@@ -2,7 +2,7 @@
 
 import pytest
 
-from specmoe.exit_words import exit_words
+from specmoe.words import exit_words
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_a_model_in_place_of_a_split_one_leaves_none_of_its_links(user_files, ou
     assert set(out.parent.iterdir()) == {out, other, *links}
 
 
-@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, '{"ms": NaN}', "\x00\x00"])
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "\x00\x00"])
 def test_what_is_no_json_is_named_with_the_way_out(tmp_path, text):
     path = tmp_path / "r0.json"
     path.write_text(text)
@@ -110,13 +110,6 @@ def test_what_is_no_json_is_named_with_the_way_out(tmp_path, text):
         read_record(path)
     fault = re.escape(f"{path} is damaged: it is no JSON (")
     assert re.fullmatch(rf"{fault}.+\); delete it and run snakemake again", str(caught.value))
-
-
-def test_a_key_with_two_values_is_named(tmp_path):
-    path = tmp_path / "r0.json"
-    path.write_text('{"runs": [{"seed": 1, "prompt": "a", "seed": 2}]}')
-    with pytest.raises(DamagedFileError, match="it has the key 'seed' twice; delete it"):
-        read_record(path)
 
 
 @pytest.mark.parametrize(

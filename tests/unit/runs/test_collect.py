@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specmoe.measure.common_prefix import common_prefix
+from specmoe.measure.trace_record import common_prefix
 from specmoe.runs.collect import link_baselines, rows_of_record
 from specmoe.runs.schema import COLUMNS
 

@@ -38,8 +38,6 @@ def test_words_are_whole_in_both_languages_and_the_data_exists(about):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"form": "procent"}, "no form 'procent'"),
-        ({"form": "ratio"}, "need each other"),
         ({"colour": "red"}, "colour"),
         ({"only": "screen"}, "'paper' or 'page'"),
     ],

@@ -1,5 +1,7 @@
 """How numbers are put into words, in every text for people."""
 
+import signal
+
 
 def counted(count: int | str, noun: str, several: str | None = None) -> str:
     """Return a count with its noun: `1 suite`, `2 suites`; `several` is an irregular plural.
@@ -23,3 +25,14 @@ def later(
     """Return how much later something comes that takes so many times as long: `44% later`."""
     percent = round(100 * (ratio - 1))
     return (late if percent > 0 else early if percent else same).format(abs(percent))
+
+
+def exit_words(code: int) -> str:
+    """Return an exit code as text; that of a signal is its number negated, or 128 above it."""
+    number = -code if code < 0 else code - 128
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return f"exit code {code}"
+    lacks = ", an instruction that this processor lacks" if number == signal.SIGILL else ""
+    return f"killed by {name}{lacks}"

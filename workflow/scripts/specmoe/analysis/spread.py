@@ -128,6 +128,8 @@ def _row(key: Mapping[str, Any], members: pd.DataFrame, *, at_several: bool) -> 
     logs = members["speedup"].astype(float).map(math.log)
     block = members["block"]
     within = logs.groupby(block).var()
+    table = logs.groupby([block, members["prompt"]]).mean().unstack()
+    known = min(table.shape) > 1 and table.notna().all(axis=None)
     counts = members[["accepted", "drafted"]].astype(float).sum(min_count=1)
     imposed = math.nan if pd.isna(key["imposed_acceptance"]) else float(key["imposed_acceptance"])
     rate = counts["accepted"] / counts["drafted"] if counts["drafted"] else math.nan
@@ -145,14 +147,9 @@ def _row(key: Mapping[str, Any], members: pd.DataFrame, *, at_several: bool) -> 
         "blocks": block.nunique(),
         "block_sd": log_means(members).std(),
         "within_sd": math.sqrt(within.mean()) if within.notna().any() else math.nan,
-        "noise_sd": _noise(logs.groupby([block, members["prompt"]]).mean().unstack()),
+        # The residual deviation of block × prompt, both means subtracted.
+        "noise_sd": math.sqrt(residual_square(table.to_numpy(float))) if known else math.nan,
     }
-
-
-def _noise(logs: pd.DataFrame) -> float:
-    """Return the residual deviation of block × prompt, both means subtracted."""
-    known = min(logs.shape) > 1 and logs.notna().all(axis=None)
-    return math.sqrt(residual_square(logs.to_numpy(float))) if known else math.nan
 
 
 def _pooled_sd(cells: pd.DataFrame) -> float:

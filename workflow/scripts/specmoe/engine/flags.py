@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from specmoe.config.block import Side
 from specmoe.config.methods import METHODS, PARAMETERS, Method, is_ngram
@@ -38,7 +37,8 @@ def speculation_flags(
         of_file = "--lookup-cache-static" if method == Method.NGRAM_CACHE else "--model-draft"
         flags += [of_file, str(file)]
     for parameter, flag in facts.flags.items():
-        flags += [flag, f"{_value(side, parameter):g}"]
+        given = getattr(side, parameter)
+        flags += [flag, f"{PARAMETERS[parameter].default if given is None else given:g}"]
         if parameter == "gamma":
             flags += facts.fixed
     if gpu_layers and not is_ngram(method):
@@ -47,8 +47,3 @@ def speculation_flags(
         # This length includes the target's own token.
         flags += ["--spec-synth-len", f"{1 + side.gamma * side.imposed_acceptance:g}"]
     return flags
-
-
-def _value(side: Side, parameter: str) -> Any:
-    value = getattr(side, parameter)
-    return PARAMETERS[parameter].default if value is None else value

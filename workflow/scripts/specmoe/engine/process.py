@@ -17,7 +17,7 @@ from specmoe.config.environment import build_environment
 from specmoe.engine.machine_id import text_of
 from specmoe.engine.supervise import guarded
 from specmoe.errors import EngineError, MeasurementError
-from specmoe.exit_words import exit_words
+from specmoe.words import exit_words
 
 LOG_LINES_SHOWN = 15
 # llama_decode logs that it failed; llama_process, which later engines call, logs only the cause

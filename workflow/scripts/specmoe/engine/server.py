@@ -26,7 +26,7 @@ from specmoe.engine.process import (
 from specmoe.engine.server_log import first_error
 from specmoe.engine.supervise import guarded
 from specmoe.errors import MeasurementError
-from specmoe.exit_words import exit_words
+from specmoe.words import exit_words
 
 TRACED = {"LLAMA_TRACE": "1"}  # logs a line for every verification, see engine.server_log
 HEALTH_POLL_S = 0.02

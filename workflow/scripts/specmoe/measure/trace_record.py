@@ -10,7 +10,6 @@ from pydantic import TypeAdapter
 from specmoe.config.parse import first_fault
 from specmoe.errors import SchemaError
 from specmoe.files import json_of, read_whole
-from specmoe.measure.common_prefix import common_prefix
 
 VERSION: Literal[5] = 5
 MARKS = {"accepted": "✓", "rejected": "✗", "own": "→"}
@@ -34,6 +33,14 @@ class Round:
     drafted: tuple[int, ...]
     accepted: int
     own: int  # what the target writes after the accepted ones
+
+
+def common_prefix(first: Sequence[int], second: Sequence[int]) -> int:
+    """Return how many elements two lists share, counted from the start."""
+    for length, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one != other:
+            return length
+    return min(len(first), len(second))
 
 
 def decode(

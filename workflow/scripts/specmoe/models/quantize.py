@@ -6,8 +6,8 @@ from pathlib import Path
 
 from specmoe.config.environment import engine_environment
 from specmoe.errors import EngineError
-from specmoe.exit_words import exit_words
 from specmoe.files import engine_path
+from specmoe.words import exit_words
 
 
 def quantize(

@@ -5,10 +5,10 @@ import sys
 from collections.abc import Callable
 from enum import StrEnum
 from math import nan
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
-from pydantic import BaseModel, ConfigDict, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict
 
 from specmoe.analysis import number_text
 from specmoe.analysis.number_text import DASH
@@ -68,19 +68,6 @@ class TableColumn(BaseModel):
     align: str = ""
     of: str = ""
     place: int | None = None
-
-    @field_validator("form")
-    @classmethod
-    def _is_known(cls, form: str) -> str:
-        if form.split()[0] not in FORMS:
-            raise ValueError(f"there is no form {form!r}; the forms are {', '.join(FORMS)}")
-        return form
-
-    @model_validator(mode="after")
-    def _has_what_its_form_needs(self) -> Self:
-        if (self.form == "ratio") != bool(self.out_of):
-            raise ValueError(f"column {self.key!r}: `ratio` and `out_of` need each other")
-        return self
 
     @property
     def kind(self) -> Kind:
@@ -146,10 +133,6 @@ def _scaled(value: Any, scale: int) -> float:
     return nan if pd.isna(value) else scale * float(value)
 
 
-def _measured_percent(column: TableColumn, row: Record, digits: int = 0) -> Cell:
-    return _measured(column, row, digits, scale=100)
-
-
 def _interval(column: TableColumn, row: Record) -> Cell:
     low, high = row[f"{column.key}_low"], row[f"{column.key}_high"]
     # The one such column is for other prompts.
@@ -177,7 +160,7 @@ FORMS: dict[str, Callable[..., Cell]] = {
     "parameters": _number(number_text.parameters),
     "mean": _mean,
     "measured": _measured,
-    "measured_percent": _measured_percent,
+    "measured_percent": lambda column, row, digits=0: _measured(column, row, digits, scale=100),
     "interval": _interval,
     "ratio": _ratio,
 }
