@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 # Of 24 looping texts of a small chat model, 7 have periods of 33 to 81.
 LONGEST_PERIOD = 128  # tokens
@@ -66,14 +65,10 @@ def looping(tokens: Sequence[int]) -> float:
 def _loops(tokens: tuple[int, ...]) -> tuple[Loop, ...]:
     text, loops = np.asarray(tokens), []
     for period in range(1, min(LONGEST_PERIOD, len(text) // _LEAST_TURNS) + 1):
-        starts, ends = _stretches(text[period:] == text[:-period])
+        same = (text[period:] == text[:-period]).astype(np.int8)
+        edges = np.flatnonzero(np.diff(same, prepend=0, append=0))
+        starts, ends = edges[::2], edges[1::2]  # of each stretch
         lengths = ends - starts + period
         for place in np.flatnonzero(lengths >= max(_LEAST_TURNS * period, _LEAST_TOKENS)):
             loops.append(Loop(int(starts[place]), int(lengths[place]), period))
     return tuple(loops)
-
-
-def _stretches(same: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return where stretches of true values start, and where they have ended."""
-    edges = np.flatnonzero(np.diff(same.astype(np.int8), prepend=0, append=0))
-    return edges[::2], edges[1::2]

@@ -200,14 +200,9 @@ def _measure_run(
         "reading": asdict(reading),
         "output": output.text,
     }
-    _logger.debug(_progress(block, run))
+    line = f"run {order + 1} of {block.runs}: {about['run']}: {wall_ms / 1000:.2f} s,"
+    line += f" {reading.tokens_per_second:.1f} tok/s"
+    if reading.drafted is not None:
+        line += f", acceptance {reading.acceptance_percent} %"
+    _logger.debug("%s, %s failed decodes", line, run["decode_failures"])
     return run
-
-
-def _progress(block: Block, run: dict[str, Any]) -> str:
-    reading = run["reading"]
-    line = f"run {run['order'] + 1} of {block.runs}: {run['run']}: {run['wall_ms'] / 1000:.2f} s,"
-    line += f" {reading['tokens_per_second']:.1f} tok/s"
-    if reading["drafted"] is not None:
-        line += f", acceptance {reading['acceptance_percent']} %"
-    return f"{line}, {run['decode_failures']} failed decodes"
