@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,8 @@ def test_a_prompt_of_the_same_time_is_measured_whatever_snakemake_is_told(checko
     os.utime(prompt, ns=(times.st_atime_ns, times.st_mtime_ns))
     said = "results/tiny: not measured as it is asked for now: blocks/S/target/draft/r0 and 1 more"
     assert said in checkout("audit_runs", "--allowed-rules", "collect_table", "audit_runs")
-    checkout("--touch", "tables")
+    with suppress(subprocess.CalledProcessError):
+        checkout("--touch", "tables")
     printed = checkout("tables", "--rerun-triggers", "mtime")
     assert re.search(r"Measured again: .*prompts\.code\.text: \w+ before, \w+ now", printed)
     assert jobs(printed)["measure_block"] == 2
