@@ -54,7 +54,9 @@ rule render_pdf:
     input:
         specmoe=SPECMOE,
         document=PAPER / "{document}.tex",
-        parts=[PAPER / "references.bib", PAPER / "preamble.tex"],
+        parts=[
+            PAPER / part for part in ("references.bib", "preamble.tex", "answers.tex")
+        ],
         rendered=rules.fill_paper.input,
     output:
         "<campaign>/paper/{document}.pdf",

@@ -7,8 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-# What an entry of document_numbers.yaml may be. A document says of the first two what they are.
-SAID = {"joint interval": "joint", "predicted": "predict"}
+# What an entry of document_numbers.yaml may be. A document says of the first what it is.
+SAID = {"predicted": "predict"}
 KINDS = {*SAID, "measured", "reported", "tested", "benchmark", "setting", "timed", "name"}
 # The file that gives the number.
 _FILED = {"tested", "benchmark"}

@@ -7,20 +7,21 @@ rules of the analysis (`runs.disturbed`, `analysis.sound_prompts`).
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import NormalDist
 
 import numpy as np
 import pandas as pd
 
-from specmoe.analysis.intervals import Interval, joint_intervals
+from specmoe.analysis.intervals import Interval, log_means, of_blocks
 from specmoe.analysis.sound_prompts import sound_prompts
 
-from .planted_speedups import CONFIDENCE, SPREADS, Spread, campaign
+from .planted_speedups import CONFIDENCE, World, frame_of
 
 TRUTHS = (0.3, 0.2, 0.1)  # logarithms of the settings' speedups
-SPREAD = SPREADS["mechanism D"]
+# As suite D of a campaign on small synthetic models: little between blocks, much between prompts.
+WORLD = World(0.04, 0.17, 3, 4, len(TRUTHS), run=0.08, session=0.0, shared=0.8)
 Cells = Mapping[int, pd.DataFrame]
 
 
@@ -84,7 +85,7 @@ def disturbed(
     }
 
 
-def marked(cells: Cells, *, share: float, of: str, spread: Spread) -> dict[int, pd.DataFrame]:
+def marked(cells: Cells, *, share: float, of: str) -> dict[int, pd.DataFrame]:
     """Return settings of which about a share of the pairs is marked, by their speed.
 
     `of`: `fast` or `slow` pairs, by their noise, or `fast prompts`, by their own gain. Added:
@@ -96,7 +97,7 @@ def marked(cells: Cells, *, share: float, of: str, spread: Spread) -> dict[int, 
         own_mean = own.groupby("prompt")["speedup"].transform(lambda one: np.log(one).mean())
         noise = logs - own_mean.to_numpy()
         values = own_mean.to_numpy() - logs.mean() if of == "fast prompts" else noise
-        scale = spread.prompt if of == "fast prompts" else np.hypot(spread.rest, spread.block)
+        scale = WORLD.prompt if of == "fast prompts" else np.hypot(WORLD.run, WORLD.block)
         values = -values if of == "slow" else values
         beyond = -NormalDist().inv_cdf(share) * scale
         found[key] = own.assign(left=values > beyond)
@@ -156,15 +157,19 @@ def simulate(
     """Return what each way advises of campaigns in which `plant` marks pairs to leave out."""
     generator = np.random.default_rng(seed)
     found = {way: Found() for way in ways}
+    world = replace(WORLD, blocks=repeats, prompts=prompts)
     for _ in range(times):
         planted = []
         for truths in (TRUTHS, (0.0,) * len(TRUTHS)):
-            frames = campaign(generator, SPREAD, repeats, truths, prompts=prompts)
-            planted.append(plant(generator, dict(enumerate(frames))))
+            [target] = world.logs(generator, 1, truths)
+            planted.append(plant(generator, dict(enumerate(map(frame_of, target)))))
         for way in ways:
             found[way].add(*map(WAYS[way], planted))
     return found
 
 
 def _joint(cells: Cells) -> dict[int, Interval]:
-    return joint_intervals(dict(cells), CONFIDENCE) if cells else {}
+    return {
+        key: of_blocks(log_means(own).to_numpy()).interval(CONFIDENCE, len(cells))
+        for key, own in cells.items()
+    }

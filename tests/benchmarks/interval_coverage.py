@@ -1,32 +1,26 @@
 """Count how often each kind of interval holds a planted truth, and how often advice is wrong.
 
-Usage: python tests/benchmarks/interval_coverage.py [--times 1000] [--only TABLE ...] [--estimate]
+Usage: python tests/benchmarks/interval_coverage.py [--times 1000] [--only TABLE ...]
 
-A benchmark, not a test: it judges nothing, and takes minutes. Spreads are those of the shipped
-campaigns (`tests/planted_speedups.py`); errors of blocks are normal, or Student's with 3 degrees of
-freedom. The tables:
+A benchmark, not a test: it judges nothing, and takes minutes. The tables:
 
-speedups   the share of 95 % intervals that hold the truth, in percent, with their mean half width
-           of the logarithm; the last two are joint intervals, which have to hold all at once
-answers    the share of campaigns in which an answer of `advise` is wrong, in percent, see
-           `planted_speedups.Errors`: the rows of the supplement's table
+kinds      the share of 95 % intervals of each kind that hold the truth, in percent
+answers    how often answers of `advise` are wrong, and how often right, in percent; writes the rows
+           of the supplement's table, `paper/answers.tex`
 costs      intervals of the cost model, from runs with noise of 5 % and a drift of as much between
            repeats
-unlike     joint intervals of settings that spread unlike each other
 predicted  intervals of speedups that readings and timed passes predict
 disturbed  the advised speedup where the machine slowed some runs down: its bias and coverage with
            all pairs, without the disturbed ones, and then with blocks compared at the same prompts
 marks      the same where the audit marks pairs by their speed: without their prompts in all
            repeats, and by the rule of `analysis.sound_prompts`
-
---estimate prints the spreads of the shipped rows instead.
 """
 
 import argparse
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import astuple
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -39,21 +33,13 @@ ROOT = Path(__file__).resolve().parents[2]
 module_path[:0] = [str(ROOT), str(ROOT / "workflow/scripts")]
 
 from tests.planted_disturbances import (  # noqa: E402
-    SPREAD,
     Cells,
     Found,
     disturbed,
     marked,
     simulate,
 )
-from tests.planted_speedups import (  # noqa: E402
-    KINDS,
-    SPREADS,
-    Coverage,
-    cover,
-    errors,
-    estimated_spread,
-)
+from tests.planted_speedups import World, held, right_answers, wrong_answers  # noqa: E402
 from tests.unit import simulated_rounds  # noqa: E402
 
 from specmoe.analysis.cost_tables import (  # noqa: E402
@@ -63,16 +49,14 @@ from specmoe.analysis.cost_tables import (  # noqa: E402
     verification,
 )
 from specmoe.analysis.gamma_curves import gamma_curves  # noqa: E402
-from specmoe.analysis.intervals import Estimate, joint_quantile, student_quantile  # noqa: E402
+from specmoe.analysis.intervals import Estimate  # noqa: E402
 from specmoe.analysis.summaries import with_speedups  # noqa: E402
 from specmoe.audit.reading import readings_of  # noqa: E402
 from specmoe.config.schema import Statistics  # noqa: E402
-from specmoe.runs.schema import read_runs  # noqa: E402
 
 REPEATS = (3, 5, 10)
-SETTINGS = (1, 2, 6, 8)
-TAILS = (None, 3)
 SEED = 1
+ANSWERS = ROOT / "paper/answers.tex"
 
 
 def main() -> None:
@@ -80,39 +64,44 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--times", type=int, default=1000, help="campaigns of each kind")
     parser.add_argument("--only", nargs="+", choices=TABLES, default=list(TABLES), metavar="TABLE")
-    parser.add_argument("--estimate", action="store_true")
     args = parser.parse_args()
-    if args.estimate:
-        print_estimates()
-        return
     for name in args.only:
         TABLES[name](args.times)
 
 
-def print_speedups(times: int) -> None:
-    """Print how often intervals of speedups hold the planted one."""
-    kinds = product(SPREADS, TAILS, REPEATS, SETTINGS)
-    asked = [(*kind, times, SEED + number) for number, kind in enumerate(kinds)]
-    print(" | ".join(["spread      ", "tails ", "repeats", "settings", *KINDS]))
-    with ProcessPoolExecutor() as pool:
-        for row in pool.map(speedup_row, *zip(*asked, strict=True)):
-            print(row, flush=True)
+def print_kinds(times: int) -> None:
+    """Print how often each kind of interval holds the truth."""
+    print("block prompt blocks prompts settings")
+    for numbers in product((0.01, 0.05), (0.1, 0.3), (3, 5), (5, 20), (8, 29)):
+        shares = held(World(*numbers, session=0.0), times=times, seed=SEED)
+        words = (f"{kind} {100 * share:.1f}" for kind, share in shares.items())
+        print(*numbers, *words, sep=" | ", flush=True)
 
 
-def speedup_row(
-    spread: str, tails: int | None, repeats: int, settings: int, times: int, seed: int
-) -> str:
-    """Return a line of the table of speedups."""
-    covered = cover(SPREADS[spread], repeats, settings, tails=tails, times=times, seed=seed)
-    return " | ".join(
-        [
-            f"{spread:12}",
-            f"{'normal' if tails is None else f't, {tails}':6}",
-            f"{repeats:7}",
-            f"{settings:8}",
-            *(shown(covered[kind]).rjust(len(kind)) for kind in KINDS),
-        ]
-    )
+@dataclass
+class Coverage:
+    """How often intervals held the truth, and how wide they are."""
+
+    held: int = 0
+    count: int = 0
+    widths: float = 0.0
+
+    def add(self, interval: Iterable[float], truth: float) -> None:
+        """Count an interval, given the truth."""
+        low, high = interval
+        self.held += bool(low <= truth <= high)
+        self.count += 1
+        self.widths += math.log(high / low) / 2 if low > 0 and high < math.inf else math.nan
+
+    @property
+    def share(self) -> float:
+        """The share that held the truth."""
+        return self.held / self.count
+
+    @property
+    def half_width(self) -> float:
+        """The mean half width, of the logarithm."""
+        return self.widths / self.count
 
 
 def shown(coverage: Coverage) -> str:
@@ -123,23 +112,30 @@ def shown(coverage: Coverage) -> str:
 
 
 def print_answers(times: int) -> None:
-    """Print how often each answer is given where it is wrong."""
-    asked = [
-        *product(("synthetic D", "synthetic B"), (4, 50), (1,)),
-        *product(("synthetic D",), (4, 50), (6,)),
-    ]
+    """Write the rows of the supplement's table."""
+    rows = []
     with ProcessPoolExecutor() as pool:
+        asked = product((3, 5), (5, 12, 20), (8, 29))
         for row in pool.map(partial(answers_row, times=times), *zip(*asked, strict=True)):
+            rows.append(row)
             print(row, flush=True)
+    ANSWERS.write_text("\n".join([*rows, ""]))
 
 
-def answers_row(spread: str, prompts: int, settings: int, times: int) -> str:
+def answers_row(blocks: int, prompts: int, settings: int, times: int) -> str:
     """Return a row of the supplement's table."""
-    planted = SPREADS[spread]
-    found = errors(planted, prompts, settings, times=times, seed=SEED)
-    spreads = (f"{100 * sd:.0f}" for sd in (planted.block, planted.prompt))
-    shares = (f"{100 * wrong / times:.1f}" for wrong in astuple(found))
-    return " & ".join([*spreads, str(prompts), str(settings), *shares]) + r" \\"
+    worlds = [
+        World(block, prompt, blocks, prompts, settings)
+        for block, prompt in product((0.01, 0.05), (0.1, 0.3))
+    ]
+    wrong = np.max([wrong_answers(world, times=times, seed=SEED) for world in worlds], axis=0)
+    right = [
+        np.mean([right_answers(world, speedup, times=times, seed=SEED) for world in worlds])
+        for speedup in (0.9, 1.1, 1.2)
+    ]
+    shares = [f"{100 * count / times:.1f}" for count in (*wrong[0], wrong[1].max())]
+    shares += [f"{100 * count / times:.0f}" for count in right]
+    return " & ".join(map(str, [blocks, prompts, settings, *shares])) + r" \\"
 
 
 COSTS = ["pass v(5)", "pass v(17)", "drafted c(4)", "ceiling at 4", "break-even at 4"]
@@ -185,31 +181,6 @@ def cost_estimates(generator: np.random.Generator, repeats: int, noise: float) -
     ]
 
 
-def print_unlike(times: int) -> None:
-    """Print how often joint intervals fail if settings spread unlike, the worst of many cases."""
-    generator = np.random.default_rng(SEED)
-    print(
-        "\njoint intervals of unlike settings, worst of 75 cases: repeats settings quantile"
-        " (Bonferroni's) failures (%)"
-    )
-    for repeats, settings in product((2, 3, 4, 5, 10), (2, 4, 6, 8, 12, 24)):
-        quantile = joint_quantile(repeats - 1, settings, 0.95)
-        worst = 0.0
-        for wide in sorted({1, 2, settings // 4 or 1, settings // 2, settings - 1}):
-            for ratio, shared in product((0.1, 0.3, 0.5, 0.7, 1.0), (0.0, 0.9, 0.99)):
-                spread = np.where(np.arange(settings) < wide, 1.0, ratio)
-                common = generator.standard_normal((times, repeats, 1))
-                own = generator.standard_normal((times, repeats, settings))
-                errors = (math.sqrt(shared) * common + math.sqrt(1 - shared) * own) * spread
-                variances = errors.var(axis=1, ddof=1)
-                larger = np.maximum(variances, variances.mean(axis=1, keepdims=True))
-                out = np.abs(errors.mean(axis=1)) > quantile * np.sqrt(larger / repeats)
-                worst = max(worst, float(out.any(axis=1).mean()))
-        bonferroni = student_quantile(repeats - 1, 1 - 0.05 / settings)
-        line = f"{repeats:3}{settings:4}{quantile:8.2f} ({bonferroni:.2f}) {100 * worst:5.1f}"
-        print(line, flush=True)
-
-
 def print_disturbed(times: int) -> None:
     """Print what is advised where 5 % of the runs were slowed down, see `planted_disturbances`."""
     print(f"\nrepeats prompts slowed {ADVISED_OF_PLANTED}")
@@ -229,7 +200,7 @@ def print_marks(times: int) -> None:
         def plant(
             _: np.random.Generator, cells: Cells, of: str = of, share: float = share
         ) -> Cells:
-            return marked(cells, share=share, of=of, spread=SPREAD)
+            return marked(cells, share=share, of=of)
 
         of_ways = simulate(plant, ways, repeats=repeats, prompts=24, times=times, seed=SEED)
         print_found(f"{of:12} {100 * share:4.1f} {repeats:3}", of_ways)
@@ -282,28 +253,13 @@ def predictions_held(
 
 
 TABLES = {
-    "speedups": print_speedups,
+    "kinds": print_kinds,
     "answers": print_answers,
     "costs": print_costs,
-    "unlike": lambda times: print_unlike(5 * times),
     "predicted": print_predicted,
     "disturbed": lambda times: print_disturbed(times // 2),
     "marks": lambda times: print_marks(times // 2),
 }
-
-
-def print_estimates() -> None:
-    """Print the spread of each suite of the shipped campaigns."""
-    for folder in sorted((ROOT / "resources/campaigns").iterdir()):
-        compared = with_speedups(read_runs(folder / "runs.parquet"))
-        for suite, members in compared.groupby("suite"):
-            spread = estimated_spread(members)
-            values = (spread.block, spread.shared, spread.prompt, spread.rest)
-            words = ", ".join(
-                f"{name} {value:.2f}"
-                for name, value in zip(("block", "shared", "prompt", "rest"), values, strict=True)
-            )
-            print(f"{folder.name} {suite}: {words}")
 
 
 if __name__ == "__main__":

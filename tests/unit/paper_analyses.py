@@ -91,7 +91,7 @@ CAMPAIGN = pd.DataFrame(
             "left_out": "",
             "left_out_runs": 0,
             "engine_options": "",
-            "sitting_spread": 0.08,
+            "session_sd": 0.03,
             "machines": 1,
             "host_id": "abc",
             "host_chip": "Processor & Sons",
@@ -542,8 +542,8 @@ def advised(analysis, **columns):
         "method": "draft-simple",
         "gamma": 8,
         "speedup": 1.4,
-        "joint_low": 1.2,
-        "joint_high": 1.6,
+        "speedup_low": 1.2,
+        "speedup_high": 1.6,
         "command": "llama-server -m a.gguf",
     }
     return replace(analysis, advice=pd.DataFrame([row | columns]))

@@ -1,60 +1,41 @@
 """How often intervals hold a planted truth; tests/benchmarks/interval_coverage.py has the table."""
 
-import re
-from dataclasses import astuple
 from functools import partial
 
 import numpy as np
 import pytest
 
-from specmoe.analysis.intervals import joint_intervals
-
-from ...planted_disturbances import SPREAD, disturbed, marked, simulate
-from ...planted_speedups import SPREADS, campaign, cover, errors
-
-TIMES = 150
+from ...planted_disturbances import disturbed, marked, simulate
+from ...planted_speedups import World, held, right_answers, wrong_answers
 
 
-@pytest.mark.parametrize(
-    "spread, repeats, settings, tails",
-    [("synthetic B", 3, 6, None), ("mechanism D", 5, 2, 3), ("true-shape R", 10, 2, None)],
-)
-def test_intervals_hold_the_truth(spread, repeats, settings, tails):
-    covered = cover(SPREADS[spread], repeats, settings, tails=tails, times=TIMES, seed=repeats)
-    # Three standard deviations of a share of 150 are 5 %.
-    shares = {kind: one.share for kind, one in covered.items()}
-    assert min(shares.values()) >= 0.9, shares
+@pytest.mark.parametrize(("blocks", "prompts", "settings"), [(3, 20, 8), (5, 5, 29), (10, 4, 2)])
+def test_intervals_hold_the_truth(blocks, prompts, settings):
+    world = World(0.03, 0.1, blocks, prompts, settings, session=0.0)
+    shares = held(world, times=500, seed=blocks)
+    # Three standard deviations of a share of 500 are 3 %.
+    assert min(shares.values()) >= 0.92, shares
 
 
-@pytest.mark.parametrize("prompts, settings, times", [(4, 1, TIMES), (4, 6, 60), (50, 1, 60)])
-def test_no_answer_is_wrong_more_often_than_its_level_says(prompts, settings, times):
-    found = errors(SPREADS["synthetic D"], prompts, settings, times=times, seed=2)
-    assert max(astuple(found)) <= 0.025 * times + 3 * np.sqrt(0.025 * times)
+@pytest.mark.parametrize("block", [0.01, 0.05])
+@pytest.mark.parametrize(("blocks", "prompts", "settings"), [(3, 20, 8), (5, 5, 29), (3, 4, 1)])
+def test_no_answer_is_wrong_more_often_than_its_level_says(block, blocks, prompts, settings):
+    world = World(block, 0.1, blocks, prompts, settings)
+    first, _ = wrong_answers(world, times=200, seed=2)
+    assert first.max() <= 0.025 * 200 + 3 * np.sqrt(0.025 * 200)
 
 
-def test_the_supplement_prints_error_rates_that_such_campaigns_have(root):
+def test_the_supplement_prints_rates_that_such_targets_have(root):
     """Its rows are those of `interval_coverage.py --only answers`; this counts one again."""
-    text = (root / "paper/supplement.tex").read_text()
-    [body] = re.findall(r"% interval_coverage\.py --only answers.*?\n(.*?)\\bottomrule", text, re.S)
-    rows = {tuple(row[:4]): row[4:] for row in (line.split(" & ") for line in body.splitlines())}
-    assert len(rows) == 6
-    rates = {key: [float(rate.strip(" \\")) for rate in row] for key, row in rows.items()}
-    assert all(
-        rate <= 2.5 + 100 * 3 * np.sqrt(0.025 / 1000) for row in rates.values() for rate in row
-    )
-    found = errors(SPREADS["synthetic B"], 4, 1, times=TIMES, seed=3)
-    for count, rate in zip(astuple(found), rates["27", "16", "4", "1"], strict=True):
-        assert abs(count - rate / 100 * TIMES) <= 1 + 3 * np.sqrt(0.025 * TIMES)
-
-
-def test_a_gain_well_beyond_the_spread_is_switched_on_with_three_repeats():
-    generator = np.random.default_rng(0)
-    on = 0
-    for _ in range(50):
-        cells = campaign(generator, SPREADS["true-shape R"], 3, [0.6, 0.5, 0.4, 0.3, 0.2, 0.1])
-        joint = joint_intervals(dict(enumerate(cells)), 0.95)
-        on += any(interval.low > 1 for interval in joint.values())
-    assert on > 0.6 * 50
+    lines = (root / "paper/answers.tex").read_text().splitlines()
+    rows = [[float(cell) for cell in line.rstrip("\\ ").split(" & ")] for line in lines]
+    assert len(rows) == 12
+    # 2.5 % of 1000 targets, and three standard errors.
+    assert max(rate for row in rows for rate in row[3:6]) <= 2.5 + 100 * 3 * np.sqrt(0.025 / 1000)
+    [(*_, gain)] = [row for row in rows if row[:3] == [5, 20, 8]]
+    worlds = [World(block, prompt, 5, 20, 8) for block in (0.01, 0.05) for prompt in (0.1, 0.3)]
+    found = [right_answers(world, 1.2, times=100, seed=3) for world in worlds]
+    assert np.mean(found) == pytest.approx(gain, abs=10)
 
 
 def test_without_disturbed_pairs_the_advised_speedup_holds_its_truth_in_a_narrower_interval():
@@ -69,7 +50,7 @@ def test_without_disturbed_pairs_the_advised_speedup_holds_its_truth_in_a_narrow
 @pytest.mark.parametrize("of", ["fast", "slow"])
 def test_marks_by_speed_switch_nothing_useless_on(of):
     def plant(_, cells):
-        return marked(cells, share=0.002, of=of, spread=SPREAD)
+        return marked(cells, share=0.002, of=of)
 
     [found] = simulate(plant, ["the rule"], repeats=3, prompts=24, times=60, seed=1).values()
     assert found.coverage >= 0.9

@@ -9,9 +9,9 @@ from specmoe.analysis.intervals import (
     interval_of_rate,
     interval_of_speedup,
     interval_over_prompts,
-    joint_intervals,
-    joint_quantile,
     log_means,
+    of_blocks,
+    of_blocks_and_prompts,
     ratio_of_speedups,
 )
 
@@ -79,38 +79,30 @@ def test_a_single_block_in_a_cell_gives_a_ratio_without_interval():
     assert np.isnan(ends).all()
 
 
-def test_the_interval_of_one_among_many_is_wider_than_its_own():
-    generator = np.random.default_rng(0)
-    cells = {str(n): pairs(generator.normal(0, 0.1, (5, 1))) for n in range(12)}
-    joint = joint_intervals(cells, 0.95)
-    own = {name: interval_of_speedup(members, 0.95) for name, members in cells.items()}
-    assert all(joint[n].low <= own[n].low and own[n].high <= joint[n].high for n in cells)
-    assert joint_intervals({"a": cells["0"]}, 0.95)["a"] == pytest.approx(own["0"])
+def test_the_best_of_several_has_bonferronis_level():
+    mean = of_blocks(np.array([0.0, 0.1, 0.2]))
+    assert mean.reach(0.95, 8) == pytest.approx(stats.t.ppf(1 - 0.025 / 8, 2) * 0.1 / np.sqrt(3))
 
 
-def test_pooling_makes_the_joint_quantile_smaller_than_bonferronis_and_never_larger():
-    assert joint_quantile(2, 6, 0.95) == pytest.approx(stats.t.ppf(1 - 0.05 / 4, 2))
-    for degrees in (1, 2, 4, 9, 29):
-        for cells in range(1, 30):
-            bonferroni = stats.t.ppf(1 - 0.05 / 2 / cells, degrees)
-            own = stats.t.ppf(0.975, degrees)
-            assert own * 0.999 <= joint_quantile(degrees, cells, 0.95) <= bonferroni * 1.001
+def test_another_session_is_added_once_and_not_multiplied_for_the_choice():
+    mean = of_blocks(np.array([0.0, 0.1, 0.2]))
+    session = stats.norm.ppf(0.98) * 0.03
+    for settings, reach in (
+        (1, np.hypot(mean.reach(0.95), session)),
+        (8, mean.reach(0.95, 8) + session),
+    ):
+        assert mean.reach(0.95, settings, session_sd=0.03) == pytest.approx(reach)
 
 
-def test_a_cell_of_one_block_has_no_interval_and_narrows_no_other():
-    two = {"a": pairs([[0.0], [0.1], [0.2]]), "b": pairs([[0.0], [0.2], [0.1]])}
-    more = joint_intervals(two | {"c": pairs([[0.5]])}, 0.95)
-    assert np.isnan(more.pop("c")).all()
-    assert more == joint_intervals(two, 0.95)
-    assert np.isnan(joint_intervals({"c": pairs([[0.5]])}, 0.95)["c"]).all()
+def test_a_single_block_has_no_interval():
+    assert np.isnan(interval_of_speedup(pairs([[0.5]]), 0.95)).all()
 
 
-def test_cells_of_more_blocks_are_pooled_apart():
-    few, many = pairs([[0.0], [0.4], [0.2]]), pairs([[0.0], [0.1]] * 5)
-    joint = joint_intervals({"few": few, "many": many}, 0.95)
-    # Each group has one cell, at half the level.
-    assert joint["few"] == pytest.approx(interval_of_speedup(few, 0.975))
-    assert joint["many"] == pytest.approx(interval_of_speedup(many, 0.975))
+def test_arrays_have_the_intervals_of_their_parts():
+    logs = np.random.default_rng(0).normal(0, 0.1, (4, 3, 5))
+    for whole, part in ((of_blocks_and_prompts, logs), (of_blocks, logs.mean(axis=-1))):
+        reach = whole(part).reach(0.95, 8, 0.03)
+        assert reach == pytest.approx([whole(one).reach(0.95, 8, 0.03) for one in part])
 
 
 def test_the_interval_for_other_prompts_by_hand():
@@ -160,14 +152,3 @@ def test_a_block_that_lacks_a_pair_stands_where_its_other_prompts_put_it():
 def test_blocks_that_share_no_prompt_keep_their_plain_means():
     apart = pairs([[0.1, 0.3], [0.2, 0.4]]).iloc[[0, 3]]
     assert log_means(apart).tolist() == pytest.approx([0.1, 0.4])
-
-
-@pytest.mark.parametrize("noise", [0.0, 0.01, 0.1, 0.5])
-def test_a_known_variance_makes_no_interval_narrower(noise):
-    generator = np.random.default_rng(7)
-    cells = {name: pairs(noise * generator.standard_normal((3, 4))) for name in range(6)}
-    plain = joint_intervals(cells, 0.95)
-    wider = joint_intervals(cells, 0.95, known=0.08**2)
-    for name, (low, high) in plain.items():
-        assert wider[name].low <= low <= high <= wider[name].high
-        assert wider[name].high / wider[name].low >= np.exp(2 * 1.95 * 0.08)

@@ -33,7 +33,7 @@ DOCUMENTS = "".join(path.read_text() for path in [*WRITTEN, SPECIFICATIONS])
 PAGE = "".join(path.read_text() for path in sorted(PAPER.glob("site/*.j2")))
 # What the documents define, and TeX.
 TEX_COMMANDS = {
-    *("ControlsSentence", "DeclareUnicodeCharacter", "PagesCaption", "OtherDays"),
+    *("ControlsSentence", "DeclareUnicodeCharacter", "PagesCaption", "OtherSessions"),
 }
 
 

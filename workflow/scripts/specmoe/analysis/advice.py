@@ -3,25 +3,26 @@
 A setting is a cell: suite, target, draft and γ, measured with the draft's own acceptance, at the
 campaign's temperature, against baselines of its own. The answer is
 
-- *on*, with the fastest setting whose intervals lie above 1, the one for other prompts of the kind
-  that was sent, too;
-- *on for these prompts*, with the fastest whose interval for the prompts that were sent lies above
-  1, if no setting gains on others;
+- *on*, with the fastest setting whose interval for prompts like these lies above 1;
+- *on for these prompts*, with the fastest whose interval for these prompts does, if there is no
+  such setting;
 - *on for looping text*, if more of that setting's text loops than `audit.looping_share`, because
   loops are easy to draft and no other text was measured;
 - *off at these γ*, if every setting's own interval lies below 1. All have to lose, so there is no
   choice among them to allow for (R. L. Berger, Multiparameter Hypothesis Testing and Acceptance
   Sampling, Technometrics 24, 1982);
-- or *undecided*.
+- or *undecided*, with the number of repeats that would decide.
 
-Intervals allow for other days too, by `statistics.sitting_spread`: blocks of one day agree more
-than days do. A setting that drafted nothing is neither the fastest nor in the way of *off*.
+The intervals that decide allow for another session (`intervals.Mean.reach`), and the first two for
+the choice among settings. A setting that drafted nothing is neither the fastest nor in the way of
+*off*.
 
 Settings are ranked among those that were measured on the same prompts, as speedups on code and on
 prose are no rivals. The set of prompts that answers is the one with most whole texts, because
 people send texts; among equals, the one with most prompts, then one whose texts may end.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -34,15 +35,18 @@ import pandas as pd
 from specmoe.analysis.drafts import with_controls, without_controls
 from specmoe.analysis.intervals import (
     Interval,
-    joint_intervals,
+    Mean,
     log_means,
     log_speedups,
+    logs_by_prompt,
+    of_blocks,
+    of_blocks_and_prompts,
     ratio_of_means,
 )
 from specmoe.analysis.launch import launch_line, measuring_line
 from specmoe.analysis.registry import TABLES
 from specmoe.analysis.sound_prompts import on_sound_prompts
-from specmoe.analysis.spread import cell_id
+from specmoe.analysis.spread import FEWEST_REPEATS, cell_id
 from specmoe.analysis.summaries import CELL, drafted_nothing
 from specmoe.audit.checks import marked_runs
 from specmoe.audit.finding import CheckVerdict, Level
@@ -56,7 +60,7 @@ from specmoe.config.block import (
     Template,
 )
 from specmoe.config.matrix import comparison_of
-from specmoe.config.schema import Config
+from specmoe.config.schema import Config, Statistics
 from specmoe.models.card import ModelCard
 from specmoe.runs.disturbed import DISTURBED, count_excluded, excluded
 
@@ -106,11 +110,22 @@ _HARMLESS = frozenset({"determinism", "controls"})
 
 # Integer columns that are null where a target has no setting.
 _COUNTS = [
-    *("more_repeats", "gamma", "runs", "blocks", "prompts", "repeats_needed", "marked"),
+    *(
+        "more_repeats",
+        "more_prompts",
+        "gamma",
+        "runs",
+        "blocks",
+        "prompts",
+        "repeats_needed",
+        "marked",
+    ),
     *("impossible", "excluded", "pairs", "none_left", "idle", "draft_bytes"),
 ]
 # What starts llama-server as a setting was measured, beside its target and γ.
 _SIDE = ["method", "draft_model", *SIDE_COLUMNS]
+MOST_PROMPTS = 200
+"""How many prompts are asked for at most, to show a gain on prompts like these."""
 _SETTING_COLUMNS = TABLES["advice_settings"].columns
 
 
@@ -123,18 +138,18 @@ class Advice:
       answer), set_aside (how many more the audit marks), idle (how many more drafted nothing),
       equal (how many have the standing), elsewhere (how many were measured on other prompts),
       none_left (of how many more the machine left no undisturbed pair), more_repeats (how many
-      more may decide, see `repeats_for`; null unless the answer is undecided and repeats are left
-      to measure), command (what to type next: the line that starts llama-server, or the one that
-      measures more; null if there is none), and the columns of the best setting, null without one.
+      more would decide, see `_repeats_wanted`; null unless the answer is undecided), more_prompts
+      (how many more would show a gain on prompts like these, see `prompts_to_gain`; null unless the
+      answer is on for these prompts), command (what to type next: the line that starts
+      llama-server, or the one that measures more; null if there is none), and the columns of the
+      best setting, null without one.
     - settings: one row per setting, those on the prompts that answer first, best first: columns of
-      `summarise_cells`; joint_low and joint_high, see `joint_intervals`, over the settings on the
-      same prompts that are not set aside, at the level of a look; other_prompts_low and
-      other_prompts_high, the same for other prompts; alone_low and alone_high, of the setting by
-      itself at that level; whole_high, the high end of speedup with the pairs that the audit marks;
-      prompt_set (the prompts' ids), prompts (their number), sent (`Sent`); block_sd and
-      repeats_needed (of all pairs), see `spread_of_cells`; marked_prompts (the ids of those with
-      marked pairs) and odd_prompts (of those left out altogether), see `sound_prompts`; excluded
-      (pairs that the machine disturbed; null if none) of pairs; marked (runs that the audit marks,
+      `summarise_cells`; those of `deciding_intervals`, null if set aside; whole_high, as alone_high
+      with the pairs that the audit marks; prompt_set (the prompts' ids), prompts (their number),
+      sent (`Sent`); block_sd, planning_sd and repeats_needed (of all pairs), see `spread_of_cells`;
+      marked_prompts (the ids of those with marked pairs) and odd_prompts (of those left out
+      altogether), see `sound_prompts`; excluded (pairs that the machine disturbed; null if none) of
+      pairs; marked (runs that the audit marks,
       or whose baseline it marks); impossible (those of them that are, or whose baseline is, more
       than implausible);
       draft_bytes (the draft's file); added_rss_bytes (peak of resident memory over that of
@@ -182,6 +197,10 @@ def advise(
         own = pd.concat(in_order) if in_order else own.assign(standing=[])
         own_lost = lost[lost["target"] == target]
         answer = _answer(target, own, own_lost, _controls(audit, target), config)
+        if answer["answer"] == Answer.HERE:
+            cell = members[tuple(answer[name] for name in CELL)]
+            prompts = prompts_to_gain(cell, answer["settings"], config.statistics)
+            answer["more_prompts"] = prompts and prompts - answer["prompts"]
         command = _command(answer, own, members, config, gpu=gpu)
         answers.append(answer | {"command": command})
         ranked.append(own)
@@ -229,7 +248,7 @@ def _settings(
     """Return the settings as measured, each by itself."""
     if candidates.empty:
         return pd.DataFrame(columns=_SETTING_COLUMNS)
-    needed = spread.set_index("cell")["repeats_needed"]
+    planned = spread.set_index("cell")[["planning_sd", "repeats_needed"]]
     more = []
     for cell in _keys(candidates):
         own = members[cell]
@@ -242,7 +261,7 @@ def _settings(
                 "prompts": own["prompt"].nunique(),
                 "sent": _sent(own, config),
                 "block_sd": log_means(own).std(),
-                "repeats_needed": needed[cell_id(*cell)],
+                **planned.loc[cell_id(*cell)],
                 # Null without a file, and for a cache of n-grams.
                 "draft_bytes": draft.size_bytes if draft else None,
                 "added_rss_bytes": own["peak_rss_bytes"].max() - own["baseline_rss_bytes"].max(),
@@ -276,30 +295,17 @@ def _claim(rivals: pd.DataFrame) -> tuple[bool, int, int, bool]:
     return sound, texts, len(prompts), bool(rivals["until_end"].iloc[0])
 
 
-def look_confidence(confidence: float) -> float:
-    """Return the level of the intervals that decide, such that a wrong answer has `confidence`.
-
-    Who reads *undecided* measures more and looks again, and so has a second chance of a wrong
-    answer: a look has four fifths of the error that is allowed.
-    """
-    return 1 - 0.8 * (1 - confidence)
-
-
 def _ranked(own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], config: Config) -> pd.DataFrame:
-    """Return settings on the same prompts with joint intervals and standings, the best first."""
+    """Return settings on the same prompts with deciding intervals and standings, the best first."""
     own = own.sort_values(["speedup", *CELL], ascending=[False, *[True] * len(CELL)])
     keys = _keys(own)
     own["idle"] = [drafted_nothing(members[key]) for key in keys]
     counts = ~(own["aside"] | own["idle"])
     sound = {key: members[key] for key, one in zip(keys, counts, strict=True) if one}
-    confidence = look_confidence(config.statistics.confidence)
-    between_days = config.statistics.sitting_spread**2
-    own = _with_intervals(own, keys, deciding_intervals(sound, confidence, between_days))
-    alike = _with_intervals(own, keys, deciding_intervals(sound, confidence))[counts]
-    own["this_day"] = (
-        judge(alike, config.audit.looping_share)[0] if alike["joint_low"].notna().any() else None
-    )
-    slower = _shown_slower(sound, confidence)
+    deciding = deciding_intervals(sound, config.statistics)
+    deciding = deciding.reindex(pd.Index(keys, tupleize_cols=False))
+    own = own.assign(**{str(name): deciding[name].to_numpy() for name in deciding})
+    slower = _shown_slower(sound, config.statistics.confidence)
     own["standing"] = np.select(
         [
             own["aside"],
@@ -314,34 +320,30 @@ def _ranked(own: pd.DataFrame, members: Mapping[Any, pd.DataFrame], config: Conf
     return own.sort_values("standing", key=lambda column: column.map(order), kind="stable")
 
 
-def _with_intervals(
-    own: pd.DataFrame, keys: Sequence[Any], intervals: pd.DataFrame
-) -> pd.DataFrame:
-    of_own = intervals.reindex(pd.Index(keys, tupleize_cols=False))
-    return own.assign(**{str(name): of_own[name].to_numpy() for name in of_own})
+def deciding_intervals(cells: Mapping[Any, pd.DataFrame], settings: Statistics) -> pd.DataFrame:
+    """Return the intervals that decide an answer, a row for each cell.
 
-
-def deciding_intervals(
-    cells: Mapping[Any, pd.DataFrame], confidence: float, known: float = 0.0
-) -> pd.DataFrame:
-    """Return the intervals that decide an answer, a row for each cell; see `Advice.settings`.
-
-    `known` is a variance that blocks do not show, see `joint_intervals`.
+    All allow for another session. best_low, best_high: on these prompts, if the cell is the best of
+    all; other_prompts_low, other_prompts_high: the same on prompts like these; alone_low,
+    alone_high: on these prompts, of the cell by itself. NaN where nothing was repeated.
     """
+    blocks = [of_blocks(log_means(own).to_numpy()) for own in cells.values()]
+    prompts = [of_blocks_and_prompts(logs_by_prompt(own)) for own in cells.values()]
     kinds = {
-        "joint": joint_intervals(cells, confidence, known=known),
-        "other_prompts": joint_intervals(cells, confidence, other_prompts=True, known=known),
-        "alone": {
-            cell: joint_intervals({cell: own}, confidence, known=known)[cell]
-            for cell, own in cells.items()
-        },
+        "best": (blocks, _repeated(blocks)),
+        "other_prompts": (prompts, _repeated(prompts)),
+        "alone": (blocks, 1),
     }
-    ends = {
-        f"{kind}_{end}": [getattr(its[cell], end) for cell in cells]
-        for kind, its in kinds.items()
-        for end in Interval._fields
-    }
+    ends: dict[str, list[float]] = {}
+    for kind, (means, chosen) in kinds.items():
+        its = [mean.interval(settings.confidence, chosen, settings.session_sd) for mean in means]
+        ends |= {f"{kind}_{end}": [getattr(one, end) for one in its] for end in Interval._fields}
     return pd.DataFrame(ends, index=pd.Index(list(cells), tupleize_cols=False), dtype=float)
+
+
+def _repeated(means: Sequence[Mean]) -> int:
+    """Return among how many settings the best is chosen, those with an interval; one at least."""
+    return max(sum(not math.isnan(mean.error) for mean in means), 1)
 
 
 def _shown_slower(cells: Mapping[Any, pd.DataFrame], confidence: float) -> set[Any]:
@@ -369,11 +371,10 @@ def _shown_slower(cells: Mapping[Any, pd.DataFrame], confidence: float) -> set[A
 def _best(sound: pd.DataFrame) -> pd.DataFrame:
     """Return the row to advise of settings, the fastest first; none of none.
 
-    It is the first that gains on other prompts too, else on those that were sent, else the fastest.
+    It is the first that gains on prompts like these, else on these, else the fastest.
     """
-    gains = sound[sound["joint_low"] > 1]
-    everywhere = gains[gains["other_prompts_low"] > 1]
-    return next((some for some in (everywhere, gains) if len(some)), sound).head(1)
+    gains = [sound[sound[low] > 1] for low in ("other_prompts_low", "best_low")]
+    return next((some for some in gains if len(some)), sound).head(1)
 
 
 def _answer(
@@ -389,9 +390,6 @@ def _answer(
     answer, reason = (
         (Answer.UNKNOWN, unknown) if unknown else judge(sound, config.audit.looping_share)
     )
-    of_days = answer == Answer.UNDECIDED and sound["this_day"].iloc[0] != answer
-    if of_days:
-        reason = "the intervals decide, but another day may differ by more"
     if answer == Answer.OFF and not (own.loc[~own["idle"], "whole_high"] < 1).all():
         # Marks fall on fast rows alone, so what they leave must not decide that nothing gains.
         answer = Answer.UNDECIDED
@@ -400,11 +398,7 @@ def _answer(
     best: dict[str, Any] = (
         {str(key): value.iloc[0] for key, value in sound.items()} if len(sound) else nothing
     )
-    more = None
-    # More repeats make the interval of a day narrower, and tell nothing of another.
-    if answer == Answer.UNDECIDED and not of_days:
-        wanted = min(best["repeats_needed"], config.statistics.repeats_limit)
-        more = wanted - best["blocks"] if wanted > best["blocks"] else None
+    wanted = _repeats_wanted(sound, config) if answer == Answer.UNDECIDED else None
     return best | {
         "target": target,
         "answer": answer.value,
@@ -416,8 +410,43 @@ def _answer(
         "none_left": len(none_left),
         "equal": int((own["standing"] == Standing.EQUAL).sum()),
         "elsewhere": len(ranked) - len(own),
-        "more_repeats": more,
+        "wanted_repeats": wanted,
+        "more_repeats": wanted and wanted - sound["blocks"].min(),
     }
+
+
+def _repeats_wanted(sound: pd.DataFrame, config: Config) -> int | None:
+    """Return how many repeats of all would decide, if speedups and spreads stay; None if none do.
+
+    The fastest has to gain for sure; if it loses, all that do not surely lose have to.
+    """
+    statistics = config.statistics
+    gains = sound["speedup"].iloc[0] > 1
+    open_ones = sound.head(1) if gains else sound[~(sound["alone_high"] < 1)]
+    among = len(sound) if gains else 1
+    first = max(FEWEST_REPEATS, int(sound["blocks"].min()) + 1)
+    sizes = abs(np.log(open_ones["speedup"].to_numpy(float)))
+    spreads = open_ones["planning_sd"].to_numpy(float)
+    for count in range(first, statistics.repeats_limit + 1):
+        found = Mean(sizes, spreads / math.sqrt(count), count - 1)
+        if (sizes > found.reach(statistics.confidence, among, statistics.session_sd)).all():
+            return count if len(open_ones) else None
+    return None
+
+
+def prompts_to_gain(compared: pd.DataFrame, among: int, settings: Statistics) -> int | None:
+    """Return with how many prompts a cell would gain on prompts like these; None if with no number.
+
+    They are taken to be like those that were sent, which are counted again in turn. `among` is how
+    many settings the best was chosen from.
+    """
+    logs = logs_by_prompt(compared)
+    sent = logs.shape[1]
+    for count in range(sent + 1, MOST_PROMPTS + 1) if sent > 1 else ():
+        found = of_blocks_and_prompts(logs[:, np.arange(count) % sent])
+        if logs.mean() > found.reach(settings.confidence, among, settings.session_sd):
+            return count
+    return None
 
 
 def _command(
@@ -437,8 +466,7 @@ def _command(
             return None
         rivals = ranked[ranked["prompt_set"] == answer["prompt_set"]]
         blocks = pd.concat([members[cell]["block"] for cell in _keys(rivals)])
-        repeats = int(answer["blocks"] + answer["more_repeats"])
-        return measuring_line(map(comparison_of, blocks), repeats)
+        return measuring_line(map(comparison_of, blocks), answer["wanted_repeats"])
     if answer["answer"] in (Answer.UNKNOWN, Answer.LOOPING):
         return None
     on = answer["answer"] in (Answer.ON, Answer.HERE)
@@ -468,9 +496,27 @@ def _unknown(
             if idle
             else "the audit marks too many runs of every setting"
         )
-    if sound["joint_low"].isna().all():
+    if sound["best_low"].isna().all():
         return "every setting was measured once, so no interval is known"
     return None
+
+
+def decide(best_low: np.ndarray, other_prompts_low: np.ndarray, alone_high: np.ndarray) -> Answer:
+    """Return the answer that ends of `deciding_intervals` give, each of all settings."""
+    if (other_prompts_low > 1).any():
+        return Answer.ON
+    if (best_low > 1).any():
+        return Answer.HERE
+    return Answer.OFF if (alone_high < 1).all() else Answer.UNDECIDED
+
+
+_REASONS = {
+    Answer.ON: "the interval of the best setting is above 1 for other prompts too",
+    Answer.HERE: "no gain is shown for other prompts of this kind",
+    Answer.LOOPING: "the text loops, so nothing is known of text that does not",
+    Answer.OFF: "the interval of every setting by itself is below 1 on these prompts",
+    Answer.UNDECIDED: "no interval is above 1, and not every one is below",
+}
 
 
 def judge(sound: pd.DataFrame, looping_share: float) -> tuple[Answer, str]:
@@ -478,21 +524,10 @@ def judge(sound: pd.DataFrame, looping_share: float) -> tuple[Answer, str]:
 
     They have the columns of `deciding_intervals`, and looping (null: unknown).
     """
-    best = _best(sound).iloc[0]
-    if best["joint_low"] > 1:
-        if best["looping"] > looping_share:
-            return Answer.LOOPING, "the text loops, so nothing is known of text that does not"
-        if best["other_prompts_low"] > 1:
-            return Answer.ON, "the interval of the best setting is above 1 for other prompts too"
-        return Answer.HERE, "no gain is shown for other prompts of this kind"
-    if (sound["alone_high"] < 1).all():
-        return (
-            Answer.OFF,
-            "the interval of every setting by itself is below 1 on these prompts",
-        )
-    if (sound["alone_low"] > 1).any():
-        return (
-            Answer.UNDECIDED,
-            "no interval is above 1 after allowing for the choice among settings",
-        )
-    return Answer.UNDECIDED, "no interval is above 1, and not every one is below"
+    ends = ("best_low", "other_prompts_low", "alone_high")
+    answer = decide(*(sound[end].to_numpy() for end in ends))
+    if answer in (Answer.ON, Answer.HERE) and _best(sound)["looping"].iloc[0] > looping_share:
+        answer = Answer.LOOPING
+    if answer == Answer.UNDECIDED and (sound["alone_low"] > 1).any():
+        return answer, "no interval is above 1 after allowing for the choice among settings"
+    return answer, _REASONS[answer]

@@ -11,8 +11,8 @@ import pandas as pd
 
 from specmoe.analysis.advice import Answer, Standing
 from specmoe.analysis.filters import advised_targets
-from specmoe.analysis.intervals import day_reach
-from specmoe.analysis.number_text import TOO_FEW_PROMPTS, interval, measured, measured_in
+from specmoe.analysis.intervals import session_reach
+from specmoe.analysis.number_text import TOO_FEW_PROMPTS, interval, measured_in
 from specmoe.analysis.registry import TABLES, Analysis, Record, records
 from specmoe.analysis.sentences import (
     describe_categories,
@@ -65,7 +65,7 @@ def describe_advice(analysis: Analysis) -> str:
             "Its models are synthetic: this shows the method and is not advice for real ones."
         )
     if campaign["source"] == "measured":
-        lines += _wrapped(_other_days(campaign), "")
+        lines += _wrapped(_other_sessions(campaign), "")
     advised = advised_targets(analysis)
     elsewhere = on_other_prompts(analysis)
     for row in records(advised):
@@ -104,12 +104,12 @@ def advice_values(analysis: Analysis) -> dict[str, Any]:
     return {"campaign": analysis.name, "confidence": confidence, "targets": targets} | more
 
 
-def _other_days(campaign: Record) -> str:
-    """Return how far another day may be from this one."""
-    reach = day_reach(campaign["sitting_spread"], campaign["confidence"])
+def _other_sessions(campaign: Record) -> str:
+    """Return how far another session may be from this one."""
+    reach = math.expm1(session_reach(campaign["session_sd"]))
     return (
-        f"Another day may differ by ±{reach:.0%}, for which the intervals that decide allow"
-        " (statistics.sitting_spread)."
+        f"Another session may differ by ±{reach:.0%} (statistics.session_sd), for which the answers"
+        " allow; another day may differ by more."
     )
 
 
@@ -129,7 +129,9 @@ def _target(row: Record, settings: list[Record], campaign: Record, more: list[st
     if row["set_aside"]:
         texts.append(_set_aside(settings))
     if answer is Answer.UNDECIDED:
-        texts.append(_outlook(row, campaign))
+        texts.append(_outlook(row))
+    if answer is Answer.HERE:
+        texts.append(_outlook_on_others(row))
     # Whole, to be pasted into a shell.
     command = [f"  {row['command']}"] if isinstance(row["command"], str) else []
     head = f"{row['label']} ({row['target']}): {HEADS[answer]}"
@@ -169,9 +171,9 @@ def _elsewhere(row: Record) -> str:
 
 
 def _speedup(row: Record) -> str:
-    if math.isnan(row["joint_low"]):
+    if math.isnan(row["speedup_low"]):
         return f"speedup {row['speedup']:.2f} in one block, without an interval"
-    return f"speedup {measured(row['speedup'], row['joint_low'], row['joint_high'])}"
+    return f"speedup {measured_in(row, 'speedup')}"
 
 
 def _gain(row: Record) -> str:
@@ -220,15 +222,19 @@ def _about_text(row: Record) -> str:
     return f"Text: {', '.join(known)}" if known else ""
 
 
-def _outlook(row: Record, campaign: Record) -> str:
+def _outlook(row: Record) -> str:
     """Return what more repeats can do for an undecided target."""
     if pd.isna(more := row["more_repeats"]):
         return "More repeats would hardly decide it"
-    words = (
-        f"{counted(more, 'more repeat')} may decide it: they make the interval of these blocks"
-        f" {precise(campaign['precision'])} at this spread"
-    )
+    words = f"{counted(more, 'more repeat')} would decide it, if speedups and spreads stay"
     return f"{words}:" if isinstance(row["command"], str) else words
+
+
+def _outlook_on_others(row: Record) -> str:
+    """Return what more prompts can do for a target that gains on these."""
+    if pd.isna(more := row["more_prompts"]):
+        return "More prompts like these would hardly show that others gain"
+    return f"{counted(more, 'more prompt')} like these would show that others gain, if they do so"
 
 
 def _costs(row: Record) -> str:
@@ -261,11 +267,20 @@ def _sureness(row: Record, campaign: Record) -> str:
             " this spread"
         )
     text = f"How sure: {'; '.join(parts)}. Its prompts were sent as {row['sent']}."
-    if pd.notna(row["other_prompts_low"]):
-        ends = row["other_prompts_low"], row["other_prompts_high"]
-        others = interval(*ends, wide=TOO_FEW_PROMPTS)
-        text += f" Interval for other prompts like its {row['prompts']}: {others}."
-    return text
+    return f"{text}{_deciding(row)}"
+
+
+def _deciding(row: Record) -> str:
+    """Return the intervals that decide; empty without."""
+    if pd.isna(row["best_low"]):
+        return ""
+    if row["answer"] == Answer.OFF:
+        return f" Interval with another session: {interval(row['alone_low'], row['alone_high'])}."
+    chosen = f"the best of {row['settings']}, with another session"
+    these = interval(row["best_low"], row["best_high"])
+    others = interval(row["other_prompts_low"], row["other_prompts_high"], wide=TOO_FEW_PROMPTS)
+    others = f", on prompts like these {others}" if others else ""
+    return f" Interval of {chosen}: on these prompts {these}{others}."
 
 
 def _blocks(row: Record) -> str:
@@ -288,12 +303,11 @@ def _set_aside(settings: list[Record]) -> str:
 
 def _footnote(campaign: Record) -> str:
     return (
-        f"Speedups of decoding have intervals ({campaign['confidence']:.0%}, Student's t) that hold"
-        " for all settings on the same prompts at once, so choosing the fastest does not bias"
-        " them; a setting on other prompts, or one that drafted nothing, is no rival;"
-        " intervals with the prompt are each setting's own. All are about this machine and engine,"
-        " and about these prompts unless they say otherwise. Off is said of the γ that were"
-        " measured."
+        f"Intervals beside speedups are of these prompts and this session"
+        f" ({campaign['confidence']:.0%}, Student's t on means of blocks). An answer also allows"
+        " for another session, and a gain for the choice among the settings on the same prompts; a"
+        " setting on other prompts, or one that drafted nothing, is no rival. All are about this"
+        " machine and engine. Off is said of the γ that were measured."
     )
 
 

@@ -300,7 +300,7 @@ def _campaign(runs: pd.DataFrame, config: Config, host: Mapping[str, Any]) -> pd
                 "left_out": ", ".join(config.campaign.left_out),
                 "left_out_runs": sum(block.runs for block in left_out_blocks(config)),
                 **_care(runs),
-                "sitting_spread": config.statistics.sitting_spread,
+                "session_sd": config.statistics.session_sd,
                 "machines": runs["host"].nunique(),
                 **{f"host_{key}": value for key, value in host.items() if key != "machines"},
             }

@@ -170,7 +170,7 @@ class CostModel:
     @property
     def quantile(self) -> float:
         """How many standard errors an interval reaches: Student's t; NaN with a single repeat."""
-        return student_quantile(self.degrees, self.confidence)
+        return float(student_quantile(self.degrees, self.confidence))
 
     def cost(self, parts: Array) -> Estimate:
         """Return the cost `parts @ costs`, which may be zero.

@@ -1,22 +1,25 @@
-"""Intervals: Student's t on block means, for other prompts too, and for all settings at once.
+"""The three kinds of interval of a speedup.
 
-The block is the unit of repetition: its runs share engine processes and minutes. An interval is
-therefore Student's t on the means of blocks, of logarithms where the number is a ratio or a rate.
-It is about the prompts that were sent, and every block sends the same ones. A practitioner sends
-other texts, and picks the best of many settings. Both make an interval wider;
-`interval_over_prompts` and `joint_intervals` allow for them.
+The block is the unit of repetition: its runs share engine processes and minutes. Intervals are of
+mean logarithms of ratios, each to a baseline of its own block.
 
+1. *These prompts* (`of_blocks`): Student's t on the means of blocks. Every block sends the same
+   prompts, so it is about those. Tables and figures print this one.
+2. *Prompts like these* (`of_blocks_and_prompts`): prompts are random too, crossed with blocks.
+3. *The best of several settings*: either of them at Bonferroni's share of the level (`settings` in
+   `Mean.interval`), because the best of many settings is partly the luckiest.
+
+Answers allow for another session too (`session_sd` in `Mean.interval`): all settings then move
+together, so its part is added once and is not multiplied for the choice.
 `tests/benchmarks/interval_coverage.py` shows how often each kind holds the truth.
 """
 
 import math
 from collections.abc import Hashable, Mapping
-from typing import NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
-
-Name = TypeVar("Name", bound=Hashable)
 
 
 class Interval(NamedTuple):
@@ -70,17 +73,100 @@ class Estimate(NamedTuple):
         return type(self)(self.value, low, high)
 
 
-NO_INTERVAL = Interval(math.nan, math.nan)
 MANY = 1e6
 """Degrees of freedom at which Student's t is the normal distribution."""
+SESSION_CONFIDENCE = 0.96
+"""Two-sided: an answer reaches as far as 98 % of the sessions on one side."""
 
 
-def student_quantile(degrees: float, confidence: float) -> float:
-    """Return Student's two-sided t; `degrees` of freedom need not be whole."""
+def student_quantile(degrees: Any, confidence: float) -> Any:
+    """Return Student's two-sided t; `degrees` of freedom need not be whole, and may be an array."""
     from scipy.special import stdtrit
 
     # As scipy.stats.t.ppf, whose module takes a second to import.
-    return float(stdtrit(degrees, (1 + confidence) / 2))
+    return stdtrit(degrees, (1 + confidence) / 2)
+
+
+def session_reach(session_sd: float) -> float:
+    """Return how far the mean logarithm of another session may be."""
+    return float(student_quantile(MANY, SESSION_CONFIDENCE)) * session_sd
+
+
+class Mean(NamedTuple):
+    """A mean logarithm, its standard error, and the degrees of freedom of that; or arrays of them.
+
+    The error is NaN where nothing was repeated.
+    """
+
+    log: Any
+    error: Any
+    degrees: Any
+
+    def reach(self, confidence: float, settings: int = 1, session_sd: float = 0.0) -> Any:
+        """Return how far an interval goes to both sides of the mean logarithm.
+
+        `settings` is among how many the best was chosen, `session_sd` the deviation of sessions.
+        The errors of one setting and of its session are independent, so their squares add. The best
+        of several owes nearly all of its error to having been chosen, and the session adds to that.
+        """
+        own = student_quantile(self.degrees, 1 - (1 - confidence) / settings) * self.error
+        of_session = session_reach(session_sd)
+        return np.hypot(own, of_session) if settings == 1 else own + of_session
+
+    def interval(self, confidence: float, settings: int = 1, session_sd: float = 0.0) -> Interval:
+        """Return the interval of the ratio itself, see `reach`."""
+        reach = self.reach(confidence, settings, session_sd)
+        # numpy's exponential of a huge number is infinity, math's is an error.
+        with np.errstate(over="ignore"):
+            return Interval(float(np.exp(self.log - reach)), float(np.exp(self.log + reach)))
+
+    def estimate(self, confidence: float) -> Estimate:
+        """Return the ratio with its interval."""
+        return Estimate(math.exp(self.log), *self.interval(confidence))
+
+
+def of_blocks(means: np.ndarray) -> Mean:
+    """Return the mean of an array (..., blocks) of mean logarithms of blocks.
+
+    Its interval is Student's: the kind *these prompts*.
+    """
+    blocks = means.shape[-1]
+    if blocks < 2:
+        return Mean(means.mean(axis=-1), np.nan, 1)
+    return Mean(means.mean(axis=-1), means.std(axis=-1, ddof=1) / math.sqrt(blocks), blocks - 1)
+
+
+def of_blocks_and_prompts(logs: np.ndarray) -> Mean:
+    """Return the mean of an array (..., blocks, prompts) for the kind *prompts like these*.
+
+    Every block sends every prompt, so both are crossed, and both are random: with b blocks and p
+    prompts the variance of the mean is (MS_blocks + MS_prompts - MS_rest) / (b p), with
+    Satterthwaite's degrees of freedom (S. R. Searle, G. Casella, C. E. McCulloch, Variance
+    Components, 1992, chapter 4). By chance the rest can exceed what it is a part of; the variance
+    is no less than that by blocks or by prompts alone. Four prompts are a small sample of all, and
+    the interval cannot know more than they do.
+    """
+    blocks, prompts = logs.shape[-2:]
+    mean = logs.mean(axis=(-1, -2))
+    if min(blocks, prompts) < 2:
+        return Mean(mean, np.nan, 1)
+    degrees = np.array([blocks - 1, prompts - 1, (blocks - 1) * (prompts - 1)])
+    of_block = prompts * logs.mean(axis=-1).var(axis=-1, ddof=1)
+    of_prompt = blocks * logs.mean(axis=-2).var(axis=-1, ddof=1)
+    squares = np.stack([of_block, of_prompt, residual_square(logs)], axis=-1)
+    two = squares[..., :2]
+    total = np.maximum(two.sum(axis=-1) - squares[..., 2], two.max(axis=-1))
+    with np.errstate(invalid="ignore"):  # nothing may vary
+        effective = np.nan_to_num(total**2 / (squares**2 / degrees).sum(axis=-1))
+    return Mean(mean, np.sqrt(total / (blocks * prompts)), np.maximum(effective, degrees.min()))
+
+
+def residual_square(logs: np.ndarray) -> Any:
+    """Return the mean square of what its means by row and by column leave of tables (..., b, p)."""
+    rows, columns = logs.shape[-2:]
+    of_row, of_column = logs.mean(axis=-1, keepdims=True), logs.mean(axis=-2, keepdims=True)
+    rest = logs - of_row - of_column + logs.mean(axis=(-1, -2), keepdims=True)
+    return (rest**2).sum(axis=(-1, -2)) / ((rows - 1) * (columns - 1))
 
 
 def block_means(values: "pd.Series[float]", blocks: pd.Series) -> "pd.Series[float]":
@@ -112,14 +198,13 @@ def log_means(compared: pd.DataFrame, ratio: str = "speedup") -> "pd.Series[floa
 
 
 def interval_of_speedup(compared: pd.DataFrame, confidence: float) -> Interval:
-    """Return the interval of the geometric mean of the column `speedup` over blocks."""
-    return Interval(*estimate_of_ratio(compared, "speedup", confidence)[1:])
+    """Return the interval of a cell's speedup on these prompts."""
+    return of_blocks(log_means(compared).to_numpy()).interval(confidence)
 
 
 def estimate_of_ratio(compared: pd.DataFrame, ratio: str, confidence: float) -> Estimate:
-    """Return the geometric mean of a column of ratios over blocks, with Student's interval."""
-    means = log_means(compared, ratio).to_numpy()
-    return Estimate(math.exp(means.mean()), *_exponential(_student(means, confidence)))
+    """Return the geometric mean of a column of ratios over blocks, with its interval."""
+    return of_blocks(log_means(compared, ratio).to_numpy()).estimate(confidence)
 
 
 def interval_of_rate(rates: "pd.Series[float]", blocks: pd.Series, confidence: float) -> Interval:
@@ -128,8 +213,7 @@ def interval_of_rate(rates: "pd.Series[float]", blocks: pd.Series, confidence: f
     A block's rate is the arithmetic mean of its runs. The logarithms of the blocks' rates make the
     interval, so that it stays above 0 however few and unlike the blocks are.
     """
-    means = np.log(block_means(rates, blocks).to_numpy())
-    return _exponential(_student(means, confidence))
+    return of_blocks(np.log(block_means(rates, blocks).to_numpy())).interval(confidence)
 
 
 def ratio_of_speedups(
@@ -160,185 +244,33 @@ def ratio_of_means(
     """
     differences = np.array([mean - other[block] for block, mean in own.items() if block in other])
     if len(differences):
-        ends = _student(differences, confidence)
-        return Estimate(math.exp(differences.mean()), *_exponential(ends))
-    means, others = np.array([*own.values()]), np.array([*other.values()])
-    ends = _welch(means, others, confidence)
-    return Estimate(math.exp(means.mean() - others.mean()), *_exponential(ends))
+        return of_blocks(differences).estimate(confidence)
+    one, two = (of_blocks(np.array([*means.values()])) for means in (own, other))
+    variances = np.array([one.error, two.error]) ** 2
+    total = variances.sum()
+    spent = (variances**2 / np.array([one.degrees, two.degrees])).sum()
+    difference = Mean(one.log - two.log, math.sqrt(total), total**2 / spent if spent else 1)
+    return difference.estimate(confidence)
+
+
+def logs_by_prompt(compared: pd.DataFrame) -> np.ndarray:
+    """Return a cell's mean logarithms of speedup by block and prompt.
+
+    Passes through the prompts are averaged: they are replicates of a block and a prompt. Prompts
+    that some block lacks are left out.
+    """
+    sums, counts, _ = _crossed(compared, "speedup")
+    known = counts.all(axis=0)
+    logs: np.ndarray = sums[:, known] / counts[:, known]
+    return logs
 
 
 def interval_over_prompts(compared: pd.DataFrame, confidence: float) -> Interval:
-    """Return the interval of a cell's speedup for other prompts of the same kind.
+    """Return the interval of a cell's speedup on prompts like these.
 
-    Blocks and prompts are crossed, since every block sends every prompt, and both are random: with
-    b blocks and p prompts the variance of the mean is (MS_blocks + MS_prompts - MS_rest) / (b p),
-    with Satterthwaite's degrees of freedom (S. R. Searle, G. Casella, C. E. McCulloch, Variance
-    Components, 1992, chapter 4). Passes through the prompts are averaged first: they are replicates
-    of a block and a prompt. Four prompts are a small sample of all prompts, and the interval cannot
-    know more than they do.
-
-    Prompts that some block lacks are left out. Both ends are NaN with a single block, or with fewer
-    than two prompts left.
+    Both ends are NaN with a single block, or with fewer than two prompts that all blocks have.
     """
-    return joint_intervals({"": compared}, confidence, other_prompts=True)[""]
-
-
-def joint_intervals(
-    cells: Mapping[Name, pd.DataFrame],
-    confidence: float,
-    *,
-    other_prompts: bool = False,
-    known: float = 0.0,
-) -> dict[Name, Interval]:
-    """Return intervals of the cells' speedups that hold for all of them at once.
-
-    `cells` has the rows of `with_speedups` of each cell. The best of many cells is partly the
-    luckiest. Intervals that hold for all cells together also hold for the one that is picked. They
-    are about the prompts that were sent, or about others of their kind (`interval_over_prompts`).
-
-    The deviation of a cell is its own, or the pooled one of all cells if that is larger: three
-    blocks agree by luck too often, and seldom in all cells at once. `joint_quantile` then is much
-    smaller than Bonferroni's. Cells with different numbers of blocks, or of prompts, are pooled
-    apart, each group at its share of the level. Cells with a single block have no interval.
-
-    `known` is a variance of every mean logarithm that no block shows, such as that between days; it
-    is taken for exact.
-    """
-    read = _over_prompts if other_prompts else _over_blocks
-    errors = {name: read(members) for name, members in cells.items()}
-    repeated = {name: error for name, error in errors.items() if min(error.degrees) > 0}
-    intervals = dict.fromkeys(cells, NO_INTERVAL)
-    for degrees in {error.degrees for error in repeated.values()}:
-        group = {name: error for name, error in repeated.items() if error.degrees == degrees}
-        level = 1 - (1 - confidence) * len(group) / len(repeated)
-        squares = np.mean([error.squares for error in group.values()], axis=0)
-        pooled, effective = _variance(squares, degrees)
-        quantile = joint_quantile(effective, len(group), level)
-        for name, error in group.items():
-            seen = max(_variance(error.squares, degrees)[0], pooled) / error.values
-            reach = quantile * math.sqrt(seen)
-            if known:
-                # Satterthwaite's degrees of freedom, of a part that is estimated and one known,
-                # may outweigh what is added; no interval is narrower for it.
-                freedom = min(effective * (1 + known / seen) ** 2, MANY) if seen else MANY
-                both = joint_quantile(freedom, len(group), level) * math.sqrt(seen + known)
-                reach = max(reach, both)
-            intervals[name] = _exponential(Interval(error.mean - reach, error.mean + reach))
-    return intervals
-
-
-def day_reach(spread: float, confidence: float) -> float:
-    """Return how far one day's speedup may be from another's, as a share of it.
-
-    `spread` is the deviation between the logarithms of two days' speedups.
-    """
-    return math.expm1(student_quantile(MANY, confidence) * spread)
-
-
-class _Error(NamedTuple):
-    """The mean logarithm of a cell's speedup, and what its error is estimated from.
-
-    - squares: mean squares of what varies: of blocks; or of blocks, prompts and the rest.
-    - degrees: their degrees of freedom.
-    - values: the variance that the mean squares give is that of so many values.
-    """
-
-    mean: float
-    squares: np.ndarray
-    degrees: tuple[int, ...]
-    values: int
-
-
-def _over_blocks(compared: pd.DataFrame) -> _Error:
-    means = log_means(compared).to_numpy()
-    square = means.var(ddof=1) if len(means) > 1 else math.nan
-    return _Error(means.mean(), np.array([square]), (len(means) - 1,), len(means))
-
-
-def _over_prompts(compared: pd.DataFrame) -> _Error:
-    sums, counts, _ = _crossed(compared, "speedup")
-    known = counts.all(axis=0)
-    values = sums[:, known] / counts[:, known]
-    blocks, prompts = values.shape
-    degrees = (blocks - 1, prompts - 1, (blocks - 1) * (prompts - 1))
-    if min(degrees) < 1:
-        return _Error(math.nan, np.full(3, math.nan), degrees, values.size)
-    squares = [
-        prompts * values.mean(axis=1).var(ddof=1),
-        blocks * values.mean(axis=0).var(ddof=1),
-        residual_square(values.T),
-    ]
-    return _Error(values.mean(), np.array(squares), degrees, values.size)
-
-
-def residual_square(values: np.ndarray) -> float:
-    """Return the mean square of what its means by row and by column leave of a table.
-
-    It is the same of the table turned round, but for rounding.
-    """
-    rows, columns = values.shape
-    rest = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
-    return float((rest**2).sum() / ((rows - 1) * (columns - 1)))
-
-
-def _variance(squares: np.ndarray, degrees: tuple[int, ...]) -> tuple[float, float]:
-    """Return the variance that mean squares give, and its degrees of freedom.
-
-    See `interval_over_prompts`. By chance the rest can exceed what it is a part of; the variance is
-    no less than that by blocks or by prompts alone.
-    """
-    total = max(squares[:2].sum() - squares[2:].sum(), squares[:2].max())
-    if total == 0:
-        return 0.0, min(degrees)
-    effective = total**2 / (squares**2 / degrees).sum()
-    return float(total), max(float(effective), min(degrees))
-
-
-def joint_quantile(degrees: float, cells: int, confidence: float) -> float:
-    """Return how many standard errors intervals of several cells reach, to hold all at once.
-
-    The standard error is by the larger of a cell's own deviation and the pooled one, and a cell's
-    own has so many degrees of freedom. If all cells spread alike and independently, pooling gives
-    cells · degrees, and Bonferroni's quantile at those holds. If their errors are one and the same,
-    as with a shared baseline, there are only a cell's own degrees, but a single error. The quantile
-    is the largest over all numbers of independent errors between these, at the level of twice as
-    many errors (more than six cells: of a third of their number times as many), because cells of
-    unlike spread are pooled too. Simulations with spreads from equal to 10 : 1 and correlations
-    from 0 to 0.99 fail in at most 4.5 of 100 (tests/benchmarks/interval_coverage.py). Bonferroni's
-    t on a cell's own deviation always holds, and is taken where it is smaller.
-    """
-    tail = 1 - confidence
-    if cells == 1:
-        return student_quantile(degrees, confidence)
-    bonferroni = student_quantile(degrees, 1 - tail / cells)
-    margin = max(2.0, cells / 3)
-    pooled = max(
-        student_quantile(errors * degrees, 1 - tail / errors / margin)
-        for errors in range(1, cells + 1)
-    )
-    return min(bonferroni, pooled)
-
-
-def _student(means: np.ndarray, confidence: float) -> Interval:
-    count = len(means)
-    if count < 2:
-        return NO_INTERVAL
-    reach = student_quantile(count - 1, confidence) * means.std(ddof=1) / math.sqrt(count)
-    return Interval(float(means.mean() - reach), float(means.mean() + reach))
-
-
-def _welch(means: np.ndarray, others: np.ndarray, confidence: float) -> Interval:
-    """Return Welch's interval of the difference of two means."""
-    if min(len(means), len(others)) < 2:
-        return NO_INTERVAL
-    difference = float(means.mean() - others.mean())
-    errors = np.array([side.var(ddof=1) / len(side) for side in (means, others)])
-    if errors.sum() == 0:
-        return Interval(difference, difference)
-    freedoms = np.array([len(means) - 1, len(others) - 1])
-    degrees = float(errors.sum() ** 2 / (errors**2 / freedoms).sum())
-    reach = student_quantile(degrees, confidence) * math.sqrt(errors.sum())
-    return Interval(difference - reach, difference + reach)
+    return of_blocks_and_prompts(logs_by_prompt(compared)).interval(confidence)
 
 
 def _crossed(compared: pd.DataFrame, ratio: str) -> tuple[np.ndarray, np.ndarray, pd.Index]:
@@ -349,15 +281,9 @@ def _crossed(compared: pd.DataFrame, ratio: str) -> tuple[np.ndarray, np.ndarray
     )
     shape = len(blocks), len(prompts)
     place = of_block * len(prompts) + of_prompt
-    logs = compared[ratio].astype(float).map(math.log).to_numpy()
+    logs = np.log(compared[ratio].to_numpy(dtype=float))
     sums, counts = (
         np.bincount(place, weights, minlength=shape[0] * shape[1]).reshape(shape)
         for weights in (np.nan_to_num(logs), ~np.isnan(logs))
     )
     return sums, counts, blocks
-
-
-def _exponential(interval: Interval) -> Interval:
-    # numpy's exponential of a huge number is infinity, math's is an error.
-    low, high = np.exp(interval)
-    return Interval(float(low), float(high))

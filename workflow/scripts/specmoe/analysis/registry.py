@@ -75,8 +75,8 @@ _SUMMARISED = f"""
 """  # see `summaries.summarise_cells`
 _SETTING = f"""
     draft gamma suite method draft_model {" ".join(SIDE_COLUMNS)} runs blocks
-    {_RATES} acceptance_rate {_TEXTS} {_RATIOS} joint_low joint_high prompt_set prompts sent
-    other_prompts_low other_prompts_high alone_low alone_high whole_high block_sd
+    {_RATES} acceptance_rate {_TEXTS} {_RATIOS} best_low best_high prompt_set prompts sent
+    other_prompts_low other_prompts_high alone_low alone_high whole_high block_sd planning_sd
     repeats_needed marked impossible {_EXCLUDED} marked_prompts odd_prompts draft_bytes
     added_rss_bytes
 """  # see `advice.Advice`
@@ -183,7 +183,7 @@ TABLES = {
     "advice": _table(
         "what to do with a target, see `Advice`",
         "target answer reason controls settings set_aside equal elsewhere idle none_left"
-        f" more_repeats command {_SETTING}",
+        f" more_repeats more_prompts command {_SETTING}",
         label=labels.advice,
     ),
     "advice_settings": _table(

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import pandas as pd
 
+from specmoe.analysis.intervals import log_means, of_blocks
 from specmoe.analysis.summaries import CELL, summarise_cells
 from specmoe.config.schema import Statistics
 
@@ -77,8 +78,8 @@ def on_sound_prompts(
     `candidates` is `summarise_cells`'s frame of `members`, which has them by cell, with the
     `prompt_set` that each was sent; `lost` are the runs that do not count. Added to the settings:
     odd_prompts (ids of those that leave all, empty if none); marked and impossible (of all their
-    pairs), marked_prompts (their ids); whole_high (`speedup_high` of all their pairs); aside. Those
-    that are set aside keep all their runs.
+    pairs), marked_prompts (their ids); whole_high (the high end that decides, of all their pairs);
+    aside. Those that are set aside keep all their runs.
     """
     rivals = defaultdict(list)
     rows: dict[Any, dict[Any, Any]] = {}
@@ -87,8 +88,10 @@ def on_sound_prompts(
         own = members[key]
         marks = {name: int(own[name].sum()) for name in ("marked", "impossible")}
         prompts = ", ".join(sorted(set(own.loc[own["marked"], "prompt"])))
-        whole = {"marked_prompts": prompts, "whole_high": row["speedup_high"]}
-        rows[key] = row | marks | whole
+        whole = of_blocks(log_means(own).to_numpy()).interval(
+            statistics.confidence, session_sd=statistics.session_sd
+        )
+        rows[key] = row | marks | {"marked_prompts": prompts, "whole_high": whole.high}
         rivals[row["target"], row["prompt_set"]].append(key)
     kept = dict(members)
     without = {

@@ -65,7 +65,7 @@ class Level(NamedTuple):
         """Return how many times as wide so many intervals are if all hold at once."""
         each = 1 - (1 - self.confidence) / intervals
         one = student_quantile(self.degrees, self.confidence)
-        return student_quantile(self.degrees, each) / one
+        return float(student_quantile(self.degrees, each) / one)
 
 
 def number_words(number: Estimate, digits: int = 2, *, ratio: bool = True) -> str:

@@ -94,11 +94,10 @@ class Statistics(Strict):
     """half-width that intervals should reach, as a share of the speedup"""
     repeats_limit: Times = 30
     """the most repeats that `more_repeats` and `advise` ask for"""
-    sitting_spread: float = Field(default=0.08, ge=0, lt=1)
-    """how far the speedups of two days are apart, as a standard deviation of the logarithm: advice
-    allows for it. Ours, on virtual machines, were 0 to 3 % apart beyond what blocks show, and 12 %
-    with sides in turn; a quiet machine of your own may have 0.03, and one that knows better says
-    so"""
+    session_sd: float = Field(default=0.03, ge=0, lt=1)
+    """how far the speedups of two sessions are apart, as a standard deviation of the logarithm:
+    answers of `advise` allow for it. Ours, on virtual machines, were 0 to 3 % apart beyond what
+    blocks show where sides take turns, and 12 % where they follow one another"""
 
 
 class Prompt(Strict):

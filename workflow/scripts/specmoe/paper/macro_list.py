@@ -1,6 +1,7 @@
 """The numbers that the paper and the page cite: the name of each, its value, and what it is."""
 
 from collections.abc import Iterable, Iterator
+from math import expm1
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -15,7 +16,7 @@ from specmoe.analysis.filters import (
     text_cells,
     whole_audit,
 )
-from specmoe.analysis.intervals import day_reach
+from specmoe.analysis.intervals import session_reach
 from specmoe.analysis.number_text import DASH, fixed, measured_in, memory, percent, thousands
 from specmoe.analysis.registry import Analysis, records
 from specmoe.analysis.sentences import (
@@ -107,8 +108,8 @@ def _conditions(analysis: Analysis) -> Iterator[Macro]:
     yield Macro("EngineCommit", short_commits(campaign["engine_commit"]), "its llama.cpp commit")
     yield Macro("HostChip", machine_of(campaign), "what computed: the GPU, else the processor")
     yield Macro("CampaignMachines", campaign["machines"], "machines that measured")
-    reach = day_reach(campaign["sitting_spread"], campaign["confidence"])
-    yield Macro("DayReach", percent(reach, 0), "per cent between days")
+    reach = expm1(session_reach(campaign["session_sd"]))
+    yield Macro("SessionReach", percent(reach, 0), "per cent between sessions")
     yield Macro("HostMemory", memory(campaign.get("host_memory_bytes")), "memory of the machine")
     targets = listed(advised_targets(analysis)["label"])
     yield Macro("CampaignTargets", targets, "targets that get an answer, by their labels")

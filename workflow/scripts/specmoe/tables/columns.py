@@ -58,7 +58,6 @@ class TableColumn(BaseModel):
     head: Words
     print: str | None = None
     form: str = "text"
-    ends: str = ""
     out_of: str = ""
     mark: tuple[str, str] = ("", "")
     strong: str = ""
@@ -121,9 +120,8 @@ def _mean(column: TableColumn, row: Record) -> Cell:
 
 
 def _measured(column: TableColumn, row: Record, digits: int = 2, scale: int = 1) -> Cell:
-    """Show a number with its interval, from `<ends>_low` to `<ends>_high`."""
-    ends = column.ends or column.key
-    keys = (column.key, f"{ends}_low", f"{ends}_high")
+    """Show a number with its interval, from `<key>_low` to `<key>_high`."""
+    keys = (column.key, f"{column.key}_low", f"{column.key}_high")
     value, low, high = (_scaled(row[key], scale) for key in keys)
     reach = number_text.interval(low, high, digits, ratio=scale == 1)
     return Cell(number_text.fixed(value, digits), sort_key(value), reach)
