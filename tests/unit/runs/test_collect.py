@@ -2,13 +2,17 @@
 
 from copy import deepcopy
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from specmoe.errors import MeasurementError
 from specmoe.measure.trace_record import common_prefix
+from specmoe.records import UNKNOWN, Records
 from specmoe.runs.collect import link_baselines, rows_of_record
+from specmoe.runs.collected import measured_as_asked
 from specmoe.runs.schema import COLUMNS
 
 from ...made_record import MADE_BY, made_record, small_blocks, small_config
@@ -158,3 +162,14 @@ def test_a_record_without_its_blocks_runs_is_refused(made, block, break_it, faul
     break_it(made)
     with pytest.raises(ValueError, match=fault):
         rows_of_record(made, block, MADE_BY)
+
+
+def test_a_record_says_what_it_was_asked_where_that_is_not_known_any_more(tmp_path):
+    gate = SimpleNamespace(records=Records(tmp_path))
+    request = {"target_sha256": "a" * 64}
+    gate.records.measured_once("blocks/a", request, dict)
+    gate.records.relink("blocks/a", request)
+    found, _ = measured_as_asked(gate, "blocks/a", {"target_sha256": UNKNOWN})
+    assert found == request
+    with pytest.raises(MeasurementError, match=r"configuration \(target_sha256: aaaa"):
+        measured_as_asked(gate, "blocks/a", {"target_sha256": "b" * 64})

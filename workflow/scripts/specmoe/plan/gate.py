@@ -30,8 +30,8 @@ from specmoe.records import UNKNOWN, Records, Request, head_of
 
 # Of a block: its members have names in a request, and each prompt has the way it is sent.
 _LISTS = {"prompts", "sides", "sendings"}
-# In a campaign's folder; a missing table has what was made of it beside it.
 _CLOCKS_APART_S = 3600  # of two machines with one disk
+# In a campaign's folder; a missing table has what was made of it beside it.
 _MADE_OF_RECORDS = ("runs.parquet", "pass_times.parquet", "suites", "audit")
 
 

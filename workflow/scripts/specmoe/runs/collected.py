@@ -28,8 +28,7 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
     asked: dict[str, str] = {}
     for name, block in campaign.blocks.items():
         if suite in (None, block.suite):
-            request = gate.block(name)
-            record = measured_as_asked(gate, f"blocks/{name}", request)
+            request, record = measured_as_asked(gate, f"blocks/{name}", gate.block(name))
             with named_if_damaged(gate.records.link(f"blocks/{name}")):
                 by_block[name] = rows_of_record(record, block, _made_by(campaign, name, request))
             asked[name] = digest_of(request)
@@ -48,16 +47,19 @@ def collect_runs(campaign: LoadedCampaign, suite: str | None, out: Path) -> None
     pq.write_table(table.replace_schema_metadata(metadata), out)
 
 
-def measured_as_asked(gate: Gate, name: str, request: Request) -> dict[str, Any]:
-    """Return what a job measured. Raises MeasurementError if it was asked for something else."""
+def measured_as_asked(gate: Gate, name: str, asked: Request) -> tuple[Request, dict[str, Any]]:
+    """Return what a job was asked and what it measured, if that is what is asked for now.
+
+    Raises MeasurementError if it is something else.
+    """
     file = gate.records.link(name)
     found, measured = load(file)
-    if changed := first_changes(found, request):
+    if changed := first_changes(found, asked):
         raise MeasurementError(
             f"{file} was measured with another configuration ({changed}); run snakemake again,"
             " which measures what is asked for now"
         )
-    return measured
+    return found, measured
 
 
 def refuse_other_table(campaign: LoadedCampaign, runs: Path) -> None:

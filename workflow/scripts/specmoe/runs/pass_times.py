@@ -77,8 +77,8 @@ def collect_pass_times(campaign: LoadedCampaign, out: Path) -> None:
     gate = Gate(campaign)
     rows = []
     for model, repeat in product(campaign.timed_passes, campaign.first_blocks):
-        name, request = f"pass_times/{model}/r{repeat}", gate.passes(model, repeat)
-        record = measured_as_asked(gate, name, request)
+        name = f"pass_times/{model}/r{repeat}"
+        asked, record = measured_as_asked(gate, name, gate.passes(model, repeat))
         with named_if_damaged(gate.records.link(name)):
-            rows += rows_of_record(record, request)
+            rows += rows_of_record(record, asked)
     write_pass_times(rows, out)
