@@ -156,7 +156,8 @@ DESCRIBE = ["python", SPECMOE, "describe_host", "--campaign", str(CAMPAIGN.file)
 DESCRIBE += ["--given", GIVEN]
 # What a measuring job is given besides what it measures. It does not wait for campaign.json, which
 # `onstart` writes: an input that is made again, even if it is ancient, keeps snakemake from seeing
-# that other params of the job have changed. What the job takes from it and depends on is there.
+# that other params of the job have changed. Whether what was measured is what is asked for is seen by
+# `refresh`, at every start.
 MACHINE = {
     "version": MEASURE_VERSION,
     "before": describing,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from specmoe.errors import DamagedFileError
+from specmoe.errors import DamagedFileError, MeasurementError
 from specmoe.records import UNKNOWN, Records, changes, digest_of, first_changes, head_of, load
 
 NAME = "blocks/S/target/draft/r0"
@@ -34,6 +34,11 @@ def test_what_was_measured_once_is_not_measured_again(records, measure):
     assert load(records.link(NAME)) == (ASKED, {"runs": [1, 2]})
     records.link(NAME).unlink()
     assert not measure()
+
+
+def test_what_is_not_known_yet_is_not_measured(measure):
+    with pytest.raises(MeasurementError, match=f"{NAME}: a model, text or engine of it is not"):
+        measure(ASKED | {"target_sha256": UNKNOWN})
 
 
 def test_a_record_of_something_else_loses_its_link_and_stays_kept(records, measure):

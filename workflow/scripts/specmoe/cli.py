@@ -1,8 +1,8 @@
 """The verbs of the command line: each job of a rule, and what people call by hand.
 
 A campaign's own jobs get its campaign.json and an id; the paths of what they read follow from
-those. Engines, models and what is checked of them serve several campaigns, so their jobs get files
-and their own entry of the configuration. Imports are inside the verbs, so each starts fast.
+those. Engines, models and what is checked of them serve several campaigns, so their jobs are also
+given the files that they read and write. Imports are inside the verbs, so each starts fast.
 """
 
 import json

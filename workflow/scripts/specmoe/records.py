@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specmoe.errors import DamagedFileError
+from specmoe.errors import DamagedFileError, MeasurementError
 from specmoe.files import read_whole, replace_text
 
 Request = dict[str, Any]
@@ -93,8 +93,13 @@ class Records:
     ) -> tuple[dict[str, Any], bool]:
         """Return what is kept of a request, or measure and keep it; and whether it was measured.
 
-        Raises DamagedFileError for a kept record that is not whole.
+        Raises DamagedFileError for a kept record that is not whole, and MeasurementError where
+        something is asked that is not made yet: nobody would find the record.
         """
+        if not is_known(request):
+            raise MeasurementError(
+                f"{name}: a model, text or engine of it is not there; run `snakemake runs`"
+            )
         file = self.kept(name, request)
         if fresh := not file.exists():
             began = time.monotonic()
