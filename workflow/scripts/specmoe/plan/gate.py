@@ -24,7 +24,14 @@ from specmoe.config.prompt_lines import numbered_lines
 from specmoe.engine.binaries import NGRAM_MAKER, measuring_files
 from specmoe.errors import DamagedFileError
 from specmoe.file_states import file_digests
-from specmoe.files import digest_of_parts, files_of_model, read_text, seen_of_model
+from specmoe.files import (
+    digest_of_parts,
+    files_of_model,
+    named_if_damaged,
+    read_record,
+    read_text,
+    seen_of_model,
+)
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.records import UNKNOWN, Records, Request, head_of
 
@@ -110,10 +117,14 @@ class Gate:
 
 
 def _fact(description: Path, key: str) -> Any:
-    """Return what the description of an engine or a model says; UNKNOWN if it is not made."""
-    with suppress(OSError, ValueError, LookupError, TypeError):
-        return json.loads(description.read_bytes())[key]
-    return UNKNOWN
+    """Return what the description of an engine or a model says; UNKNOWN if it is not made.
+
+    Raises DamagedFileError for one that is not what the workflow wrote.
+    """
+    if not description.exists():
+        return UNKNOWN
+    with named_if_damaged(description):
+        return read_record(description)[key]
 
 
 def _as_json(request: Request) -> Request:
