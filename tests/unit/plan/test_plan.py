@@ -1,21 +1,32 @@
-"""The plan: where each model comes from, what does not fit, and how it is reported."""
+"""The plan: what is here, where each model comes from, what does not fit, and how it is told."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from specmoe.config.backend import Backend
+from specmoe.config.block import Protocol
 from specmoe.config.load import load
 from specmoe.config.matrix import list_blocks
 from specmoe.errors import PlanError
-from specmoe.plan.fit import check_room, refusal
-from specmoe.plan.inventory import Folder, Inventory
-from specmoe.plan.plan import Plan
+from specmoe.plan.door import load_campaign
+from specmoe.plan.gate import Gate
+from specmoe.plan.plan import Folder, Inventory, Plan, take_inventory
 from specmoe.plan.plan_text import describe
-from specmoe.plan.progress import duration
+from specmoe.plan.progress import (
+    check_room,
+    describe_missing,
+    describe_progress,
+    duration,
+    refusal,
+    seconds_left,
+)
+from specmoe.records import save
 
-from ...conftest import ROOT
+from ...conftest import merge
 
 M2_ULTRA = {
     "chip": "Apple M2 Ultra",
@@ -103,7 +114,6 @@ def test_what_drafts_for_a_target_is_listed_and_what_only_its_file_tells_is_said
     assert sum(line.startswith("What drafts for") for line in lines) == 1
     [block] = [line for line in lines if "MTP block" in line]
     assert block.startswith("Whether Own has an MTP block is known once its file")
-    assert sum("is cut and not trained" in line for line in lines) == 1
 
 
 def test_models_that_are_quantized_here_need_disk_space_for_their_sources_too(plan_of, study):
@@ -169,10 +179,11 @@ def test_the_measured_time_is_beside_the_estimate_and_sets_the_pace_of_the_rest(
     done = [block for block in nothing.estimated_s if block.startswith("A/")]
     twice = {block: 2 * nothing.estimated_s[block] for block in done}
     plan = plan_of(study, measured_s=twice)
+    left_s = seconds_left(plan.estimated_s, twice)
     rest = sum(seconds for block, seconds in plan.estimated_s.items() if block not in twice)
-    assert plan.left_s == pytest.approx(2 * rest)
+    assert left_s == pytest.approx(2 * rest)
     text = describe(plan)
-    assert f"Left: {duration(plan.left_s)} for" in text
+    assert f"Left: {duration(left_s)} for" in text
     both = duration(sum(twice.values())), duration(sum(twice.values()) / 2)
     assert "{} (estimated: {})".format(*both) in text
 
@@ -206,30 +217,106 @@ def test_durations_have_a_unit_that_suits_them():
     assert [duration(s) for s in (None, 7, 240, 9000)] == ["unknown", "7 s", "4 min", "2.5 h"]
 
 
-def test_blocks_to_measure_again_are_counted(plan_of, study):
-    blocks = list_blocks(load(study, ROOT), gpu=True)
-    members = [block.block for block in blocks if block.suite == "B"][:2]
-    changed = dict.fromkeys(members, "prompt added: mine")
-    text = describe(plan_of(study, changed=changed))
-    assert re.search(r"Measured again: 2 blocks of suite B \(\d+ \w+ by estimate\): prompt", text)
-
-
 def test_passes_timed_by_themselves_are_in_the_plan(plan_of, study):
     plan = plan_of(study)
     assert len(plan.timed) == 6
     line = f"Before each repeat, passes of 6 models by themselves: {duration(plan.timed_s)} in all"
     assert line in describe(plan)
-    study["measurement"]["pass_samples"] = 0
-    assert "by themselves" not in describe(plan_of(study))
-
-
-def test_a_plan_lists_options_and_says_that_its_estimates_leave_them_out(plan_of, study):
-    assert "ptions" not in describe(plan_of(study))
-    suite = study["suites"]["B"]
-    suite["engine_args"] = [[], ["--n-cpu-moe", 2]]
-    study["measurement"]["engine_args"] = ["--poll", 0]
+    study["measurement"] |= {"pass_samples": 0, "engine_args": ["--poll", 0]}
     text = describe(plan_of(study))
-    assert "\nOptions of the engine in suite A: --poll 0\n" in text
-    assert "suite B: --poll 0; --poll 0 --n-cpu-moe 2\n" in text
-    out = "The estimates of memory and time leave these options out: --poll 0"
-    assert f"\n{out}; --poll 0 --n-cpu-moe 2\n" in text
+    assert "by themselves" not in text
+    assert "\nThe estimates of memory and time leave these options out: --poll 0\n" in text
+
+
+@pytest.fixture
+def artefact(study, root, tmp_path):
+    """The campaign that measures by both protocols, and its blocks."""
+    data = merge(study, yaml.safe_load((root / "config/artefact.yaml").read_text()))
+    data["campaign"]["backend"] = "cpu"
+    campaign = load_campaign(data, root, tmp_path)
+    return campaign, list_blocks(campaign.config, gpu=False)
+
+
+def plant(campaign, block, seconds=10.0, **before):
+    """Write the record of a measured block."""
+    request = Gate(campaign).block(block.block) | before
+    save(Gate(campaign).records.kept(f"blocks/{block.block}", request), request, {}, seconds)
+
+
+def test_a_campaign_measured_in_part_by_both_protocols_is_planned(artefact):
+    campaign, blocks = artefact
+    by_commands = [block for block in blocks if block.protocol == Protocol.PUBLISHED][:2]
+    by_server = [block for block in blocks if block.protocol == Protocol.PAIRED][:2]
+    for block, seconds in zip((*by_commands, *by_server), (10, 12, 13, 14), strict=True):
+        plant(campaign, block, seconds)
+    found = take_inventory(campaign, blocks)
+    times = [found.measured_s.get(block.block) for block in (*by_commands, *by_server)]
+    assert times == [10, 12, 13, 14]
+    assert len(found.measured_s) == 4
+    plan = Plan(campaign.config, blocks, M2_ULTRA, Backend.CPU, found)
+    text = describe(plan)
+    assert "2 blocks: 22 s (estimated: " in text
+    assert "2 blocks: 27 s (estimated: " in text
+    assert f"for {len(blocks) - 4} blocks, at the pace of the measured ones" in text
+
+
+def test_a_changed_block_is_to_be_measured_again_and_has_no_time(artefact):
+    campaign, blocks = artefact
+    plant(campaign, blocks[0], n_predict=32)
+    found = take_inventory(campaign, blocks)
+    assert found.changed == {blocks[0].block: "n_predict: 32 before, 64 now"}
+    assert found.measured_s == {}
+
+
+def test_a_record_of_an_older_version_is_said_to_be_measured_again(artefact):
+    campaign, blocks = artefact
+    file = campaign.records / f"{blocks[0].block}.json"
+    file.parent.mkdir(parents=True)
+    file.write_text("{}")
+    changed = {blocks[0].block: "its record is of a version that kept no digests"}
+    assert take_inventory(campaign, blocks).changed == changed
+
+
+BLOCKS = ["A/t/none/r0", "B/t/d/r0", "B/t/e/r0"]
+
+
+def test_failed_blocks_are_named_with_their_log_and_others_counted(tmp_path):
+    measured, failed, _ = BLOCKS
+    for file in f"blocks/{measured}.jsonl", f"logs/{measured}.log", f"logs/{failed}.log":
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / file).touch()
+    text = describe_missing(BLOCKS, tmp_path / "blocks", tmp_path / "logs")
+    assert text.startswith("2 of 3 blocks are not measured")
+    assert "failed or interrupted 1, not started 1." in text
+    assert f"{failed}: see {tmp_path}/logs/{failed}.log" in text
+    assert describe_missing([measured], tmp_path / "blocks", tmp_path / "logs") == ""
+
+
+@pytest.mark.parametrize(
+    ("estimated", "measured", "left"),
+    [
+        ({"a": 10.0, "b": 20.0, "c": 30.0}, {}, 60),
+        ({"a": 10.0, "b": 20.0, "c": 30.0}, {"a": 30.0}, 150),
+        ({"a": 10.0, "b": 20.0, "c": 30.0}, {"a": 30.0, "b": 0.0, "c": 5.0}, 0),
+        # A block without an estimate counts as the mean of the measured ones.
+        ({"a": None, "b": None}, {}, None),
+        ({"a": None, "b": None, "c": None}, {"a": 7.0}, 14),
+    ],
+)
+def test_the_pace_of_measured_blocks_scales_the_estimate(estimated, measured, left):
+    assert seconds_left(estimated, measured) == left
+
+
+def test_progress_counts_blocks_and_says_how_long_the_rest_takes(tmp_path):
+    def told(records, measured_s):
+        plan = {"estimated_s": {"a": 10.0, "b": 60.0, "c": 60.0}, "measured_s": measured_s}
+        (tmp_path / "plan.json").write_text(json.dumps(plan))
+        for block in records:
+            (tmp_path / f"{block}.jsonl").touch()
+        return describe_progress(tmp_path / "plan.json", tmp_path)
+
+    assert describe_progress(tmp_path / "plan.json", tmp_path) == "measured"
+    assert told("a", {}) == "1 of 3 blocks, 2 min left"
+    # At the pace of those that the plan knows.
+    assert told("a", {"a": 20.0}) == "1 of 3 blocks, 4 min left"
+    assert told("abc", {}) == "3 of 3 blocks"

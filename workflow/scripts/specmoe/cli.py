@@ -21,7 +21,7 @@ def plan(results: Path) -> None:
     """Say what a campaign needs and how long it may take; its configuration is on stdin."""
     from specmoe.config.schema import Config
     from specmoe.plan.campaign import CHIPS, ROOT, LoadedCampaign
-    from specmoe.plan.plan_job import plan_campaign
+    from specmoe.plan.plan_text import plan_campaign
 
     # A command line may be too short for a configuration of hundreds of suites or prompts.
     config = Config.model_validate_json(sys.stdin.read())
@@ -84,7 +84,7 @@ def fetch_model(
     from pydantic import TypeAdapter
 
     from specmoe.config.models import AnyModel, HubModel, Model, PackageModel
-    from specmoe.plan.fit import check_room
+    from specmoe.plan.progress import check_room
 
     check_room(plan, room)
     match TypeAdapter[AnyModel](Model).validate_json(entry):
@@ -156,7 +156,7 @@ def describe_host(
 ) -> None:
     """Describe this machine; where several share a campaign, compare it and test the engine."""
     from specmoe.plan.campaign import CHIPS, open_campaign
-    from specmoe.plan.machines import describe_host
+    from specmoe.plan.machine import describe_host
 
     found = open_campaign(campaign)
     environment = found.config.measurement.environment
@@ -291,11 +291,11 @@ def collect_models(cards: tuple[Path, ...], out: Path) -> None:
 
 def collect_host(campaign: Path, out: Path) -> None:
     """Collect the descriptions of a campaign's machine, or machines, into one."""
-    from specmoe.plan import machines
+    from specmoe.plan import machine
     from specmoe.plan.campaign import open_campaign
 
     found = open_campaign(campaign)
-    machines.collect_host(found.host_files, out, shared=found.shared)
+    machine.collect_host(found.host_files, out, shared=found.shared)
 
 
 def collect_table(campaign: Path, table: str, out: Path) -> None:

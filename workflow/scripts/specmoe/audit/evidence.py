@@ -15,7 +15,7 @@ from specmoe.config.audit import AuditSettings
 from specmoe.config.block import MEASURED_BY, NO_DRAFT
 from specmoe.config.option_words import without_concurrency
 from specmoe.models.sizes import Size
-from specmoe.plan.machines import bandwidth_of
+from specmoe.plan.machine import bandwidth_of
 from specmoe.runs.disturbed import undisturbed
 
 

@@ -18,7 +18,7 @@ class AuditSettings(Strict):
     """share by which a run may undercut the time its draft needs"""
 
     # A probed bandwidth can be 9 percent below what compiled loops reach (see
-    # `bandwidth_probe.probe`). A stated bandwidth is a peak, which nothing exceeds.
+    # `plan.machine.probe`). A stated bandwidth is a peak, which nothing exceeds.
     bandwidth_tolerance: Share = 0.1
     """share by which a run may exceed the memory bandwidth"""
 

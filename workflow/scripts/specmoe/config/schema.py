@@ -55,7 +55,7 @@ class Hosts(StrEnum):
     """Which machines may measure the blocks of one campaign."""
 
     ONE = "one"  # the machine of its first block
-    SAME = "same"  # machines of one kind, see `specmoe.plan.machines.kind_of`
+    SAME = "same"  # machines of one kind, see `specmoe.plan.machine.refuse_another_kind`
 
 
 class Campaign(Strict):

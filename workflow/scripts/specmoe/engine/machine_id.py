@@ -1,4 +1,4 @@
-"""What every measurement records of its machine; `specmoe.plan.hardware` describes it in full.
+"""What every measurement records of its machine; `specmoe.plan.machine` describes it in full.
 
 The parsers for macOS and Arm Linux were tested on recorded output only.
 """

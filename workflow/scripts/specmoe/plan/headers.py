@@ -5,25 +5,27 @@ What is made or downloaded later is read back by the rules of models, which use 
 
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from specmoe.config.block import Block
 from specmoe.config.engines import PathEngine
-from specmoe.config.models import NgramCache, PathModel, QuantizeModel
+from specmoe.config.models import HubModel, NgramCache, PathModel, QuantizeModel
 from specmoe.config.prompt_lines import numbered_lines
 from specmoe.config.schema import Config
 from specmoe.engine.binaries import require_programs
-from specmoe.errors import ConfigError, SpecmoeError
+from specmoe.errors import ConfigError, ModelError, SpecmoeError
 from specmoe.files import given_file, read_whole, require_files
-from specmoe.models.card import ModelCard, require_template
+from specmoe.models import hub
+from specmoe.models.card import ModelCard, load_card, require_template
 from specmoe.models.drafting import Part, check_pair
 from specmoe.models.gguf import check_family, describe_clock, read_card
 from specmoe.plan.campaign import LoadedCampaign
-from specmoe.plan.inventory import NOT_HASHED, card_here, made_models, model_files
 
 Faults = list[Exception]
+
+NOT_HASHED = "not hashed: headers only are read"
 
 
 class _Known(NamedTuple):
@@ -120,3 +122,35 @@ def _check_pair(block: Block, config: Config, known: Mapping[str, _Known]) -> No
     if block.method and block.draft_model and len(pair) > 1:
         target, draft = (Part(one.file, one.card.vocabulary_sha256) for one in pair)
         check_pair(target, draft, [block.method] if block.draft_model in known else [])
+
+
+def made_models(config: Config, models: Path) -> frozenset[str]:
+    """Return the needed models that are in the folder where blocks look for them."""
+    return frozenset(
+        name
+        for name in config.needed_models
+        if (models / f"{name}{config.models[name].suffix}").exists()
+    )
+
+
+def model_files(config: Config, made: frozenset[str], models: Path) -> dict[str, Path]:
+    """Return the files of the models that are made, the user's own, or in the hub's cache."""
+    files = {name: models / f"{name}{config.models[name].suffix}" for name in made}
+    for name in config.needed_models:
+        entry = config.models[name]
+        if name in made:
+            continue
+        if isinstance(entry, PathModel):
+            files[name] = Path(entry.path)
+        elif isinstance(entry, HubModel) and (cached := hub.cached(entry)):
+            files[name] = cached
+    return files
+
+
+def card_here(file: Path, written: Path) -> ModelCard | None:
+    """Return the card beside a model, or read the model: its vocabulary takes a second."""
+    with suppress(ModelError):  # not written yet, or by an older release
+        return load_card(written)
+    with suppress(ModelError):  # the model's own rule reports the fault
+        return read_card(file, NOT_HASHED)
+    return None

@@ -1,26 +1,42 @@
-"""The plan of a campaign: what it needs, whether that fits, and how long it may take."""
+"""The plan of a campaign: what it needs and has, whether that fits, and how long it may take."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from specmoe.config.backend import Backend
 from specmoe.config.block import Arrangement, Block, Protocol, TimedPasses
 from specmoe.config.matrix import list_timed_passes
 from specmoe.config.methods import Method
 from specmoe.config.models import UNVERIFIED, HubModel, PathModel
+from specmoe.config.prompt_lines import numbered_lines
 from specmoe.config.schema import Config
 from specmoe.engine.memory import bytes_together, usable_memory, working_bytes
-from specmoe.files import gigabytes
+from specmoe.files import existing, free_bytes, gigabytes
+from specmoe.models import hub
+from specmoe.models.card import ModelCard
 from specmoe.models.expected_sizes import size_of
 from specmoe.models.sizes import Size
+from specmoe.plan.campaign import LoadedCampaign
+from specmoe.plan.door import remade_models
 from specmoe.plan.estimate import Machine, block_seconds, timed_passes_seconds
-from specmoe.plan.inventory import Folder, Inventory
-from specmoe.plan.progress import seconds_left, total_seconds
+from specmoe.plan.gate import Gate
+from specmoe.plan.headers import card_here, made_models, model_files
+
+BYTES_PER_TOKEN = 4  # of prompt texts
 
 
-@dataclass(frozen=True)
-class Item:
+class Folder(NamedTuple):
+    """A folder that will be written to, and the room on its disk."""
+
+    path: Path
+    free_bytes: int
+    disk: int  # the same number for folders on the same disk
+
+
+class Item(NamedTuple):
     """A model to download or to make."""
 
     model: str
@@ -30,12 +46,85 @@ class Item:
 
 
 @dataclass(frozen=True)
+class Inventory:
+    """What is known before anything is done."""
+
+    made: frozenset[str]  # models in the folder where blocks look for them
+    cards: Mapping[str, ModelCard]  # of all models whose files can be read now
+    cached: frozenset[str]  # complete hub models in the user's cache
+    asked: Mapping[str, int]  # bytes of hub models, as the hub says
+    hub_folder: Folder
+    models_folder: Folder
+    measured_s: Mapping[str, float]  # of the measured blocks that the configuration still asks for
+    changed: Mapping[str, str]  # how the configuration or a model of a measured block has changed
+    prompt_tokens: Mapping[str, int]  # by prompt, estimated from the size of its text
+
+
+def take_inventory(campaign: LoadedCampaign, blocks: list[Block]) -> Inventory:
+    """Look at the disk, and ask the hub for the sizes that the configuration does not give."""
+    config, models = campaign.config, campaign.models_folder
+    made = made_models(config, models)
+    files = model_files(config, made, models)
+    cards = {name: card_here(file, models / f"{name}.json") for name, file in files.items()}
+    asked = {
+        name: hub.ask_size(entry)
+        for name in config.needed_models
+        if isinstance(entry := config.models[name], HubModel)
+        and name not in files
+        and not entry.size_bytes
+    }
+    remade = remade_models(campaign, blocks)
+    measured, changed = {}, {}
+    gate = Gate(campaign)
+    for block in blocks:
+        name, request = f"blocks/{block.block}", gate.block(block.block)
+        seconds = gate.records.seconds(name, request)
+        if seconds is not None and block.block in remade:
+            changed[block.block] = remade[block.block]
+        elif seconds is not None:
+            measured[block.block] = seconds
+        elif reason := gate.records.latest_change(name, request):
+            changed[block.block] = reason
+        elif (campaign.records / f"{block.block}.json").exists():
+            changed[block.block] = "its record is of a version that kept no digests"
+    hub_folder, models_folder = (
+        Folder(path, free_bytes(path), existing(path).stat().st_dev)
+        for path in (hub.cache_folder(), models)
+    )
+    return Inventory(
+        made=made,
+        cards={name: card for name, card in cards.items() if card},
+        cached=frozenset(files) - made,
+        asked={name: size for name, size in asked.items() if size is not None},
+        hub_folder=hub_folder,
+        models_folder=models_folder,
+        measured_s=measured,
+        changed=changed,
+        prompt_tokens=_prompt_tokens(blocks, campaign.root),
+    )
+
+
+def _prompt_tokens(blocks: Iterable[Block], root: Path) -> dict[str, int]:
+    sources = {source.prompt: source for block in blocks for source in block.prompts}
+    files = {source.file for source in sources.values() if source.line is not None}
+    lines = {file: dict(numbered_lines(root / file)) for file in files}
+    tokens = {}
+    for prompt, source in sources.items():
+        if source.line is None:
+            size = (root / source.file).stat().st_size
+        else:
+            size = len(lines[source.file][source.line].encode())
+        tokens[prompt] = max(size // BYTES_PER_TOKEN, 1)
+    return tokens
+
+
+@dataclass(frozen=True)
 class Plan:
     """What a campaign needs on a host and how long it may take; all blocks, measured or not."""
 
     config: Config
     blocks: list[Block]
-    host: Mapping[str, object]  # see `hardware.describe`
+    host: Mapping[str, Any]  # see `machine.describe`
     backend: Backend
     found: Inventory
 
@@ -43,9 +132,8 @@ class Plan:
     def machine(self) -> Machine | None:
         """What estimates need of the machine; None if its bandwidth is unknown."""
         bandwidth = self.host["memory_bandwidth_bytes_per_second"]
-        if not isinstance(bandwidth, int | float):
-            return None
-        return Machine(bandwidth, self.backend != Backend.CPU, self._count("physical_cores"))
+        cores = self.host["physical_cores"]
+        return bandwidth and Machine(bandwidth, self.backend != Backend.CPU, cores)
 
     @cached_property
     def sizes(self) -> Mapping[str, Size]:
@@ -80,18 +168,18 @@ class Plan:
         ]
 
     def _item(self, model: str, source: str) -> Item:
-        size = self.sizes.get(model)
-        known = (size.file_bytes, size.basis) if size else (None, "size unknown")
-        return Item(model, source, *known)
+        if size := self.sizes.get(model):
+            return Item(model, source, size.file_bytes, size.basis)
+        return Item(model, source, None, "size unknown")
 
-    @cached_property
+    @property
     def unverified(self) -> list[str]:
         """The downloads for which the configuration has no digest."""
         entries = {item.model: self.config.models[item.model] for item in self.downloads}
         return [
             name
             for name, entry in entries.items()
-            if not isinstance(entry, HubModel) or entry.sha256 == UNVERIFIED
+            if isinstance(entry, HubModel) and entry.sha256 == UNVERIFIED
         ]
 
     @cached_property
@@ -109,31 +197,33 @@ class Plan:
     @property
     def memory_usable(self) -> int:
         """The bytes of memory that models can use."""
-        own = self.host.get("gpu_memory_bytes")
-        memory = self._count("memory_bytes")
-        return usable_memory(memory, own if isinstance(own, int) else None, self.backend)
+        own = self.host["gpu_memory_bytes"]
+        return usable_memory(self.host["memory_bytes"], own, self.backend)
 
     @cached_property
     def memory_bytes(self) -> Mapping[str, int | None]:
         """The bytes that each block needs while all its sides are live; None: unknown."""
-        return {block.block: self._bytes_together(block) for block in self.blocks}
+        needs: dict[str, int | None] = {}
+        for block in self.blocks:
+            files = self._file_bytes(block)
+            needs[block.block] = (
+                None
+                if files is None
+                else bytes_together(
+                    files[0],
+                    sum(files[1:]),
+                    len(block.sides),
+                    sum(side.speculates for side in block.sides),
+                    self.backend,
+                    working_bytes(block.slots, block.context),
+                )
+            )
+        return needs
 
-    def _bytes_together(self, block: Block) -> int | None:
-        if not (files := self._file_bytes(block)):
-            return None
-        return bytes_together(
-            files[0],
-            sum(files[1:]),
-            len(block.sides),
-            sum(side.speculates for side in block.sides),
-            self.backend,
-            working_bytes(block.slots, block.context),
-        )
-
-    def _file_bytes(self, block: Block) -> list[int]:
-        """Return the sizes of the models that a block loads; empty if one is unknown."""
+    def _file_bytes(self, block: Block) -> list[int] | None:
+        """Return the sizes of the models that a block loads; None if one is unknown."""
         if not all(model in self.sizes for model in block.models):
-            return []
+            return None
         return [self.sizes[model].file_bytes for model in block.models]
 
     @property
@@ -150,11 +240,6 @@ class Plan:
         ]
         return list(dict.fromkeys(words))
 
-    @property
-    def unestimated(self) -> list[str]:
-        """The different `engine_args` of blocks: no estimate knows any of them."""
-        return sorted({block.options_text for block in self.blocks} - {""})
-
     @cached_property
     def estimated_s(self) -> Mapping[str, float | None]:
         """The time of every block; None: a size is unknown."""
@@ -170,11 +255,6 @@ class Plan:
         draft = self.sizes.get(block.draft_model) if block.draft_model else None
         return block_seconds(block, tokens, self.sizes[block.target], draft, self.machine)
 
-    @property
-    def left_s(self) -> float | None:
-        """The time of the blocks that are not measured, at the pace so far."""
-        return seconds_left(self.estimated_s, self.found.measured_s)
-
     @cached_property
     def timed(self) -> list[TimedPasses]:
         """The models whose passes are timed by themselves before each repeat."""
@@ -183,26 +263,14 @@ class Plan:
     @property
     def timed_s(self) -> float | None:
         """The time for that in all repeats; None: a size is unknown."""
-        if self.machine is None:
+        if self.machine is None or not all(passes.model in self.sizes for passes in self.timed):
             return None
-        once = [
-            timed_passes_seconds(passes, self.sizes[passes.model], self.machine)
-            if passes.model in self.sizes
-            else None
-            for passes in self.timed
-        ]
-        return total_seconds(once * len({block.repeat for block in self.blocks}))
+        once = sum(timed_passes_seconds(m, self.sizes[m.model], self.machine) for m in self.timed)
+        return once * len({block.repeat for block in self.blocks})
 
     @cached_property
     def shortfalls(self) -> list[str]:
         """What does not fit the disks and the memory; empty if everything does."""
-        return self._disk_shortfalls() + [
-            f"memory: {words}: {gigabytes(needed)} needed, {gigabytes(self.memory_usable)} usable"
-            for words, needed in self.memory_needs.items()
-            if needed > self.memory_usable
-        ]
-
-    def _disk_shortfalls(self) -> list[str]:
         wanted: dict[int, list[tuple[int, Folder]]] = {}  # by disk: both may go to the same one
         for folder, items in (
             (self.found.hub_folder, self.downloads),
@@ -210,25 +278,15 @@ class Plan:
         ):
             needed = sum(item.size_bytes or 0 for item in items)
             wanted.setdefault(folder.disk, []).append((needed, folder))
-        return [
+        disks = [
             f"disk: {gigabytes(sum(needed for needed, _ in folders))} needed in"
             f" {' and '.join(str(folder.path) for needed, folder in folders if needed)},"
             f" {gigabytes(folders[-1][1].free_bytes)} free"
             for folders in wanted.values()
             if sum(needed for needed, _ in folders) > folders[-1][1].free_bytes
         ]
-
-    @property
-    def facts(self) -> dict[str, object]:
-        """What later jobs read of the plan, as plan.json holds it."""
-        return {
-            "shortfalls": self.shortfalls,
-            "estimated_s": self.estimated_s,
-            "measured_s": self.found.measured_s,
-            "memory_bytes": self.memory_bytes,
-        }
-
-    def _count(self, key: str) -> int:
-        value = self.host[key]
-        assert isinstance(value, int | float)
-        return round(value)
+        return disks + [
+            f"memory: {words}: {gigabytes(needed)} needed, {gigabytes(self.memory_usable)} usable"
+            for words, needed in self.memory_needs.items()
+            if needed > self.memory_usable
+        ]

@@ -1,21 +1,57 @@
-"""A plan as text for a terminal."""
+"""A campaign's plan: printed, and kept for jobs in its folder, as `plan.json`."""
 
+import json
 from collections.abc import Iterable
+from pathlib import Path
 
-from specmoe.config.matrix import added_runs
+from specmoe.config.matrix import added_runs, list_blocks
 from specmoe.config.methods import Method, engine_type, is_ngram
-from specmoe.config.models import TruncateModel
-from specmoe.files import gigabytes
-from specmoe.plan.estimate import ACCEPTANCE, assumptions
-from specmoe.plan.fit import refusal
-from specmoe.plan.inventory import Folder
-from specmoe.plan.plan import Item, Plan
-from specmoe.plan.progress import duration, seconds_left, total_seconds
+from specmoe.engine.devices import list_devices
+from specmoe.files import gigabytes, read_record, replace_text
+from specmoe.plan.campaign import LoadedCampaign
+from specmoe.plan.estimate import assumptions
+from specmoe.plan.machine import PROBED, probe
+from specmoe.plan.machine import describe as describe_host
+from specmoe.plan.plan import Folder, Item, Plan, take_inventory
+from specmoe.plan.progress import duration, refusal, seconds_left, total_seconds
 from specmoe.words import counted
 
 NO_BANDWIDTH = (
     "No estimate: the memory bandwidth of this GPU is unknown; set host.memory_bandwidth_gb_s"
 )
+
+
+def plan_campaign(campaign: LoadedCampaign, chips: Path) -> None:
+    """Say what a campaign needs, whether that fits, and how long it may take; write it down."""
+    config, devices = campaign.config, []
+    if campaign.gpu:  # none are listed before the engine is there
+        server = campaign.engine_file(campaign.engine_id).with_name("bin") / "llama-server"
+        devices = list_devices(server, config.measurement.environment) or []
+    host = describe_host(
+        campaign.backend,
+        config.host.given,
+        chips,
+        lambda: _probed(campaign.host_file) or probe(),
+        devices,
+    )
+    blocks = list_blocks(config, gpu=campaign.gpu)
+    found = take_inventory(campaign, blocks)
+    plan = Plan(config, blocks, host, campaign.backend, found)
+    print(describe(plan), flush=True)
+    facts = {
+        "shortfalls": plan.shortfalls,
+        "estimated_s": plan.estimated_s,
+        "measured_s": found.measured_s,
+        "memory_bytes": plan.memory_bytes,
+    }
+    replace_text(campaign.plan_file, json.dumps(facts) + "\n")
+
+
+def _probed(host: Path) -> float | None:
+    """Return the bandwidth that was measured for the campaign; None if none was."""
+    described = read_record(host) if host.exists() else {}
+    source = described.get("memory_bandwidth_source") or ""
+    return described["memory_bandwidth_bytes_per_second"] if source.startswith(PROBED) else None
 
 
 def describe(plan: Plan) -> str:
@@ -30,9 +66,11 @@ def describe(plan: Plan) -> str:
         models, needed = max(plan.memory_needs.items(), key=lambda need: need[1])
         usable = gigabytes(plan.memory_usable)
         lines.append(f"Memory: at most {gigabytes(needed)} ({models}); {usable} are usable")
-    if plan.unestimated:
-        texts = "; ".join(plan.unestimated)
-        lines.append(f"The estimates of memory and time leave these options out: {texts}")
+    # No estimate knows any of them.
+    if options := sorted({block.options_text for block in plan.blocks} - {""}):
+        lines.append(
+            f"The estimates of memory and time leave these options out: {'; '.join(options)}"
+        )
     if plan.in_turn:
         lines.append(
             "Memory does not hold all sides at once, so one follows the other:"
@@ -43,36 +81,25 @@ def describe(plan: Plan) -> str:
             f"Unverified: the config has no SHA-256 for {', '.join(plan.unverified)};"
             " --config trust=first-use records them"
         )
-    lines += [*_ways(plan), *_unknown_beforehand(plan)]
-    lines += ["", *_times(plan)]
+    lines += [*_ways(plan), "", *_times(plan)]
     if plan.timed:
         lines.append(
             f"Before each repeat, passes of {counted(len(plan.timed), 'model')} by themselves:"
             f" {duration(plan.timed_s)} in all"
         )
-    missing = len(plan.blocks) - len(plan.found.measured_s)
-    if 0 < missing < len(plan.blocks):
-        left = duration(plan.left_s)
+    measured = plan.found.measured_s
+    if measured and (missing := len(plan.blocks) - len(measured)):
+        left = duration(seconds_left(plan.estimated_s, measured))
         lines.append(
             f"Left: {left} for {counted(missing, 'block')}, at the pace of the measured ones"
         )
-    lines += [
-        *_again(plan),
-        "",
-        assumptions(plan.machine) if plan.machine else NO_BANDWIDTH,
-    ]
+    lines += [*_again(plan), "", assumptions(plan.machine) if plan.machine else NO_BANDWIDTH]
     if plan.shortfalls:
         lines += ["", refusal(plan.shortfalls)]
     return "\n".join(lines)
 
 
 def _head(plan: Plan) -> list[str]:
-    memory = plan.host["memory_bytes"]
-    assert isinstance(memory, int)
-    bandwidth = ""
-    if plan.machine:
-        source = plan.host["memory_bandwidth_source"]
-        bandwidth = f" {plan.machine.bandwidth / 1e9:.0f} GB/s ({source}),"
     campaign, added = plan.config.campaign, added_runs(plan.blocks, plan.config)
     runs = counted(sum(block.runs for block in plan.blocks) - added, "run")
     if added:
@@ -80,16 +107,13 @@ def _head(plan: Plan) -> list[str]:
     lines = [f"Campaign {campaign.name}: {runs}, in {counted(len(plan.blocks), 'block')}"]
     if campaign.left_out:
         lines.append(f"Left out on purpose: {', '.join(campaign.left_out)}")
-    for suite in campaign.suites:
-        texts = [setting.text for setting in plan.config.option_settings(suite)]
-        if any(texts):
-            options = "; ".join(text or "none" for text in texts)
-            lines.append(f"Options of the engine in suite {suite}: {options}")
-    return [
-        *lines,
-        f"Machine: {plan.host['chip']}, {memory / 2**30:.0f} GiB of memory,{bandwidth}"
-        f" backend {plan.backend}",
-    ]
+    bandwidth = ""
+    if plan.machine:
+        source = plan.host["memory_bandwidth_source"]
+        bandwidth = f" {plan.machine.bandwidth / 1e9:.0f} GB/s ({source}),"
+    memory = f"{plan.host['memory_bytes'] / 2**30:.0f} GiB of memory"
+    machine = f"Machine: {plan.host['chip']}, {memory},{bandwidth} backend {plan.backend}"
+    return [*lines, machine]
 
 
 def _items(title: str, items: list[Item], folder: Folder) -> list[str]:
@@ -109,39 +133,24 @@ def _items(title: str, items: list[Item], folder: Folder) -> list[str]:
 
 
 def _ways(plan: Plan) -> list[str]:
-    """Return what drafts for the targets that have several methods, a line each."""
+    """Return what drafts for targets with several methods, and whether more may do so."""
     config, lines = plan.config, []
     # A draft that is the target itself, or has nothing in common with it, is a control.
     controls = config.audit.unrelated_drafts
     for target in dict.fromkeys(block.target for block in plan.blocks):
         blocks = [block for block in plan.blocks if block.target == target and block.method]
+        methods = {block.method for block in blocks if block.method}
         blocks = [one for one in blocks if one.draft_model not in (target, *controls)]
         if len({block.method for block in blocks}) > 1:
             ways = [f"{config.draft_label(one)} ({engine_type(one.method)})" for one in blocks]
             lines.append(
                 f"What drafts for {config.label(target)}: {', '.join(dict.fromkeys(ways))}"
             )
-    return lines
-
-
-def _unknown_beforehand(plan: Plan) -> list[str]:
-    """Return what the plan cannot know of drafts, or estimates too well."""
-    config, lines = plan.config, []
-    methods: dict[str, set[Method]] = {}
-    for block in plan.blocks:
-        if block.method and block.target not in plan.found.cards:
-            methods.setdefault(block.target, set()).add(block.method)
-    for target, own in methods.items():
-        if any(map(is_ngram, own)) and Method.MTP not in own and not config.is_synthetic(target):
+        unread = target not in plan.found.cards and not config.is_synthetic(target)
+        if unread and any(map(is_ngram, methods)) and Method.MTP not in methods:
             lines.append(
                 f"Whether {config.label(target)} has an MTP block is known once its file is here"
                 " (`snakemake models`): plan again then"
-            )
-    for draft in dict.fromkeys(block.draft_model for block in plan.blocks if block.draft_model):
-        if isinstance(config.models[draft], TruncateModel) and not config.is_synthetic(draft):
-            lines.append(
-                f"{config.label(draft)} is cut and not trained: a target accepts little of such a"
-                f" draft, far less than the {ACCEPTANCE:.0%} that the time assumes"
             )
     return lines
 
@@ -175,15 +184,8 @@ def _again(plan: Plan) -> list[str]:
     groups: dict[tuple[str, str], list[str]] = {}
     for block, reason in plan.found.changed.items():
         groups.setdefault((block.partition("/")[0], reason), []).append(block)
-    lines = []
-    for (suite, reason), blocks in groups.items():
-        times = {block: plan.estimated_s[block] for block in blocks}
-        lines.append(
-            f"Measured again: {counted(len(blocks), 'block')} of suite {suite}"
-            f" ({duration(seconds_left(times, {}))} by estimate): {reason}"
-        )
-    if lines:
-        lines.append(
-            "A block is measured as a whole, so that its sides and prompts are comparable."
-        )
-    return lines
+    return [
+        f"Measured again: {counted(len(blocks), 'block')} of suite {suite}"
+        f" ({_estimated(plan, blocks)} by estimate): {reason}"
+        for (suite, reason), blocks in groups.items()
+    ]

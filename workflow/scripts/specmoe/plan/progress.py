@@ -1,9 +1,10 @@
-"""How far a campaign is: what is measured, what is left, and how long that may take."""
+"""What jobs take of a plan: how far the campaign is, what is left, and whether it fits."""
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from specmoe.errors import PlanError
+from specmoe.files import read_record
 from specmoe.words import counted, verb
 
 NAMED = 5
@@ -73,9 +74,30 @@ def describe_progress(plan: Path, records: Path) -> str:
     """
     if not plan.exists():
         return "measured"
-    planned = json.loads(plan.read_text(encoding="utf-8"))
+    planned = read_record(plan)
     estimated, known = planned["estimated_s"], planned["measured_s"]
     missing = {block for block in estimated if not (records / f"{block}.jsonl").exists()}
     counts = f"{len(estimated) - len(missing)} of {counted(len(estimated), 'block')}"
     left = seconds_left({block: estimated[block] for block in missing | known.keys()}, known)
     return f"{counts}, {duration(left)} left" if missing and left is not None else counts
+
+
+def refusal(shortfalls: Sequence[str]) -> str:
+    """Say what does not fit, and what to do about it."""
+    return "\n".join(
+        [
+            "this campaign cannot be measured here as it is:",
+            *(f"  {shortfall}" for shortfall in shortfalls),
+            "Leave out suites (campaign.suites), measure small synthetic models with"
+            " --configfile config/synthetic.yaml, or render a campaign that is measured already"
+            " (README, Rendered in a minute). --config room=ignored goes on regardless.",
+        ]
+    )
+
+
+def check_room(plan: Path, room: str) -> None:
+    """Raise PlanError if the plan, a JSON file, lists a shortfall and `room` is `checked`."""
+    if room == "checked" and plan.exists():
+        shortfalls = read_record(plan)["shortfalls"]
+        if shortfalls:
+            raise PlanError("nothing is downloaded: " + refusal(shortfalls))

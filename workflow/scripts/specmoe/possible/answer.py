@@ -8,7 +8,7 @@ from typing import Any
 
 from specmoe.config.audit import AuditSettings
 from specmoe.errors import ConfigError
-from specmoe.plan.hardware import bandwidth_by_chip
+from specmoe.plan.machine import bandwidth_by_chip
 from specmoe.possible.claim import claim_of, read_claims
 from specmoe.possible.judge import Judged, Verdict, judge
 from specmoe.words import counted

@@ -1,8 +1,9 @@
-"""The description of the machine, from what systems and tools report."""
+"""The description of the machine, its bandwidth, and machines that share a campaign."""
 
 import json
 import platform
 import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -14,9 +15,10 @@ from specmoe.config.backend import Backend
 from specmoe.engine import nvidia
 from specmoe.engine.devices import Device
 from specmoe.engine.measuring_lock import FOLDER_OF_TESTS, alone
-from specmoe.plan import hardware
+from specmoe.errors import MeasurementError
+from specmoe.plan import machine as module
 from specmoe.plan.door import load_campaign
-from specmoe.plan.hardware import known_bandwidth
+from specmoe.plan.machine import PROBED, collect, describe_host, known_bandwidth
 
 from ...conftest import verb
 
@@ -26,10 +28,11 @@ def chips(root):
     return root / "resources/hardware/memory_bandwidth.yaml"
 
 
+BANDWIDTH, SOURCE = "memory_bandwidth_bytes_per_second", "memory_bandwidth_source"
 KEYS = [
     *("id", "chip", "architecture", "physical_cores", "logical_cores", "memory_bytes"),
     *("gpu", "gpu_count", "gpu_memory_bytes", "system", "power_source", "given", "devices"),
-    *("memory_bandwidth_bytes_per_second", "memory_bandwidth_source"),
+    *(BANDWIDTH, SOURCE),
 ]
 
 
@@ -38,11 +41,11 @@ def no_probe():
 
 
 def described(chips, backend=Backend.CPU, given=None, probe=no_probe):
-    return hardware.describe(backend, given or {}, chips, probe)
+    return module.describe(backend, given or {}, chips, probe)
 
 
 def bandwidth_of(facts):
-    return facts["memory_bandwidth_bytes_per_second"], facts["memory_bandwidth_source"]
+    return facts[BANDWIDTH], facts[SOURCE]
 
 
 @pytest.fixture
@@ -93,14 +96,14 @@ def test_what_the_user_states_overrides_what_is_found_and_is_listed(chips):
 def test_a_mac_is_described_from_its_tools(monkeypatch, chips, chip, ioreg, gpu, bandwidth):
     monkeypatch.setattr(platform, "system", lambda: "Darwin")
     monkeypatch.setattr(platform, "mac_ver", lambda: ("15.5", ("", "", ""), "arm64"))
-    monkeypatch.setattr(hardware, "host_id", lambda: "0" * 12)
-    monkeypatch.setattr(hardware, "processor_name", lambda: chip)
-    monkeypatch.setattr(hardware, "output_of", lambda *_: ioreg)
+    monkeypatch.setattr(module, "host_id", lambda: "0" * 12)
+    monkeypatch.setattr(module, "processor_name", lambda: chip)
+    monkeypatch.setattr(module, "output_of", lambda *_: ioreg)
     for backend in (Backend.METAL, Backend.CPU):
         facts = described(chips, backend, probe=lambda: 5e10)
         assert facts["system"] == "macOS 15.5"
         assert (facts["gpu"], facts["gpu_memory_bytes"]) == (gpu, None)
-        assert facts["memory_bandwidth_bytes_per_second"] == bandwidth
+        assert facts[BANDWIDTH] == bandwidth
 
 
 RTX, SHARED = ("NVIDIA GeForce RTX 4090", 24564 * 2**20), ("NVIDIA GB10", None)
@@ -147,20 +150,20 @@ LLVMPIPE = Device("Vulkan0", "llvmpipe (LLVM 15.0.6, 256 bits)", 20 * 2**30)
 
 def test_backends_without_a_tool_of_their_own_take_the_gpu_from_the_engines_list(gpus, chips):
     gpus(RTX)
-    facts = hardware.describe(Backend.VULKAN, {}, chips, no_probe, [RADEON, RADEON])
+    facts = module.describe(Backend.VULKAN, {}, chips, no_probe, [RADEON, RADEON])
     assert facts["gpu"] == RADEON.description
     assert (facts["gpu_count"], facts["gpu_memory_bytes"]) == (2, 48 * 2**30)
     assert facts["devices"] == f"Vulkan0: {RADEON.description}, Vulkan0: {RADEON.description}"
-    assert facts["memory_bandwidth_bytes_per_second"] is None
+    assert facts[BANDWIDTH] is None
     # CUDA's is named as the table of chips names it.
-    cuda = hardware.describe(Backend.CUDA, {}, chips, no_probe, [Device("CUDA0", "RTX", 1)])
+    cuda = module.describe(Backend.CUDA, {}, chips, no_probe, [Device("CUDA0", "RTX", 1)])
     assert cuda["gpu"] == "NVIDIA GeForce RTX 4090"
 
 
 def test_a_software_driver_computes_in_the_memory_of_the_system(chips):
-    facts = hardware.describe(Backend.VULKAN, {}, chips, lambda: 5e10, [LLVMPIPE])
+    facts = module.describe(Backend.VULKAN, {}, chips, lambda: 5e10, [LLVMPIPE])
     assert (facts["gpu"], facts["gpu_memory_bytes"]) == (LLVMPIPE.description, None)
-    assert bandwidth_of(facts) == (5e10, hardware.PROBED)
+    assert bandwidth_of(facts) == (5e10, PROBED)
 
 
 def test_every_known_chip_is_named_once_and_has_a_figure_and_a_source(chips):
@@ -211,4 +214,94 @@ def test_the_verb_waits_for_a_measurement_before_it_probes(command, tmp_path, mo
     assert waiting.wait(120) == 0
     facts = json.loads((tmp_path / "host.json").read_text())
     assert list(facts) == KEYS
-    assert facts["memory_bandwidth_source"] == hardware.PROBED
+    assert facts[SOURCE] == PROBED
+
+
+def test_this_machine_reads_faster_than_a_disk_and_slower_than_its_caches(monkeypatch):
+    monkeypatch.setattr(module, "PASS_S", 0.02)
+    monkeypatch.setattr(module, "MOST_BYTES", 2**28)
+    assert 1e8 < module.probe() < 1e13
+
+
+def test_the_pass_with_the_highest_total_of_all_threads_counts_and_memory_that_is_free(monkeypatch):
+    parts = []
+    memory = psutil.virtual_memory()._replace(available=8 * 2**20)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    monkeypatch.setattr(module, "physical_cores", lambda: 4)
+    monkeypatch.setattr(
+        module, "_read_in_step", lambda part, _: parts.append(part) or [1.0, 5.0, 2.0]
+    )
+    assert module.probe() == 20.0
+    assert parts == [2**18] * 4
+
+
+def machine(name="0" * 12, bandwidth=5e10, source=PROBED, **facts):
+    return {
+        "id": name,
+        "chip": "EPYC",
+        "architecture": "x86_64",
+        "physical_cores": 2,
+        "logical_cores": 4,
+        "memory_bytes": 24 * 2**30 + 5_000_000,
+        "gpu": None,
+        "gpu_count": None,
+        "gpu_memory_bytes": None,
+        BANDWIDTH: bandwidth,
+        SOURCE: source,
+    } | facts
+
+
+def test_the_fastest_probe_of_all_repeats_counts():
+    facts = collect([machine(bandwidth=rate) for rate in (2e10, 5e10, 3e10)], shared=False)
+    found = f"{PROBED}; the highest of 3, from 20 GB/s on"
+    assert (facts[BANDWIDTH], facts[SOURCE]) == (5e10, found)
+    assert facts["chip"] == "EPYC"
+
+
+@pytest.mark.parametrize(
+    "repeats",
+    [
+        [machine()],
+        [machine(bandwidth=8e11, source="config")] * 3,
+        [machine(bandwidth=None, source=None)] * 3,
+    ],
+)
+def test_a_single_probe_and_a_bandwidth_from_another_source_stay(repeats):
+    assert collect(repeats, shared=False) == repeats[0]
+
+
+def test_repeats_on_two_machines_are_refused_unless_the_campaign_is_shared():
+    blocks = [machine(), machine("1" * 12, memory_bytes=24 * 2**30), machine()]
+    with pytest.raises(MeasurementError, match=r"on 2 machines \(EPYC, 0{12} and EPYC, 1{12}\)"):
+        collect(blocks, shared=False)
+    whole = collect(blocks, shared=True)
+    assert [one["id"] for one in whole["machines"]] == ["0" * 12, "1" * 12]
+    assert (whole["id"], whole[BANDWIDTH]) == ("0" * 12, 5e10)
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        ({"chip": "Xeon"}, "chip 'Xeon', not 'EPYC'"),
+        ({"memory_bytes": 48 * 2**30}, "memory 48, not 24"),
+        ({"gpu": "H200", "gpu_count": 1}, "gpu 'H200', not None, gpu_count 1, not None"),
+    ],
+)
+def test_a_machine_of_another_kind_is_refused_by_what_differs(other, named):
+    with pytest.raises(MeasurementError, match=f"^machine 1{{12}} is of another kind .*: {named};"):
+        collect([machine(), machine("1" * 12, **other)], shared=True)
+
+
+def test_the_first_machine_of_a_campaign_is_what_others_are_compared_with(tmp_path, monkeypatch):
+    def describe(name, given=None, **facts):
+        monkeypatch.setattr(module, "describe", lambda *_: machine(name, **facts))
+        out, like = tmp_path / f"{name}.json", tmp_path / "hosts/r0.json"
+        describe_host(Backend.CPU, given or {}, {}, Path("chips"), out, like=like)
+        return json.loads(out.read_text()), json.loads(like.read_text())
+
+    one, first = describe("1")
+    assert one == first
+    assert describe("2") == (machine("2"), first)
+    with pytest.raises(MeasurementError, match="chip 'Xeon', not 'EPYC'"):
+        describe("3", chip="Xeon")
+    describe("3", {"chip": "Xeon"}, chip="Xeon")  # the user says so now

@@ -1,0 +1,327 @@
+"""A campaign's machine: its full description, the bandwidth of its memory, and its kind.
+
+`describe` returns a description, of `hosts/r<repeat>.json`; `host.json` is that of the campaign's
+machine, or of the first of several, each of which is in `machines`. A fact that the system does not
+report is null. macOS was tested on recorded output only, and no GPU was there.
+"""
+
+import json
+import os
+import platform
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier, BrokenBarrierError
+from typing import Any
+
+import psutil
+import yaml
+
+from specmoe.config.backend import COPYING, Backend
+from specmoe.config.measurement import Gate
+from specmoe.engine.devices import Device, list_devices
+from specmoe.engine.machine_id import host_id, output_of, physical_cores, processor_name
+from specmoe.engine.measuring_lock import alone
+from specmoe.engine.taken_away import Watch, measure_undisturbed
+from specmoe.errors import MeasurementError
+from specmoe.files import gigabytes, named_if_damaged, read_record, replace_text
+
+Facts = dict[str, str | int | float | None]
+
+PROBED = "probe: sustained reads of the system's memory by all physical cores"
+MOST_BYTES = 2**30
+PASSES = 5
+PASS_S = 0.25
+
+GB = 10**9  # vendors give bandwidth in powers of ten
+GIB = 2**30  # vendors give memory in powers of two despite its label
+
+# Kernels of one kind of machine reserve a few MB more or less.
+_IN_GIB = ("memory_bytes", "gpu_memory_bytes")
+_KIND = ("chip", "architecture", "physical_cores", "logical_cores", *_IN_GIB, "gpu", "gpu_count")
+_BANDWIDTH, _SOURCE = "memory_bandwidth_bytes_per_second", "memory_bandwidth_source"
+
+
+def describe(
+    backend: Backend,
+    given: Mapping[str, str | float],
+    chips: Path,
+    probe: Callable[[], float],
+    devices: Sequence[Device] = (),
+) -> Facts:
+    """Return what a plan and a paper say about the machine.
+
+    `given` holds what the user states, which overrides what is found: chip, memory_gb,
+    memory_bandwidth_gb_s, gpu, gpu_memory_gb. `chips` is the table of known bandwidths. `probe`
+    measures the bandwidth of the system's memory, if neither gives it. `devices` are those that the
+    engine lists; backends without a tool of their own take the GPUs from it. The memory and
+    bandwidth of GPUs are null if they are unknown or if the GPUs share the system's memory.
+    """
+    gpus = _gpus(backend, devices)
+    battery = psutil.sensors_battery()
+    mains = battery.power_plugged if battery else None
+    hardware: Facts = {
+        "id": host_id(),
+        "chip": processor_name(),
+        "architecture": platform.machine(),
+        "physical_cores": physical_cores(),
+        "logical_cores": os.cpu_count() or 1,
+        "memory_bytes": psutil.virtual_memory().total,
+        "gpu": " + ".join(dict.fromkeys(name for name, _ in gpus)) or None,
+        "gpu_count": len(gpus) or None,
+        "gpu_memory_bytes": sum(size or 0 for _, size in gpus) or None,
+        "system": _system(),
+        "power_source": None if mains is None else "mains" if mains else "battery",
+        "given": ", ".join(sorted(given)),
+        "devices": ", ".join(f"{one.name}: {one.description}" for one in devices) or None,
+    }
+    hardware |= stated(given)
+    bandwidth, source = _bandwidth(hardware, backend, given, chips, probe)
+    return hardware | {_BANDWIDTH: bandwidth, _SOURCE: source}
+
+
+def stated(given: Mapping[str, str | float]) -> Facts:
+    """Return what the user states, under the names of the description."""
+    names = {name: str(given[name]) for name in ("chip", "gpu") if name in given}
+    sizes = {
+        f"{name}_bytes": round(float(given[f"{name}_gb"]) * GIB)
+        for name in ("memory", "gpu_memory")
+        if f"{name}_gb" in given
+    }
+    return {**names, **sizes}
+
+
+def _gpus(backend: Backend, devices: Sequence[Device]) -> list[tuple[str, int | None]]:
+    """Return the name of each GPU, and the bytes of its own memory.
+
+    Of a GPU that shares the system's memory, an engine's device has the part that its driver lets
+    it have. A software driver has none.
+    """
+    if devices and backend in (Backend.HIP, Backend.VULKAN):
+        return [(one.description, None if one.is_software else one.memory_bytes) for one in devices]
+    if platform.system() != "Darwin":
+        from specmoe.engine import nvidia
+
+        return nvidia.gpus()
+    chip = processor_name()
+    cores = re.search(
+        r'"gpu-core-count" = (\d+)', output_of("ioreg", "-rd1", "-c", "AGXAccelerator")
+    )
+    name = f"{chip}, {cores[1]}-core GPU" if cores else chip
+    return [(name, None)] if chip.startswith("Apple") else []
+
+
+def _bandwidth(
+    hardware: Facts,
+    backend: Backend,
+    given: Mapping[str, str | float],
+    chips: Path,
+    probe: Callable[[], float],
+) -> tuple[float | None, str | None]:
+    """Return the bandwidth of the memory that the backend reads weights from, and its source."""
+    if "memory_bandwidth_gb_s" in given:
+        return float(given["memory_bandwidth_gb_s"]) * GB, "config"
+    shared = hardware["gpu"] is not None and hardware["gpu_memory_bytes"] is None
+    apart = backend in COPYING and not shared
+    names = [str(hardware["gpu"])] if apart or shared else []
+    names += [] if apart else [str(hardware["chip"])]
+    if known := known_bandwidth(chips, names):
+        return known
+    # The probe runs on CPU cores, which cannot read a GPU's own memory.
+    return (None, None) if apart else (probe(), PROBED)
+
+
+def _system() -> str:
+    if platform.system() == "Darwin":
+        return f"macOS {platform.mac_ver()[0]}"
+    kernel = f"{platform.system()} {platform.release()}"
+    try:
+        return f"{platform.freedesktop_os_release()['PRETTY_NAME']}, {kernel}"
+    except OSError:
+        return kernel
+
+
+def known_bandwidth(chips: Path, names: Sequence[str]) -> tuple[float, str] | None:
+    """Return the bandwidth of the first name in the table, and its source.
+
+    Names match as a whole: `Apple M2 Ultra` does not match `Apple M2`.
+    """
+    entries = _entries(chips)
+    for name in filter(entries.__contains__, names):
+        entry = entries[name]
+        return entry["gb_per_second"] * GB, f"table: {name}, {entry['source']}"
+    return None
+
+
+def bandwidth_by_chip(chips: Path) -> dict[str, float]:
+    """Return the bandwidth of every name in the table, in GB/s."""
+    return {name: float(entry["gb_per_second"]) for name, entry in _entries(chips).items()}
+
+
+def _entries(chips: Path) -> dict[str, dict[str, Any]]:
+    table = yaml.load(chips.read_text(encoding="utf-8"), yaml.CSafeLoader)
+    return {name: entry for entry in table for name in entry["names"]}
+
+
+def bandwidth_of(machine: Mapping[str, Any]) -> float | None:
+    """Return the bandwidth of a description; raises ValueError for one that no machine has."""
+    rate = machine[_BANDWIDTH]
+    if rate is not None and not rate > 0:
+        raise ValueError(f"{_BANDWIDTH} is {rate}")
+    return rate and float(rate)
+
+
+def refuse_another_kind(first: Mapping[str, Any], machine: Mapping[str, Any]) -> None:
+    """Raise MeasurementError if a machine is not of the first one's kind, naming what differs.
+
+    Those of one kind have the same processor, cores, memory (in GiB) and GPU.
+    """
+    kinds = []
+    for one in (first, machine):
+        kind = {name: one[name] for name in _KIND}
+        kinds.append(kind | {name: kind[name] and round(kind[name] / GIB) for name in _IN_GIB})
+    differing = ", ".join(
+        f"{name.removesuffix('_bytes')} {kinds[1][name]!r}, not {kinds[0][name]!r}"
+        for name in _KIND
+        if kinds[0][name] != kinds[1][name]
+    )
+    if differing:
+        raise MeasurementError(
+            f"machine {machine['id']} is of another kind than the campaign's first one,"
+            f" {first['id']}: {differing}; give its runs a campaign.name of their own"
+        )
+
+
+def collect(machines: Sequence[Mapping[str, Any]], *, shared: bool) -> dict[str, Any]:
+    """Return the first description of a campaign's machine, with the highest bandwidth of all.
+
+    Other programs that use the memory during a probe lower its result and nothing raises it (see
+    `probe`), so the highest is nearest to the bound of the runs. A shared campaign
+    has a description for each block; of each machine one is in `machines`, sorted by id. Raises
+    MeasurementError if a machine is of another kind, or if a campaign that is not shared has two.
+    """
+    whole = dict(machines[0])
+    by_id = {str(one["id"]): one for one in machines}
+    if shared:
+        for one in by_id.values():
+            refuse_another_kind(whole, one)
+        whole["machines"] = [by_id[name] for name in sorted(by_id)]
+    elif len(by_id) > 1:
+        named = " and ".join(f"{one['chip']}, {name}" for name, one in by_id.items())
+        raise MeasurementError(
+            f"the repeats of this campaign were described on {len(by_id)} machines ({named}):"
+            " give the runs of another machine a campaign.name of their own"
+        )
+    rates = [float(one[_BANDWIDTH]) for one in machines if one[_SOURCE] == PROBED]
+    if len(rates) > 1:
+        spread = f"the highest of {len(rates)}, from {min(rates) / GB:.0f} GB/s on"
+        whole |= {_BANDWIDTH: max(rates), _SOURCE: f"{PROBED}; {spread}"}
+    return whole
+
+
+def collect_host(files: Iterable[Path], out: Path, *, shared: bool) -> None:
+    """Write the description of a campaign's machine, or of all that share it, from files."""
+    found = []
+    for file in files:
+        with named_if_damaged(file):
+            found.append(read_record(file))
+            bandwidth_of(found[-1])
+    replace_text(out, json.dumps(collect(found, shared=shared), indent=1) + "\n")
+
+
+def describe_host(
+    backend: Backend,
+    given: Mapping[str, str | float],
+    environment: Mapping[str, str],
+    chips: Path,
+    out: Path,
+    engine: Path | None = None,
+    like: Path | None = None,
+) -> None:
+    """Write the description of this machine.
+
+    `given` is what the user states, `chips` the table of known bandwidths, `engine` the engine.json
+    of what lists a GPU's devices, and `environment` that of its processes. In a campaign that
+    machines share the engine is tested here, and `like` is the description of the first machine:
+    the first to come writes it, the others must be of its kind. It is no input of jobs: snakemake
+    9.27 would not look at what is missing behind an ancient input that is made anew.
+    """
+    devices = []
+    if engine and backend != Backend.CPU:
+        devices = list_devices(engine.parent / "bin/llama-server", environment) or []
+    facts = describe(backend, given, chips, _probe_alone, devices)
+    written = json.dumps(facts, indent=1) + "\n"
+    if like and like.exists():
+        with named_if_damaged(like):
+            # What the user states now is no difference.
+            refuse_another_kind(read_record(like) | stated(given), facts)
+    elif like:
+        replace_text(like, written)
+    if like and engine:
+        from specmoe.engine.self_test import require_tested
+
+        with alone():
+            require_tested(engine.parent, backend, environment)
+    replace_text(out, written)
+
+
+def _probe_alone() -> float:
+    # A probe beside other programs is low, so it is repeated as runs are. Nothing raises it, so the
+    # highest counts and not the last.
+    rates: list[float] = []
+    with alone():
+        measure_undisturbed(
+            lambda: rates.append(probe()),
+            lambda: Watch(None, 1, Backend.CPU),
+            Gate(),
+            lambda _, __: None,
+        )
+    return max(rates)
+
+
+def probe() -> float:
+    """Measure the sustained read bandwidth of the system's memory, in bytes a second.
+
+    One thread per physical core reads its own part of up to 1 GiB repeatedly. The best of five
+    passes counts, after a shorter one to warm up. The probe takes about two seconds.
+
+    It measures what programs get, which is less than the advertised peak. On a two-core virtual
+    machine (EPYC, Zen 5) it was between 9 percent below and 8 percent above compiled loops that
+    only read. It is low while other programs use the memory, and high where caches hold a large
+    part of 1 GiB.
+    """
+    threads = physical_cores()
+    part = min(MOST_BYTES, psutil.virtual_memory().available // 8) // threads
+    start = Barrier(threads)
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            rates = list(pool.map(lambda _: _read_in_step(part, start), range(threads)))
+        except BrokenBarrierError as error:
+            raise MemoryError(f"no {threads} times {gigabytes(part)}") from error
+    totals: list[float] = [sum(together) for together in zip(*rates, strict=True)]
+    return max(totals)
+
+
+def _read_in_step(part: int, start: Barrier) -> list[float]:
+    """Return this thread's rate in each pass; all threads of the barrier start a pass together."""
+    import numpy as np  # which a host with a known bandwidth does not need
+
+    # The reading thread fills its part, so that the kernel places it nearest to the thread's core.
+    try:
+        numbers = np.ones(part // 4, np.int32)
+    except MemoryError:
+        start.abort()  # the others wait for this thread
+        raise
+    rates = []
+    for seconds in [PASS_S / 2, *[PASS_S] * PASSES]:
+        start.wait()
+        began, count = time.perf_counter(), 0
+        while (elapsed := time.perf_counter() - began) < seconds:
+            # Of numpy's reductions, `max` is nearest to compiled code that only reads: others spend
+            # time on arithmetic, and `dot` starts threads of its own.
+            numbers.max()
+            count += numbers.nbytes
+        rates.append(count / elapsed)
+    return rates[1:]
