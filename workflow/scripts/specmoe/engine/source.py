@@ -9,7 +9,7 @@ from pathlib import Path
 from specmoe.config.engines import GitEngine, PypiEngine
 from specmoe.engine.process import run_build_tool
 from specmoe.errors import EngineError
-from specmoe.models.package_index import download
+from specmoe.models.package import download
 
 PYPI_PACKAGE = "llama-cpp-python"
 PYPI_PART = "/vendor/llama.cpp/"

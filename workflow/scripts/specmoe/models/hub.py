@@ -1,12 +1,18 @@
 """Models from Hugging Face, downloaded by its client to the user's hub cache, and verified.
 
 The client goes on where a connection ends or stalls, but not where a process was killed. Of digests
-it checks only those of Xet's pieces, so each file is hashed here.
+it checks only those of Xet's pieces, so each file is hashed here. Digests that the configuration
+does not have are recorded at first use in a lock file, which users commit: sorted JSON, whose
+digests are enforced from then on. A fault of the hub is one line that says what to do.
 """
 
+import errno
+import json
 import logging
 import os
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,18 +22,66 @@ from typing import Final
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 os.environ.setdefault("HF_HUB_VERBOSITY", "error")
 
-from huggingface_hub import constants, hf_hub_download, model_info, try_to_load_from_cache
+import httpx2
+from filelock import FileLock
+from huggingface_hub import (
+    constants,
+    errors,
+    hf_hub_download,
+    model_info,
+    try_to_load_from_cache,
+)
+from pydantic import TypeAdapter
 
+from specmoe.config.base import Digest, Positive, Strict
 from specmoe.config.models import HubModel
+from specmoe.config.parse import first_fault
 from specmoe.errors import ModelError
-from specmoe.files import gigabytes, link, replace_text, sha256_of
-from specmoe.models import digest_lock
-from specmoe.models.digest_lock import Locked
-from specmoe.models.hub_errors import NO_HUB, one_line
+from specmoe.files import gigabytes, json_of, link, read_whole, replace_text, sha256_of
 
 FIRST_USE: Final = "first-use"
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
+
+_NO_HUB: Final = "what answers is no hub; correct HF_ENDPOINT"
+_ACCOUNT: Final = "run `hf auth login` or set HF_TOKEN, as an account that may read it"
+# The first match counts. No text has the client's words about a header, which may be the token, or
+# about an address, which may be signed.
+_KNOWN: Final[tuple[tuple[type[Exception] | tuple[type[Exception], ...], str], ...]] = (
+    (
+        errors.GatedRepoError,
+        f"gated; accept its terms on {{hub}}/{{error.repo_id}}, and {_ACCOUNT}",
+    ),
+    (errors.RevisionNotFoundError, "the repository has no such revision; correct it"),
+    (
+        errors.RepositoryNotFoundError,
+        f"{{hub}} has no such repository, or a private one; correct its name, or {_ACCOUNT}",
+    ),
+    (
+        errors.HfHubHTTPError,
+        "{hub} answers {error.response.status_code} {error.response.reason_phrase}; try again"
+        " later, or correct the names, HF_TOKEN or HF_ENDPOINT",
+    ),
+    (
+        errors.OfflineModeIsEnabled,
+        "not in the cache {cache}, and HF_HUB_OFFLINE forbids the download; unset it",
+    ),
+    (
+        (httpx2.LocalProtocolError, UnicodeEncodeError),
+        "the request has a bad header; correct HF_TOKEN",
+    ),
+    ((httpx2.InvalidURL, httpx2.UnsupportedProtocol), "{hub} is no address; correct HF_ENDPOINT"),
+    (
+        (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError),
+        "{hub} cannot be reached ({error}); check the network, the proxy and HF_ENDPOINT",
+    ),
+    (
+        (httpx2.TransportError, errors.XetDownloadError),
+        "interrupted ({error}); the same command downloads it again",
+    ),
+    (json.JSONDecodeError, _NO_HUB),
+)
+
 
 _logger = logging.getLogger(__name__)
 
@@ -52,8 +106,8 @@ class _Part:
         return f"{self.model.repository}/{self.name}@{self.model.revision}"
 
 
-def fetch(model: HubModel, lock: Path, trust: str) -> list[tuple[Path, str]]:
-    """Return every part of a model and its digest, verified, and downloaded unless it is cached.
+def fetch(model: HubModel, lock: Path, trust: str, out: Path, digests: Path) -> None:
+    """Make `out` a link to a verified model, downloaded unless it is cached; write its `digests`.
 
     A part must have the digest of the config, else of the lock file, else of the hub. A digest that
     only the hub knows is logged; with `trust` "first-use" it is recorded in the lock file. Raises
@@ -66,7 +120,7 @@ def fetch(model: HubModel, lock: Path, trust: str) -> list[tuple[Path, str]]:
             f"{parts[0]}: {size} bytes in {len(parts)} part(s), the config says"
             f" {model.size_bytes}; correct the one, or the revision"
         )
-    recorded = digest_lock.read(lock)
+    recorded = read_lock(lock)
     expected: list[tuple[str | None, str]] = []  # digests, and who says so
     for part, digest in zip(parts, model.digests, strict=True):
         stated, by = digest, "the config"
@@ -80,19 +134,13 @@ def fetch(model: HubModel, lock: Path, trust: str) -> list[tuple[Path, str]]:
         expected.append((stated, by) if stated else (part.announced, "the hub"))
     if missing := sum(part.size for part in parts if not part.cached):
         _logger.info("%s: %s to download into %s", parts[0], gigabytes(missing), cache_folder())
-    fetched = []
+    verified = []
     for part, (sha256, by) in zip(parts, expected, strict=True):
-        fetched.append(_obtain(part, sha256, by))
+        verified.append(_obtain(part, sha256, by))
         if by == "the hub":
-            _record(part, fetched[-1][1], lock, trust)
-    return fetched
-
-
-def fetch_linked(model: HubModel, lock: Path, trust: str, out: Path, digests: Path) -> None:
-    """Download a model as `fetch` does, make `out` a link to it, and write its digests."""
-    paths, found = zip(*fetch(model, lock, trust), strict=True)
-    links = link(paths[0], out)
-    lines = [f"{digest}  {name.name}\n" for digest, name in zip(found, links, strict=True)]
+            _record(part, verified[-1][1], lock, trust)
+    links = link(verified[0][0], out)
+    lines = [f"{sha256}  {name.name}\n" for (_, sha256), name in zip(verified, links, strict=True)]
     replace_text(digests, "".join(lines))
 
 
@@ -120,7 +168,7 @@ def _place(model: HubModel, name: str) -> str:
 
 
 def _cached(model: HubModel, name: str, revision: str) -> Path | None:
-    with one_line(_place(model, name)):
+    with _one_line(_place(model, name)):
         found = try_to_load_from_cache(model.repository, name, revision=revision)
     return Path(found) if isinstance(found, str) else None
 
@@ -154,7 +202,7 @@ def _in_cache(model: HubModel, name: str, path: Path) -> _Part:
 
 def _listed(model: HubModel) -> list[_Part]:
     """Return a model's files as the hub lists them, all of one commit. Raises ModelError."""
-    with one_line(_place(model, model.file)):
+    with _one_line(_place(model, model.file)):
         info = model_info(
             model.repository,
             revision=model.revision,
@@ -172,7 +220,7 @@ def _listed(model: HubModel) -> list[_Part]:
                 f" it (similar: {similar})"
             )
         if not commit or file.size is None:
-            raise ModelError(f"{_place(model, name)}: {NO_HUB}")
+            raise ModelError(f"{_place(model, name)}: {_NO_HUB}")
         sha256 = file.lfs.sha256 if file.lfs else None
         parts.append(_Part(model, name, commit, file.size, sha256, _cached(model, name, commit)))
     return parts
@@ -181,7 +229,7 @@ def _listed(model: HubModel) -> list[_Part]:
 def _obtain(part: _Part, expected: str | None, said_by: str) -> tuple[Path, str]:
     path, model = part.cached, part.model
     if path is None:
-        with one_line(part):
+        with _one_line(part):
             # By the revision's name, so that the cache knows its commit when there is no network.
             path = Path(hf_hub_download(model.repository, part.name, revision=model.revision))
         if part.commit not in path.parts:
@@ -199,7 +247,7 @@ def _obtain(part: _Part, expected: str | None, said_by: str) -> tuple[Path, str]
 
 def _record(part: _Part, sha256: str, lock: Path, trust: str) -> None:
     if trust == FIRST_USE:
-        digest_lock.record(lock, part.key, Locked(sha256=sha256, size_bytes=part.size))
+        record(lock, part.key, Locked(sha256=sha256, size_bytes=part.size))
         _logger.info("recorded: %s: sha256 %s in %s; commit that file", part, sha256, lock)
     else:
         word = "matches what the hub announces" if part.announced else "the hub has none"
@@ -207,3 +255,73 @@ def _record(part: _Part, sha256: str, lock: Path, trust: str) -> None:
             f"unverified: {part}: the config has no digest; got sha256 {sha256}"
             f" ({word}); --config trust={FIRST_USE} records it in {lock}"
         )
+
+
+class Locked(Strict):
+    """The digest and the size of one file."""
+
+    sha256: Digest
+    size_bytes: Positive
+
+
+_LOCK = TypeAdapter(dict[str, Locked])
+
+
+def read_lock(lock: Path) -> Mapping[str, Locked]:
+    """Return the entries of a lock file by `<repository>/<file>@<revision>`.
+
+    A file that does not exist has none. Raises ModelError if the file is damaged.
+    """
+    text = read_whole(lock) if lock.exists() else b""
+    try:
+        return _LOCK.validate_python(json_of(text)) if text else {}
+    except ValueError as error:
+        raise ModelError(
+            f"{lock}: damaged ({first_fault(error)}); restore it, or delete it to record anew"
+        ) from error
+
+
+def record(lock: Path, key: str, locked: Locked) -> None:
+    """Add an entry to a lock file, which is made if missing; processes may do so at once."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    # The entries' own file is locked, so that no lock file stays in the user's folder. filelock
+    # checks st_nlink, so a process that waited locks the file that replaced the one it opened.
+    with FileLock(lock):
+        entries = {**read_lock(lock), key: locked}
+        content = {key: entries[key].model_dump() for key in sorted(entries)}
+        replace_text(lock, json.dumps(content, indent=1) + "\n")
+
+
+@contextmanager
+def _one_line(place: object) -> Iterator[None]:
+    """Turn an error of the hub's client into a ModelError that names the place."""
+    known = (httpx2.HTTPError, httpx2.InvalidURL, errors.XetDownloadError, OSError, ValueError)
+    try:
+        yield
+    except known as error:
+        raise ModelError(f"{place}: {_reason(error)}") from error
+
+
+def _reason(error: BaseException) -> str:
+    """Return in one line why a request to the hub failed."""
+    if isinstance(error, errors.LocalEntryNotFoundError) and error.__cause__ is not None:
+        error = error.__cause__
+    # Without the name and password that the address may have.
+    hub = re.sub(r"^((?:\w+://)?)[^/]*@", r"\1", constants.ENDPOINT)
+    for kind, text in _KNOWN:
+        if isinstance(error, kind):
+            return text.format(hub=hub, cache=constants.HF_HUB_CACHE, error=error)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return (
+            f"the disk of {constants.HF_HUB_CACHE} is full; make room (`hf cache prune` deletes"
+            " what killed downloads left) or set HF_HOME to a folder on another disk, and run again"
+        )
+    if isinstance(error, OSError) and error.filename:
+        return (
+            f"{error.filename}: {error.strerror}; set HF_HOME to a folder that you may write to, on"
+            " a disk with room"
+        )
+    first = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    if cut := re.search(r"should be of size (\d+) but has size (\d+)", first):
+        return f"interrupted: {cut[2]} of {cut[1]} bytes came; the same command downloads it again"
+    return first

