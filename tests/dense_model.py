@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from specmoe.config.models import UpcycleModel
-from specmoe.models.synthetic import add_vocabulary
-from specmoe.models.upcycle import upcycle
-from specmoe.models.vocabulary import byte_level_vocabulary
+from specmoe.models.derived import upcycle
+from specmoe.models.synthetic import add_vocabulary, byte_level_vocabulary
 
 from .splitting import finish
 

@@ -20,10 +20,9 @@ from specmoe.engine.memory import usable_memory
 from specmoe.engine.ngram_cache import make_ngram_cache
 from specmoe.engine.server import Server, server_command
 from specmoe.measure.upcycled import CONTEXT
-from specmoe.models.quantize import quantize
+from specmoe.models.derived import quantize, truncate
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
-from specmoe.models.truncate import truncate
 
 from ..blocks import measured
 from ..conftest import build_engine

@@ -16,7 +16,7 @@ from specmoe.engine.job import Job
 from specmoe.engine.server_log import read_slots
 from specmoe.errors import MeasurementError
 from specmoe.measure.live_side import LiveSide
-from specmoe.models.quantize import quantize
+from specmoe.models.derived import quantize
 from specmoe.runs.schema import check_rows
 
 from ..blocks import ALONE, compared, measured, rows

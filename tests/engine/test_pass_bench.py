@@ -11,7 +11,7 @@ import pytest
 from specmoe.config.block import Outputs, TimedPasses
 from specmoe.errors import MeasurementError
 from specmoe.measure.pass_times import measure
-from specmoe.models.sizes import Size
+from specmoe.models.card import Size
 from specmoe.models.synthetic import write_model
 
 from ..recipes import SMALL

@@ -8,8 +8,8 @@ from gguf import GGMLQuantizationType
 
 from specmoe.errors import ModelError
 from specmoe.measure.upcycled import TOKENS, check_upcycled
+from specmoe.models.derived import quantize
 from specmoe.models.gguf import read_card
-from specmoe.models.quantize import quantize
 
 from ..dense_model import weights_of, write_dense, write_moe
 

@@ -32,7 +32,7 @@ from specmoe.analysis.summaries import (
 from specmoe.audit.checks import ALL, CHECKS
 from specmoe.audit.reading import readings_of
 from specmoe.config.schema import Statistics
-from specmoe.models.sizes import Size
+from specmoe.models.card import Size
 from specmoe.runs.disturbed import excluded
 from specmoe.runs.pass_times import read_pass_times
 

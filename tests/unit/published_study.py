@@ -15,9 +15,8 @@ from specmoe.audit.evidence import Bandwidth, gather_evidence
 from specmoe.audit.tables import Audit
 from specmoe.config.load import load
 from specmoe.config.schema import Config
-from specmoe.models.card import ModelCard
+from specmoe.models.card import ModelCard, sizes_of_cards
 from specmoe.models.expected_sizes import card_of_entry
-from specmoe.models.sizes import sizes_of_cards
 from specmoe.runs.pass_times import read_pass_times
 from specmoe.runs.schema import read_runs, write_runs
 from specmoe.runs.study_csv import host_of_study, rows_of_csv

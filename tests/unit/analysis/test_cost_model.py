@@ -19,7 +19,7 @@ from specmoe.analysis.cost_tables import (
 )
 from specmoe.analysis.summaries import with_speedups
 from specmoe.config.schema import Statistics
-from specmoe.models.sizes import Size
+from specmoe.models.card import Size
 from specmoe.runs.pass_times import read_pass_times
 
 from ..simulated_rounds import (

@@ -20,7 +20,7 @@ from specmoe.audit.power import count_power
 from specmoe.audit.text import describe_audit
 from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
-from specmoe.models.sizes import Size
+from specmoe.models.card import Size
 
 from ...blocks import row as made_row
 

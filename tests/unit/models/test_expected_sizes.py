@@ -7,9 +7,9 @@ import yaml
 
 from specmoe.config.load import load
 from specmoe.errors import ConfigError
+from specmoe.models.card import size_of_card
 from specmoe.models.expected_sizes import card_of_entry, size_of
 from specmoe.models.gguf import read_card
-from specmoe.models.sizes import size_of_card
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
 

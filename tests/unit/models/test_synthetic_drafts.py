@@ -11,7 +11,7 @@ import pytest
 
 from specmoe.errors import ModelError
 from specmoe.models.gguf import read_card
-from specmoe.models.gguf_header import read_header
+from specmoe.models.gguf_file import read_header
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import matrix_elements, write_draft
 

@@ -102,7 +102,7 @@ def fetch_model(
 def describe_model(campaign: Path, model: str, out: Path, digests: Path | None = None) -> None:
     """Read a model file back, check what it is, and write its card."""
     from specmoe.config.parse import parse
-    from specmoe.models.read_back import Stated, describe_model
+    from specmoe.models.gguf import Stated, describe_model
     from specmoe.plan.campaign import open_campaign
     from specmoe.plan.job_files import JobFiles
 

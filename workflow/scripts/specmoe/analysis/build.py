@@ -37,8 +37,7 @@ from specmoe.config.matrix import left_out_blocks
 from specmoe.config.option_words import parts_of_setting
 from specmoe.config.schema import Config, Statistics
 from specmoe.config.study import is_family_of_study, is_of_study
-from specmoe.models.card import ModelCard
-from specmoe.models.sizes import Size, sizes_of_cards
+from specmoe.models.card import ModelCard, Size, sizes_of_cards
 from specmoe.runs.disturbed import count_excluded, undisturbed
 from specmoe.runs.pass_times import seen_experts, undisturbed_passes
 from specmoe.words import counted

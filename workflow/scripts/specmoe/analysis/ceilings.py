@@ -14,7 +14,7 @@ from specmoe.audit.finding import Run
 from specmoe.audit.limits import time_needed
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import MEASURED_BY
-from specmoe.models.sizes import Size
+from specmoe.models.card import Size
 
 
 def ceilings(

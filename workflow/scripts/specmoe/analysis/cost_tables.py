@@ -13,7 +13,7 @@ from specmoe.analysis.summaries import by_group, geometric_mean
 from specmoe.config.block import MEASURED_BY
 from specmoe.config.methods import BY_TYPE, Method
 from specmoe.config.schema import Statistics
-from specmoe.models.sizes import Size
+from specmoe.models.card import Size
 
 PAIR = [*MEASURED_BY, "target", "draft"]
 _CELL = [*PAIR, "suite", "gamma", "imposed_acceptance"]

@@ -15,7 +15,7 @@ from specmoe.config.block import MEASURED_BY, Outputs
 from specmoe.config.models import UpcycleModel
 from specmoe.config.option_words import parts_of_setting, target_setting
 from specmoe.config.schema import Config, Statistics
-from specmoe.models.sizes import Size
+from specmoe.models.card import Size
 
 _SHARED = [
     *(*MEASURED_BY, "suite", "draft", "gamma", "imposed_acceptance"),

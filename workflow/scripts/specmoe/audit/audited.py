@@ -12,8 +12,7 @@ from specmoe.audit.ties import Gap, gaps_of
 from specmoe.config.matrix import left_out_blocks
 from specmoe.errors import MeasurementError
 from specmoe.files import named_if_damaged, read_record
-from specmoe.models.card import load_cards
-from specmoe.models.sizes import sizes_of_cards
+from specmoe.models.card import load_cards, sizes_of_cards
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.runs.agreement import read_agreement
 from specmoe.runs.collected import refuse_other_table

@@ -18,7 +18,7 @@ from specmoe.audit.output import SHORTEST_TEXT
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import Protocol, Stop
 from specmoe.config.methods import METHODS, Method
-from specmoe.models.sizes import Size
+from specmoe.models.card import Size
 from specmoe.runs.disturbed import DISTURBED
 from specmoe.words import counted
 

@@ -14,7 +14,7 @@ from specmoe.audit.ties import Gap
 from specmoe.config.audit import AuditSettings
 from specmoe.config.block import MEASURED_BY, NO_DRAFT
 from specmoe.config.option_words import without_concurrency
-from specmoe.models.sizes import Size
+from specmoe.models.card import Size
 from specmoe.plan.machine import bandwidth_of
 from specmoe.runs.disturbed import undisturbed
 

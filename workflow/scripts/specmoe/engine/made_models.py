@@ -18,11 +18,9 @@ from specmoe.config.models import (
 from specmoe.engine.ngram_cache import describe_ngram_cache, make_ngram_cache
 from specmoe.files import card_beside, link, replace_text
 from specmoe.models.card import load_card
-from specmoe.models.quantize import quantize
+from specmoe.models.derived import quantize, truncate, upcycle
 from specmoe.models.synthetic import write_model
 from specmoe.models.synthetic_drafts import write_draft
-from specmoe.models.truncate import truncate
-from specmoe.models.upcycle import upcycle
 
 
 def make_model(

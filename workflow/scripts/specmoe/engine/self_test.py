@@ -13,7 +13,7 @@ from specmoe.config.synthetic_recipe import Recipe
 from specmoe.engine.machine_id import host_id, processor_name
 from specmoe.engine.server import Server, server_command
 from specmoe.errors import EngineError, MeasurementError
-from specmoe.models.quantize import quantize
+from specmoe.models.derived import quantize
 from specmoe.models.synthetic import write_model
 
 # K-quants need rows of a multiple of 256.

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from specmoe.config.methods import METHODS, Method, is_ngram
 from specmoe.errors import ModelError
 from specmoe.files import card_beside, named_if_damaged, read_record
-from specmoe.models.gguf_header import Header, named_if_no_model, read_header
+from specmoe.models.gguf_file import Header, named_if_no_model, read_header
 
 _BY_ARCHITECTURE = {"eagle3": Method.EAGLE3, "dflash": Method.DFLASH}
 # llama.cpp tells the two block drafters apart by this tensor (common/speculative.cpp).

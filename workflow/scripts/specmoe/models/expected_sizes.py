@@ -17,8 +17,7 @@ from specmoe.config.models import (
 )
 from specmoe.config.schema import Config
 from specmoe.errors import ConfigError
-from specmoe.models.card import ModelCard
-from specmoe.models.sizes import Size, size_of_card, split_by_active
+from specmoe.models.card import ModelCard, Size, size_of_card, split_by_active
 from specmoe.models.synthetic import tensors
 from specmoe.models.synthetic_drafts import matrix_elements
 

@@ -3,6 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -10,9 +11,10 @@ from gguf import LlamaFileType
 
 from specmoe.config.models import Family
 from specmoe.errors import ModelError
-from specmoe.files import digest_of_parts, files_of_model, sha256_of
-from specmoe.models.card import ModelCard, card_of
-from specmoe.models.gguf_header import Header, TensorInfo, named_if_no_model, read_header
+from specmoe.file_states import file_digests
+from specmoe.files import digest_of_parts, files_of_model, seen_of_model, sha256_of
+from specmoe.models.card import ModelCard, card_of, save_card
+from specmoe.models.gguf_file import Header, TensorInfo, named_if_no_model, read_header
 
 # How far the parameters of a file may be from its family's, as published: some are rounded.
 _PARAMETERS_TOLERANCE: Final = 0.02
@@ -159,3 +161,32 @@ def _multiplied(tensors: Sequence[TensorInfo], layers: int) -> Iterator[TensorIn
         skipped = tensor.block is not None and tensor.block >= layers
         if not skipped and (tied or tensor.name != "token_embd.weight"):
             yield tensor
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What the configuration says of a model's file."""
+
+    sha256: tuple[str, ...] = ()  # of its parts
+    family: Family | None = None
+    origin: str = ""
+    licence: str = ""
+
+
+def describe_model(model: Path, stated: Stated, digests: Path | None, out: Path) -> str:
+    """Write the card of a model; return what is to be said of its clock, or nothing.
+
+    `digests` has those of a download, which was hashed then. Raises ModelError for a file that is
+    not what is stated.
+    """
+    parts = files_of_model(model)
+    lines = digests.read_text().splitlines() if digests else []
+    known = {part.name: line.split()[0] for part, line in zip(parts, lines, strict=False)}
+    hashed = file_digests(parts, seen_of_model(model), known)
+    card = read_card(model, digest_of_parts([*hashed.values()]))
+    if stated.sha256:
+        check_digest(card, digest_of_parts(stated.sha256), model)
+    if stated.family:
+        check_family(card, stated.family, model)
+    save_card(replace(card, origin=stated.origin, licence=stated.licence), out)
+    return describe_clock(model)

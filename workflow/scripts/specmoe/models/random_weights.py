@@ -19,7 +19,7 @@ import numpy.typing as npt
 from gguf import GGMLQuantizationType
 from gguf.quants import quantize
 
-from specmoe.models.gguf_header import TensorInfo
+from specmoe.models.gguf_file import TensorInfo
 
 # Few enough for four-bit quantization to represent. A model then accepts 78 to 90 % of what its
 # own Q4_K_M drafts. With continuous weights it accepts 67 to 69 %, because quantization errors are

@@ -3,7 +3,8 @@
 A family shares one seed and one width. Its smallest member is the *core*: every larger member
 starts with the same layers, and each further layer adds only a small update to the residual stream.
 A small member therefore drafts for a large one with a real acceptance rate between 0 and 1: it
-comes from the argmax of two networks that nearly agree.
+comes from the argmax of two networks that nearly agree. The vocabulary is a byte-level BPE of any
+size.
 
 Tensor names, shapes and metadata: llama.cpp, src/models/qwen35.cpp and qwen35moe.cpp.
 """
@@ -17,9 +18,9 @@ from pathlib import Path
 import gguf
 
 from specmoe.config.synthetic_recipe import ATTENTION_INTERVAL, Recipe
-from specmoe.models.gguf_writer import NewTensor, write_gguf
+from specmoe.errors import ModelError
+from specmoe.models.gguf_file import NewTensor, write_gguf
 from specmoe.models.random_weights import Tensor, stored
-from specmoe.models.vocabulary import Vocabulary, byte_level_vocabulary
 
 CONVOLUTION = 4
 """Positions that the causal convolution before a Gated DeltaNet reads."""
@@ -47,6 +48,68 @@ QUERY_GAIN = 1.5
 # With a standard deviation of 4 the best token has a probability near one half, as in trained
 # models, so that a near tie means the same in nats.
 _LOGIT_GAIN = 4.0
+END_OF_TEXT = "<|endoftext|>"
+
+# Whole words and word parts. Each becomes a chain of merges, so that usual prompts (English, code)
+# have fewer tokens than bytes. Other text is tokenized byte by byte.
+_FRAGMENTS = (
+    "Ġthe Ġof Ġand Ġin Ġto Ġis Ġa Ġthat Ġfor Ġit Ġas Ġwas Ġwith Ġbe Ġby Ġon Ġnot Ġhe Ġthis Ġare "
+    "Ġor Ġfrom Ġhave Ġan Ġwhich Ġone Ġwe Ġcan Ġreturn Ġself ing ion ed er es en al re in on at "
+    "th he le ly or an ar ic de def class import print ĠĠĠĠ == ():"
+)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """A byte-level BPE vocabulary as GGUF stores it."""
+
+    tokens: tuple[str, ...]
+    merges: tuple[str, ...]
+    end_of_text: int  # token id
+
+    @property
+    def types(self) -> list[int]:
+        """GGUF's token type of every token: normal, control or unused."""
+        normal, unused = int(gguf.TokenType.NORMAL), int(gguf.TokenType.UNUSED)
+        types = [normal] * self.end_of_text + [unused] * len(self.padding)
+        types[self.end_of_text] = int(gguf.TokenType.CONTROL)
+        return types
+
+    @property
+    def padding(self) -> tuple[int, ...]:
+        """The ids that no text is encoded with: end of text and all that follow it."""
+        return tuple(range(self.end_of_text, len(self.tokens)))
+
+    @property
+    def unprintable(self) -> tuple[int, ...]:
+        """The ids that no model should generate: end of text, and parts of UTF-8 characters."""
+        writable = {chr(code) for code in range(0x21, 0x7F)} | {"Ġ", "Ċ"}
+        encoded = enumerate(self.tokens[: self.end_of_text])
+        return tuple(i for i, text in encoded if not writable.issuperset(text)) + self.padding
+
+
+def byte_level_vocabulary(size: int) -> Vocabulary:
+    """Return a vocabulary of `size` tokens that encodes any byte; unused tokens pad its end."""
+    tokens = byte_symbols()
+    merges = []
+    for fragment in _FRAGMENTS.split():
+        for end in range(2, len(fragment) + 1):
+            if fragment[:end] not in tokens:
+                tokens.append(fragment[:end])
+                merges.append(f"{fragment[: end - 1]} {fragment[end - 1]}")
+    end_of_text = len(tokens)
+    padding = size - end_of_text - 1
+    if padding < 0:
+        raise ModelError(f"synthetic model: vocabulary must be at least {end_of_text + 1}")
+    tokens += [END_OF_TEXT, *(f"<|unused_{i}|>" for i in range(padding))]
+    return Vocabulary(tuple(tokens), tuple(merges), end_of_text)
+
+
+def byte_symbols() -> list[str]:
+    """Return GPT-2's printable symbol for each byte, in the order of its vocabulary."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return [chr(byte) for byte in printable] + [chr(256 + i) for i in range(len(others))]
 
 
 def write_model(path: Path, recipe: Recipe) -> None:

@@ -22,17 +22,16 @@ from gguf.quants import quantize
 from specmoe.config.models import DraftMethod
 from specmoe.config.synthetic_recipe import Recipe
 from specmoe.errors import ModelError
-from specmoe.models.gguf_header import TensorInfo
-from specmoe.models.gguf_writer import NewTensor, write_gguf
+from specmoe.models.gguf_file import NewTensor, TensorInfo, write_gguf
 from specmoe.models.random_weights import Tensor, draw
 from specmoe.models.synthetic import (
     QUERY_GAIN,
     add_shape,
     add_vocabulary,
+    byte_level_vocabulary,
     rotated_elements,
     tensors,
 )
-from specmoe.models.vocabulary import byte_level_vocabulary
 
 Matrix = npt.NDArray[np.float32]
 

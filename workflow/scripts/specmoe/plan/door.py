@@ -185,7 +185,7 @@ def _read(path: Path) -> FileFacts:
         return FileFacts()
     # Only here, because reading headers needs numpy, and most campaigns name their methods.
     from specmoe.models.drafting import drafts_by, has_mtp_block
-    from specmoe.models.gguf_header import read_header
+    from specmoe.models.gguf_file import read_header
 
     try:
         header = read_header(path)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from specmoe.config.block import LONG_WARMUP_S, Block, Side, TimedPasses
 from specmoe.config.methods import METHODS, Method, is_ngram
-from specmoe.models.sizes import Size
+from specmoe.models.card import Size
 
 ACCEPTANCE = 0.6  # of each drafted token, independently
 USUAL_WARMUPS = 3  # before the rate settles, unless they are long

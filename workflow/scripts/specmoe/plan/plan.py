@@ -16,9 +16,8 @@ from specmoe.config.schema import Config
 from specmoe.engine.memory import bytes_together, usable_memory, working_bytes
 from specmoe.files import existing, free_bytes, gigabytes
 from specmoe.models import hub
-from specmoe.models.card import ModelCard
+from specmoe.models.card import ModelCard, Size
 from specmoe.models.expected_sizes import size_of
-from specmoe.models.sizes import Size
 from specmoe.plan.campaign import LoadedCampaign
 from specmoe.plan.door import remade_models
 from specmoe.plan.estimate import Machine, block_seconds, timed_passes_seconds

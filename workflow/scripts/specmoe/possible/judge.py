@@ -18,7 +18,7 @@ from math import inf
 
 from specmoe.audit.limits import round_width, time_needed
 from specmoe.config.audit import AuditSettings
-from specmoe.models.sizes import Size, split_by_active
+from specmoe.models.card import Size, split_by_active
 from specmoe.possible.claim import Claim
 from specmoe.words import counted
 

@@ -1,4 +1,4 @@
-"""Parse the header of a GGUF file: its metadata and its tensor table, without its weights.
+"""GGUF files: headers parsed without the weights, and files written piece by piece.
 
 `gguf.GGUFReader` makes numpy arrays for each of a real vocabulary's 248 320 tokens and takes
 seconds, this parser a tenth of one. Format: ggml's docs/gguf.md, versions 2 and 3.
@@ -6,11 +6,13 @@ seconds, this parser a tenth of one. Format: ggml's docs/gguf.md, versions 2 and
 
 import mmap
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from pathlib import Path
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 from gguf import (
@@ -19,11 +21,12 @@ from gguf import (
     GGMLQuantizationType,
     GGUFReader,
     GGUFValueType,
+    GGUFWriter,
 )
 from gguf.gguf_writer import GGUFValue
 
 from specmoe.errors import ModelError
-from specmoe.files import files_of_model
+from specmoe.files import files_of_model, free_bytes, gigabytes, written_whole
 
 _MOST_DIMENSIONS = 4  # ggml's GGML_MAX_DIMS
 _AGAIN = "fetch or make it again"
@@ -251,3 +254,81 @@ def _entry(cursor: _Cursor) -> tuple[str, tuple[int, ...], GGMLQuantizationType,
         raise ValueError(f"tensor {name!r} of {dimensions} dimensions")
     sizes = tuple(cursor.count() for _ in range(dimensions))
     return name, sizes, GGMLQuantizationType(cursor.count(4)), cursor.count()
+
+
+_PIECE: Final = 2**24  # bytes copied at a time
+
+
+@dataclass(frozen=True)
+class NewTensor:
+    """A tensor to write, and its weights piece by piece: bytes, or numpy arrays."""
+
+    info: TensorInfo
+    pieces: Callable[[], Iterable[Any]]
+
+
+def copied(info: TensorInfo) -> NewTensor:
+    """Return a tensor of another file, to be written as it is."""
+    return NewTensor(info, partial(_stored, info))
+
+
+def writer_of(architecture: str, metadata: Metadata) -> GGUFWriter:
+    """Return the writer of a file with this metadata, for `write_gguf`.
+
+    Empty arrays, which the package does not write, are left out.
+    """
+    writer = GGUFWriter(None, architecture)
+    writer.data_alignment = alignment_of(metadata)
+    for key, value in metadata.items():
+        if key != "general.architecture" and value.value != []:
+            writer.add_key_value(key, value.value, value.type, value.sub_type)
+    return writer
+
+
+def write_gguf(out: Path, writer: GGUFWriter, tensors: Sequence[NewTensor]) -> None:
+    """Write a GGUF file atomically; `writer` has its metadata and no tensors yet.
+
+    Raises ModelError if the disk is too small.
+    """
+    alignment = writer.data_alignment
+    sizes = [tensor.info.size_bytes for tensor in tensors]
+    needed = sum(size + -size % alignment for size in sizes)
+    free = free_bytes(out.parent)
+    if needed > free:
+        raise ModelError(
+            f"{out}: not written, it has {gigabytes(needed)} and the disk {gigabytes(free)} free;"
+            " make room there"
+        )
+    for info in (tensor.info for tensor in tensors):
+        # The package also requires numpy's type, and ignores it because GGUF's is given.
+        unused = np.dtype(np.uint16)
+        writer.add_tensor_info(info.name, info.dimensions[::-1], unused, info.size_bytes, info.type)
+    with written_whole(out) as unfinished:
+        try:
+            writer.write_header_to_file(unfinished)
+            writer.write_kv_data_to_file()
+            writer.write_ti_data_to_file()
+        finally:
+            writer.close()
+        with unfinished.open("ab") as file:
+            _pad(file, alignment)
+            for tensor in tensors:
+                file.writelines(tensor.pieces())
+                _pad(file, alignment)
+
+
+def _stored(tensor: TensorInfo) -> Iterator[bytes]:
+    assert tensor.file
+    left = tensor.size_bytes
+    with tensor.file.open("rb") as file:
+        file.seek(tensor.start)
+        while left:
+            piece = file.read(min(left, _PIECE))
+            if not piece:  # it was whole when its header was read
+                raise ModelError(f"{tensor.file}: truncated while it was read; fetch it again")
+            yield piece
+            left -= len(piece)
+
+
+def _pad(file: BinaryIO, alignment: int) -> None:
+    file.write(bytes(-file.tell() % alignment))

@@ -1,12 +1,20 @@
-"""An MoE of equal experts, made from a dense model: sparse upcycling (Komatsuzaki et al., 2023).
+"""Models made from the file of another: cut, upcycled, or quantized by llama-quantize.
 
-Every expert is a copy of the layer's feed-forward block, so whichever the router chooses, the layer
-computes what the dense one computes. llama.cpp normalises the weights of the chosen experts, so
-that they sum to one (src/models/llama.cpp and qwen3moe.cpp: `norm_w` of `build_moe_ffn`). Weights
-are copied as they are stored, whatever their type.
+A cut has the first layers with the embedding, norm and head: drafting with a part of the target's
+own layers is self-speculation (Draft & Verify, LayerSkip).
+
+An upcycled model is an MoE of equal experts, made from a dense one (sparse upcycling, Komatsuzaki
+et al., 2023). Every expert is a copy of the layer's feed-forward block, so whichever the router
+chooses, the layer computes what the dense one computes. llama.cpp normalises the weights of the
+chosen experts, so that they sum to one (src/models/llama.cpp and qwen3moe.cpp: `norm_w` of
+`build_moe_ffn`).
+
+Both copy weights as they are stored, whatever their type.
 """
 
+import os
 import re
+import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -18,10 +26,65 @@ import numpy as np
 from gguf import GGMLQuantizationType, GGUFValueType
 from gguf.gguf_writer import GGUFValue
 
+from specmoe.config.environment import engine_environment
 from specmoe.config.models import UpcycleModel
-from specmoe.errors import ModelError
-from specmoe.models.gguf_header import Header, Metadata, TensorInfo, read_header
-from specmoe.models.gguf_writer import NewTensor, copied, write_gguf, writer_of
+from specmoe.errors import EngineError, ModelError
+from specmoe.files import engine_path
+from specmoe.models.gguf_file import (
+    Header,
+    Metadata,
+    NewTensor,
+    TensorInfo,
+    copied,
+    named_if_no_model,
+    read_header,
+    write_gguf,
+    writer_of,
+)
+from specmoe.words import exit_words
+
+
+def truncate(source: Path, layers: int, out: Path) -> None:
+    """Write the first `layers` layers of a model, split or whole, atomically as one GGUF file.
+
+    All metadata stays but what counts layers or parts; blocks that predict further tokens go.
+    Raises ModelError if the model has no such part, cannot be read, or the disk is full or fails.
+    """
+    header = read_header(source)
+    with named_if_no_model(source):
+        metadata = _of_first_layers(source, header, layers)
+        writer = writer_of(header.architecture, metadata)
+    kept = [tensor for tensor in header.tensors if tensor.block is None or tensor.block < layers]
+    write_gguf(out, writer, list(map(copied, kept)))
+
+
+def _of_first_layers(source: Path, header: Header, layers: int) -> Metadata:
+    """Return the metadata of the first layers; raises ModelError if they are no model."""
+    blocks = header.number_of_architecture("block_count")
+    own = blocks - header.number_of_architecture("nextn_predict_layers", 0)
+    interval = header.number_of_architecture("full_attention_interval", 1)
+    if not interval <= layers < own:
+        least = f"{interval}, for one with full attention," if interval > 1 else "1"
+        raise ModelError(
+            f"{source}: no draft of its first {layers} layers: give at least {least} and fewer than"
+            f" its {own}"
+        )
+    prefix = f"{header.architecture}."
+    count = f"{prefix}block_count"
+    kept = {
+        key: _shortened(value, blocks, layers) if key.startswith(prefix) else value
+        for key, value in header.metadata.items()
+        if key != f"{prefix}nextn_predict_layers" and not key.startswith("split.")
+    }
+    return kept | {count: replace(kept[count], value=layers)}
+
+
+def _shortened(value: GGUFValue, blocks: int, layers: int) -> GGUFValue:
+    """Cut an array with a number for each block to the layers; return anything else as it is."""
+    if value.type is not GGUFValueType.ARRAY or value.sub_type is GGUFValueType.STRING:
+        return value
+    return replace(value, value=value.value[:layers]) if len(value.value) == blocks else value
+
 
 # Architectures of dense models, and of the MoEs that compute the same around their experts.
 _MOES: Final = {"llama": "llama", "qwen3": "qwen3moe"}
@@ -118,3 +181,26 @@ def _directions(model: UpcycleModel, layer: int, hidden: int) -> bytes:
     normal = (sums - _SUMMED * (2**16 - 1) / 2) / sqrt(_SUMMED * (2**32 - 1) / 12)
     stored: bytes = (normal / sqrt(hidden)).astype("<f4").tobytes()
     return stored
+
+
+def quantize(
+    binaries: Path, source: Path, target: Path, kind: str, log: Path, imatrix: Path | None = None
+) -> None:
+    """Write `target`, the model `source` quantized to the type `kind`, with llama-quantize.
+
+    `imatrix` is an importance matrix, `log` receives llama-quantize's output. Raises EngineError.
+    """
+    options = ["--allow-requantize", *(["--imatrix", str(imatrix)] if imatrix else [])]
+    command = [str(binaries / "llama-quantize"), *options, str(engine_path(source))]
+    environment = engine_environment({}, os.environ)
+    with log.open("a") as output:
+        code = subprocess.run(
+            [*command, str(target), kind],
+            stdout=output,
+            stderr=output,
+            env=environment,
+            check=False,
+        ).returncode
+    if code != 0:
+        target.unlink(missing_ok=True)
+        raise EngineError(f"llama-quantize failed on {source} ({exit_words(code)}); see {log}")
